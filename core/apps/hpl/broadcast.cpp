@@ -1,0 +1,89 @@
+// Broadcast of a panel along its process row, by rings (HPL_bcast_1ring, _1rinM, _2ring, _2rinM). Every call either
+// sends (the root), finds the panel there, receives and forwards it, or finds nothing and says so.
+
+#include "apps/hpl/simulation.hpp"
+
+#include <array>
+
+namespace lepaute::hpl {
+
+using mpi::Task;
+
+namespace {
+
+constexpr std::uint32_t broadcast_tag = 0x10000000U;
+constexpr std::uint32_t nobody = 0xFFFFFFFFU;
+
+/// Whom a process column receives from, and whom it sends to in order.
+struct Route {
+    std::uint32_t from = nobody;
+    std::array<std::uint32_t, 3> to{nobody, nobody, nobody};
+};
+
+Route route(Broadcast topology, std::uint32_t column, std::uint32_t root, std::uint32_t q) {
+    const std::uint32_t next = (column + 1) % q;
+    const std::uint32_t previous = (column + q - 1) % q;
+    const std::uint32_t before_previous = (column + q - 2) % q;
+    const std::uint32_t middle = (root + (q + 1) / 2) % q;
+    const bool modified = topology == Broadcast::ring_modified || topology == Broadcast::two_ring_modified;
+    const bool two_rings = topology == Broadcast::two_ring || topology == Broadcast::two_ring_modified;
+    Route result;
+    if (column == root) {
+        std::size_t count = 0;
+        result.to[count++] = next;
+        if (modified && q > 2 && !(two_rings && (next + 1) % q == middle)) {
+            result.to[count++] = (next + 1) % q;
+        }
+        if (two_rings && q > 2) {
+            result.to[count++] = middle;
+        }
+        return result;
+    }
+    const bool from_root = previous == root || (two_rings && column == middle) ||
+                           (modified && q > 2 && before_previous == root);
+    result.from = from_root ? root : previous;
+    const bool forwards = next != root && !(two_rings && next == middle) && !(modified && previous == root);
+    if (forwards) {
+        result.to[0] = next;
+    }
+    return result;
+}
+
+} // namespace
+
+Task Program::poll_broadcast(const Place& at, const Panel& panel, bool& done) {
+    if (done || parameters_.q == 1) {
+        done = true;
+        co_return;
+    }
+    const Route way = route(parameters_.broadcast, at.column, panel.owner_column, parameters_.q);
+    const auto tag = broadcast_tag + static_cast<std::uint32_t>(panel.step);
+    const std::int64_t below = panel.rows - (at.row == panel.owner_row ? panel.width : 0);
+    const double bytes = 8.0 * static_cast<double>(below * panel.width + panel.width * panel.width + panel.width + 1);
+    if (way.from != nobody) {
+        const mpi::Rank from = rank_at(at.row, way.from);
+        if (!co_await engine_.probe(at.rank, from, tag)) {
+            co_return;
+        }
+        co_await engine_.receive(at.rank, from, tag);
+    }
+    for (const std::uint32_t to : way.to) {
+        if (to != nobody) {
+            co_await engine_.send(at.rank, rank_at(at.row, to), tag, bytes);
+        }
+    }
+    done = true;
+}
+
+Task Program::finish_broadcast(const Place& at, const Panel& panel, bool& done) {
+    if (!done && parameters_.q > 1) {
+        const Route way = route(parameters_.broadcast, at.column, panel.owner_column, parameters_.q);
+        if (way.from != nobody) { // the real program polls in a loop; nothing happens until the panel comes
+            co_await engine_.await_message(at.rank, rank_at(at.row, way.from),
+                                           broadcast_tag + static_cast<std::uint32_t>(panel.step));
+        }
+    }
+    co_await poll_broadcast(at, panel, done);
+}
+
+} // namespace lepaute::hpl

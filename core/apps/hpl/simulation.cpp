@@ -1,0 +1,146 @@
+#include "apps/hpl/simulation.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace lepaute::hpl {
+
+using models::Kernel;
+using mpi::Rank;
+using mpi::Task;
+
+Result simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
+                const std::vector<std::uint32_t>& core_of_rank, std::uint64_t seed) {
+    const std::size_t ranks = std::size_t{parameters.p} * parameters.q;
+    if (parameters.n < 1 || parameters.nb < 1 || ranks == 0 || core_of_rank.size() != ranks) {
+        throw std::invalid_argument("HPL needs n >= 1, nb >= 1 and one core for each of its p x q ranks");
+    }
+    std::vector<std::uint32_t> nodes(ranks);
+    std::vector<std::uint32_t> cpus(ranks);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+        nodes[rank] = core_of_rank[rank] / machine.cores_per_node;
+        if (nodes[rank] >= machine.nodes) {
+            throw std::invalid_argument("a rank is mapped to a core that the machine does not have");
+        }
+        cpus[rank] = machine.cpu_of_core(nodes[rank], core_of_rank[rank] % machine.cores_per_node);
+    }
+    models::MachineDay day(machine, layers, seed, std::move(cpus));
+    mpi::Engine engine(machine.network, std::move(nodes), machine.nodes, seed, layers.noise);
+    Program program(parameters, engine, day, seed);
+    Result result;
+    result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
+    result.messages = engine.statistics().messages;
+    result.bytes = engine.statistics().bytes;
+    result.waiting_s = engine.statistics().waiting_s;
+    result.kernels = day.use();
+    result.engine_bytes = engine.state_bytes() + day.state_bytes();
+    return result;
+}
+
+Program::Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed)
+    : parameters_(parameters), engine_(engine), day_(day), seed_(seed), meetings_(parameters.q),
+      swap_rows_(static_cast<std::size_t>((parameters.n + parameters.nb - 1) / parameters.nb)) {}
+
+Place Program::place(Rank rank) const noexcept {
+    if (parameters_.row_major) {
+        return {rank, rank / parameters_.q, rank % parameters_.q};
+    }
+    return {rank, rank % parameters_.p, rank / parameters_.p};
+}
+
+Rank Program::rank_at(std::uint32_t row, std::uint32_t column) const noexcept {
+    return parameters_.row_major ? row * parameters_.q + column : column * parameters_.p + row;
+}
+
+Panel Program::new_panel(const Place& at, std::int64_t start) const noexcept {
+    const std::int64_t n = parameters_.n;
+    const std::int64_t nb = parameters_.nb;
+    const std::uint32_t p = parameters_.p;
+    const std::uint32_t q = parameters_.q;
+    Panel panel;
+    panel.step = start / nb;
+    panel.start = start;
+    panel.width = std::min(nb, n - start);
+    panel.rows = local_count_from(n - start, start, nb, at.row, p);
+    panel.columns = local_count_from(n + 1 - start, start, nb, at.column, q); // [A | b] has n + 1 columns
+    panel.owner_row = static_cast<std::uint32_t>(panel.step % p);
+    panel.owner_column = static_cast<std::uint32_t>(panel.step % q);
+    return panel;
+}
+
+void Program::kernel(Rank rank, Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k) {
+    engine_.compute(rank, day_.duration_s(rank, kernel,
+                                          {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)}));
+}
+
+Task Program::run(Rank rank) {
+    const Place at = place(rank);
+    if (parameters_.depth == 0 || parameters_.q == 1) {
+        co_await without_lookahead(at);
+    } else {
+        co_await with_lookahead(at);
+    }
+    co_await solve(at);
+}
+
+Task Program::without_lookahead(Place at) {
+    for (std::int64_t start = 0; start < parameters_.n; start += parameters_.nb) {
+        Panel panel = new_panel(at, start);
+        co_await factor(at, panel);
+        bool done = false;
+        co_await finish_broadcast(at, panel, done);
+        bool nothing_incoming = true;
+        co_await update(at, panel, -1, nullptr, nothing_incoming);
+    }
+}
+
+Task Program::with_lookahead(Place at) {
+    const std::int64_t n = parameters_.n;
+    const std::int64_t nb = parameters_.nb;
+    const std::int64_t q = parameters_.q;
+    const auto depth = static_cast<std::int64_t>(parameters_.depth);
+    std::vector<Panel> panels; // the `depth` oldest first, the current one last
+    bool done = false;
+    bool nothing_incoming = true;
+    const std::int64_t lookahead_end = std::min(depth * nb, n);
+    std::int64_t columns = local_count(n + 1, nb, at.column, q); // local columns not yet behind a factored panel
+
+    for (std::int64_t start = 0; start < lookahead_end; start += nb) {
+        panels.push_back(new_panel(at, start));
+        if (at.column == panels.back().owner_column) {
+            columns -= panels.back().width;
+        }
+    }
+    for (std::size_t k = 0; k < panels.size(); ++k) {
+        co_await factor(at, panels[k]);
+        done = false;
+        co_await finish_broadcast(at, panels[k], done);
+        if (k + 1 < panels.size()) { // the columns of the panels in front of me
+            const std::int64_t after = panels[k].start + panels[k].width;
+            const std::int64_t width = local_count_from(lookahead_end - after, after, nb, at.column, q);
+            co_await update(at, panels[k], width, nullptr, nothing_incoming);
+        }
+    }
+    for (std::int64_t start = lookahead_end; start < n; start += nb) {
+        panels.push_back(new_panel(at, start));
+        Panel& current = panels.back();
+        std::int64_t own = 0;
+        if (at.column == current.owner_column) {
+            own = current.width;
+            for (std::size_t k = 0; k + 1 < panels.size(); ++k) {
+                co_await update(at, panels[k], own, nullptr, nothing_incoming);
+            }
+            co_await factor(at, current);
+        }
+        done = false;
+        co_await update(at, panels.front(), columns - own, &current, done);
+        panels.erase(panels.begin());
+        columns -= own;
+    }
+    for (Panel& panel : panels) { // the right-hand side
+        const std::int64_t width = local_count_from(1, n, nb, at.column, q);
+        co_await update(at, panel, width, nullptr, nothing_incoming);
+    }
+}
+
+} // namespace lepaute::hpl

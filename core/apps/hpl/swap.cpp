@@ -1,0 +1,171 @@
+// Row swap of an update by binary exchange (HPL_pdlaswp00T): the rows that become U are spread over the process column
+// while each process gives away the rows that it held. Distances are relative to the owner row.
+
+#include "apps/hpl/simulation.hpp"
+
+#include <bit>
+#include <unordered_map>
+
+namespace lepaute::hpl {
+
+using models::Kernel;
+using mpi::Rank;
+using mpi::Task;
+
+namespace {
+
+constexpr std::uint32_t swap_tag = 0x20000000U;
+constexpr std::uint32_t pivot_stream = 0x50495600U;
+
+} // namespace
+
+/// Which process rows the rows of U come from: each pivot is uniform among the rows not yet factored, as it is for a
+/// random matrix. A row of the block that was swapped out and is chosen again comes from the owner, not from where it
+/// was put. Drawn once a step from the seed of the run: all ranks see the same.
+const Program::SwapRows& Program::swap_rows(const Panel& panel) {
+    SwapRows& rows = swap_rows_[static_cast<std::size_t>(panel.step)];
+    if (!rows.sent.empty()) {
+        return rows;
+    }
+    std::unordered_map<std::int64_t, std::int64_t> moved; // place -> the row that has been swapped to it
+    const auto row_in = [&](std::int64_t place) {
+        const auto found = moved.find(place);
+        return found == moved.end() ? place : found->second;
+    };
+    for (std::int64_t place = panel.start; place < panel.start + panel.width; ++place) {
+        const double u = rng::uniform({seed_, 0, pivot_stream, static_cast<std::uint64_t>(place)});
+        const std::int64_t pivot = place + static_cast<std::int64_t>(u * static_cast<double>(parameters_.n - place));
+        const std::int64_t row = row_in(pivot);
+        moved[pivot] = row_in(place);
+        moved[place] = row;
+    }
+    rows.sent.assign(parameters_.p, 0);
+    rows.owner_rows = panel.width; // the rows of the block itself are packed, wherever they go
+    for (std::int64_t place = panel.start; place < panel.start + panel.width; ++place) {
+        const std::int64_t row = row_in(place);
+        const auto process = static_cast<std::uint32_t>((row / parameters_.nb) % parameters_.p);
+        if (process != panel.owner_row) {
+            ++rows.sent[process];
+        } else if (row >= panel.start + panel.width) {
+            ++rows.owner_rows; // a row of the owner outside of the block
+        }
+    }
+    return rows;
+}
+
+Task Program::swap_binary_exchange(Place at, const Panel& panel, std::int64_t columns, const Panel* incoming,
+                                   bool& incoming_done) {
+    const SwapRows& rows = swap_rows(panel);
+    std::vector<std::int64_t> held = rows.sent; // per process row: rows it has gathered and will send on
+    const std::uint32_t p = parameters_.p;
+    const std::uint32_t power = std::bit_floor(p);
+    const std::uint32_t distance = (at.row + p - panel.owner_row) % p;
+    const auto row_at = [&](std::uint32_t d) { return (panel.owner_row + d) % p; };
+    const auto rank_of = [&](std::uint32_t d) { return rank_at(row_at(d), at.column); };
+    const double u_bytes = 8.0 * static_cast<double>(panel.width * columns);
+    const auto w_bytes = [&](std::int64_t count) { return 8.0 * static_cast<double>(count * (columns + 1)); };
+    const auto tag = swap_tag + static_cast<std::uint32_t>(panel.step);
+    const std::int64_t mine = rows.sent[at.row];
+    const auto swap_kernel = [&](Kernel which, std::int64_t count) {
+        if (count > 0) {
+            kernel(at.rank, which, count, columns, 0);
+        }
+    };
+
+    swap_kernel(distance == 0 ? Kernel::dlaswp01T : Kernel::dlaswp02N, distance == 0 ? rows.owner_rows : mine);
+    if (incoming != nullptr) {
+        co_await poll_broadcast(at, *incoming, incoming_done);
+    }
+
+    // Processes beyond the power of two give their rows to a partner, whose U they get in the end.
+    const std::uint32_t fold = distance ^ power;
+    if (power < p && fold < p) {
+        if (distance == 0) {
+            if (held[row_at(fold)] > 0) {
+                co_await engine_.exchange(at.rank, rank_of(fold), tag, u_bytes);
+            } else {
+                co_await engine_.send(at.rank, rank_of(fold), tag, u_bytes);
+            }
+            swap_kernel(Kernel::dlaswp03T, held[row_at(fold)]);
+        } else if (distance == power) {
+            if (mine > 0) {
+                co_await engine_.exchange(at.rank, rank_of(0), tag, w_bytes(mine));
+            } else {
+                co_await engine_.receive(at.rank, rank_of(0), tag);
+            }
+        } else if (distance > power && mine > 0) {
+            co_await engine_.send(at.rank, rank_of(fold), tag, w_bytes(mine));
+        } else if (distance < power && held[row_at(fold)] > 0) {
+            co_await engine_.receive(at.rank, rank_of(fold), tag);
+        }
+    }
+    for (std::uint32_t d = 1; d + power < p; ++d) { // the owner has already used what it got
+        held[row_at(d)] += held[row_at(d + power)];
+    }
+    if (incoming != nullptr) {
+        co_await poll_broadcast(at, *incoming, incoming_done);
+    }
+
+    if (distance < power) {
+        for (std::uint32_t bit = 1; bit < power; bit <<= 1U) {
+            const std::uint32_t partner = distance ^ bit;
+            const bool has_u = distance < bit;
+            const bool gets_u = !has_u && distance < 2 * bit;
+            const std::int64_t partner_rows = held[row_at(partner)];
+            const std::int64_t my_rows = held[row_at(distance)];
+            const double out = has_u ? u_bytes : w_bytes(my_rows);
+            const bool receives = gets_u || partner_rows > 0;
+            if (out > 0.0 && receives) {
+                co_await engine_.exchange(at.rank, rank_of(partner), tag, out);
+            } else if (out > 0.0) {
+                co_await engine_.send(at.rank, rank_of(partner), tag, out);
+            } else if (receives) {
+                co_await engine_.receive(at.rank, rank_of(partner), tag);
+            }
+            if (has_u) {
+                swap_kernel(Kernel::dlaswp03T, partner_rows);
+            } else if (gets_u) {
+                swap_kernel(Kernel::dlaswp04T, my_rows);
+            }
+            for (std::uint32_t d = 0; d < power; ++d) { // both of a pair now hold the rows of both
+                if ((d ^ bit) > d) {
+                    held[row_at(d)] += held[row_at(d ^ bit)];
+                    held[row_at(d ^ bit)] = held[row_at(d)];
+                }
+            }
+            if (incoming != nullptr) {
+                co_await poll_broadcast(at, *incoming, incoming_done);
+            }
+        }
+    } else {
+        // The first process beyond the power of two has U and spreads it among those beyond, by a binomial tree.
+        const std::uint32_t beyond = p - power;
+        const std::uint32_t own = distance - power;
+        for (std::uint32_t bit = beyond > 1 ? std::bit_floor(beyond - 1) : 0; bit > 0; bit >>= 1U) {
+            if (own % bit == 0) {
+                const std::uint32_t partner = own ^ bit;
+                if ((own & bit) != 0) {
+                    co_await engine_.receive(at.rank, rank_of(power + partner), tag);
+                } else if (partner < beyond) {
+                    co_await engine_.send(at.rank, rank_of(power + partner), tag, u_bytes);
+                }
+            }
+            if (incoming != nullptr) {
+                co_await poll_broadcast(at, *incoming, incoming_done);
+            }
+        }
+        swap_kernel(Kernel::dlaswp05T, mine);
+    }
+    if (power < p && fold < p) { // the final U for those beyond the power of two
+        if (distance >= power) {
+            co_await engine_.receive(at.rank, rank_of(fold), tag);
+        } else {
+            co_await engine_.send(at.rank, rank_of(fold), tag, u_bytes);
+        }
+    }
+    if (incoming != nullptr) {
+        co_await poll_broadcast(at, *incoming, incoming_done);
+    }
+}
+
+} // namespace lepaute::hpl

@@ -1,0 +1,124 @@
+// The extension module lepaute._core: values in, values out, no logic.
+
+#include "apps/hpl/simulation.hpp"
+#include "models/machine.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace lepaute;
+
+namespace {
+
+models::Segment segment(double above_bytes, int protocol, double latency_s, double bandwidth_Bps,
+                        std::array<double, 2> send, std::array<double, 2> isend, std::array<double, 2> receive,
+                        double noise_relative_sd) {
+    return {above_bytes,           static_cast<models::Protocol>(protocol), latency_s, bandwidth_Bps,
+            {send[0], send[1]},    {isend[0], isend[1]},                    {receive[0], receive[1]},
+            noise_relative_sd};
+}
+
+models::KernelPiece piece(std::array<double, 6> where, std::array<double, 6> fitted, models::Coefficients mean,
+                          models::Coefficients deviation, int noise, std::vector<int> covariance_terms,
+                          std::vector<double> covariance) {
+    const auto bounds = [](const std::array<double, 6>& b) {
+        return models::Bounds{{b[0], b[1], b[2]}, {b[3], b[4], b[5]}};
+    };
+    return {bounds(where), bounds(fitted), mean, deviation, static_cast<models::Noise>(noise),
+            std::move(covariance_terms), std::move(covariance)};
+}
+
+std::vector<std::string> names_of(std::span<const std::string_view> names) { return {names.begin(), names.end()}; }
+
+} // namespace
+
+NB_MODULE(_core, m) {
+    m.doc() = "The C++ core of Lepaute.";
+    m.def("kernel_names", [] { return names_of(models::kernel_names()); });
+    m.def("term_names", [] { return names_of(models::term_names()); });
+
+    nb::class_<models::Segment>(m, "Segment")
+        .def_static("make", &segment, nb::arg("above_bytes"), nb::arg("protocol"), nb::arg("latency_s"),
+                    nb::arg("bandwidth_Bps"), nb::arg("send"), nb::arg("isend"), nb::arg("receive"),
+                    nb::arg("noise_relative_sd"));
+    nb::class_<models::KernelPiece>(m, "KernelPiece")
+        .def_static("make", &piece, nb::arg("where"), nb::arg("fitted"), nb::arg("mean"), nb::arg("deviation"),
+                    nb::arg("noise"), nb::arg("covariance_terms"), nb::arg("covariance"));
+    nb::class_<models::KernelModel>(m, "KernelModel").def(nb::init<std::vector<models::KernelPiece>>());
+    nb::class_<models::Machine>(m, "Machine")
+        .def(nb::init<>())
+        .def_rw("nodes", &models::Machine::nodes)
+        .def_rw("cores_per_node", &models::Machine::cores_per_node)
+        .def_rw("cpus_per_node", &models::Machine::cpus_per_node)
+        .def_rw("cpu_is_core_modulo", &models::Machine::cpu_is_core_modulo)
+        .def_rw("day_common_relative_sd", &models::Machine::day_common_relative_sd)
+        .def_rw("day_cpu_relative_sd", &models::Machine::day_cpu_relative_sd)
+        .def_rw("day_degrees_of_freedom", &models::Machine::day_degrees_of_freedom)
+        .def("set_kernel",
+             [](models::Machine& machine, std::size_t kernel, std::vector<models::KernelModel> per_cpu,
+                double discrepancy) {
+                 machine.kernels.at(kernel) = std::move(per_cpu);
+                 machine.discrepancy_relative_sd.at(kernel) = discrepancy;
+             })
+        .def("set_network", [](models::Machine& machine, std::vector<models::Segment> loopback,
+                               std::vector<models::Segment> remote, bool scale, double node_link_Bps,
+                               double loopback_Bps, bool loopback_shared, double iprobe_s) {
+            machine.network = {{std::move(loopback)},
+                               {std::move(remote)},
+                               scale ? models::FlowFactor::scale : models::FlowFactor::bound,
+                               node_link_Bps,
+                               loopback_Bps,
+                               loopback_shared,
+                               iprobe_s};
+        });
+
+    nb::class_<models::Layers>(m, "Layers")
+        .def(nb::init<>())
+        .def_rw("coefficients", &models::Layers::coefficients)
+        .def_rw("days", &models::Layers::days)
+        .def_rw("discrepancy", &models::Layers::discrepancy)
+        .def_rw("noise", &models::Layers::noise);
+
+    nb::class_<models::Size>(m, "Size")
+        .def_ro("m", &models::Size::m)
+        .def_ro("n", &models::Size::n)
+        .def_ro("k", &models::Size::k);
+    nb::class_<models::KernelUse>(m, "KernelUse")
+        .def_ro("calls", &models::KernelUse::calls)
+        .def_ro("unmodelled_calls", &models::KernelUse::unmodelled_calls)
+        .def_ro("clipped_means", &models::KernelUse::clipped_means)
+        .def_ro("clipped_deviations", &models::KernelUse::clipped_deviations)
+        .def_ro("time_s", &models::KernelUse::time_s)
+        .def_ro("extrapolated_time_s", &models::KernelUse::extrapolated_time_s)
+        .def_ro("outside_low", &models::KernelUse::outside_low)
+        .def_ro("outside_high", &models::KernelUse::outside_high);
+    nb::class_<hpl::Result>(m, "HplResult")
+        .def_ro("time_s", &hpl::Result::time_s)
+        .def_ro("messages", &hpl::Result::messages)
+        .def_ro("bytes", &hpl::Result::bytes)
+        .def_ro("waiting_s", &hpl::Result::waiting_s)
+        .def_ro("engine_bytes", &hpl::Result::engine_bytes)
+        .def_prop_ro("kernels", [](const hpl::Result& result) {
+            return std::vector<models::KernelUse>(result.kernels.begin(), result.kernels.end());
+        });
+    nb::class_<hpl::Parameters>(m, "HplParameters")
+        .def(nb::init<>())
+        .def_rw("n", &hpl::Parameters::n)
+        .def_rw("nb", &hpl::Parameters::nb)
+        .def_rw("p", &hpl::Parameters::p)
+        .def_rw("q", &hpl::Parameters::q)
+        .def_rw("depth", &hpl::Parameters::depth)
+        .def_rw("nbmin", &hpl::Parameters::nbmin)
+        .def_rw("ndiv", &hpl::Parameters::ndiv)
+        .def_rw("row_major", &hpl::Parameters::row_major)
+        .def("set_algorithms", [](hpl::Parameters& p, int broadcast, int pfact, int rfact) {
+            p.broadcast = static_cast<hpl::Broadcast>(broadcast);
+            p.pfact = static_cast<hpl::Factorisation>(pfact);
+            p.rfact = static_cast<hpl::Factorisation>(rfact);
+        });
+    m.def("simulate_hpl", &hpl::simulate, nb::arg("parameters"), nb::arg("machine"), nb::arg("layers"),
+          nb::arg("core_of_rank"), nb::arg("seed"), nb::call_guard<nb::gil_scoped_release>());
+}

@@ -1,0 +1,90 @@
+#pragma once
+// The duration of a compute kernel as a value: a polynomial mean, a noise whose standard deviation is a polynomial,
+// both by pieces of the parameters (M-0 .. M-2, M', N-0 .. N-2 in the notation of Cornebize & Legrand).
+
+#include "rng/philox.hpp"
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lepaute::models {
+
+enum class Kernel : std::uint8_t {
+    dgemm, dtrsm, dgemv, dger, dtrsv, dscal, idamax, daxpy, dcopy, dlocswp,
+    dlaswp00N, dlaswp01T, dlaswp02N, dlaswp03T, dlaswp04T, dlaswp05T, dlaswp06T, dlaswp10N, dlatcpy, dlacpy,
+    pdfact_glue, pdupdate_glue, // what the program does between the kernels; a platform need not have them
+    count
+};
+inline constexpr std::size_t kernel_count = static_cast<std::size_t>(Kernel::count);
+
+/// Names in the order of Kernel; platform files use them.
+[[nodiscard]] std::span<const std::string_view, kernel_count> kernel_names() noexcept;
+
+/// Parameters of one call; what m, n and k are for each kernel is told in docs/platform.md. Unused ones are 0.
+struct Size {
+    double m = 0.0;
+    double n = 0.0;
+    double k = 0.0;
+};
+
+/// Terms a polynomial may have, in this order: mnk, mn, mk, nk, nn, m, n, k, 1.
+inline constexpr std::size_t term_count = 9;
+using Coefficients = std::array<double, term_count>;
+[[nodiscard]] std::span<const std::string_view, term_count> term_names() noexcept;
+[[nodiscard]] double evaluate(const Coefficients& coefficients, const Size& size) noexcept;
+
+struct Bounds {
+    Size low{0.0, 0.0, 0.0};
+    Size high{1e300, 1e300, 1e300};
+    [[nodiscard]] bool contains(const Size& size) const noexcept;
+};
+
+enum class Noise : std::uint8_t { none, half_normal, normal, lognormal };
+
+struct KernelPiece {
+    Bounds where;                    // the piece holds inside
+    Bounds fitted;                   // outside, the model extrapolates
+    Coefficients mean{};             // seconds per unit of the term
+    Coefficients deviation{};        // seconds per unit of the term
+    Noise noise = Noise::none;
+    std::vector<int> covariance_terms;  // indices of terms, in the order of the rows of covariance
+    std::vector<double> covariance;     // row-major, symmetric, size covariance_terms.size() squared
+};
+
+/// What happened while durations were drawn, to be told with the prediction.
+struct KernelUse {
+    std::uint64_t calls = 0;
+    std::uint64_t unmodelled_calls = 0;
+    std::uint64_t clipped_means = 0;      // evaluated durations below zero, taken as zero
+    std::uint64_t clipped_deviations = 0; // evaluated standard deviations below zero, taken as zero
+    double time_s = 0.0;
+    double extrapolated_time_s = 0.0;     // time of calls outside the fitted ranges
+    Size outside_low{1e300, 1e300, 1e300};  // extreme sizes met outside the fitted ranges
+    Size outside_high{0.0, 0.0, 0.0};
+};
+
+/// The pieces of one kernel on one cpu; the first piece that contains the size holds. No pieces: not modelled.
+class KernelModel {
+public:
+    KernelModel() = default;
+    explicit KernelModel(std::vector<KernelPiece> pieces) : pieces_(std::move(pieces)) {}
+
+    [[nodiscard]] bool known() const noexcept { return !pieces_.empty(); }
+    [[nodiscard]] const std::vector<KernelPiece>& pieces() const noexcept { return pieces_; }
+
+    /// Seconds of one call, >= 0: (mean + noise) * factor. The noise is a function of `at` alone.
+    double draw(const Size& size, double factor, bool with_noise, const rng::Coordinates& at, KernelUse& use) const;
+
+    /// The same model with coefficients drawn from their fitted covariance (a piece without one is kept).
+    /// Throws std::invalid_argument when a covariance is not positive semi-definite.
+    [[nodiscard]] KernelModel with_drawn_coefficients(rng::Coordinates at) const;
+
+private:
+    std::vector<KernelPiece> pieces_;
+};
+
+} // namespace lepaute::models

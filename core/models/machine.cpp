@@ -1,0 +1,74 @@
+#include "models/machine.hpp"
+
+#include <algorithm>
+
+namespace lepaute::models {
+
+namespace {
+
+// Streams of draws; kernels use their own number.
+constexpr std::uint32_t coefficient_stream = 0x434F4500U;
+constexpr std::uint32_t day_stream = 0x44415900U;
+constexpr std::uint32_t cpu_day_stream = 0x43505500U;
+constexpr std::uint32_t discrepancy_stream = 0x44495300U;
+// A factor is a duration relative to its mean: noise of any width must not make it negative.
+constexpr double smallest_factor = 0.05;
+
+} // namespace
+
+std::uint32_t Machine::cpu_of_core(std::uint32_t node, std::uint32_t core) const noexcept {
+    const std::uint32_t cpu = cpu_is_core_modulo ? core % cpus_per_node : core / (cores_per_node / cpus_per_node);
+    return node * cpus_per_node + cpu;
+}
+
+MachineDay::MachineDay(const Machine& machine, const Layers& layers, std::uint64_t seed,
+                       std::vector<std::uint32_t> cpu_of_rank)
+    : kernels_(machine.kernels), cpu_factor_(std::size_t{machine.nodes} * machine.cpus_per_node, 1.0),
+      cpu_of_rank_(std::move(cpu_of_rank)), calls_of_rank_(cpu_of_rank_.size(), 0), seed_(seed),
+      with_noise_(layers.noise) {
+    for (std::uint32_t kernel = 0; kernel < kernel_count; ++kernel) {
+        if (layers.coefficients) {
+            for (std::uint32_t cpu = 0; cpu < kernels_[kernel].size(); ++cpu) {
+                kernels_[kernel][cpu] =
+                    kernels_[kernel][cpu].with_drawn_coefficients({seed, cpu, coefficient_stream + kernel, 0});
+            }
+        }
+        const double sd = layers.discrepancy ? machine.discrepancy_relative_sd[kernel] : 0.0;
+        kernel_factor_[kernel] =
+            std::max(smallest_factor, 1.0 + sd * rng::normal({seed, kernel, discrepancy_stream, 0}));
+    }
+    if (layers.days) {
+        const int freedom = machine.day_degrees_of_freedom;
+        const double common = machine.day_common_relative_sd * rng::student({seed, 0, day_stream, 0}, freedom);
+        for (std::uint32_t cpu = 0; cpu < cpu_factor_.size(); ++cpu) {
+            const double own = machine.day_cpu_relative_sd * rng::student({seed, cpu, cpu_day_stream, 0}, freedom);
+            cpu_factor_[cpu] = std::max(smallest_factor, 1.0 + common + own);
+        }
+    }
+}
+
+double MachineDay::duration_s(std::uint32_t rank, Kernel kernel, const Size& size) {
+    const auto index = static_cast<std::size_t>(kernel);
+    const std::vector<KernelModel>& models = kernels_[index];
+    const std::uint32_t cpu = cpu_of_rank_[rank];
+    if (models.empty()) {
+        ++use_[index].calls;
+        ++use_[index].unmodelled_calls;
+        return 0.0;
+    }
+    const KernelModel& model = models.size() == 1 ? models.front() : models[cpu];
+    const rng::Coordinates at{seed_, rank, static_cast<std::uint32_t>(index), calls_of_rank_[rank]++};
+    return model.draw(size, cpu_factor_[cpu] * kernel_factor_[index], with_noise_, at, use_[index]);
+}
+
+std::size_t MachineDay::state_bytes() const noexcept {
+    std::size_t bytes = cpu_factor_.size() * sizeof(double) + cpu_of_rank_.size() * (sizeof(std::uint32_t) * 3);
+    for (const auto& models : kernels_) {
+        for (const KernelModel& model : models) {
+            bytes += model.pieces().size() * sizeof(KernelPiece);
+        }
+    }
+    return bytes;
+}
+
+} // namespace lepaute::models

@@ -1,0 +1,37 @@
+"""Lepaute: predicts how long an MPI application takes on a machine, and states the error.
+
+What is named here is loaded when it is first used: `import lepaute` stays light.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from lepaute.version import __version__
+
+if TYPE_CHECKING:
+    from lepaute import fit as fit
+    from lepaute.archive import Archive as Archive
+    from lepaute.platform import Platform as Platform
+    from lepaute.platform import load_platform as load_platform
+    from lepaute.simulate import Hpl as Hpl
+    from lepaute.simulate import Prediction as Prediction
+    from lepaute.simulate import predict as predict
+
+_HOME_OF = {
+    "Archive": "lepaute.archive",
+    "Hpl": "lepaute.simulate",
+    "Platform": "lepaute.platform",
+    "Prediction": "lepaute.simulate",
+    "load_platform": "lepaute.platform",
+    "predict": "lepaute.simulate",
+}
+
+__all__ = ["Archive", "Hpl", "Platform", "Prediction", "__version__", "fit", "load_platform", "predict"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "fit":
+        return import_module("lepaute.fit")
+    if name in _HOME_OF:
+        return getattr(import_module(_HOME_OF[name]), name)
+    raise AttributeError(f"module 'lepaute' has no attribute {name!r}")

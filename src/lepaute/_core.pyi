@@ -1,0 +1,118 @@
+"""Types of the C++ extension module (core/bindings/module.cpp)."""
+
+from collections.abc import Sequence
+
+def kernel_names() -> list[str]: ...
+def term_names() -> list[str]: ...
+
+class Segment:
+    @staticmethod
+    def make(
+        above_bytes: float,
+        protocol: int,
+        latency_s: float,
+        bandwidth_Bps: float,
+        send: Sequence[float],
+        isend: Sequence[float],
+        receive: Sequence[float],
+        noise_relative_sd: float,
+    ) -> Segment: ...
+
+class KernelPiece:
+    @staticmethod
+    def make(
+        where: Sequence[float],
+        fitted: Sequence[float],
+        mean: Sequence[float],
+        deviation: Sequence[float],
+        noise: int,
+        covariance_terms: Sequence[int],
+        covariance: Sequence[float],
+    ) -> KernelPiece: ...
+
+class KernelModel:
+    def __init__(self, pieces: Sequence[KernelPiece]) -> None: ...
+
+class Machine:
+    nodes: int
+    cores_per_node: int
+    cpus_per_node: int
+    cpu_is_core_modulo: bool
+    day_common_relative_sd: float
+    day_cpu_relative_sd: float
+    day_degrees_of_freedom: int
+    def __init__(self) -> None: ...
+    def set_kernel(self, kernel: int, per_cpu: Sequence[KernelModel], discrepancy: float) -> None: ...
+    def set_network(
+        self,
+        loopback: Sequence[Segment],
+        remote: Sequence[Segment],
+        scale: bool,
+        node_link_Bps: float,
+        loopback_Bps: float,
+        loopback_shared: bool,
+        iprobe_s: float,
+    ) -> None: ...
+
+class Layers:
+    coefficients: bool
+    days: bool
+    discrepancy: bool
+    noise: bool
+    def __init__(self) -> None: ...
+
+class Size:
+    @property
+    def m(self) -> float: ...
+    @property
+    def n(self) -> float: ...
+    @property
+    def k(self) -> float: ...
+
+class KernelUse:
+    @property
+    def calls(self) -> int: ...
+    @property
+    def unmodelled_calls(self) -> int: ...
+    @property
+    def clipped_means(self) -> int: ...
+    @property
+    def clipped_deviations(self) -> int: ...
+    @property
+    def time_s(self) -> float: ...
+    @property
+    def extrapolated_time_s(self) -> float: ...
+    @property
+    def outside_low(self) -> Size: ...
+    @property
+    def outside_high(self) -> Size: ...
+
+class HplParameters:
+    n: int
+    nb: int
+    p: int
+    q: int
+    depth: int
+    nbmin: int
+    ndiv: int
+    row_major: bool
+    def __init__(self) -> None: ...
+    def set_algorithms(self, broadcast: int, pfact: int, rfact: int) -> None: ...
+
+class HplResult:
+    @property
+    def time_s(self) -> float: ...
+    @property
+    def messages(self) -> int: ...
+    @property
+    def bytes(self) -> float: ...
+    @property
+    def waiting_s(self) -> float: ...
+    @property
+    def engine_bytes(self) -> int: ...
+    @property
+    def kernels(self) -> list[KernelUse]: ...
+
+def simulate_hpl(
+    parameters: HplParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int
+) -> HplResult: ...

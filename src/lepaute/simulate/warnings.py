@@ -1,0 +1,65 @@
+"""What a reader of a prediction must be told: what was not modelled, extrapolated or clipped."""
+
+from typing import TYPE_CHECKING, Any
+
+from lepaute.simulate.hpl import Hpl
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
+
+SMALL_SHARE = 0.001  # of a kernel's time; below it, an extrapolation is not worth a sentence
+
+
+def warnings_of(hpl: Hpl, platform: "Platform", kernels: dict[str, Any]) -> list[str]:
+    """Sentences; `kernels` is the use of each kernel (a core KernelUse) in one of the runs."""
+    told = []
+    if platform.days is None and all(model.discrepancy_relative_sd == 0.0 for model in platform.kernels):
+        told.append("the interval covers call noise only: the platform has neither a day nor a discrepancy layer")
+    unknown = [f"{name} ({use.unmodelled_calls} calls)" for name, use in kernels.items() if use.unmodelled_calls]
+    if unknown:
+        told.append(f"not modelled by the platform, so taken to cost nothing: {', '.join(sorted(unknown))}")
+    total_s = sum(use.time_s for use in kernels.values())
+    for name, use in kernels.items():
+        if use.extrapolated_time_s > max(SMALL_SHARE * use.time_s, SMALL_SHARE * 0.1 * total_s):
+            share = 100.0 * use.extrapolated_time_s / use.time_s
+            told.append(f"{share:.0f} % of {name} time is outside the fitted ranges: {outside(name, use, platform)}")
+        if use.clipped_means > 0.01 * use.calls:
+            told.append(f"{use.clipped_means} of {use.calls} durations of {name} were below zero and taken as zero")
+    told += memory_warnings(hpl, platform)
+    return told
+
+
+def outside(name: str, use: Any, platform: "Platform") -> str:
+    """Which parameters left the fitted ranges, and those ranges: "k = 64..64, fitted in 128..2048"."""
+    fitted = [
+        piece.range
+        for model in platform.kernels
+        if model.kernel == name
+        for piece in model.pieces
+        if piece.range is not None
+    ]
+    parts = []
+    for letter in "mnk":
+        pairs = [bounds for piece in fitted for name_, bounds in piece.items() if name_ == letter]
+        if not pairs:
+            continue
+        low, high = min(low for low, _ in pairs), max(high for _, high in pairs)
+        met_low, met_high = getattr(use.outside_low, letter), getattr(use.outside_high, letter)
+        if met_low < low or met_high > high:
+            parts.append(f"{letter} = {met_low:.0f}..{met_high:.0f}, fitted in {low:.0f}..{high:.0f}")
+    return "; ".join(parts) or "between the fitted regions"
+
+
+def memory_warnings(hpl: Hpl, platform: "Platform") -> list[str]:
+    """A sentence when the matrix does not fit into the nodes that the ranks fill."""
+    nodes = platform.nodes
+    if nodes.memory_bytes is None:
+        return []
+    used = -(-hpl.ranks * hpl.threads_per_rank // nodes.cores)
+    there = used * nodes.memory_bytes
+    if hpl.memory_bytes <= there:
+        return []
+    return [
+        f"the matrix needs {hpl.memory_bytes / 1e9:.1f} GB, {used} node(s) of {platform.name} have "
+        f"{there / 1e9:.1f} GB: the real run would not fit"
+    ]
