@@ -16,8 +16,13 @@ namespace {
 models::Segment segment(double above_bytes, int protocol, double latency_s, double bandwidth_Bps,
                         std::array<double, 2> send, std::array<double, 2> isend, std::array<double, 2> receive,
                         double noise_relative_sd) {
-    return {above_bytes,           static_cast<models::Protocol>(protocol), latency_s, bandwidth_Bps,
-            {send[0], send[1]},    {isend[0], isend[1]},                    {receive[0], receive[1]},
+    return {above_bytes,
+            static_cast<models::Protocol>(protocol),
+            latency_s,
+            bandwidth_Bps,
+            {send[0], send[1]},
+            {isend[0], isend[1]},
+            {receive[0], receive[1]},
             noise_relative_sd};
 }
 
@@ -27,8 +32,13 @@ models::KernelPiece piece(std::array<double, 6> where, std::array<double, 6> fit
     const auto bounds = [](const std::array<double, 6>& b) {
         return models::Bounds{{b[0], b[1], b[2]}, {b[3], b[4], b[5]}};
     };
-    return {bounds(where), bounds(fitted), mean, deviation, static_cast<models::Noise>(noise),
-            std::move(covariance_terms), std::move(covariance)};
+    return {bounds(where),
+            bounds(fitted),
+            mean,
+            deviation,
+            static_cast<models::Noise>(noise),
+            std::move(covariance_terms),
+            std::move(covariance)};
 }
 
 std::vector<std::string> names_of(std::span<const std::string_view> names) { return {names.begin(), names.end()}; }
@@ -64,15 +74,19 @@ NB_MODULE(_core, m) {
                  machine.discrepancy_relative_sd.at(kernel) = discrepancy;
              })
         .def("set_network", [](models::Machine& machine, std::vector<models::Segment> loopback,
-                               std::vector<models::Segment> remote, bool scale, double node_link_Bps,
-                               double loopback_Bps, bool loopback_shared, double iprobe_s) {
+                               std::vector<models::Segment> remote, std::vector<models::Segment> loopback_noncontiguous,
+                               std::vector<models::Segment> remote_noncontiguous, bool scale, double node_link_Bps,
+                               double loopback_Bps, bool loopback_shared, double iprobe_s, bool iprobe_looks_first) {
             machine.network = {{std::move(loopback)},
                                {std::move(remote)},
+                               {std::move(loopback_noncontiguous)},
+                               {std::move(remote_noncontiguous)},
                                scale ? models::FlowFactor::scale : models::FlowFactor::bound,
                                node_link_Bps,
                                loopback_Bps,
                                loopback_shared,
-                               iprobe_s};
+                               iprobe_s,
+                               iprobe_looks_first};
         });
 
     nb::class_<models::Layers>(m, "Layers")

@@ -14,9 +14,28 @@
 namespace lepaute::models {
 
 enum class Kernel : std::uint8_t {
-    dgemm, dtrsm, dgemv, dger, dtrsv, dscal, idamax, daxpy, dcopy, dlocswp,
-    dlaswp00N, dlaswp01T, dlaswp02N, dlaswp03T, dlaswp04T, dlaswp05T, dlaswp06T, dlaswp10N, dlatcpy, dlacpy,
-    pdfact_glue, pdupdate_glue, // what the program does between the kernels; a platform need not have them
+    dgemm,
+    dtrsm,
+    dgemv,
+    dger,
+    dtrsv,
+    dscal,
+    idamax,
+    daxpy,
+    dcopy,
+    dlocswp,
+    dlaswp00N,
+    dlaswp01T,
+    dlaswp02N,
+    dlaswp03T,
+    dlaswp04T,
+    dlaswp05T,
+    dlaswp06T,
+    dlaswp10N,
+    dlatcpy,
+    dlacpy,
+    pdfact_glue,
+    pdupdate_glue, // what the program does between the kernels; a platform need not have them
     count
 };
 inline constexpr std::size_t kernel_count = static_cast<std::size_t>(Kernel::count);
@@ -46,13 +65,13 @@ struct Bounds {
 enum class Noise : std::uint8_t { none, half_normal, normal, lognormal };
 
 struct KernelPiece {
-    Bounds where;                    // the piece holds inside
-    Bounds fitted;                   // outside, the model extrapolates
-    Coefficients mean{};             // seconds per unit of the term
-    Coefficients deviation{};        // seconds per unit of the term
+    Bounds where;             // the piece holds inside
+    Bounds fitted;            // outside, the model extrapolates
+    Coefficients mean{};      // seconds per unit of the term
+    Coefficients deviation{}; // seconds per unit of the term
     Noise noise = Noise::none;
-    std::vector<int> covariance_terms;  // indices of terms, in the order of the rows of covariance
-    std::vector<double> covariance;     // row-major, symmetric, size covariance_terms.size() squared
+    std::vector<int> covariance_terms; // indices of terms, in the order of the rows of covariance
+    std::vector<double> covariance;    // row-major, symmetric, size covariance_terms.size() squared
 };
 
 /// What happened while durations were drawn, to be told with the prediction.
@@ -62,8 +81,8 @@ struct KernelUse {
     std::uint64_t clipped_means = 0;      // evaluated durations below zero, taken as zero
     std::uint64_t clipped_deviations = 0; // evaluated standard deviations below zero, taken as zero
     double time_s = 0.0;
-    double extrapolated_time_s = 0.0;     // time of calls outside the fitted ranges
-    Size outside_low{1e300, 1e300, 1e300};  // extreme sizes met outside the fitted ranges
+    double extrapolated_time_s = 0.0;      // time of calls outside the fitted ranges
+    Size outside_low{1e300, 1e300, 1e300}; // extreme sizes met outside the fitted ranges
     Size outside_high{0.0, 0.0, 0.0};
 };
 

@@ -37,7 +37,8 @@ struct Layers {
 /// A machine on one day: coefficients, day effects and discrepancies drawn, a function of (machine, layers, seed).
 class MachineDay {
 public:
-    MachineDay(const Machine& machine, const Layers& layers, std::uint64_t seed, std::vector<std::uint32_t> cpu_of_rank);
+    MachineDay(const Machine& machine, const Layers& layers, std::uint64_t seed,
+               std::vector<std::uint32_t> cpu_of_rank);
 
     /// Seconds that `kernel` takes on `rank` for its next call.
     double duration_s(std::uint32_t rank, Kernel kernel, const Size& size);

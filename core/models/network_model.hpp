@@ -7,9 +7,9 @@
 namespace lepaute::models {
 
 enum class Protocol : std::uint8_t {
-    eager,      // leaves before the receive is posted; the sender goes on at once
-    detached,   // the sender goes on at once, the transfer waits for the receive
-    rendezvous  // the transfer waits for the receive, and the sender for the transfer
+    eager,     // leaves before the receive is posted; the sender goes on at once
+    detached,  // the sender goes on at once, the transfer waits for the receive
+    rendezvous // the transfer waits for the receive, and the sender for the transfer
 };
 
 /// Affine cost on the CPU of a process: intercept_s + per_byte_s * size.
@@ -22,7 +22,7 @@ struct Overhead {
 struct Segment {
     double above_bytes = 0.0; // holds for sizes > above_bytes, up to the next segment; the first also holds 0
     Protocol protocol = Protocol::eager;
-    double latency_s = 0.0;   // of the whole route
+    double latency_s = 0.0; // of the whole route
     double bandwidth_Bps = 1.0;
     Overhead send;
     Overhead isend;
@@ -48,11 +48,14 @@ enum class FlowFactor : std::uint8_t { bound, scale };
 struct Network {
     NetworkClass loopback;
     NetworkClass remote;
+    NetworkClass loopback_noncontiguous; // messages sent from a derived datatype with gaps
+    NetworkClass remote_noncontiguous;
     FlowFactor flow_factor = FlowFactor::bound;
     double node_link_Bps = 1.0;   // up and down link of each node
     double loopback_Bps = 1.0;    // nominal bandwidth inside a node
     bool loopback_shared = false; // do parallel flows inside a node slow each other?
     double iprobe_s = 0.0;
+    bool iprobe_looks_first = false; // MPI_Iprobe finds only what had come at the rank's previous MPI call
 };
 
 } // namespace lepaute::models

@@ -90,7 +90,7 @@ void Engine::post(Rank rank, const Operation& operation, std::coroutine_handle<>
 void Engine::join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller) {
     RankState& state = ranks_[rank];
     state.handle = caller;
-    state.operation = {Operation::Kind::join, 0, 0, 0, 0.0};
+    state.operation = {Operation::Kind::join, 0, 0, 0, 0.0, false};
     state.posted_s = state.clock_s;
     meeting.present.push_back(rank);
     if (meeting.present.size() < meeting.count) {
@@ -98,6 +98,7 @@ void Engine::join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller) {
     }
     meeting.meet();
     for (const Rank present : meeting.present) {
+        ranks_[present].posted_s = ranks_[present].clock_s; // what it waited for was counted where it happened
         resume(present, ranks_[present].clock_s);
     }
     meeting.present.clear();
@@ -125,7 +126,8 @@ void Engine::handle_post(Rank rank) {
         break;
     case Operation::Kind::probe: {
         const std::uint32_t found = find_unexpected(rank, state.operation.receive_from, state.operation.tag);
-        state.answer = found != none && probe_visible_s(messages_[found]) <= now_s;
+        const double seen_s = network_.iprobe_looks_first ? state.progress_s : now_s;
+        state.answer = found != none && probe_visible_s(messages_[found]) <= seen_s;
         resume(rank, now_s + network_.iprobe_s);
         return;
     }
@@ -152,7 +154,10 @@ void Engine::post_send(Rank rank, double date_s) {
     message.to = sender.operation.send_to;
     message.tag = sender.operation.tag;
     message.bytes = sender.operation.send_bytes;
-    message.segment = &class_between(message.from, message.to).at(message.bytes);
+    const models::NetworkClass& network = sender.operation.noncontiguous
+                                              ? noncontiguous_class_between(message.from, message.to)
+                                              : class_between(message.from, message.to);
+    message.segment = &network.at(message.bytes);
     message.ready_s = date_s + message.segment->send.of(message.bytes);
     ++statistics_.messages;
     statistics_.bytes += message.bytes;
@@ -160,8 +165,8 @@ void Engine::post_send(Rank rank, double date_s) {
     sender.send_pending = message.segment->protocol == models::Protocol::rendezvous;
 
     RankState& receiver = ranks_[message.to];
-    const bool expected = receiver.receive_unmatched && receiver.operation.receive_from == rank &&
-                          receiver.operation.tag == message.tag;
+    const bool expected =
+        receiver.receive_unmatched && receiver.operation.receive_from == rank && receiver.operation.tag == message.tag;
     if (expected) {
         match(id, receiver.posted_s);
         return;
@@ -204,8 +209,7 @@ void Engine::start_transfer(std::uint32_t id, double date_s) {
     if (local && !network_.loopback_shared) {
         double transfer_s = segment.latency_s + message.bytes / segment.bandwidth_Bps;
         if (with_noise_ && segment.noise_relative_sd > 0.0) {
-            const double noise =
-                rng::centred_half_normal({seed_, message.from, network_noise_stream, noise_index_++});
+            const double noise = rng::centred_half_normal({seed_, message.from, network_noise_stream, noise_index_++});
             transfer_s *= std::max(0.0, 1.0 + segment.noise_relative_sd * noise);
         }
         arrive(id, date_s + transfer_s);
@@ -322,6 +326,7 @@ void Engine::resume(Rank rank, double date_s) {
     RankState& state = ranks_[rank];
     statistics_.waiting_s += date_s - state.posted_s;
     state.clock_s = date_s;
+    state.progress_s = date_s;
     state.operation.kind = Operation::Kind::none;
     ready_.push_back(rank);
 }

@@ -44,6 +44,9 @@ public:
     [[nodiscard]] const models::NetworkClass& class_between(Rank a, Rank b) const noexcept {
         return ranks_[a].node == ranks_[b].node ? network_.loopback : network_.remote;
     }
+    [[nodiscard]] const models::NetworkClass& noncontiguous_class_between(Rank a, Rank b) const noexcept {
+        return ranks_[a].node == ranks_[b].node ? network_.loopback_noncontiguous : network_.remote_noncontiguous;
+    }
 
     /// Runs one program on all ranks until all have ended; returns the latest clock.
     /// Throws std::runtime_error naming who waits for whom when they wait in vain.
@@ -57,6 +60,7 @@ public:
         Rank receive_from = 0;
         std::uint32_t tag = 0;
         double send_bytes = 0.0;
+        bool noncontiguous = false; // the message is a derived datatype with gaps
     };
     struct Awaiter {
         Engine& engine;
@@ -68,23 +72,27 @@ public:
     };
     /// MPI_Send of `bytes` bytes.
     Awaiter send(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return {*this, rank, {Operation::Kind::send, to, 0, tag, bytes}};
+        return {*this, rank, {Operation::Kind::send, to, 0, tag, bytes, false}};
+    }
+    /// MPI_Send of `bytes` bytes in a derived datatype with gaps, such as columns of a matrix.
+    Awaiter send_noncontiguous(Rank rank, Rank to, std::uint32_t tag, double bytes) {
+        return {*this, rank, {Operation::Kind::send, to, 0, tag, bytes, true}};
     }
     /// MPI_Recv; the size is the sender's.
     Awaiter receive(Rank rank, Rank from, std::uint32_t tag) {
-        return {*this, rank, {Operation::Kind::receive, 0, from, tag, 0.0}};
+        return {*this, rank, {Operation::Kind::receive, 0, from, tag, 0.0, false}};
     }
     /// MPI_Irecv, MPI_Send, MPI_Wait with one partner.
     Awaiter exchange(Rank rank, Rank partner, std::uint32_t tag, double bytes) {
-        return {*this, rank, {Operation::Kind::exchange, partner, partner, tag, bytes}};
+        return {*this, rank, {Operation::Kind::exchange, partner, partner, tag, bytes, false}};
     }
     /// MPI_Iprobe: true when the message is there.
     Awaiter probe(Rank rank, Rank from, std::uint32_t tag) {
-        return {*this, rank, {Operation::Kind::probe, 0, from, tag, 0.0}};
+        return {*this, rank, {Operation::Kind::probe, 0, from, tag, 0.0, false}};
     }
     /// Polling with MPI_Iprobe until the message is there.
     Awaiter await_message(Rank rank, Rank from, std::uint32_t tag) {
-        return {*this, rank, {Operation::Kind::await_message, 0, from, tag, 0.0}};
+        return {*this, rank, {Operation::Kind::await_message, 0, from, tag, 0.0, false}};
     }
 
     /// Meeting of `count` ranks: the last one to come calls `meet`, which may set the clocks of all; then all go on.
@@ -120,6 +128,7 @@ private:
         double send_done_s = 0.0;
         double arrival_s = 0.0;
         double receive_overhead_s = 0.0;
+        double progress_s = 0.0;               // when the rank last was inside the library
         std::vector<std::uint32_t> unexpected; // messages sent to this rank and not yet matched, in order of posting
     };
     struct Message {
@@ -128,9 +137,9 @@ private:
         std::uint32_t tag = 0;
         double bytes = 0.0;
         const models::Segment* segment = nullptr;
-        double ready_s = 0.0;     // the sender has paid its overhead
+        double ready_s = 0.0; // the sender has paid its overhead
         double matched_s = 0.0;
-        double arrival_s = 0.0;   // valid when arrived
+        double arrival_s = 0.0; // valid when arrived
         bool matched = false;
         bool started = false;
         bool arrival_known = false;
@@ -150,12 +159,12 @@ private:
     void handle_post(Rank rank);
     void post_send(Rank rank, double date_s);
     void post_receive(Rank rank, double date_s);
-    void match(std::uint32_t message, double date_s);
-    void start_transfer(std::uint32_t message, double date_s);
-    void start_flow(std::uint32_t message, double date_s);
-    void arrive(std::uint32_t message, double date_s);
+    void match(std::uint32_t id, double date_s);
+    void start_transfer(std::uint32_t id, double date_s);
+    void start_flow(std::uint32_t id, double date_s);
+    void arrive(std::uint32_t id, double date_s);
     void finish_if_complete(Rank rank);
-    void wake_prober(std::uint32_t message); // if its receiver polls for it and can see it
+    void wake_prober(std::uint32_t id); // if its receiver polls for it and can see it
     [[nodiscard]] double probe_visible_s(const Message& message) const noexcept; // infinity while unknown
     [[nodiscard]] std::uint32_t find_unexpected(Rank rank, Rank from, std::uint32_t tag) const noexcept;
     std::uint32_t new_message();

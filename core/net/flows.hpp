@@ -37,7 +37,7 @@ private:
     std::vector<double> rate_Bps_;
     std::vector<std::uint32_t> tags_;
     double now_s_ = 0.0;
-    std::size_t next_ = 0;   // index of the flow that ends first
+    std::size_t next_ = 0; // index of the flow that ends first
     double next_date_s_ = 0.0;
 };
 

@@ -8,7 +8,7 @@ namespace lepaute::net {
 namespace {
 
 struct Filling {
-    double left_Bps;      // capacity not yet given away
+    double left_Bps;       // capacity not yet given away
     std::uint32_t unfixed; // flows whose rate still grows
 };
 

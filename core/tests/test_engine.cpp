@@ -27,6 +27,8 @@ models::Network network() {
     models::Network result;
     result.loopback.segments = {eager, detached, rendezvous};
     result.remote = result.loopback;
+    result.loopback_noncontiguous = result.loopback;
+    result.remote_noncontiguous = result.loopback;
     result.node_link_Bps = 1000.0;
     result.loopback_Bps = 1000.0;
     result.iprobe_s = 1e-4;
@@ -131,6 +133,21 @@ TEST(Engine, ExchangeOfEqualMessagesEndsAtTheSameTimeOnBothSides) {
 }
 
 // An eager message of 50 bytes is in at 52 ms: a probe before finds nothing, one after finds it.
+// A datatype with gaps has a bandwidth of its own: 500 bytes/s instead of 1000.
+TEST(Engine, NoncontiguousMessagesHaveTheirOwnSegments) {
+    models::Network gaps = network();
+    gaps.remote_noncontiguous.segments.back().bandwidth_Bps = 500.0;
+    Engine engine(gaps, {0, 1}, 2, 1, false);
+    engine.run([&](Rank rank) -> Task {
+        if (rank == 0) {
+            co_await engine.send_noncontiguous(0, 1, 7, 5000.0);
+        } else {
+            co_await engine.receive(1, 0, 7);
+        }
+    });
+    EXPECT_NEAR(engine.clock(1), 1e-3 + rendezvous_latency + 10.0 + 2e-3, 1e-9);
+}
+
 TEST(Engine, ProbeFindsWhatHasArrived) {
     Engine engine = two_nodes();
     bool early = true;
@@ -148,6 +165,26 @@ TEST(Engine, ProbeFindsWhatHasArrived) {
     });
     EXPECT_FALSE(early);
     EXPECT_TRUE(late);
+}
+
+// A library that looks before it makes progress finds at 0.10 s what had come at the last call, at 0.05 s: nothing yet.
+TEST(Engine, ProbeThatLooksFirstFindsWhatHadComeAtTheLastCall) {
+    models::Network late = network();
+    late.iprobe_looks_first = true;
+    Engine engine(late, {0, 1}, 2, 1, false);
+    std::vector<bool> found;
+    engine.run([&](Rank rank) -> Task {
+        if (rank == 0) {
+            co_await engine.send(0, 1, 7, 50.0); // arrives at 52 ms
+        } else {
+            for (int look = 0; look < 3; ++look) {
+                engine.compute(1, 0.05);
+                found.push_back(co_await engine.probe(1, 0, 7));
+            }
+            co_await engine.receive(1, 0, 7);
+        }
+    });
+    EXPECT_EQ(found, (std::vector<bool>{false, false, true}));
 }
 
 TEST(Engine, MessagesOfOnePairStayInOrder) {

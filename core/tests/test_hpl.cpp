@@ -32,6 +32,8 @@ models::Machine machine(std::uint32_t nodes, double latency_s, double bandwidth_
     rendezvous.protocol = models::Protocol::rendezvous;
     result.network.loopback.segments = {eager, rendezvous};
     result.network.remote.segments = {eager, rendezvous};
+    result.network.loopback_noncontiguous = result.network.loopback;
+    result.network.remote_noncontiguous = result.network.remote;
     result.network.node_link_Bps = bandwidth_Bps;
     result.network.loopback_Bps = bandwidth_Bps;
     return result;
@@ -102,17 +104,16 @@ TEST_P(RealProgram, SendsAsManyMessagesAndBytes) {
     EXPECT_NEAR(result.bytes / GetParam().bytes, 1.0, 0.02);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Hpl, RealProgram,
-    testing::Values(Counted{{.n = 512, .nb = 128, .p = 3}, 2585, 6048192.0},
-                    Counted{{.n = 512, .nb = 128, .p = 5}, 5678, 12607776.0},
-                    Counted{{.n = 512, .nb = 128, .p = 7}, 8774, 18989344.0},
-                    Counted{{.n = 512, .nb = 128, .p = 4}, 4130, 9416992.0},
-                    Counted{{.n = 640, .nb = 64, .q = 4, .depth = 0}, 40, 5439728.0},
-                    Counted{{.n = 640, .nb = 64, .q = 4, .depth = 1}, 40, 5439728.0},
-                    Counted{{.n = 600, .nb = 64, .p = 2, .q = 3}, 1330, 6684176.0},
-                    Counted{{.n = 600, .nb = 64, .p = 3, .q = 2}, 3185, 8780136.0},
-                    Counted{{.n = 500, .nb = 32, .p = 3, .q = 3}, 2933, 6904680.0}));
+INSTANTIATE_TEST_SUITE_P(Hpl, RealProgram,
+                         testing::Values(Counted{{.n = 512, .nb = 128, .p = 3}, 2585, 6048192.0},
+                                         Counted{{.n = 512, .nb = 128, .p = 5}, 5678, 12607776.0},
+                                         Counted{{.n = 512, .nb = 128, .p = 7}, 8774, 18989344.0},
+                                         Counted{{.n = 512, .nb = 128, .p = 4}, 4130, 9416992.0},
+                                         Counted{{.n = 640, .nb = 64, .q = 4, .depth = 0}, 40, 5439728.0},
+                                         Counted{{.n = 640, .nb = 64, .q = 4, .depth = 1}, 40, 5439728.0},
+                                         Counted{{.n = 600, .nb = 64, .p = 2, .q = 3}, 1330, 6684176.0},
+                                         Counted{{.n = 600, .nb = 64, .p = 3, .q = 2}, 3185, 8780136.0},
+                                         Counted{{.n = 500, .nb = 32, .p = 3, .q = 3}, 2933, 6904680.0}));
 
 // A panel reaches every other process column once, whatever the ring and the look-ahead: the same messages.
 TEST(Hpl, EveryRingBringsEachPanelToEachColumnOnce) {
@@ -129,12 +130,18 @@ TEST(Hpl, EveryRingBringsEachPanelToEachColumnOnce) {
 
 TEST(Hpl, EveryAlgorithmEndsOnEveryGrid) {
     const auto on = machine(12, 1e-5, 1e9, models::Noise::half_normal);
-    for (const auto& [p, q] : {std::pair{1U, 1U}, {1U, 4U}, {4U, 1U}, {2U, 3U}, {3U, 2U}, {3U, 4U}, {5U, 2U}, {2U, 6U}}) {
+    for (const auto& [p, q] :
+         {std::pair{1U, 1U}, {1U, 4U}, {4U, 1U}, {2U, 3U}, {3U, 2U}, {3U, 4U}, {5U, 2U}, {2U, 6U}}) {
         for (const std::uint32_t depth : {0U, 1U, 2U, 3U}) {
-            for (const auto fact :
-                 {hpl::Factorisation::left, hpl::Factorisation::crout, hpl::Factorisation::right}) {
-                const Parameters parameters{.n = 333, .nb = 32, .p = p, .q = q, .depth = depth, .pfact = fact,
-                                            .rfact = fact, .row_major = depth % 2 == 0};
+            for (const auto fact : {hpl::Factorisation::left, hpl::Factorisation::crout, hpl::Factorisation::right}) {
+                const Parameters parameters{.n = 333,
+                                            .nb = 32,
+                                            .p = p,
+                                            .q = q,
+                                            .depth = depth,
+                                            .pfact = fact,
+                                            .rfact = fact,
+                                            .row_major = depth % 2 == 0};
                 EXPECT_GT(simulate(parameters, on).time_s, 0.0);
             }
         }
@@ -150,7 +157,7 @@ TEST(Hpl, LookAheadHidesTheBroadcast) {
 }
 
 TEST(Hpl, RefusesAGridWithoutCores) {
-    EXPECT_THROW((void)hpl::simulate({.n = 100, .nb = 10, .p = 2}, machine(1, 0.0, 1e9, models::Noise::none), {}, {0},
-                                     1),
-                 std::invalid_argument);
+    EXPECT_THROW(
+        (void)hpl::simulate({.n = 100, .nb = 10, .p = 2}, machine(1, 0.0, 1e9, models::Noise::none), {}, {0}, 1),
+        std::invalid_argument);
 }

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from lepaute.platform import load_platform as load_platform
     from lepaute.simulate import Hpl as Hpl
     from lepaute.simulate import Prediction as Prediction
-    from lepaute.simulate import predict as predict
+    from lepaute.simulate.predict import predict as predict
 
-_HOME_OF = {
+_HOME_OF = {  # the public names, and the package each is loaded from
     "Archive": "lepaute.archive",
     "Hpl": "lepaute.simulate",
     "Platform": "lepaute.platform",

@@ -47,11 +47,14 @@ class Machine:
         self,
         loopback: Sequence[Segment],
         remote: Sequence[Segment],
+        loopback_noncontiguous: Sequence[Segment],
+        remote_noncontiguous: Sequence[Segment],
         scale: bool,
         node_link_Bps: float,
         loopback_Bps: float,
         loopback_shared: bool,
         iprobe_s: float,
+        iprobe_looks_first: bool,
     ) -> None: ...
 
 class Layers:

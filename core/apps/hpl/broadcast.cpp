@@ -39,8 +39,8 @@ Route route(Broadcast topology, std::uint32_t column, std::uint32_t root, std::u
         }
         return result;
     }
-    const bool from_root = previous == root || (two_rings && column == middle) ||
-                           (modified && q > 2 && before_previous == root);
+    const bool from_root =
+        previous == root || (two_rings && column == middle) || (modified && q > 2 && before_previous == root);
     result.from = from_root ? root : previous;
     const bool forwards = next != root && !(two_rings && next == middle) && !(modified && previous == root);
     if (forwards) {
@@ -52,7 +52,7 @@ Route route(Broadcast topology, std::uint32_t column, std::uint32_t root, std::u
 } // namespace
 
 Task Program::poll_broadcast(const Place& at, const Panel& panel, bool& done) {
-    if (done || parameters_.q == 1) {
+    if (done || parameters_.q <= 1) {
         done = true;
         co_return;
     }
@@ -69,7 +69,12 @@ Task Program::poll_broadcast(const Place& at, const Panel& panel, bool& done) {
     }
     for (const std::uint32_t to : way.to) {
         if (to != nobody) {
-            co_await engine_.send(at.rank, rank_at(at.row, to), tag, bytes);
+            // The root sends the panel out of the matrix, by a derived datatype; who forwards it has it in one piece.
+            if (at.column == panel.owner_column) {
+                co_await engine_.send_noncontiguous(at.rank, rank_at(at.row, to), tag, bytes);
+            } else {
+                co_await engine_.send(at.rank, rank_at(at.row, to), tag, bytes);
+            }
         }
     }
     done = true;

@@ -258,8 +258,8 @@ Task Program::factor(Place at, Panel& panel) {
         meeting.meet = [this, panel, column = at.column] {
             Factorisation work{*this, panel, column, std::vector<std::int64_t>(parameters_.p)};
             for (std::uint32_t row = 0; row < parameters_.p; ++row) {
-                work.rows[row] = local_count_from(parameters_.n - panel.start, panel.start, parameters_.nb, row,
-                                                  parameters_.p);
+                work.rows[row] =
+                    local_count_from(parameters_.n - panel.start, panel.start, parameters_.nb, row, parameters_.p);
             }
             work.run();
         };

@@ -69,8 +69,8 @@ Panel Program::new_panel(const Place& at, std::int64_t start) const noexcept {
 }
 
 void Program::kernel(Rank rank, Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k) {
-    engine_.compute(rank, day_.duration_s(rank, kernel,
-                                          {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)}));
+    engine_.compute(
+        rank, day_.duration_s(rank, kernel, {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)}));
 }
 
 Task Program::run(Rank rank) {

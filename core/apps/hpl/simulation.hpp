@@ -36,10 +36,10 @@ struct Place {
 
 /// A panel as one rank holds it (HPL_T_panel).
 struct Panel {
-    std::int64_t step = 0;   // which panel
-    std::int64_t start = 0;  // its first global column
-    std::int64_t width = 0;  // jb
-    std::int64_t rows = 0;   // mp: local rows of the trailing matrix, those of the panel included
+    std::int64_t step = 0;    // which panel
+    std::int64_t start = 0;   // its first global column
+    std::int64_t width = 0;   // jb
+    std::int64_t rows = 0;    // mp: local rows of the trailing matrix, those of the panel included
     std::int64_t columns = 0; // nq: local columns still to update
     std::uint32_t owner_row = 0;
     std::uint32_t owner_column = 0;

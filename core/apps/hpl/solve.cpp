@@ -52,7 +52,6 @@ Task Program::solve(Place at) {
     const auto solve_block = [&] {
         if (at.column == column_now && at.row == row_now) {
             kernel(at.rank, Kernel::dtrsv, 0, width, 0);
-            kernel(at.rank, Kernel::dcopy, 0, width, 0);
         }
     };
     std::int64_t ahead_previous = rows_ahead(left - width);

@@ -42,16 +42,17 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
         machine.day_cpu_relative_sd = platform.days.cpu_relative_sd
         machine.day_degrees_of_freedom = platform.days.degrees_of_freedom
     network = platform.network
-    remote = [core_segment(segment) for segment in network.remote.segments]
-    local = network.loopback.segments
     machine.set_network(
-        remote if local is None else [core_segment(segment) for segment in local],
-        remote,
+        [core_segment(segment) for segment in network.loopback_segments],
+        [core_segment(segment) for segment in network.remote.segments],
+        [core_segment(segment) for segment in network.loopback_noncontiguous],
+        [core_segment(segment) for segment in network.remote_noncontiguous],
         network.flow_factor == "scale",
         network.node_link.bandwidth_Bps,
         network.loopback.bandwidth_Bps,
         network.loopback.shared,
         network.costs.iprobe_s,
+        network.costs.iprobe_looks_first,
     )
     return machine
 
@@ -90,7 +91,7 @@ def per_cpu_coefficients(piece: "Piece") -> dict[tuple[int, int], tuple[dict[str
 
 def core_piece(piece: "Piece", mean: dict[str, float], deviation: dict[str, float]) -> _core.KernelPiece:
     """A piece of a kernel model with the coefficients of one cpu."""
-    covariance = piece.covariance or []
+    covariance = piece.covariance or ()
     return _core.KernelPiece.make(
         where=bounds(piece.where),
         fitted=bounds(piece.range),

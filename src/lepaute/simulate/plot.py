@@ -28,5 +28,6 @@ def plot_prediction(prediction: "Prediction", path: Path) -> None:
     axes.set_title(f"HPL N = {hpl.n}, NB = {hpl.nb}, {hpl.p} x {hpl.q} on {prediction.platform_name}", fontsize=10)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    FigureCanvasAgg(figure).print_png(str(temporary))
-    os.replace(temporary, path)
+    FigureCanvasAgg(figure)
+    figure.savefig(temporary, format="png", dpi=130)
+    temporary.replace(path)

@@ -90,9 +90,7 @@ def predict(
             Run(seed + i, result.time_s, hpl.rate_gflops(result.time_s)) for i, result in enumerate(results)
         ),
         fidelity="full",
-        warnings=tuple(
-            warnings_of(hpl, platform, {name: use for name, use in kernels.items() if name not in GLUE})
-        ),
+        warnings=tuple(warnings_of(hpl, platform, {name: use for name, use in kernels.items() if name not in GLUE})),
         simulation=SimulationFigures(
             wall_s=time.perf_counter() - started,
             peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,

@@ -126,7 +126,7 @@ class Prediction:
         target = Path(path)
         temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         temporary.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
-        os.replace(temporary, target)
+        temporary.replace(target)
 
     def plot(self, path: str | Path) -> None:
         """A PNG of the runs and their interval."""

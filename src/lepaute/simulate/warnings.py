@@ -59,7 +59,5 @@ def memory_warnings(hpl: Hpl, platform: "Platform") -> list[str]:
     there = used * nodes.memory_bytes
     if hpl.memory_bytes <= there:
         return []
-    return [
-        f"the matrix needs {hpl.memory_bytes / 1e9:.1f} GB, {used} node(s) of {platform.name} have "
-        f"{there / 1e9:.1f} GB: the real run would not fit"
-    ]
+    needed = f"the matrix needs {hpl.memory_bytes / 1e9:.1f} GB"
+    return [f"{needed}, {used} node(s) of {platform.name} have {there / 1e9:.1f} GB: the real run would not fit"]

@@ -1,0 +1,63 @@
+# `make demo` and `make test` need nothing but Debian 12, root or sudo, and this checkout: each sets itself up.
+
+PYTHON := .venv/bin/python
+LEPAUTE := .venv/bin/lepaute
+DEMO_OUTPUT := demo-output
+
+.DELETE_ON_ERROR:
+.NOTPARALLEL:  # apt, pip and measurements do not go well side by side
+.PHONY: help setup demo test bench validate docs lint format stubs clean distclean
+
+help:
+	@echo 'make setup      Debian packages, virtual environment in .venv, the package with its core, the real HPL'
+	@echo 'make demo       calibrate this machine, predict HPL, run it, show both ($(DEMO_OUTPUT)/)'
+	@echo 'make test       tests of the core and of the package; the last line counts them'
+	@echo 'make bench      speed and memory'
+	@echo 'make validate   against published figures'
+	@echo 'make docs       the site'
+	@echo 'make lint       formatters, linters, types;   make format: lets the formatters write'
+	@echo 'make stubs      src/lepaute/_core.pyi from the compiled module'
+	@echo 'make clean      what was built;   make distclean: .venv too'
+
+# Each script compares a fingerprint of what goes in with the one of the last time and ends at once where nothing
+# changed. Not make's own dates: they miss deleted files, and a fresh checkout makes everything look new.
+setup:
+	@scripts/install_debian.sh build
+	@scripts/install_package.sh
+	@scripts/build_programs.sh
+
+demo: setup
+	-@$(LEPAUTE) doctor
+	@$(LEPAUTE) verify hpl --calibrate --output-dir $(DEMO_OUTPUT)
+
+test: setup
+	@scripts/build_core_tests.sh
+	@$(PYTHON) scripts/run_tests.py
+
+bench: setup
+	@scripts/run_folder.sh benchmarks
+
+validate: setup
+	@scripts/run_folder.sh validation
+
+docs: setup
+	@scripts/check_docs.sh
+
+lint: setup
+	@scripts/install_debian.sh lint
+	@scripts/lint.sh
+
+format: setup
+	@scripts/install_debian.sh lint
+	@scripts/format.sh
+
+stubs: setup
+	@$(PYTHON) -m nanobind.stubgen -q -m lepaute._core -o src/lepaute/_core.pyi
+
+clean:
+	rm -rf build dist $(DEMO_OUTPUT) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -path ./.venv -prune -o -name __pycache__ -type d -print | xargs rm -rf
+	rm -f .venv/lepaute-package.fingerprint
+
+distclean: clean
+	rm -rf .venv

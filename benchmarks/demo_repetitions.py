@@ -1,0 +1,191 @@
+"""Repeats the whole demo (calibration, fit, prediction, real runs) and summarises all repetitions.
+
+    python benchmarks/demo_repetitions.py DIR                    five, into DIR/rep1 ... DIR/rep5, then the summary
+    python benchmarks/demo_repetitions.py DIR --repetition 3     the third alone (about five minutes)
+    python benchmarks/demo_repetitions.py DIR --summarise        the summary of what is there
+
+The summary goes to standard output as Markdown, and to DIR/summary.md, DIR/cases.csv and DIR/summary.png.
+The answer is checked: exit status 1 where it misses the goals that the project has set itself (below). Without DIR,
+as `make bench` calls it, it only says so: five repetitions take 25 minutes.
+"""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas
+
+REPETITIONS = 5
+# Goals, fixed before the first measurement.
+LEAST_SHARE_INSIDE = 36 / 45
+MOST_HALF_WIDTH_PERCENT = {"N >= 4000": 10.0, "N < 4000": 20.0}
+MOST_MEAN_ERROR_PERCENT = 10.0  # N >= 4000
+LARGE_N = 4000
+# Far apart: prediction run i of a demo uses seed + i.
+SEED_STEP = 1000
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--repetitions", type=int, default=REPETITIONS)
+    parser.add_argument("--repetition", type=int, help="only this one, counted from 1; no summary")
+    parser.add_argument("--summarise", action="store_true", help="only the summary of what is there")
+    options, demo_options = parser.parse_known_args()
+    if options.folder is None:
+        print("five demos take 25 minutes, so not here: python benchmarks/demo_repetitions.py DIR")
+        return 0
+    if not options.summarise:
+        wanted = [options.repetition] if options.repetition else range(1, options.repetitions + 1)
+        for repetition in wanted:
+            run_demo(options.folder / f"rep{repetition}", 1 + SEED_STEP * (repetition - 1), demo_options)
+    if options.repetition:
+        return 0
+    return 0 if summarise(options.folder) else 1
+
+
+def run_demo(folder: Path, seed: int, more: list[str]) -> None:
+    """One whole demo, as `make demo` runs it; further options are passed on to it."""
+    argv = [sys.executable, "-m", "lepaute.cli.main", "verify", "hpl", "--calibrate", "--seed", str(seed)]
+    subprocess.run([*argv, "--output-dir", str(folder), *more], check=True)
+
+
+def summarise(folder: Path) -> bool:
+    """Print and write the summary of all repetitions in the folder; whether it meets the goals."""
+    cases = read(folder, "results.csv")
+    runs = read(folder, "runs.csv")
+    goals = judged(cases)
+    text = "\n\n".join([headline(cases, runs), markdown(goals), markdown(shown(cases)), markdown(by_size(cases))])
+    (folder / "summary.md").write_text(text + "\n")
+    cases.to_csv(folder / "cases.csv", index=False)
+    draw(cases, folder / "summary.png")
+    print(text)
+    return bool((goals["met"] == "yes").all())
+
+
+def read(folder: Path, name: str) -> pandas.DataFrame:
+    """The table `name` of every repetition, with its number in front."""
+    files = sorted(folder.glob(f"rep*/{name}"), key=lambda path: int(path.parent.name.removeprefix("rep")))
+    if not files:
+        sys.exit(f"{folder}: no repetition holds a {name}; run the demo first")
+    frames = [pandas.read_csv(path).assign(repetition=int(path.parent.name.removeprefix("rep"))) for path in files]
+    table = pandas.concat(frames, ignore_index=True)
+    return table[["repetition", *(column for column in table if column != "repetition")]]
+
+
+def headline(cases: pandas.DataFrame, runs: pandas.DataFrame) -> str:
+    repetitions = cases["repetition"].nunique()
+    return (
+        f"{repetitions} repetition(s) of the whole demo, calibration included: {len(cases)} cases, {len(runs)} "
+        f"real runs, {int(runs['disturbed'].sum())} of them marked as disturbed by other load."
+    )
+
+
+def judged(cases: pandas.DataFrame) -> pandas.DataFrame:
+    """The goals, what was reached without and with the disturbed runs, and whether the first meets them."""
+    large = cases["n"] >= LARGE_N
+    needed = LEAST_SHARE_INSIDE * len(cases)
+    rows = []
+    inside, inside_all = (int(cases[column].sum()) for column in ("inside_interval", "inside_interval_all"))
+    goal = f"at least {needed:.0f} of {len(cases)}"
+    rows.append(("measured mean inside the 95 % interval", goal, str(inside), str(inside_all), inside >= needed))
+    for name, chosen in (("N >= 4000", large), ("N < 4000", ~large)):
+        if chosen.any():
+            most, limit = cases[chosen]["half_width_percent"].max(), MOST_HALF_WIDTH_PERCENT[name]
+            what = f"largest half-width of an interval, {name}"
+            rows.append((what, f"at most {limit:.0f} %", f"{most:.1f} %", "same", most <= limit))
+    if large.any():
+        error, error_all = (cases[large][column].abs().mean() for column in ("error_percent", "error_all_percent"))
+        goal = f"at most {MOST_MEAN_ERROR_PERCENT:.0f} %"
+        met = error <= MOST_MEAN_ERROR_PERCENT
+        rows.append(("mean absolute error, N >= 4000", goal, f"{error:.1f} %", f"{error_all:.1f} %", met))
+    table = pandas.DataFrame(rows, columns=["", "goal", "undisturbed runs", "all runs", "met"])
+    return table.assign(met=["yes" if met else "NO" for met in table["met"]])
+
+
+def shown(cases: pandas.DataFrame) -> pandas.DataFrame:
+    """Every case of every repetition, as people read it."""
+    yes_no = {True: "yes", False: "NO"}
+    return pandas.DataFrame(
+        {
+            "rep.": cases["repetition"],
+            "N": cases["n"],
+            "grid": [f"{p}×{q}" for p, q in zip(cases["p"], cases["q"], strict=True)],
+            "predicted, s": cases["predicted_time_s"].map("{:.4f}".format),
+            "95 % interval, s": [
+                f"{low:.4f} to {high:.4f}" for low, high in zip(cases["low_s"], cases["high_s"], strict=True)
+            ],
+            "half-width": cases["half_width_percent"].map("{:.1f} %".format),
+            "measured, s": cases["measured_time_s"].map("{:.4f}".format),
+            "sd, s": cases["measured_sd_s"].map("{:.4f}".format),
+            "runs (disturbed)": [f"{n} ({d})" for n, d in zip(cases["n_runs"], cases["n_disturbed"], strict=True)],
+            "error": cases["error_percent"].map("{:+.1f} %".format),
+            "inside": cases["inside_interval"].map(yes_no),
+            "error, all runs": cases["error_all_percent"].map("{:+.1f} %".format),
+            "inside, all runs": cases["inside_interval_all"].map(yes_no),
+        }
+    )
+
+
+def by_size(cases: pandas.DataFrame) -> pandas.DataFrame:
+    """One row a size and grid over the repetitions."""
+    rows = []
+    for (n, p, q), group in cases.groupby(["n", "p", "q"]):
+        errors = group["error_percent"]
+        rows.append(
+            {
+                "N": n,
+                "grid": f"{p}×{q}",
+                "inside": f"{int(group['inside_interval'].sum())} of {len(group)}",
+                "mean error": f"{errors.mean():+.1f} %",
+                "least": f"{errors.min():+.1f} %",
+                "largest": f"{errors.max():+.1f} %",
+                "mean half-width": f"{group['half_width_percent'].mean():.1f} %",
+                "measured, s": f"{group['measured_time_s'].min():.4f} to {group['measured_time_s'].max():.4f}",
+            }
+        )
+    return pandas.DataFrame(rows)
+
+
+def markdown(table: pandas.DataFrame) -> str:
+    """A Markdown table, without the package that pandas wants for that."""
+    lines = [list(table.columns), ["---"] * len(table.columns), *table.astype(str).to_numpy().tolist()]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def draw(cases: pandas.DataFrame, path: Path) -> None:
+    """A panel a grid and size: interval of each repetition, relative to its measured mean."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    grids, sizes = sorted({*zip(cases["p"], cases["q"], strict=True)}), sorted(set(cases["n"]))
+    figure = Figure(figsize=(1.2 + 3.0 * len(grids), 1.2 + 1.9 * len(sizes)), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(len(sizes), len(grids), squeeze=False, sharex=True, sharey=True)
+    for row, n in enumerate(sizes):
+        for column, (p, q) in enumerate(grids):
+            axis = axes[row][column]
+            chosen = cases[(cases["n"] == n) & (cases["p"] == p) & (cases["q"] == q)]
+            measured = chosen["measured_time_s"]
+            mean, low, high = (100 * (chosen[name] / measured - 1) for name in ("predicted_time_s", "low_s", "high_s"))
+            colours = ["#3b6ea5" if inside else "#d1495b" for inside in chosen["inside_interval"]]
+            axis.axhline(0, color="#555555", lw=0.9)
+            axis.vlines(chosen["repetition"], low, high, color=colours, lw=6, alpha=0.35)
+            axis.scatter(chosen["repetition"], mean, color=colours, marker="_", s=120, lw=2)
+            axis.set_title(f"N = {n:,}, {p} × {q}", fontsize=9)
+            axis.grid(axis="y", color="#e8e8e8", lw=0.8)
+            axis.set_axisbelow(True)
+            axis.spines[["top", "right"]].set_visible(False)
+            axis.set_xticks(sorted(set(cases["repetition"])))
+            axis.margins(x=0.12)
+    figure.supxlabel("repetition of the whole demo", fontsize=10)
+    figure.supylabel("predicted duration against the measured mean, %", fontsize=10)
+    figure.suptitle(
+        "Predicted mean and 95 % interval; blue: the measured mean (0) lies inside, red: outside", fontsize=10
+    )
+    figure.savefig(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,237 @@
+/* probe-hpl-steps: the kernels of HPL, each timed where HPL calls it.
+ *
+ * A kernel timed alone, on operands that nothing else has touched, is not the kernel of a run: caches, the leading
+ * dimension and the calls before it differ. Here a design row is a few consecutive steps of HPL on a trailing matrix
+ * of the wanted size, with HPL's own routines: factor a panel, update the first columns in chunks, update the rest; at
+ * the end solve a triangular system in that matrix, as a run does once.
+ * All ranks form one process column (Q = 1), so that nothing waits for a panel broadcast.
+ */
+#include <hpl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel_log.h"
+#include "kernel_wraps.h"
+#include "probe_common.h"
+#include "probe_mpi.h"
+
+typedef struct {
+    const char *name; /* design_row as text, copied to the rows */
+    int m, n, nb, chunks, steps;
+} step_row;
+
+enum { ALIGN = 8, MAX_ORDER = 1 << 24 };
+
+/* ---- what to run --------------------------------------------------------------------------------------------- */
+
+static step_row *read_rows(const lep_design *design) {
+    size_t name = lep_design_column(design, "design_row"), kind = lep_design_column(design, "kind"),
+           m = lep_design_column(design, "m"), n = lep_design_column(design, "n"), nb = lep_design_column(design, "nb"),
+           chunks = lep_design_column(design, "chunks"), steps = lep_design_column(design, "steps");
+    step_row *rows = calloc(design->rows, sizeof *rows);
+    if (!rows)
+        lep_fail("out of memory");
+    for (size_t i = 0; i < design->rows; i++) {
+        if (strcmp(lep_design_text(design, i, kind), "hpl_step") != 0)
+            lep_design_fail(design, i, "kind is '%s'; probe-hpl-steps runs hpl_step", lep_design_text(design, i, kind));
+        lep_design_integer(design, i, name, 0, 1000000000);
+        step_row row = {.name = lep_design_text(design, i, name),
+                        .m = (int)lep_design_integer(design, i, m, 1, MAX_ORDER),
+                        .n = (int)lep_design_integer(design, i, n, 1, MAX_ORDER),
+                        .nb = (int)lep_design_integer(design, i, nb, 1, 4096),
+                        .chunks = (int)lep_design_integer(design, i, chunks, 0, 10000),
+                        .steps = (int)lep_design_integer(design, i, steps, 1, 10000)};
+        if ((long long)row.n < (long long)(row.steps + row.chunks) * row.nb)
+            lep_design_fail(design, i, "n is %d; %d steps and %d chunks of nb = %d columns want n >= %lld", row.n,
+                            row.steps, row.chunks, row.nb, (long long)(row.steps + row.chunks) * row.nb);
+        if ((long long)row.m < (long long)row.steps * row.nb)
+            lep_design_fail(design, i, "m is %d; %d steps of nb = %d want m >= %lld", row.m, row.steps, row.nb,
+                            (long long)row.steps * row.nb);
+        rows[i] = row;
+    }
+    return rows;
+}
+
+static HPL_T_FACT factorisation(const char *option, const char *text) {
+    if (strcmp(text, "left") == 0)
+        return HPL_LEFT_LOOKING;
+    if (strcmp(text, "crout") == 0)
+        return HPL_CROUT;
+    if (strcmp(text, "right") == 0)
+        return HPL_RIGHT_LOOKING;
+    lep_fail("option %s is '%s'; it is left, crout or right", option, text);
+}
+
+static HPL_T_SWAP swapping(const char *text) {
+    if (strcmp(text, "binary-exchange") == 0)
+        return HPL_SWAP00;
+    if (strcmp(text, "spread-roll") == 0)
+        return HPL_SWAP01;
+    lep_fail("option --swap is '%s'; it is binary-exchange or spread-roll", text);
+}
+
+static HPL_T_palg read_algorithm(const lep_option *options, size_t count) {
+    HPL_T_palg algorithm = {.btopo = HPL_2RING, .depth = 0, .equil = 1, .align = ALIGN};
+    algorithm.nbmin = (int)lep_option_integer(options, count, "--nbmin", 1, 4096);
+    algorithm.nbdiv = (int)lep_option_integer(options, count, "--ndiv", 2, 64);
+    algorithm.pfact = factorisation("--pfact", lep_option_text(options, count, "--pfact"));
+    algorithm.rfact = factorisation("--rfact", lep_option_text(options, count, "--rfact"));
+    algorithm.fswap = swapping(lep_option_text(options, count, "--swap"));
+    algorithm.pffun = algorithm.pfact == HPL_LEFT_LOOKING ? HPL_pdpanllT
+                      : algorithm.pfact == HPL_CROUT      ? HPL_pdpancrT
+                                                          : HPL_pdpanrlT;
+    algorithm.rffun = algorithm.rfact == HPL_LEFT_LOOKING ? HPL_pdrpanllT
+                      : algorithm.rfact == HPL_CROUT      ? HPL_pdrpancrT
+                                                          : HPL_pdrpanrlT;
+    algorithm.upfun = HPL_pdupdateTT;
+    return algorithm;
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------------- */
+
+/* HPL's leading dimension: a multiple of the alignment that is no power of two, which would put all elements of a row
+ * into the same few sets of the cache. */
+static int leading_dimension(int local_rows) {
+    int ld = ((local_rows > 1 ? local_rows : 1) + ALIGN - 1) / ALIGN * ALIGN;
+    return (ld & (ld - 1)) == 0 ? ld + ALIGN : ld;
+}
+
+static int local_rows(const HPL_T_grid *grid, const step_row *row) {
+    return HPL_numroc(row->m, row->nb, row->nb, grid->myrow, 0, grid->nprow);
+}
+
+/* As HPL allocates: (ld + 1) doubles for each of the n + 1 columns, and room to align. */
+static size_t matrix_doubles(const HPL_T_grid *grid, const step_row *row) {
+    return ALIGN + (size_t)(leading_dimension(local_rows(grid, row)) + 1) * (size_t)(row->n + 1);
+}
+
+/* More than HPL makes: about 11 calls a column in the leaves of the panel, four a node of its recursion (fewer than
+ * columns), a few a call of the update. */
+static size_t most_calls(const step_row *row) {
+    size_t blocks = (size_t)(row->m < row->n ? row->m : row->n) / (size_t)row->nb + 1;
+    return (size_t)row->steps * ((size_t)row->nb * 32 + ((size_t)row->chunks + 1) * 64 + 64) + blocks * 8 + 8;
+}
+
+/* ---- one design row -------------------------------------------------------------------------------------------- */
+
+static void factor(HPL_T_panel *panel) {
+    int rows = panel->mp;
+    lep_inside_pdfact = true;
+    int64_t start_ns = lep_now_ns();
+    HPL_pdfact(panel);
+    int64_t end_ns = lep_now_ns();
+    lep_inside_pdfact = false;
+    lep_log_add(LEP_pdfact, rows, panel->jb, 0, start_ns, end_ns);
+}
+
+static void update(HPL_T_palg *algorithm, HPL_T_panel *panel, int columns) {
+    int rows = panel->mp - (panel->grid->myrow == panel->prow ? panel->jb : 0);
+    int before = panel->nq;
+    int64_t start_ns = lep_now_ns();
+    algorithm->upfun(NULL, NULL, panel, columns);
+    int64_t end_ns = lep_now_ns();
+    lep_log_add(LEP_pdupdate, rows, before - panel->nq, panel->jb, start_ns, end_ns);
+}
+
+/* The upper triangle of what the steps have left is no factor of anything, and its solution may overflow: that takes
+ * no other time. With Q = 1 nothing is received from another column, so the sums of such messages are timed apart. */
+static void solve(HPL_T_grid *grid, HPL_T_pmat matrix, const step_row *row) {
+    matrix.n = row->m < row->n ? row->m : row->n;
+    int64_t start_ns = lep_now_ns();
+    HPL_pdtrsv(grid, &matrix);
+    lep_log_add(LEP_pdtrsv, matrix.mp, matrix.n, 0, start_ns, lep_now_ns());
+    for (int length = row->nb; length <= matrix.mp && length <= 4 * row->nb; length += row->nb)
+        HPL_daxpy(length, HPL_rone, matrix.A, 1, Mptr(matrix.A, 0, 1, matrix.ld), 1);
+}
+
+/* NOLINTNEXTLINE(readability-non-const-parameter): HPL writes there */
+static void run_row(HPL_T_grid *grid, HPL_T_palg *algorithm, const step_row *row, double *memory, lep_random *random) {
+    HPL_T_pmat matrix = {.n = row->n, .nb = row->nb, .nq = row->n + 1, .mp = local_rows(grid, row)};
+    matrix.ld = leading_dimension(matrix.mp);
+    matrix.A = (double *)HPL_PTR(memory, ALIGN * sizeof(double));
+    matrix.X = Mptr(matrix.A, 0, matrix.nq, matrix.ld);
+    lep_random_fill(random, matrix.A, (size_t)matrix.ld * (size_t)matrix.nq);
+    algorithm->fsthr = row->nb;
+    MPI_Barrier(MPI_COMM_WORLD);
+
+    int tag = MSGID_BEGIN_FACT;
+    for (int step = 0; step < row->steps; step++) {
+        int done = step * row->nb;
+        HPL_T_panel *panel = NULL;
+        lep_calls.position = step;
+        HPL_pdpanel_new(grid, algorithm, row->m - done, row->n + 1 - done, row->nb, &matrix, done, done, tag, &panel);
+        factor(panel);
+        for (int chunk = 0; chunk < row->chunks; chunk++)
+            update(algorithm, panel, row->nb);
+        update(algorithm, panel, -1);
+        HPL_pdpanel_disp(&panel);
+        tag = MNxtMgid(tag, MSGID_BEGIN_FACT, MSGID_END_FACT);
+    }
+    lep_calls.position = row->steps;
+    solve(grid, matrix, row);
+}
+
+/* ---- the program ----------------------------------------------------------------------------------------------- */
+
+int main(int argc, char **argv) {
+    int ranks;
+    lep_mpi_start("probe-hpl-steps", &argc, &argv, &ranks);
+    lep_option options[] = {
+        {"--design", NULL, true, "table of hpl_step rows"},
+        {"--out", NULL, true, "raw file; rank r writes FILE.r<r>"},
+        {"--seed", NULL, true, "of the matrices' content"},
+        {"--cpus", "0,1", false, "core of each rank"},
+        {"--nbmin", "2", false, "HPL's NBMIN"},
+        {"--ndiv", "2", false, "HPL's NDIV"},
+        {"--pfact", "crout", false, "left, crout or right"},
+        {"--rfact", "right", false, "left, crout or right"},
+        {"--swap", "binary-exchange", false, "binary-exchange or spread-roll"},
+    };
+    size_t count = sizeof options / sizeof options[0];
+    lep_options_read(options, count, argc, argv);
+    long long seed = lep_option_integer(options, count, "--seed", 0, INT64_MAX);
+    HPL_T_palg algorithm = read_algorithm(options, count);
+    lep_design design = lep_design_read(lep_option_text(options, count, "--design"));
+    step_row *rows = read_rows(&design);
+    int cpu = -1;
+    for (int rank = 0; rank < ranks; rank++) { /* all ranks check the whole list: the error is everybody's */
+        int entry = lep_option_cpu(options, count, "--cpus", rank);
+        cpu = rank == lep_self.rank ? entry : cpu;
+    }
+    lep_pin(cpu);
+
+    HPL_T_grid grid;
+    if (HPL_grid_init(MPI_COMM_WORLD, HPL_ROW_MAJOR, ranks, 1, &grid) != 0)
+        lep_fail("HPL refuses a grid of %d x 1", ranks);
+    step_row warm_up = {"-", 512, 512, 64, 1, 2};
+    size_t doubles = matrix_doubles(&grid, &warm_up), calls = most_calls(&warm_up);
+    for (size_t i = 0; i < design.rows; i++) {
+        size_t own = matrix_doubles(&grid, &rows[i]), own_calls = most_calls(&rows[i]);
+        doubles = own > doubles ? own : doubles;
+        calls = own_calls > calls ? own_calls : calls;
+    }
+    lep_log_reserve(calls);
+    double *memory = lep_allocate(doubles * sizeof(double), "the matrix");
+
+    const char *path = lep_mpi_path(lep_option_text(options, count, "--out"));
+    FILE *file = lep_output_open(path, lep_mpi_library(), seed, argc, argv);
+    lep_output_note(file, "grid", "%dx1", ranks);
+    lep_output_note(file, "warmup_steps", "%d", warm_up.steps);
+    lep_output_columns(file, LEP_KERNEL_COLUMNS);
+
+    /* What is set up at first use (threads and buffers of the BLAS, connections of MPI) is no kernel's time. */
+    lep_random random = lep_random_seeded((uint64_t)seed, (uint64_t)lep_self.rank);
+    run_row(&grid, &algorithm, &warm_up, memory, &random);
+    lep_calls.used = 0;
+    for (size_t i = 0; i < design.rows; i++) {
+        random = lep_random_seeded((uint64_t)seed, (uint64_t)i * 4096 + (uint64_t)lep_self.rank + 4096);
+        run_row(&grid, &algorithm, &rows[i], memory, &random);
+        lep_log_write(file, rows[i].name, "hpl_step", lep_self.rank, cpu);
+        lep_output_flush(file, path);
+    }
+    lep_output_close(file, path);
+    HPL_grid_exit(&grid);
+    free(rows);
+    lep_mpi_finish();
+    return 0;
+}

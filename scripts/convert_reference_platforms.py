@@ -1,0 +1,381 @@
+"""Writes the shipped platforms, src/lepaute/platforms/*.yaml, from the reference data.
+
+    python scripts/convert_reference_platforms.py [--reference ../shared/reference] [--output src/lepaute/platforms]
+
+Deterministic: the same reference data give the same files, byte for byte. The choices (which kernels, which network,
+which days) are those of design.md, section 3; none of them looks at a real HPL result.
+"""
+
+import argparse
+import csv
+import gzip
+import io
+import sys
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+from lepaute.errors import LepauteError  # noqa: E402
+from lepaute.platform.io import dump_platform  # noqa: E402
+from lepaute.platform.schema import Platform  # noqa: E402
+from lepaute.stats.day_effects import day_effects  # noqa: E402
+
+DGEMM_TERMS = {"mnk": "mnk", "mn": "mn", "mk": "mk", "nk": "nk", "1": "intercept"}
+#: Sizes of hpl_kernels.csv as terms; dtrsm's third parameter k is the order of the triangle, M or N by its side.
+SIZE_TERMS = {
+    "M*M*N if side = left, M*N*N if side = right": "mnk",
+    "M*N": "mn",
+    "M1*N": "mn",
+    "N": "n",
+    "1 (constant per call)": "1",
+    "-": "1",
+}
+GOOD = (
+    "Dahu in January 2020: no slow nodes. dgemm of 7 CPUs is as published; for the others, which were not, it is the "
+    "daily linear fit of each CPU scaled by the ratio polynomial / linear of those 7, with their mean other terms."
+)
+#: (name, table of dgemm, network, table of the days, what the machine was like)
+DAHU = (
+    (
+        "dahu-2019-04",
+        "dgemm_2019-04_polynomial",
+        "dahu_optimistic_2019",
+        "dgemm_daily_slownodes",
+        "Dahu in April 2019: the cooling of nodes 13 to 16 was failing, and they are about 10 % slower.",
+    ),
+    (
+        "dahu-2019-07",
+        "dgemm_2019-07_polynomial",
+        "dahu_optimistic_2019",
+        "dgemm_daily_good",
+        "Dahu in July 2019: no slow nodes.",
+    ),
+    (
+        "dahu-2019-10",
+        "dgemm_2019-10_polynomial",
+        "dahu_optimistic_2019",
+        "dgemm_daily_slownodes",
+        "Dahu in October 2019: the cooling of nodes 13 to 16 was failing again.",
+    ),
+    ("dahu-2020-01", "dgemm_2020-01_polynomial_derived", "dahu_optimistic_2019", "dgemm_daily_good", GOOD),
+    (
+        "dahu-2020-01-loaded",
+        "dgemm_2020-01_polynomial_derived",
+        "dahu_realistic_2020",
+        "dgemm_daily_good",
+        GOOD.replace("January 2020:", "January 2020, network under load:") + " The network is that between two full "
+        "nodes which compute between their messages, with large messages among them (August 2020): latencies of a "
+        "route as fitted, not doubled; messages inside a node have their own model.",
+    ),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Writes the shipped platforms from the reference data.")
+    parser.add_argument("--reference", type=Path, default=ROOT.parent / "shared" / "reference")
+    parser.add_argument("--output", type=Path, default=ROOT / "src" / "lepaute" / "platforms")
+    options = parser.parse_args()
+    if not (options.reference / "dahu" / "kernels").is_dir():
+        print(
+            f"convert_reference_platforms: the reference data are not at {options.reference}: "
+            "nothing was written; give their folder with --reference",
+            file=sys.stderr,
+        )
+        return 2
+    options.output.mkdir(parents=True, exist_ok=True)
+    try:
+        for platform in platforms(options.reference):
+            dump_platform(platform, options.output / f"{platform.name}.yaml")
+            print(f"{platform.name}: {platform.sha256}")
+    except (OSError, KeyError, LepauteError) as error:
+        print(f"convert_reference_platforms: {type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def platforms(reference: Path) -> Iterable[Platform]:
+    """All shipped platforms; `reference` is the folder of the reference data."""
+    small = small_kernels(rows_of(reference / "dahu" / "kernels" / "hpl_kernels.csv"))
+    for name, dgemm_file, network_file, daily_file, state in DAHU:
+        network = yaml.safe_load((reference / "dahu" / "network" / f"{network_file}.yaml").read_text(encoding="utf-8"))
+        yield dahu(
+            name,
+            state,
+            dgemm_model(rows_of(reference / "dahu" / "kernels" / f"{dgemm_file}.csv")),
+            small,
+            dahu_network(network),
+            days_layer(rows_of(reference / "dahu" / "kernels" / f"{daily_file}.csv.gz"), f"{daily_file}.csv.gz"),
+            f"reference data dahu/kernels/{dgemm_file}.csv and hpl_kernels.csv, dahu/network/{network_file}.yaml (T. "
+            "Cornebize, PhD thesis, Université Grenoble Alpes, 2021, and its repositories)",
+        )
+    stampede = yaml.safe_load((reference / "other_platforms" / "stampede.yaml").read_text(encoding="utf-8"))
+    yield stampede_like(stampede, small)
+    yield exascale_like(small)
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file, compressed or not."""
+    data = path.read_bytes()
+    text = gzip.decompress(data) if path.suffix == ".gz" else data
+    return list(csv.DictReader(io.StringIO(text.decode("utf-8"))))
+
+
+def dgemm_model(rows: list[dict[str, str]]) -> dict[str, Any]:
+    """The model of dgemm from a table with a row a CPU; the default is the row of cpu_id -1, or else the mean."""
+    cpus = [row for row in rows if int(row["cpu_id"]) >= 0]
+    fallback = [row for row in rows if int(row["cpu_id"]) < 0] or cpus
+    table = [
+        [int(row["node"]), int(row["cpu"])]
+        + [float(row[column]) for column in DGEMM_TERMS.values()]
+        + [float(row[f"{column}_residual"]) for column in DGEMM_TERMS.values()]
+        for row in cpus
+    ]
+    piece = {
+        "mean": {term: mean_of(fallback, column) for term, column in DGEMM_TERMS.items()},
+        "noise": {
+            "kind": "half-normal",
+            "sd": {term: mean_of(fallback, f"{column}_residual") for term, column in DGEMM_TERMS.items()},
+        },
+        "per_cpu": {
+            "columns": ["node", "cpu", *DGEMM_TERMS, *(f"sd:{term}" for term in DGEMM_TERMS)],
+            "rows": table,
+        },
+    }
+    return {"kernel": "dgemm", "pieces": [piece]}
+
+
+def mean_of(rows: list[dict[str, str]], column: str) -> float:
+    """The mean of a column, with the digits that the tables have (7)."""
+    return float(f"{sum(float(row[column]) for row in rows) / len(rows):.7g}")
+
+
+def small_kernels(rows: list[dict[str, str]]) -> list[dict[str, Any]]:
+    """Models of all kernels but dgemm; those that cost nothing are listed with mean 0, so that they are known."""
+    models = []
+    for row in rows:
+        if row["kernel"] == "dgemm":
+            continue
+        term = SIZE_TERMS[row["size"]]
+        mean, sd = float(row["mean_coefficient"]), float(row["sd_coefficient"])
+        noise = {"kind": "half-normal", "sd": {term: sd}} if sd else {"kind": "none"}
+        models.append({"kernel": row["kernel"], "pieces": [{"mean": {term: mean}, "noise": noise}]})
+    return models
+
+
+def dahu_network(source: dict[str, Any]) -> dict[str, Any]:
+    """The network of one of the Dahu files; its latency factors are for a route latency of 0.10 µs as fitted."""
+    remote, local = source["remote"], source["local"]
+    thresholds = {key: source["thresholds"][key] for key in ("eager_max_bytes", "detached_max_bytes")}
+    return {
+        "flow_factor": "bound",
+        "node_link": {"bandwidth_Bps": remote["link"]["bandwidth_Bps"]},
+        "loopback": {
+            "shared": False,
+            "bandwidth_Bps": local["link"]["bandwidth_Bps"],
+            "segments": segments(local, local["link"]["latency_s"], thresholds),
+        },
+        "remote": {"segments": segments(remote, 1e-7, thresholds)},
+        "costs": {f"{call}_s": source["costs"][f"{call}_s"] or 0.0 for call in ("iprobe", "test", "wtime")},
+    }
+
+
+def segments(link_class: dict[str, Any], route_latency_s: float, thresholds: dict[str, int]) -> list[dict[str, Any]]:
+    """The segments of a link class: absolute values on the union of all breakpoints."""
+    overheads = link_class["overheads"] or {}
+    pieces = [link_class["bandwidth_factor"], link_class["latency_factor"], *overheads.values()]
+    starts = {piece["above_bytes"] for listed in pieces for piece in listed} | set(thresholds.values())
+    result = []
+    for start in sorted(starts):
+        protocol = "eager" if start < thresholds["eager_max_bytes"] else "rendezvous"
+        if protocol == "rendezvous" and start < thresholds["detached_max_bytes"]:
+            protocol = "detached"
+        segment = {
+            "above_bytes": start,
+            "protocol": protocol,
+            "latency_s": tidy(in_force(link_class["latency_factor"], start)["factor"] * route_latency_s),
+            "bandwidth_Bps": tidy(
+                in_force(link_class["bandwidth_factor"], start)["factor"] * link_class["link"]["bandwidth_Bps"]
+            ),
+        }
+        for operation in ("send", "isend", "receive"):
+            if operation in overheads:
+                piece = in_force(overheads[operation], start)
+                segment[operation] = [piece["intercept_s"], piece["per_byte_s"]]
+        result.append(segment)
+    return result
+
+
+def in_force(pieces: list[dict[str, Any]], above_bytes: int) -> dict[str, Any]:
+    """The piece that holds for sizes just above `above_bytes`."""
+    return [piece for piece in pieces if piece["above_bytes"] <= above_bytes][-1]
+
+
+def tidy(value: float) -> float:
+    """`value` without the last digits, which are rounding of the product."""
+    return float(f"{value:.15g}")
+
+
+def days_layer(rows: list[dict[str, str]], file: str) -> dict[str, Any]:
+    """The layer of the days: how each CPU's mnk varied between daily calibrations."""
+    effects = day_effects(((row["node"], row["cpu"]), row["date"], float(row["mnk"])) for row in rows)
+    dates = sorted(row["date"] for row in rows)
+    return {
+        "common_relative_sd": float(f"{effects.common_relative_sd:.4g}"),
+        "cpu_relative_sd": float(f"{effects.unit_relative_sd:.4g}"),
+        "degrees_of_freedom": effects.degrees_of_freedom,
+        "source": f"daily linear calibrations {file}, {dates[0]} to {dates[-1]}: relative deviation of mnk of each of "
+        f"{effects.units} CPUs from its own mean, {effects.days} dates with at least half of the CPUs; "
+        "common = between dates, cpu = what remains, pooled",
+    }
+
+
+def dahu(
+    name: str,
+    state: str,
+    dgemm: dict[str, Any],
+    small: list[dict[str, Any]],
+    network: dict[str, Any],
+    days: dict[str, Any],
+    source: str,
+) -> Platform:
+    """A platform of Dahu."""
+    return Platform.model_validate(
+        {
+            "name": name,
+            "description": prose(
+                f"{state} The machine (Grid'5000, Grenoble) has 32 nodes, each 2 x Xeon Gold 6130 (16 cores, no "
+                "hyperthreading), 100 Gb/s Omni-Path through one switch; one single-threaded rank a core, Open MPI "
+                "2.0.2, OpenBLAS 0.3.1. The small kernels are of January 2019 and the same for all CPUs; those with "
+                "mean 0 cost nothing, as in the published simulations. The rank on core r runs on CPU r mod 2."
+            ),
+            "source": source,
+            "nodes": {
+                "count": 32,
+                "first_number": 1,
+                "cores": 32,
+                "cpus": 2,
+                "core_to_cpu": "modulo",
+                "memory_bytes": 192 * 2**30,
+            },
+            "kernels": [dgemm, *small],
+            "network": network,
+            "days": days,
+        }
+    )
+
+
+def stampede_like(source: dict[str, Any], small: list[dict[str, Any]]) -> Platform:
+    """A machine with the network of Stampede; its kernels are assumed."""
+    remote = source["remote"]
+    nominal_flops = 2 * 8 * 8 * 2.7e9 + 61 * 16 * 1.1e9
+    link = {
+        "latency_s": tidy(2 * remote["link"]["latency_s"] * remote["latency_factor"][0]["factor"]),
+        "bandwidth_Bps": tidy(remote["link"]["bandwidth_Bps"] * remote["bandwidth_factor"][0]["factor"]),
+    }
+    return Platform.model_validate(
+        {
+            "name": "stampede-like",
+            "description": prose(
+                "Assumed, after Stampede (TACC, 2013). Known: 6400 nodes, one rank a node, and the network model of "
+                "the published simulation (7 GB/s links, 10.4 us for a route, bandwidth factor 0.795, no overheads). "
+                "Assumed: (1) a 'core' is a whole node, 2 x Xeon E5-2680 (8 cores, 2.7 GHz, 8 flop a cycle) and one "
+                "Xeon Phi (61 cores, 1.1 GHz, 16 flop a cycle), nominally "
+                f"{nominal_flops / 1e9:.1f} Gflop/s; (2) its dgemm runs at 80 % of that, whatever the shape, with 1 % "
+                "of noise; (3) all other kernels are those of one core of Dahu; (4) one switch in the place of the fat "
+                "tree, which comes later; (5) protocols as SMPI has them by default, the sender does not wait up to "
+                "65536 bytes; (6) no differences between nodes or days. Nothing was fitted to the HPL run of the "
+                "machine."
+            ),
+            "source": "reference data other_platforms/stampede.yaml, dahu/kernels/hpl_kernels.csv",
+            "nodes": {"count": 6400, "cores": 1, "memory_bytes": 32 * 2**30, "peak_flops_per_core": nominal_flops},
+            "kernels": [assumed_dgemm(0.8 * nominal_flops), *small],
+            "network": {
+                "node_link": {"bandwidth_Bps": remote["link"]["bandwidth_Bps"]},
+                "loopback": {"bandwidth_Bps": remote["link"]["bandwidth_Bps"]},
+                "remote": {
+                    "segments": [
+                        {"above_bytes": 0, "protocol": "detached", **link},
+                        {"above_bytes": 65536, "protocol": "rendezvous", **link},
+                    ]
+                },
+            },
+        }
+    )
+
+
+def exascale_like(small: list[dict[str, Any]]) -> Platform:
+    """A machine of the size of the first exascale ones; all of it is assumed."""
+    nominal_flops, share, memory_Bps = 47.9e12, 0.7, 1.6e12
+    launch_s = 5e-6
+    # bytes of memory traffic for an element: read, write; rows that are gathered or scattered use half of each line
+    swaps = ("dlaswp01T", "dlaswp02N", "dlaswp03T", "dlaswp04T")
+    bytes_per_element = {"dlacpy": 16, "dlatcpy": 32} | dict.fromkeys(swaps, 32)
+    on_device = {kernel: {"mn": tidy(moved / memory_Bps), "1": launch_s} for kernel, moved in bytes_per_element.items()}
+    # M·M·N flops for mnk = M·M·N: half of dgemm's rate
+    on_device["dtrsm"] = {"mnk": tidy(1 / (0.5 * share * nominal_flops)), "1": launch_s}
+    kernels = [assumed_dgemm(share * nominal_flops, launch_s)]
+    for model in small:
+        mean = on_device.get(model["kernel"])
+        kernels.append(model if mean is None else {"kernel": model["kernel"], "pieces": [{"mean": mean}]})
+    inside = {"latency_s": 2e-6, "send": [5e-7, 0.0], "isend": [5e-7, 0.0], "receive": [5e-7, 0.0]}
+    return Platform.model_validate(
+        {
+            "name": "exascale-like",
+            "description": prose(
+                "Assumed, of the size of the first exascale machines; no part of it was measured. 9408 nodes of 8 "
+                "accelerator dies; a 'core' is a die with one rank: nominally "
+                f"{nominal_flops / 1e12} Tflop/s and 64 GiB at 1.6 TB/s. dgemm runs at {share:.0%} of the nominal rate "
+                "whatever the shape, with 1 % of noise; dtrsm at half of dgemm's; swaps and copies at the speed of the "
+                "memory (16 bytes an element, 32 where rows are gathered or transposed); each of these calls costs "
+                "5 us more. The kernels of the panel (dgemv, dscal, idamax, daxpy, dtrsv) run on the host, as on one "
+                "core of Dahu. Network: 100 GB/s a node, 25 GB/s a flow, 2 us a route, 50 GB/s and 2 us inside a node, "
+                "overheads 0.5 us, rendezvous above 16 KiB, one switch. No differences between nodes or days."
+            ),
+            "source": "assumed; dahu/kernels/hpl_kernels.csv of the reference data for the kernels of the panel",
+            "nodes": {
+                "count": 9408,
+                "cores": 8,
+                "cpus": 8,
+                "memory_bytes": 8 * 64 * 2**30,
+                "peak_flops_per_core": nominal_flops,
+            },
+            "kernels": kernels,
+            "network": {
+                "node_link": {"bandwidth_Bps": 1e11},
+                "loopback": {"bandwidth_Bps": 5e10, "segments": both_protocols({**inside, "bandwidth_Bps": 5e10})},
+                "remote": {"segments": both_protocols({**inside, "bandwidth_Bps": 2.5e10})},
+                "costs": {"iprobe_s": 2e-7, "test_s": 2e-7},
+            },
+        }
+    )
+
+
+def both_protocols(segment: dict[str, Any]) -> list[dict[str, Any]]:
+    """`segment` for eager messages up to 16 KiB and rendezvous above."""
+    return [
+        {"above_bytes": 0, "protocol": "eager", **segment},
+        {"above_bytes": 16384, "protocol": "rendezvous", **segment},
+    ]
+
+
+def assumed_dgemm(flops: float, call_s: float = 0.0) -> dict[str, Any]:
+    """dgemm at `flops` operations a second plus `call_s` for each call, with 1 % of noise."""
+    mnk = tidy(2 / flops)
+    mean = {"mnk": mnk, "1": call_s} if call_s else {"mnk": mnk}
+    noise = {"kind": "half-normal", "sd": {"mnk": tidy(mnk / 100)}}
+    return {"kernel": "dgemm", "pieces": [{"mean": mean, "noise": noise}]}
+
+
+def prose(text: str) -> str:
+    """`text` in lines that a person can read in the file."""
+    return textwrap.fill(text, 110) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

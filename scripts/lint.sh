@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Every check of form; goes through all of them before it fails, so that one run shows all there is to mend.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+bin=.venv/bin
+failed=()
+
+check() {
+  local title=$1
+  shift
+  echo "== $title"
+  "$@" || failed+=("$title")
+}
+
+mapfile -t cxx < <(find core -name '*.cpp' -o -name '*.hpp' | sort)
+mapfile -t units < <(find core -name '*.cpp' ! -path 'core/bindings/*' ! -path 'core/tests/*' | sort)
+mapfile -t c < <(find probes -name '*.c' -o -name '*.h' | sort)
+clang_format=$(command -v clang-format-16 || command -v clang-format) || clang_format=clang-format-16
+clang_tidy=$(command -v clang-tidy-16 || command -v clang-tidy) || clang_tidy=clang-tidy-16
+
+tidy_core() {
+  cmake -S . -B build/core -G Ninja -DLEPAUTE_TESTS=ON >/dev/null || return
+  printf '%s\0' "${units[@]}" | xargs -0 -n 1 -P "$(nproc)" "$clang_tidy" -p build/core --quiet 2>/dev/null
+}
+
+# The probes are compiled where they measure, so their flags are asked of mpicc, and those of HPL's headers of the
+# package, which has built HPL at set-up.
+tidy_probes() {
+  local flags hpl_flags file status=0
+  read -ra flags <<<"$(mpicc --showme:compile)"
+  read -ra hpl_flags <<<"$("$bin/python" -c '
+from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
+print(*hpl_include_flags(build_hpl()))' 2>/dev/null)"
+  for file in "${c[@]}"; do
+    [[ $file == *.c ]] || continue
+    if needs_hpl "$file" && ((${#hpl_flags[@]} == 0)); then
+      echo "$file: skipped, it includes HPL's headers and HPL is not built (make setup says why)"
+      continue
+    fi
+    "$clang_tidy" --quiet "$file" -- -std=c11 -D_GNU_SOURCE -Iprobes "${flags[@]}" "${hpl_flags[@]}" 2>/dev/null ||
+      status=1
+  done
+  return "$status"
+}
+
+# HPL's headers, directly or through one of our own headers.
+needs_hpl() {
+  local header
+  grep -q -E '^#include [<"](hpl|hpcc)\.h' "$1" && return
+  for header in $(sed -n -E 's/^#include "(.*)"/\1/p' "$1"); do
+    [[ -f probes/$header ]] && needs_hpl "probes/$header" && return
+  done
+  return 1
+}
+
+((${#cxx[@]})) && check "clang-format core" "$clang_format" --dry-run -Werror "${cxx[@]}"
+((${#c[@]})) && check "clang-format probes" "$clang_format" --dry-run -Werror "${c[@]}"
+((${#units[@]})) && check "clang-tidy core" tidy_core
+((${#c[@]})) && check "clang-tidy probes" tidy_probes
+check "ruff check" "$bin/ruff" check --quiet .
+check "ruff format" "$bin/ruff" format --check --quiet .
+check "mypy --strict src" "$bin/mypy" --no-error-summary
+check "shell scripts" bash -n scripts/*.sh .ci/run
+
+if ((${#failed[@]})); then
+  printf 'lint: failed:'
+  printf ' [%s]' "${failed[@]}"
+  printf '\n'
+  exit 1
+fi
+echo "lint: all checks passed"

@@ -1,0 +1,130 @@
+"""Writes an archive: to a temporary name, sealed and renamed only when everything went well."""
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from lepaute.archive.manifest import COMMANDS, MANIFEST, METADATA, RO_CRATE, Member, check_name, manifest_bytes
+from lepaute.archive.ro_crate import ro_crate_metadata
+from lepaute.archive.seal import seal
+from lepaute.errors import ArchiveError
+
+if TYPE_CHECKING:
+    import pandas
+
+#: One date for all members (the earliest a zip can hold): the same content gives the same file.
+_DATE = (1980, 1, 1, 0, 0, 0)
+_RESERVED = (COMMANDS, MANIFEST, METADATA, RO_CRATE)
+
+
+class ArchiveWriter:
+    """Context manager that collects members and closes them into an archive.
+
+    metadata: stored as metadata.json on exit, so entries may still be added while the archive is open;
+    needs a `kind` and `created`, an ISO 8601 date. On an exception, and on Ctrl-C, the temporary file is
+    removed and an older archive of the same name stays as it was.
+    """
+
+    def __init__(self, path: str | Path, metadata: dict[str, Any]) -> None:
+        for key in ("kind", "created"):
+            if not isinstance(metadata.get(key), str):
+                raise ArchiveError(f"the metadata of an archive lack {key}; give its kind and the date it was created")
+        self.path = Path(path)
+        self.metadata = metadata
+        self._members: dict[str, Member] = {}
+        self._commands: list[dict[str, object]] = []
+        self._temporary: Path | None = None
+        self._zip: zipfile.ZipFile | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
+        except OSError as problem:
+            raise ArchiveError(f"{self.path}: cannot be written ({problem.strerror}); choose another place") from None
+        os.close(handle)
+        self._temporary = Path(name)
+        self._zip = zipfile.ZipFile(self._temporary, "w", zipfile.ZIP_DEFLATED)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._temporary is not None
+        assert self._zip is not None
+        try:
+            if kind is None:
+                self._finish(self._zip)
+            self._zip.close()
+            if kind is None:
+                seal(self._temporary)
+                self._temporary.chmod(0o644)  # mkstemp's 0600 would keep a colleague from reading the archive
+                self._temporary.replace(self.path)
+        finally:
+            self._zip = None
+            self._temporary.unlink(missing_ok=True)
+
+    def add_bytes(self, name: str, data: bytes) -> None:
+        """Adds a member; raises ArchiveError for a name that is taken, reserved or not a plain relative path."""
+        if name in _RESERVED:
+            raise ArchiveError(f"the archive writes member {name} itself; choose another name")
+        self._add(name, data)
+
+    def add_file(self, name: str, path: Path) -> None:
+        """Adds the content of a file under a member name."""
+        self.add_bytes(name, path.read_bytes())
+
+    def add_table(self, name: str, frame: "pandas.DataFrame") -> None:
+        """Adds a data frame: as Parquet, or as CSV when the name ends in .csv; the index is not kept."""
+        if name.endswith(".csv"):
+            self.add_bytes(name, frame.to_csv(index=False).encode())
+            return
+        out = io.BytesIO()
+        frame.to_parquet(out, index=False)
+        self.add_bytes(name, out.getvalue())
+
+    def add_command(
+        self, argv: Sequence[str], returncode: int, stdout: str, stderr: str, start: str, duration_s: float
+    ) -> None:
+        """Records a command that ran; `start` is its date, ISO 8601 in UTC."""
+        self._commands.append(
+            {
+                "argv": list(argv),
+                "returncode": returncode,
+                "stdout": stdout,
+                "stderr": stderr,
+                "start": start,
+                "duration_s": duration_s,
+            }
+        )
+
+    def _finish(self, packed: zipfile.ZipFile) -> None:
+        self._add(COMMANDS, _json(self._commands))
+        self._add(METADATA, _json(self.metadata))
+        self._add(RO_CRATE, _json(ro_crate_metadata(self.metadata, {**self._members, MANIFEST: None})))
+        packed.writestr(_entry(MANIFEST), manifest_bytes(self._members))
+
+    def _add(self, name: str, data: bytes) -> None:
+        check_name(name)
+        if name in self._members:
+            raise ArchiveError(f"member {name} is there already; choose another name")
+        if self._zip is None:
+            raise ArchiveError("members can be added only inside the writer's `with` block")
+        self._zip.writestr(_entry(name), data)
+        self._members[name] = Member.of(data)
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, _DATE)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    return entry
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, indent=1, sort_keys=True).encode() + b"\n"

@@ -1,0 +1,48 @@
+"""`lepaute calibrate`: measure this machine, fit its models, write its platform."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Platform file to write.")] = Path("platform.yaml"),
+    archive: Annotated[Path, typer.Option(help="Archive to write.")] = Path("calibration.zip"),
+    quick: Annotated[bool, typer.Option("--quick", help="Two tiny blocks: shows that all works, no more.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the designs and their order.", min=0)] = 1,
+) -> None:
+    """Measures this machine (about two minutes, both cores), fits its models and writes its platform.
+
+    Close other programs meanwhile; `lepaute doctor` tells what would disturb.
+    """
+    import signal
+    import sys
+
+    from lepaute.cli.progress import progress_bar
+    from lepaute.measure.campaign import calibrate, check_target
+
+    # A batch system ends a job with SIGTERM: the probes must end too, and what was measured be kept.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    check_target(output)  # now, not after two minutes
+    try:
+        with progress_bar() as tell:
+            path = calibrate(archive, quick=quick, seed=seed, progress=tell)
+    except BaseException as problem:
+        for note in getattr(problem, "__notes__", ()):
+            print(f"lepaute: {note}", file=sys.stderr)
+        raise
+
+    from lepaute.archive import Archive
+    from lepaute.cli.fit import quality_table
+    from lepaute.fit import platform_and_models
+    from lepaute.platform import dump_platform
+
+    measured = Archive.open(path)
+    platform, fitted = platform_and_models(measured, output.stem)
+    for warning in (*measured.metadata["warnings"], *fitted.warnings):
+        print(f"warning: {warning}", file=sys.stderr)
+    dump_platform(platform, output)
+    print(quality_table(fitted.quality))
+    print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
+    print(f"{output}: platform {platform.sha256[:12]}")

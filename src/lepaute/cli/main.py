@@ -1,0 +1,146 @@
+"""`lepaute COMMAND ...`: finds the module of the command and runs it.
+
+Only the module of the command that was asked for is imported, and Typer only for a command: a prediction has half a
+second from the shell, and the imports of the other commands would take more than that.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from lepaute.cli.entry import BAD_INPUT, DONE, complain, guarded
+
+if TYPE_CHECKING:
+    import typer
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command, which lives in `lepaute.cli.<name>`.
+
+    The module has either `app`, a `typer.Typer` with subcommands, or `command`, a function with Typer's annotations.
+    """
+
+    name: str
+    summary: str
+
+
+COMMANDS = (
+    Command("doctor", "what is installed, what is missing, what would disturb a measurement"),
+    Command("calibrate", "measure this machine and fit its models: an archive and a platform"),
+    Command("platform", "list, show and check platforms"),
+    Command("predict", "how long an application will take on a platform"),
+    Command("verify", "predict, run the real application here, show both and the error"),
+    Command("design", "tables of what will be measured"),
+    Command("archive", "show, verify and extract archives of measurements"),
+    Command("fit", "models from archives: a platform"),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns its exit status; `arguments` are those after the program's name."""
+    # Pydantic otherwise searches all installed packages for plugins of its own: 11 ms of every start.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    return guarded(lambda: dispatch(given))
+
+
+def dispatch(arguments: list[str]) -> int:
+    """The exit status of the command named first in `arguments`; lets its exceptions through."""
+    if not arguments:
+        print(usage(), file=sys.stderr)
+        return BAD_INPUT
+    first, *rest = arguments
+    if first in ("-h", "--help"):
+        print(usage())
+        return DONE
+    if first == "--version":
+        print(f"lepaute {installed_version()}")
+        return DONE
+    if not any(first == command.name for command in COMMANDS):
+        complain(unknown(first))
+        return BAD_INPUT
+    return run_command(first, rest)
+
+
+def run_command(name: str, arguments: list[str]) -> int:
+    """Imports the module of command `name` and runs it on `arguments`; the exit status."""
+    from importlib import import_module
+
+    import typer
+    from typer.main import get_command, get_group
+
+    module = import_module(f"lepaute.cli.{name}")
+    # Not get_command() for an app: it drops the name of a subcommand that is the only one ("predict hpl" -> "predict").
+    command = get_group(plain(module.app)) if hasattr(module, "app") else get_command(app_of(module))
+    try:
+        # Not command.main(): it has its own ideas about interrupts and closed pipes, and those are guarded()'s.
+        with command.make_context(f"lepaute {name}", arguments) as context:
+            result = command.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except typer.TyperException as error:
+        complain(misuse(name, error))
+        return BAD_INPUT
+    return result if isinstance(result, int) else DONE
+
+
+def app_of(module: ModuleType) -> "typer.Typer":
+    """A Typer application of the one function `command` of `module`."""
+    import typer
+
+    app = plain(typer.Typer())
+    app.command()(module.command)
+    return app
+
+
+def plain(app: "typer.Typer") -> "typer.Typer":
+    """`app`, set to what all commands share: help without Rich (40 ms to load), no options about shell completion."""
+    app.rich_markup_mode = None
+    app._add_completion = False
+    return app
+
+
+def misuse(name: str, error: "typer.TyperException") -> str:
+    """One line for a command line that Typer refused: what is wrong, and where help is."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else f"lepaute {name}"
+    message = error.format_message().strip().splitlines()[0].rstrip(".")
+    return f"{message[:1].lower()}{message[1:]}; see '{path} --help'"
+
+
+def unknown(name: str) -> str:
+    """One line for a word that is not a command, with the nearest one that is."""
+    from difflib import get_close_matches
+
+    kind = "option" if name.startswith("-") else "command"
+    near = get_close_matches(name, [command.name for command in COMMANDS], n=1)
+    guess = f"did you mean '{near[0]}'? " if near else ""
+    return f"there is no {kind} '{name}'; {guess}'lepaute --help' lists them"
+
+
+def usage() -> str:
+    """The help of the program as a whole."""
+    width = max(len(command.name) for command in COMMANDS)
+    rows = "\n".join(f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS)
+    return (
+        "usage: lepaute COMMAND [ARGUMENTS]   (lepaute COMMAND --help tells more)\n\n"
+        "Measures a machine, fits models, and predicts how long an application will run on it.\n\n"
+        f"commands:\n{rows}\n\noptions:\n  --version  print the version\n  --help     print this"
+    )
+
+
+def installed_version() -> str:
+    """The version of the package."""
+    import lepaute
+
+    return str(lepaute.__version__)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""`lepaute verify hpl`: predict HPL, run the real one here, show both and the error."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from lepaute.platform import Platform
+    from lepaute.platform.schema import Blas
+    from lepaute.simulate import Hpl
+
+app = typer.Typer(help="Predict, run the real application here, show both and the error.")
+
+CALIBRATION_FILE = "calibration.zip"
+PLATFORM_FILE = "platform.yaml"
+QUALITY_FILE = "fit_quality.csv"
+
+
+@app.callback()
+def group() -> None:
+    """Predict, run the real application here, show both and the error."""
+
+
+@app.command()
+def hpl(
+    platform: Annotated[str | None, typer.Option("--platform", "-p", help="platform file of this machine")] = None,
+    n: Annotated[str, typer.Option("--n", help="orders of the matrix, one or several; suffix k")] = "2000,4000,8000",
+    nb: Annotated[int, typer.Option("--nb", help="block size")] = 128,
+    grid: Annotated[str, typer.Option("--grid", help="process grids, one or several")] = "1x1,1x2,2x1",
+    depth: Annotated[int, typer.Option("--depth", help="look-ahead")] = 1,
+    bcast: Annotated[str, typer.Option("--bcast", help="panel broadcast (or HPL.dat's code)")] = "2ring",
+    swap: Annotated[str, typer.Option("--swap", help="row swap (or HPL.dat's code)")] = "binary-exchange",
+    swap_threshold: Annotated[int | None, typer.Option("--swap-threshold", help="columns; NB if not given")] = None,
+    pfact: Annotated[str, typer.Option("--pfact", help="left, crout or right")] = "crout",
+    rfact: Annotated[str, typer.Option("--rfact", help="left, crout or right")] = "right",
+    nbmin: Annotated[int, typer.Option("--nbmin", help="columns of a leaf of the recursion")] = 2,
+    ndiv: Annotated[int, typer.Option("--ndiv", help="parts of the recursion")] = 2,
+    pmap: Annotated[str, typer.Option("--pmap", help="row or column")] = "row",
+    l1: Annotated[str, typer.Option("--l1", help="transposed or no-transposed")] = "transposed",
+    u: Annotated[str, typer.Option("--u", help="transposed or no-transposed")] = "transposed",
+    equil: Annotated[int, typer.Option("--equil", help="0 or 1", min=0, max=1)] = 1,
+    align: Annotated[int, typer.Option("--align", help="alignment in doubles")] = 8,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="FIELD=VALUE of the platform")] = None,
+    runs: Annotated[int, typer.Option("--runs", help="simulated runs of each case")] = 10,
+    seed: Annotated[int, typer.Option("--seed", help="of the simulated runs, the order and the calibration")] = 1,
+    repeats: Annotated[int, typer.Option("--repeats", help="real runs of each case")] = 4,
+    xhpl: Annotated[Path | None, typer.Option("--xhpl", help="your own xhpl instead of the one built here")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option("--tolerance", help="exit with 1 where an error exceeds this per cent", min=0.0)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object on standard output")] = False,
+    output_dir: Annotated[Path, typer.Option("--output-dir", help="where all files go")] = Path("lepaute-verification"),
+    calibrate: Annotated[bool, typer.Option("--calibrate", help="measure and fit this machine first")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="a tiny calibration: shows that all works, no more")] = False,
+) -> None:
+    """Predicts HPL, seals the predictions, runs the real HPL in shuffled order, and compares.
+
+    Real runs that other load disturbed are marked and made again, at most three times. Close other programs meanwhile.
+    """
+    import json
+    import signal
+    import sys
+    from dataclasses import replace
+
+    from lepaute.cli.progress import progress_bar
+    from lepaute.cli.quantities import count, grid_of, settings_of
+    from lepaute.errors import InputError
+    from lepaute.platform import load_platform, override
+    from lepaute.simulate import Hpl, Prediction, predict
+    from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, FORMS, SWAPS, by_code
+    from lepaute.verify.campaign import Plan, Seal
+    from lepaute.verify.real_run import built_program, check_machine, user_program
+    from lepaute.verify.report import show, warning_lines
+    from lepaute.verify.verification import PLOT_FILE, verify
+
+    if calibrate == (platform is not None):
+        raise InputError("give either -p PLATFORM, or --calibrate to measure this machine first")
+    if quick and not calibrate:
+        raise InputError("--quick is about the calibration; give --calibrate with it")
+    cases = [
+        Hpl(
+            n=order,
+            nb=nb,
+            p=p,
+            q=q,
+            depth=depth,
+            bcast=by_code(bcast, BROADCASTS, "bcast"),
+            swap=by_code(swap, SWAPS, "swap"),
+            swap_threshold=swap_threshold,
+            pfact=by_code(pfact, FACTORISATIONS, "pfact"),
+            rfact=by_code(rfact, FACTORISATIONS, "rfact"),
+            nbmin=nbmin,
+            ndiv=ndiv,
+            pmap=pmap,
+            l1=by_code(l1, FORMS, "l1"),
+            u=by_code(u, FORMS, "u"),
+            equil=bool(equil),
+            align=align,
+        )
+        for p, q in map(grid_of, grid.split(","))
+        for order in (count(word, "n") for word in n.split(","))
+    ]
+    plan = Plan(repeats=repeats, order_seed=seed)
+    for case in cases:
+        check_machine(case)
+    program = built_program(lambda what: print(what, file=sys.stderr)) if xhpl is None else user_program(xhpl)
+    # A batch system ends a job with SIGTERM: the ranks of a real run must end too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    output_dir.mkdir(parents=True, exist_ok=True)
+    if platform is None:
+        machine, coretype = calibrated(output_dir, seed, quick)
+    else:
+        machine = load_platform(platform)
+        coretype = chosen_coretype() if machine.blas is None else remembered_coretype(machine.blas)
+    overrides = settings_of(settings or [])
+    if overrides:
+        machine = override(machine, overrides)
+
+    program = replace(program, coretype=coretype)
+
+    def prediction_of(case: "Hpl") -> Prediction:
+        return predict(case, machine, runs=runs, seed=seed, settings=overrides)
+
+    def tell_sealed(seal: Seal) -> None:
+        print(f"predictions written before the first real run: {seal.path} at {seal.created}", file=sys.stderr)
+        print(f"  SHA-256 {seal.sha256}", file=sys.stderr)
+
+    with progress_bar() as tell:
+        found = verify(cases, program, plan, prediction_of, output_dir, tell, tell_sealed)
+    found.save(output_dir, f"HPL on this machine, NB = {nb}: predicted and measured")
+    if as_json:
+        json.dump(found.to_dict(), sys.stdout, indent=2)
+        print()
+    else:
+        for line in warning_lines(found.cases):
+            print(line, file=sys.stderr)
+        show(found.table, found.run_table, sys.stdout)
+        print(f"Picture: {output_dir / PLOT_FILE}; predictions sealed as {found.seal.sha256[:16]} before the runs.")
+    if tolerance is not None and found.exceeds(tolerance):
+        raise typer.Exit(1)
+
+
+def calibrated(folder: Path, seed: int, quick: bool) -> tuple["Platform", str | None]:
+    """Measures and fits this machine into the folder; its platform, and the OPENBLAS_CORETYPE it was measured with."""
+    import sys
+    from dataclasses import asdict
+
+    import pandas
+
+    from lepaute.archive import Archive
+    from lepaute.cli.fit import quality_table
+    from lepaute.cli.progress import progress_bar
+    from lepaute.fit import platform_and_models
+    from lepaute.measure.campaign import calibrate
+    from lepaute.platform import dump_platform
+    from lepaute.verify.campaign import write_whole
+
+    print("calibrating this machine: about two minutes, both cores", file=sys.stderr)
+    with progress_bar() as tell:
+        path = calibrate(folder / CALIBRATION_FILE, quick=quick, seed=seed, progress=tell)
+        tell("fitting the models", 1.0)
+        archive = Archive.open(path)
+        platform, fitted = platform_and_models(archive, "calibrated")
+    for warning in (*archive.metadata["warnings"], *fitted.warnings):
+        print(f"warning: {warning}", file=sys.stderr)
+    dump_platform(platform, folder / PLATFORM_FILE)
+    print(quality_table(fitted.quality), file=sys.stderr)
+    write_whole(
+        folder / QUALITY_FILE, pandas.DataFrame([asdict(row) for row in fitted.quality]).to_csv(index=False).encode()
+    )
+    return platform, archive.metadata["blas"]["coretype_env"]
+
+
+def remembered_coretype(blas: "Blas") -> str | None:
+    """The OPENBLAS_CORETYPE that a platform was measured with; warns where other kernels run here all the same.
+
+    Raises EnvironmentProblem when OpenBLAS cannot be run with it.
+    """
+    import os
+    import sys
+
+    from lepaute.errors import EnvironmentProblem
+    from lepaute.measure.kernel_set import CORETYPE, time_kernels
+
+    # Where the platform wants none, the user's own stays in force, for the real HPL as well.
+    setting = blas.coretype_env or os.environ.get(CORETYPE) or None
+    seen = time_kernels(setting)
+    if seen is None:
+        with_setting = f" with {CORETYPE}={setting}" if setting else ""
+        raise EnvironmentProblem(
+            f"OpenBLAS cannot be loaded or run here{with_setting}; see lepaute doctor, and calibrate this machine"
+        )
+    if seen.core_name != blas.core:
+        print(
+            f"warning: the platform was measured with the {blas.core} kernels of OpenBLAS, "
+            f"and the {seen.core_name} kernels run here: expect an error of prediction from that",
+            file=sys.stderr,
+        )
+    return blas.coretype_env
+
+
+def chosen_coretype() -> str | None:
+    """The OPENBLAS_CORETYPE that a calibration here would choose now; its warnings go to standard error."""
+    import sys
+
+    from lepaute.measure.kernel_set import choose_kernel_set
+
+    kernels = choose_kernel_set()
+    for warning in kernels.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    return kernels.coretype_env

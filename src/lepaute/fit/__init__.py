@@ -1,0 +1,44 @@
+"""Models from archives: kernels (polynomials with noise), network (segments), the spread between days."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from lepaute.archive import Archive
+    from lepaute.fit.fitted_models import FittedModels
+    from lepaute.fit.quality import QualityRow
+    from lepaute.fit.segmentation import SegmentedLine
+    from lepaute.platform.schema import Platform
+
+__all__ = ["models", "platform_and_models", "platform_from_archive", "segment"]
+
+
+# NumPy, SciPy and pandas are loaded by the first call, not by `import lepaute`.
+def models(archives: "Archive | Iterable[Archive]") -> "FittedModels":
+    """Kernel models, network and spread between blocks; see `fitted_models.models`."""
+    from lepaute.fit import fitted_models
+
+    return fitted_models.models(archives)
+
+
+def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) -> "tuple[Platform, list[QualityRow]]":
+    """The platform that the archives measured, and the quality of its models; see `fitted_models`."""
+    from lepaute.fit import fitted_models
+
+    return fitted_models.platform_from_archive(archives, name)
+
+
+def platform_and_models(archives: "Archive | Iterable[Archive]", name: str) -> "tuple[Platform, FittedModels]":
+    """The platform that the archives measured, and its models with quality and warnings; see `fitted_models`."""
+    from lepaute.fit import fitted_models
+
+    return fitted_models.platform_and_models(archives, name)
+
+
+def segment(
+    x: Any, y: Any, *, objective: Literal["ordinary", "relative", "log"] = "log", n_breakpoints: int | None = None
+) -> "SegmentedLine":
+    """Affine pieces with jumps; see `segmentation.segment`."""
+    from lepaute.fit import segmentation
+
+    return segmentation.segment(x, y, objective=objective, n_breakpoints=n_breakpoints)

@@ -1,0 +1,206 @@
+"""From archives to models: reads observations, fits everything, and makes a platform of it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import FitError
+from lepaute.fit.calls import Calls, calls_by_kernel, pooled_observations
+from lepaute.fit.days import block_effects
+from lepaute.fit.discrepancy import discrepancy_relative_sd
+from lepaute.fit.disturbed import without_disturbed
+from lepaute.fit.glue import glue_calls
+from lepaute.fit.kernel_fit import FittedKernel, fit_kernel
+from lepaute.fit.kernel_models import kernel_model
+from lepaute.fit.messages import series_of
+from lepaute.fit.network import FittedNetwork, fit_network
+from lepaute.fit.network_model import network_model
+from lepaute.fit.quality import QualityRow, quality_row
+from lepaute.fit.tail import machine_excess
+
+if TYPE_CHECKING:
+    from lepaute.archive import Archive
+    from lepaute.platform.schema import Blas, Days, KernelModel, Network, Platform
+
+KERNELS, P2P = "observations/kernels.parquet", "observations/p2p.parquet"
+NODE = 1
+
+
+@dataclass(frozen=True)
+class FittedModels:
+    """Models of a machine as values of a platform, and how good they are.
+
+    fitted_network : the network before it became a platform's, with what a platform has no place for
+    notes          : what a reader of the platform should know, one sentence each
+    warnings       : what who fits should know now, one line each
+    """
+
+    kernels: list["KernelModel"]
+    network: "Network"
+    days: "Days | None"
+    quality: list[QualityRow]
+    fitted_network: FittedNetwork
+    notes: list[str]
+    warnings: list[str]
+
+
+def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
+    """Fits kernels, network and block effects to the observations of one or more calibrations of one machine.
+
+    Raises FitError when an archive is no calibration, or the archives come from different machines or BLAS kernels.
+    """
+    given = _as_list(archives)
+    kernel_frames, short_kernels = without_disturbed([archive.table(KERNELS) for archive in given], ("probe", "cpu"))
+    p2p_frames, short_p2p = without_disturbed([archive.table(P2P) for archive in given], ())
+    table = pooled_observations(kernel_frames)
+    calls = calls_by_kernel(table)
+    calls.update(glue_calls(table, tuple(str(name) for name in table["probe"].cat.categories)))
+    fitted, notes = _fit_all(calls)
+    if not fitted:
+        raise FitError("no kernel could be fitted; the archives hold no usable calls, calibrate again")
+    excess = machine_excess(piece.pooled for _, kernel in fitted.values() for piece in kernel.pieces)
+    fitted = {name: (measured, kernel.settled(excess)) for name, (measured, kernel) in fitted.items()}
+    effects = block_effects([pair for name, pair in fitted.items() if not name.endswith("_glue")])
+    cores = _cores(given)
+    rows, kernel_values = [], []
+    for measured, kernel in fitted.values():
+        discrepancy = discrepancy_relative_sd(measured, kernel, effects, excess)
+        rows.append(quality_row(measured, kernel, discrepancy))
+        kernel_values.append(kernel_model(kernel, discrepancy, {core: core for core in cores}, NODE))
+    warnings = []
+    if short := (*short_kernels, *short_p2p):
+        warnings.append(f"other load disturbed too many runs of {', '.join(short)}: the models rest on them too")
+    if short or any(_disturbed_somewhere(archive) for archive in given):
+        notes.append("Other load disturbed the calibration; calibrate again on a quiet machine.")
+    network = fit_network(series_of(p2p_frames))
+    days = None
+    if effects is not None:
+        from lepaute.platform.schema import Days
+
+        days = Days(
+            common_relative_sd=effects.common_relative_sd,
+            cpu_relative_sd=effects.cpu_relative_sd,
+            degrees_of_freedom=effects.degrees_of_freedom,
+            source=f"spread between {len(effects.blocks)} blocks of fresh processes",
+        )
+    else:
+        notes.append("A single block was measured: the spread between days is unknown.")
+    return FittedModels(kernel_values, network_model(network), days, rows, network, notes, warnings)
+
+
+def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) -> "tuple[Platform, list[QualityRow]]":
+    """The platform of the machine that the archives measured, and the quality of its models.
+
+    Raises FitError as `models` does.
+    """
+    platform, fitted = platform_and_models(archives, name)
+    return platform, fitted.quality
+
+
+def platform_and_models(archives: "Archive | Iterable[Archive]", name: str) -> "tuple[Platform, FittedModels]":
+    """The platform of the machine that the archives measured, and the models in it with their quality and warnings.
+
+    It has one node, whose every core is a cpu of its own, so that models are per core.
+    Raises FitError as `models` does.
+    """
+    from lepaute.platform.schema import Platform
+
+    given = _as_list(archives)
+    fitted = models(given)
+    metadata = given[0].metadata
+    cores = int(metadata.get("node_cores") or 0) or max(_cores(given)) + 1
+    description = " ".join(
+        [
+            f"{metadata.get('cpu_model') or 'A machine'}, calibrated {metadata.get('created', 'at an unknown date')}.",
+            "One node: messages between nodes were not measured, and cost here what they cost inside the node.",
+            *fitted.notes,
+        ]
+    )
+    platform = Platform(
+        name=name,
+        description=description,
+        source=_source(metadata),
+        archive_id=given[0].id,
+        blas=_blas(metadata),
+        nodes={  # type: ignore[arg-type]  # validated by pydantic
+            "count": 1,
+            "first_number": NODE,
+            "cores": cores,
+            "cpus": cores,
+            "core_to_cpu": "modulo",
+            "memory_bytes": metadata.get("memory_bytes"),
+        },
+        kernels=tuple(fitted.kernels),
+        network=fitted.network,
+        days=fitted.days,
+    )
+    return platform, fitted
+
+
+def _as_list(archives: "Archive | Iterable[Archive]") -> "list[Archive]":
+    from lepaute.archive import Archive
+
+    given = [archives] if isinstance(archives, Archive) else list(archives)
+    if not given:
+        raise FitError("there is no archive to fit; name at least one")
+    for archive in given:
+        if archive.metadata.get("kind") != "calibration":
+            raise FitError(
+                f"{archive.path}: is a {archive.metadata.get('kind')}, not a calibration; "
+                "give what `lepaute calibrate` wrote"
+            )
+        for key in ("host", "cpu_model"):
+            if archive.metadata.get(key) != given[0].metadata.get(key):
+                raise FitError(
+                    f"{archive.path}: {key} is {archive.metadata.get(key)}, that of {given[0].path} is "
+                    f"{given[0].metadata.get(key)}; fit machines one by one"
+                )
+        if _blas_core(archive) != _blas_core(given[0]):
+            raise FitError(
+                f"{archive.path}: BLAS kernels {_blas_core(archive)}, those of {given[0].path} are "
+                f"{_blas_core(given[0])}; calibrate again with one setting"
+            )
+    return given
+
+
+def _blas_core(archive: "Archive") -> Any:
+    return (archive.metadata.get("blas") or {}).get("core")
+
+
+def _cores(archives: "list[Archive]") -> list[int]:
+    return sorted({int(core) for archive in archives for core in archive.metadata.get("cores", [0])})
+
+
+def _blas(metadata: dict[str, Any]) -> "Blas | None":
+    """The kernels that the archive says were measured; None where it does not say."""
+    from lepaute.platform.schema import Blas
+
+    blas = metadata.get("blas") or {}
+    if not blas.get("core"):
+        return None
+    return Blas(core=str(blas["core"]), coretype_env=blas.get("coretype_env") or None)
+
+
+def _disturbed_somewhere(archive: "Archive") -> bool:
+    """Whether an archive of an older version, which does not say which rows, holds disturbed runs."""
+    if "disturbed" in archive.table(KERNELS).columns:
+        return False
+    return any("disturbed" in str(text) for text in archive.metadata.get("warnings", []))
+
+
+def _source(metadata: dict[str, Any]) -> str:
+    blas, mpi = metadata.get("blas") or {}, metadata.get("mpi") or {}
+    library = f"{blas.get('library', 'BLAS')} with {blas.get('core', 'unknown')} kernels"
+    return f"calibration by Lepaute {metadata.get('lepaute_version', '')}, {library}, {mpi.get('version', 'MPI')}"
+
+
+def _fit_all(calls: dict[str, Calls]) -> tuple[dict[str, tuple[Calls, FittedKernel]], list[str]]:
+    """Kernels by name with the calls they were fitted to; those that cannot be fitted are noted."""
+    fitted: dict[str, tuple[Calls, FittedKernel]] = {}
+    notes = []
+    for name, measured in calls.items():
+        try:
+            fitted[name] = (measured, fit_kernel(measured))
+        except FitError as problem:
+            notes.append(f"{name} has no model: {problem}.")
+    return fitted, notes

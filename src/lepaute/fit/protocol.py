@@ -1,0 +1,52 @@
+"""Up to what size messages leave eagerly, from what MPI_Isend costs."""
+
+import numpy as np
+
+from lepaute.fit.arrays import Floats
+from lepaute.fit.messages import Series
+from lepaute.fit.segmentation import affine
+
+#: The limit of a protocol is sought between these sizes.
+LOWEST_BYTES, HIGHEST_BYTES = 64.0, 4.0 * 1024**2
+#: Above the limit MPI_Isend only announces the message: it takes less than this share of the message's time.
+ANNOUNCING = 0.2
+FEWEST = 4
+#: Libraries set their limits to powers of two: one so near is taken for it.
+POWER_OF_TWO = 0.1
+
+
+def eager_limit_bytes(isend: Series, half: Series) -> float:
+    """Largest size that is sent eagerly; infinite where MPI_Isend copies the message whatever its size.
+
+    isend : durations of MPI_Isend
+    half  : halves of ping-pongs
+    An eager MPI_Isend copies the message, so its cost rises with the size; above the limit it only announces it, at a
+    cost that does not depend on the size. The limit is the size that parts such a line from such a constant best, in
+    absolute deviations of the logarithm: a few interrupted calls move it little.
+    """
+    largest = isend.within(HIGHEST_BYTES / 4, np.inf)
+    if len(largest) < FEWEST:
+        largest = isend.within(float(np.quantile(isend.size_bytes, 0.9)), np.inf)
+    whole = np.interp(np.log1p(largest.size_bytes), np.log1p(half.size_bytes), half.typical_s)
+    if len(largest) == 0 or float(np.median(largest.duration_s / whole)) > ANNOUNCING:
+        return float("inf")
+    x, y = isend.size_bytes, np.log(isend.duration_s)
+    candidates = [
+        i for i in range(FEWEST, len(x) - FEWEST) if LOWEST_BYTES <= x[i] <= HIGHEST_BYTES and x[i] < x[i + 1]
+    ]
+    if not candidates:
+        return float("inf")
+    best = min(candidates, key=lambda i: _deviation(isend, y, i))
+    between = float(np.sqrt(x[best] * x[best + 1]))
+    power = 2.0 ** round(float(np.log2(between)))
+    return power if abs(between / power - 1.0) < POWER_OF_TWO else float(np.floor(between))
+
+
+def _deviation(isend: Series, log_duration: Floats, last_eager: int) -> float:
+    """Sum of absolute deviations when the sizes up to index last_eager are eager and all others announced."""
+    low = slice(0, last_eager + 1)
+    x, y = isend.size_bytes[low], isend.capped_s[low]
+    intercept, slope = affine(x, y, y**-2.0)
+    line = np.maximum(intercept + max(slope, 0.0) * x, 1e-10)
+    above = log_duration[last_eager + 1 :]
+    return float(np.sum(np.abs(log_duration[low] - np.log(line))) + np.sum(np.abs(above - np.median(above))))

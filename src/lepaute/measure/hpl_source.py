@@ -1,0 +1,136 @@
+"""HPL, built from Debian's source package: the library, and xhpl-lepaute."""
+
+import hashlib
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.measure.apt_source import TARBALL, hpcc_tarball, sha256_of
+from lepaute.measure.command import run_command
+from lepaute.measure.probe_source import C_FLAGS, probe_source
+from lepaute.measure.toolchain import Toolchain, cache_folder, find_toolchain
+
+#: HPL's own code is compiled as people compile it; its warnings are not ours to mend.
+_HPL_FLAGS = ("-O3", "-w", "-DHPL_CALL_CBLAS")
+#: Computes the machine's precision by a loop that never ends once the compiler keeps its sums in registers.
+_UNOPTIMISED = "HPL_dlamch.c"
+_HPL_SOURCES = (
+    "hpl/src/*/*.c",
+    *(f"hpl/testing/{part}/*.c" for part in ("matgen", "pmatgen", "ptest", "ptimer", "timer")),
+)
+_OWN_SOURCES = ("xhpl_lepaute.c", "hpl_defaults.c", "hpl_compat.h")
+_WANTED = ("hpl/src/", "hpl/testing/", "hpl/include/", "include/")
+_COMPILE_JOBS = 2
+_COMPILE_LIMIT_S = 120.0
+_MOST_BYTES = 64 << 20
+
+
+def build_hpl(
+    build_dir: Path | None = None,
+    progress: Callable[[str], None] | None = None,
+    toolchain: Toolchain | None = None,
+) -> Path:
+    """A folder with libhpl.a, its headers (hpl/include, include) and the program xhpl-lepaute.
+
+    build_dir: the folder to put that folder into, by default the cache. What is there already is used again as long
+               as the source, the compiler, the MPI library and our own files are the same.
+    Raises EnvironmentProblem where a tool or the source is missing, or something does not compile.
+    """
+    tools = toolchain or find_toolchain()
+    tarball = hpcc_tarball(progress)
+    parent = (build_dir or cache_folder()).resolve()
+    built = parent / f"hpl-{_inputs_hash(tools, tarball)}"
+    if (built / "xhpl-lepaute").is_file():
+        return built
+    parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".hpl-", dir=parent) as temporary:
+        folder = Path(temporary, "hpl")
+        folder.mkdir()
+        extract(tarball, folder)
+        _compile_library(tools, folder, progress)
+        _link_driver(tools, folder)
+        for part in ("hpl/src", "hpl/testing", "objects"):
+            shutil.rmtree(folder / part)
+        try:
+            folder.rename(built)
+        except OSError:
+            # Somebody else was faster; a folder that is not whole cannot be there under this name.
+            if not (built / "xhpl-lepaute").is_file():
+                raise EnvironmentProblem(f"{built} is in the way; remove it and try again") from None
+    return built
+
+
+def hpl_include_flags(folder: Path) -> tuple[str, ...]:
+    """Compiler options for a file of ours that includes hpl.h or hpcc.h of a built HPL."""
+    return ("-DHPL_CALL_CBLAS", f"-I{folder / 'hpl/include'}", f"-I{folder / 'include'}")
+
+
+def extract(tarball: Path, folder: Path) -> None:
+    """Write the parts of the archive that HPL needs into the folder, without the archive's top folder.
+
+    Only plain files with plain relative names are written; raises EnvironmentProblem for an archive that holds
+    anything else where HPL's sources should be, or that is none.
+    """
+    written = 0
+    try:
+        with tarfile.open(tarball, "r:gz") as archive:
+            for member in archive:
+                path = PurePosixPath(*PurePosixPath(member.name).parts[1:])
+                if member.isdir() or not str(path).startswith(_WANTED):
+                    continue
+                if not member.isfile() or path.is_absolute() or ".." in path.parts:
+                    raise EnvironmentProblem(f"{tarball}: member {member.name} is not a plain file; is it {TARBALL}?")
+                written += member.size
+                if written > _MOST_BYTES:
+                    raise EnvironmentProblem(f"{tarball}: holds more than {_MOST_BYTES} bytes; is it {TARBALL}?")
+                content = archive.extractfile(member)
+                assert content is not None  # isfile() above
+                target = folder / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content.read())
+    except (tarfile.TarError, EOFError, OSError) as problem:
+        raise EnvironmentProblem(f"{tarball}: cannot be unpacked ({problem})") from None
+    if not (folder / "hpl/include/hpl.h").is_file():
+        raise EnvironmentProblem(f"{tarball}: holds no HPL; is it {TARBALL}?")
+
+
+def _inputs_hash(tools: Toolchain, tarball: Path) -> str:
+    digest = hashlib.sha256()
+    own = [sha256_of(probe_source() / name) for name in _OWN_SOURCES]
+    text = (sha256_of(tarball), *own, tools.compiler, tools.mpi, str(tools.mpicc))
+    for item in (*text, *tools.blas_flags, *_HPL_FLAGS, *C_FLAGS):
+        digest.update(item.encode() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _compile_library(tools: Toolchain, folder: Path, progress: Callable[[str], None] | None) -> None:
+    sources = sorted(path for pattern in _HPL_SOURCES for path in folder.glob(pattern))
+    objects = folder / "objects"
+    objects.mkdir()
+    if progress is not None:
+        progress(f"compiling HPL ({len(sources)} files)")
+
+    def compile_one(source: Path) -> str:
+        target = objects / f"{source.stem}.o"
+        # The last -O wins.
+        extra: Sequence[str] = ("-O0",) if source.name == _UNOPTIMISED else ()
+        include = ("-include", str(probe_source() / "hpl_compat.h"), *hpl_include_flags(folder))
+        argv = [str(tools.mpicc), *_HPL_FLAGS, *extra, *include, "-c", str(source), "-o", str(target)]
+        run_command(argv, what=f"compiling {source.name} of HPL", timeout_s=_COMPILE_LIMIT_S)
+        return str(target)
+
+    with ThreadPoolExecutor(_COMPILE_JOBS) as pool:
+        made = list(pool.map(compile_one, sources))
+    argv = [str(tools.ar), "rcs", str(folder / "libhpl.a"), *made]
+    run_command(argv, what="collecting HPL into a library", timeout_s=_COMPILE_LIMIT_S)
+
+
+def _link_driver(tools: Toolchain, folder: Path) -> None:
+    own = [str(probe_source() / name) for name in _OWN_SOURCES if name.endswith(".c")]
+    argv = [str(tools.mpicc), *C_FLAGS, *hpl_include_flags(folder), *own, "-Wl,--wrap=HPL_pdgesv"]
+    argv += [str(folder / "libhpl.a"), *tools.blas_flags, "-lm", "-o", str(folder / "xhpl-lepaute")]
+    run_command(argv, what="building xhpl-lepaute", timeout_s=_COMPILE_LIMIT_S)

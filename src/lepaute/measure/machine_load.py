@@ -1,0 +1,76 @@
+"""What else the machine did while a probe ran: CPU time of others, and time stolen by the hypervisor.
+
+The verdict is a rule fixed before any measurement and blind to the durations measured.
+"""
+
+import os
+import resource
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+#: Share of the CPU time of all cores that others may use: the kernel's own housekeeping stays below 1 %.
+MOST_OTHERS_SHARE = 0.03
+MOST_STEAL_SHARE = 0.01
+#: /proc/stat counts in hundredths of a second, from samples at the kernel's tick.
+GRANULARITY_S = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Cumulated seconds at one moment: busy and stolen of all cores together, and CPU of our own ended children."""
+
+    monotonic_s: float
+    busy_s: float
+    steal_s: float
+    own_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the machine did between two samples, in seconds of CPU time of all its cores together."""
+
+    wall_s: float
+    cores: int
+    own_cpu_s: float
+    others_cpu_s: float  # a little negative where the ticks missed our short processes
+    steal_s: float
+
+    def disturbances(self) -> tuple[str, ...]:
+        """Why a measurement in this time counts as disturbed; empty when it does not."""
+        capacity_s = self.wall_s * self.cores
+        causes = []
+        if self.others_cpu_s > MOST_OTHERS_SHARE * capacity_s + GRANULARITY_S:
+            causes.append(f"other processes used {self.others_cpu_s:.2f} s of CPU in {self.wall_s:.2f} s")
+        if self.steal_s > MOST_STEAL_SHARE * capacity_s + GRANULARITY_S:
+            causes.append(f"the hypervisor took {self.steal_s:.2f} s of CPU in {self.wall_s:.2f} s")
+        return tuple(causes)
+
+
+def sample() -> Sample:
+    """The counters now. Children count as ours from the moment they have been waited for."""
+    busy_s, steal_s = parse_stat(Path("/proc/stat").read_text(), os.sysconf("SC_CLK_TCK"))
+    usages = (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
+    own_s = sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    return Sample(time.monotonic(), busy_s, steal_s, own_s)
+
+
+def load_between(before: Sample, after: Sample, cores: int) -> Load:
+    """What happened between two samples on a machine of that many cores."""
+    own_s = after.own_s - before.own_s
+    return Load(
+        wall_s=after.monotonic_s - before.monotonic_s,
+        cores=cores,
+        own_cpu_s=own_s,
+        others_cpu_s=after.busy_s - before.busy_s - own_s,
+        steal_s=after.steal_s - before.steal_s,
+    )
+
+
+def parse_stat(text: str, ticks_per_s: int) -> tuple[float, float]:
+    """(busy, stolen) seconds of all cores since boot, from the first line of /proc/stat.
+
+    Guest time is contained in user time there and must not be counted twice (proc(5)).
+    """
+    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(word) for word in text.split()[1:9])
+    return (user + nice + system + irq + softirq) / ticks_per_s, steal / ticks_per_s

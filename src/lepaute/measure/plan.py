@@ -1,0 +1,120 @@
+"""The plan of a calibration: which probe runs on which core in which block, on which design. Pure; no I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lepaute.design import Design, dgemm_design, hpl_step_design, p2p_design
+from lepaute.design.p2p import DEFAULT_COUNTS
+from lepaute.errors import EnvironmentProblem
+
+NB = 128
+#: Matrices up to this order; a machine with little memory gets less.
+MOST_N = 8000
+#: Share of the memory that the largest matrix may take: the rest of the machine must not be pushed to disk.
+_MEMORY_SHARE = 0.4
+
+#: Names of the probes in the observations.
+DGEMM, STEPS_ALONE, STEPS_TOGETHER, P2P = "dgemm", "hpl_steps_1x1", "hpl_steps_2x1", "p2p"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much a calibration measures: the whole takes about 100 s, the quick one about 10 s."""
+
+    blocks: int
+    dgemm_products: int
+    dgemm_product_range: tuple[float, float]
+    steps_alone: int
+    steps_together: int
+    p2p_counts: Mapping[str, int]
+    p2p_most_bytes: int
+    most_n: int
+
+
+FULL = Scale(
+    blocks=5,
+    dgemm_products=60,
+    dgemm_product_range=(1e3, 1.3e9),
+    steps_alone=24,
+    steps_together=24,
+    p2p_counts=DEFAULT_COUNTS,
+    p2p_most_bytes=64 << 20,
+    most_n=MOST_N,
+)
+QUICK = Scale(
+    blocks=2,
+    dgemm_products=14,
+    dgemm_product_range=(1e3, 1e8),
+    steps_alone=8,
+    steps_together=8,
+    p2p_counts={operation: count // 2 for operation, count in DEFAULT_COUNTS.items()},
+    p2p_most_bytes=16 << 20,
+    most_n=1500,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """One fresh process (or pair of ranks) of a probe.
+
+    name: of its design and raw files inside the block, such as dgemm_core0
+    probe: its name in the observations
+    cores: the core of each rank
+    """
+
+    block: int
+    name: str
+    probe: str
+    cores: tuple[int, ...]
+    seed: int
+    design: Design
+
+
+def largest_n(scale: Scale, memory_bytes: int) -> int:
+    """Order of the largest matrix that the plan uses on a machine with that much memory."""
+    fitting = int((_MEMORY_SHARE * memory_bytes / 8) ** 0.5)
+    return min(scale.most_n, max(fitting, NB))
+
+
+def plan(scale: Scale, seed: int, cores: tuple[int, int], most_n: int) -> list[PlannedRun]:
+    """All runs in the order in which they will be made: blocks one after the other, shuffled inside.
+
+    Every run has a design and a seed of its own, drawn from `seed`: blocks are then independent samples of
+    sizes as well as of days.
+    """
+    import numpy as np
+
+    runs = []
+    for block, block_seed in enumerate(np.random.SeedSequence(seed).spawn(scale.blocks)):
+        rng = np.random.default_rng(block_seed)
+        drafts = _block(cores)
+        seeds = [int(value) for value in rng.integers(0, 2**31, size=len(drafts))]
+        order = [int(index) for index in rng.permutation(len(drafts))]
+        for index in order:
+            name, probe, where = drafts[index]
+            design = _design(scale, probe, seeds[index], most_n)
+            runs.append(PlannedRun(block, name, probe, where, seeds[index], design))
+    return runs
+
+
+def _block(cores: tuple[int, int]) -> list[tuple[str, str, tuple[int, ...]]]:
+    """(name, probe, cores) of the runs of one block, before they are shuffled."""
+    if len(set(cores)) != 2:
+        raise EnvironmentProblem(f"calibration needs two cores, got {cores}; measure on a machine that has them")
+    alone = [(f"{probe}_core{core}", probe, (core,)) for core in cores for probe in (DGEMM, STEPS_ALONE)]
+    return [*alone, (STEPS_TOGETHER, STEPS_TOGETHER, cores), (P2P, P2P, cores)]
+
+
+def _design(scale: Scale, probe: str, seed: int, most_n: int) -> Design:
+    if probe == DGEMM:
+        return dgemm_design(
+            seed,
+            products=scale.dgemm_products,
+            product_range=scale.dgemm_product_range,
+            most=(most_n, most_n, min(2048, most_n)),
+        )
+    if probe == P2P:
+        return p2p_design(seed, counts=scale.p2p_counts, size_range_bytes=(1, scale.p2p_most_bytes))
+    rows = scale.steps_alone if probe == STEPS_ALONE else scale.steps_together
+    # The first step of a row runs on cold caches and is not fitted; the second shall still reach most_n.
+    return hpl_step_design(seed, rows=rows, nb=NB, max_n=most_n + NB)

@@ -1,0 +1,186 @@
+"""What is wrong with a platform file, in one line: file, line, field, value, what is wanted, what to do.
+
+Imported only when a file has been refused, so it may take its time: it parses the text once more to find the line.
+"""
+
+import types
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from lepaute.platform.schema import FORMAT, Platform
+
+Path = tuple[str | int, ...]
+
+_OVERHEADS = ("send", "isend", "receive")
+
+
+def describe(error: ValidationError, content: object, text: str | None, origin: str) -> str:
+    """One line on the first fault of a refused platform, and how many more there are.
+
+    content : what was validated;  text : the YAML it was read from, None where there is none
+    """
+    if not isinstance(content, dict):
+        found = "empty" if content is None else f"a {type(content).__name__}"
+        return f"{origin}: is {found}; a platform is a mapping, as 'lepaute platform show dahu --yaml' prints one"
+    # a misspelt field is both unknown and missing: the unknown one tells more
+    faults = sorted(error.errors(include_url=False), key=lambda fault: fault["type"] != "extra_forbidden")
+    first = faults[0]
+    path = _path(first)
+    line = None if text is None else line_of(path, text)
+    where = origin if line is None else f"{origin}:{line}"
+    more = "" if len(faults) == 1 else f" ({len(faults) - 1} more fault{'s' * (len(faults) > 2)} after this one)"
+    return f"{where}: {_spoken(path)} {_problem(first, path)}{more}"
+
+
+def yaml_fault(error: yaml.YAMLError, origin: str) -> str:
+    """One line on a text that is not YAML."""
+    mark = getattr(error, "problem_mark", None)
+    where = origin if mark is None else f"{origin}:{mark.line + 1}"
+    problem = " ".join(str(getattr(error, "problem", None) or error).split())
+    return f"{where}: is not YAML ({problem}). Correct the line."
+
+
+def unknown_name(name: str, known: Sequence[str]) -> str:
+    """One line on a name that is neither a shipped platform nor a file."""
+    return f"there is no shipped platform and no file '{name}'{_guess(name, known)}; shipped are {', '.join(known)}"
+
+
+def unknown_field(keys: Sequence[str | int], inside: object) -> str:
+    """One line on a field that does not exist; `inside` is what holds (or should hold) the last of `keys`."""
+    *_, last = keys
+    known = [str(key) for key in inside] if isinstance(inside, dict) else []
+    if isinstance(inside, list):
+        known = [f"[{position}]" for position in range(len(inside))]
+    there = f"; there are {', '.join(known)}" if known else ""
+    return f"the platform has no field {_spoken(tuple(keys))}{_guess(str(last), known)}{there}"
+
+
+def line_of(path: Path, text: str) -> int | None:
+    """The line, from 1, of the key (or element) that `path` leads to, or of the deepest part of it that is there."""
+    node = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    if node is None:
+        return None
+    line = node.start_mark.line
+    for step in path:
+        if isinstance(node, yaml.MappingNode):
+            found = [(key, value) for key, value in node.value if key.value == str(step)]
+            if not found:
+                break
+            line, node = found[-1][0].start_mark.line, found[-1][1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
+            line = node.start_mark.line
+        else:
+            break
+    return int(line) + 1
+
+
+def _path(detail: ErrorDetails) -> Path:
+    # pydantic marks a fault of a key by a last step "[key]"
+    steps = tuple(step for step in detail["loc"] if step != "[key]")
+    return steps + tuple(detail.get("ctx", {}).get("at", ()))
+
+
+def _spoken(path: Path) -> str:
+    words = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return words.removeprefix(".") or "the file"
+
+
+def _problem(detail: ErrorDetails, path: Path) -> str:
+    """What follows the field's path in the message."""
+    kind, shown = detail["type"], _shown(detail["input"])
+    field = str(next((step for step in reversed(path) if isinstance(step, str)), ""))
+    if field == "format" and kind == "literal_error":
+        return f"is {shown}; this version of lepaute reads {FORMAT}. Correct it, or use a version that knows it."
+    sayings: dict[str, Callable[[], str]] = {
+        "fault": lambda: detail["msg"],
+        "missing": lambda: "is missing. Add it.",
+        "extra_forbidden": lambda: (
+            f"is not a field of the format{_guess(str(path[-1]), _fields_at(path[:-1]))}. Remove or rename it."
+        ),
+        "literal_error": lambda: f"is {shown}; it is one of {detail['ctx']['expected']}. Correct the value.",
+        "greater_than_equal": lambda: f"is {shown}; {_noun(field)} is >= {detail['ctx']['ge']:g}. Correct the value.",
+        "greater_than": lambda: f"is {shown}; {_noun(field)} is > {detail['ctx']['gt']:g}. Correct the value.",
+        "string_type": lambda: f"is {shown}; a text is wanted. Put it in quotes.",
+    }
+    if kind in sayings:
+        return sayings[kind]()
+    if kind.startswith(("float_", "int_", "finite_")):
+        unit = _unit(field, path)
+        return f"is {shown}; the field is a plain finite number{unit}. {_number_remedy(detail['input'], unit)}"
+    return f"is {shown}; {detail['msg'][:1].lower()}{detail['msg'][1:]}. Correct the value."
+
+
+def _noun(field: str) -> str:
+    if field in _OVERHEADS:
+        return "an overhead"
+    endings = {
+        "latency_s": "a latency",
+        "bandwidth_Bps": "a bandwidth",
+        "_relative_sd": "a standard deviation",
+        "_s": "a duration",
+        "_bytes": "a size",
+    }
+    return next((noun for ending, noun in endings.items() if field.endswith(ending)), "it")
+
+
+def _unit(field: str, path: Path) -> str:
+    if field in _OVERHEADS:
+        return " in seconds" if path[-1] == 0 else " in seconds per byte"
+    if field in ("mean", "sd", "rows", "covariance") or path[-2:-1] in (("mean",), ("sd",)):
+        return " in seconds per unit of the term"
+    endings = {
+        "_Bps": " in bytes per second",
+        "_relative_sd": " (a fraction)",
+        "_s": " in seconds",
+        "_bytes": " in bytes",
+        "per_core": " in floating-point operations per second",
+    }
+    return next((unit for ending, unit in endings.items() if field.endswith(ending)), "")
+
+
+def _number_remedy(value: object, unit: str) -> str:
+    if not isinstance(value, str) or not any(letter.isdigit() for letter in value):
+        return "Correct the value."
+    example = "1.25e+10" if "second" in unit and "bytes" in unit else "8589934592" if "bytes" in unit else "1.2e-06"
+    return f"Convert it and write the number without a unit, as in {example}."
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        try:
+            return f"{float(value)!r}"  # PyYAML reads -1e-06, for want of a dot, as a text
+        except ValueError:
+            pass
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+def _guess(word: str, known: Sequence[str]) -> str:
+    near = get_close_matches(word, known, n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def _fields_at(path: Path) -> list[str]:
+    """The names of the fields of the value that `path` leads to."""
+    inside: Any = Platform
+    for step in path:
+        if isinstance(step, int) or inside is None:
+            continue  # an element of a list has the model that the list's annotation names
+        found = inside.model_fields.get(step)
+        inside = None if found is None else _model_in(found.annotation)
+    return [] if inside is None else list(inside.model_fields)
+
+
+def _model_in(annotation: Any) -> Any:
+    """The model class inside `X | None`, `tuple[X, ...]`, `Annotated[X, ...]`; None where there is none."""
+    if isinstance(annotation, type) and not get_args(annotation):
+        return annotation if issubclass(annotation, BaseModel) else None
+    if get_origin(annotation) in (tuple, Union, types.UnionType, Annotated):
+        return next((model for part in get_args(annotation) if (model := _model_in(part)) is not None), None)
+    return None

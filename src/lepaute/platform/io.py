@@ -1,0 +1,130 @@
+"""Platforms as files: load by name or path, write, change a field."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lepaute.errors import InputError, PlatformError
+from lepaute.platform.loader import PlatformLoader
+from lepaute.platform.schema import Platform
+
+SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "platforms"
+#: Names that stand for a shipped platform.
+ALIASES: Mapping[str, str] = {"dahu": "dahu-2020-01"}
+
+
+def shipped_names() -> list[str]:
+    """The names that `load_platform` knows without a file, aliases among them, in alphabetical order."""
+    return sorted([path.stem for path in SHIPPED_FOLDER.glob("*.yaml")] + list(ALIASES))
+
+
+def load_platform(name_or_path: "str | Path | Platform") -> Platform:
+    """The platform of a shipped name or of a file; a `Platform` is returned as it is.
+
+    A text with a slash or ending in .yaml or .yml is a path; any other is a shipped name first, then a path.
+    Raises PlatformError with one line: file, line, what is wrong, what to do.
+    """
+    if isinstance(name_or_path, Platform):
+        return name_or_path
+    path = _find(name_or_path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PlatformError(f"{path}: cannot be read ({error.strerror}); give a platform file") from None
+    except UnicodeDecodeError:
+        raise PlatformError(f"{path}: is not UTF-8 text; a platform is a YAML file") from None
+    return parse_platform(text, str(path))
+
+
+def parse_platform(text: str, origin: str = "platform") -> Platform:
+    """The platform in the YAML `text`; `origin` is its name in messages.  Raises PlatformError."""
+    try:
+        content = yaml.load(text, Loader=PlatformLoader)  # noqa: S506 - a safe loader
+    except yaml.YAMLError as error:
+        from lepaute.platform.faults import yaml_fault
+
+        raise PlatformError(yaml_fault(error, origin)) from None
+    return _validated(content, text, origin)
+
+
+def dump_platform(platform: Platform, path: "str | Path") -> None:
+    """Writes `platform` to `path`, whole or not at all; reading it back gives an equal platform."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(platform_text(platform), encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise PlatformError(f"{path}: cannot be written ({error.strerror}); choose another file") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def platform_text(platform: Platform) -> str:
+    """The YAML form of `platform`."""
+    from lepaute.platform.text import to_yaml
+
+    return to_yaml(platform)
+
+
+def override(platform: Platform, settings: Mapping[str, str]) -> Platform:
+    """`platform` with fields replaced: {"network.flow_factor": "scale", "kernels[0].threads": "2"}; values are YAML.
+
+    Raises InputError for a field that is not there, PlatformError for a value that cannot be.
+    """
+    content = platform.model_dump()
+    for field, value in settings.items():
+        try:
+            parsed = yaml.load(value, Loader=PlatformLoader)  # noqa: S506 - a safe loader
+        except yaml.YAMLError:
+            raise InputError(f"the value of {field} is not YAML: {value!r}; correct it") from None
+        _replace(content, field, parsed)
+    return _validated(content, None, f"{platform.name} with {', '.join(f'{f}={v}' for f, v in settings.items())}")
+
+
+def _validated(content: object, text: str | None, origin: str) -> Platform:
+    """The platform of plain values that were read from `text` (None: from no file)."""
+    from pydantic import ValidationError
+
+    try:
+        return Platform.model_validate(content)
+    except ValidationError as error:
+        from lepaute.platform.faults import describe
+
+        raise PlatformError(describe(error, content, text, origin)) from None
+
+
+def _replace(content: Any, field: str, value: object) -> None:
+    words = field.replace("[", ".[").removeprefix(".").split(".")
+    keys = [int(word[1:-1]) if re.fullmatch(r"\[\d+\]", word) else word for word in words]
+    inside = content
+    for depth, key in enumerate(keys):
+        known = isinstance(inside, dict) and key in inside
+        known = known or (isinstance(inside, list) and isinstance(key, int) and key < len(inside))
+        if not known:
+            from lepaute.platform.faults import unknown_field
+
+            raise InputError(unknown_field(keys[: depth + 1], inside))
+        if depth == len(keys) - 1:
+            inside[key] = value
+            return
+        if isinstance(inside[key], tuple):
+            inside[key] = list(inside[key])
+        inside = inside[key]
+
+
+def _find(name_or_path: "str | Path") -> Path:
+    name = str(name_or_path)
+    if isinstance(name_or_path, str) and os.sep not in name and not name.endswith((".yaml", ".yml")):
+        shipped = SHIPPED_FOLDER / f"{ALIASES.get(name, name)}.yaml"
+        if shipped.is_file():
+            return shipped
+        if not Path(name).is_file():
+            from lepaute.platform.faults import unknown_name
+
+            raise PlatformError(unknown_name(name, shipped_names()))
+    return Path(name_or_path)

@@ -1,0 +1,161 @@
+"""The duration of compute kernels: piecewise polynomials of the call's parameters, with noise, CPU by CPU."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from lepaute.platform.values import Bounds, Count, NonNegative, Number, Polynomial, Value, fault, known_letters
+
+
+class Noise(Value):
+    """Spread of single calls around the mean: the shape, and the standard deviation as a polynomial (seconds)."""
+
+    kind: Literal["none", "half-normal", "normal", "lognormal"] = "none"
+    sd: Polynomial = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _has_a_width(self) -> Self:
+        if (self.kind == "none") != (not self.sd):
+            problem = "is none, yet there is a standard deviation" if self.sd else f"is {self.kind}, but sd is empty"
+            raise fault(problem, "kind", remedy="Say none without sd, or a kind with its sd.")
+        return self
+
+
+class PerCpu(Value):
+    """Coefficients of single CPUs: columns node, cpu, then terms of the mean, then `sd:<term>`; a row a cpu.
+
+    For its cpu, a row replaces the whole mean and the whole standard deviation: a term that is no column is 0.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[float, ...], ...]
+
+    @property
+    def mean_terms(self) -> tuple[str, ...]:
+        """Terms of the mean, in the order of the columns."""
+        return tuple(column for column in self.columns[2:] if not column.startswith("sd:"))
+
+    @property
+    def sd_terms(self) -> tuple[str, ...]:
+        """Terms of the standard deviation, in the order of the columns."""
+        return tuple(column.removeprefix("sd:") for column in self.columns if column.startswith("sd:"))
+
+    @model_validator(mode="after")
+    def _is_a_table(self) -> Self:
+        if self.columns[:2] != ("node", "cpu") or not self.mean_terms:
+            raise fault(
+                "must begin with node, cpu and go on with the terms of the mean",
+                "columns",
+                remedy="Correct the columns.",
+            )
+        if len(set(self.columns)) < len(self.columns):
+            raise fault("has the same column twice", "columns", remedy="Remove one.")
+        for position, column in enumerate(self.columns[2:], start=2):
+            try:
+                known_letters(column.removeprefix("sd:"))
+            except PydanticCustomError as error:
+                raise fault(
+                    f"({column}) {(error.context or {})['problem']}", "columns", position, remedy="Correct the column."
+                ) from None
+        seen = set()
+        for number, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                raise fault(
+                    f"has {len(row)} values for {len(self.columns)} columns", "rows", number, remedy="Complete the row."
+                )
+            if row[:2] in seen:
+                raise fault(
+                    f"is a second row for node {row[0]:g}, cpu {row[1]:g}", "rows", number, remedy="Remove one."
+                )
+            seen.add(row[:2])
+        return self
+
+
+class Goodness(Value):
+    """How well a fit describes its data."""
+
+    n_observations: Annotated[int, Field(ge=0)] | None = None
+    r_squared: Number | None = None
+    mean_absolute_relative_error: NonNegative | None = None
+
+
+class Piece(Value):
+    """A kernel's duration where `where` holds: mean, covariance of its coefficients, noise, fitted ranges."""
+
+    where: Bounds | None = None
+    mean: Polynomial
+    covariance: tuple[tuple[Number, ...], ...] | None = None
+    noise: Noise = Noise.model_construct(kind="none", sd={})
+    range: Bounds | None = None
+    goodness: Goodness | None = None
+    per_cpu: PerCpu | None = None
+
+    @model_validator(mode="after")
+    def _coefficients_are_complete(self) -> Self:
+        if not self.mean:
+            raise fault("has no term", "mean", remedy='Write {"1": 0.0} for a kernel that costs nothing.')
+        if self.covariance is not None:
+            _check_covariance(self.covariance, len(self.mean))
+        if self.per_cpu is not None and bool(self.per_cpu.sd_terms) != (self.noise.kind != "none"):
+            # a table without sd: would leave it open whether its CPUs have the default noise or none
+            what = "has columns sd:, but the noise is none" if self.per_cpu.sd_terms else "has no columns sd:"
+            raise fault(
+                what, "per_cpu", "columns", remedy="Give columns sd: where the noise has a kind, and only there."
+            )
+        return self
+
+
+def _check_covariance(rows: tuple[tuple[float, ...], ...], size: int) -> None:
+    if len(rows) != size or any(len(row) != size for row in rows):
+        raise fault(
+            f"must be square, {size} x {size}: a row and a column for each term of mean",
+            "covariance",
+            remedy="Complete it, or write null.",
+        )
+    for i in range(size):
+        if rows[i][i] < 0:
+            raise fault(f"is {rows[i][i]!r}; a variance is >= 0", "covariance", i, i)
+        for j in range(i):
+            scale = (rows[i][i] * rows[j][j]) ** 0.5
+            if abs(rows[i][j] - rows[j][i]) > 1e-9 * scale:
+                raise fault(
+                    f"is {rows[i][j]!r}, but covariance[{j}][{i}] is {rows[j][i]!r}; a covariance is symmetric",
+                    "covariance",
+                    i,
+                    j,
+                    remedy="Make them equal.",
+                )
+            if abs(rows[i][j]) > scale * (1 + 1e-6):
+                raise fault(f"is {rows[i][j]!r}, a correlation beyond 1", "covariance", i, j)
+
+
+class KernelModel(Value):
+    """The duration of a kernel run by `threads` threads: the first piece that matches a call holds."""
+
+    kernel: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+    threads: Count = 1
+    pieces: Annotated[tuple[Piece, ...], Field(min_length=1)]
+    discrepancy_relative_sd: NonNegative = 0.0
+
+    @model_validator(mode="after")
+    def _some_piece_always_holds(self) -> Self:
+        *earlier, last = self.pieces
+        if last.where:
+            raise fault(
+                "is set, but the last piece holds for all other sizes",
+                "pieces",
+                len(earlier),
+                "where",
+                remedy="Write null, or add a piece without where.",
+            )
+        for position, piece in enumerate(earlier):
+            if not piece.where:
+                raise fault(
+                    "is not set, so the pieces after it never hold",
+                    "pieces",
+                    position,
+                    "where",
+                    remedy="Give bounds, or remove the pieces that follow.",
+                )
+        return self

@@ -1,0 +1,145 @@
+"""A platform: a machine, as far as its performance is concerned; the whole of the file format.
+
+Durations in seconds, sizes in bytes, bandwidths in bytes per second; names say so. Every value refuses nonsense when it
+is made, so nothing later has to check again. `Platform` is the whole; the file format is its YAML form (`io`).
+"""
+
+from functools import cached_property
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from lepaute.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, Piece
+from lepaute.platform.network_model import Costs, Loopback, Network, NodeLink, Remote, Segment
+from lepaute.platform.values import Count, NonNegative, Positive, Value, fault
+
+__all__ = [
+    "FORMAT",
+    "Blas",
+    "Costs",
+    "Days",
+    "Goodness",
+    "KernelModel",
+    "Loopback",
+    "Network",
+    "NodeLink",
+    "Nodes",
+    "Noise",
+    "PerCpu",
+    "Piece",
+    "Platform",
+    "Remote",
+    "Segment",
+    "Topology",
+    "json_schema",
+]
+
+FORMAT: Final = "lepaute-platform/1"
+
+
+class Nodes(Value):
+    """The nodes, all alike: `count` of them, numbered from `first_number`, each with `cores` cores on `cpus` CPUs."""
+
+    count: Count
+    first_number: Annotated[int, Field(ge=0)] = 0
+    cores: Count
+    cpus: Count = 1
+    core_to_cpu: Literal["modulo", "block"] = "modulo"
+    memory_bytes: Count | None = None
+    peak_flops_per_core: Positive | None = None
+
+    def cpu_of_core(self, core: int) -> int:
+        """The cpu, 0 to cpus - 1, that holds `core`."""
+        return core % self.cpus if self.core_to_cpu == "modulo" else core // (self.cores // self.cpus)
+
+    @model_validator(mode="after")
+    def _cores_fill_cpus(self) -> Self:
+        if self.cores % self.cpus:
+            raise fault(f"is {self.cpus}; {self.cores} cores cannot be divided evenly among them", "cpus")
+        return self
+
+
+class Topology(Value):
+    """How the nodes are joined; `switch`: one switch that never slows a message."""
+
+    kind: Literal["switch"] = "switch"
+
+
+class Days(Value):
+    """Relative effect of a day on kernel durations, drawn once a run: one common to all CPUs, and one for each."""
+
+    common_relative_sd: NonNegative
+    cpu_relative_sd: NonNegative
+    degrees_of_freedom: Count
+    source: str | None = None
+
+
+class Blas(Value):
+    """The BLAS kernels that were measured: OpenBLAS' name for them, and the OPENBLAS_CORETYPE that they needed."""
+
+    core: Annotated[str, Field(min_length=1)]
+    coretype_env: Annotated[str, Field(min_length=1)] | None = None
+
+
+class Platform(Value):
+    """A machine, as far as its performance is concerned."""
+
+    format: Literal["lepaute-platform/1"] = FORMAT
+    name: Annotated[str, Field(min_length=1)]
+    description: str = ""
+    source: str | None = None
+    archive_id: str | None = None
+    blas: Blas | None = None
+    nodes: Nodes
+    kernels: tuple[KernelModel, ...]
+    network: Network
+    topology: Topology = Topology.model_construct(kind="switch")
+    days: Days | None = None
+    power: None = None
+
+    def kernel(self, name: str, threads: int = 1) -> KernelModel | None:
+        """The model of kernel `name` run by `threads` threads; None where there is none."""
+        return next((model for model in self.kernels if (model.kernel, model.threads) == (name, threads)), None)
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 of the canonical content: JSON, sorted keys, shortest floats, without description and nulls."""
+        import hashlib
+        import json
+
+        # Nulls are left out so that a field added later, null by default, leaves the digests of old files as they are.
+        content = self.model_dump(exclude={"description"}, exclude_none=True)
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Self:
+        seen = set()
+        for position, model in enumerate(self.kernels):
+            if (key := (model.kernel, model.threads)) in seen:
+                raise fault(
+                    f"is a second model of {model.kernel} for {model.threads} threads",
+                    "kernels",
+                    position,
+                    remedy="Remove one.",
+                )
+            seen.add(key)
+            for number, piece in enumerate(model.pieces):
+                if piece.per_cpu is not None:
+                    _check_rows_exist(piece.per_cpu, self.nodes, "kernels", position, "pieces", number, "per_cpu")
+        return self
+
+
+def _check_rows_exist(table: PerCpu, nodes: Nodes, *at: str | int) -> None:
+    numbers = range(nodes.first_number, nodes.first_number + nodes.count)
+    for position, (node, cpu, *_) in enumerate(table.rows):
+        if node not in numbers or cpu not in range(nodes.cpus):
+            there = f"there are nodes {numbers[0]} to {numbers[-1]} with CPUs 0 to {nodes.cpus - 1}"
+            raise fault(f"is for node {node:g}, cpu {cpu:g}; {there}", *at, "rows", position, remedy="Correct the row.")
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of the platform file."""
+    schema = Platform.model_json_schema()
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    return schema

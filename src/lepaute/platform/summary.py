@@ -1,0 +1,105 @@
+"""A platform in words and small tables, for a person."""
+
+from collections.abc import Iterator
+
+from lepaute.platform.schema import KernelModel, Platform, Segment
+from lepaute.platform.values import Polynomial
+
+
+def one_line(platform: Platform) -> str:
+    """Size and first sentence of the description."""
+    nodes = platform.nodes
+    first = " ".join(platform.description.split()).split(". ")[0].rstrip(".")
+    return f"{nodes.count} x {nodes.cores} cores  {first}"
+
+
+def summary(platform: Platform) -> str:
+    """All that matters of `platform`, in lines of text."""
+    return "\n".join(_lines(platform))
+
+
+def _lines(platform: Platform) -> Iterator[str]:
+    nodes = platform.nodes
+    yield f"{platform.name}   sha256 {platform.sha256}"
+    if platform.description:
+        yield platform.description.rstrip()
+    if platform.source:
+        yield f"source: {platform.source}"
+    if platform.archive_id:
+        yield f"archive: {platform.archive_id}"
+    if platform.blas is not None:
+        setting = platform.blas.coretype_env
+        yield f"BLAS kernels: {platform.blas.core}" + (f" (OPENBLAS_CORETYPE={setting})" if setting else "")
+    yield ""
+    memory = "" if nodes.memory_bytes is None else f", {nodes.memory_bytes / 2**30:.4g} GiB each"
+    peak = nodes.peak_flops_per_core
+    yield (
+        f"nodes     {nodes.count} (numbers {nodes.first_number} to {nodes.first_number + nodes.count - 1}), "
+        f"{nodes.cores} cores on {nodes.cpus} CPUs ({nodes.core_to_cpu}){memory}"
+        + ("" if peak is None else f", peak {peak / 1e9:.4g} Gflop/s a core")
+    )
+    yield "kernels   duration of a call, in seconds"
+    for model in platform.kernels:
+        yield from _kernel(model)
+    yield from _network(platform)
+    if platform.days is None:
+        yield "days      no layer: an interval covers less than the spread of real runs"
+    else:
+        days = platform.days
+        yield (
+            f"days      sd {days.common_relative_sd:.2%} common, {days.cpu_relative_sd:.2%} a cpu "
+            f"({days.degrees_of_freedom} degrees of freedom)"
+        )
+        if days.source:
+            yield f"          {days.source}"
+
+
+def _kernel(model: KernelModel) -> Iterator[str]:
+    threads = "" if model.threads == 1 else f" x{model.threads}"
+    for position, piece in enumerate(model.pieces):
+        name = f"{model.kernel}{threads}" if not position else ""
+        where = "" if not piece.where else f" where {_bounds(piece.where)}"
+        cpus = "" if piece.per_cpu is None else f"; {len(piece.per_cpu.rows)} CPUs have their own"
+        noise = "" if piece.noise.kind == "none" else f"; sd {_polynomial(piece.noise.sd)}, {piece.noise.kind}"
+        fitted = "" if not piece.range else f"; fitted for {_bounds(piece.range)}"
+        yield f"  {name:<10} {_polynomial(piece.mean)}{where}{noise}{cpus}{fitted}"
+    if model.discrepancy_relative_sd:
+        yield f"  {'':<10} error on calls not used in the fit: {model.discrepancy_relative_sd:.2%}"
+
+
+def _polynomial(polynomial: Polynomial) -> str:
+    terms = [f"{value:.4g}" + ("" if term == "1" else f" {term}") for term, value in polynomial.items()]
+    return " + ".join(terms).replace("+ -", "- ")
+
+
+def _bounds(bounds: object) -> str:
+    assert isinstance(bounds, dict)
+    return ", ".join(f"{low} <= {letter} <= {high}" for letter, (low, high) in bounds.items())
+
+
+def _network(platform: Platform) -> Iterator[str]:
+    network = platform.network
+    yield (
+        f"network   {network.node_link.bandwidth_Bps / 1e9:.4g} GB/s a node, {platform.topology.kind}; "
+        f"flow_factor {network.flow_factor}"
+    )
+    yield f"  between nodes{'':<3}{_HEADER}"
+    yield from (_segment(segment) for segment in network.remote.segments)
+    sharing = "shared" if network.loopback.shared else "not shared"
+    yield f"  inside a node, {network.loopback.bandwidth_Bps / 1e9:.4g} GB/s, {sharing}"
+    if network.loopback.segments is None:
+        yield "    as between nodes"
+    else:
+        yield from (_segment(segment) for segment in network.loopback.segments)
+    costs = network.costs
+    yield f"  MPI_Iprobe {costs.iprobe_s:.3g} s, MPI_Test {costs.test_s:.3g} s, MPI_Wtime {costs.wtime_s:.3g} s"
+
+
+_HEADER = "  protocol     latency        flow        send at 0   receive at 0"
+
+
+def _segment(segment: Segment) -> str:
+    return (
+        f"  > {segment.above_bytes:>11} B  {segment.protocol:<10} {segment.latency_s * 1e6:>8.3f} us "
+        f"{segment.bandwidth_Bps / 1e9:>8.3f} GB/s {segment.send[0] * 1e6:>8.3f} us {segment.receive[0] * 1e6:>9.3f} us"
+    )

@@ -1,0 +1,1 @@
+"""Intervals, tests, moments: pure functions that fit, simulate, watch and compare share."""

@@ -1,0 +1,183 @@
+"""A verification: predict every case, seal the predictions, then run the real program in shuffled order."""
+
+import hashlib
+import json
+import os
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError
+from lepaute.verify.disturbance import disturbances, rule
+from lepaute.verify.real_run import RealRun, check_machine
+
+if TYPE_CHECKING:
+    from lepaute.simulate import Hpl, Prediction
+
+MAXIMUM_EXTRA_ATTEMPTS = 3  # of a run that was disturbed
+PREDICTIONS_FILE = "predictions.json"
+SEAL_FILE = "predictions.sha256"
+
+# A run is given up after this much more than predicted: far beyond any disturbance, so that only a hang is cut.
+TIMEOUT_BASE_S = 60.0
+TIMEOUT_FACTOR = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One set of parameters and what was predicted for it before anything ran."""
+
+    hpl: "Hpl"
+    prediction: "Prediction"
+
+    @property
+    def label(self) -> str:
+        return f"N = {self.hpl.n}, {self.hpl.p}x{self.hpl.q}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the real runs are made; sealed together with the predictions."""
+
+    repeats: int
+    order_seed: int
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise InputError(f"--repeats is {self.repeats}; at least one real run of each case is needed")
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Proof that the predictions were there before the first real run."""
+
+    path: Path
+    sha256: str
+    created: str  # UTC, ISO 8601
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """One real run in its place of the campaign."""
+
+    order: int  # 0 is the first run that was made
+    case: int  # index into the cases
+    repeat: int  # 0 to repeats - 1
+    attempt: int  # 0, or more where an earlier attempt was disturbed
+    started: str  # UTC, ISO 8601
+    run: RealRun
+    causes: tuple[str, ...]  # of disturbance; empty for a run that counts
+
+    @property
+    def disturbed(self) -> bool:
+        return bool(self.causes)
+
+
+def predict_cases(
+    hpls: Iterable["Hpl"], predict: Callable[["Hpl"], "Prediction"], progress: Callable[[str, float], None]
+) -> list[Case]:
+    """Predictions of all cases, after a check that this machine can run each of them.
+
+    progress(what, fraction done) is called before each prediction.
+    Raises InputError where a case does not fit on this machine.
+    """
+    wanted = list(hpls)
+    for hpl in wanted:
+        check_machine(hpl)
+    cases = []
+    for index, hpl in enumerate(wanted):
+        progress(f"N = {hpl.n}, {hpl.p}x{hpl.q}", index / len(wanted))
+        cases.append(Case(hpl, predict(hpl)))
+    return cases
+
+
+def seal_predictions(cases: list[Case], plan: Plan, folder: Path) -> Seal:
+    """Write predictions.json (predictions, plan, disturbance rule) and its SHA-256, before any real run.
+
+    `sha256sum -c predictions.sha256` in the folder checks it.
+    """
+    created = datetime.now(UTC).isoformat(timespec="milliseconds")
+    content = {
+        "format": "lepaute-predictions/1",
+        "created": created,
+        "plan": asdict(plan),
+        "disturbance_rule": rule(),
+        "predictions": [case.prediction.to_dict() for case in cases],
+    }
+    data = (json.dumps(content, indent=1) + "\n").encode()
+    sha256 = hashlib.sha256(data).hexdigest()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / PREDICTIONS_FILE
+    write_whole(path, data)
+    write_whole(folder / SEAL_FILE, f"{sha256}  {PREDICTIONS_FILE}\n".encode())
+    return Seal(path, sha256, created)
+
+
+def run_cases(
+    cases: list[Case],
+    plan: Plan,
+    run_once: Callable[["Hpl", float], RealRun],
+    progress: Callable[[str, float], None],
+) -> list[RecordedRun]:
+    """All real runs, in shuffled order, each disturbed one made again later, at most three times.
+
+    run_once(hpl, timeout_s) makes one real run.
+    progress(what, fraction done) is called before each run; disturbed runs add to what is left.
+    Returns every run that was made, disturbed ones too, in the order in which they were made.
+    """
+    queue = [(case, repeat, 0) for repeat in range(plan.repeats) for case in range(len(cases))]
+    random.Random(plan.order_seed).shuffle(queue)
+    runs: list[RecordedRun] = []
+    while queue:
+        case, repeat, attempt = queue.pop(0)
+        again = f" (again: {attempt})" if attempt else ""
+        progress(cases[case].label + again, len(runs) / (len(runs) + 1 + len(queue)))
+        started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        expected_s = cases[case].prediction.time_s.mean
+        run = run_once(cases[case].hpl, TIMEOUT_BASE_S + TIMEOUT_FACTOR * expected_s)
+        causes = disturbances(run.ranks, run.machine)
+        runs.append(RecordedRun(len(runs), case, repeat, attempt, started, run, causes))
+        if causes and attempt < MAXIMUM_EXTRA_ATTEMPTS:
+            # At the end of the queue rather than at once: what disturbs now mostly lasts for seconds.
+            queue.append((case, repeat, attempt + 1))
+    return runs
+
+
+def run_record(case: Case, recorded: RecordedRun) -> dict[str, Any]:
+    """One run as a flat row: a line of runs.csv."""
+    shares = [rank.cpu_s / rank.wall_s for rank in recorded.run.ranks if rank.wall_s > 0]
+    return {
+        "order": recorded.order,
+        "n": case.hpl.n,
+        "nb": case.hpl.nb,
+        "p": case.hpl.p,
+        "q": case.hpl.q,
+        "case": recorded.case,
+        "repeat": recorded.repeat,
+        "attempt": recorded.attempt,
+        "started": recorded.started,
+        "time_s": recorded.run.time_s,
+        "rate_gflops": case.hpl.rate_gflops(recorded.run.time_s),
+        "disturbed": recorded.disturbed,
+        "causes": "; ".join(recorded.causes),
+        "least_cpu_share": min(shares) if shares else None,
+        **asdict(recorded.run.machine),
+    }
+
+
+def measured_record(case: Case, recorded: RecordedRun) -> dict[str, Any]:
+    """One run as JSON shows it: the row with its ranks, without what the case says already."""
+    row = run_record(case, recorded)
+    for key in ("n", "nb", "p", "q", "case"):
+        del row[key]
+    return {**row, "causes": list(recorded.causes), "ranks": [asdict(rank) for rank in recorded.run.ranks]}
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file under a temporary name first, so that no reader ever sees half of it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(data)
+    temporary.replace(path)

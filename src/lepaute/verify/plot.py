@@ -1,0 +1,146 @@
+"""The picture of a verification: what was predicted and what was measured, side by side."""
+
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas
+
+PREDICTED = "#3b6ea5"
+MEASURED = "#d1495b"
+DISTURBED = "#7a7a7a"
+OFFSET = 0.18  # of predictions to the left and runs to the right of their case, in units of the categories
+HALF_WIDTH = 0.13  # of an interval, and of the spread of the runs of a case
+# Smallest reach of the axis of errors, so that an error of 1 % never fills the picture.
+LEAST_REACH_PERCENT = 8.0
+
+
+def plot(table: "pandas.DataFrame", runs: "pandas.DataFrame", path: Path, title: str) -> None:
+    """Write a PNG: a column of panels a grid, the sizes side by side.
+
+    Above Gflop/s from zero; below durations relative to the measured mean, where the predicted mean stands at
+    error_percent and the signs are those of the table.
+    table: as of comparison.compare; runs: columns case, time_s, disturbed.
+    Intervals are those of the predicted duration, turned into rates, so that a run inside one is inside the other.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    grids = list(dict.fromkeys(zip(table["p"], table["q"], strict=True)))
+    figure = Figure(figsize=(2.2 + 3.2 * len(grids), 7.0), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(2, len(grids), squeeze=False, sharey="row", sharex="col", height_ratios=(1.0, 1.1))
+    reach = _reach_percent(table, runs)
+    for column, (p, q) in enumerate(grids):
+        rows = table[(table["p"] == p) & (table["q"] == q)].sort_values("n").reset_index(drop=True)
+        top, bottom = axes[0][column], axes[1][column]
+        top.set_title(f"grid {p} × {q}", fontsize=11)
+        bottom.set_xlabel("order of the matrix, N")
+        bottom.axhline(0, color="#b0b0b0", lw=0.8, zorder=1)
+        for position, row in enumerate(rows.to_dict("records")):
+            own = runs[runs["case"] == row["case"]]
+            _draw_rates(top, position, row, own)
+            _draw_errors(bottom, position, row, own, reach)
+        bottom.set_xticks(range(len(rows)), [f"{n:,}" for n in rows["n"]])
+        for axis in (top, bottom):
+            axis.set_xlim(-0.6, len(rows) - 0.4)
+            axis.grid(axis="y", color="#e8e8e8", lw=0.8)
+            axis.set_axisbelow(True)
+            axis.spines[["top", "right"]].set_visible(False)
+    axes[0][0].set_ylim(0, None)
+    axes[1][0].set_ylim(-1.25 * reach, 1.25 * reach)  # room for the numbers
+    axes[0][0].set_ylabel("rate of the solver, Gflop/s")
+    axes[1][0].set_ylabel("duration against the measured mean, %")
+    figure.suptitle(title, fontsize=12)
+    handles = _legend_handles(bool(runs["disturbed"].astype(bool).any()))
+    columns = 1 if len(grids) == 1 else 2
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.png")
+    figure.savefig(temporary)
+    temporary.replace(path)
+
+
+def _draw_rates(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.DataFrame") -> None:
+    gigaflop = row["flop_count"] / 1e9
+    rates = [gigaflop / time_s for time_s in runs["time_s"]]
+    mean = gigaflop / row["predicted_time_s"]
+    # An interval so wide that it holds a duration of zero has no highest rate: it ends somewhat above the rest.
+    highest = 1.2 * max(mean, *rates) if row["low_s"] <= 0 else gigaflop / row["low_s"]
+    _draw_prediction(axis, position, mean, gigaflop / row["high_s"], highest)
+    _draw_runs(axis, position, rates, list(runs["disturbed"]), gigaflop / row["measured_time_s"])
+
+
+def _draw_errors(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.DataFrame", reach: float) -> None:
+    measured = float(row["measured_time_s"])
+
+    def percent(time_s: float) -> float:
+        return 100 * (time_s - measured) / measured
+
+    _draw_prediction(axis, position, *(percent(row[key]) for key in ("predicted_time_s", "low_s", "high_s")))
+    # A disturbed run may last twice as long: it is kept at the edge of the picture rather than shrink all the others.
+    values = [percent(time_s) for time_s in runs["time_s"]]
+    _draw_runs(axis, position, values, list(runs["disturbed"]), 0.0, edge=1.22 * reach)
+    outside = row["inside_interval"] is False
+    ends = [percent(row[key]) for key in ("predicted_time_s", "low_s", "high_s") if not math.isnan(row[key])]
+    below = max(ends) < 0  # then the number goes below too, away from the line of zero
+    axis.annotate(
+        f"{row['error_percent']:+.1f} %".replace("-", "\N{MINUS SIGN}") + ("\noutside" if outside else ""),
+        (position - OFFSET, min(ends) if below else max(ends)),
+        xytext=(0, -4 if below else 4),
+        textcoords="offset points",
+        ha="center",
+        va="top" if below else "bottom",
+        fontsize=9,
+        fontweight="bold" if outside else None,
+        color=PREDICTED,
+    )
+
+
+def _draw_prediction(axis: Any, position: int, mean: float, low: float, high: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    left = position - OFFSET - HALF_WIDTH
+    if not math.isnan(high - low):
+        axis.add_patch(Rectangle((left, low), 2 * HALF_WIDTH, high - low, color=PREDICTED, alpha=0.28, lw=0, zorder=2))
+    axis.plot([left, left + 2 * HALF_WIDTH], [mean, mean], color=PREDICTED, lw=2.0, zorder=3)
+
+
+def _draw_runs(
+    axis: Any, position: int, values: list[float], disturbed: list[bool], mean: float, edge: float = float("inf")
+) -> None:
+    """Dots from left to right in the order of the runs, and their mean; beyond `edge`, a triangle at the edge."""
+    centre = position + OFFSET
+    axis.plot([centre - HALF_WIDTH, centre + HALF_WIDTH], [mean, mean], color=MEASURED, lw=1.4, zorder=3)
+    for index, (value, hollow) in enumerate(zip(values, disturbed, strict=True)):
+        place = centre + HALF_WIDTH * (2 * (index + 0.5) / len(values) - 1)
+        colour, face = (DISTURBED, "white") if hollow else (MEASURED, MEASURED)
+        marker = "^" if value > edge else "o"
+        axis.plot(place, min(value, edge), marker, ms=4.5, mec=colour, mfc=face, mew=1.1, ls="none", zorder=4)
+
+
+def _reach_percent(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> float:
+    """How far the axis of errors must reach to hold all intervals and all runs that count."""
+    reach = LEAST_REACH_PERCENT
+    for row in table.to_dict("records"):
+        own = runs[(runs["case"] == row["case"]) & ~runs["disturbed"].astype(bool)]
+        for time_s in (row["predicted_time_s"], row["low_s"], row["high_s"], *own["time_s"]):
+            if not math.isnan(time_s):
+                reach = max(reach, abs(100 * (time_s / row["measured_time_s"] - 1)))
+    return 1.1 * reach
+
+
+def _legend_handles(any_disturbed: bool) -> list[Any]:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Any] = [
+        Patch(color=PREDICTED, alpha=0.28, lw=0, label="predicted before the runs: 95 % interval for one run"),
+        Line2D([], [], color=PREDICTED, lw=2.0, label="predicted mean, with its error"),
+        Line2D([], [], color=MEASURED, marker="o", ms=4.5, lw=1.4, label="measured: every run, and their mean"),
+    ]
+    if any_disturbed:
+        label = "run disturbed by other load: not in the mean (triangle: further out)"
+        handles.append(Line2D([], [], mec=DISTURBED, mfc="white", marker="o", ms=4.5, ls="none", label=label))
+    return handles

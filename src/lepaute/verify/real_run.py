@@ -1,0 +1,183 @@
+"""One real run of HPL under mpirun, with the CPU time it got and what else the machine did meanwhile."""
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.command import run_command
+from lepaute.measure.machine_load import Load, load_between, sample
+from lepaute.measure.toolchain import find_program, mpirun_argv
+from lepaute.verify.disturbance import RankLoad
+from lepaute.verify.hpl_input import hpl_input_text
+
+if TYPE_CHECKING:
+    from lepaute.simulate import Hpl
+
+# HPL needs the matrix, the panels and the buffers of MPI: about a fifth more than 8 N^2 bytes at small sizes.
+MEMORY_FACTOR = 1.2
+
+# "WR12R2C2        2000   128     1     1               0.40              1.351e+01"
+RESULT_LINE = re.compile(
+    r"^W[RC]\S+\s+(?P<n>\d+)\s+(?P<nb>\d+)\s+(?P<p>\d+)\s+(?P<q>\d+)\s+(?P<time>[\d.]+)\s+(?P<rate>[\d.]+e[+-]\d+)",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RealRun:
+    """What one run of the real program took."""
+
+    time_s: float  # the solver, as HPL times it
+    ranks: tuple[RankLoad, ...]  # empty for a user's own xhpl
+    machine: Load  # from before mpirun was started until after it ended
+
+
+@dataclass(frozen=True, slots=True)
+class HplProgram:
+    """The real HPL: the driver of Lepaute, which reports each rank in JSON, or a user's own xhpl.
+
+    coretype: value of OPENBLAS_CORETYPE, that of the calibration; None leaves it unset.
+    """
+
+    path: Path
+    is_driver: bool
+    coretype: str | None = None
+
+
+def check_machine(hpl: "Hpl") -> None:
+    """Refuse a run that this machine cannot make.
+
+    Raises InputError where it has too few cores or too little free memory, EnvironmentProblem where it has no mpirun.
+    """
+    find_program("mpirun", "openmpi-bin")
+    cores = sorted(os.sched_getaffinity(0))
+    if hpl.ranks > len(cores):
+        raise InputError(
+            f"grid {hpl.p}x{hpl.q} needs {hpl.ranks} cores for the real run; this machine offers {len(cores)}. "
+            "Choose a smaller --grid, or use `lepaute predict hpl`."
+        )
+    needed = MEMORY_FACTOR * hpl.memory_bytes
+    available = _available_bytes()
+    if needed > available:
+        largest = int((available / (MEMORY_FACTOR * 8)) ** 0.5)
+        raise InputError(
+            f"N = {hpl.n} needs {needed / 1e9:.1f} GB for the real run; {available / 1e9:.1f} GB are free. "
+            f"Choose N <= {largest // 1000 * 1000}."
+        )
+
+
+def user_program(path: Path) -> HplProgram:
+    """A user's own xhpl; raises InputError where it cannot be run."""
+    if not path.is_file() or not os.access(path, os.X_OK):
+        raise InputError(f"--xhpl {path}: no program that can be run stands there. Give the path of a built xhpl.")
+    return HplProgram(path.resolve(), is_driver=False)
+
+
+def built_program(progress: Callable[[str], None] | None = None) -> HplProgram:
+    """Lepaute's driver around the real HPL, built first where it is not (`progress` is told what is being built).
+
+    Raises EnvironmentProblem where it cannot be built.
+    """
+    from lepaute.measure.hpl_source import build_hpl
+
+    return HplProgram(build_hpl(progress=progress) / "xhpl-lepaute", is_driver=True)
+
+
+def real_run(hpl: "Hpl", program: HplProgram, timeout_s: float) -> RealRun:
+    """Run HPL once, in a folder of its own, one thread a rank, rank r on core r.
+
+    Raises EnvironmentProblem where the program fails, prints no result, or takes longer than timeout_s (all its
+    processes are ended then).
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    argv, variables = mpirun_argv(hpl.ranks, cores[: hpl.ranks], coretype=program.coretype)
+    with tempfile.TemporaryDirectory(prefix="lepaute-hpl-") as folder:
+        text = hpl_input_text(hpl, to_stdout=not program.is_driver)
+        # The HPL inside HPCC reads the second name, every other one the first.
+        for name in ("HPL.dat", "hpccinf.txt"):
+            (Path(folder) / name).write_text(text)
+        before = sample()
+        record = run_command(
+            [*argv, program.path],
+            what="the real HPL",
+            timeout_s=timeout_s,
+            environment=variables,
+            folder=Path(folder),
+        )
+        machine = load_between(before, sample(), os.cpu_count() or 1)
+        output = record.stdout
+        if program.is_driver:
+            time_s, ranks = parse_driver_output(output, hpl)
+        else:
+            report = Path(folder) / "hpccoutf.txt"
+            output += report.read_text() if report.exists() else ""
+            time_s, ranks = parse_hpl_output(output, hpl), ()
+    return RealRun(time_s, ranks, machine)
+
+
+def parse_driver_output(output: str, hpl: "Hpl") -> tuple[float, tuple[RankLoad, ...]]:
+    """Duration and ranks from the JSON line of Lepaute's driver; other lines of output are passed over."""
+    for line in output.splitlines():
+        if not line.startswith("{"):
+            continue
+        try:
+            record: dict[str, Any] = json.loads(line)
+            names = [field.name for field in fields(RankLoad)]
+            ranks = tuple(RankLoad(**{name: rank[name] for name in names}) for rank in record["ranks"])
+            found = tuple(int(record[key]) for key in ("n", "nb", "p", "q"))
+            time_s = float(record["time_s"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise EnvironmentProblem(
+                f"the HPL driver printed a line that is no result ({error}): {line[:200]}"
+            ) from None
+        _check_same_run(found, hpl)
+        return time_s, ranks
+    raise EnvironmentProblem(f"the HPL driver printed no result; its output ends: {_tail(output)}")
+
+
+def parse_hpl_output(output: str, hpl: "Hpl") -> float:
+    """Duration from the result line that HPL prints (WR... for row-major, WC... for column-major).
+
+    HPL prints the time with two decimals and the rate with four digits: the finer of the two is used.
+    """
+    match = RESULT_LINE.search(output)
+    if match is None:
+        raise EnvironmentProblem(f"HPL printed no result line (WR... or WC...); its output ends: {_tail(output)}")
+    _check_same_run(tuple(int(match[key]) for key in ("n", "nb", "p", "q")), hpl)
+    from_time, from_rate = float(match["time"]), hpl.flop_count / (float(match["rate"]) * 1e9)
+    return from_rate if _half_digit(match["rate"]) < _half_digit(match["time"]) else from_time
+
+
+def _half_digit(number: str) -> float:
+    """Largest relative error of a decimal number as printed; infinite for zero."""
+    digits = number.partition("e")[0]
+    decimals = len(digits.partition(".")[2])
+    return 0.5 * 10.0**-decimals / float(digits) if float(digits) else float("inf")
+
+
+def _check_same_run(found: tuple[int, ...], hpl: "Hpl") -> None:
+    asked = (hpl.n, hpl.nb, hpl.p, hpl.q)
+    if found != asked:
+        raise EnvironmentProblem(
+            f"HPL ran N, NB, P, Q = {found}, asked were {asked}: it did not read the input file written for it. "
+            "Check that it reads HPL.dat from the folder where it is started."
+        )
+
+
+def _available_bytes() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise EnvironmentProblem("/proc/meminfo names no MemAvailable; Lepaute runs the real HPL on Linux only")
+
+
+def _tail(output: str, characters: int = 300) -> str:
+    """The end of an output, on one line."""
+    words = " | ".join(line.strip() for line in output.splitlines() if line.strip())
+    return words[-characters:] if words else "(nothing)"

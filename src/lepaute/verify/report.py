@@ -1,0 +1,93 @@
+"""A verification for people: a table on a terminal, plain text elsewhere."""
+
+import math
+from typing import TYPE_CHECKING, Any, TextIO
+
+from lepaute.verify.comparison import sentence
+
+if TYPE_CHECKING:
+    import pandas
+
+    from lepaute.verify.campaign import Case
+
+HEADER = ("N", "grid", "predicted s", "95 % interval", "measured s", "± sd", "Gflop/s", "error", "inside")
+
+MOST_CAUSES = 5  # of disturbed runs that are told on the screen
+MOST_WARNINGS = 5
+
+
+def show(table: "pandas.DataFrame", runs: "pandas.DataFrame", stream: TextIO) -> None:
+    """Print the table of cases, every run, and the sentence."""
+    rows = [_cells(row) for row in table.to_dict("records")]
+    if stream.isatty():
+        _show_rich(rows, stream)
+    else:
+        print(plain_table(HEADER, rows), file=stream)
+    print(file=stream)
+    print(run_lines(table, runs), file=stream)
+    print(f"\n{sentence(table)}", file=stream)
+
+
+def warning_lines(cases: "list[Case]") -> list[str]:
+    """What the predictions warn of, each once with the first case that says it, at most MOST_WARNINGS."""
+    first: dict[str, str] = {}
+    for case in cases:
+        for text in case.prediction.warnings:
+            first.setdefault(text, case.label)
+    lines = [f"warning ({label}): {text}" for text, label in first.items()]
+    more = len(lines) - MOST_WARNINGS
+    return lines if more <= 0 else [*lines[:MOST_WARNINGS], f"and {more} more warnings in predictions.json"]
+
+
+def plain_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Columns aligned to the right, two spaces apart."""
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+    return "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in [header, *rows]
+    )
+
+
+def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:
+    """Every run that was made, one line a case, disturbed ones marked; then the causes."""
+    lines = ["All real runs, s (in brackets: disturbed by other load, not in the mean):"]
+    for case in table.to_dict("records"):
+        own = runs[runs["case"] == case["case"]]
+        times = [f"({run.time_s:.4f})" if run.disturbed else f"{run.time_s:.4f}" for run in own.itertuples()]
+        note = "  every run was disturbed: the mean is over all" if case["only_disturbed"] else ""
+        lines.append(f"  N = {case['n']:<6} {case['p']}x{case['q']}  {'  '.join(times)}{note}")
+    disturbed = runs[runs["disturbed"].astype(bool)]
+    shown = disturbed.head(MOST_CAUSES)
+    lines += [f"  disturbed: N = {run.n}, {run.p}x{run.q}: {run.causes}" for run in shown.itertuples()]
+    if len(disturbed) > len(shown):
+        lines.append(f"  and {len(disturbed) - len(shown)} more disturbed runs: runs.csv says by what")
+    return "\n".join(lines)
+
+
+def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
+    n, low, high, measured, sd = (row[key] for key in ("n", "low_s", "high_s", "measured_time_s", "measured_sd_s"))
+    inside = row["inside_interval"]
+    return (
+        str(n),
+        f"{row['p']}x{row['q']}",
+        f"{row['predicted_time_s']:.4f}",
+        "-" if math.isnan(low) else f"{low:.4f} to {high:.4f}",
+        f"{measured:.4f}",
+        "-" if math.isnan(sd) else f"{sd:.4f}",
+        f"{row['flop_count'] / measured / 1e9:.1f}",
+        f"{row['error_percent']:+.1f} %",
+        "-" if inside is None else "yes" if inside else "NO",
+    )
+
+
+def _show_rich(rows: list[tuple[str, ...]], stream: TextIO) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    # No box, one space between columns: nine columns have to fit on 80 characters.
+    table = Table(header_style="bold", box=None, padding=(0, 1), collapse_padding=True, pad_edge=False)
+    for name in HEADER:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row, style="yellow" if row[-1] == "NO" else None)
+    Console(file=stream).print(table)

@@ -1,0 +1,47 @@
+"""The whole path on a tiny design: calibrate this machine, fit, predict; and the shell's half second stays possible."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "lepaute.cli.main", *arguments],
+        capture_output=True, text=True, timeout=300, env=os.environ, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores")
+def test_a_calibration_of_this_machine_predicts_hpl_on_it(tmp_path: Path) -> None:
+    platform, archive = tmp_path / "platform.yaml", tmp_path / "calibration.zip"
+    calibrated = run("calibrate", "--quick", "-o", str(platform), "--archive", str(archive))
+    assert calibrated.returncode == 0, calibrated.stderr
+    verified = run("archive", "verify", str(archive))
+    assert verified.returncode == 0, verified.stderr
+    predicted = run("predict", "hpl", "-p", str(platform), "--n", "2000", "--grid", "1x2", "--json")
+    assert predicted.returncode == 0, predicted.stderr
+    prediction = json.loads(predicted.stdout)
+    # Two cores of any machine of the last twenty years: 0.5 to 2000 Gflop/s. What the interval is worth on a machine
+    # that runs tests meanwhile is for `make demo` to tell.
+    assert 0.5 < prediction["rate_gflops"]["mean"] < 2000
+    assert prediction["time_s"]["low"] < prediction["time_s"]["mean"] < prediction["time_s"]["high"]
+    assert not any("not modelled" in warning for warning in prediction["warnings"])
+    again = run("fit", str(archive), "-o", str(tmp_path / "again.yaml"))
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "again.yaml").read_bytes().split(b"\n", 3)[3:] == platform.read_bytes().split(b"\n", 3)[3:]
+
+
+def test_predict_loads_no_heavy_package() -> None:
+    code = (
+        "import sys; from lepaute.cli.main import main; "
+        "main(['predict', 'hpl', '-p', 'dahu', '--n', '1000', '--runs', '1', '--json']); "
+        "heavy = {'numpy', 'pandas', 'scipy', 'matplotlib', 'pyarrow', 'rich'} & set(sys.modules); "
+        "sys.exit(f'loaded {heavy}' if heavy else 0)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stderr

@@ -1,0 +1,159 @@
+"""`lepaute verify hpl` with the real HPL on tiny matrices: the whole path but the calibration."""
+
+import csv
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.simulate import Hpl
+from lepaute.verify.disturbance import disturbances
+from lepaute.verify.real_run import HplProgram, built_program, real_run
+
+pytestmark = pytest.mark.machine
+
+LIMIT_S = 120
+
+
+@pytest.fixture(scope="module")
+def program() -> HplProgram:
+    """The driver around the real HPL; without network and cache it cannot be built."""
+    try:
+        return built_program()
+    except EnvironmentProblem as problem:
+        pytest.skip(f"the real HPL cannot be built here: {problem}")
+
+
+def lepaute(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "lepaute.cli.main", *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+
+def verify(folder: Path, *more: str, n: str = "256", repeats: int = 1) -> "subprocess.CompletedProcess[str]":
+    # Dahu's platform predicts nothing sensible for this machine; the path is the same, and its error is no zero.
+    sizes = ("--n", n, "--grid", "1x1", "--runs", "3", "--repeats", str(repeats))
+    return lepaute("verify", "hpl", "-p", "dahu", *sizes, "--output-dir", str(folder), *more)
+
+
+def one_line(text: str) -> str:
+    assert "Traceback" not in text
+    (line,) = text.splitlines()
+    return line
+
+
+def test_a_verification_seals_its_predictions_then_runs_shows_and_saves_everything(program, tmp_path):
+    done = verify(tmp_path, "--json", n="256,512", repeats=2)
+    assert done.returncode == 0, done.stderr
+    cases = json.loads(done.stdout)["verifications"]
+    assert [case["parameters"]["n"] for case in cases] == [256, 512]
+
+    seal = hashlib.sha256((tmp_path / "predictions.json").read_bytes()).hexdigest()
+    sealed = json.loads((tmp_path / "predictions.json").read_text())
+    assert seal in done.stderr
+    for case, prediction in zip(cases, sealed["predictions"], strict=True):
+        assert case["predictions_sha256"] == seal
+        assert case["time_s"] == prediction["time_s"]
+        runs = case["measured"]
+        counting = [run["time_s"] for run in runs if not run["disturbed"]] or [run["time_s"] for run in runs]
+        mean = sum(counting) / len(counting)
+        assert case["error_percent"] == pytest.approx(100 * (case["time_s"]["mean"] - mean) / mean)
+        # Both dates are UTC in ISO 8601: their order is that of the text.
+        assert all(run["started"] > sealed["created"] for run in runs)
+        assert {run["repeat"] for run in runs} == {0, 1}
+
+    with (tmp_path / "runs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == sum(len(case["measured"]) for case in cases)
+    assert (tmp_path / "verification.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads((tmp_path / "verification.json").read_text()) == json.loads(done.stdout)
+
+
+def test_without_json_it_ends_with_table_and_sentence_and_the_tolerance_decides_the_status(program, tmp_path):
+    done = verify(tmp_path, "--tolerance", "0.0001")
+    assert done.returncode == 1, done.stderr  # a prediction from another machine errs by more than a millionth
+    assert "95 % interval" in done.stdout
+    assert "Measured inside the 95 % prediction interval in" in done.stdout
+
+
+def test_a_users_own_xhpl_is_run_and_read(program, tmp_path):
+    # The driver prints HPL's own result line as well when HPL's report goes to standard output.
+    done = verify(tmp_path, "--xhpl", str(program.path), "--json")
+    assert done.returncode == 0, done.stderr
+    (run, *_) = json.loads(done.stdout)["measured"]
+    assert run["time_s"] > 0
+    assert run["ranks"] == []  # only our own driver tells what each rank did
+
+
+def test_two_ranks_run_on_two_cores_and_report_both(program):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores")
+    run = real_run(Hpl(n=1024, p=1, q=2), program, LIMIT_S)
+    assert sorted(rank.rank for rank in run.ranks) == [0, 1]
+    assert len({rank.cpu for rank in run.ranks}) == 2
+    assert max(rank.wall_s for rank in run.ranks) == pytest.approx(run.time_s, rel=0.05)
+
+
+def test_a_neighbour_that_computes_on_every_core_is_recognised(program):
+    # Several on each core, so that the rank loses most of it: 2 x 3 spinning processes against one or two ranks.
+    spin = [sys.executable, "-c", "import time\nend = time.time() + 20\nwhile time.time() < end: pass"]
+    neighbours = [subprocess.Popen(spin) for _ in range(3 * (os.cpu_count() or 1))]
+    try:
+        run = real_run(Hpl(n=1536), program, LIMIT_S)
+    finally:
+        for neighbour in neighbours:
+            neighbour.kill()
+            neighbour.wait()
+    causes = " ".join(disturbances(run.ranks, run.machine))
+    assert "other processes used" in causes
+    assert "had its core for" in causes
+
+
+def test_a_run_that_takes_too_long_is_stopped_with_all_its_ranks(program):
+    with pytest.raises(EnvironmentProblem, match="did not end within 1 s"):
+        real_run(Hpl(n=8000), program, 1.0)
+    left = [path for path in Path("/proc").glob("[0-9]*/exe") if _target(path) == program.path]
+    assert left == []
+
+
+def _target(link: Path) -> Path | None:
+    try:
+        return link.readlink()
+    except OSError:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("-p", "dahu", "--n", "0"), "n is 0; HPL needs a whole number >= 1"),
+        (("-p", "dahu", "--grid", "64x64"), "needs 4096 cores for the real run; this machine offers"),
+        (("-p", "dahu", "--n", "10M"), "GB are free. Choose N <="),
+        (("-p", "dahu", "--repeats", "0"), "at least one real run"),
+        (("-p", "dahu", "--xhpl", "/nowhere/xhpl"), "--xhpl /nowhere/xhpl: no program"),
+        (("-p", "dahu", "--calibrate"), "give either -p PLATFORM, or --calibrate"),
+        ((), "give either -p PLATFORM, or --calibrate"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(arguments, expected, tmp_path):
+    done = lepaute("verify", "hpl", *arguments, "--output-dir", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert expected in one_line(done.stderr)
+    assert done.stdout == ""
+
+
+def test_a_missing_mpirun_is_one_line_that_names_the_package(tmp_path):
+    done = lepaute("verify", "hpl", "-p", "dahu", "--n", "256", "--grid", "1x1", PATH=str(tmp_path))
+    assert done.returncode == 2
+    assert "mpirun is missing" in one_line(done.stderr)
+    assert "openmpi-bin" in done.stderr

@@ -1,0 +1,115 @@
+"""Laws of the fits: what must not change when the data are only written differently."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lepaute.fit import segment
+from lepaute.fit.least_squares import independent_columns, nonnegative_solution, normal_equations, solution
+from lepaute.fit.polynomial import fit_polynomial
+from lepaute.fit.segmentation import best_partitions, candidate_edges, segment_costs
+from lepaute.fit.terms import design_matrix
+
+TERMS = ("mnk", "mn", "m", "1")
+seeds = st.integers(0, 2**32 - 1)
+
+
+def calls(seed: int, count: int = 120):
+    rng = np.random.default_rng(seed)
+    mnk = [10 ** rng.uniform(0.5, 3.0, count) for _ in range(3)]
+    mean = design_matrix(TERMS, *mnk) @ np.array([3e-11, 2e-10, 1e-9, 5e-7])
+    return mnk, mean * (1 + 0.05 * np.abs(rng.normal(size=count))), mean
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds)
+def test_a_fit_does_not_depend_on_the_order_of_the_calls(seed):
+    (m, n, k), y, _ = calls(seed)
+    order = np.random.default_rng(seed).permutation(len(y))
+    one, other = fit_polynomial(TERMS, m, n, k, y), fit_polynomial(TERMS, m[order], n[order], k[order], y[order])
+    np.testing.assert_allclose(one.predict(m, n, k), other.predict(m, n, k), rtol=1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds, st.sampled_from([1e-6, 1e-3, 1e3, 1e9]))
+def test_a_fit_in_another_unit_of_time_is_the_same_fit(seed, unit):
+    (m, n, k), y, _ = calls(seed)
+    one, other = fit_polynomial(TERMS, m, n, k, y), fit_polynomial(TERMS, m, n, k, y * unit)
+    np.testing.assert_allclose(one.mean * unit, other.mean, rtol=1e-6, atol=1e-9 * unit * np.abs(one.mean).min())
+    np.testing.assert_allclose(one.sd * unit, other.sd, rtol=1e-4, atol=1e-6 * unit * np.abs(one.sd).max())
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds)
+def test_the_sum_of_the_durations_is_predicted_but_for_the_noise_of_the_sum(seed):
+    (m, n, k), y, mean = calls(seed, 400)
+    fit = fit_polynomial(TERMS, m, n, k, y)
+    # |Z| has standard deviation 0.603; a few large calls are most of the sum, so its noise is not small.
+    noise_of_sum = 0.05 * 0.603 * float(np.sqrt(np.sum(mean**2)))
+    assert abs(fit.predict(m, n, k).sum() - y.sum()) < 5 * noise_of_sum
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds)
+def test_durations_without_noise_give_their_coefficients_back(seed):
+    (m, n, k), _, mean = calls(seed)
+    np.testing.assert_allclose(fit_polynomial(TERMS, m, n, k, mean).predict(m, n, k), mean, rtol=1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seeds, st.integers(1, 4))
+def test_nonnegative_solution_is_the_free_one_where_that_is_positive_and_never_negative(seed, columns):
+    rng = np.random.default_rng(seed)
+    x, weight = rng.uniform(0.1, 1, (40, columns)), rng.uniform(0.1, 1, 40)
+    y = x @ rng.uniform(-1, 2, columns) + 0.1 * rng.normal(size=40)
+    gram, moment = normal_equations(x, y, weight)
+    free, bounded = solution(gram, moment), nonnegative_solution(gram, moment)
+    assert np.all(bounded >= 0)
+    if np.all(free > 0):
+        np.testing.assert_allclose(bounded, free, rtol=1e-6, atol=1e-9)
+
+    def objective(b: np.ndarray) -> float:
+        return float(b @ gram @ b - 2 * b @ moment)
+
+    # No better point with one coefficient moved, in the directions allowed.
+    for i in range(columns):
+        for step in (1e-3, -1e-3):
+            moved = bounded.copy()
+            moved[i] = max(0.0, moved[i] + step)
+            assert objective(moved) >= objective(bounded) - 1e-9
+
+
+def test_a_constant_parameter_leaves_out_the_later_of_two_equal_terms():
+    rng = np.random.default_rng(1)
+    m, n = 10 ** rng.uniform(1, 3, (2, 50))
+    x = design_matrix(("mnk", "mn", "m", "1"), m, n, np.full(50, 128.0))
+    assert independent_columns(x / x.max(axis=0), np.ones(50)).tolist() == [0, 2, 3]  # mn = mnk / 128
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds, st.integers(1, 3))
+def test_dynamic_programming_finds_the_best_partition_that_exhaustive_search_finds(seed, segments):
+    from itertools import combinations
+
+    rng = np.random.default_rng(seed)
+    x = np.sort(rng.uniform(1, 100, 14))
+    y = rng.uniform(1, 2, 14)
+    edges = candidate_edges(x, 500)
+    cost = segment_costs(x, y, np.ones(14), edges, least=3)
+    _, objectives = best_partitions(cost, segments)
+    last = len(edges) - 1
+    slow = min(
+        sum(cost[a, b] for a, b in zip((0, *cuts), (*cuts, last), strict=True))
+        for cuts in combinations(range(1, last), segments - 1)
+    )
+    assert objectives[segments - 1] == pytest.approx(slow, rel=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds, st.floats(1e-6, 1e6))
+def test_breakpoints_do_not_depend_on_the_unit_of_the_durations(seed, unit):
+    rng = np.random.default_rng(seed)
+    x = 10 ** rng.uniform(0, 6, 150)
+    y = np.where(x < 1e4, 1 + 1e-4 * x, 10 + 1e-5 * x) * rng.lognormal(0, 0.05, 150)
+    assert segment(x, y).breakpoints == segment(x, y * unit).breakpoints

@@ -1,0 +1,62 @@
+"""`lepaute archive` and `lepaute design` from the command line: output, exit status, one line for each error."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lepaute.archive import ArchiveWriter
+from lepaute.cli.main import main
+from lepaute.design import p2p_design, read_design
+
+
+@pytest.fixture
+def archive_file(tmp_path: Path) -> Path:
+    path = tmp_path / "c.zip"
+    with ArchiveWriter(path, {"kind": "calibration", "created": "2026-11-21", "host": "node-1"}) as writer:
+        writer.add_bytes("raw/block0/p2p.csv", b"a\n1\n")
+    return path
+
+
+def test_show_and_verify_name_the_id_and_the_members(archive_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["archive", "show", str(archive_file), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["metadata"]["host"] == "node-1"
+    assert shown["members"]["raw/block0/p2p.csv"]["size_bytes"] == 4
+    assert main(["archive", "show", str(archive_file)]) == 0
+    assert "raw/block0/p2p.csv" in capsys.readouterr().out
+    assert main(["archive", "verify", str(archive_file)]) == 0
+    assert shown["id"] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["show", "verify"])
+def test_a_damaged_or_missing_archive_is_one_line_and_exit_status_2(
+    archive_file: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    data = bytearray(archive_file.read_bytes())
+    data[len(data) // 2] ^= 1
+    archive_file.write_bytes(data)
+    for file in (archive_file, archive_file.with_name("none.zip")):
+        assert main(["archive", command, str(file)]) == 2
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert printed.err.count("\n") == 1
+        assert str(file) in printed.err
+
+
+def test_design_writes_the_same_table_to_a_file_and_to_standard_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["design", "p2p", "--seed", "7"]) == 0
+    assert capsys.readouterr().out == p2p_design(7).to_csv()
+    for kind in ("p2p", "dgemm", "hpl-step"):
+        assert main(["design", kind, "--seed", "7", "--out", str(tmp_path / kind)]) == 0
+        assert len(read_design(tmp_path / kind)) > 10
+    assert (tmp_path / "p2p").read_text() == p2p_design(7).to_csv()
+
+
+def test_impossible_designs_are_one_line_and_exit_status_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["design", "hpl-step", "--nb", "9000"]) == 2
+    assert main(["design", "dgemm", "--lowest", "0"]) == 2
+    assert main(["design", "p2p", "--max-bytes", "0"]) == 2
+    assert capsys.readouterr().err.count("\n") == 3

@@ -1,0 +1,61 @@
+"""What the generators of designs put into their tables."""
+
+import collections
+
+import pytest
+
+from lepaute.design import dgemm_design, hpl_step_design, p2p_design
+from lepaute.design.dgemm import HPL_TUPLES
+from lepaute.errors import DesignError
+
+
+def test_the_dgemm_design_holds_the_fixed_tuples_besides_the_drawn_ones() -> None:
+    triples = [row[1:] for row in dgemm_design(3).rows]
+    assert set(HPL_TUPLES) <= set(triples)
+    # 60 products; a triple has 6 orders, or fewer where sizes repeat or an order exceeds the bound of k.
+    assert 150 <= len(triples) - len(HPL_TUPLES) <= 360
+
+
+def test_fixed_tuples_beyond_the_bounds_are_left_out() -> None:
+    design = dgemm_design(3, products=5, product_range=(1e3, 1e6), most=(1000, 1000, 1000))
+    assert all(max(row[1:]) <= 1000 for row in design.rows)  # type: ignore[type-var]
+    assert (1000, 1000, 128) in [row[1:] for row in design.rows]
+    assert design.header["fixed"] == str(sum(max(triple) <= 1000 for triple in HPL_TUPLES))
+
+
+def test_a_whole_dgemm_design_takes_about_a_second_on_a_core() -> None:
+    for seed in range(5):
+        flops = sum(2 * m * n * k for _, m, n, k in dgemm_design(seed).rows)  # type: ignore[operator, misc]
+        assert 0.5 < flops / 50e9 < 2.0  # seconds at 50 Gflop/s: five blocks on two cores must stay under 20 s
+
+
+def test_the_p2p_design_has_the_counts_asked_for_and_unsized_operations_have_no_size() -> None:
+    design = p2p_design(1, counts={"recv": 7, "wtime": 3})
+    assert collections.Counter(row[0] for row in design.rows) == {"recv": 7, "wtime": 3}
+    assert all(size == 0 for operation, size in design.rows if operation == "wtime")
+
+
+def test_an_unknown_operation_is_refused_with_those_that_exist() -> None:
+    with pytest.raises(DesignError, match="unknown point-to-point operation bcast; known are recv, isend"):
+        p2p_design(1, counts={"bcast": 1})
+
+
+def test_a_default_design_of_steps_takes_a_few_seconds_and_holds_both_ends() -> None:
+    for seed in range(5):
+        rows = list(hpl_step_design(seed))
+        seconds = sum(int(r["m"]) * int(r["n"]) * (int(r["steps"]) * 2 * 128 / 50e9 + 2e-9) for r in rows)
+        assert 2.0 < seconds < 5.0
+        assert {256, 8000} <= {row["m"] for row in rows}
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"rows": 0}, {"nb": 0}, {"nb": 128, "max_n": 255}, {"steps": (0, 1)}, {"steps": (3, 2)}]
+)
+def test_steps_that_cannot_be_are_refused(arguments: dict[str, int]) -> None:
+    with pytest.raises(DesignError, match="need rows >= 1"):
+        hpl_step_design(1, **arguments)  # type: ignore[arg-type]
+
+
+def test_impossible_products_are_refused_with_what_to_do() -> None:
+    with pytest.raises(DesignError, match="raise the bounds or lower it"):
+        dgemm_design(1, products=3, product_range=(1e3, 1e9), most=(10, 10, 10))

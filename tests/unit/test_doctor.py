@@ -1,0 +1,140 @@
+"""The doctor: what is missing is named with the command that installs it; the exit status says whether it matters."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.errors import EnvironmentProblem
+from lepaute.measure import doctor
+from lepaute.measure.doctor import Check
+from lepaute.measure.kernel_set import KernelSet
+
+
+@pytest.fixture
+def empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH with nothing in it."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+def test_a_missing_compiler_is_missing_with_the_package_that_brings_it(empty_path: Path) -> None:
+    assert doctor.check_compiler() == [Check("C compiler", "missing", "none", "apt-get install gcc libc6-dev")]
+
+
+def test_a_compiler_that_does_not_run_is_missing_too(empty_path: Path) -> None:
+    (empty_path / "cc").write_text("#!/nonexistent/interpreter\n")
+    (empty_path / "cc").chmod(0o755)
+    (check,) = doctor.check_compiler()
+    assert (check.status, check.found) == ("missing", f"{empty_path}/cc does not run")
+
+
+def test_missing_mpi_programs_are_named_one_by_one(empty_path: Path) -> None:
+    found = {check.name: (check.status, check.remedy) for check in doctor.check_mpi()}
+    assert found == {
+        "mpicc": ("missing", "apt-get install libopenmpi-dev"),
+        "mpirun": ("missing", "apt-get install openmpi-bin"),
+    }
+
+
+def test_a_blas_that_cannot_be_loaded_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> KernelSet:
+        raise EnvironmentProblem("OpenBLAS cannot be loaded or run; install it")
+
+    monkeypatch.setattr(doctor, "choose_kernel_set", fail)
+    monkeypatch.setattr(doctor, "links_with", lambda _library: False)
+    checks = doctor.check_blas()
+    assert [check.status for check in checks] == ["missing", "missing"]
+    assert {check.remedy for check in checks} == {"apt-get install libopenblas-dev"}
+
+
+def test_slow_kernels_are_a_warning_with_the_speed_that_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = KernelSet("SkylakeX", "SkylakeX", 93.0, ("Prescott kernels are slow",), "OpenBLAS 0.3.21 etc")
+    monkeypatch.setattr(doctor, "choose_kernel_set", lambda: chosen)
+    monkeypatch.setattr(doctor, "links_with", lambda _library: True)
+    (check,) = doctor.check_blas()
+    assert check.status == "warning"
+    assert check.found == "OpenBLAS 0.3.21, SkylakeX kernels, 93.0 Gflop/s a core (dgemm)"
+    assert check.remedy == "Prescott kernels are slow"
+
+
+def test_hpl_without_source_and_without_apt_is_missing(
+    empty_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path))
+    monkeypatch.delenv("LEPAUTE_HPCC_TARBALL", raising=False)
+    (check,) = doctor.check_hpl()
+    assert check.status == "missing"
+    assert "set LEPAUTE_HPCC_TARBALL" in check.remedy
+    (tmp_path / "hpl-1").mkdir()
+    (tmp_path / "hpl-1" / "xhpl-lepaute").touch()
+    assert doctor.check_hpl() == [Check("HPL", "ok", "built")]
+
+
+def test_a_tarball_of_hpl_that_is_not_there_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LEPAUTE_HPCC_TARBALL", str(tmp_path / "none.tar.gz"))
+    (check,) = doctor.check_hpl()
+    assert check.status == "missing"
+    assert "no such file" in check.found
+
+
+def test_a_single_core_cannot_time_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0})
+    (check,) = doctor.check_cores()
+    assert check.status == "missing"
+
+
+def test_governor_and_boost_are_read_from_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_CPU", tmp_path)
+    for path, text in (
+        ("cpu0/cpufreq/scaling_governor", "powersave"),
+        ("cpu1/cpufreq/scaling_governor", "powersave"),
+        ("cpufreq/boost", "1"),
+        ("smt/active", "1"),
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text + "\n")
+    governor, turbo = doctor.check_frequency()
+    assert (governor.status, governor.found) == ("warning", "powersave")
+    assert governor.remedy == "cpupower frequency-set -g performance"
+    assert (turbo.name, turbo.status) == ("turbo", "warning")
+    assert doctor.check_virtual()[-1].status == "warning"
+    for core in (0, 1):
+        (tmp_path / f"cpu{core}/cpufreq/scaling_governor").write_text("performance\n")
+    (tmp_path / "cpufreq/boost").write_text("0\n")
+    assert [check.status for check in doctor.check_frequency()] == ["ok", "ok"]
+
+
+def test_what_is_not_ok_says_what_to_do() -> None:
+    """On the machine that runs the tests, whatever it is; the timed dgemm is left out for speed."""
+    checks = [
+        *doctor.check_compiler(),
+        *doctor.check_mpi(),
+        *doctor.check_hpl(),
+        *doctor.check_cores(),
+        *doctor.check_frequency(),
+        *doctor.check_virtual(),
+        *doctor.check_load(),
+        *doctor.check_limits(),
+    ]
+    assert len(checks) >= 9
+    assert all(check.found for check in checks)
+    assert all(check.remedy for check in checks if check.status != "ok")
+
+
+@pytest.mark.parametrize(("status", "code"), [("ok", 0), ("warning", 0), ("missing", 2)])
+def test_the_exit_status_is_2_only_when_something_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], status: str, code: int
+) -> None:
+    check = Check("C compiler", status, "found this", "do that")  # type: ignore[arg-type]
+    monkeypatch.setattr(doctor, "_CHECKS", (("C compiler", lambda: [check]),))
+    assert main(["doctor", "--json"]) == code
+    assert json.loads(capsys.readouterr().out) == {
+        "checks": [{"name": "C compiler", "status": status, "found": "found this", "remedy": "do that"}]
+    }
+    assert main(["doctor"]) == code
+    printed = capsys.readouterr().out
+    assert all(word in printed for word in ("C compiler", status, "found this", "do that"))

@@ -1,0 +1,141 @@
+"""`lepaute fit` on a small archive of made-up observations."""
+
+import time
+
+import numpy as np
+import pandas
+import pytest
+
+from lepaute.archive import Archive, ArchiveWriter
+from lepaute.cli.main import main
+from lepaute.fit import models, platform_from_archive
+from lepaute.platform import load_platform
+
+
+def kernel_table(rows: int, blocks: int = 5) -> pandas.DataFrame:
+    rng = np.random.default_rng(1)
+    m, n = np.floor(10 ** rng.uniform(1, 3.5, (2, rows)))
+    duration = (2.5e-11 * m * n * 128 + 1e-6) * (1 + 0.05 * np.abs(rng.normal(size=rows)))
+    return pandas.DataFrame(
+        {
+            "design_row": 0, "kind": "hpl_step", "position": rng.integers(0, 3, rows), "kernel": "dgemm",
+            "m": m.astype(int), "n": n.astype(int), "k": 128, "start_s": np.cumsum(duration), "duration_s": duration,
+            "rank": 0, "cpu": rng.integers(0, 2, rows), "block": rng.integers(0, blocks, rows), "host": "here",
+            "probe": "hpl_steps_1x1", "clock_cost_s": 2e-8,
+        }
+    )  # fmt: skip
+
+
+def message_table() -> pandas.DataFrame:
+    rng = np.random.default_rng(2)
+    frames = []
+    for operation, factor in (("pingpong", 2.0), ("recv", 0.5), ("isend", 0.3), ("exchange", 1.3)):
+        size = np.floor(10 ** rng.uniform(0, 7, 200))
+        seconds = factor * (1e-6 + size / 8e9) * (1 + 0.1 * np.abs(rng.normal(size=200)))
+        frames.append(pandas.DataFrame({"operation": operation, "size_bytes": size.astype(int), "duration_s": seconds}))
+    return pandas.concat(frames).assign(
+        design_row=0, start_s=0.0, rank=0, cpu=0, block=0, host="here", clock_cost_s=0.0
+    )
+
+
+def write_archive(path, *, rows: int = 4000, host: str = "here", kind: str = "calibration", disturbed_blocks=None):
+    metadata = {
+        "kind": kind, "created": "2026-11-21T00:00:00+00:00", "lepaute_version": "0", "host": host, "cores": [0, 1],
+        "node_cores": 2, "cpu_model": "made up", "memory_bytes": 8 << 30,
+        "blas": {"core": "Haswell", "coretype_env": None}, "blocks": 5, "nb": 128, "warnings": [], "seed": 1, "mpi": {},
+    }  # fmt: skip
+    with ArchiveWriter(path, metadata) as archive:
+        kernels = kernel_table(rows)
+        if disturbed_blocks is not None:
+            disturbed = kernels["block"].isin(disturbed_blocks)
+            kernels = kernels.assign(attempt=0, disturbed=disturbed)
+            kernels.loc[disturbed, "duration_s"] *= 3.0
+        archive.add_table("observations/kernels.parquet", kernels)
+        archive.add_table("observations/p2p.parquet", message_table())
+    return path
+
+
+@pytest.fixture
+def archive_path(tmp_path):
+    return write_archive(tmp_path / "calibration.zip")
+
+
+def test_a_platform_is_made_that_can_be_loaded_and_has_a_cpu_for_each_core(archive_path):
+    archive = Archive.open(archive_path)
+    platform, quality = platform_from_archive(archive, "made-up")
+    assert platform.archive_id == archive.id
+    assert (platform.nodes.count, platform.nodes.cores, platform.nodes.cpus) == (1, 2, 2)
+    assert [row.kernel for row in quality] == ["dgemm"]
+    assert quality[0].group_error < 0.02
+    dgemm = platform.kernel("dgemm")
+    assert dgemm is not None
+    assert dgemm.pieces[-1].mean["mnk"] == pytest.approx(2.5e-11 * 1.04, rel=0.02)  # noise of mean 4 %
+    assert platform.days is not None
+    assert platform.days.degrees_of_freedom == 4
+    assert "not measured" in platform.description
+
+
+def test_the_command_writes_the_platform_and_prints_a_table(archive_path, tmp_path, capsys):
+    out = tmp_path / "machine.yaml"
+    assert main(["fit", str(archive_path), "-o", str(out)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].split()[:2] == ["kernel", "calls"]
+    assert printed[1].startswith("dgemm")
+    assert load_platform(out).name == "machine"
+
+
+def test_archives_of_two_machines_are_refused_in_one_line(archive_path, tmp_path, capsys):
+    other = write_archive(tmp_path / "other.zip", host="there")
+    assert main(["fit", str(archive_path), str(other), "-o", str(tmp_path / "p.yaml")]) == 2
+    error = capsys.readouterr().err
+    assert "host is there" in error
+    assert len(error.splitlines()) == 1
+    assert not (tmp_path / "p.yaml").exists()
+
+
+def test_two_archives_of_one_machine_have_the_blocks_of_both(archive_path, tmp_path):
+    again = write_archive(tmp_path / "again.zip")
+    fitted = models([Archive.open(archive_path), Archive.open(again)])
+    assert fitted.days is not None
+    assert fitted.days.degrees_of_freedom == 9
+
+
+def test_an_archive_of_another_kind_is_refused(tmp_path, capsys):
+    path = write_archive(tmp_path / "run.zip", kind="verification")
+    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml")]) == 2
+    assert "not a calibration" in capsys.readouterr().err
+
+
+def test_three_hundred_thousand_calls_are_fitted_in_less_than_eight_seconds(tmp_path):
+    archive = Archive.open(write_archive(tmp_path / "large.zip", rows=300_000))
+    start = time.thread_time()  # of this thread: other load, and threads of the BLAS that only wait, do not count
+    models(archive)
+    assert time.thread_time() - start < 8.0
+
+
+def test_disturbed_runs_do_not_move_the_models(archive_path, tmp_path):
+    disturbed = write_archive(tmp_path / "disturbed.zip", disturbed_blocks=[1, 3])
+    fitted = models(Archive.open(disturbed))
+    (dgemm,), (quiet,) = fitted.kernels, models(Archive.open(archive_path)).kernels
+    assert dgemm.pieces[-1].mean["mnk"] == pytest.approx(quiet.pieces[-1].mean["mnk"], rel=0.02)
+    assert fitted.days is not None
+    assert fitted.days.degrees_of_freedom == 2  # three blocks are left
+    assert (fitted.warnings, fitted.notes) == ([], [])
+
+
+def test_where_too_many_runs_were_disturbed_all_are_used_and_the_platform_and_a_warning_say_so(tmp_path, capsys):
+    disturbed = write_archive(tmp_path / "disturbed.zip", disturbed_blocks=[0, 1, 3])
+    assert main(["fit", str(disturbed), "-o", str(tmp_path / "p.yaml")]) == 0
+    (warning,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
+    assert "hpl_steps_1x1 0, hpl_steps_1x1 1" in warning
+    platform = load_platform(tmp_path / "p.yaml")
+    assert platform.description.count("Other load disturbed the calibration") == 1
+    assert platform.days is not None
+    assert platform.days.degrees_of_freedom == 4
+
+
+def test_the_platform_remembers_the_kernels_that_were_measured(archive_path, tmp_path):
+    assert main(["fit", str(archive_path), "-o", str(tmp_path / "p.yaml")]) == 0
+    blas = load_platform(tmp_path / "p.yaml").blas
+    assert blas is not None
+    assert (blas.core, blas.coretype_env) == ("Haswell", None)

@@ -1,0 +1,42 @@
+"""`lepaute platform`."""
+
+from pathlib import Path
+
+import pytest
+
+from lepaute.cli.main import main
+
+DATA = Path(__file__).parent.parent / "data" / "platforms"
+
+
+def test_list_names_each_platform_once_with_its_size(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["platform", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["dahu", "means", "dahu-2020-01"]
+    assert "32 x 32 cores  Dahu in April 2019: the cooling of nodes 13 to 16 was failing" in lines[1]
+    assert len(lines) == 8
+
+
+def test_show_says_what_is_modelled_and_where_it_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["platform", "show", str(DATA / "small.yaml")]) == 0
+    shown = capsys.readouterr().out
+    assert "1e-10 mnk - 1e-10 mn + 2e-06; sd 1e-12 mnk, half-normal; 2 CPUs have their own" in shown
+    assert "1 <= k <= 16" in shown
+    assert "nodes     2 (numbers 1 to 2), 2 cores on 2 CPUs (modulo), 8 GiB each" in shown
+    assert "sd 1.00% common, 0.50% a cpu (20 degrees of freedom)" in shown
+
+
+def test_show_yaml_prints_a_file_that_check_accepts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["platform", "show", "dahu", "--yaml"]) == 0
+    file = tmp_path / "copy.yaml"
+    file.write_text(capsys.readouterr().out, encoding="utf-8")
+    assert main(["platform", "check", str(file)]) == 0
+    assert "platform dahu-2020-01 is complete, sha256" in capsys.readouterr().out
+
+
+def test_check_of_a_bad_file_is_status_2_and_one_line_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["platform", "check", str(DATA / "bad" / "latency_with_unit.yaml")]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert len(printed.err.splitlines()) == 1
+    assert "latency_with_unit.yaml:27: network.remote.segments[0].latency_s is '1.2us'" in printed.err

@@ -1,0 +1,150 @@
+"""The shipped platforms: figures of the published models that a reader can look up."""
+
+import pytest
+
+from lepaute.platform import Platform, load_platform, shipped_names
+
+DAHU = ["dahu-2019-04", "dahu-2019-07", "dahu-2019-10", "dahu-2020-01", "dahu-2020-01-loaded"]
+
+
+def dgemm_s(platform: Platform, node: int, cpu: int, m: int, n: int, k: int) -> float:
+    """Mean duration of a dgemm on a cpu, written out."""
+    model = platform.kernel("dgemm")
+    assert model is not None
+    table = model.pieces[0].per_cpu
+    assert table is not None
+    row = next(row for row in table.rows if row[:2] == (node, cpu))
+    terms = {"mnk": m * n * k, "mn": m * n, "mk": m * k, "nk": n * k, "1": 1}
+    return sum(value * terms[name] for name, value in zip(table.columns, row, strict=True) if name in terms)
+
+
+def rate_gflops(platform: Platform, node: int, cpu: int) -> float:
+    return 2e-9 * 7000 * 7000 * 128 / dgemm_s(platform, node, cpu, 7000, 7000, 128)
+
+
+def test_the_shipped_names_are_these() -> None:
+    assert shipped_names() == sorted([*DAHU, "dahu", "exascale-like", "stampede-like"])
+
+
+def test_dahu_means_the_model_of_january_2020() -> None:
+    assert load_platform("dahu").sha256 == load_platform("dahu-2020-01").sha256
+
+
+@pytest.mark.parametrize("name", DAHU)
+def test_a_dahu_platform_has_the_machine_of_the_published_runs(name: str) -> None:
+    platform = load_platform(name)
+    nodes = platform.nodes
+    assert (nodes.count, nodes.first_number, nodes.cores, nodes.cpus) == (32, 1, 32, 2)
+    assert [nodes.cpu_of_core(core) for core in (0, 1, 2, 31)] == [0, 1, 0, 1]
+    assert platform.network.flow_factor == "bound"
+    assert platform.network.loopback.shared is False
+    model = platform.kernel("dgemm")
+    assert model is not None
+    table = model.pieces[0].per_cpu
+    assert table is not None
+    assert {row[:2] for row in table.rows} == {(node, cpu) for node in range(1, 33) for cpu in (0, 1)}
+    assert model.pieces[0].noise.kind == "half-normal"
+
+
+@pytest.mark.parametrize(
+    ("name", "mean", "low", "high"),
+    [  # Gflop/s of one core for M = N = 7000, K = 128: mean, minimum and maximum over CPUs, from the published summary
+        ("dahu-2019-04", 29.038, 24.221, 29.747),
+        ("dahu-2019-07", 29.652, 27.777, 30.134),
+        ("dahu-2019-10", 28.847, 23.639, 31.178),
+        ("dahu-2020-01", 29.467, 26.681, 31.546),
+    ],
+)
+def test_dgemm_runs_at_the_published_rates(name: str, mean: float, low: float, high: float) -> None:
+    platform = load_platform(name)
+    rates = [rate_gflops(platform, node, cpu) for node in range(1, 33) for cpu in (0, 1)]
+    assert sum(rates) / 64 == pytest.approx(mean, abs=2e-3)
+    assert min(rates) == pytest.approx(low, abs=2e-3)
+    assert max(rates) == pytest.approx(high, abs=2e-3)
+
+
+@pytest.mark.parametrize(("name", "slow"), [("dahu-2019-04", True), ("dahu-2019-10", True), ("dahu-2020-01", False)])
+def test_nodes_13_to_16_are_slow_when_their_cooling_failed(name: str, slow: bool) -> None:
+    platform = load_platform(name)
+    hot = [rate_gflops(platform, node, cpu) for node in range(13, 17) for cpu in (0, 1)]
+    others = [rate_gflops(platform, node, cpu) for node in range(1, 33) if not 13 <= node <= 16 for cpu in (0, 1)]
+    ratio = (sum(hot) / len(hot)) / (sum(others) / len(others))
+    assert (ratio < 0.93) == slow, ratio
+
+
+def test_an_unknown_cpu_has_the_default_row_which_leaves_the_slow_nodes_out() -> None:
+    model = load_platform("dahu-2019-04").kernel("dgemm")
+    assert model is not None
+    assert model.pieces[0].mean == {"mnk": 6.8645e-11, "mn": -1.793648e-10, "mk": 1.604311e-09, "nk": 2.922754e-09,
+                                    "1": 5.249134e-07}  # fmt: skip
+
+
+def test_the_small_kernels_are_the_whole_published_table() -> None:
+    platform = load_platform("dahu")
+    means = {model.kernel: model.pieces[0].mean for model in platform.kernels if model.kernel != "dgemm"}
+    assert len(means) == 24
+    assert means["dtrsm"] == {"mnk": 5.44554e-11}
+    assert means["dgemv"] == {"mn": 1.278804e-09}
+    assert means["idamax"] == {"n": 6.052262e-10}
+    assert means["dtrsv"] == {"1": 2.438651e-05}
+    assert means["dlaswp04T"] == {"mn": 8.498957e-09}
+    assert means["dlaswp00N"] == {"1": 0.0}  # known, and costs nothing: no warning that it is not modelled
+    assert "dlocswp" not in means
+
+
+def test_the_optimistic_network_has_a_route_latency_of_one_link_times_two() -> None:
+    network = load_platform("dahu-2019-04").network
+    assert network.node_link.bandwidth_Bps == 1.25e10
+    assert [segment.above_bytes for segment in network.remote.segments] == [0, 8133, 15831, 33956, 64000]
+    last = network.remote.segments[-1]
+    # published: above 64 kB 12.33 GB/s and 12.9 us between nodes, 18.1 GB/s and 0 s inside
+    assert last.bandwidth_Bps == pytest.approx(12334938853.4, rel=1e-9)
+    assert last.latency_s == pytest.approx(12.9249e-6, rel=1e-5)
+    assert network.loopback_segments[-1].bandwidth_Bps == pytest.approx(18106133299.3, rel=1e-9)
+    assert network.loopback_segments[-1].latency_s == 0
+    assert [segment.protocol for segment in network.remote.segments] == ["eager"] * 4 + ["rendezvous"]
+    assert network.costs.wtime_s == 0  # the published file has none: 5 us a call had been measured and removed
+
+
+def test_the_loaded_network_has_latencies_of_a_route_as_fitted() -> None:
+    network = load_platform("dahu-2020-01-loaded").network
+    at_64_kb = next(segment for segment in network.remote.segments if segment.above_bytes == 64000)
+    assert at_64_kb.latency_s == pytest.approx(176.148e-6, rel=1e-5)  # not 352
+    assert at_64_kb.bandwidth_Bps == pytest.approx(3.954e9, rel=1e-3)
+    # inside a node: breakpoints of the factors and of the overheads together
+    starts = [segment.above_bytes for segment in network.loopback_segments]
+    assert starts == [0, 8000, 15798, 16000, 64000, 6000000, 36900419, 42672591, 160097505]
+    at_16_kb = network.loopback_segments[3]
+    assert at_16_kb.latency_s == pytest.approx(65.022e-6, rel=1e-4)  # from the latency factor that begins here
+    assert at_16_kb.send[0] == pytest.approx(288.855e-6, rel=1e-4)  # from the overhead that began at 15798
+
+
+@pytest.mark.parametrize("name", DAHU)
+def test_days_come_from_the_daily_calibrations_of_the_same_state(name: str) -> None:
+    days = load_platform(name).days
+    assert days is not None
+    assert days.source is not None
+    slow = name in ("dahu-2019-04", "dahu-2019-10")
+    assert ("dgemm_daily_slownodes" if slow else "dgemm_daily_good") in days.source
+    assert days.degrees_of_freedom == (23 if slow else 21)  # dates - 1
+    assert 0.002 < days.common_relative_sd < 0.02
+    assert 0.002 < days.cpu_relative_sd < 0.02
+
+
+@pytest.mark.parametrize("name", ["stampede-like", "exascale-like"])
+def test_an_assumed_platform_says_so_first_and_claims_no_days(name: str) -> None:
+    platform = load_platform(name)
+    assert platform.description.startswith("Assumed")
+    assert platform.days is None
+
+
+def test_stampede_like_has_the_published_network_and_an_assumed_rate() -> None:
+    platform = load_platform("stampede-like")
+    for segment in platform.network.remote.segments:
+        assert segment.latency_s == 1.04e-05
+        assert segment.bandwidth_Bps == 0.795 * 7e9
+    model = platform.kernel("dgemm")
+    assert model is not None
+    # 345.6 Gflop/s of two processors and 1073.6 of the accelerator
+    assert platform.nodes.peak_flops_per_core == pytest.approx(1419.2e9)
+    assert 2 / model.pieces[0].mean["mnk"] == pytest.approx(0.8 * 1419.2e9)

@@ -1,0 +1,117 @@
+"""Prediction of HPL by the native engine, through Python."""
+
+import dataclasses
+import json
+
+import pytest
+
+from lepaute.errors import InputError
+from lepaute.platform import load_platform, override
+from lepaute.simulate import Hpl, Layers, predict
+
+NO_LAYERS = Layers(coefficients=False, days=False, discrepancy=False, noise=False)
+
+
+@pytest.fixture(scope="module")
+def dahu():
+    return load_platform("dahu")
+
+
+def test_the_json_has_the_keys_of_the_contract(dahu):
+    result = predict(Hpl(n=2000, p=2, q=2), dahu, runs=3).to_dict()
+    assert set(result) == {
+        "application",
+        "platform",
+        "platform_sha256",
+        "parameters",
+        "seed",
+        "time_s",
+        "rate_gflops",
+        "runs",
+        "fidelity",
+        "warnings",
+        "simulation",
+        "version",
+    }
+    assert set(result["time_s"]) == {"mean", "low", "high"}
+    assert set(result["simulation"]) == {"wall_s", "peak_rss_bytes", "engine_bytes", "messages"}
+    assert [set(run) for run in result["runs"]] == [{"seed", "time_s", "rate_gflops"}] * 3
+    json.dumps(result, allow_nan=False)
+
+
+def test_a_prediction_repeats_bit_for_bit_and_one_run_of_it_alone(dahu):
+    hpl = Hpl(n=3000, p=4, q=4)
+    prediction = predict(hpl, dahu, runs=4, seed=11)
+    assert predict(hpl, dahu, runs=4, seed=11).run_list == prediction.run_list
+    assert predict(hpl, dahu, runs=1, seed=13).run_list == (prediction.run_list[2],)
+    assert predict(hpl, dahu, runs=4, seed=12).run_list[0] == prediction.run_list[1]
+
+
+def test_one_run_has_no_interval_and_ten_have_one_around_their_mean(dahu):
+    hpl = Hpl(n=2000)
+    assert predict(hpl, dahu, runs=1).time_s.low is None
+    time_s = predict(hpl, dahu, runs=10).time_s
+    assert time_s.low < time_s.mean < time_s.high
+
+
+def test_each_layer_of_uncertainty_moves_the_result(dahu):
+    hpl = Hpl(n=3000, p=1, q=4)  # one process row: where the pivots come from does not matter
+    quiet = predict(hpl, dahu, runs=3, layers=NO_LAYERS)
+    assert len({run.time_s for run in quiet.run_list}) == 1
+    for layer in ("days", "noise"):  # the layers that the shipped platforms have
+        moved = predict(hpl, dahu, runs=3, layers=dataclasses.replace(NO_LAYERS, **{layer: True}))
+        assert moved.run_list[0].time_s != quiet.run_list[0].time_s
+
+
+def test_the_rate_is_hpl_s(dahu):
+    run = predict(Hpl(n=5000), dahu, runs=1).run_list[0]
+    assert run.rate_gflops == pytest.approx((2 / 3 * 5000**3 + 1.5 * 5000**2) / run.time_s / 1e9, rel=1e-12)
+
+
+def test_kernels_that_the_platform_lacks_are_named(dahu):
+    assert any("dlocswp" in warning for warning in predict(Hpl(n=1000), dahu, runs=1).warnings)
+
+
+def test_a_matrix_that_does_not_fit_is_told(dahu):
+    content = override(dahu, {"nodes.memory_bytes": "1000000"})
+    assert any("would not fit" in warning for warning in predict(Hpl(n=1000), content, runs=1).warnings)
+
+
+def test_call_noise_alone_is_told(dahu):
+    without_days = override(dahu, {"days": "null"})
+    assert any("call noise only" in warning for warning in predict(Hpl(n=1000), without_days, runs=1).warnings)
+
+
+def test_an_override_changes_the_platform_and_its_digest(dahu):
+    scaled = override(dahu, {"network.flow_factor": "scale"})
+    assert scaled.network.flow_factor == "scale"
+    assert scaled.sha256 != dahu.sha256
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"n": 0}, "n is 0"),
+        ({"n": 100, "nb": 0}, "nb is 0"),
+        ({"n": 100, "bcast": "3ring"}, "bcast is '3ring'"),
+        ({"n": 100, "ndiv": 1}, "ndiv is 1"),
+    ],
+)
+def test_parameters_that_hpl_does_not_have_are_refused(parameters, words):
+    with pytest.raises(InputError, match=words):
+        Hpl(**parameters)
+
+
+def test_a_grid_larger_than_the_machine_is_refused(dahu):
+    with pytest.raises(InputError, match="1056 ranks of 1 threads do not fit on platform dahu-2020-01"):
+        predict(Hpl(n=1000, p=33, q=32), dahu)
+
+
+def test_what_is_not_simulated_yet_is_refused_not_approximated(dahu):
+    with pytest.raises(InputError, match="bcast long is not simulated yet"):
+        predict(Hpl(n=1000, p=2, q=2, bcast="long"), dahu)
+
+
+def test_a_thread_count_without_models_names_those_there_are(dahu):
+    with pytest.raises(InputError, match="no kernel models for 4 threads a rank; it has them for 1"):
+        predict(Hpl(n=1000, threads_per_rank=4), dahu)

@@ -1,0 +1,376 @@
+"""The probes do what HPL does: the counts and sizes of their calls follow from HPL's algorithm, not from a past run."""
+
+import csv
+import json
+import os
+import re
+import statistics
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.measure import command, probes, toolchain
+
+pytestmark = pytest.mark.machine
+
+NB = 32
+PHASES = {"pdfact", "pdupdate", "pdtrsv"}
+Row = dict[str, str]
+
+
+@pytest.fixture(scope="session")
+def built() -> probes.Probes:
+    """The programs, built in the cache; the source of HPL may be out of reach where tests run."""
+    try:
+        return probes.build_probes()
+    except EnvironmentProblem as problem:
+        pytest.skip(f"the probes cannot be built here: {problem}")
+
+
+@pytest.fixture(scope="session")
+def two_cores() -> tuple[int, int]:
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        pytest.skip("messages want two cores")
+    return cores[0], cores[1]
+
+
+def _core() -> int:
+    return min(os.sched_getaffinity(0))
+
+
+def _write(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def _step_design(path: Path, *rows: tuple[int, int, int, int]) -> Path:
+    """A design of (m, n, chunks, steps)."""
+    lines = [f"{i},hpl_step,{m},{n},{NB},{chunks},{steps}\n" for i, (m, n, chunks, steps) in enumerate(rows)]
+    return _write(path, "#@generator=test\ndesign_row,kind,m,n,nb,chunks,steps\n" + "".join(lines))
+
+
+def _read(path: Path) -> tuple[dict[str, str], list[Row]]:
+    """Header and rows of a raw file."""
+    lines = path.read_text().splitlines()
+    header = dict(line[2:].split("=", 1) for line in lines if line.startswith("#@"))
+    return header, list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+def _sizes(rows: list[Row], kernel: str) -> list[tuple[int, int, int]]:
+    return [(int(row["m"]), int(row["n"]), int(row["k"])) for row in rows if row["kernel"] == kernel]
+
+
+# ---- the step probe ------------------------------------------------------------------------------------------------
+
+
+def test_one_rank_makes_the_calls_that_hpl_makes(built: probes.Probes, tmp_path: Path) -> None:
+    m, n, chunks, steps = 200, 230, 2, 2
+    design = _step_design(tmp_path / "d.csv", (m, n, chunks, steps))
+    run = probes.run_probe_steps(built, design, tmp_path / "raw", cpus=[_core()], seed=1)
+    header, rows = _read(run.files[0])
+    assert [path.name for path in run.files] == ["raw.r0"]
+    assert header["grid"] == "1x1"
+    assert header["generator"] == "probe-hpl-steps"
+    assert 1e-9 < float(header["clock_cost_s"]) < 1e-5
+    for step in range(steps):
+        now = [row for row in rows if int(row["position"]) == step]
+        count = Counter(row["kernel"] for row in now)
+        # Each column: one pivot search, one scaling, one swap, two rows copied. The recursion halves the panel down
+        # to leaves of two columns (NBMIN = NDIV = 2): NB/2 leaves with one dgemv, NB/2 - 1 inner nodes.
+        assert {name: count[name] for name in ("idamax", "dscal", "dlocswp", "dcopy")} == {
+            "idamax": NB,
+            "dscal": NB,
+            "dlocswp": NB,
+            "dcopy": 2 * NB,
+        }
+        assert count["dgemv"] == NB // 2
+        updates = chunks + 1
+        # The right-looking recursion updates after each half, the last one too, where no column is left.
+        for kernel in ("dtrsm", "dgemm"):
+            widths = [0 in size for size in _sizes(now, kernel)]
+            assert (widths.count(True), widths.count(False)) == (NB // 2 - 1, NB // 2 - 1 + updates)
+        assert count["dlaswp00N"] == count["pdupdate"] == updates
+        assert count["pdfact"] == 1
+        # Below the panel m - (step + 1) NB rows are left; n counts no right-hand side, HPL carries it as a column.
+        below, right = m - (step + 1) * NB, n + 1 - (step + 1) * NB
+        assert _sizes(now, "pdfact") == [(m - step * NB, NB, 0)]
+        expected = [(below, NB, NB)] * chunks + [(below, right - chunks * NB, NB)]
+        assert _sizes(now, "pdupdate") == expected
+        assert [size for size in _sizes(now, "dgemm") if size[2] == NB] == expected
+        assert [size for size in _sizes(now, "dtrsm") if size[0] == NB] == [(NB, width, NB) for _, width, _ in expected]
+
+
+def test_the_triangular_solve_at_the_end_of_a_row_applies_each_entry_above_the_diagonal_once(
+    built: probes.Probes, tmp_path: Path
+) -> None:
+    m, n, steps = 200, 230, 2
+    design = _step_design(tmp_path / "d.csv", (m, n, 0, steps))
+    _, rows = _read(probes.run_probe_steps(built, design, tmp_path / "raw", cpus=[_core()], seed=1).files[0])
+    assert {int(row["position"]) for row in rows} == set(range(steps + 1))
+    solve = [row for row in rows if int(row["position"]) == steps]
+    assert {row["kernel"] for row in solve} == {"pdtrsv", "dtrsv", "dgemv", "daxpy"}
+    order = min(m, n)
+    assert _sizes(solve, "pdtrsv") == [(order, order, 0)]
+    # From the last block upwards: the last one is what NB leaves over.
+    blocks = [order % NB] + [NB] * (order // NB)
+    assert _sizes(solve, "dtrsv") == [(0, block, 0) for block in blocks]
+    applied = sum(height * width for height, width, _ in _sizes(solve, "dgemv"))
+    assert 2 * applied == order**2 - sum(block**2 for block in blocks)
+    assert _sizes(solve, "daxpy") == [(0, length * NB, 0) for length in (1, 2, 3, 4)]
+
+
+def test_every_kernel_runs_inside_a_phase_and_not_beyond_its_time(built: probes.Probes, tmp_path: Path) -> None:
+    steps = {"0": 3, "1": 1}
+    design = _step_design(tmp_path / "d.csv", (300, 300, 1, steps["0"]), (128, 400, 0, steps["1"]))
+    _, rows = _read(probes.run_probe_steps(built, design, tmp_path / "raw", cpus=[_core()], seed=1).files[0])
+    phases = [row for row in rows if row["kernel"] in PHASES]
+    # A factorisation and two updates a step, or one where there are no chunks; a solve a row.
+    assert len(phases) == 3 * 3 + 2 + len(steps)
+    # The sums of messages after the solve are timed apart.
+    apart = [row for row in rows if row["kernel"] == "daxpy" and int(row["position"]) == steps[row["design_row"]]]
+    assert len(apart) == 4 * len(steps)
+    kernels = [row for row in rows if row["kernel"] not in PHASES and row not in apart]
+    tick_s = 2e-9  # both columns are rounded to a nanosecond
+
+    def inside(row: Row, phase: Row) -> bool:
+        start, end = float(row["start_s"]), float(row["start_s"]) + float(row["duration_s"])
+        first = float(phase["start_s"])
+        return first - tick_s <= start and end <= first + float(phase["duration_s"]) + tick_s
+
+    assert all(any(inside(row, phase) for phase in phases) for row in kernels)
+    assert sum(float(row["duration_s"]) for row in kernels) <= sum(float(row["duration_s"]) for row in phases)
+
+
+def test_two_ranks_share_the_rows_and_call_the_transposed_swaps(
+    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
+) -> None:
+    m, n = 256, 200
+    design = _step_design(tmp_path / "d.csv", (m, n, 0, 2))
+    run = probes.run_probe_steps(built, design, tmp_path / "raw", cpus=two_cores, seed=1)
+    by_rank = [_read(path)[1] for path in run.files]
+    assert [{row["rank"] for row in rows} for rows in by_rank] == [{"0"}, {"1"}]
+    assert [{int(row["cpu"]) for row in rows} for rows in by_rank] == [{two_cores[0]}, {two_cores[1]}]
+    for step in range(2):
+        # Blocks of NB rows go round: 256 rows are four blocks each; the owner of the panel has one block less below.
+        now = [[row for row in rows if int(row["position"]) == step] for rows in by_rank]
+        below = [_sizes(rows, "pdupdate")[0][0] for rows in now]
+        assert sum(below) == m - (step + 1) * NB
+        owner, other = now[step % 2], now[1 - step % 2]
+        names = [{row["kernel"] for row in rows} for rows in (owner, other)]
+        assert {"dlaswp01T", "dlaswp03T", "dlatcpy"} <= names[0]
+        assert {"dlaswp02N", "dlaswp04T"} <= names[1]
+        assert "dlaswp00N" not in names[0] | names[1]
+
+
+@pytest.mark.parametrize("rfact", ["left", "crout", "right"])
+@pytest.mark.parametrize("pfact", ["left", "crout", "right"])
+def test_each_factorisation_searches_one_pivot_a_column(
+    built: probes.Probes, tmp_path: Path, pfact: str, rfact: str
+) -> None:
+    design = _step_design(tmp_path / "d.csv", (100, 100, 0, 1))
+    options = ("--pfact", pfact, "--rfact", rfact, "--nbmin", "8")
+    run = probes.run_probe_steps(built, design, tmp_path / "raw", cpus=[_core()], seed=1, options=options)
+    # Position 1 is the solve at the end, which calls dtrsv whatever the factorisation.
+    count = Counter(row["kernel"] for row in _read(run.files[0])[1] if row["position"] == "0")
+    assert count["idamax"] == count["dscal"] == count["dlocswp"] == NB
+    # What the variants differ in: the right-looking leaf updates by dger, the left-looking one solves by dtrsv.
+    assert (count["dger"] > 0, count["dtrsv"] > 0) == (pfact == "right", pfact == "left")
+
+
+def test_every_blas_symbol_that_hpl_calls_is_wrapped(built: probes.Probes) -> None:
+    library = built.xhpl.parent / "libhpl.a"
+    symbols = subprocess.run(["nm", "-u", str(library)], capture_output=True, text=True, check=True).stdout.split()
+    called = {symbol for symbol in symbols if symbol.startswith("cblas_")}
+    assert "cblas_dgemm" in called
+    assert called <= set(probes.WRAPPED_SYMBOLS)
+
+
+# ---- the dgemm and message probes ------------------------------------------------------------------------------------
+
+
+def test_the_dgemm_probe_times_each_row_once_and_in_order(built: probes.Probes, tmp_path: Path) -> None:
+    shapes = [(300, 200, 128), (1, 1, 1), (64, 1000, 32)]
+    lines = "".join(f"{i},dgemm,{m},{n},{k}\n" for i, (m, n, k) in enumerate(shapes))
+    design = _write(tmp_path / "d.csv", "design_row,kind,m,n,k\n" + lines)
+    run = probes.run_probe_dgemm(built, design, tmp_path / "raw", cpu=_core(), seed=1)
+    header, rows = _read(run.files[0])
+    assert header["warmup_calls"] == "5"
+    assert "OpenBLAS" in header["blas_config"]
+    assert header["blas_core"]
+    assert [(row["design_row"], *_sizes([row], "dgemm")[0]) for row in rows] == [
+        (str(i), *shape) for i, shape in enumerate(shapes)
+    ]
+    starts = [float(row["start_s"]) for row in rows]
+    assert starts == sorted(starts)
+    # No core reaches 1 Tflop/s in double precision: a duration below that bound would be one of nothing computed.
+    assert float(rows[0]["duration_s"]) > 2 * 300 * 200 * 128 / 1e12
+
+
+def test_each_operation_is_reported_by_the_ranks_that_time_it(
+    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
+) -> None:
+    operations = ["recv", "isend", "pingpong", "exchange", "iprobe", "test", "wtime"]
+    reporters = {"recv": {"1"}, "isend": {"0"}, "pingpong": {"0"}}
+    todo = [(name, size) for size in (0, 8, 10_000, 1 << 20) for name in operations]
+    lines = "".join(f"{i},{name},{size}\n" for i, (name, size) in enumerate(todo))
+    design = _write(tmp_path / "d.csv", "design_row,operation,size_bytes\n" + lines)
+    run = probes.run_probe_p2p(built, design, tmp_path / "raw", cpus=two_cores, seed=1)
+    rows = [row for path in run.files for row in _read(path)[1]]
+    for number, (name, size) in enumerate(todo):
+        mine = [row for row in rows if row["design_row"] == str(number)]
+        assert {(row["operation"], row["size_bytes"]) for row in mine} == {(name, str(size))}
+        assert {row["rank"] for row in mine} == reporters.get(name, {"0", "1"})
+
+
+@pytest.mark.parametrize("buffers", ["cold", "warm"])
+def test_a_large_message_takes_longer_than_a_small_one(
+    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path, buffers: str
+) -> None:
+    lines = "".join(f"{i},pingpong,{8 if i % 2 else 4 << 20}\n" for i in range(14))
+    design = _write(tmp_path / "d.csv", "design_row,operation,size_bytes\n" + lines)
+    options = ("--buffers", buffers)
+    run = probes.run_probe_p2p(built, design, tmp_path / "raw", cpus=two_cores, seed=1, options=options)
+    header, rows = _read(run.files[0])
+    small, large = (
+        statistics.median(float(row["duration_s"]) for row in rows if row["size_bytes"] == size)
+        for size in ("8", str(4 << 20))
+    )
+    assert header["buffers"] == buffers
+    # 8 MiB there and back: no memory moves that at 1 TB/s.
+    assert large > max(small, 8e-6)
+
+
+# ---- errors ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        ("0,hpl_step,100,63,32,0,2\n", ":2: n is 63; 2 steps and 0 chunks of nb = 32 columns want n >= 64"),
+        ("0,hpl_step,63,100,32,0,2\n", ":2: m is 63; 2 steps of nb = 32 want m >= 64"),
+        ("0,hpl_step,64,64,32,0,2\n1,hpl_step,x,64,32,0,2\n", ":3: m is 'x'; it wants an integer from 1"),
+        ("0,dgemm,64,64,32,0,2\n", ":2: kind is 'dgemm'; probe-hpl-steps runs hpl_step"),
+        ("0,hpl_step,64,64\n", ":2: has 4 cells, the header has 7"),
+        ("", ": has no design rows"),
+    ],
+)
+def test_a_bad_design_is_refused_with_file_and_line(
+    built: probes.Probes, tmp_path: Path, rows: str, complaint: str
+) -> None:
+    design = _write(tmp_path / "d.csv", "design_row,kind,m,n,nb,chunks,steps\n" + rows)
+    # Without mpirun, which takes seconds to report a failure: MPI starts a single rank by itself.
+    argv = [str(built.hpl_steps), "--design", str(design), "--out", str(tmp_path / "raw"), "--seed", "1"]
+    result = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+    assert result.returncode == 2
+    # MPI and what it loads may write lines of their own before.
+    told = [line for line in result.stderr.splitlines() if line.startswith("probe-")]
+    assert len(told) == 1
+    assert told[0].startswith(f"probe-hpl-steps: {design}{complaint}")
+
+
+def test_a_failure_under_mpirun_tells_the_probe_s_own_complaint(built: probes.Probes, tmp_path: Path) -> None:
+    design = _write(tmp_path / "d.csv", "design_row,kind,m,n,nb,chunks,steps\n")
+    with pytest.raises(EnvironmentProblem) as caught:
+        probes.run_probe_steps(built, design, tmp_path / "raw", cpus=[_core()], seed=1)
+    assert str(caught.value) == (
+        f"the HPL step probe failed (exit status 2): probe-hpl-steps: {design}: has no design rows"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--colour", "red"], "unknown option '--colour'; --help lists those that exist"),
+        (["--design"], "option --design wants a value"),
+        (["--design", "x"], "option --out is missing"),
+        (["--design", "x", "--out", "y", "--cpu", "0", "--seed", "1x"], "option --seed is '1x'"),
+        (["--design", "x", "--design", "x"], "option --design is given twice"),
+        (["--design", "/nowhere/d", "--out", "y", "--cpu", "0", "--seed", "1"], "/nowhere/d: cannot be read"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_status_2(built: probes.Probes, arguments: list[str], complaint: str) -> None:
+    result = subprocess.run([str(built.dgemm), *arguments], capture_output=True, text=True, timeout=20, check=False)
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"probe-dgemm: {complaint}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
+    # The child leaves the group of its parent, as the ranks of mpirun do, and ignores the request to end.
+    child = "trap '' TERM; echo $$ > pid; exec sleep 60"
+    script = f'set -m; sh -c "{child.replace("$", chr(92) + "$")}" & wait'
+    start = time.monotonic()
+    with pytest.raises(EnvironmentProblem, match=r"the sleeper did not end within 0\.5 s and was stopped"):
+        command.run_command(["bash", "-c", script], what="the sleeper", timeout_s=0.5, folder=tmp_path)
+    assert time.monotonic() - start < 10
+    pid = int((tmp_path / "pid").read_text())
+    status = Path(f"/proc/{pid}/stat")
+    # Gone, or a zombie that init has not collected yet.
+    assert not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_failure_shows_the_program_s_own_line_and_not_mpirun_s() -> None:
+    noise = "-----\nPrimary job terminated normally, but 1 process returned\na non-zero exit code.\n-----\n"
+    record = command.CommandRecord(("mpirun",), 2, "", f"{noise}probe-p2p: no such file\n{noise}", "", 0.0)
+    assert command.complaint(record) == "probe-p2p: no such file"
+
+
+def test_more_ranks_than_cores_are_refused() -> None:
+    allowed = os.sched_getaffinity(0)
+    with pytest.raises(EnvironmentProblem, match=f"{len(allowed) + 1} ranks need"):
+        toolchain.mpirun_argv(len(allowed) + 1)
+    with pytest.raises(EnvironmentProblem, match="do not give 1 ranks a core each"):
+        toolchain.mpirun_argv(1, [max(allowed) + 1])
+
+
+def test_the_kernel_set_and_one_thread_a_rank_are_in_the_environment() -> None:
+    argv, environment = toolchain.mpirun_argv(1, [_core()], bind=False, coretype="Haswell")
+    assert argv[-4:] == ["--bind-to", "none", "-np", "1"]
+    assert environment["OPENBLAS_CORETYPE"] == "Haswell"
+    assert environment["OPENBLAS_NUM_THREADS"] == "1"
+    assert "OPENBLAS_CORETYPE" not in toolchain.mpirun_argv(1, [_core()], bind=False)[1]
+
+
+# ---- HPL itself ----------------------------------------------------------------------------------------------------
+
+
+def _hpl_input(n: int, p: int, q: int, threshold: float = 16.0) -> str:
+    values = [8, 1, n, 1, NB, 0, 1, p, q, threshold, 1, 1, 1, 2, 1, 2, 1, 2, 1, 2, 1, 1, 0, NB, 0, 0, 1, 8]
+    return "HPL\ntest\nHPL.out\n" + "".join(f"{value}\n" for value in values)
+
+
+def test_the_driver_reports_a_run_whose_residual_hpl_accepts(
+    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
+) -> None:
+    _write(tmp_path / "hpccinf.txt", _hpl_input(300, 1, 2))
+    argv, environment = toolchain.mpirun_argv(2, two_cores)
+    argv.append(str(built.xhpl))
+    record = command.run_command(argv, what="HPL", timeout_s=60, environment=environment, folder=tmp_path)
+    lines = [json.loads(line) for line in record.stdout.splitlines() if line.startswith("{")]
+    assert len(lines) == 1
+    result = lines[0]
+    assert [result[key] for key in ("n", "nb", "p", "q")] == [300, NB, 1, 2]
+    assert [rank["rank"] for rank in result["ranks"]] == [0, 1]
+    assert [rank["cpu"] for rank in result["ranks"]] == list(two_cores) or not toolchain.binding_works()
+    assert result["time_s"] == max(rank["wall_s"] for rank in result["ranks"])
+    flop = 2 / 3 * 300**3 + 3 / 2 * 300**2
+    assert result["gflops"] == pytest.approx(flop / result["time_s"] / 1e9, rel=1e-6)
+    # HPL's own report, in the file that the HPL inside HPCC appends to; its time has two decimals.
+    report = (tmp_path / "hpccoutf.txt").read_text()
+    printed = re.search(r"^WR\S+\s+300\s+32\s+1\s+2\s+([\d.]+)", report, re.MULTILINE)
+    assert printed is not None
+    assert abs(float(printed.group(1)) - result["time_s"]) < 0.006
+    assert "1 tests completed and passed residual checks" in report
+
+
+def test_the_driver_refuses_to_run_without_its_input(built: probes.Probes, tmp_path: Path) -> None:
+    argv, environment = toolchain.mpirun_argv(1, [_core()])
+    with pytest.raises(EnvironmentProblem, match=r"xhpl-lepaute: hpccinf\.txt .* is missing or is no HPL input file"):
+        command.run_command(
+            [*argv, str(built.xhpl)], what="HPL", timeout_s=60, environment=environment, folder=tmp_path
+        )

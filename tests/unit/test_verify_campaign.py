@@ -1,0 +1,227 @@
+"""The order of a campaign, the seal of its predictions, and the table that comes of it."""
+
+import hashlib
+import json
+import math
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from lepaute.errors import InputError
+from lepaute.measure.machine_load import Load
+from lepaute.simulate import Hpl, Prediction, Run
+from lepaute.simulate.prediction import SimulationFigures
+from lepaute.verify.campaign import Case, Plan, run_cases, seal_predictions
+from lepaute.verify.comparison import compare, predicted_table, run_table, sentence
+from lepaute.verify.disturbance import RankLoad
+from lepaute.verify.plot import plot
+from lepaute.verify.real_run import RealRun
+from lepaute.verify.report import plain_table, run_lines, show, warning_lines
+from lepaute.verify.verification import Verification
+
+
+def predicted(hpl: Hpl, times_s: list[float]) -> Case:
+    """A case whose simulated runs took these times."""
+    runs = tuple(Run(1 + i, time_s, hpl.rate_gflops(time_s)) for i, time_s in enumerate(times_s))
+    figures = SimulationFigures(wall_s=0.1, peak_rss_bytes=1, engine_bytes=1, messages=0)
+    return Case(hpl, Prediction(hpl, "test", "0" * 64, 1, runs, "full", (), figures, {}, 0.0, {}, "0"))
+
+
+def measured(time_s: float, cpu_share: float = 1.0) -> RealRun:
+    rank = RankLoad(0, 0, time_s, cpu_share * time_s, 0, 0)
+    return RealRun(time_s, (rank,), Load(wall_s=time_s + 0.4, cores=2, own_cpu_s=time_s, others_cpu_s=0, steal_s=0))
+
+
+def silent(_what: str, _share: float) -> None:
+    pass
+
+
+CASES = [predicted(Hpl(n=n, q=q), [0.99, 1.0, 1.01]) for n in (2000, 4000) for q in (1, 2)]
+
+
+def order_of(seed: int) -> list[int]:
+    return [run.case for run in run_cases(CASES, Plan(3, seed), lambda _hpl, _limit: measured(1.0), silent)]
+
+
+def test_every_case_runs_as_often_as_planned_in_an_order_that_only_the_seed_decides():
+    assert Counter(order_of(7)) == {0: 3, 1: 3, 2: 3, 3: 3}
+    assert order_of(7) == order_of(7)
+    assert order_of(7) != order_of(8)
+    assert order_of(7) != sorted(order_of(7))
+
+
+def test_a_disturbed_run_is_made_again_later_and_all_its_rows_are_kept():
+    # The second run that is made is disturbed, once.
+    made = []
+
+    def once(hpl: Hpl, _limit: float) -> RealRun:
+        made.append(hpl)
+        return measured(1.0, cpu_share=0.5 if len(made) == 2 else 1.0)
+
+    runs = run_cases(CASES, Plan(2, 1), once, silent)
+    assert len(runs) == 2 * len(CASES) + 1
+    assert [run.disturbed for run in runs].count(True) == 1
+    first, again = runs[1], runs[-1]
+    assert (again.case, again.repeat, again.attempt) == (first.case, first.repeat, 1)
+    assert made[-1] == CASES[first.case].hpl
+
+
+def test_a_run_that_is_always_disturbed_is_repeated_three_times_and_no_more():
+    runs = run_cases(CASES[:1], Plan(2, 1), lambda _hpl, _limit: measured(1.0, cpu_share=0.5), silent)
+    assert Counter(run.attempt for run in runs) == {0: 2, 1: 2, 2: 2, 3: 2}
+
+
+def test_progress_never_reaches_the_end_before_the_last_run():
+    shares = []
+    run_cases(CASES, Plan(2, 1), lambda _hpl, _limit: measured(1.0), lambda _what, share: shares.append(share))
+    assert shares == sorted(shares)
+    assert 0.0 == shares[0] <= shares[-1] < 1.0
+
+
+def test_a_hanging_run_gets_a_limit_far_above_its_prediction():
+    limits = []
+
+    def once(_hpl: Hpl, limit_s: float) -> RealRun:
+        limits.append(limit_s)
+        return measured(1.0)
+
+    run_cases(CASES[:1], Plan(1, 1), once, silent)
+    assert limits == [pytest.approx(60.0 + 10.0)]
+
+
+def test_no_repeats_are_refused():
+    with pytest.raises(InputError, match="--repeats is 0"):
+        Plan(0, 1)
+
+
+def test_the_seal_is_the_hash_of_the_file_and_covers_predictions_plan_and_rule(tmp_path):
+    seal = seal_predictions(CASES, Plan(4, 9), tmp_path / "new")
+    data = seal.path.read_bytes()
+    assert hashlib.sha256(data).hexdigest() == seal.sha256
+    # The format that `sha256sum -c` reads: hash, two spaces, name.
+    assert (tmp_path / "new/predictions.sha256").read_text() == f"{seal.sha256}  predictions.json\n"
+    content = json.loads(data)
+    assert content["plan"] == {"repeats": 4, "order_seed": 9}
+    assert content["disturbance_rule"]["minimum_cpu_share"] == 0.97
+    assert content["created"] == seal.created
+    assert [p["time_s"]["mean"] for p in content["predictions"]] == [pytest.approx(1.0)] * 4
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["predictions.json", "predictions.sha256"]
+
+
+def whole(times_s: dict[int, list[float]], disturbed: dict[int, list[float]], cases: list[Case] = CASES[:2]):
+    """A verification whose runs took these times, by case; a case may have disturbed ones too."""
+    queues = [
+        [measured(t, 0.5) for t in disturbed.get(case, [])] + [measured(t) for t in times_s.get(case, [])]
+        for case in range(len(cases))
+    ]
+    by_hpl = {id(case.hpl): queue for case, queue in zip(cases, queues, strict=True)}
+    repeats = max(map(len, times_s.values())) if times_s else 1
+    runs = run_cases(cases, Plan(repeats, 1), lambda hpl, _limit: by_hpl[id(hpl)].pop(0), silent)
+    frame = run_table(cases, runs)
+    return compare(predicted_table(cases), frame), frame, runs
+
+
+def test_error_interval_and_half_width_are_those_worked_out_by_hand():
+    table, _, _ = whole({0: [1.02, 1.00], 1: [0.79, 0.81]}, {})
+    first, second = table.to_dict("records")
+    # Prediction 0.99, 1.00, 1.01: mean 1, sd 0.01; Student t(0.975, 2) = 4.30265;
+    # half-width 4.30265 * 0.01 * sqrt(1 + 1/3) = 0.049683.
+    assert first["half_width_percent"] == pytest.approx(4.9683, abs=1e-4)
+    assert first["measured_time_s"] == pytest.approx(1.01)
+    assert first["measured_sd_s"] == pytest.approx(0.02 / math.sqrt(2))
+    assert first["error_percent"] == pytest.approx(100 * (1.0 - 1.01) / 1.01)
+    assert first["inside_interval"] is True
+    assert second["error_percent"] == pytest.approx(25.0)  # 1.0 against 0.8
+    assert second["inside_interval"] is False
+
+
+def test_disturbed_runs_stay_out_of_the_mean_but_in_the_mean_of_all():
+    table, frame, _ = whole({0: [1.0, 1.0], 1: [1.0, 1.0]}, {0: [2.0]})
+    first, second = table.to_dict("records")
+    assert (first["n_runs"], first["n_disturbed"], first["measured_time_s"]) == (3, 1, 1.0)
+    assert first["measured_all_time_s"] == pytest.approx(4.0 / 3.0)
+    assert (first["inside_interval"], first["inside_interval_all"]) == (True, False)
+    assert (second["n_runs"], second["n_disturbed"]) == (2, 0)
+    assert len(frame) == 5
+
+
+def test_a_case_with_disturbed_runs_only_is_judged_by_them_and_says_so():
+    table, frame, _ = whole({}, {0: [2.0] * 4}, CASES[:1])
+    (row,) = table.to_dict("records")
+    assert row["only_disturbed"]
+    assert row["measured_time_s"] == 2.0
+    assert "every run was disturbed" in run_lines(table, frame)
+
+
+def test_one_simulated_run_gives_no_interval_and_no_verdict():
+    table, _, _ = whole({0: [1.0]}, {}, [predicted(Hpl(n=2000), [1.0])])
+    assert table["inside_interval"].tolist() == [None]
+    assert "--runs 10 gives one" in sentence(table)
+
+
+def test_the_sentence_counts_cases_and_averages_the_errors_of_large_ones():
+    table, _, _ = whole({0: [1.0], 1: [1.0], 2: [1.02], 3: [0.8]}, {}, CASES)
+    # Errors for N = 4000: -1.96 % and +25 %: mean absolute 13.48 %.
+    assert sentence(table) == (
+        "Measured inside the 95 % prediction interval in 3 of 4 cases; mean absolute error 13.5 % for N >= 4000."
+    )
+
+
+def test_the_report_shows_every_run_and_brackets_the_disturbed_ones(capsys):
+    import sys
+
+    table, frame, _ = whole({0: [1.01], 1: [1.0]}, {1: [2.0]})
+    show(table, frame, sys.stdout)
+    text = capsys.readouterr().out
+    assert "1.0100" in text
+    assert "(2.0000)" in text
+    assert "had its core for 1.000 of 2.000 s" in text
+    assert text.rstrip().endswith(sentence(table))
+
+
+def test_equal_warnings_of_several_cases_are_told_once_and_many_are_cut():
+    def warned(*texts: str) -> Case:
+        return replace(CASES[0], prediction=replace(CASES[0].prediction, warnings=texts))
+
+    assert warning_lines([warned("a"), warned("a", "b")]) == [
+        "warning (N = 2000, 1x1): a",
+        "warning (N = 2000, 1x1): b",
+    ]
+    many = warning_lines([warned(*"abcdefgh")])
+    assert len(many) == 6
+    assert many[-1] == "and 3 more warnings in predictions.json"
+
+
+def test_a_plain_table_aligns_its_columns():
+    assert plain_table(("N", "s"), [("2000", "1"), ("4", "22.5")]) == "   N     s\n2000     1\n   4  22.5"
+
+
+def test_the_record_of_a_case_has_the_keys_of_the_contract(tmp_path):
+    table, frame, runs = whole({0: [1.0], 1: [1.0]}, {})
+    seal = seal_predictions(CASES[:2], Plan(1, 1), tmp_path)
+    both = Verification(CASES[:2], seal, runs, table, frame)
+    record, _ = both.to_dict()["verifications"]
+    assert set(CASES[0].prediction.to_dict()) < set(record)
+    assert {"measured", "error_percent", "inside_interval"} < set(record)
+    assert len(record["measured"]) == 1
+    assert record["measured"][0]["ranks"][0]["cpu_s"] == 1.0
+    json.dumps(both.to_dict(), allow_nan=False)
+    assert both.exceeds(-1.0)
+    assert not both.exceeds(1.0)
+
+
+def test_a_single_case_is_one_object_without_a_list_around_it(tmp_path):
+    table, frame, runs = whole({0: [1.0]}, {}, CASES[:1])
+    single = Verification(CASES[:1], seal_predictions(CASES[:1], Plan(1, 1), tmp_path), runs, table, frame)
+    assert single.to_dict()["inside_interval"] is True
+
+
+def test_the_picture_is_drawn_for_several_grids_for_one_and_without_interval(tmp_path):
+    several = whole({0: [1.0], 1: [1.0], 2: [1.02], 3: [0.8]}, {1: [2.0]}, CASES)
+    no_interval = whole({0: [1.0]}, {}, [predicted(Hpl(n=2000), [1.0])])
+    for name, (table, frame, _) in {"several": several, "no_interval": no_interval}.items():
+        plot(table, frame, tmp_path / f"{name}.png", "title")
+        data = (tmp_path / f"{name}.png").read_bytes()
+        assert data.startswith(b"\x89PNG")
+        assert len(data) > 20_000
