@@ -67,7 +67,7 @@ static p2p_row *read_rows(const lep_design *design) {
                 design, i,
                 "operation is '%s'; it is recv, isend, pingpong, exchange, strided, seen, iprobe, test or wtime", text);
         lep_design_integer(design, i, name, 0, 1000000000);
-        if (found == STRIDED && lep_design_integer(design, i, size, 0, MAX_SIZE) % (COLUMNS * 8) != 0)
+        if (found == STRIDED && lep_design_integer(design, i, size, 0, MAX_SIZE) % (8LL * COLUMNS) != 0)
             lep_design_fail(design, i, "size_bytes of a strided message is a multiple of %d", COLUMNS * 8);
         rows[i] = (p2p_row){lep_design_text(design, i, name), text, (operation)found,
                             (int)lep_design_integer(design, i, size, 0, MAX_SIZE)};

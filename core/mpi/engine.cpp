@@ -14,7 +14,7 @@ constexpr std::uint32_t network_noise_stream = 0x4E455400U;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 std::vector<double> capacities(const models::Network& network, std::uint32_t nodes) {
-    std::vector<double> capacity(3U * nodes, network.node_link_Bps); // up, down, loopback of each node
+    std::vector<double> capacity(std::size_t{3} * nodes, network.node_link_Bps); // up, down, loopback of each node
     std::fill(capacity.begin() + 2 * static_cast<std::ptrdiff_t>(nodes), capacity.end(), network.loopback_Bps);
     return capacity;
 }
@@ -44,8 +44,9 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         task.handle().resume();
     }
     const auto resume_ready = [&] {
-        for (std::size_t i = 0; i < ready_.size(); ++i) { // grows while we go through it
-            ranks_[ready_[i]].handle.resume();
+        std::size_t next = 0;
+        while (next < ready_.size()) { // grows while we go through it
+            ranks_[ready_[next++]].handle.resume();
         }
         ready_.clear();
     };
@@ -264,7 +265,7 @@ void Engine::arrive(std::uint32_t id, double date_s) {
 }
 
 void Engine::finish_if_complete(Rank rank) {
-    RankState& state = ranks_[rank];
+    const RankState& state = ranks_[rank];
     const Operation::Kind kind = state.operation.kind;
     if (state.send_pending || state.receive_pending ||
         (kind != Operation::Kind::send && kind != Operation::Kind::receive && kind != Operation::Kind::exchange)) {
@@ -292,7 +293,10 @@ void Engine::wake_prober(std::uint32_t id) {
 
 double Engine::probe_visible_s(const Message& message) const noexcept {
     if (message.segment->protocol == models::Protocol::eager) {
-        return message.arrival_known ? message.arrival_s : infinity;
+        if (message.arrival_known) {
+            return message.arrival_s;
+        }
+        return infinity;
     }
     // The header of a rendezvous is itself a small message.
     return message.ready_s + class_between(message.from, message.to).segments.front().latency_s;

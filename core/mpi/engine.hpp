@@ -64,7 +64,7 @@ public:
     };
     struct Awaiter {
         Engine& engine;
-        Rank rank;
+        Rank rank = 0;
         Operation operation;
         static bool await_ready() noexcept { return false; }
         void await_suspend(std::coroutine_handle<> caller) { engine.post(rank, operation, caller); }
