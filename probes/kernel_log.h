@@ -9,7 +9,9 @@
  * list, since they must agree. What m, n and k mean is in docs/platform.md. */
 #define LEP_KERNELS(X)                                                                                                 \
     X(dgemm)                                                                                                           \
+    X(dgemm_nn)                                                                                                        \
     X(dtrsm)                                                                                                           \
+    X(dtrsm_left)                                                                                                      \
     X(dgemv)                                                                                                           \
     X(dger)                                                                                                            \
     X(dtrsv)                                                                                                           \

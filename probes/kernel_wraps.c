@@ -32,13 +32,15 @@ typedef enum CBLAS_SIDE side;
 
 /* ---- BLAS ---------------------------------------------------------------------------------------------------- */
 
-WRAP(cblas_dgemm, LEP_dgemm, m, n, k,
+/* HPL's update is NoTrans/NoTrans and Left with one process row, NoTrans/Trans and Right with several; their speeds
+ * differ by some per cent, so that each has its name. */
+WRAP(cblas_dgemm, tb == CblasNoTrans ? LEP_dgemm_nn : LEP_dgemm, m, n, k,
      (const order layout, const transpose ta, const transpose tb, const int m, const int n, const int k,
       const double alpha, const double *a, const int lda, const double *b, const int ldb, const double beta, double *c,
       const int ldc),
      (layout, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))
 
-WRAP(cblas_dtrsm, LEP_dtrsm, m, n, s == CblasLeft ? m : n,
+WRAP(cblas_dtrsm, s == CblasLeft ? LEP_dtrsm_left : LEP_dtrsm, m, n, s == CblasLeft ? m : n,
      (const order layout, const side s, const uplo u, const transpose t, const diag d, const int m, const int n,
       const double alpha, const double *a, const int lda, double *b, const int ldb),
      (layout, s, u, t, d, m, n, alpha, a, lda, b, ldb))

@@ -67,6 +67,8 @@ NB_MODULE(_core, m) {
         .def_rw("day_common_relative_sd", &models::Machine::day_common_relative_sd)
         .def_rw("day_cpu_relative_sd", &models::Machine::day_cpu_relative_sd)
         .def_rw("day_degrees_of_freedom", &models::Machine::day_degrees_of_freedom)
+        .def_rw("episode_relative_sd", &models::Machine::episode_relative_sd)
+        .def_rw("episode_s", &models::Machine::episode_s)
         .def("set_kernel",
              [](models::Machine& machine, std::size_t kernel, std::vector<models::KernelModel> per_cpu,
                 double discrepancy) {

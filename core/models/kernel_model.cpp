@@ -11,9 +11,9 @@ namespace lepaute::models {
 namespace {
 
 constexpr std::array<std::string_view, kernel_count> names = {
-    "dgemm",     "dtrsm",     "dgemv",     "dger",      "dtrsv",       "dscal",        "idamax",    "daxpy",
-    "dcopy",     "dlocswp",   "dlaswp00N", "dlaswp01T", "dlaswp02N",   "dlaswp03T",    "dlaswp04T", "dlaswp05T",
-    "dlaswp06T", "dlaswp10N", "dlatcpy",   "dlacpy",    "pdfact_glue", "pdupdate_glue"};
+    "dgemm",     "dgemm_nn",  "dtrsm",     "dtrsm_left", "dgemv",     "dger",      "dtrsv",       "dscal",
+    "idamax",    "daxpy",     "dcopy",     "dlocswp",    "dlaswp00N", "dlaswp01T", "dlaswp02N",   "dlaswp03T",
+    "dlaswp04T", "dlaswp05T", "dlaswp06T", "dlaswp10N",  "dlatcpy",   "dlacpy",    "pdfact_glue", "pdupdate_glue"};
 constexpr std::array<std::string_view, term_count> terms = {"mnk", "mn", "mk", "nk", "nn", "m", "n", "k", "1"};
 
 /// One standardised noise variate times sigma, mean zero; lognormal needs the mean as well.

@@ -14,8 +14,10 @@
 namespace lepaute::models {
 
 enum class Kernel : std::uint8_t {
-    dgemm,
-    dtrsm,
+    dgemm,      // the second matrix transposed
+    dgemm_nn,   // not transposed
+    dtrsm,      // the triangle on the right
+    dtrsm_left, // on the left
     dgemv,
     dger,
     dtrsv,

@@ -10,6 +10,7 @@ namespace {
 constexpr std::uint32_t coefficient_stream = 0x434F4500U;
 constexpr std::uint32_t day_stream = 0x44415900U;
 constexpr std::uint32_t cpu_day_stream = 0x43505500U;
+constexpr std::uint32_t episode_stream = 0x45504900U;
 constexpr std::uint32_t discrepancy_stream = 0x44495300U;
 // A factor is a duration relative to its mean: noise of any width must not make it negative.
 constexpr double smallest_factor = 0.05;
@@ -24,8 +25,9 @@ std::uint32_t Machine::cpu_of_core(std::uint32_t node, std::uint32_t core) const
 MachineDay::MachineDay(const Machine& machine, const Layers& layers, std::uint64_t seed,
                        std::vector<std::uint32_t> cpu_of_rank)
     : kernels_(machine.kernels), cpu_factor_(std::size_t{machine.nodes} * machine.cpus_per_node, 1.0),
-      cpu_of_rank_(std::move(cpu_of_rank)), calls_of_rank_(cpu_of_rank_.size(), 0), seed_(seed),
-      with_noise_(layers.noise) {
+      cpu_of_rank_(std::move(cpu_of_rank)), calls_of_rank_(cpu_of_rank_.size(), 0),
+      episode_of_rank_(cpu_of_rank_.size()), episode_relative_sd_(layers.noise ? machine.episode_relative_sd : 0.0),
+      episode_s_(machine.episode_s), seed_(seed), with_noise_(layers.noise) {
     for (std::uint32_t kernel = 0; kernel < kernel_count; ++kernel) {
         if (layers.coefficients) {
             for (std::uint32_t cpu = 0; cpu < kernels_[kernel].size(); ++cpu) {
@@ -58,7 +60,30 @@ double MachineDay::duration_s(std::uint32_t rank, Kernel kernel, const Size& siz
     }
     const KernelModel& model = models.size() == 1 ? models.front() : models[cpu];
     const rng::Coordinates at{seed_, rank, static_cast<std::uint32_t>(index), calls_of_rank_[rank]++};
-    return model.draw(size, cpu_factor_[cpu] * kernel_factor_[index], with_noise_, at, use_[index]);
+    const double alone_s = model.draw(size, cpu_factor_[cpu] * kernel_factor_[index], with_noise_, at, use_[index]);
+    const double seconds = through_episodes(rank, alone_s);
+    use_[index].time_s += seconds - alone_s;
+    return seconds;
+}
+
+double MachineDay::through_episodes(std::uint32_t rank, double seconds) noexcept {
+    if (episode_s_ <= 0.0 || episode_relative_sd_ <= 0.0) {
+        return seconds;
+    }
+    Episode& episode = episode_of_rank_[rank];
+    double total_s = 0.0;
+    while (seconds > 0.0) {
+        if (episode.left_s <= 0.0) {
+            const double noise = rng::centred_half_normal({seed_, rank, episode_stream, episode.number++});
+            episode.factor = std::max(smallest_factor, 1.0 + episode_relative_sd_ * noise);
+            episode.left_s = episode_s_;
+        }
+        const double part_s = std::min(seconds, episode.left_s);
+        total_s += part_s * episode.factor;
+        episode.left_s -= part_s;
+        seconds -= part_s;
+    }
+    return total_s;
 }
 
 std::size_t MachineDay::state_bytes() const noexcept {

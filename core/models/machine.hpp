@@ -20,7 +20,9 @@ struct Machine {
     std::array<double, kernel_count> discrepancy_relative_sd{};
     double day_common_relative_sd = 0.0;
     double day_cpu_relative_sd = 0.0;
-    int day_degrees_of_freedom = 0; // 0: known exactly
+    int day_degrees_of_freedom = 0;   // 0: known exactly
+    double episode_relative_sd = 0.0; // shared by the calls of a core within an episode
+    double episode_s = 0.0;           // length of an episode, in seconds of computing; 0: none
     Network network;
 
     [[nodiscard]] std::uint32_t cpu_of_core(std::uint32_t node, std::uint32_t core) const noexcept;
@@ -46,11 +48,22 @@ public:
     [[nodiscard]] std::size_t state_bytes() const noexcept;
 
 private:
+    /// Seconds that `seconds` of computing take in the episodes that they fall into.
+    double through_episodes(std::uint32_t rank, double seconds) noexcept;
+
     std::array<std::vector<KernelModel>, kernel_count> kernels_;
     std::array<double, kernel_count> kernel_factor_{};
     std::vector<double> cpu_factor_;
     std::vector<std::uint32_t> cpu_of_rank_;
     std::vector<std::uint64_t> calls_of_rank_;
+    struct Episode {
+        double left_s = 0.0; // of computing
+        double factor = 1.0;
+        std::uint64_t number = 0;
+    };
+    std::vector<Episode> episode_of_rank_;
+    double episode_relative_sd_;
+    double episode_s_;
     std::array<KernelUse, kernel_count> use_;
     std::uint64_t seed_;
     bool with_noise_;

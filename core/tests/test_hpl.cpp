@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 
 using namespace lepaute;
@@ -25,7 +26,9 @@ models::Machine machine(std::uint32_t nodes, double latency_s, double bandwidth_
     dgemm.mean[0] = 1e-10;
     dgemm.deviation[0] = 1e-12;
     dgemm.noise = noise;
-    result.kernels[static_cast<std::size_t>(Kernel::dgemm)] = {models::KernelModel({dgemm})};
+    for (const Kernel product : {Kernel::dgemm, Kernel::dgemm_nn}) {
+        result.kernels[static_cast<std::size_t>(product)] = {models::KernelModel({dgemm})};
+    }
     const models::Segment eager{0.0, models::Protocol::eager, latency_s, bandwidth_Bps, {}, {}, {}, 0.0};
     models::Segment rendezvous = eager;
     rendezvous.above_bytes = 4096.0;
@@ -76,7 +79,8 @@ TEST(Hpl, OneRankTakesTheSumOfItsKernels) {
 TEST(Hpl, DgemmDoesTheWork) {
     const std::int64_t n = 4000;
     const auto result = simulate({.n = n, .nb = 50}, machine(1, 0.0, 1e9, models::Noise::none));
-    const double multiply_adds = result.kernels[static_cast<std::size_t>(Kernel::dgemm)].time_s / 1e-10;
+    const auto time_s = [&](Kernel kernel) { return result.kernels[static_cast<std::size_t>(kernel)].time_s; };
+    const double multiply_adds = (time_s(Kernel::dgemm) + time_s(Kernel::dgemm_nn)) / 1e-10;
     const double all = static_cast<double>(n) * n * n / 3.0;
     EXPECT_LT(multiply_adds, all);
     EXPECT_GT(multiply_adds, all * (1.0 - 1.5 * 50.0 / n));
@@ -154,6 +158,25 @@ TEST(Hpl, LookAheadHidesTheBroadcast) {
     const double without = simulate({.n = 2000, .nb = 100, .q = 4, .depth = 0}, on).time_s;
     const double with = simulate({.n = 2000, .nb = 100, .q = 4, .depth = 1}, on).time_s;
     EXPECT_LT(with, without);
+}
+
+// A run of T seconds on one rank is the mean of T / episode episodes: its relative deviation is that of an episode over
+// the square root of their number. 60 runs: bounds at four standard errors of a standard deviation, 4 / sqrt(120).
+TEST(Hpl, EpisodesSpreadRunsByTheSquareRootOfTheirNumber) {
+    models::Machine on = machine(1, 0.0, 1e9, models::Noise::none);
+    on.episode_relative_sd = 0.05;
+    const Parameters parameters{.n = 2000, .nb = 100};
+    on.episode_s = simulate(parameters, machine(1, 0.0, 1e9, models::Noise::none)).time_s / 4.0;
+    std::vector<double> times;
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+        times.push_back(simulate(parameters, on, seed).time_s);
+    }
+    const double mean = std::accumulate(times.begin(), times.end(), 0.0) / 60.0;
+    double squares = 0.0;
+    for (const double time : times) {
+        squares += (time / mean - 1.0) * (time / mean - 1.0);
+    }
+    EXPECT_NEAR(std::sqrt(squares / 59.0) / (0.05 / 2.0), 1.0, 0.37);
 }
 
 TEST(Hpl, RefusesAGridWithoutCores) {

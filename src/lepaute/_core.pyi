@@ -41,6 +41,8 @@ class Machine:
     day_common_relative_sd: float
     day_cpu_relative_sd: float
     day_degrees_of_freedom: int
+    episode_relative_sd: float
+    episode_s: float
     def __init__(self) -> None: ...
     def set_kernel(self, kernel: int, per_cpu: Sequence[KernelModel], discrepancy: float) -> None: ...
     def set_network(

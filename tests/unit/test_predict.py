@@ -115,3 +115,18 @@ def test_what_is_not_simulated_yet_is_refused_not_approximated(dahu):
 def test_a_thread_count_without_models_names_those_there_are(dahu):
     with pytest.raises(InputError, match="no kernel models for 4 threads a rank; it has them for 1"):
         predict(Hpl(n=1000, threads_per_rank=4), dahu)
+
+
+def test_variants_of_a_routine_cost_what_the_routine_costs_where_the_platform_has_one_model(dahu):
+    prediction = predict(Hpl(n=2000), dahu, runs=1)  # one process row: HPL calls dgemm_nn and dtrsm_left
+    assert prediction.kernel_time_s["dgemm_nn"] > 0.5 * prediction.time_s.mean
+    assert not any("dgemm" in warning and "not modelled" in warning for warning in prediction.warnings)
+
+
+def test_episodes_widen_short_runs_more_than_long_ones(dahu):
+    moody = override(dahu, {"episodes": "{relative_sd: 0.05, duration_s: 0.05}", "days": "null"})
+
+    def relative_half_width(n):
+        return predict(Hpl(n=n), moody, runs=20).time_s.half_width_percent
+
+    assert relative_half_width(1000) > 2.0 * relative_half_width(5000)

@@ -93,16 +93,16 @@ def test_one_rank_makes_the_calls_that_hpl_makes(built: probes.Probes, tmp_path:
         # The right-looking recursion updates after each half, the last one too, where no column is left.
         for kernel in ("dtrsm", "dgemm"):
             widths = [0 in size for size in _sizes(now, kernel)]
-            assert (widths.count(True), widths.count(False)) == (NB // 2 - 1, NB // 2 - 1 + updates)
-        assert count["dlaswp00N"] == count["pdupdate"] == updates
+            assert (widths.count(True), widths.count(False)) == (NB // 2 - 1, NB // 2 - 1)
+        assert count["dgemm_nn"] == count["dtrsm_left"] == count["dlaswp00N"] == count["pdupdate"] == updates
         assert count["pdfact"] == 1
         # Below the panel m - (step + 1) NB rows are left; n counts no right-hand side, HPL carries it as a column.
         below, right = m - (step + 1) * NB, n + 1 - (step + 1) * NB
         assert _sizes(now, "pdfact") == [(m - step * NB, NB, 0)]
         expected = [(below, NB, NB)] * chunks + [(below, right - chunks * NB, NB)]
         assert _sizes(now, "pdupdate") == expected
-        assert [size for size in _sizes(now, "dgemm") if size[2] == NB] == expected
-        assert [size for size in _sizes(now, "dtrsm") if size[0] == NB] == [(NB, width, NB) for _, width, _ in expected]
+        assert _sizes(now, "dgemm_nn") == expected
+        assert _sizes(now, "dtrsm_left") == [(NB, width, NB) for _, width, _ in expected]
 
 
 def test_the_triangular_solve_at_the_end_of_a_row_applies_each_entry_above_the_diagonal_once(
@@ -164,7 +164,12 @@ def test_two_ranks_share_the_rows_and_call_the_transposed_swaps(
         names = [{row["kernel"] for row in rows} for rows in (owner, other)]
         assert {"dlaswp01T", "dlaswp03T", "dlatcpy"} <= names[0]
         assert {"dlaswp02N", "dlaswp04T"} <= names[1]
-        assert "dlaswp00N" not in names[0] | names[1]
+        assert not {"dlaswp00N", "dgemm_nn", "dtrsm_left"} & (names[0] | names[1])
+        # U is held transposed: the triangle is on its right, and the product takes U transposed.
+        for rows, height in zip(now, below, strict=True):
+            width = _sizes(rows, "pdupdate")[0][1]
+            assert [size for size in _sizes(rows, "dgemm") if size[2] == NB] == [(height, width, NB)]
+            assert [size for size in _sizes(rows, "dtrsm") if size[2] == NB] == [(width, NB, NB)]
 
 
 @pytest.mark.parametrize("rfact", ["left", "crout", "right"])

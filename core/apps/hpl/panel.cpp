@@ -226,7 +226,7 @@ struct Program::Factorisation {
         const hpl::Factorisation rfact = program.parameters_.rfact;
         for (std::uint32_t row = 0; row < p(); ++row) {
             if (right > 0 && rfact == hpl::Factorisation::crout && done > 0) {
-                kernel(row, Kernel::dgemm, right, width, done);
+                kernel(row, Kernel::dgemm_nn, right, width, done);
             }
             if (right > 0 && rfact != hpl::Factorisation::left) {
                 kernel(row, Kernel::dtrsm, right, width, width);

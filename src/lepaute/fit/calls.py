@@ -17,7 +17,8 @@ PHASES: Mapping[str, str] = {"pdfact": "pdfact_glue", "pdupdate": "pdupdate_glue
 #: Kernels that a platform can hold; the time of any other is part of the glue around it.
 MODELLED = frozenset(
     {
-        *("dgemm", "dtrsm", "dgemv", "dger", "dtrsv", "dscal", "idamax", "daxpy", "dcopy", "dlocswp"),
+        *("dgemm", "dgemm_nn", "dtrsm", "dtrsm_left"),
+        *("dgemv", "dger", "dtrsv", "dscal", "idamax", "daxpy", "dcopy", "dlocswp"),
         *("dlaswp00N", "dlaswp01T", "dlaswp02N", "dlaswp03T", "dlaswp04T", "dlaswp05T", "dlaswp06T", "dlaswp10N"),
         *("dlatcpy", "dlacpy"),
     }

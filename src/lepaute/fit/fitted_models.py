@@ -9,6 +9,7 @@ from lepaute.fit.calls import Calls, calls_by_kernel, pooled_observations
 from lepaute.fit.days import block_effects
 from lepaute.fit.discrepancy import discrepancy_relative_sd
 from lepaute.fit.disturbed import without_disturbed
+from lepaute.fit.episodes import episode_effect
 from lepaute.fit.glue import glue_calls
 from lepaute.fit.kernel_fit import FittedKernel, fit_kernel
 from lepaute.fit.kernel_models import kernel_model
@@ -19,8 +20,10 @@ from lepaute.fit.quality import QualityRow, quality_row
 from lepaute.fit.tail import machine_excess
 
 if TYPE_CHECKING:
+    import pandas
+
     from lepaute.archive import Archive
-    from lepaute.platform.schema import Blas, Days, KernelModel, Network, Platform
+    from lepaute.platform.schema import Blas, Days, Episodes, KernelModel, Network, Platform
 
 KERNELS, P2P = "observations/kernels.parquet", "observations/p2p.parquet"
 NODE = 1
@@ -38,6 +41,7 @@ class FittedModels:
     kernels: list["KernelModel"]
     network: "Network"
     days: "Days | None"
+    episodes: "Episodes | None"
     quality: list[QualityRow]
     fitted_network: FittedNetwork
     notes: list[str]
@@ -85,7 +89,9 @@ def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
         )
     else:
         notes.append("A single block was measured: the spread between days is unknown.")
-    return FittedModels(kernel_values, network_model(network), days, rows, network, notes, warnings)
+    return FittedModels(
+        kernel_values, network_model(network), days, _episodes(table, fitted), rows, network, notes, warnings
+    )
 
 
 def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) -> "tuple[Platform, list[QualityRow]]":
@@ -133,8 +139,16 @@ def platform_and_models(archives: "Archive | Iterable[Archive]", name: str) -> "
         kernels=tuple(fitted.kernels),
         network=fitted.network,
         days=fitted.days,
+        episodes=fitted.episodes,
     )
     return platform, fitted
+
+
+def _episodes(table: "pandas.DataFrame", fitted: dict[str, tuple[Calls, FittedKernel]]) -> "Episodes | None":
+    from lepaute.platform.schema import Episodes
+
+    effect = episode_effect(table, fitted)
+    return None if effect is None else Episodes(relative_sd=effect.relative_sd, duration_s=effect.duration_s)
 
 
 def _as_list(archives: "Archive | Iterable[Archive]") -> "list[Archive]":

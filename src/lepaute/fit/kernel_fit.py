@@ -13,7 +13,7 @@ from lepaute.fit.tail import settled
 from lepaute.fit.terms import default_terms
 
 #: Kernels with a model of their own for each core.
-PER_CORE = frozenset({"dgemm"})
+PER_CORE = frozenset({"dgemm", "dgemm_nn"})
 #: With so many calls timed inside steps of HPL, a piece is fitted to them alone.
 ENOUGH_IN_CONTEXT = 60
 

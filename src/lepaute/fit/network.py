@@ -91,7 +91,7 @@ def fit_network(operations: dict[str, Series]) -> FittedNetwork:
         raise FitError(f"there are no measurements of {missing[0]}; calibrate with all operations")
     half = operations["pingpong"].scaled(0.5)
     isend, receive = operations["isend"], operations["recv"]
-    limit = eager_limit_bytes(isend, half)
+    limit = eager_limit_bytes(isend, half, receive)
     segments: list[FittedSegment] = []
     for protocol, low, high in (("eager", -1.0, limit), ("rendezvous", limit, np.inf)):
         parts = [part.within(low, high) for part in (half, isend, receive)]

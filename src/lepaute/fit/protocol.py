@@ -1,4 +1,4 @@
-"""Up to what size messages leave eagerly, from what MPI_Isend costs."""
+"""Up to what size messages leave eagerly, from what MPI_Isend and the receive of a waiting message cost."""
 
 import numpy as np
 
@@ -15,14 +15,16 @@ FEWEST = 4
 POWER_OF_TWO = 0.1
 
 
-def eager_limit_bytes(isend: Series, half: Series) -> float:
+def eager_limit_bytes(isend: Series, half: Series, receive: Series) -> float:
     """Largest size that is sent eagerly; infinite where MPI_Isend copies the message whatever its size.
 
-    isend : durations of MPI_Isend
-    half  : halves of ping-pongs
+    isend   : durations of MPI_Isend
+    half    : halves of ping-pongs
+    receive : durations of MPI_Recv of a message that was sent long before
     An eager MPI_Isend copies the message, so its cost rises with the size; above the limit it only announces it, at a
-    cost that does not depend on the size. The limit is the size that parts such a line from such a constant best, in
-    absolute deviations of the logarithm: a few interrupted calls move it little.
+    cost that does not depend on the size. A receive copies an eager message that is there; of an announced one it has
+    yet to ask for the data. The limit is the size that parts such a line from such a constant, and the receives into
+    two lines, best, in absolute deviations of the logarithm: a few interrupted calls move it little.
     """
     largest = isend.within(HIGHEST_BYTES / 4, np.inf)
     if len(largest) < FEWEST:
@@ -36,10 +38,26 @@ def eager_limit_bytes(isend: Series, half: Series) -> float:
     ]
     if not candidates:
         return float("inf")
-    best = min(candidates, key=lambda i: _deviation(isend, y, i))
+    best = min(candidates, key=lambda i: _deviation(isend, y, i) + _parted(receive, float(x[i])))
     between = float(np.sqrt(x[best] * x[best + 1]))
     power = 2.0 ** round(float(np.log2(between)))
     return power if abs(between / power - 1.0) < POWER_OF_TWO else float(np.floor(between))
+
+
+def _parted(receive: Series, last_eager_bytes: float) -> float:
+    """Sum of absolute deviations of the logarithm from a line below and a line above."""
+    return sum(
+        _off_line(part)
+        for part in (receive.within(-1.0, last_eager_bytes), receive.within(last_eager_bytes, np.inf))
+        if len(part) > 0
+    )
+
+
+def _off_line(part: Series) -> float:
+    x, y = part.size_bytes, part.capped_s
+    intercept, slope = affine(x, y, y**-2.0)
+    line = np.maximum(intercept + max(slope, 0.0) * x, 1e-10)
+    return float(np.sum(np.abs(np.log(part.duration_s) - np.log(line))))
 
 
 def _deviation(isend: Series, log_duration: Floats, last_eager: int) -> float:

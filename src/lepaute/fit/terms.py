@@ -9,7 +9,9 @@ if TYPE_CHECKING:
 #: Terms that a fit of a kernel tries, most important first: where the data cannot tell two apart, the first is kept.
 DEFAULT_TERMS: dict[str, tuple[str, ...]] = {
     "dgemm": ("mnk", "mn", "mk", "nk", "1"),
+    "dgemm_nn": ("mnk", "mn", "mk", "nk", "1"),
     "dtrsm": ("mnk", "mn", "m", "n", "1"),
+    "dtrsm_left": ("mnk", "mn", "m", "n", "1"),
     "dgemv": ("mn", "m", "n", "1"),
     "dger": ("mn", "m", "n", "1"),
     "dtrsv": ("nn", "n", "1"),

@@ -74,6 +74,13 @@ class Days(Value):
     source: str | None = None
 
 
+class Episodes(Value):
+    """Relative effect on the kernel durations of one core, drawn anew after each `duration_s` seconds of computing."""
+
+    relative_sd: NonNegative
+    duration_s: Positive
+
+
 class Blas(Value):
     """The BLAS kernels that were measured: OpenBLAS' name for them, and the OPENBLAS_CORETYPE that they needed."""
 
@@ -95,6 +102,7 @@ class Platform(Value):
     network: Network
     topology: Topology = Topology.model_construct(kind="switch")
     days: Days | None = None
+    episodes: Episodes | None = None
     power: None = None
 
     def kernel(self, name: str, threads: int = 1) -> KernelModel | None:

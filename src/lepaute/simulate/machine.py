@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 PROTOCOLS = {"eager": 0, "detached": 1, "rendezvous": 2}
 NOISES = {"none": 0, "half-normal": 1, "normal": 2, "lognormal": 3}
+# Variants of a BLAS routine that a platform may model apart; one that does not has them cost what the routine costs.
+VARIANTS = {"dgemm_nn": "dgemm", "dtrsm_left": "dtrsm"}
 UNBOUNDED = (0.0, 0.0, 0.0, 1e300, 1e300, 1e300)
 
 KERNELS = {name: index for index, name in enumerate(_core.kernel_names())}
@@ -34,13 +36,18 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
             f"platform {platform.name} has no kernel models for {threads} threads a rank; "
             f"it has them for {', '.join(map(str, available))}"
         )
-    for model in platform.kernels:
-        if model.threads == threads and model.kernel in KERNELS:
-            machine.set_kernel(KERNELS[model.kernel], per_cpu_models(model, platform), model.discrepancy_relative_sd)
+    models = {model.kernel: model for model in platform.kernels if model.threads == threads}
+    for kernel, number in KERNELS.items():
+        model = models.get(kernel) or models.get(VARIANTS.get(kernel, ""))
+        if model is not None:
+            machine.set_kernel(number, per_cpu_models(model, platform), model.discrepancy_relative_sd)
     if platform.days is not None:
         machine.day_common_relative_sd = platform.days.common_relative_sd
         machine.day_cpu_relative_sd = platform.days.cpu_relative_sd
         machine.day_degrees_of_freedom = platform.days.degrees_of_freedom
+    if platform.episodes is not None:
+        machine.episode_relative_sd = platform.episodes.relative_sd
+        machine.episode_s = platform.episodes.duration_s
     network = platform.network
     machine.set_network(
         [core_segment(segment) for segment in network.loopback_segments],
