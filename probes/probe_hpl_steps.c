@@ -4,7 +4,8 @@
  * dimension and the calls before it differ. Here a design row is a few consecutive steps of HPL on a trailing matrix
  * of the wanted size, with HPL's own routines: factor a panel, update the first columns in chunks, update the rest; at
  * the end solve a triangular system in that matrix, as a run does once.
- * All ranks form one process column (Q = 1), so that nothing waits for a panel broadcast.
+ * All ranks form one process column (Q = 1), so that nothing waits for a panel broadcast; with --grid single each rank
+ * is a grid of its own and all do the same steps at once, which is what a process row of a run does to the memory.
  */
 #include <hpl.h>
 #include <stdlib.h>
@@ -181,6 +182,7 @@ int main(int argc, char **argv) {
         {"--out", NULL, true, "raw file; rank r writes FILE.r<r>"},
         {"--seed", NULL, true, "of the matrices' content"},
         {"--cpus", "0,1", false, "core of each rank"},
+        {"--grid", "column", false, "column (all ranks together) or single (each rank alone, all at once)"},
         {"--nbmin", "2", false, "HPL's NBMIN"},
         {"--ndiv", "2", false, "HPL's NDIV"},
         {"--pfact", "crout", false, "left, crout or right"},
@@ -200,8 +202,12 @@ int main(int argc, char **argv) {
     }
     lep_pin(cpu);
 
+    const char *form = lep_option_text(options, count, "--grid");
+    bool single = strcmp(form, "single") == 0;
+    if (!single && strcmp(form, "column") != 0)
+        lep_fail("option --grid is '%s'; it is column or single", form);
     HPL_T_grid grid;
-    if (HPL_grid_init(MPI_COMM_WORLD, HPL_ROW_MAJOR, ranks, 1, &grid) != 0)
+    if (HPL_grid_init(single ? MPI_COMM_SELF : MPI_COMM_WORLD, HPL_ROW_MAJOR, single ? 1 : ranks, 1, &grid) != 0)
         lep_fail("HPL refuses a grid of %d x 1", ranks);
     step_row warm_up = {"-", 512, 512, 64, 1, 2};
     size_t doubles = matrix_doubles(&grid, &warm_up), calls = most_calls(&warm_up);
@@ -215,7 +221,7 @@ int main(int argc, char **argv) {
 
     const char *path = lep_mpi_path(lep_option_text(options, count, "--out"));
     FILE *file = lep_output_open(path, lep_mpi_library(), seed, argc, argv);
-    lep_output_note(file, "grid", "%dx1", ranks);
+    lep_output_note(file, "grid", "%dx1", single ? 1 : ranks);
     lep_output_note(file, "warmup_steps", "%d", warm_up.steps);
     lep_output_columns(file, LEP_KERNEL_COLUMNS);
 

@@ -71,9 +71,10 @@ NB_MODULE(_core, m) {
         .def_rw("episode_s", &models::Machine::episode_s)
         .def("set_kernel",
              [](models::Machine& machine, std::size_t kernel, std::vector<models::KernelModel> per_cpu,
-                double discrepancy) {
+                double discrepancy, double crowding) {
                  machine.kernels.at(kernel) = std::move(per_cpu);
                  machine.discrepancy_relative_sd.at(kernel) = discrepancy;
+                 machine.crowding.at(kernel) = crowding;
              })
         .def("set_network", [](models::Machine& machine, std::vector<models::Segment> loopback,
                                std::vector<models::Segment> remote, std::vector<models::Segment> loopback_noncontiguous,

@@ -23,11 +23,22 @@ std::uint32_t Machine::cpu_of_core(std::uint32_t node, std::uint32_t core) const
 }
 
 MachineDay::MachineDay(const Machine& machine, const Layers& layers, std::uint64_t seed,
-                       std::vector<std::uint32_t> cpu_of_rank)
-    : kernels_(machine.kernels), cpu_factor_(std::size_t{machine.nodes} * machine.cpus_per_node, 1.0),
-      cpu_of_rank_(std::move(cpu_of_rank)), calls_of_rank_(cpu_of_rank_.size(), 0),
-      episode_of_rank_(cpu_of_rank_.size()), episode_relative_sd_(layers.noise ? machine.episode_relative_sd : 0.0),
-      episode_s_(machine.episode_s), seed_(seed), with_noise_(layers.noise) {
+                       std::vector<std::uint32_t> cpu_of_rank, const std::vector<std::uint32_t>& node_of_rank)
+    : kernels_(machine.kernels), crowding_(machine.crowding), crowded_of_rank_(node_of_rank.size(), 0.0),
+      cpu_factor_(std::size_t{machine.nodes} * machine.cpus_per_node, 1.0), cpu_of_rank_(std::move(cpu_of_rank)),
+      calls_of_rank_(cpu_of_rank_.size(), 0), episode_of_rank_(cpu_of_rank_.size()),
+      episode_relative_sd_(layers.noise ? machine.episode_relative_sd : 0.0), episode_s_(machine.episode_s),
+      seed_(seed), with_noise_(layers.noise) {
+    if (machine.cores_per_node > 1) {
+        std::vector<std::uint32_t> ranks_on(machine.nodes, 0);
+        for (const std::uint32_t node : node_of_rank) {
+            ++ranks_on[node];
+        }
+        for (std::size_t rank = 0; rank < node_of_rank.size(); ++rank) {
+            crowded_of_rank_[rank] =
+                (ranks_on[node_of_rank[rank]] - 1) / static_cast<double>(machine.cores_per_node - 1);
+        }
+    }
     for (std::uint32_t kernel = 0; kernel < kernel_count; ++kernel) {
         if (layers.coefficients) {
             for (std::uint32_t cpu = 0; cpu < kernels_[kernel].size(); ++cpu) {
@@ -60,9 +71,10 @@ double MachineDay::duration_s(std::uint32_t rank, Kernel kernel, const Size& siz
     }
     const KernelModel& model = models.size() == 1 ? models.front() : models[cpu];
     const rng::Coordinates at{seed_, rank, static_cast<std::uint32_t>(index), calls_of_rank_[rank]++};
-    const double alone_s = model.draw(size, cpu_factor_[cpu] * kernel_factor_[index], with_noise_, at, use_[index]);
-    const double seconds = through_episodes(rank, alone_s);
-    use_[index].time_s += seconds - alone_s;
+    const double factor = cpu_factor_[cpu] * kernel_factor_[index] * (1.0 + crowding_[index] * crowded_of_rank_[rank]);
+    const double even_s = model.draw(size, factor, with_noise_, at, use_[index]);
+    const double seconds = through_episodes(rank, even_s);
+    use_[index].time_s += seconds - even_s;
     return seconds;
 }
 

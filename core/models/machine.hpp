@@ -18,6 +18,7 @@ struct Machine {
     /// Per kernel: empty (not modelled), one model for all cpus, or one per cpu (node-major).
     std::array<std::vector<KernelModel>, kernel_count> kernels;
     std::array<double, kernel_count> discrepancy_relative_sd{};
+    std::array<double, kernel_count> crowding{}; // relative increase of durations when all cores of a node compute
     double day_common_relative_sd = 0.0;
     double day_cpu_relative_sd = 0.0;
     int day_degrees_of_freedom = 0;   // 0: known exactly
@@ -39,8 +40,9 @@ struct Layers {
 /// A machine on one day: coefficients, day effects and discrepancies drawn, a function of (machine, layers, seed).
 class MachineDay {
 public:
-    MachineDay(const Machine& machine, const Layers& layers, std::uint64_t seed,
-               std::vector<std::uint32_t> cpu_of_rank);
+    /// node_of_rank: a node is crowded in proportion to its other cores that have a rank.
+    MachineDay(const Machine& machine, const Layers& layers, std::uint64_t seed, std::vector<std::uint32_t> cpu_of_rank,
+               const std::vector<std::uint32_t>& node_of_rank);
 
     /// Seconds that `kernel` takes on `rank` for its next call.
     double duration_s(std::uint32_t rank, Kernel kernel, const Size& size);
@@ -53,6 +55,8 @@ private:
 
     std::array<std::vector<KernelModel>, kernel_count> kernels_;
     std::array<double, kernel_count> kernel_factor_{};
+    std::array<double, kernel_count> crowding_{};
+    std::vector<double> crowded_of_rank_; // share of the other cores of its node that compute
     std::vector<double> cpu_factor_;
     std::vector<std::uint32_t> cpu_of_rank_;
     std::vector<std::uint64_t> calls_of_rank_;

@@ -160,6 +160,17 @@ TEST(Hpl, LookAheadHidesTheBroadcast) {
     EXPECT_LT(with, without);
 }
 
+// With all cores of the node busy, each kernel takes crowding longer; alone it does not.
+TEST(Hpl, CrowdedKernelsTakeLongerOnlyNextToOthers) {
+    models::Machine on = machine(1, 0.0, 1e12, models::Noise::none);
+    on.cores_per_node = 2;
+    models::Machine crowded = on;
+    crowded.crowding.fill(0.1);
+    EXPECT_EQ(simulate({.n = 1000, .nb = 64}, crowded).time_s, simulate({.n = 1000, .nb = 64}, on).time_s);
+    const Parameters two{.n = 1000, .nb = 64, .q = 2};
+    EXPECT_NEAR(simulate(two, crowded).time_s / simulate(two, on).time_s, 1.1, 1e-3);
+}
+
 // A run of T seconds on one rank is the mean of T / episode episodes: its relative deviation is that of an episode over
 // the square root of their number. 60 runs: bounds at four standard errors of a standard deviation, 4 / sqrt(120).
 TEST(Hpl, EpisodesSpreadRunsByTheSquareRootOfTheirNumber) {

@@ -24,7 +24,7 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
         }
         cpus[rank] = machine.cpu_of_core(nodes[rank], core_of_rank[rank] % machine.cores_per_node);
     }
-    models::MachineDay day(machine, layers, seed, std::move(cpus));
+    models::MachineDay day(machine, layers, seed, std::move(cpus), nodes);
     mpi::Engine engine(machine.network, std::move(nodes), machine.nodes, seed, layers.noise);
     Program program(parameters, engine, day, seed);
     Result result;

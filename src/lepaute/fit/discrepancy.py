@@ -3,7 +3,7 @@
 import numpy as np
 
 from lepaute.errors import FitError
-from lepaute.fit.arrays import Floats, Integers
+from lepaute.fit.arrays import Booleans, Floats, Integers
 from lepaute.fit.calls import Calls
 from lepaute.fit.days import BlockEffects
 from lepaute.fit.kernel_fit import FittedKernel, fit_kernel
@@ -16,8 +16,9 @@ def discrepancy_relative_sd(
 ) -> float:
     """Relative standard deviation of the model's error, from fits that leave one block out.
 
-    The held-out calls inside steps of HPL (all calls, where there are none) are put into classes by size, quartiles of
-    the product of the parameters; the error of a class in a block is sum(measured) / sum(predicted) - 1, after the
+    The held-out calls inside steps of HPL (all calls, where there are none) are put into classes by probe, that is by
+    what the neighbouring core does meanwhile, and by size, quartiles of the product of the parameters; the error of a
+    class in a block is sum(measured) / sum(predicted) - 1, after the
     effect that the block has on all kernels, which is another layer, is divided out. The result is the root mean
     square of the errors weighted by time, less what the scatter of single calls explains. 0 with fewer than two blocks.
 
@@ -39,7 +40,7 @@ def discrepancy_relative_sd(
         except FitError:
             continue
         factor = effects.of_block(int(block)) if effects is not None else 1.0
-        for mask in _classes(held, boundaries):
+        for mask in _by_probe(held, _classes(held, boundaries)):
             error, variance, time_s = _ratio(held.duration_s[mask] / factor, predicted[mask])
             if time_s > 0:
                 errors.append(error)
@@ -71,9 +72,15 @@ def _judged(calls: Calls) -> Calls:
     return calls.where(inside) if inside.any() else calls
 
 
-def _classes(calls: Calls, boundaries: Floats) -> list[np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+def _classes(calls: Calls, boundaries: Floats) -> list[Booleans]:
     which: Integers = np.searchsorted(boundaries, calls.work(), side="left").astype(np.int64)
     return [which == number for number in range(len(boundaries) + 1) if np.any(which == number)]
+
+
+def _by_probe(calls: Calls, masks: list[Booleans]) -> list[Booleans]:
+    """Each class divided by probe."""
+    parts = [mask & (calls.probe == probe) for mask in masks for probe in np.unique(calls.probe)]
+    return [part for part in parts if part.any()]
 
 
 def _ratio(measured: Floats, predicted: Floats) -> tuple[float, float, float]:

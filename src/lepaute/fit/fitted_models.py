@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import FitError
 from lepaute.fit.calls import Calls, calls_by_kernel, pooled_observations
+from lepaute.fit.crowding import crowding_of, relieved
 from lepaute.fit.days import block_effects
 from lepaute.fit.discrepancy import discrepancy_relative_sd
 from lepaute.fit.disturbed import without_disturbed
@@ -59,7 +60,8 @@ def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
     table = pooled_observations(kernel_frames)
     calls = calls_by_kernel(table)
     calls.update(glue_calls(table, tuple(str(name) for name in table["probe"].cat.categories)))
-    fitted, notes = _fit_all(calls)
+    crowding = {name: crowding_of(measured) for name, measured in calls.items()}
+    fitted, notes = _fit_all({name: relieved(measured, crowding[name]) for name, measured in calls.items()})
     if not fitted:
         raise FitError("no kernel could be fitted; the archives hold no usable calls, calibrate again")
     excess = machine_excess(piece.pooled for _, kernel in fitted.values() for piece in kernel.pieces)
@@ -67,10 +69,10 @@ def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
     effects = block_effects([pair for name, pair in fitted.items() if not name.endswith("_glue")])
     cores = _cores(given)
     rows, kernel_values = [], []
-    for measured, kernel in fitted.values():
+    for name, (measured, kernel) in fitted.items():
         discrepancy = discrepancy_relative_sd(measured, kernel, effects, excess)
         rows.append(quality_row(measured, kernel, discrepancy))
-        kernel_values.append(kernel_model(kernel, discrepancy, {core: core for core in cores}, NODE))
+        kernel_values.append(kernel_model(kernel, discrepancy, crowding[name], {core: core for core in cores}, NODE))
     warnings = []
     if short := (*short_kernels, *short_p2p):
         warnings.append(f"other load disturbed too many runs of {', '.join(short)}: the models rest on them too")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def kernel_model(
-    kernel: FittedKernel, discrepancy_relative_sd: float, cpus: Mapping[int, int], node: int
+    kernel: FittedKernel, discrepancy_relative_sd: float, crowding: float, cpus: Mapping[int, int], node: int
 ) -> "KernelModel":
     """The model of a kernel in a platform.
 
@@ -28,6 +28,7 @@ def kernel_model(
             "threads": 1,
             "pieces": [_piece(piece, cpus, node) for piece in kernel.pieces],
             "discrepancy_relative_sd": float(discrepancy_relative_sd),
+            "crowding": float(crowding) or None,
         }
     )
 

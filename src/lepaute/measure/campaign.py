@@ -18,7 +18,7 @@ from lepaute.measure.command import CommandRecord
 from lepaute.measure.environment import collect_environment, cpu_model, first_line, memory_bytes
 from lepaute.measure.kernel_set import KernelSet, choose_kernel_set
 from lepaute.measure.machine_load import Load, load_between, sample
-from lepaute.measure.plan import DGEMM, FULL, NB, P2P, QUICK, PlannedRun, Scale, largest_n, plan
+from lepaute.measure.plan import DGEMM, FULL, NB, P2P, QUICK, STEPS_SIDE_BY_SIDE, PlannedRun, Scale, largest_n, plan
 from lepaute.measure.probes import Probes, build_probes, run_probe_dgemm, run_probe_p2p, run_probe_steps
 from lepaute.version import __version__
 
@@ -249,8 +249,9 @@ def _run(run: PlannedRun, probes: Probes, design: Path, raw: Path, coretype: str
         ).command
     if run.probe == P2P:
         return run_probe_p2p(probes, design, raw, cpus=run.cores, seed=run.seed, timeout_s=_PROBE_LIMIT_S).command
+    options = ("--grid", "single") if run.probe == STEPS_SIDE_BY_SIDE else ()
     return run_probe_steps(
-        probes, design, raw, cpus=run.cores, seed=run.seed, coretype=coretype, timeout_s=_PROBE_LIMIT_S
+        probes, design, raw, cpus=run.cores, seed=run.seed, options=options, coretype=coretype, timeout_s=_PROBE_LIMIT_S
     ).command
 
 

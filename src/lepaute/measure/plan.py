@@ -15,6 +15,8 @@ _MEMORY_SHARE = 0.4
 
 #: Names of the probes in the observations.
 DGEMM, STEPS_ALONE, STEPS_TOGETHER, P2P = "dgemm", "hpl_steps_1x1", "hpl_steps_2x1", "p2p"
+#: Both cores do the steps of a grid of their own at once: caches and memory as in a run with one process row.
+STEPS_SIDE_BY_SIDE = "hpl_steps_1x1_pair"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def _block(cores: tuple[int, int]) -> list[tuple[str, str, tuple[int, ...]]]:
     if len(set(cores)) != 2:
         raise EnvironmentProblem(f"calibration needs two cores, got {cores}; measure on a machine that has them")
     alone = [(f"{probe}_core{core}", probe, (core,)) for core in cores for probe in (DGEMM, STEPS_ALONE)]
-    return [*alone, (STEPS_TOGETHER, STEPS_TOGETHER, cores), (P2P, P2P, cores)]
+    return [*alone, *((probe, probe, cores) for probe in (STEPS_TOGETHER, STEPS_SIDE_BY_SIDE, P2P))]
 
 
 def _design(scale: Scale, probe: str, seed: int, most_n: int) -> Design:
@@ -115,6 +117,6 @@ def _design(scale: Scale, probe: str, seed: int, most_n: int) -> Design:
         )
     if probe == P2P:
         return p2p_design(seed, counts=scale.p2p_counts, size_range_bytes=(1, scale.p2p_most_bytes))
-    rows = scale.steps_alone if probe == STEPS_ALONE else scale.steps_together
+    rows = {STEPS_ALONE: scale.steps_alone, STEPS_SIDE_BY_SIDE: scale.steps_alone // 2}.get(probe, scale.steps_together)
     # The first step of a row runs on cold caches and is not fitted; the second shall still reach most_n.
     return hpl_step_design(seed, rows=rows, nb=NB, max_n=most_n + NB)

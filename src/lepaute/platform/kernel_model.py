@@ -131,12 +131,17 @@ def _check_covariance(rows: tuple[tuple[float, ...], ...], size: int) -> None:
 
 
 class KernelModel(Value):
-    """The duration of a kernel run by `threads` threads: the first piece that matches a call holds."""
+    """The duration of a kernel run by `threads` threads: the first piece that matches a call holds.
+
+    `crowding`: relative increase of the duration when all cores of the node compute, in proportion when some of the
+    others do; null where it is unknown.
+    """
 
     kernel: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
     threads: Count = 1
     pieces: Annotated[tuple[Piece, ...], Field(min_length=1)]
     discrepancy_relative_sd: NonNegative = 0.0
+    crowding: Annotated[Number, Field(gt=-1)] | None = None
 
     @model_validator(mode="after")
     def _some_piece_always_holds(self) -> Self:

@@ -40,7 +40,9 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
     for kernel, number in KERNELS.items():
         model = models.get(kernel) or models.get(VARIANTS.get(kernel, ""))
         if model is not None:
-            machine.set_kernel(number, per_cpu_models(model, platform), model.discrepancy_relative_sd)
+            machine.set_kernel(
+                number, per_cpu_models(model, platform), model.discrepancy_relative_sd, model.crowding or 0.0
+            )
     if platform.days is not None:
         machine.day_common_relative_sd = platform.days.common_relative_sd
         machine.day_cpu_relative_sd = platform.days.cpu_relative_sd
