@@ -78,7 +78,7 @@ void __wrap_cblas_dcopy(const int n, const double *x, const int incx, double *y,
     int64_t start_ns = lep_now_ns();
     __real_cblas_dcopy(n, x, incx, y, incy);
     int64_t end_ns = lep_now_ns();
-    lep_log_add(incx == 1 && incy == 1 ? LEP_dcopy_contiguous : LEP_dcopy, 0, n, 0, start_ns, end_ns);
+    lep_log_add(incx == 1 && incy == 1 ? LEP_dcopy_contiguous : LEP_dcopy, 0, n, incx, start_ns, end_ns);
 }
 
 int __real_cblas_idamax(const int n, const double *x, const int incx);
@@ -93,38 +93,38 @@ int __wrap_cblas_idamax(const int n, const double *x, const int incx) {
 
 /* ---- HPL's own loops ------------------------------------------------------------------------------------------- */
 
-WRAP(HPL_dlocswpN, LEP_dlocswp, 0, panel->jb, 0, (HPL_T_panel * panel, const int ii, const int jj, double *work),
-     (panel, ii, jj, work))
-WRAP(HPL_dlocswpT, LEP_dlocswp, 0, panel->jb, 0, (HPL_T_panel * panel, const int ii, const int jj, double *work),
-     (panel, ii, jj, work))
+WRAP(HPL_dlocswpN, LEP_dlocswp, 0, panel->jb, panel->lda,
+     (HPL_T_panel * panel, const int ii, const int jj, double *work), (panel, ii, jj, work))
+WRAP(HPL_dlocswpT, LEP_dlocswp, 0, panel->jb, panel->lda,
+     (HPL_T_panel * panel, const int ii, const int jj, double *work), (panel, ii, jj, work))
 
-WRAP(HPL_dlaswp00N, LEP_dlaswp00N, m, n, 0, (const int m, const int n, double *a, const int lda, const int *ipiv),
+WRAP(HPL_dlaswp00N, LEP_dlaswp00N, m, n, lda, (const int m, const int n, double *a, const int lda, const int *ipiv),
      (m, n, a, lda, ipiv))
-WRAP(HPL_dlaswp10N, LEP_dlaswp10N, m, n, 0, (const int m, const int n, double *a, const int lda, const int *ipiv),
+WRAP(HPL_dlaswp10N, LEP_dlaswp10N, m, n, lda, (const int m, const int n, double *a, const int lda, const int *ipiv),
      (m, n, a, lda, ipiv))
-WRAP(HPL_dlaswp01T, LEP_dlaswp01T, m, n, 0,
+WRAP(HPL_dlaswp01T, LEP_dlaswp01T, m, n, lda,
      (const int m, const int n, double *a, const int lda, double *u, const int ldu, const int *from, const int *to),
      (m, n, a, lda, u, ldu, from, to))
-WRAP(HPL_dlaswp02N, LEP_dlaswp02N, m, n, 0,
+WRAP(HPL_dlaswp02N, LEP_dlaswp02N, m, n, lda,
      (const int m, const int n, const double *a, const int lda, double *w0, double *w, const int ldw, const int *from,
       const int *to),
      (m, n, a, lda, w0, w, ldw, from, to))
 WRAP(HPL_dlaswp03T, LEP_dlaswp03T, m, n, 0,
      (const int m, const int n, double *u, const int ldu, const double *w0, const double *w, const int ldw),
      (m, n, u, ldu, w0, w, ldw))
-WRAP(HPL_dlaswp04T, LEP_dlaswp04T, m1, n, 0,
+WRAP(HPL_dlaswp04T, LEP_dlaswp04T, m1, n, lda,
      (const int m0, const int m1, const int n, double *u, const int ldu, double *a, const int lda, const double *w0,
       const double *w, const int ldw, const int *from, const int *to),
      (m0, m1, n, u, ldu, a, lda, w0, w, ldw, from, to))
-WRAP(HPL_dlaswp05T, LEP_dlaswp05T, m, n, 0,
+WRAP(HPL_dlaswp05T, LEP_dlaswp05T, m, n, lda,
      (const int m, const int n, double *a, const int lda, const double *u, const int ldu, const int *from,
       const int *to),
      (m, n, a, lda, u, ldu, from, to))
-WRAP(HPL_dlaswp06T, LEP_dlaswp06T, m, n, 0,
+WRAP(HPL_dlaswp06T, LEP_dlaswp06T, m, n, lda,
      (const int m, const int n, double *a, const int lda, double *u, const int ldu, const int *from),
      (m, n, a, lda, u, ldu, from))
 
-WRAP(HPL_dlatcpy, LEP_dlatcpy, m, n, 0,
+WRAP(HPL_dlatcpy, LEP_dlatcpy, m, n, ldb,
      (const int m, const int n, const double *a, const int lda, double *b, const int ldb), (m, n, a, lda, b, ldb))
 WRAP(HPL_dlacpy, LEP_dlacpy, m, n, 0,
      (const int m, const int n, const double *a, const int lda, double *b, const int ldb), (m, n, a, lda, b, ldb))

@@ -30,8 +30,8 @@ def test_each_block_runs_every_probe_once_in_an_order_of_its_own() -> None:
     runs = plan(FULL, 3, (0, 1), 8000)
     blocks = [[run.name for run in runs if run.block == block] for block in range(FULL.blocks)]
     assert len(blocks) == 5
-    expected = ["dgemm_core0", "dgemm_core1", "hpl_steps_1x1_core0", "hpl_steps_1x1_core1", "hpl_steps_2x1", "p2p"]
-    assert all(sorted(names) == expected for names in blocks)
+    steps = ["hpl_steps_1x1_core0", "hpl_steps_1x1_core1", "hpl_steps_1x1_pair", "hpl_steps_2x1"]
+    assert all(sorted(names) == ["dgemm_core0", "dgemm_core1", *steps, "p2p"] for names in blocks)
     assert len(set(map(tuple, blocks))) > 1
     assert [run.block for run in runs] == sorted(run.block for run in runs)  # interleaved: block after block
 
@@ -90,12 +90,12 @@ def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_
     )
     archive = Archive.open(path)
     folders = collections.Counter(name.split("/")[0] for name in archive.members() if "/" in name)
-    assert folders["designs"] == 12  # 2 blocks of 6 probes
-    assert folders["raw"] == 2 * (2 + 2 * 2 + 2 + 2)  # dgemm one file, those under mpirun one a rank
+    assert folders["designs"] == 14  # 2 blocks of 7 probes
+    assert folders["raw"] == 2 * (2 + 2 * 2 + 2 + 2 + 2)  # dgemm one file, those under mpirun one a rank
     assert (archive.metadata["seed"], archive.metadata["blocks"], archive.metadata["partial"]) == (5, 2, False)
     assert archive.metadata["blas"]["core"] == "Zen"
     kernels = archive.table("observations/kernels.parquet")
-    assert set(kernels["probe"]) == {"dgemm", "hpl_steps_1x1", "hpl_steps_2x1"}
+    assert set(kernels["probe"]) == {"dgemm", "hpl_steps_1x1", "hpl_steps_1x1_pair", "hpl_steps_2x1"}
     assert set(kernels["block"]) == {0, 1}
     assert set(kernels["clock_cost_s"]) == {2e-8}
     messages = archive.table("observations/p2p.parquet")
@@ -105,7 +105,7 @@ def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_
         assert table["disturbed"].dtype == bool
         assert not table["disturbed"].any()
     assert archive.metadata["warnings"] == []
-    assert len(json.loads(archive.read_bytes("commands.json"))) == 12
+    assert len(json.loads(archive.read_bytes("commands.json"))) == 14
     records = json.loads(archive.read_bytes("blocks.json"))
     assert [record["order"] for record in records] == list(range(12))
     assert {"others_cpu_s", "steal_s", "wall_s", "disturbed", "causes"} <= set(records[0])
@@ -172,12 +172,12 @@ def disturb(monkeypatch: pytest.MonkeyPatch, disturbed: set[int], wall_s: float 
 def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt_is_kept(
     tmp_path: Path, fake_machine: Callable[[int, BaseException], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disturb(monkeypatch, {1, 3, 7})  # two runs of the first block; of the repetitions 6 and 7 the second: 8 repeats it
+    disturb(monkeypatch, {1, 3, 8})  # two runs of the first block; of the repetitions 7 and 8 the second: 9 repeats it
     archive = Archive.open(campaign.calibrate(tmp_path / "c.zip", quick=True))
     records = json.loads(archive.read_bytes("blocks.json"))
-    assert [record["block"] for record in records] == [0] * 9 + [1] * 6
+    assert [record["block"] for record in records] == [0] * 10 + [1] * 7
     names = [record["name"] for record in records]
-    assert [(name, record["attempt"]) for name, record in zip(names[6:9], records[6:9], strict=True)] == [
+    assert [(name, record["attempt"]) for name, record in zip(names[7:10], records[7:10], strict=True)] == [
         (names[1], 1),
         (names[3], 1),
         (names[3], 2),
@@ -185,7 +185,7 @@ def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt
     assert {record["seed"] for record in records if record["name"] == names[3] and record["block"] == 0} == {
         records[3]["seed"]
     }
-    assert [record["order"] for record in records if record["disturbed"]] == [1, 3, 7]
+    assert [record["order"] for record in records if record["disturbed"]] == [1, 3, 8]
     raw = [name for name in archive.members() if name.startswith("raw/")]
     assert any(name.startswith(f"raw/block0/{names[3]}.attempt2") for name in raw)
     tables = [archive.table(f"observations/{kind}.parquet") for kind in ("kernels", "p2p")]
@@ -193,7 +193,7 @@ def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt
     attempts = {row for table in tables for row in table[["block", "attempt", "disturbed"]].itertuples(index=False)}
     assert attempts == {(0, 0, False), (0, 0, True), (0, 1, False), (0, 1, True), (0, 2, False), (1, 0, False)}
     assert archive.metadata["warnings"] == [
-        "2 of 12 probe runs were disturbed by other load (blocks.json): 2 repeated, 0 without an undisturbed attempt"
+        "2 of 14 probe runs were disturbed by other load (blocks.json): 2 repeated, 0 without an undisturbed attempt"
     ]
 
 
@@ -203,10 +203,10 @@ def test_load_that_stays_costs_two_repetitions_a_run_and_twenty_seconds_in_all(
     disturb(monkeypatch, set(range(100)), wall_s=1.0)
     archive = Archive.open(campaign.calibrate(tmp_path / "c.zip", quick=True))
     numbers = collections.Counter(record["attempt"] for record in json.loads(archive.read_bytes("blocks.json")))
-    # The first block uses up 12 s for its six runs; the second repeats each once in 6 s, and two of them again.
-    assert numbers == {0: 12, 1: 12, 2: 8}
+    # The first block uses up 14 s for its seven runs; 6 s are left for six repetitions in the second.
+    assert numbers == {0: 14, 1: 13, 2: 7}
     assert archive.metadata["warnings"] == [
-        "12 of 12 probe runs were disturbed by other load (blocks.json): 12 repeated, 12 without an undisturbed attempt"
+        "14 of 14 probe runs were disturbed by other load (blocks.json): 13 repeated, 14 without an undisturbed attempt"
     ]
 
 

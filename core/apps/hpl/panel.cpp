@@ -29,10 +29,14 @@ struct Program::Factorisation {
             program.kernel(rank(row), kernel, m, n, k);
         }
     }
-    void length_kernel(std::uint32_t row, Kernel kernel, std::int64_t n) const {
+    void length_kernel(std::uint32_t row, Kernel kernel, std::int64_t n, std::int64_t k = 0) const {
         if (n > 0) {
-            program.kernel(rank(row), kernel, 0, n, 0);
+            program.kernel(rank(row), kernel, 0, n, k);
         }
+    }
+    /// A kernel along a row of the matrix: its k is the leading dimension.
+    void row_kernel(std::uint32_t row, Kernel kernel, std::int64_t n) const {
+        length_kernel(row, kernel, n, program.leading_dimension(row));
     }
 
     /// Two ranks send to each other; both clocks move to when their own message has gone and the other's is in.
@@ -83,9 +87,9 @@ struct Program::Factorisation {
         const std::int64_t width = panel.width;
         for (std::uint32_t row = 0; row < p(); ++row) {
             if (rows[row] > 0) {
-                length_kernel(row, Kernel::dcopy, width);
+                row_kernel(row, Kernel::dcopy, width);
                 if (owner(row)) {
-                    length_kernel(row, Kernel::dcopy, width);
+                    row_kernel(row, Kernel::dcopy, width);
                 }
             }
         }
@@ -93,7 +97,7 @@ struct Program::Factorisation {
             combine();
         }
         for (std::uint32_t row = 0; row < p(); ++row) {
-            length_kernel(row, Kernel::dlocswp, width);
+            row_kernel(row, Kernel::dlocswp, width);
         }
     }
 
@@ -164,7 +168,7 @@ struct Program::Factorisation {
                 kernel(row, Kernel::dgemv, under, done + 1);
                 local_maximum(row, under);
                 if (owner(row)) {
-                    length_kernel(row, Kernel::dcopy, done + 1);
+                    row_kernel(row, Kernel::dcopy, done + 1);
                 }
             }
             break;
@@ -172,7 +176,7 @@ struct Program::Factorisation {
             if (done > 0 && right > 0) {
                 kernel(row, Kernel::dgemv, right, done);
                 if (owner(row)) {
-                    length_kernel(row, Kernel::dcopy, right);
+                    row_kernel(row, Kernel::dcopy, right);
                 }
             }
             length_kernel(row, Kernel::dscal, under);
@@ -235,7 +239,7 @@ struct Program::Factorisation {
                 kernel(row, Kernel::dgemm, rows[row], right, width);
             }
             if (owner(row)) {
-                kernel(row, Kernel::dlatcpy, offset, width);
+                kernel(row, Kernel::dlatcpy, offset, width, program.leading_dimension(row));
             }
         }
     }

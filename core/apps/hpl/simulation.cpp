@@ -1,6 +1,7 @@
 #include "apps/hpl/simulation.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <stdexcept>
 
 namespace lepaute::hpl {
@@ -50,6 +51,13 @@ Place Program::place(Rank rank) const noexcept {
 
 Rank Program::rank_at(std::uint32_t row, std::uint32_t column) const noexcept {
     return parameters_.row_major ? row * parameters_.q + column : column * parameters_.p + row;
+}
+
+std::int64_t Program::leading_dimension(std::uint32_t row) const noexcept {
+    constexpr std::int64_t alignment = 8;
+    const std::int64_t rows = std::max<std::int64_t>(1, local_count(parameters_.n, parameters_.nb, row, parameters_.p));
+    const std::int64_t aligned = (rows + alignment - 1) / alignment * alignment;
+    return std::has_single_bit(static_cast<std::uint64_t>(aligned)) ? aligned + alignment : aligned;
 }
 
 Panel Program::new_panel(const Place& at, std::int64_t start) const noexcept {

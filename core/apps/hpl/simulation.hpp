@@ -55,6 +55,8 @@ private:
     // -- grid
     [[nodiscard]] Place place(mpi::Rank rank) const noexcept;
     [[nodiscard]] mpi::Rank rank_at(std::uint32_t row, std::uint32_t column) const noexcept;
+    /// HPL's leading dimension of the local matrix: its rows, up to a multiple of 8 that is no power of two.
+    [[nodiscard]] std::int64_t leading_dimension(std::uint32_t row) const noexcept;
     [[nodiscard]] Panel new_panel(const Place& at, std::int64_t start) const noexcept;
     void kernel(mpi::Rank rank, models::Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k);
 

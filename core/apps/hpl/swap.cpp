@@ -68,7 +68,7 @@ Task Program::swap_binary_exchange(Place at, const Panel& panel, std::int64_t co
     const std::int64_t mine = rows.sent[at.row];
     const auto swap_kernel = [&](Kernel which, std::int64_t count) {
         if (count > 0) {
-            kernel(at.rank, which, count, columns, 0);
+            kernel(at.rank, which, count, columns, which == Kernel::dlaswp03T ? 0 : leading_dimension(at.row));
         }
     };
 

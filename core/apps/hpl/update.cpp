@@ -33,7 +33,7 @@ Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* in
         const bool probing = incoming != nullptr && !incoming_done;
         const std::int64_t count = probing ? std::min(parameters_.nb, columns - updated) : columns - updated;
         if (one_row) {
-            kernel(at.rank, Kernel::dlaswp00N, panel.width, count, 0);
+            kernel(at.rank, Kernel::dlaswp00N, panel.width, count, leading_dimension(at.row));
             kernel(at.rank, Kernel::dtrsm_left, panel.width, count, panel.width);
         } else {
             kernel(at.rank, Kernel::dtrsm, count, panel.width, panel.width);
@@ -42,7 +42,7 @@ Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* in
             kernel(at.rank, one_row ? Kernel::dgemm_nn : Kernel::dgemm, below, count, panel.width);
         }
         if (!one_row && owner) {
-            kernel(at.rank, Kernel::dlatcpy, panel.width, count, 0);
+            kernel(at.rank, Kernel::dlatcpy, panel.width, count, leading_dimension(at.row));
         }
         updated += count;
         if (probing) {

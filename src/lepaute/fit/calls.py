@@ -24,6 +24,11 @@ MODELLED = frozenset(
     }
 )
 
+#: Kernels whose k is the leading dimension of the matrix: from element to element of a row they go that far.
+WALKS_ROWS = frozenset(
+    {"dcopy", "dlocswp", "dlaswp00N", "dlaswp01T", "dlaswp02N", "dlaswp04T", "dlaswp05T", "dlaswp06T", "dlatcpy"}
+)
+
 COLUMNS = (
     "design_row",
     "position",
@@ -95,9 +100,12 @@ class Calls:
         return result
 
     def work(self) -> Floats:
-        """Product of the parameters that the kernel has: the size of a call, for classes of size."""
+        """Product of the parameters that the kernel has: the size of a call, for classes of size.
+
+        The leading dimension, which k is for kernels that walk along rows, is no amount of work.
+        """
         result = np.ones(len(self))
-        for letter in (self.m, self.n, self.k):
+        for letter in (self.m, self.n) if self.kernel in WALKS_ROWS else (self.m, self.n, self.k):
             if np.any(letter > 0):
                 result = result * np.maximum(letter, 1.0)
         return result

@@ -21,7 +21,7 @@ DGEMM_NN_SHORT: Box = {"m": (0, 2000)}
 #: A piece with fewer calls is left to the next one.
 FEWEST_CALLS = 20
 #: Kernels without pieces: nothing of theirs leaves a cache.
-UNDIVIDED = frozenset({"dgemm", "dlocswp", "pdupdate_glue"})
+UNDIVIDED = frozenset({"dgemm", "pdupdate_glue"})
 
 
 @dataclass(frozen=True, slots=True)
