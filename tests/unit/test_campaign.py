@@ -107,7 +107,7 @@ def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_
     assert archive.metadata["warnings"] == []
     assert len(json.loads(archive.read_bytes("commands.json"))) == 14
     records = json.loads(archive.read_bytes("blocks.json"))
-    assert [record["order"] for record in records] == list(range(12))
+    assert [record["order"] for record in records] == list(range(14))
     assert {"others_cpu_s", "steal_s", "wall_s", "disturbed", "causes"} <= set(records[0])
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
