@@ -14,9 +14,10 @@ from lepaute.fit.kernel_fit import FittedKernel
 class BlockEffects:
     """Relative effect of each block on kernel durations.
 
-    effect             : log(measured / model) of each block and core, centred, shape (blocks, cpus); NaN where not seen
-    common_relative_sd : between blocks, for all cores alike
-    cpu_relative_sd    : between the cores inside a block
+    effect             : log(measured / model) of each process, centred, shape (blocks, processes of a block); a process
+                         is a core in one of the probes; NaN where not seen
+    common_relative_sd : between blocks, for all processes alike
+    cpu_relative_sd    : between the processes inside a block
     degrees_of_freedom : blocks - 1, at least 1: these deviations are themselves known only from so few blocks
     """
 
@@ -28,7 +29,7 @@ class BlockEffects:
     degrees_of_freedom: int
 
     def of_block(self, block: int) -> float:
-        """Factor on durations in a block, over all cores; 1 for a block that is not known."""
+        """Factor on durations in a block, over all processes; 1 for a block that is not known."""
         if block not in self.blocks:
             return 1.0
         row = self.effect[self.blocks.index(block)]
@@ -39,18 +40,20 @@ class BlockEffects:
 def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects | None:
     """Compares blocks by the time of all kernels as HPL calls them; None with fewer than two blocks.
 
-    A block and core's ratio is sum(measured) / sum(model) over its calls inside steps of HPL, first steps left out, so
-    that kernels weigh as in the application. Each probe and core is first set to ratio 1 over all blocks: what
-    differs between them lastingly is no effect of a block. With one core, all variance is common.
+    The ratio of a process is sum(measured) / sum(model) over its calls inside steps of HPL, first steps left out, so
+    that kernels weigh as in the application. Each core and probe is first set to ratio 1 over all blocks: what differs
+    between them lastingly is no effect of a block. The processes of a block are not averaged: a run of the application
+    is one fresh process a core, with the pages and the state of the machine that it happens to get. With one process a
+    block, all variance is common.
     """
     measured, predicted, cpus, blocks = _sums(pairs)
     if len(blocks) < 2:
         return None
     with np.errstate(divide="ignore", invalid="ignore"):
         lasting = measured.sum(axis=0) / predicted.sum(axis=0)  # of each (cpu, probe)
-        expected = np.nan_to_num(predicted * lasting[None]).sum(axis=2)
-        effect = np.log(measured.sum(axis=2) / expected)
+        effect = np.log(measured / (predicted * lasting[None])).reshape(len(blocks), -1)
     effect = np.where(np.isfinite(effect), effect, np.nan)
+    effect = effect[:, np.isfinite(effect).any(axis=0)]
     effect = effect - np.nanmean(effect, axis=0, keepdims=True)
     common, own = _two_layers(effect)
     return BlockEffects(blocks, cpus, effect, common, own, max(len(blocks) - 1, 1))
@@ -78,15 +81,15 @@ def _joined(parts: Sequence[Integers]) -> Integers:
 
 
 def _two_layers(effect: Floats) -> tuple[float, float]:
-    """Standard deviations of the block effect and of the core effect within a block, by analysis of variance."""
-    cpus = effect.shape[1]
+    """Standard deviations of the block effect and of the effect of a process in it, by analysis of variance."""
+    processes = effect.shape[1]
     complete = effect[np.all(np.isfinite(effect), axis=1)]
-    if cpus < 2 or len(complete) < 2:
+    if processes < 2 or len(complete) < 2:
         means = np.nanmean(effect, axis=1)
         return float(np.std(means[np.isfinite(means)], ddof=1)), 0.0
     means = complete.mean(axis=1)
-    residual = complete - means[:, None]  # cores are centred already
-    degrees = (len(complete) - 1) * (cpus - 1)
+    residual = complete - means[:, None]  # processes are centred already
+    degrees = (len(complete) - 1) * (processes - 1)
     own = float(np.sum(residual**2)) / degrees
-    between = cpus * float(np.sum((means - means.mean()) ** 2)) / (len(complete) - 1)
-    return float(np.sqrt(max(0.0, (between - own) / cpus))), float(np.sqrt(own))
+    between = processes * float(np.sum((means - means.mean()) ** 2)) / (len(complete) - 1)
+    return float(np.sqrt(max(0.0, (between - own) / processes))), float(np.sqrt(own))
