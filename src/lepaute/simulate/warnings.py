@@ -7,7 +7,7 @@ from lepaute.simulate.hpl import Hpl
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
 
-SMALL_SHARE = 0.001  # of a kernel's time; below it, an extrapolation is not worth a sentence
+SMALL_SHARE = 0.005  # of a kernel's time; below it, an extrapolation is not worth a sentence
 
 
 def warnings_of(hpl: Hpl, platform: "Platform", kernels: dict[str, Any]) -> list[str]:
