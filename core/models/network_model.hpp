@@ -25,9 +25,9 @@ struct Segment {
     double latency_s = 0.0; // of the whole route
     double bandwidth_Bps = 1.0;
     Overhead send;
-    Overhead isend;
+    Overhead isend; // not drawn upon yet: HPL's sends block
     Overhead receive;
-    double noise_relative_sd = 0.0;
+    double noise_relative_sd = 0.0; // of messages that share no link
 };
 
 /// Segments in increasing order, at least one.

@@ -39,6 +39,17 @@ def test_the_json_has_the_keys_of_the_contract(dahu):
     json.dumps(result, allow_nan=False)
 
 
+def test_a_prediction_is_written_as_json_and_drawn(dahu, tmp_path):
+    prediction = predict(Hpl(n=1000), dahu, runs=2)
+    prediction.to_json(tmp_path / "prediction.json")
+    assert json.loads((tmp_path / "prediction.json").read_text()) == prediction.to_dict()
+    prediction.plot(tmp_path / "prediction.png")
+    assert (tmp_path / "prediction.png").read_bytes().startswith(b"\x89PNG")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["prediction.json", "prediction.png"]
+    with pytest.raises(InputError, match="at least 2 runs"):
+        predict(Hpl(n=1000), dahu, runs=1).plot(tmp_path / "one.png")
+
+
 def test_a_prediction_repeats_bit_for_bit_and_one_run_of_it_alone(dahu):
     hpl = Hpl(n=3000, p=4, q=4)
     prediction = predict(hpl, dahu, runs=4, seed=11)

@@ -75,10 +75,6 @@ class ArchiveWriter:
             raise ArchiveError(f"the archive writes member {name} itself; choose another name")
         self._add(name, data)
 
-    def add_file(self, name: str, path: Path) -> None:
-        """Adds the content of a file under a member name."""
-        self.add_bytes(name, path.read_bytes())
-
     def add_table(self, name: str, frame: "pandas.DataFrame") -> None:
         """Adds a data frame: as Parquet, or as CSV when the name ends in .csv; the index is not kept."""
         if name.endswith(".csv"):

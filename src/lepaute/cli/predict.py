@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lepaute.cli import hpl_options as options
+
 if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.simulate import Prediction, Spread
@@ -24,23 +26,23 @@ def group() -> None:
 def hpl(
     platform: Annotated[str, typer.Option("--platform", "-p", help="a platform file, or the name of a shipped one")],
     n: Annotated[str, typer.Option("--n", help="order of the matrix; suffixes k and M")],
-    nb: Annotated[int, typer.Option("--nb", help="block size")] = 128,
+    nb: options.Nb = 128,
     grid: Annotated[str, typer.Option("--grid", help="process grid, as 8x8")] = "1x1",
-    depth: Annotated[int, typer.Option("--depth", help="look-ahead")] = 1,
-    bcast: Annotated[str, typer.Option("--bcast", help="panel broadcast (or HPL.dat's code)")] = "2ring",
-    swap: Annotated[str, typer.Option("--swap", help="row swap (or HPL.dat's code)")] = "binary-exchange",
-    swap_threshold: Annotated[int | None, typer.Option("--swap-threshold", help="columns; NB if not given")] = None,
-    pfact: Annotated[str, typer.Option("--pfact", help="left, crout or right")] = "crout",
-    rfact: Annotated[str, typer.Option("--rfact", help="left, crout or right")] = "right",
-    nbmin: Annotated[int, typer.Option("--nbmin", help="columns of a leaf of the recursion")] = 2,
-    ndiv: Annotated[int, typer.Option("--ndiv", help="parts of the recursion")] = 2,
-    pmap: Annotated[str, typer.Option("--pmap", help="row or column")] = "row",
-    l1: Annotated[str, typer.Option("--l1", help="transposed or no-transposed")] = "transposed",
-    u: Annotated[str, typer.Option("--u", help="transposed or no-transposed")] = "transposed",
-    equil: Annotated[int, typer.Option("--equil", help="0 or 1")] = 1,
-    align: Annotated[int, typer.Option("--align", help="alignment in doubles")] = 8,
+    depth: options.Depth = 1,
+    bcast: options.Bcast = "2ring",
+    swap: options.Swap = "binary-exchange",
+    swap_threshold: options.SwapThreshold = None,
+    pfact: options.Pfact = "crout",
+    rfact: options.Rfact = "right",
+    nbmin: options.Nbmin = 2,
+    ndiv: options.Ndiv = 2,
+    pmap: options.Pmap = "row",
+    l1: options.L1 = "transposed",
+    u: options.U = "transposed",
+    equil: options.Equil = 1,
+    align: options.Align = 8,
     threads_per_rank: Annotated[int, typer.Option("--threads-per-rank")] = 1,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="FIELD=VALUE of the platform")] = None,
+    settings: options.Settings = None,
     runs: Annotated[int, typer.Option("--runs", help="simulated runs")] = 10,
     seed: Annotated[int, typer.Option("--seed", help="run i uses seed + i")] = 1,
     fidelity: Annotated[str, typer.Option("--fidelity", help="auto or full")] = "auto",
@@ -52,30 +54,27 @@ def hpl(
     from lepaute.errors import InputError
     from lepaute.platform import load_platform, override
     from lepaute.simulate import predict
-    from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, FORMS, SWAPS, Hpl, by_code
 
     if fidelity not in ("auto", "full"):
         raise InputError(f"fidelity is {fidelity!r}; it is auto or full (sampled is not there yet)")
-    if equil not in (0, 1):
-        raise InputError(f"equil is {equil}; it is 0 or 1")
     p, q = grid_of(grid)
-    parameters = Hpl(
+    parameters = options.hpl_of(
         n=count(n, "n"),
         nb=nb,
         p=p,
         q=q,
         depth=depth,
-        bcast=by_code(bcast, BROADCASTS, "bcast"),
-        swap=by_code(swap, SWAPS, "swap"),
+        bcast=bcast,
+        swap=swap,
         swap_threshold=swap_threshold,
-        pfact=by_code(pfact, FACTORISATIONS, "pfact"),
-        rfact=by_code(rfact, FACTORISATIONS, "rfact"),
+        pfact=pfact,
+        rfact=rfact,
         nbmin=nbmin,
         ndiv=ndiv,
         pmap=pmap,
-        l1=by_code(l1, FORMS, "l1"),
-        u=by_code(u, FORMS, "u"),
-        equil=bool(equil),
+        l1=l1,
+        u=u,
+        equil=equil,
         align=align,
         threads_per_rank=threads_per_rank,
     )

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lepaute.cli import hpl_options as options
+
 if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.platform.schema import Blas
@@ -26,22 +28,22 @@ def group() -> None:
 def hpl(
     platform: Annotated[str | None, typer.Option("--platform", "-p", help="platform file of this machine")] = None,
     n: Annotated[str, typer.Option("--n", help="orders of the matrix, one or several; suffix k")] = "2000,4000,8000",
-    nb: Annotated[int, typer.Option("--nb", help="block size")] = 128,
+    nb: options.Nb = 128,
     grid: Annotated[str, typer.Option("--grid", help="process grids, one or several")] = "1x1,1x2,2x1",
-    depth: Annotated[int, typer.Option("--depth", help="look-ahead")] = 1,
-    bcast: Annotated[str, typer.Option("--bcast", help="panel broadcast (or HPL.dat's code)")] = "2ring",
-    swap: Annotated[str, typer.Option("--swap", help="row swap (or HPL.dat's code)")] = "binary-exchange",
-    swap_threshold: Annotated[int | None, typer.Option("--swap-threshold", help="columns; NB if not given")] = None,
-    pfact: Annotated[str, typer.Option("--pfact", help="left, crout or right")] = "crout",
-    rfact: Annotated[str, typer.Option("--rfact", help="left, crout or right")] = "right",
-    nbmin: Annotated[int, typer.Option("--nbmin", help="columns of a leaf of the recursion")] = 2,
-    ndiv: Annotated[int, typer.Option("--ndiv", help="parts of the recursion")] = 2,
-    pmap: Annotated[str, typer.Option("--pmap", help="row or column")] = "row",
-    l1: Annotated[str, typer.Option("--l1", help="transposed or no-transposed")] = "transposed",
-    u: Annotated[str, typer.Option("--u", help="transposed or no-transposed")] = "transposed",
-    equil: Annotated[int, typer.Option("--equil", help="0 or 1", min=0, max=1)] = 1,
-    align: Annotated[int, typer.Option("--align", help="alignment in doubles")] = 8,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="FIELD=VALUE of the platform")] = None,
+    depth: options.Depth = 1,
+    bcast: options.Bcast = "2ring",
+    swap: options.Swap = "binary-exchange",
+    swap_threshold: options.SwapThreshold = None,
+    pfact: options.Pfact = "crout",
+    rfact: options.Rfact = "right",
+    nbmin: options.Nbmin = 2,
+    ndiv: options.Ndiv = 2,
+    pmap: options.Pmap = "row",
+    l1: options.L1 = "transposed",
+    u: options.U = "transposed",
+    equil: options.Equil = 1,
+    align: options.Align = 8,
+    settings: options.Settings = None,
     runs: Annotated[int, typer.Option("--runs", help="simulated runs of each case")] = 10,
     seed: Annotated[int, typer.Option("--seed", help="of the simulated runs, the order and the calibration")] = 1,
     repeats: Annotated[int, typer.Option("--repeats", help="real runs of each case")] = 4,
@@ -67,8 +69,7 @@ def hpl(
     from lepaute.cli.quantities import count, grid_of, settings_of
     from lepaute.errors import InputError
     from lepaute.platform import load_platform, override
-    from lepaute.simulate import Hpl, Prediction, predict
-    from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, FORMS, SWAPS, by_code
+    from lepaute.simulate import Prediction, predict
     from lepaute.verify.campaign import Plan, Seal
     from lepaute.verify.real_run import built_program, check_machine, user_program
     from lepaute.verify.report import show, warning_lines
@@ -79,23 +80,23 @@ def hpl(
     if quick and not calibrate:
         raise InputError("--quick is about the calibration; give --calibrate with it")
     cases = [
-        Hpl(
+        options.hpl_of(
             n=order,
             nb=nb,
             p=p,
             q=q,
             depth=depth,
-            bcast=by_code(bcast, BROADCASTS, "bcast"),
-            swap=by_code(swap, SWAPS, "swap"),
+            bcast=bcast,
+            swap=swap,
             swap_threshold=swap_threshold,
-            pfact=by_code(pfact, FACTORISATIONS, "pfact"),
-            rfact=by_code(rfact, FACTORISATIONS, "rfact"),
+            pfact=pfact,
+            rfact=rfact,
             nbmin=nbmin,
             ndiv=ndiv,
             pmap=pmap,
-            l1=by_code(l1, FORMS, "l1"),
-            u=by_code(u, FORMS, "u"),
-            equil=bool(equil),
+            l1=l1,
+            u=u,
+            equil=equil,
             align=align,
         )
         for p, q in map(grid_of, grid.split(","))
