@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LIBRARY = "liblepaute-record.so"
 HPL = "xhpl-lepaute"
 FOLDER_VARIABLE = "LEPAUTE_RECORD_FOLDER"
+EVERY_CALL_VARIABLE = "LEPAUTE_RECORD_EVERY_CALL"
 
 _SOURCES = ("record.c", "record_world.c", "record_clock.c", "record_mpi.c", "record_blas.c")
 _HEADERS = ("record.h", "record_inside.h", "record_world.h", "record_clock.h", "probe_common.h")
@@ -81,6 +82,7 @@ def record(
     mpicc: Path | None = None,
     dat: Path | None = None,
     solve: int = 1,
+    every_call: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Recording:
     """Runs a command with its standard streams as they are, and returns what its ranks did.
@@ -91,6 +93,7 @@ def record(
     mpicc    : compiler of the MPI library that the program uses; by default the one beside mpirun
     dat      : input file for that HPL, by default HPL.dat where the working folder has one
     solve    : which of the program's timed regions, see trace_of_records
+    every_call: a row also for each of many successive probes that find nothing, and for kernels without columns
 
     Raises InputError for a command that cannot be run, EnvironmentProblem where a tool is missing or the run left
     nothing behind.
@@ -116,7 +119,7 @@ def record(
             folder = Path(temporary)
             (folder / "hpccinf.txt").write_text(input_text)
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        returncode = _run(launcher, command, _variables(library, raw), folder)
+        returncode = _run(launcher, command, _variables(library, raw, every_call), folder)
         files = sorted(raw.glob("rank-*.rec"))
         if not files:
             raise EnvironmentProblem(_nothing(returncode, compiler))
@@ -208,9 +211,10 @@ def _family_of(mpicc: Path) -> str:
     return words[-1] if words and words[-1] in ("openmpi", "mpich") else ""
 
 
-def _variables(library: Path, raw: Path) -> dict[str, str]:
+def _variables(library: Path, raw: Path, every_call: bool) -> dict[str, str]:
     before = os.environ.get("LD_PRELOAD")
-    return {"LD_PRELOAD": f"{library}:{before}" if before else str(library), FOLDER_VARIABLE: str(raw)}
+    found = {"LD_PRELOAD": f"{library}:{before}" if before else str(library), FOLDER_VARIABLE: str(raw)}
+    return found | ({EVERY_CALL_VARIABLE: "1"} if every_call else {})
 
 
 def _run(launcher: Launcher, words: Sequence[str], variables: dict[str, str], folder: Path | None) -> int:
