@@ -125,7 +125,9 @@ lep_record_row *lep_put(const lep_record_row *row) {
     if (!rows && chunk < LEP_RECORD_CHUNKS)
         rows = add_chunk(chunk);
     if (!rows) {
-        header->lost = 1 + atomic_fetch_add(&lost_rows, 1);
+        long long lost = 1 + atomic_fetch_add(&lost_rows, 1);
+        if (header)
+            header->lost = lost;
         return NULL;
     }
     rows[index % LEP_RECORD_CHUNK_ROWS] = *row;

@@ -16,6 +16,7 @@ enum { COLUMN_MAJOR = 102, NO_TRANSPOSE = 111, LEFT = 141 };
     LEP_EXPORT result symbol parameters;                                                                               \
     result symbol parameters {                                                                                         \
         static __typeof__(symbol) *real;                                                                               \
+        static const char *const names[] = {name0, name1};                                                             \
         static int codes[2];                                                                                           \
         if (!real)                                                                                                     \
             real = (__typeof__(real))lep_next_symbol(#symbol);                                                         \
@@ -25,7 +26,7 @@ enum { COLUMN_MAJOR = 102, NO_TRANSPOSE = 111, LEFT = 141 };
         keep real arguments;                                                                                           \
         int64_t end_ns = lep_clock_ns();                                                                               \
         int one = (which) ? 1 : 0;                                                                                     \
-        int code = lep_code(&codes[one], LEP_RECORD_KERNEL, one ? (name1) : (name0));                                  \
+        int code = lep_code(&codes[one], LEP_RECORD_KERNEL, names[one]);                                               \
         lep_write_kernel(code, start_ns, end_ns, (int)(m_), (int)(n_), (int)(k_));                                     \
         lep_call_end();                                                                                                \
         give;                                                                                                          \

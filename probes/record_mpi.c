@@ -212,7 +212,8 @@ static message finished_all(int count, const MPI_Request *before, const MPI_Stat
 }
 
 static void copy_handles(MPI_Request *copy, const MPI_Request *requests, int count) {
-    memcpy(copy, requests, (size_t)(count < MANY ? count : MANY) * sizeof *copy);
+    for (int i = 0; i < count && i < MANY; i++)
+        copy[i] = requests[i];
 }
 
 LEP_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
@@ -331,9 +332,8 @@ static int64_t sum_of(const int *counts, MPI_Comm comm) {
 }
 
 /* With MPI_IN_PLACE the arguments of that side mean nothing. */
-static int64_t given(const void *out, int64_t out_count, MPI_Datatype out_type, int64_t in_count,
-                     MPI_Datatype in_type) {
-    return out == MPI_IN_PLACE ? bytes_of(in_count, in_type) : bytes_of(out_count, out_type);
+static int64_t given(const void *buffer, int64_t items, MPI_Datatype type, int64_t instead, MPI_Datatype instead_type) {
+    return buffer == MPI_IN_PLACE ? bytes_of(instead, instead_type) : bytes_of(items, type);
 }
 
 enum { NO_ROOT = -1 };
