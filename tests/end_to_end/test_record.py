@@ -297,6 +297,21 @@ def test_clocks_that_differ_are_brought_together(ring: Path, tmp_path: Path) -> 
         assert (one.end_s >= last_in - 2 * error_s).all()
 
 
+def test_several_programs_of_one_command_are_recorded_together(ring: Path, tmp_path: Path) -> None:
+    done = lepaute("record", "--", *MPIRUN, "1", ring, ":", "-np", "2", ring, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert read_trace(tmp_path / "trace.parquet").ranks == [0, 1, 2]
+
+
+def test_a_program_without_a_launcher_is_recorded(ring: Path, tmp_path: Path) -> None:
+    done = lepaute("record", "-o", tmp_path / "t.parquet", "--", "./ring", folder=ring.parent)
+    assert done.returncode == 0, done.stderr
+    trace = read_trace(tmp_path / "t.parquet")
+    assert trace.ranks == [0]
+    assert trace.metadata["application"] == "ring"
+    assert count(trace, "dscal") == 10
+
+
 def test_the_status_of_a_program_that_fails_is_1_and_its_trace_is_kept(ring: Path, tmp_path: Path) -> None:
     done = lepaute("record", "--", *MPIRUN, "2", ring, "7", folder=tmp_path)
     assert done.returncode == 1

@@ -53,13 +53,18 @@ class Launcher:
 
     def argv(self, words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
         """The command with variables for the ranks alone, where the launcher can give them."""
-        given: list[str] = []
-        for name, value in variables.items():
-            if self.family == "openmpi":
-                given += ["-x", f"{name}={value}"]
-            elif self.family == "mpich":
-                given += ["-genv", name, value]
-        return [str(self.path), *given, *words[1:]]
+        if self.family == "mpich":
+            given = [word for name, value in variables.items() for word in ("-genv", name, value)]
+            return [str(self.path), *given, *words[1:]]
+        if self.family != "openmpi":
+            return [str(self.path), *words[1:]]
+        given = [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
+        # With Open MPI, what follows a colon is another program with options of its own. All ranks must have the
+        # recorder, since they compare their clocks.
+        argv = [str(self.path), *given]
+        for word in words[1:]:
+            argv += [word, *given] if word == ":" else [word]
+        return argv
 
     @property
     def gives_variables(self) -> bool:
@@ -143,19 +148,19 @@ def find_launcher(word: str) -> Launcher:
     found = shutil.which(word)
     if found is None:
         raise InputError(f"{word}: there is no such program; write lepaute record -- mpirun -np 2 PROGRAM")
-    name = Path(found).name
-    if not name.startswith(("mpirun", "mpiexec", "orterun", "prterun")):
-        return Launcher(Path(found), "")
+    path = Path(found).absolute()
+    if not path.name.startswith(("mpirun", "mpiexec", "orterun", "prterun")):
+        return Launcher(path, "")
     try:
         told = subprocess.run(
             [found, "--version"], capture_output=True, text=True, timeout=_VERSION_LIMIT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return Launcher(Path(found), "")
+        return Launcher(path, "")
     text = (told.stdout + told.stderr).lower()
     if any(mark in text for mark in ("open mpi", "openrte", "prrte")):
-        return Launcher(Path(found), "openmpi")
-    return Launcher(Path(found), "mpich" if any(mark in text for mark in ("hydra", "mpich", "intel(r) mpi")) else "")
+        return Launcher(path, "openmpi")
+    return Launcher(path, "mpich" if any(mark in text for mark in ("hydra", "mpich", "intel(r) mpi")) else "")
 
 
 def find_mpicc(launcher: Launcher, given: Path | None) -> Path:

@@ -163,9 +163,7 @@ def _set_ratio_axis(axis: Any, classes: tuple[ClassComparison, ...]) -> None:
     axis.set_xscale("log")
     axis.set_xlim(1 / reach, reach)
     steps = (
-        [0.001, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1000]
-        if reach > 4
-        else [0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3]
+        [0.001, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1000] if reach > 4 else [0.3, 0.5, 0.7, 0.85, 1, 1.2, 1.5, 2, 3]
     )
     axis.xaxis.set_major_locator(FixedLocator([step for step in steps if 1 / reach <= step <= reach]))
     axis.xaxis.set_minor_locator(NullLocator())
