@@ -76,22 +76,23 @@ NB_MODULE(_core, m) {
                  machine.discrepancy_relative_sd.at(kernel) = discrepancy;
                  machine.crowding.at(kernel) = crowding;
              })
-        .def("set_network", [](models::Machine& machine, std::vector<models::Segment> loopback,
-                               std::vector<models::Segment> remote, std::vector<models::Segment> loopback_noncontiguous,
-                               std::vector<models::Segment> remote_noncontiguous, bool scale, bool exact_sharing, double node_link_Bps,
-                               double loopback_Bps, bool loopback_shared, double iprobe_s, bool iprobe_looks_first) {
-            machine.network = {{std::move(loopback)},
-                               {std::move(remote)},
-                               {std::move(loopback_noncontiguous)},
-                               {std::move(remote_noncontiguous)},
-                               scale ? models::FlowFactor::scale : models::FlowFactor::bound,
-                               exact_sharing,
-                               node_link_Bps,
-                               loopback_Bps,
-                               loopback_shared,
-                               iprobe_s,
-                               iprobe_looks_first};
-        });
+        .def("set_network",
+             [](models::Machine& machine, std::vector<models::Segment> loopback, std::vector<models::Segment> remote,
+                std::vector<models::Segment> loopback_noncontiguous, std::vector<models::Segment> remote_noncontiguous,
+                bool scale, bool exact_sharing, double node_link_Bps, double loopback_Bps, bool loopback_shared,
+                double iprobe_s, bool iprobe_looks_first) {
+                 machine.network = {{std::move(loopback)},
+                                    {std::move(remote)},
+                                    {std::move(loopback_noncontiguous)},
+                                    {std::move(remote_noncontiguous)},
+                                    scale ? models::FlowFactor::scale : models::FlowFactor::bound,
+                                    exact_sharing,
+                                    node_link_Bps,
+                                    loopback_Bps,
+                                    loopback_shared,
+                                    iprobe_s,
+                                    iprobe_looks_first};
+             });
 
     nb::class_<models::Layers>(m, "Layers")
         .def(nb::init<>())
