@@ -95,7 +95,8 @@ private:
     };
     Poll poll_broadcast(const Place& at, const Panel& panel, bool& done) { return {*this, at, panel, done, {}}; }
     bool cannot_have_come(const Place& at, const Panel& panel);
-    mpi::Task take_broadcast(const Place& at, const Panel& panel, bool& done);
+    /// `found`: a probe has found the panel already.
+    mpi::Task take_broadcast(const Place& at, const Panel& panel, bool& done, bool found = false);
     mpi::Task finish_broadcast(const Place& at, const Panel& panel, bool& done);
     /// The process column that `at` receives the panel from; none for the root.
     [[nodiscard]] std::optional<std::uint32_t> broadcast_source(const Place& at, const Panel& panel) const noexcept;
