@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WORTH_TELLING_S = 5.0  # an estimate of less is not printed
 WORTH_MEASURING_S = 0.3  # of a rough estimate: below it, nothing is measured
 ROUGH_EVENT_S = 1e-7  # of an event, before anything is measured: decides only whether and how long to measure
-LEAST_BUDGET_S, MOST_BUDGET_S, BUDGET_SHARE = 0.1, 2.0, 0.05  # of the measurements; the share is of the prediction
+LEAST_BUDGET_S, MOST_BUDGET_S, BUDGET_SHARE = 0.1, 1.0, 0.03  # of the measurements; the share is of the prediction
 PIVOT_S = 0.01  # for the cost of a pivot message, about
 MOST_GROWTH = 1.0  # of the exponent with which the cost of an event grows with the number of ranks
 SMALLEST_GRID = 32  # ranks of the first measurement, about

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from lepaute import _core
@@ -166,12 +166,16 @@ def expected_run_s(
     mapping = mapping or Mapping()
     layers = Layers().to_core()
 
+    @cache
+    def machine(threads: int) -> _core.Machine:
+        return machine_of(platform, threads)
+
     def measure(small: Hpl, whole: Hpl) -> float:
-        machine = machine_of(platform, whole.threads_per_rank)
+        there = machine(whole.threads_per_rank)
         cores = mapping.cores(platform, whole.ranks, whole.threads_per_rank)
         chosen = thinned(cores, (whole.p, whole.q), (small.p, small.q), by_row=whole.pmap == "row")
         began_s = time.thread_time()
-        _core.simulate_hpl(core_parameters(small), machine, layers, chosen, 1)
+        _core.simulate_hpl(core_parameters(small), there, layers, chosen, 1)
         return time.thread_time() - began_s
 
     return estimated_run_s(hpls, runs, available_cores(), measure)
