@@ -2,15 +2,16 @@
 
     python scripts/record_hpl_counts.py [--output tests/data] [--only NAME]
 
-Needs mpicc, mpirun, OpenBLAS and Debian's source of HPL (`lepaute doctor` tells). Runs the real program on grids of 2 to
-8 processes with all broadcasts, swaps, depths, forms of L1 and U and panel factorisations, and writes
+Needs mpicc, mpirun, OpenBLAS and Debian's source of HPL (`lepaute doctor` tells). Runs the real program on grids of 2
+to 8 processes with all broadcasts, swaps, depths, forms of L1 and U and panel factorisations, and writes
 
 - hpl_counts.csv.gz: one row a run; its parameters; per phase and rank the messages sent and their bytes; calls and
   work (sum of m n k, m n or n) of each kernel over all ranks;
 - hpl_pivots.csv: the pivots (global rows, by column) of the matrix of each order. HPL's matrix depends on its order
   alone, so that a simulation with these pivots swaps the very rows.
 
-The swap, its threshold, the equilibration and the forms of L1 and U are one a process: HPL keeps those of its first run.
+The swap, its threshold, the equilibration and the forms of L1 and U are one a process: HPL keeps those of its first
+run.
 """
 
 import argparse
@@ -92,7 +93,7 @@ class Series:
 
 
 def all_series() -> Iterator[Series]:
-    """What is recorded. Orders that NB does not divide, and one that it does; blocks as many as processes, and fewer."""
+    """What is recorded. Orders that NB divides and others; fewer blocks than processes, and more."""
     yield Series("broadcasts", grids=ONE_ROW + BOTH, bcast=range(6), depth=(0, 1, 2))
     yield Series("columns", n=(192, 205), grids=ONE_COLUMN, depth=(0,))
     yield Series("depths", n=(65,), grids=((1, 2), (1, 3), (2, 2), (3, 2)), bcast=(2, 5), depth=(2, 3, 4, 5))
