@@ -55,8 +55,23 @@ std::uint32_t Program::broadcast_tag(const Panel& panel) noexcept {
 }
 
 std::optional<std::uint32_t> Program::broadcast_source(const Place& at, const Panel& panel) const noexcept {
+    if (long_broadcast()) {
+        return std::nullopt;
+    }
     const Route way = route(parameters_.broadcast, at.column, panel.owner_column, parameters_.q);
     return way.from == nobody ? std::nullopt : std::optional(way.from);
+}
+
+std::int64_t Program::panel_length(const Place& at, const Panel& panel) const noexcept {
+    const std::int64_t below = panel.rows - (at.row == panel.owner_row ? panel.width : 0);
+    return below * panel.width + panel.width * panel.width + panel.width + 1; // L2, L1, pivots, status
+}
+
+void Program::begin_broadcast(const Place& at, const Panel& panel) {
+    const std::int64_t below = panel.rows - (at.row == panel.owner_row ? panel.width : 0);
+    if (parameters_.copy_l && parameters_.q > 1 && at.column == panel.owner_column && below > 0 && panel.width > 0) {
+        kernel(at.rank, models::Kernel::dlacpy, below, panel.width, 0);
+    }
 }
 
 bool Program::cannot_have_come(const Place& at, const Panel& panel) {
@@ -83,10 +98,14 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done) {
         done = true;
         co_return;
     }
+    if (long_broadcast()) {
+        co_await broadcast_long(at, panel);
+        done = true;
+        co_return;
+    }
     const Route way = route(parameters_.broadcast, at.column, panel.owner_column, parameters_.q);
     const auto tag = broadcast_tag(panel);
-    const std::int64_t below = panel.rows - (at.row == panel.owner_row ? panel.width : 0);
-    const double bytes = 8.0 * static_cast<double>(below * panel.width + panel.width * panel.width + panel.width + 1);
+    const double bytes = 8.0 * static_cast<double>(panel_length(at, panel));
     if (way.from != nobody) {
         const mpi::Rank from = rank_at(at.row, way.from);
         if (!co_await engine_.probe(at.rank, from, tag)) {
@@ -97,11 +116,8 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done) {
     for (const std::uint32_t to : way.to) {
         if (to != nobody) {
             // The root sends the panel out of the matrix, by a derived datatype; who forwards it has it in one piece.
-            if (at.column == panel.owner_column) {
-                co_await engine_.send_noncontiguous(at.rank, rank_at(at.row, to), tag, bytes);
-            } else {
-                co_await engine_.send(at.rank, rank_at(at.row, to), tag, bytes);
-            }
+            const bool noncontiguous = at.column == panel.owner_column && !parameters_.copy_l;
+            co_await send(at.rank, {Phase::broadcast, rank_at(at.row, to), tag, bytes, noncontiguous});
         }
     }
     done = true;
@@ -109,9 +125,9 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done) {
 
 Task Program::finish_broadcast(const Place& at, const Panel& panel, bool& done) {
     if (!done && parameters_.q > 1) {
-        const Route way = route(parameters_.broadcast, at.column, panel.owner_column, parameters_.q);
-        if (way.from != nobody) { // the real program polls in a loop; nothing happens until the panel comes
-            co_await engine_.await_message(at.rank, rank_at(at.row, way.from), broadcast_tag(panel));
+        const auto source = broadcast_source(at, panel);
+        if (source) { // the real program polls in a loop; nothing happens until the panel comes
+            co_await engine_.await_message(at.rank, rank_at(at.row, *source), broadcast_tag(panel));
         }
     }
     co_await take_broadcast(at, panel, done);

@@ -350,6 +350,18 @@ struct Program::Factorisation {
         }
     }
 
+    /// With L1 not transposed, the triangle stands on the left, and no factor is transposed.
+    [[nodiscard]] Kernel product() const noexcept {
+        return program.parameters_.l1_transposed ? Kernel::dgemm : Kernel::dgemm_nn;
+    }
+    void triangle(Process& process, std::int64_t columns, std::int64_t order) const {
+        if (program.parameters_.l1_transposed) {
+            kernel(process, Kernel::dtrsm, columns, order, order);
+        } else {
+            kernel(process, Kernel::dtrsm_left, order, columns, order);
+        }
+    }
+
     void before_block(std::int64_t done, std::int64_t width) {
         const hpl::Factorisation rfact = program.parameters_.rfact;
         if (rfact == hpl::Factorisation::right || done == 0) {
@@ -357,9 +369,9 @@ struct Program::Factorisation {
         }
         for (Process& process : processes) {
             if (rfact == hpl::Factorisation::left) {
-                kernel(process, Kernel::dtrsm, width, done, done);
+                triangle(process, width, done);
             }
-            kernel(process, Kernel::dgemm, process.rows, width, done);
+            kernel(process, product(), process.rows, width, done);
         }
     }
 
@@ -368,16 +380,21 @@ struct Program::Factorisation {
         for (std::uint32_t distance = 0; distance < p(); ++distance) {
             Process& process = processes[distance];
             if (right > 0 && rfact == hpl::Factorisation::crout && done > 0) {
-                kernel(process, Kernel::dgemm_nn, right, width, done);
+                const bool transposed = program.parameters_.l1_transposed;
+                kernel(process, Kernel::dgemm_nn, transposed ? right : width, transposed ? width : right, done);
             }
             if (right > 0 && rfact != hpl::Factorisation::left) {
-                kernel(process, Kernel::dtrsm, right, width, width);
+                triangle(process, right, width);
             }
             if (right > 0 && rfact == hpl::Factorisation::right) {
-                kernel(process, Kernel::dgemm, process.rows, right, width);
+                kernel(process, product(), process.rows, right, width);
             }
             if (owner(distance)) {
-                kernel(process, Kernel::dlatcpy, offset, width, process.leading_dimension);
+                if (program.parameters_.l1_transposed) {
+                    kernel(process, Kernel::dlatcpy, offset, width, process.leading_dimension);
+                } else {
+                    kernel(process, Kernel::dlacpy, offset, width);
+                }
             }
         }
     }
@@ -395,7 +412,7 @@ struct Program::Factorisation {
 };
 
 Task Program::factor(Place at, Panel& panel) {
-    if (at.column != panel.owner_column) {
+    if (at.column != panel.owner_column || panel.width <= 0) {
         co_return;
     }
     mpi::Engine::Meeting& meeting = meetings_[at.column];
