@@ -45,7 +45,7 @@ GRIDS = ONE_ROW + ONE_COLUMN + BOTH
 MOST_VALUES = 20  # of one parameter in an input file of HPL
 COLUMNS = (
     *("series", "n", "nb", "p", "q", "pmap", "depth", "bcast", "swap", "swap_threshold", "l1", "u", "equil", "align"),
-    *("pfact", "rfact", "nbmin", "ndiv", *PHASES, "kernels"),
+    *("pfact", "rfact", "nbmin", "ndiv", *(f"sent_{phase}" for phase in PHASES), "kernels"),
 )
 
 
@@ -186,13 +186,13 @@ def run_to_file(argv: list[str], folder: Path, environment: dict[str, str], what
 
 def row_of(series: Series, run: dict[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {name: getattr(series, name) for name in COLUMNS if hasattr(series, name)}
-    row |= {name: run[name] for name in COLUMNS if name in run and name not in PHASES}
+    row |= {name: run[name] for name in COLUMNS if name != "kernels" and name in run}
     row["series"] = series.name
     for index, phase in enumerate(PHASES):  # rank by rank, "messages:bytes"
         pairs = zip(
             run["sent"][2 * index :: 2 * len(PHASES)], run["sent"][2 * index + 1 :: 2 * len(PHASES)], strict=True
         )
-        row[phase] = " ".join(f"{messages}:{size}" for messages, size in pairs)
+        row[f"sent_{phase}"] = " ".join(f"{messages}:{size}" for messages, size in pairs)
     row["kernels"] = " ".join(f"{name}:{calls}:{work}" for name, (calls, work) in run["kernels"].items())
     return row
 
@@ -205,7 +205,7 @@ def write(folder: Path, rows: list[dict[str, Any]], pivots: dict[int, list[int]]
     )
     text = io.StringIO()
     text.write(header)
-    text.write("#@phases=per rank messages:bytes sent inside HPL_pdgesv\n#@kernels=name:calls:work over all ranks\n")
+    text.write("#@sent=messages:bytes of each rank inside HPL_pdgesv\n#@kernels=name:calls:work over all ranks\n")
     table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     table.writeheader()
     table.writerows(rows)

@@ -25,7 +25,7 @@ Engine::Engine(const models::Network& network, std::vector<std::uint32_t> node_o
     : network_(network), ranks_(node_of_rank.size()),
       flows_(capacities(network, node_count), node_count,
              network.exact_sharing ? net::Sharing::exact : net::Sharing::fair),
-      queue_(static_cast<std::uint32_t>(node_of_rank.size()) + node_count), node_count_(node_count),
+      queue_(static_cast<std::uint32_t>(node_of_rank.size())), flow_queue_(node_count), node_count_(node_count),
       with_noise_(with_noise) {
     FramePool::of_this_thread().reset_peak();
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -38,7 +38,7 @@ Engine::Engine(const models::Network& network, std::vector<std::uint32_t> node_o
 
 std::size_t Engine::state_bytes() const noexcept {
     return ranks_.size() * sizeof(RankState) + messages_.size() * sizeof(Message) + queue_.state_bytes() +
-           flows_.state_bytes() + FramePool::of_this_thread().peak_bytes();
+           flow_queue_.state_bytes() + flows_.state_bytes() + FramePool::of_this_thread().peak_bytes();
 }
 
 double Engine::run(const std::function<Task(Rank)>& program) {
@@ -59,25 +59,29 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         task.handle().resume();
     }
     resume_ready();
-    while (queue_.next_date_s() != never) {
-        now_s_ = std::max(now_s_, queue_.next_date_s());
-        const std::uint32_t source = queue_.next_source();
-        if (source >= size()) {
-            const std::uint32_t id = flows_.finish_next(source - size());
+    while (queue_.next_date_s() != never || flow_queue_.next_date_s() != never) {
+        if (flow_queue_.next_date_s() <= queue_.next_date_s()) {
+            now_s_ = std::max(now_s_, flow_queue_.next_date_s());
+            const std::uint32_t id = flows_.finish_next(flow_queue_.next_source());
             arrive(id, now_s_ + messages_[id].segment->latency_s * messages_[id].noise_factor);
+            resume_ready();
+            continue;
+        }
+        now_s_ = std::max(now_s_, queue_.next_date_s());
+        const Rank rank = queue_.next_source();
+        RankState& state = ranks_[rank];
+        const Event event = std::exchange(state.event, Event::none);
+        if (event == Event::send) {
+            handle_send(rank);
+        } else if (event == Event::probe) {
+            answer_probe(rank);
         } else {
-            queue_.set(source, never);
-            RankState& state = ranks_[source];
-            const Event event = std::exchange(state.event, Event::none);
-            if (event == Event::send) {
-                handle_send(source);
-            } else if (event == Event::probe) {
-                answer_probe(source);
-            } else {
-                start_flow(state.outgoing);
-            }
+            start_flow(state.outgoing);
         }
         resume_ready();
+        if (state.event == Event::none) { // else its next date has taken the place of this one
+            queue_.set(rank, never);
+        }
     }
     double latest_s = 0.0;
     bool all_done = true;
@@ -97,7 +101,7 @@ double Engine::run(const std::function<Task(Rank)>& program) {
 
 void Engine::requeue_flows() {
     for (const std::uint32_t node : flows_.changed()) {
-        queue_.set(size() + node, flows_.next_end_s(node));
+        flow_queue_.set(node, flows_.next_end_s(node));
     }
     flows_.clear_changed();
 }

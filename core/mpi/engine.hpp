@@ -246,7 +246,8 @@ private:
     std::vector<Message> messages_;
     std::vector<std::uint32_t> free_messages_;
     net::Flows flows_;
-    EventQueue queue_; // sources: the ranks, then the nodes, whose events are the ends of flows
+    EventQueue queue_;      // of the ranks
+    EventQueue flow_queue_; // of the nodes, whose events are the ends of the flows that leave them
     Statistics statistics_;
     std::vector<rng::Stream> noise_of_rank_;
     std::uint32_t node_count_;

@@ -75,8 +75,7 @@ void Program::begin_broadcast(const Place& at, const Panel& panel) {
 }
 
 bool Program::cannot_have_come(const Place& at, const Panel& panel) {
-    const auto source = parameters_.q > 1 ? broadcast_source(at, panel) : std::nullopt;
-    if (!source) {
+    if (panel.source_column == at.column) {
         return false;
     }
     // A probe that looks first sees what had come before it: its own date is a later bound.
@@ -89,7 +88,7 @@ bool Program::cannot_have_come(const Place& at, const Panel& panel) {
     if (factored.step > panel.step || date_s > earliest_s) {
         return false;
     }
-    engine_.fruitless_probe(at.rank, rank_at(at.row, *source), broadcast_tag(panel));
+    engine_.fruitless_probe(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
     return true;
 }
 

@@ -1,6 +1,6 @@
 // The two broadcasts that cut the panel in pieces (HPL_bcast_blong, _blonM): a binomial tree scatters one piece to each
-// process of the row, then neighbours swap pieces until all have all. The modified one first sends the whole panel to the
-// next root, which then takes no part. All sends are synchronous; empty pieces are sent as well.
+// process of the row, then neighbours swap pieces until all have all. The modified one first sends the whole panel to
+// the next root, which then takes no part. All sends are synchronous; empty pieces are sent as well.
 
 #include "apps/hpl/simulation.hpp"
 
@@ -56,9 +56,7 @@ Task Program::broadcast_long(Place at, const Panel& panel) {
     const Pieces pieces{length, modified ? q - 1 : q};
     const std::uint32_t size = pieces.count;
     const std::uint32_t distance = modified && column_distance > 0 ? column_distance - 1 : column_distance;
-    const auto rank_of = [&](std::uint32_t d) {
-        return rank_at(at.row, (root + (modified && d > 0 ? d + 1 : d)) % q);
-    };
+    const auto rank_of = [&](std::uint32_t d) { return rank_at(at.row, (root + (modified && d > 0 ? d + 1 : d)) % q); };
 
     for (std::uint32_t bit = std::bit_floor(size - 1); bit > 0; bit >>= 1U) {
         const std::uint32_t partner = distance ^ bit;

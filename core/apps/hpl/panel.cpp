@@ -301,7 +301,7 @@ struct Program::Factorisation {
             if (right > 0) {
                 kernel(process, Kernel::dgemv, under, done + 1);
                 local_maximum(process, under);
-                if (owner(distance)) {
+                if (owner(distance) && program.parameters_.l1_transposed) { // else the copy is within small arrays
                     row_kernel(process, Kernel::dcopy, done + 1);
                 }
             }

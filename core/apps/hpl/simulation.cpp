@@ -48,8 +48,7 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
 
 Program::Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed)
     : parameters_(parameters), engine_(engine), day_(day), seed_(seed), meetings_(parameters.q),
-      rank_sent_(std::size_t{parameters.p} * parameters.q),
-      swap_rows_(static_cast<std::size_t>((parameters.n + parameters.nb - 1) / parameters.nb)) {
+      rank_sent_(std::size_t{parameters.p} * parameters.q) {
     // The pivot exchange of a column takes at least its rounds of the shorter messages on the faster links.
     const double row_bytes = 8.0 * static_cast<double>(parameters.nb + 4);
     const auto message_s = [&](const models::NetworkClass& network) {
@@ -100,6 +99,7 @@ Panel Program::new_panel(const Place& at, std::int64_t start) const noexcept {
     panel.columns = local_count_from(n + 1 - start, start, nb, at.column, q); // [A | b] has n + 1 columns
     panel.owner_row = static_cast<std::uint32_t>(panel.step % p);
     panel.owner_column = static_cast<std::uint32_t>(panel.step % q);
+    panel.source_column = broadcast_source(at, panel).value_or(at.column);
     return panel;
 }
 

@@ -56,6 +56,7 @@ struct Panel {
     std::int64_t columns = 0; // nq: local columns still to update
     std::uint32_t owner_row = 0;
     std::uint32_t owner_column = 0;
+    std::uint32_t source_column = 0; // whom the broadcast comes from; that of the rank itself for the root
 };
 
 /// The program; its parts stand in panel.cpp, broadcast.cpp, swap.cpp, update.cpp and solve.cpp.
@@ -163,11 +164,15 @@ private:
                    bool& incoming_done);
     std::shared_ptr<const SpreadPlan> plan_of(const Panel& panel);
     [[nodiscard]] static std::uint32_t swap_tag(const Panel& panel) noexcept;
-    struct SwapRows {
-        std::vector<std::int64_t> sent; // per process row: its rows that become rows of U (none counted for the owner)
-        std::int64_t owner_rows = 0;    // rows that the owner packs or moves
+    /// Which rows move in the swap of a panel: the same for all process columns.
+    struct SwapPlan {
+        std::int64_t step = -1;
+        std::int64_t owner_rows = 0; // rows that the owner packs or moves
+        /// By distance from the owner, `p` values a stage: rows of its own that become rows of U (none counted for the
+        /// owner), then what it has gathered before each round of the binary exchange.
+        std::vector<std::int64_t> held;
     };
-    const SwapRows& swap_rows(const Panel& panel);
+    const SwapPlan& swap_plan(const Panel& panel);
 
     // -- triangular solve (solve.cpp)
     mpi::Task solve(Place at);
@@ -179,12 +184,13 @@ private:
     std::uint64_t seed_;
     std::vector<mpi::Engine::Meeting> meetings_; // one per process column
     std::vector<SentInPhases> rank_sent_;
-    std::vector<SwapRows> swap_rows_; // one per step, filled when first asked for
     struct PlanOfStep {
         std::int64_t step = -1;
         std::shared_ptr<const SpreadPlan> plan;
     };
-    std::array<PlanOfStep, 16> plans_; // of the last steps; made again for whoever lags further behind
+    std::array<PlanOfStep, 16> spread_plans_; // of the last steps; made again for whoever lags further behind
+    static constexpr std::size_t plan_window = 64;
+    std::array<SwapPlan, plan_window> swap_plans_; // of the last panels, made when first asked for
     /// When each process row had factored a panel, for the last panels: before, nobody can have received it.
     struct Factored {
         std::int64_t step = -1;

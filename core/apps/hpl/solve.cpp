@@ -86,7 +86,8 @@ Task Program::solve(Place at) {
             if (ahead_previous > 0) {
                 kernel(at.rank, Kernel::dgemv, ahead_previous, width_previous, 0);
                 if (q > 1) {
-                    co_await send(at.rank, {Phase::solve, rank_at(at.row, column_now), row_tag + message, bytes_of(ahead_previous)});
+                    co_await send(at.rank, {Phase::solve, rank_at(at.row, column_now), row_tag + message,
+                                            bytes_of(ahead_previous)});
                 }
             }
             if (at.row != row_previous && at.row != (row_previous + 1) % p) {

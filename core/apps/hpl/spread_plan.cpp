@@ -12,7 +12,6 @@ namespace {
 /// it has bits, and hands rows on in the others: those with fewer bits get the processes with more rows.
 std::vector<std::uint32_t> order_by_rows(std::vector<std::int64_t>& rows, std::uint32_t owner_row) {
     const auto size = static_cast<std::uint32_t>(rows.size());
-    std::rotate(rows.begin(), rows.begin() + owner_row, rows.end());
     std::vector<std::uint32_t> row_at(size);
     int most_bits = 0;
     for (std::uint32_t at = 0; at < size; ++at) {

@@ -2,8 +2,8 @@
 // How the rows of U reach all processes of a column in the spread-roll swap (HPL_pdlaswp01): who holds which rows when.
 // A pure function of how many rows each process is concerned with; all ranks of a step share one plan.
 //
-// The processes stand in an order of their own ("positions"; the owner of the block is at 0): those that a binomial tree
-// reaches late get few rows. Rows are numbered by position, so that each position holds an interval of them.
+// The processes stand in an order of their own ("positions"; the owner of the block is at 0): those that a binomial
+// tree reaches late get few rows. Rows are numbered by position, so that each position holds an interval of them.
 
 #include <cstdint>
 #include <vector>
@@ -37,12 +37,13 @@ struct SpreadPlan {
     std::vector<std::uint32_t> position; // position, by process row
     Spread from_owner;                   // the rows of the block, to whom they are for
     std::vector<Spread> levelling;       // equilibration: until all positions hold as many rows, or nearly
-    std::vector<std::int64_t> rolled;    // by position (and the end): the first of the rows that it holds when they roll
+    std::vector<std::int64_t> rolled; // by position (and the end): the first of the rows that it holds when they roll
 
     [[nodiscard]] std::int64_t rows_at(std::uint32_t at) const noexcept { return rolled[at + 1] - rolled[at]; }
 };
 
-/// rows_for: by process row, the rows of the block that leave for it (for the owner: rows of U that it holds already).
+/// rows_for: by distance from the owner row, the rows of the block that leave for that process row (for the owner: the
+/// rows of U that it holds already).
 [[nodiscard]] SpreadPlan spread_plan(const std::vector<std::int64_t>& rows_for, std::uint32_t owner_row,
                                      bool equilibrate);
 

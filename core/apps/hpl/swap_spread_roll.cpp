@@ -1,6 +1,6 @@
-// Row swap of an update by spreading and rolling (HPL_pdlaswp01): the owner of the block hands out its rows by a binomial
-// tree, each process swaps those it gets with its own, the shares are made level, and neighbours swap shares until all
-// have all of U.
+// Row swap of an update by spreading and rolling (HPL_pdlaswp01): the owner of the block hands out its rows by a
+// binomial tree, each process swaps those it gets with its own, the shares are made level, and neighbours swap shares
+// until all have all of U.
 
 #include "apps/hpl/simulation.hpp"
 
@@ -20,13 +20,14 @@ double bytes_of(std::int64_t rows, std::int64_t columns) noexcept { return 8.0 *
 } // namespace
 
 std::shared_ptr<const SpreadPlan> Program::plan_of(const Panel& panel) {
-    PlanOfStep& slot = plans_[static_cast<std::size_t>(panel.step) % plans_.size()];
+    PlanOfStep& slot = spread_plans_[static_cast<std::size_t>(panel.step) % spread_plans_.size()];
     if (slot.step != panel.step) {
         // Each row that leaves the block makes place for one that comes.
-        std::vector<std::int64_t> rows = swap_rows(panel).sent;
-        rows[panel.owner_row] = panel.width - std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
-        slot = {panel.step, std::make_shared<const SpreadPlan>(
-                                spread_plan(rows, panel.owner_row, parameters_.equilibrate))};
+        const std::vector<std::int64_t>& held = swap_plan(panel).held;
+        std::vector<std::int64_t> rows(held.begin(), held.begin() + parameters_.p);
+        rows.front() = panel.width - std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+        slot = {panel.step,
+                std::make_shared<const SpreadPlan>(spread_plan(rows, panel.owner_row, parameters_.equilibrate))};
     }
     return slot.plan;
 }
@@ -34,7 +35,9 @@ std::shared_ptr<const SpreadPlan> Program::plan_of(const Panel& panel) {
 Task Program::swap_spread_roll(Place at, const Panel& panel, std::int64_t columns, const Panel* incoming,
                                bool& incoming_done) {
     const std::shared_ptr<const SpreadPlan> plan = plan_of(panel);
-    const SwapRows& rows = swap_rows(panel);
+    const SwapPlan& rows = swap_plan(panel);
+    const std::int64_t owner_rows = rows.owner_rows;
+    const std::int64_t mine = rows.held[(at.row + parameters_.p - panel.owner_row) % parameters_.p];
     const bool owner = at.row == panel.owner_row;
     const bool transposed = parameters_.u_transposed;
     const auto swap_kernel = [&](Kernel which, std::int64_t count) {
@@ -43,11 +46,11 @@ Task Program::swap_spread_roll(Place at, const Panel& panel, std::int64_t column
         }
     };
     if (owner) {
-        swap_kernel(transposed ? Kernel::dlaswp01T : Kernel::dlaswp01N, rows.owner_rows);
+        swap_kernel(transposed ? Kernel::dlaswp01T : Kernel::dlaswp01N, owner_rows);
     }
     co_await spread(at, panel, *plan, plan->from_owner, columns, incoming, incoming_done);
     if (!owner) {
-        swap_kernel(transposed ? Kernel::dlaswp06T : Kernel::dlaswp06N, rows.sent[at.row]);
+        swap_kernel(transposed ? Kernel::dlaswp06T : Kernel::dlaswp06N, mine);
     }
     for (const Spread& levelling : plan->levelling) {
         co_await spread(at, panel, *plan, levelling, columns, incoming, incoming_done);
@@ -77,8 +80,8 @@ Task Program::spread(Place at, const Panel& panel, const SpreadPlan& plan, const
                 co_await engine_.receive(at.rank, rank, swap_tag(panel));
             } else if (rows > 0) {
                 // Rows of U are columns of the transposed: in one piece.
-                co_await send(at.rank, {Phase::swap, rank, swap_tag(panel), bytes_of(rows, columns),
-                                        !parameters_.u_transposed});
+                co_await send(at.rank,
+                              {Phase::swap, rank, swap_tag(panel), bytes_of(rows, columns), !parameters_.u_transposed});
             }
         }
         if (incoming != nullptr) {

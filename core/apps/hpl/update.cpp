@@ -4,6 +4,8 @@
 #include "apps/hpl/simulation.hpp"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 namespace lepaute::hpl {
 
@@ -38,12 +40,16 @@ Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* in
         models::Size size;
         models::KernelCost cost;
     };
+    struct Calls {
+        std::array<Call, 4> each;
+        std::size_t count = 0;
+    };
     // What `count` columns take, evaluated once for all blocks of that many columns.
     const auto calls_for = [&](std::int64_t count) {
-        std::vector<Call> calls;
+        Calls calls;
         const auto add = [&](Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k) {
             const models::Size size{static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)};
-            calls.push_back({kernel, size, day_.cost(at.rank, kernel, size)});
+            calls.each[calls.count++] = {kernel, size, day_.cost(at.rank, kernel, size)};
         };
         if (one_row) {
             add(Kernel::dlaswp00N, panel.width, count, leading_dimension(at.row));
@@ -63,8 +69,8 @@ Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* in
         }
         return calls;
     };
-    const auto compute = [&](const std::vector<Call>& calls) {
-        for (const Call& call : calls) {
+    const auto compute = [&](const Calls& calls) {
+        for (const Call& call : std::span(calls.each).first(calls.count)) {
             const double seconds = call.cost.modelled ? day_.draw_s(at.rank, call.cost) : 0.0;
             day_.note_calls(call.kernel, call.cost, call.size, 1, seconds);
             trace_kernel(at.rank, call.kernel, call.size, engine_.clock(at.rank), seconds);
@@ -75,12 +81,12 @@ Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* in
     if (incoming != nullptr && !incoming_done) {
         // The real program updates a block of columns, probes, updates the next. Nothing that it does meanwhile
         // concerns others: so we learn first when the panel comes, and then count the blocks until that date.
-        const mpi::Rank source = rank_at(at.row, *broadcast_source(at, *incoming));
+        const mpi::Rank source = rank_at(at.row, incoming->source_column);
         const auto tag = broadcast_tag(*incoming);
         const double visible_s = co_await engine_.learn_arrival(at.rank, source, tag);
         const bool looks_first = engine_.network().iprobe_looks_first;
         double last_probe_s = -1.0;
-        const std::vector<Call> block = calls_for(std::min(parameters_.nb, columns));
+        const Calls block = calls_for(std::min(parameters_.nb, columns));
         while (updated < columns && !incoming_done) {
             const std::int64_t count = std::min(parameters_.nb, columns - updated);
             compute(count == parameters_.nb || updated == 0 ? block : calls_for(count));
