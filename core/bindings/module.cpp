@@ -120,6 +120,17 @@ NB_MODULE(_core, m) {
         .def_ro("bytes", &hpl::Result::bytes)
         .def_ro("waiting_s", &hpl::Result::waiting_s)
         .def_ro("engine_bytes", &hpl::Result::engine_bytes)
+        .def_prop_ro("rank_sent",
+                     [](const hpl::Result& result) { // rank x phase x (messages, bytes)
+                         std::vector<std::vector<std::array<double, 2>>> all;
+                         for (const hpl::SentInPhases& phases : result.rank_sent) {
+                             auto& rank = all.emplace_back();
+                             for (const hpl::Sent& sent : phases) {
+                                 rank.push_back({static_cast<double>(sent.messages), sent.bytes});
+                             }
+                         }
+                         return all;
+                     })
         .def_prop_ro("kernels", [](const hpl::Result& result) {
             return std::vector<models::KernelUse>(result.kernels.begin(), result.kernels.end());
         });
@@ -133,10 +144,18 @@ NB_MODULE(_core, m) {
         .def_rw("nbmin", &hpl::Parameters::nbmin)
         .def_rw("ndiv", &hpl::Parameters::ndiv)
         .def_rw("row_major", &hpl::Parameters::row_major)
-        .def("set_algorithms", [](hpl::Parameters& p, int broadcast, int pfact, int rfact) {
+        .def_rw("swap_threshold", &hpl::Parameters::swap_threshold)
+        .def_rw("l1_transposed", &hpl::Parameters::l1_transposed)
+        .def_rw("u_transposed", &hpl::Parameters::u_transposed)
+        .def_rw("equilibrate", &hpl::Parameters::equilibrate)
+        .def_rw("alignment", &hpl::Parameters::alignment)
+        .def_rw("copy_l", &hpl::Parameters::copy_l)
+        .def_rw("pivots", &hpl::Parameters::pivots)
+        .def("set_algorithms", [](hpl::Parameters& p, int broadcast, int pfact, int rfact, int swap) {
             p.broadcast = static_cast<hpl::Broadcast>(broadcast);
             p.pfact = static_cast<hpl::Factorisation>(pfact);
             p.rfact = static_cast<hpl::Factorisation>(rfact);
+            p.swap = static_cast<hpl::Swap>(swap);
         });
     m.def(
         "simulate_hpl",

@@ -103,7 +103,14 @@ class HplParameters:
     ndiv: int
     row_major: bool
     def __init__(self) -> None: ...
-    def set_algorithms(self, broadcast: int, pfact: int, rfact: int) -> None: ...
+    swap_threshold: int
+    l1_transposed: bool
+    u_transposed: bool
+    equilibrate: bool
+    alignment: int
+    copy_l: bool
+    pivots: list[int]
+    def set_algorithms(self, broadcast: int, pfact: int, rfact: int, swap: int) -> None: ...
 
 class HplResult:
     @property
@@ -118,6 +125,8 @@ class HplResult:
     def engine_bytes(self) -> int: ...
     @property
     def kernels(self) -> list[KernelUse]: ...
+    @property
+    def rank_sent(self) -> list[list[list[float]]]: ...
 
 def simulate_hpl(
     parameters: HplParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int

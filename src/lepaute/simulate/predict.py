@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lepaute import _core
 from lepaute.errors import InputError, SimulationError
-from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, NOT_SIMULATED, Hpl
+from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, SWAPS, Hpl
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.mapping import sequential
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
@@ -60,7 +60,6 @@ def predict(
         raise InputError(f"runs is {runs}; at least one run is simulated")
     if not 0 <= seed < 2**63:
         raise InputError(f"seed is {seed}; it is a whole number from 0 to 2^63 - 1")
-    refuse_what_is_not_simulated(hpl)
     started = time.perf_counter()
     cores = sequential(platform, hpl.ranks, hpl.threads_per_rank)
     machine = machine_of(platform, hpl.threads_per_rank)
@@ -104,13 +103,6 @@ def predict(
     )
 
 
-def refuse_what_is_not_simulated(hpl: Hpl) -> None:
-    """Raises InputError for the algorithms of HPL that the native engine does not have yet."""
-    for name, values in NOT_SIMULATED.items():
-        if getattr(hpl, name) in values:
-            raise InputError(f"{name} {getattr(hpl, name)} is not simulated yet; see the README for what is")
-
-
 def core_parameters(hpl: Hpl) -> _core.HplParameters:
     """The parameters as the core takes them."""
     parameters = _core.HplParameters()
@@ -118,6 +110,15 @@ def core_parameters(hpl: Hpl) -> _core.HplParameters:
         setattr(parameters, name, getattr(hpl, name))
     parameters.row_major = hpl.pmap == "row"
     parameters.set_algorithms(
-        BROADCASTS.index(hpl.bcast), FACTORISATIONS.index(hpl.pfact), FACTORISATIONS.index(hpl.rfact)
+        BROADCASTS.index(hpl.bcast),
+        FACTORISATIONS.index(hpl.pfact),
+        FACTORISATIONS.index(hpl.rfact),
+        SWAPS.index(hpl.swap),
     )
+    parameters.swap_threshold = hpl.nb if hpl.swap_threshold is None else hpl.swap_threshold
+    parameters.l1_transposed = hpl.l1 == "transposed"
+    parameters.u_transposed = hpl.u == "transposed"
+    parameters.equilibrate = hpl.equil
+    parameters.alignment = hpl.align
+    parameters.copy_l = hpl.copy_l
     return parameters
