@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli import hpl_options as options
+from lepaute.cli.predict_stencil import stencil
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -94,6 +95,9 @@ def hpl(
         print(readable(prediction, machine))
 
 
+app.command()(stencil)
+
+
 def with_progress(simulate: "Callable[[Callable[[int], None] | None], Prediction]", runs: int) -> "Prediction":
     """Runs `simulate`, with a progress bar where standard error is a terminal (Rich is loaded only then)."""
     if not sys.stderr.isatty():
@@ -119,6 +123,8 @@ def readable(prediction: "Prediction", machine: "Platform") -> str:
         lines.append(f"  peak    {100.0 * rate.mean / peak:.1f} % of {peak:.0f} Gflop/s")
     there = f" of {used * nodes.memory_bytes / 1e9:.1f} GB on {used} node(s)" if nodes.memory_bytes else ""
     lines.append(f"  memory  {hpl_run.memory_bytes / 1e9:.2f} GB for the matrix{there}")
+    if (energy_j := prediction.energy_j) is not None:
+        lines.append(f"  energy  {interval(energy_j, 'J')}; {energy_j.mean / time_s.mean:.4g} W on average")
     busy = sum(prediction.kernel_time_s.values()) + prediction.waiting_s
     if busy > 0.0:
         shares = sorted(prediction.kernel_time_s.items(), key=lambda item: -item[1])[:4]

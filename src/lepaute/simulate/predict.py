@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lepaute import _core
 from lepaute.errors import InputError, SimulationError
+from lepaute.simulate.energy import energy_of_run
 from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, NOT_SIMULATED, Hpl
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.mapping import sequential
@@ -87,7 +88,19 @@ def predict(
         platform_sha256=platform.sha256,
         seed=seed,
         run_list=tuple(
-            Run(seed + i, result.time_s, hpl.rate_gflops(result.time_s)) for i, result in enumerate(results)
+            Run(
+                seed + i,
+                result.time_s,
+                hpl.rate_gflops(result.time_s),
+                energy_of_run(
+                    platform,
+                    cores,
+                    time_s=result.time_s,
+                    computing_s=sum(use.time_s for use in result.kernels),
+                    threads=hpl.threads_per_rank,
+                ),
+            )
+            for i, result in enumerate(results)
         ),
         fidelity="full",
         warnings=tuple(warnings_of(hpl, platform, {name: use for name, use in kernels.items() if name not in GLUE})),
