@@ -59,9 +59,9 @@ def test_power_is_linear_in_the_busy_cores(computing_core_s, communicating_core_
 
 
 # Two ranks with 3 and 2 cells of 1 s, two iterations of two messages of 0.5 s each. Both compute from 1 s on; rank 0
-# ends at 4 s, and rank 1, which waits for it, has its first message at 4.5 s and answers: rank 0 computes from 5 s to the
-# end at 8 s. The cores compute 10 s in all, and spend the other 2 * 8 - 10 = 6 s communicating. A core that computes
-# draws (300 - 100) / cores watts more than an idle one, a core that communicates (200 - 100) / cores.
+# ends at 4 s, and rank 1, which waits for it, has its first message at 4.5 s and answers: rank 0 computes from 5 s to
+# the end at 8 s. The cores compute 10 s in all and spend the other 2 * 8 - 10 = 6 s communicating. A computing core
+# draws (300 - 100) / cores watts more than an idle one, a communicating core (200 - 100) / cores.
 @pytest.mark.parametrize(
     ("cores", "expected_j"),
     [
