@@ -203,8 +203,8 @@ TEST(Collectives, CombiningCostsTheCpu) {
     EXPECT_NEAR(run("broadcast", 4, vector).time_s, 2.0 * per_message_s, 1e-12);
 }
 
-// One element on three members: block 0 has it, the others are empty. Member 1 combines it, then member 2, which has the
-// sum and passes it on to 0, and 0 to 1: four messages and two combinations of 1 s, one after the other.
+// One element on three members: block 0 has it, the others are empty. Member 1 combines it, then member 2, which has
+// the sum and passes it on to 0, and 0 to 1: four messages and two combinations of 1 s, one after the other.
 TEST(Collectives, RingPassesEachBlockFromItsFirstMemberAllTheWayRound) {
     const Outcome outcome = run("ring", 3, {1, 8.0, 1.0 / 8.0});
     EXPECT_NEAR(outcome.time_s, 4.0 * per_message_s + 2.0, 1e-12);
