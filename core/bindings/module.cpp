@@ -78,21 +78,23 @@ NB_MODULE(_core, m) {
                  machine.discrepancy_relative_sd.at(kernel) = discrepancy;
                  machine.crowding.at(kernel) = crowding;
              })
-        .def("set_network", [](models::Machine& machine, std::vector<models::Segment> loopback,
-                               std::vector<models::Segment> remote, std::vector<models::Segment> loopback_noncontiguous,
-                               std::vector<models::Segment> remote_noncontiguous, bool scale, double node_link_Bps,
-                               double loopback_Bps, bool loopback_shared, double iprobe_s, bool iprobe_looks_first) {
-            machine.network = {{std::move(loopback)},
-                               {std::move(remote)},
-                               {std::move(loopback_noncontiguous)},
-                               {std::move(remote_noncontiguous)},
-                               scale ? models::FlowFactor::scale : models::FlowFactor::bound,
-                               node_link_Bps,
-                               loopback_Bps,
-                               loopback_shared,
-                               iprobe_s,
-                               iprobe_looks_first};
-        });
+        .def("set_network",
+             [](models::Machine& machine, std::vector<models::Segment> loopback, std::vector<models::Segment> remote,
+                std::vector<models::Segment> loopback_noncontiguous, std::vector<models::Segment> remote_noncontiguous,
+                bool scale, bool exact_sharing, double node_link_Bps, double loopback_Bps, bool loopback_shared,
+                double iprobe_s, bool iprobe_looks_first) {
+                 machine.network = {{std::move(loopback)},
+                                    {std::move(remote)},
+                                    {std::move(loopback_noncontiguous)},
+                                    {std::move(remote_noncontiguous)},
+                                    scale ? models::FlowFactor::scale : models::FlowFactor::bound,
+                                    exact_sharing,
+                                    node_link_Bps,
+                                    loopback_Bps,
+                                    loopback_shared,
+                                    iprobe_s,
+                                    iprobe_looks_first};
+             });
 
     nb::class_<models::Layers>(m, "Layers")
         .def(nb::init<>())
@@ -138,7 +140,12 @@ NB_MODULE(_core, m) {
             p.pfact = static_cast<hpl::Factorisation>(pfact);
             p.rfact = static_cast<hpl::Factorisation>(rfact);
         });
-    m.def("simulate_hpl", &hpl::simulate, nb::arg("parameters"), nb::arg("machine"), nb::arg("layers"),
-          nb::arg("core_of_rank"), nb::arg("seed"), nb::call_guard<nb::gil_scoped_release>());
+    m.def(
+        "simulate_hpl",
+        [](const hpl::Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
+           const std::vector<std::uint32_t>& core_of_rank,
+           std::uint64_t seed) { return hpl::simulate(parameters, machine, layers, core_of_rank, seed); },
+        nb::arg("parameters"), nb::arg("machine"), nb::arg("layers"), nb::arg("core_of_rank"), nb::arg("seed"),
+        nb::call_guard<nb::gil_scoped_release>());
     add_stencil(m);
 }

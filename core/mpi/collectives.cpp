@@ -36,10 +36,6 @@ double block_bytes(const Vector& vector, std::uint32_t block, std::uint32_t bloc
 
 } // namespace
 
-Engine::Awaiter send_receive(Engine& engine, Rank rank, Rank to, Rank from, std::uint32_t tag, double bytes) {
-    return {engine, rank, {Engine::Operation::Kind::exchange, to, from, tag, bytes, false}};
-}
-
 Task broadcast_binomial(Member me, Vector vector, std::uint32_t root) {
     const std::uint32_t size = me.communicator.size();
     const std::uint32_t place = relative(me, root);
@@ -110,7 +106,7 @@ Task allreduce_ring(Member me, Vector vector) {
     for (std::uint32_t step = 0; step + 2 < 2 * size; ++step) {
         const std::uint32_t sent = (me.index + 2 * size - step) % size;
         const std::uint32_t received = (sent + size - 1) % size;
-        co_await send_receive(me.engine, own_rank(me), next, previous, me.tag, block_bytes(vector, sent, size));
+        co_await me.engine.send_receive(own_rank(me), next, me.tag, block_bytes(vector, sent, size), previous, me.tag);
         if (step + 1 < size) {
             combine(me, vector, block_bytes(vector, received, size));
         }

@@ -37,10 +37,6 @@ struct Vector {
     [[nodiscard]] double bytes() const noexcept { return static_cast<double>(elements) * element_bytes; }
 };
 
-/// MPI_Sendrecv: sends `bytes` to one rank while it receives from another (or the same); ranks as the engine has them.
-[[nodiscard]] Engine::Awaiter send_receive(Engine& engine, Rank rank, Rank to, Rank from, std::uint32_t tag,
-                                           double bytes);
-
 /// MPI_Bcast from the member `root`, down a binomial tree, the largest subtree first: P - 1 messages.
 Task broadcast_binomial(Member me, Vector vector, std::uint32_t root);
 

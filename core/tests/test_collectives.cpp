@@ -254,7 +254,7 @@ TEST(Collectives, AnAllreduceEndsNowhereBeforeItsLastMemberBegins) {
                 communicator.ranks.resize(size);
                 std::iota(communicator.ranks.begin(), communicator.ranks.end(), 0U);
                 Engine engine(latency_only(), communicator.ranks, size, 1, false);
-                engine.set_clock(late, 1.0);
+                engine.compute(late, 1.0);
                 const Outcome outcome = run_on(engine, communicator, collectives().at(name), {size, 8.0, 0.0});
                 for (Rank rank = 0; rank < size; ++rank) {
                     EXPECT_GE(outcome.clocks_s[rank], 1.0) << name << " of " << size << ", late " << late;

@@ -52,6 +52,7 @@ class Machine:
         loopback_noncontiguous: Sequence[Segment],
         remote_noncontiguous: Sequence[Segment],
         scale: bool,
+        exact_sharing: bool,
         node_link_Bps: float,
         loopback_Bps: float,
         loopback_shared: bool,

@@ -11,7 +11,6 @@ using mpi::Task;
 
 namespace {
 
-constexpr std::uint32_t broadcast_tag = 0x10000000U;
 constexpr std::uint32_t nobody = 0xFFFFFFFFU;
 
 /// Whom a process column receives from, and whom it sends to in order.
@@ -51,13 +50,40 @@ Route route(Broadcast topology, std::uint32_t column, std::uint32_t root, std::u
 
 } // namespace
 
-Task Program::poll_broadcast(const Place& at, const Panel& panel, bool& done) {
+std::uint32_t Program::broadcast_tag(const Panel& panel) noexcept {
+    return 0x10000000U + static_cast<std::uint32_t>(panel.step);
+}
+
+std::optional<std::uint32_t> Program::broadcast_source(const Place& at, const Panel& panel) const noexcept {
+    const Route way = route(parameters_.broadcast, at.column, panel.owner_column, parameters_.q);
+    return way.from == nobody ? std::nullopt : std::optional(way.from);
+}
+
+bool Program::cannot_have_come(const Place& at, const Panel& panel) {
+    if (panel.source_column == at.column) {
+        return false;
+    }
+    // A probe that looks first sees what had come before it: its own date is a later bound.
+    const double date_s = engine_.clock(at.rank);
+    const Factored& factored = factored_[static_cast<std::size_t>(panel.step) % factored_window];
+    // A panel that is not factored yet will not be for as long as its columns take at least.
+    const double earliest_s = factored.step == panel.step
+                                  ? factored.date_s[at.row]
+                                  : engine_.now_s() + least_column_s_ * static_cast<double>(panel.width);
+    if (factored.step > panel.step || date_s > earliest_s) {
+        return false;
+    }
+    engine_.fruitless_probe(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
+    return true;
+}
+
+Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done) {
     if (done || parameters_.q <= 1) {
         done = true;
         co_return;
     }
     const Route way = route(parameters_.broadcast, at.column, panel.owner_column, parameters_.q);
-    const auto tag = broadcast_tag + static_cast<std::uint32_t>(panel.step);
+    const auto tag = broadcast_tag(panel);
     const std::int64_t below = panel.rows - (at.row == panel.owner_row ? panel.width : 0);
     const double bytes = 8.0 * static_cast<double>(below * panel.width + panel.width * panel.width + panel.width + 1);
     if (way.from != nobody) {
@@ -84,11 +110,10 @@ Task Program::finish_broadcast(const Place& at, const Panel& panel, bool& done) 
     if (!done && parameters_.q > 1) {
         const Route way = route(parameters_.broadcast, at.column, panel.owner_column, parameters_.q);
         if (way.from != nobody) { // the real program polls in a loop; nothing happens until the panel comes
-            co_await engine_.await_message(at.rank, rank_at(at.row, way.from),
-                                           broadcast_tag + static_cast<std::uint32_t>(panel.step));
+            co_await engine_.await_message(at.rank, rank_at(at.row, way.from), broadcast_tag(panel));
         }
     }
-    co_await poll_broadcast(at, panel, done);
+    co_await take_broadcast(at, panel, done);
 }
 
 } // namespace lepaute::hpl

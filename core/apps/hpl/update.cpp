@@ -4,6 +4,8 @@
 #include "apps/hpl/simulation.hpp"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 namespace lepaute::hpl {
 
@@ -28,30 +30,71 @@ Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* in
     if (!one_row) {
         co_await swap_binary_exchange(at, panel, columns, incoming, incoming_done);
     }
-    std::int64_t updated = 0;
-    while (updated < columns) {
-        const bool probing = incoming != nullptr && !incoming_done;
-        const std::int64_t count = probing ? std::min(parameters_.nb, columns - updated) : columns - updated;
+    struct Call {
+        Kernel kernel;
+        models::Size size;
+        models::KernelCost cost;
+    };
+    struct Calls {
+        std::array<Call, 4> each;
+        std::size_t count = 0;
+    };
+    // What `count` columns take, evaluated once for all blocks of that many columns.
+    const auto calls_for = [&](std::int64_t count) {
+        Calls calls;
+        const auto add = [&](Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k) {
+            const models::Size size{static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)};
+            calls.each[calls.count++] = {kernel, size, day_.cost(at.rank, kernel, size)};
+        };
         if (one_row) {
-            kernel(at.rank, Kernel::dlaswp00N, panel.width, count, leading_dimension(at.row));
-            kernel(at.rank, Kernel::dtrsm_left, panel.width, count, panel.width);
+            add(Kernel::dlaswp00N, panel.width, count, leading_dimension(at.row));
+            add(Kernel::dtrsm_left, panel.width, count, panel.width);
         } else {
-            kernel(at.rank, Kernel::dtrsm, count, panel.width, panel.width);
+            add(Kernel::dtrsm, count, panel.width, panel.width);
         }
         if (below > 0) {
-            kernel(at.rank, one_row ? Kernel::dgemm_nn : Kernel::dgemm, below, count, panel.width);
+            add(one_row ? Kernel::dgemm_nn : Kernel::dgemm, below, count, panel.width);
         }
         if (!one_row && owner) {
-            kernel(at.rank, Kernel::dlatcpy, panel.width, count, leading_dimension(at.row));
+            add(Kernel::dlatcpy, panel.width, count, leading_dimension(at.row));
         }
-        updated += count;
-        if (probing) {
-            if (updated < columns) {
-                co_await poll_broadcast(at, *incoming, incoming_done);
-            } else { // nothing left to do meanwhile
+        return calls;
+    };
+    const auto compute = [&](const Calls& calls) {
+        for (const Call& call : std::span(calls.each).first(calls.count)) {
+            const double seconds = call.cost.modelled ? day_.draw_s(at.rank, call.cost) : 0.0;
+            day_.note_calls(call.kernel, call.cost, call.size, 1, seconds);
+            trace_kernel(at.rank, call.kernel, call.size, engine_.clock(at.rank), seconds);
+            engine_.compute(at.rank, seconds);
+        }
+    };
+    std::int64_t updated = 0;
+    if (incoming != nullptr && !incoming_done) {
+        // The real program updates a block of columns, probes, updates the next. Nothing that it does meanwhile
+        // concerns others: so we learn first when the panel comes, and then count the blocks until that date.
+        const mpi::Rank source = rank_at(at.row, incoming->source_column);
+        const auto tag = broadcast_tag(*incoming);
+        const double visible_s = co_await engine_.learn_arrival(at.rank, source, tag);
+        const bool looks_first = engine_.network().iprobe_looks_first;
+        double last_probe_s = -1.0;
+        const Calls block = calls_for(std::min(parameters_.nb, columns));
+        while (updated < columns && !incoming_done) {
+            const std::int64_t count = std::min(parameters_.nb, columns - updated);
+            compute(count == parameters_.nb || updated == 0 ? block : calls_for(count));
+            updated += count;
+            const double now_s = engine_.clock(at.rank);
+            if (updated == columns) { // nothing left to do meanwhile
                 co_await finish_broadcast(at, *incoming, incoming_done);
+            } else if (visible_s <= (looks_first ? last_probe_s : now_s)) {
+                co_await take_broadcast(at, *incoming, incoming_done);
+            } else {
+                engine_.fruitless_probe(at.rank, source, tag);
+                last_probe_s = engine_.clock(at.rank);
             }
         }
+    }
+    if (updated < columns) {
+        compute(calls_for(columns - updated));
     }
     panel.columns -= columns;
 }

@@ -77,15 +77,19 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
         cell_time_s[rank] = std::max(parameters.cell_time_s,
                                      parameters.cell_bytes * ranks_on[nodes[rank]] / parameters.node_memory_Bps);
     }
-    models::MachineDay day(with_sweep(machine, parameters.noise_relative_sd), layers, seed, std::move(cpus), nodes);
+    models::MachineDay day(with_sweep(machine, parameters.noise_relative_sd), layers, seed, cpus, nodes);
     mpi::Engine engine(machine.network, std::move(nodes), machine.nodes, seed, layers.noise);
     Program program(parameters, engine, day, std::move(cell_time_s));
     Result result;
     result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
     result.messages = engine.statistics().messages;
     result.bytes = engine.statistics().bytes;
-    result.waiting_s = engine.statistics().waiting_s;
-    result.computing_s = day.use().at(static_cast<std::size_t>(sweep)).time_s;
+    for (Rank rank = 0; rank < engine.size(); ++rank) {
+        const mpi::Shares& shares_s = engine.shares_s(rank);
+        const double computing_s = shares_s[static_cast<std::size_t>(mpi::Share::compute)];
+        result.computing_s += computing_s;
+        result.waiting_s += std::accumulate(shares_s.begin(), shares_s.end(), -computing_s);
+    }
     result.engine_bytes = engine.state_bytes() + day.state_bytes();
     return result;
 }
@@ -144,7 +148,7 @@ Task Program::shift(Rank rank, std::size_t dimension, bool upwards, double bytes
     const bool sends = parameters_.periodic || !(upwards ? at_end : at_start);
     const bool receives = parameters_.periodic || !(upwards ? at_start : at_end);
     if (sends && receives) {
-        co_await mpi::send_receive(engine_, rank, to, from, tag, bytes);
+        co_await engine_.send_receive(rank, to, tag, bytes, from, tag);
     } else if (sends) {
         co_await engine_.send(rank, to, tag, bytes);
     } else {

@@ -57,6 +57,7 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
         [core_segment(segment) for segment in network.loopback_noncontiguous],
         [core_segment(segment) for segment in network.remote_noncontiguous],
         network.flow_factor == "scale",
+        network.sharing == "exact",
         network.node_link.bandwidth_Bps,
         network.loopback.bandwidth_Bps,
         network.loopback.shared,
