@@ -92,7 +92,7 @@ def box_of(text: str, name: str) -> tuple[int, int, int]:
 
 def readable(prediction: "StencilPrediction") -> str:
     """The answer as a person wants it."""
-    from lepaute.cli.predict import interval
+    from lepaute.cli.predict_text import interval
 
     run, time_s = prediction.stencil, prediction.time_s
     lines = [

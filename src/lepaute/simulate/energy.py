@@ -1,6 +1,5 @@
 """The energy that a run takes, from what a node draws and from how long its cores compute and communicate."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -8,25 +7,23 @@ if TYPE_CHECKING:
 
 
 def energy_of_run(
-    platform: "Platform", core_of_rank: Sequence[int], *, time_s: float, computing_s: float, threads: int = 1
+    platform: "Platform", *, nodes: int, ranks: int, time_s: float, computing_s: float, threads: int = 1
 ) -> float | None:
-    """Joules of the nodes that hold a rank, from the start of the run to its end; None where the platform has no power.
+    """Joules of the `nodes` that hold a rank, from start to end of the run; None where the platform has no power.
 
-    core_of_rank : global core (node index * cores + core) of each rank
     computing_s : seconds inside kernels, over all ranks
     threads : cores that each rank computes on; it communicates on one of them
     """
     if platform.power is None:
         return None
-    cores = platform.nodes.cores
     return energy_j(
         platform.power,
-        cores,
+        platform.nodes.cores,
         time_s=time_s,
-        nodes=len({core // cores for core in core_of_rank}),
+        nodes=nodes,
         computing_core_s=threads * computing_s,
         # All that is not computing: a rank inside MPI polls, and one that has ended waits for the others in MPI.
-        communicating_core_s=max(0.0, len(core_of_rank) * time_s - computing_s),
+        communicating_core_s=max(0.0, ranks * time_s - computing_s),
     )
 
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,8 @@ class Prediction:
 
     kernel_time_s : seconds over all ranks in each kernel, of the first run
     waiting_s : seconds over all ranks inside communication, of the first run
+    mapping : ranks to cores, as the parameters show it
+    nodes : number of nodes that hold ranks
     """
 
     hpl: Hpl
@@ -85,6 +87,8 @@ class Prediction:
     waiting_s: float
     settings: dict[str, str]
     version: str
+    mapping: dict[str, Any] = field(default_factory=lambda: {"mapping": "sequential"})
+    nodes: int = 1
 
     @property
     def time_s(self) -> Spread:
@@ -110,7 +114,7 @@ class Prediction:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the contract."""
-        parameters = self.hpl.parameters()
+        parameters = self.hpl.parameters() | self.mapping
         if self.settings:
             parameters["set"] = self.settings
         return {

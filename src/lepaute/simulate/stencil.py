@@ -14,7 +14,7 @@ from lepaute import _core
 from lepaute.errors import InputError, SimulationError
 from lepaute.simulate.energy import energy_of_run
 from lepaute.simulate.machine import machine_of
-from lepaute.simulate.mapping import sequential
+from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.predict import Layers
 from lepaute.simulate.prediction import SimulationFigures, Spread, spread_of, spread_where_known
 from lepaute.simulate.runs import DEFAULT_RUNS, simulate_runs
@@ -187,7 +187,8 @@ def predict_stencil(
     Raises InputError for what does not fit, SimulationError on a deadlock.
     """
     started = time.perf_counter()
-    cores = sequential(platform, stencil.ranks)
+    cores = Mapping().cores(platform, stencil.ranks)
+    nodes = len({core // platform.nodes.cores for core in cores})
     # The sweep has a cost of its own, so the platform may have models for any number of threads, or none.
     threads = platform.kernels[0].threads if platform.kernels else 1
     machine = machine_of(platform, threads)
@@ -212,7 +213,9 @@ def predict_stencil(
                 seed + i,
                 result.time_s,
                 stencil.rate_cells_per_s(result.time_s),
-                energy_of_run(platform, cores, time_s=result.time_s, computing_s=result.computing_s),
+                energy_of_run(
+                    platform, nodes=nodes, ranks=stencil.ranks, time_s=result.time_s, computing_s=result.computing_s
+                ),
             )
             for i, result in enumerate(results)
         ),
