@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli import hpl_options as options
+from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.predict_stencil import stencil
 
 if TYPE_CHECKING:
@@ -115,19 +116,23 @@ def hpl(
         machine = override(machine, overrides)
     placed = options.mapping_of(mapping, mapping_seed, hostfile, rankfile, machine, threads_per_rank)
     run_s = foretold(hpls, machine, runs, placed)
-    with progress_bar(BAR_AFTER_S) as tell:
-        predictions = predict_all(
-            hpls,
-            machine,
-            runs=runs,
-            seed=seed,
-            settings=overrides,
-            mapping=placed,
-            fidelity=fidelity,
-            trace=request,
-            progress=lambda share: tell("simulating", share),
-            run_s=run_s,
-        )
+    try:
+        with progress_bar(BAR_AFTER_S) as tell:
+            predictions = predict_all(
+                hpls,
+                machine,
+                runs=runs,
+                seed=seed,
+                settings=overrides,
+                mapping=placed,
+                fidelity=fidelity,
+                trace=request,
+                progress=lambda share: tell("simulating", share),
+                run_s=run_s,
+            )
+    except KeyboardInterrupt:
+        complain("interrupted")
+        os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
     if plot is not None:
         predictions[0].plot(plot)
     if output is not None:

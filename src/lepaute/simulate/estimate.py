@@ -91,7 +91,7 @@ def work_of(hpl: "Hpl") -> Work:
     spread_roll = hpl.swap == "spread-roll" or (hpl.swap == "mix" and hpl.n / q > (hpl.swap_threshold or hpl.nb))
     swap = (p - 1) * (p + 1) if spread_roll else exchange
     broadcast = p * (q - 1) * (q + 1 if hpl.bcast.startswith("long") else 1)
-    solve = steps * (p + q - 2)
+    solve = steps * (p - 1 + min(1, q - 1))
     others = swapping * swap + steps * broadcast + solve + turns_of(hpl)
     return Work(pivots=float(hpl.n * exchange), others=float(others))
 

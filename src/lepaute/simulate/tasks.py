@@ -36,7 +36,9 @@ def run_tasks(
     *,
     clocked: bool = False,
 ) -> dict[KeyT, ResultT]:
-    """The result of each task by its key. The first exception of a task ends all: what has not begun is dropped.
+    """The result of each task by its key. The first exception of a task, or an interrupt, ends all.
+
+    What has not begun then is dropped; what runs goes on to its end in the background.
 
     progress : called in this thread with the share of the cost behind, from 0 to 1
     clocked : costs are seconds, so that running tasks count by the time they have run
@@ -71,5 +73,6 @@ def run_tasks(
                     )
                 progress(min(1.0, behind / total))
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        # Not waiting: where all went well there is nothing to wait for, and an interrupt is answered at once.
+        pool.shutdown(wait=False, cancel_futures=True)
     return results
