@@ -64,9 +64,7 @@ def compared(options: Options) -> pandas.DataFrame:
         # Another problem than the real one, so the errors mean nothing: every third configuration, N = 8000.
         frame = frame.iloc[::3].assign(matrix_size=8_000).reset_index(drop=True)
     platform = load_platform(PLATFORM)
-    cases = [
-        Case(label(row), hpl_of(row), platform, 2 if options.quick else 10) for row in frame.to_dict("records")
-    ]
+    cases = [Case(label(row), hpl_of(row), platform, 2 if options.quick else 10) for row in frame.to_dict("records")]
     found = [
         {"refusal": outcome.refusal}
         if outcome.prediction is None

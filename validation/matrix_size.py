@@ -210,7 +210,9 @@ def picture(frame: pandas.DataFrame, real: pandas.DataFrame) -> Figure:
     rows = frame[frame["state"] == "2019-03"]
     for model, marker in zip(EMULATIONS, ("s", "D"), strict=True):
         values = rows[f"{model}_error_percent"]
-        left.plot(rows["matrix_size"] / 1e3, values, marker, mfc="none", color="#e45756", ms=5, label=f"published {model}")
+        left.plot(
+            rows["matrix_size"] / 1e3, values, marker, mfc="none", color="#e45756", ms=5, label=f"published {model}"
+        )
     left.set_title("dahu-2019-04 against March 2019 (judged from N = 100,000)", fontsize=10)
     others = [state for state in ("2018-10", "2019-10", "2020-10") if (frame["state"] == state).any()]
     for place, (state, colour) in enumerate(zip(others, ("#f58518", "#b279a2", "#54a24b"), strict=False)):
@@ -225,9 +227,7 @@ def picture(frame: pandas.DataFrame, real: pandas.DataFrame) -> Figure:
     return figure
 
 
-def panel(
-    axes: "Axes", frame: pandas.DataFrame, real: pandas.DataFrame, state: str, colour: str, shift: float
-) -> None:
+def panel(axes: "Axes", frame: pandas.DataFrame, real: pandas.DataFrame, state: str, colour: str, shift: float) -> None:
     """One state of the machine."""
     rows = frame[frame["state"] == state]
     mean = rows.set_index("matrix_size")["real_s"]
@@ -235,9 +235,7 @@ def panel(
     relative = 100.0 * (runs["time_s"] / runs["matrix_size"].map(mean) - 1.0)
     axes.plot(runs["matrix_size"] / 1e3 + shift, relative, ".", color="#999999", ms=4, alpha=0.6)
     errors = rows["error_percent"]
-    bars = numpy.abs(
-        [100.0 * (rows[column] / rows["real_s"] - 1.0) - errors for column in ("low_s", "high_s")]
-    )
+    bars = numpy.abs([100.0 * (rows[column] / rows["real_s"] - 1.0) - errors for column in ("low_s", "high_s")])
     axes.errorbar(
         rows["matrix_size"] / 1e3 + shift, errors, yerr=bars, fmt="o", color=colour, ms=4, lw=1.2, capsize=2,
         label=f"{rows['platform'].iloc[0]}, runs of {state} (grey)",

@@ -1,5 +1,6 @@
 """The end of every script: table, picture, section of the page, and the exit status."""
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,10 @@ def finish(
         save_figure(figure, options.output / "accuracy" / f"{study}.png")
         picture = f"accuracy/{study}.png"
     warning = "**A quick trial of the script: a few small cases, no result.**\n\n" if options.quick else ""
-    section = warning + text.replace("{goals}", goals_table(goals)).replace("{picture}", picture)
+    section = warning + text.replace("{goals}", goals_table(goals))
+    if figure is None:
+        section = re.sub(r"!\[[^]]*\]\(\{picture\}\)\n+", "", section)
+    section = section.replace("{picture}", picture)
     replace_section(options.output / "accuracy.md", study, section)
     print(section)
     return status(goals)
