@@ -2,22 +2,22 @@
 
     .venv/bin/python benchmarks/speed.py [--quick] [--only TEXT] [--skip PART]...
 
-Parts: table, scaling, sixteen, exact, sampled. Fixed before any result was looked at (benchmarks/engine/cases.py has the
-cases, limits and goals):
+Parts: table, scaling, sixteen, exact, sampled. Fixed before any result was looked at (the cases, limits and goals stand
+in benchmarks/engine/cases.py):
 
 * table: every case of the speed table in a fresh process on one core, full and sampled: user time of the whole process,
   start-up included (getrusage of the child; least of REPEATS where it takes less than 10 s, since other load only
   adds), engine_bytes as the prediction states them. A process is stopped after 4 times its limit, at least 60 s;
-* scaling: stampede-like, NB 128, side x side ranks, N = 128 x steps; user time less that of a prediction of one panel on
-  one rank; exponent of a least-squares line of log(time) on log(steps x ranks x log2 ranks); at most 1.1;
+* scaling: stampede-like, NB 128, side x side ranks, N = 128 x steps; user time less that of a prediction of one panel
+  on one rank; exponent of a least-squares line of log(time) on log(steps x ranks x log2 ranks); at most 1.1;
 * sixteen: 16 runs on two cores / 1 run on one core, wall time of the simulation, Dahu, N = 100,000; medians of REPEATS
   taken in turn; at most 8.5;
 * exact: the full cases of the table with exact max-min sharing; at most 3 times their limits;
 * sampled: Dahu, N = 100,000, 250,000, 500,000, seeds 1 to 10: time predicted by sampled / full - 1, run by run; none
   above 0.5 %.
 
-What the engine refuses is shown with its reason and counts as missed. Writes docs/speed/engine.csv, docs/speed/scaling.png
-and the section of docs/speed.md; exits 1 where a limit is exceeded.
+What the engine refuses is shown with its reason and counts as missed. Writes docs/speed/engine.csv,
+docs/speed/scaling.png and the section of docs/speed.md; exits 1 where a limit is exceeded.
 """
 
 import argparse
@@ -248,8 +248,8 @@ def sampled(report: Report, options: argparse.Namespace, _: Path) -> None:
         lines.append((f"{n:,}", *found, f"{cases.SAMPLED_ERROR_LIMIT_PERCENT:g} %", yes_or_no(met)))
     header = ("N", "largest error", "mean error", "wanted, each at most", "met")
     report.sections.append(
-        f"### Sampled against full\n\nDahu, 1024 ranks, NB = 128, seeds 1 to {SEEDS}: predicted time, sampled / full − 1, "
-        f"run by run.\n\n{markdown(header, lines)}"
+        f"### Sampled against full\n\nDahu, 1024 ranks, NB = 128, seeds 1 to {SEEDS}: predicted time, sampled / full "
+        f"− 1, run by run.\n\n{markdown(header, lines)}"
     )
 
 

@@ -4,7 +4,8 @@
 
 Fixed before any result was looked at:
 
-* data: dahu/hpl/matrix_size_real.csv, rows of March 2019 (8 runs for each N; the cooling of nodes 13 to 16 was failing);
+* data: dahu/hpl/matrix_size_real.csv, rows of March 2019 (8 runs for each N; the cooling of nodes 13 to 16
+  was failing);
 * platform: dahu-2019-04 as shipped (its kernels were measured in April 2019, before the cooling was mended);
 * parameters: N = 50,000 to 500,000 as in the data, 32 x 32 ranks, NB 128, 2ring, depth 1, binary exchange, and what
   dahu/hpl/README.md says is common to all studies, which are the defaults of lepaute.Hpl;
@@ -165,8 +166,8 @@ def text(frame: pandas.DataFrame) -> str:
     absent = "" if (frame["state"] == "2019-10").any() else " The reference data hold no runs of 2019-10."
     return f"""## Dahu: size of the matrix
 
-1024 ranks (32 × 32), NB 128, 2ring, depth 1, binary exchange; `dahu-2019-04` against the 8 real runs for each N of March
-2019. Error: mean of the predicted times / mean of the real times − 1. Written by `validation/matrix_size.py`, where
+1024 ranks (32 × 32), NB 128, 2ring, depth 1, binary exchange; `dahu-2019-04` against the 8 real runs for each N of
+March 2019. Error: mean of the predicted times / mean of the real times − 1. Written by `validation/matrix_size.py`, where
 everything was fixed before.
 
 {{goals}}

@@ -42,7 +42,7 @@ def predict(arguments: dict[str, str], cores: int = 1, timeout_s: float = 600.0)
     try:
         done = subprocess.run(
             argv, capture_output=True, text=True, timeout=timeout_s, check=False,
-            preexec_fn=lambda: os.sched_setaffinity(0, chosen),  # noqa: PLW1509 - no threads here
+            preexec_fn=lambda: os.sched_setaffinity(0, chosen),
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return nothing(f"stopped after {timeout_s:.0f} s")

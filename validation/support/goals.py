@@ -1,5 +1,6 @@
 """Goals, and whether they are met."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ class Goal:
 
 def at_most(what: str, limit: float, reached: float, unit: str = "%", published: str = "") -> Goal:
     """A number that must not exceed `limit`; NaN where nothing was simulated."""
-    if reached != reached:
+    if math.isnan(reached):
         return Goal(what, f"at most {limit:g} {unit}", "nothing simulated", None, published)
     return Goal(what, f"at most {limit:g} {unit}", f"{reached:.2f} {unit}", reached <= limit, published)
 

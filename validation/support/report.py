@@ -1,5 +1,6 @@
 """The end of every script: table, picture, section of the page, and the exit status."""
 
+import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -38,9 +39,9 @@ def finish(
 
 def signed(percent: float) -> str:
     """+1.2 %, or a dash for NaN."""
-    return "–" if percent != percent else f"{percent:+.1f} %"
+    return "–" if math.isnan(percent) else f"{percent:+.1f} %"
 
 
 def seconds(value: float) -> str:
     """Seconds with four digits, or a dash for NaN."""
-    return "–" if value != value else f"{value:.4g}"
+    return "–" if math.isnan(value) else f"{value:.4g}"

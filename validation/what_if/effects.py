@@ -31,7 +31,7 @@ def effect_goals(ours: pandas.Series, published: pandas.Series, what: str) -> li
         ),
         at_most(
             f"{what}: largest difference of the effects", EFFECT_LIMIT_POINTS, (ours - published).abs().max(), "points"
-        ),  # fmt: skip
+        ),
     ]
 
 

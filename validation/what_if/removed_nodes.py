@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from support.goals import Goal, markdown
 from support.options import Options
 from support.report import signed
+
 from what_if.effects import RESOLUTION_PERCENT, effect_goals, same_order
 from what_if.runs import hpl_of, nodes_of, simulate
 from what_if.synthetic import synthetic_platform
@@ -93,9 +94,9 @@ def text(frame: pandas.DataFrame) -> str:
     sizes = [f"N = {n:,}" for n in ours.index]
     return f"""## What if: the slowest nodes were left out
 
-256 synthetic nodes that differ a little, the slowest 0 to 16 left out, all grids that use the others; NB 512; broadcast,
-depth and swap are not published and taken as in the study of variability. One run of each, {len(frame)} in all: platforms
-{", ".join(str(number) for number in sorted(frame["platform_id"].unique()))}. Mean difference to the published emulation
+256 synthetic nodes that differ a little, the slowest 0 to 16 left out, all grids that use the others; NB 512;
+broadcast, depth and swap are not published and taken as in the study of variability. One run of each, {len(frame)} in
+all: platforms {", ".join(str(number) for number in sorted(frame["platform_id"].unique()))}. Mean difference to the published emulation
 {signed(frame["error_percent"].mean())}, mean absolute {frame["error_percent"].abs().mean():.1f} % (no goal).
 
 {{goals}}
@@ -110,7 +111,7 @@ Time of a grid of all 256 nodes, relative to the best: ours (published).
 
 {markdown(("grid", *sizes), grids)}
 
-The grid that we call best is at most {order["loss"].max():.1f} % slower than the published best, in the published times.
+The grid that we call best is at most {order["loss"].max():.1f} % slower than the published best, in published times.
 """
 
 

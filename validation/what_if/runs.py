@@ -7,9 +7,9 @@ import pandas
 from pydantic import ValidationError
 from support.options import Options
 from support.simulations import Case, predict_all
-from what_if.synthetic import NODES, THREADS
 
 from lepaute import Hpl, Platform
+from what_if.synthetic import NODES, THREADS
 
 
 def hpl_of(n: int, p: int, q: int) -> Hpl:
@@ -32,7 +32,9 @@ def simulate(
     frame = frame.rename(columns={"time_s": "published_s"}).reset_index(drop=True)
     cases, refusals = {}, {}
     for place, row in enumerate(frame.to_dict("records")):
-        label = ", ".join(f"{key} {value}" for key, value in row.items() if key != "published_s" and value == value)
+        label = ", ".join(
+            f"{key} {value}" for key, value in row.items() if key != "published_s" and not pandas.isna(value)
+        )
         try:
             cases[place] = Case(label, hpl(row), platform(row), runs=1, seed=int(row["platform_id"]))
         except ValidationError as error:  # a topology that platforms do not have

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from support.goals import Goal, markdown
 from support.options import Options
 from support.report import seconds, signed
+
 from what_if.effects import effect_goals, relative_effects, same_order
 from what_if.runs import hpl_of, nodes_of, simulate
 from what_if.synthetic import synthetic_platform
@@ -86,8 +87,8 @@ def text(frame: pandas.DataFrame) -> str:
             rows.append((f"{n:,}", f"{seconds(row['predicted_s'])} ({seconds(row['published_s'])})", *cells))
     return f"""## What if: top switches of a fat tree were removed
 
-256 synthetic nodes in a fat tree `{WHOLE}`, 16 × 16 ranks, NB 512; broadcast, depth and swap are not published and taken
-as in the study of variability. One run of each, {len(frame)} in all. Mean difference to the published emulation
+256 synthetic nodes in a fat tree `{WHOLE}`, 16 × 16 ranks, NB 512; broadcast, depth and swap are not published and
+taken as in the study of variability. One run of each, {len(frame)} in all. Mean difference to the published emulation
 {signed(frame["error_percent"].mean())}, mean absolute {frame["error_percent"].abs().mean():.1f} % (no goal).
 
 {{goals}}

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from support.goals import Goal, at_most, markdown
 from support.options import Options
 from support.report import signed
+
 from what_if.runs import hpl_of, nodes_of, simulate
 from what_if.synthetic import synthetic_platform
 
@@ -42,15 +43,15 @@ def text(frame: pandas.DataFrame) -> str:
     ]
     return f"""## What if: dgemm varied more from call to call
 
-256 synthetic nodes, one rank of 32 threads a node, 8 × 32 ranks, NB 512, 2ring, depth 1, binary exchange; all parameters
-of the published emulation are known. One run of each, {len(frame)} in all.
+256 synthetic nodes, one rank of 32 threads a node, 8 × 32 ranks, NB 512, 2ring, depth 1, binary exchange; all
+parameters of the published emulation are known. One run of each, {len(frame)} in all.
 
 {{goals}}
 
 ![time relative to that without variability]({{picture}})
 
-Mean difference to the published emulation over {frame["platform_id"].nunique()} platform(s), by N and standard deviation
-/ mean of a call; bias {signed(frame["error_percent"].mean())}, largest {signed(extreme(frame["error_percent"]))}.
+Mean difference to the published emulation over {frame["platform_id"].nunique()} platform(s), by N and standard
+deviation / mean of a call; bias {signed(frame["error_percent"].mean())}, largest {signed(extreme(frame["error_percent"]))}.
 
 {markdown(("N", *(f"{value:g}" for value in errors.columns)), rows)}
 """
