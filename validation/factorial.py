@@ -12,7 +12,8 @@ Fixed before any result was looked at:
 * goals, block size 128 (for which the kernels were calibrated): mean absolute error at most 4 %, at least 80 % of the
   configurations within 5 %; block size 256: at most 6 %, and every prediction carries a warning that dgemm was
   evaluated with a K beyond its fitted range; the real time of the configuration that is predicted best at most 1 %
-  above the real best; main effects: the two largest of block size, depth, broadcast and swap in the order of the real ones;
+  above the real best; main effects: the two largest of block size, depth, broadcast and swap in the order of the real
+  ones;
 * main effects: type-II analysis of variance of the mean times, a row a configuration, the four factors as categories
   and no interactions; a factor's effect is its sum of squares, the increase of the residual sum of squares when it
   alone is left out (without interactions that is what type II means);

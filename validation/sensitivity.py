@@ -14,7 +14,8 @@ Fixed before any result was looked at:
 * runs: one for each published run, with the platform's number as seed; fidelity full;
 * temporal: 8 x 32 ranks, sd / mean of dgemm 0 to 0.1, all 300 published runs. Goal: mean absolute difference in time
   (ours / published - 1) at most 3 %;
-* switches: 16 x 16 ranks on a fat tree 2;32,8;1,k;1,8 with k = 4 to 1 top switches, and on one switch; all 250 runs.
+* switches: 16 x 16 ranks on a fat tree 2;32,8;1,k;1,8 with k = 4 to 1 top switches, and on one switch; all 250 runs. Of
+  parallel cables only the first is used, as SimGrid did before 3.32 (2022); the study is of March 2020.
   Effect: time / time with 4 top switches - 1, mean over the platforms, for each N. Goals: same sign as the published
   effect wherever that is at least 2 %; no effect more than 5 points from the published one; the topologies in the
   published order, pair by pair;

@@ -92,11 +92,12 @@ def text(frame: pandas.DataFrame) -> str:
     ]  # fmt: skip
     order = order_of_grids(frame)
     sizes = [f"N = {n:,}" for n in ours.index]
+    platforms = ", ".join(str(number) for number in sorted(frame["platform_id"].unique()))
     return f"""## What if: the slowest nodes were left out
 
 256 synthetic nodes that differ a little, the slowest 0 to 16 left out, all grids that use the others; NB 512;
 broadcast, depth and swap are not published and taken as in the study of variability. One run of each, {len(frame)} in
-all: platforms {", ".join(str(number) for number in sorted(frame["platform_id"].unique()))}. Mean difference to the published emulation
+all: platforms {platforms}. Mean difference to the published emulation
 {signed(frame["error_percent"].mean())}, mean absolute {frame["error_percent"].abs().mean():.1f} % (no goal).
 
 {{goals}}

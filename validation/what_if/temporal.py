@@ -51,7 +51,8 @@ parameters of the published emulation are known. One run of each, {len(frame)} i
 ![time relative to that without variability]({{picture}})
 
 Mean difference to the published emulation over {frame["platform_id"].nunique()} platform(s), by N and standard
-deviation / mean of a call; bias {signed(frame["error_percent"].mean())}, largest {signed(extreme(frame["error_percent"]))}.
+deviation / mean of a call; bias {signed(frame["error_percent"].mean())}, largest
+{signed(extreme(frame["error_percent"]))}.
 
 {markdown(("N", *(f"{value:g}" for value in errors.columns)), rows)}
 """
