@@ -321,7 +321,7 @@ def exascale_like(small: list[dict[str, Any]]) -> Platform:
     nominal_flops, share, memory_Bps = 47.9e12, 0.7, 1.6e12
     launch_s = 5e-6
     # bytes of memory traffic for an element: read, write; rows that are gathered or scattered use half of each line
-    swaps = ("dlaswp01T", "dlaswp02N", "dlaswp03T", "dlaswp04T")
+    swaps = tuple(model["kernel"] for model in small if model["kernel"].startswith("dlaswp"))  # of both algorithms
     bytes_per_element = {"dlacpy": 16, "dlatcpy": 32} | dict.fromkeys(swaps, 32)
     on_device = {kernel: {"mn": tidy(moved / memory_Bps), "1": launch_s} for kernel, moved in bytes_per_element.items()}
     # M·M·N flops for mnk = M·M·N: half of dgemm's rate
