@@ -66,6 +66,7 @@ def test_only_pairs_that_the_published_times_tell_apart_have_an_order() -> None:
     published = pandas.Series({"a": 100.0, "b": 101.0, "c": 150.0})
     assert same_order(pandas.Series({"a": 11.0, "b": 10.0, "c": 20.0}), published) == (2, 2)
     assert same_order(pandas.Series({"a": 21.0, "b": 10.0, "c": 20.0}), published) == (1, 2)
+    assert same_order(pandas.Series({"a": 20.0, "b": 20.0, "c": 20.0}), published) == (0, 2)  # equal is no order
 
 
 def test_effects_must_have_the_published_sign_and_be_near() -> None:
@@ -73,6 +74,7 @@ def test_effects_must_have_the_published_sign_and_be_near() -> None:
     near, small = pandas.Series({"one": 24.0, "two": -1.0, "three": -0.5}), pandas.Series({"one": 14.0, "two": 1.0})
     assert [goal.met for goal in effect_goals(near, published, "x")] == [True, True]
     assert [goal.met for goal in effect_goals(small, published[["one", "two"]], "x")] == [False, False]
+    assert effect_goals(0.0 * near, published, "x")[0].met is False  # no effect at all has no direction
 
 
 def test_an_extrapolation_beyond_the_fitted_k_is_told_from_one_below_it() -> None:

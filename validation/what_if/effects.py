@@ -21,7 +21,7 @@ def relative_effects(frame: pandas.DataFrame, column: str, baseline: str, by: Se
 def effect_goals(ours: pandas.Series, published: pandas.Series, what: str) -> list[Goal]:
     """Effects in per cent, with the same index: same sign where there is one to speak of, and near each other."""
     marked = published[published.abs() >= RESOLUTION_PERCENT].index
-    same = int(((ours[marked] > 0) == (published[marked] > 0)).sum())
+    same = int((ours[marked] * published[marked] > 0.0).sum())
     return [
         Goal(
             f"{what}: same direction where the published effect is at least {RESOLUTION_PERCENT:g} %",
@@ -43,5 +43,5 @@ def same_order(ours: pandas.Series, published: pandas.Series) -> tuple[int, int]
         if 100.0 * (high / low - 1.0) < RESOLUTION_PERCENT:
             continue
         pairs += 1
-        same += bool((ours[one] < ours[other]) == (published[one] < published[other]))
+        same += bool((ours[one] - ours[other]) * (published[one] - published[other]) > 0.0)
     return same, pairs

@@ -137,6 +137,8 @@ def picture(frame: pandas.DataFrame) -> Figure:
     right.set_ylabel("our time / published time")
     right.set_xticks(*log_ticks(frame["published_s"]))
     right.minorticks_off()
+    left.set_title("effect of leaving out nodes", fontsize=10)
+    right.set_title("every simulation", fontsize=10)
     return figure
 
 
