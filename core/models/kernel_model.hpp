@@ -36,6 +36,11 @@ enum class Kernel : std::uint8_t {
     dlaswp10N,
     dlatcpy,
     dlacpy,
+    dlaswp01N, // those of U not transposed
+    dlaswp03N,
+    dlaswp04N,
+    dlaswp05N,
+    dlaswp06N,
     pdfact_glue,
     pdupdate_glue, // what the program does between the kernels; a platform need not have them
     count

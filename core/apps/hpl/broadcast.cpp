@@ -55,8 +55,23 @@ std::uint32_t Program::broadcast_tag(const Panel& panel) noexcept {
 }
 
 std::optional<std::uint32_t> Program::broadcast_source(const Place& at, const Panel& panel) const noexcept {
+    if (long_broadcast()) {
+        return std::nullopt;
+    }
     const Route way = route(parameters_.broadcast, at.column, panel.owner_column, parameters_.q);
     return way.from == nobody ? std::nullopt : std::optional(way.from);
+}
+
+std::int64_t Program::panel_length(const Place& at, const Panel& panel) const noexcept {
+    const std::int64_t below = panel.rows - (at.row == panel.owner_row ? panel.width : 0);
+    return below * panel.width + panel.width * panel.width + panel.width + 1; // L2, L1, pivots, status
+}
+
+void Program::begin_broadcast(const Place& at, const Panel& panel) {
+    const std::int64_t below = panel.rows - (at.row == panel.owner_row ? panel.width : 0);
+    if (parameters_.copy_l && parameters_.q > 1 && at.column == panel.owner_column && below > 0 && panel.width > 0) {
+        kernel(at.rank, models::Kernel::dlacpy, below, panel.width, 0);
+    }
 }
 
 bool Program::cannot_have_come(const Place& at, const Panel& panel) {
@@ -82,10 +97,14 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bo
         done = true;
         co_return;
     }
+    if (long_broadcast()) {
+        co_await broadcast_long(at, panel);
+        done = true;
+        co_return;
+    }
     const Route way = route(parameters_.broadcast, at.column, panel.owner_column, parameters_.q);
     const auto tag = broadcast_tag(panel);
-    const std::int64_t below = panel.rows - (at.row == panel.owner_row ? panel.width : 0);
-    const double bytes = 8.0 * static_cast<double>(below * panel.width + panel.width * panel.width + panel.width + 1);
+    const double bytes = 8.0 * static_cast<double>(panel_length(at, panel));
     if (way.from != nobody) {
         const mpi::Rank from = rank_at(at.row, way.from);
         if (!found && !co_await engine_.probe(at.rank, from, tag)) {
@@ -96,11 +115,8 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bo
     for (const std::uint32_t to : way.to) {
         if (to != nobody) {
             // The root sends the panel out of the matrix, by a derived datatype; who forwards it has it in one piece.
-            if (at.column == panel.owner_column) {
-                co_await engine_.send_noncontiguous(at.rank, rank_at(at.row, to), tag, bytes);
-            } else {
-                co_await engine_.send(at.rank, rank_at(at.row, to), tag, bytes);
-            }
+            const bool noncontiguous = at.column == panel.owner_column && !parameters_.copy_l;
+            co_await send(at.rank, {Phase::broadcast, rank_at(at.row, to), tag, bytes, noncontiguous});
         }
     }
     done = true;

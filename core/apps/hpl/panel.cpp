@@ -351,7 +351,9 @@ struct Program::Factorisation {
                     return matrix(below(process, distance), done + 1);
                 });
                 maximum_below();
-                copy_row(done + 1);
+                if (transposed()) { // else the copy is within small arrays
+                    copy_row(done + 1);
+                }
             }
             break;
         case hpl::Factorisation::crout:
@@ -401,31 +403,41 @@ struct Program::Factorisation {
         }
     }
 
+    [[nodiscard]] bool transposed() const noexcept { return program.parameters_.l1_transposed; }
+    /// With L1 not transposed, the triangle stands on the left, and no factor is transposed.
+    [[nodiscard]] Kernel product() const noexcept { return transposed() ? Kernel::dgemm : Kernel::dgemm_nn; }
+    void triangle(std::int64_t columns, std::int64_t order) {
+        const models::Size size = transposed() ? matrix(columns, order, order) : matrix(order, columns, order);
+        on_all(transposed() ? Kernel::dtrsm : Kernel::dtrsm_left, [=](const Process&, std::uint32_t) { return size; });
+    }
+
     void before_block(std::int64_t done, std::int64_t width) {
         const hpl::Factorisation rfact = program.parameters_.rfact;
         if (rfact == hpl::Factorisation::right || done == 0) {
             return;
         }
         if (rfact == hpl::Factorisation::left) {
-            on_all(Kernel::dtrsm, [=](const Process&, std::uint32_t) { return matrix(width, done, done); });
+            triangle(width, done);
         }
-        on_all(Kernel::dgemm, [=](const Process& process, std::uint32_t) { return matrix(process.rows, width, done); });
+        on_all(product(), [=](const Process& process, std::uint32_t) { return matrix(process.rows, width, done); });
     }
 
     void after_block(std::int64_t done, std::int64_t width, std::int64_t right, std::int64_t offset) {
         const hpl::Factorisation rfact = program.parameters_.rfact;
         if (right > 0 && rfact == hpl::Factorisation::crout && done > 0) {
-            on_all(Kernel::dgemm_nn, [=](const Process&, std::uint32_t) { return matrix(right, width, done); });
+            const models::Size size = transposed() ? matrix(right, width, done) : matrix(width, right, done);
+            on_all(Kernel::dgemm_nn, [=](const Process&, std::uint32_t) { return size; });
         }
         if (right > 0 && rfact != hpl::Factorisation::left) {
-            on_all(Kernel::dtrsm, [=](const Process&, std::uint32_t) { return matrix(right, width, width); });
+            triangle(right, width);
         }
         if (right > 0 && rfact == hpl::Factorisation::right) {
-            on_all(Kernel::dgemm,
+            on_all(product(),
                    [=](const Process& process, std::uint32_t) { return matrix(process.rows, right, width); });
         }
         if (offset > 0) {
-            on_owner(Kernel::dlatcpy, matrix(offset, width, processes.front().leading_dimension));
+            on_owner(transposed() ? Kernel::dlatcpy : Kernel::dlacpy,
+                     matrix(offset, width, transposed() ? processes.front().leading_dimension : 0));
         }
     }
 
@@ -441,7 +453,7 @@ struct Program::Factorisation {
 };
 
 Task Program::factor(Place at, Panel& panel) {
-    if (at.column != panel.owner_column) {
+    if (at.column != panel.owner_column || panel.width <= 0) {
         co_return;
     }
     mpi::Engine::Meeting& meeting = meetings_[at.column];

@@ -39,6 +39,7 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
             result.waiting_s += result.rank_shares_s.back()[share];
         }
     }
+    result.rank_sent = program.rank_sent();
     result.trace = std::move(engine.trace());
     result.kernels = day.use();
     result.engine_bytes = engine.state_bytes() + day.state_bytes();
@@ -46,7 +47,8 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
 }
 
 Program::Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed)
-    : parameters_(parameters), engine_(engine), day_(day), seed_(seed), meetings_(parameters.q) {
+    : parameters_(parameters), engine_(engine), day_(day), seed_(seed), meetings_(parameters.q),
+      rank_sent_(std::size_t{parameters.p} * parameters.q) {
     // The pivot exchange of a column takes at least its rounds of the shorter messages on the faster links.
     const double row_bytes = 8.0 * static_cast<double>(parameters.nb + 4);
     const auto message_s = [&](const models::NetworkClass& network) {
@@ -78,7 +80,7 @@ Rank Program::rank_at(std::uint32_t row, std::uint32_t column) const noexcept {
 }
 
 std::int64_t Program::leading_dimension(std::uint32_t row) const noexcept {
-    constexpr std::int64_t alignment = 8;
+    const std::int64_t alignment = parameters_.alignment;
     const std::int64_t rows = std::max<std::int64_t>(1, local_count(parameters_.n, parameters_.nb, row, parameters_.p));
     const std::int64_t aligned = (rows + alignment - 1) / alignment * alignment;
     return std::has_single_bit(static_cast<std::uint64_t>(aligned)) ? aligned + alignment : aligned;
@@ -136,6 +138,7 @@ Task Program::without_lookahead(Place at) {
         Panel panel = new_panel(at, start);
         engine_.set_step(at.rank, static_cast<std::int32_t>(panel.step));
         co_await factor(at, panel);
+        begin_broadcast(at, panel);
         bool done = false;
         co_await finish_broadcast(at, panel, done);
         bool nothing_incoming = true;
@@ -154,8 +157,9 @@ Task Program::with_lookahead(Place at) {
     const std::int64_t lookahead_end = std::min(depth * nb, n);
     std::int64_t columns = local_count(n + 1, nb, at.column, q); // local columns not yet behind a factored panel
 
-    for (std::int64_t start = 0; start < lookahead_end; start += nb) {
-        panels.push_back(new_panel(at, start));
+    for (std::int64_t k = 0; k < depth; ++k) { // beyond the matrix they are empty, and broadcast all the same
+        panels.push_back(new_panel(at, std::min(k * nb, n)));
+        panels.back().step = k;
         if (at.column == panels.back().owner_column) {
             columns -= panels.back().width;
         }
@@ -163,6 +167,7 @@ Task Program::with_lookahead(Place at) {
     for (std::size_t k = 0; k < panels.size(); ++k) {
         engine_.set_step(at.rank, static_cast<std::int32_t>(panels[k].step));
         co_await factor(at, panels[k]);
+        begin_broadcast(at, panels[k]);
         done = false;
         co_await finish_broadcast(at, panels[k], done);
         if (k + 1 < panels.size()) { // the columns of the panels in front of me
@@ -183,6 +188,7 @@ Task Program::with_lookahead(Place at) {
             }
             co_await factor(at, current);
         }
+        begin_broadcast(at, current);
         done = false;
         co_await update(at, panels.front(), columns - own, &current, done);
         panels.erase(panels.begin());

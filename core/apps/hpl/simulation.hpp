@@ -2,15 +2,25 @@
 // HPL on simulated ranks: the control flow of the real program, each kernel call and message where it makes them.
 
 #include "apps/hpl/parameters.hpp"
+#include "apps/hpl/spread_plan.hpp"
 #include "models/machine.hpp"
 #include "mpi/engine.hpp"
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 namespace lepaute::hpl {
+
+/// Whose messages are counted; those that are left are the pivot exchanges.
+enum class Phase : std::uint8_t { broadcast, swap, solve, count };
+struct Sent {
+    std::uint64_t messages = 0;
+    double bytes = 0.0;
+};
+using SentInPhases = std::array<Sent, static_cast<std::size_t>(Phase::count)>;
 
 struct Result {
     double time_s = 0.0; // of the solver: factorisation and solve, maximum over ranks
@@ -18,7 +28,8 @@ struct Result {
     double bytes = 0.0;
     double waiting_s = 0.0;                 // over all ranks, inside communication calls
     std::vector<mpi::Shares> rank_shares_s; // per rank: where its time went
-    mpi::Trace trace;                       // what was asked for
+    std::vector<SentInPhases> rank_sent;
+    mpi::Trace trace; // what was asked for
     std::array<models::KernelUse, models::kernel_count> kernels;
     std::size_t engine_bytes = 0;
 };
@@ -53,16 +64,50 @@ class Program {
 public:
     Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed);
     [[nodiscard]] mpi::Task run(mpi::Rank rank);
+    [[nodiscard]] const std::vector<SentInPhases>& rank_sent() const noexcept { return rank_sent_; }
 
 private:
     // -- grid
     [[nodiscard]] Place place(mpi::Rank rank) const noexcept;
     [[nodiscard]] mpi::Rank rank_at(std::uint32_t row, std::uint32_t column) const noexcept;
-    /// HPL's leading dimension of the local matrix: its rows, up to a multiple of 8 that is no power of two.
+    /// HPL's leading dimension of the local matrix: its rows, up to a multiple of the alignment, no power of two.
     [[nodiscard]] std::int64_t leading_dimension(std::uint32_t row) const noexcept;
     [[nodiscard]] Panel new_panel(const Place& at, std::int64_t start) const noexcept;
     void kernel(mpi::Rank rank, models::Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k);
     void trace_kernel(mpi::Rank rank, models::Kernel kernel, const models::Size& size, double start_s, double seconds);
+
+    // -- messages, counted by phase
+    struct Message {
+        Phase phase;
+        mpi::Rank to;
+        std::uint32_t tag;
+        double bytes;
+        bool noncontiguous = false; // a derived datatype with gaps
+        bool synchronous = false;
+    };
+    /// MPI_Send, or MPI_Ssend.
+    mpi::Engine::Awaiter<void> send(mpi::Rank rank, const Message& message) {
+        return post(rank, message, mpi::Engine::Operation::Kind::send);
+    }
+    /// MPI_Irecv, MPI_Send, MPI_Wait (or MPI_Issend, MPI_Recv, MPI_Wait) with one partner.
+    mpi::Engine::Awaiter<void> exchange(mpi::Rank rank, const Message& message) {
+        return post(rank, message, mpi::Engine::Operation::Kind::exchange);
+    }
+    mpi::Engine::Awaiter<void> post(mpi::Rank rank, const Message& message, mpi::Engine::Operation::Kind kind) {
+        Sent& sent = rank_sent_[rank][static_cast<std::size_t>(message.phase)];
+        ++sent.messages;
+        sent.bytes += message.bytes;
+        return {engine_,
+                rank,
+                {.kind = kind,
+                 .noncontiguous = message.noncontiguous,
+                 .synchronous = message.synchronous,
+                 .send_to = message.to,
+                 .receive_from = message.to,
+                 .send_tag = message.tag,
+                 .receive_tag = message.tag,
+                 .send_bytes = message.bytes}};
+    }
 
     // -- main loop
     mpi::Task without_lookahead(Place at);
@@ -98,7 +143,13 @@ private:
     /// `found`: a probe has found the panel already.
     mpi::Task take_broadcast(const Place& at, const Panel& panel, bool& done, bool found = false);
     mpi::Task finish_broadcast(const Place& at, const Panel& panel, bool& done);
-    /// The process column that `at` receives the panel from; none for the root.
+    /// What HPL_binit does before the panel leaves.
+    void begin_broadcast(const Place& at, const Panel& panel);
+    mpi::Task broadcast_long(Place at, const Panel& panel); // broadcast_long.cpp
+    /// The two long broadcasts do all they do in their first call, and never probe.
+    [[nodiscard]] bool long_broadcast() const noexcept { return parameters_.broadcast >= Broadcast::longer; }
+    [[nodiscard]] std::int64_t panel_length(const Place& at, const Panel& panel) const noexcept; // in doubles
+    /// The process column that `at` probes for the panel; none for the root and in the long broadcasts.
     [[nodiscard]] std::optional<std::uint32_t> broadcast_source(const Place& at, const Panel& panel) const noexcept;
     [[nodiscard]] static std::uint32_t broadcast_tag(const Panel& panel) noexcept;
 
@@ -106,6 +157,14 @@ private:
     mpi::Task update(Place at, Panel& panel, std::int64_t limit, const Panel* incoming, bool& incoming_done);
     mpi::Task swap_binary_exchange(Place at, const Panel& panel, std::int64_t columns, const Panel* incoming,
                                    bool& incoming_done);
+    mpi::Task swap_spread_roll(Place at, const Panel& panel, std::int64_t columns, const Panel* incoming,
+                               bool& incoming_done); // swap_spread_roll.cpp
+    mpi::Task spread(Place at, const Panel& panel, const SpreadPlan& plan, const Spread& spread, std::int64_t columns,
+                     const Panel* incoming, bool& incoming_done);
+    mpi::Task roll(Place at, const Panel& panel, const SpreadPlan& plan, std::int64_t columns, const Panel* incoming,
+                   bool& incoming_done);
+    std::shared_ptr<const SpreadPlan> plan_of(const Panel& panel);
+    [[nodiscard]] static std::uint32_t swap_tag(const Panel& panel) noexcept;
     /// Which rows move in the swap of a panel: the same for all process columns.
     struct SwapPlan {
         std::int64_t step = -1;
@@ -125,6 +184,12 @@ private:
     models::MachineDay& day_;
     std::uint64_t seed_;
     std::vector<mpi::Engine::Meeting> meetings_; // one per process column
+    std::vector<SentInPhases> rank_sent_;
+    struct PlanOfStep {
+        std::int64_t step = -1;
+        std::shared_ptr<const SpreadPlan> plan;
+    };
+    std::array<PlanOfStep, 16> spread_plans_; // of the last steps; made again for whoever lags further behind
     static constexpr std::size_t plan_window = 64;
     std::array<SwapPlan, plan_window> swap_plans_; // of the last panels, made when first asked for
     /// When each process row had factored a panel, for the last panels: before, nobody can have received it.

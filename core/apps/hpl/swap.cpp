@@ -14,14 +14,17 @@ using mpi::Task;
 
 namespace {
 
-constexpr std::uint32_t swap_tag = 0x20000000U;
 constexpr std::uint32_t pivot_stream = 0x50495600U;
 
 } // namespace
 
-/// Which process rows the rows of U come from: each pivot is uniform among the rows not yet factored, as it is for a
-/// random matrix. A row of the block that was swapped out and is chosen again comes from the owner, not from where it
-/// was put. Drawn once a step from the seed of the run: all ranks see the same.
+std::uint32_t Program::swap_tag(const Panel& panel) noexcept {
+    return 0x20000000U + static_cast<std::uint32_t>(panel.step);
+}
+
+/// Which process rows the rows of U come from. Unless the pivots are given, each is uniform among the rows not yet
+/// factored, as it is for a random matrix. A row of the block that was swapped out and is chosen again comes from the
+/// owner, not from where it was put. Made once a step: all ranks see the same.
 const Program::SwapPlan& Program::swap_plan(const Panel& panel) {
     SwapPlan& plan = swap_plans_[static_cast<std::size_t>(panel.step) % plan_window];
     if (plan.step == panel.step) {
@@ -33,9 +36,13 @@ const Program::SwapPlan& Program::swap_plan(const Panel& panel) {
         const auto found = moved.find(place);
         return found == moved.end() ? place : found->second;
     };
-    for (std::int64_t place = panel.start; place < panel.start + panel.width; ++place) {
+    const auto drawn = [&](std::int64_t place) {
         const double u = rng::uniform({seed_, 0, pivot_stream, static_cast<std::uint64_t>(place)});
-        const std::int64_t pivot = place + static_cast<std::int64_t>(u * static_cast<double>(parameters_.n - place));
+        return place + static_cast<std::int64_t>(u * static_cast<double>(parameters_.n - place));
+    };
+    for (std::int64_t place = panel.start; place < panel.start + panel.width; ++place) {
+        const std::int64_t pivot =
+            parameters_.pivots.empty() ? drawn(place) : parameters_.pivots[static_cast<std::size_t>(place)];
         const std::int64_t row = row_in(pivot);
         moved[pivot] = row_in(place);
         moved[place] = row;
@@ -79,17 +86,23 @@ Task Program::swap_binary_exchange(Place at, const Panel& panel, std::int64_t co
     const auto rank_of = [&](std::uint32_t d) { return rank_at(row_at(d), at.column); };
     const double u_bytes = 8.0 * static_cast<double>(panel.width * columns);
     const auto w_bytes = [&](std::int64_t count) { return 8.0 * static_cast<double>(count * (columns + 1)); };
-    const auto tag = swap_tag + static_cast<std::uint32_t>(panel.step);
+    const auto tag = swap_tag(panel);
     const std::int64_t owner_rows = plan.owner_rows;
     const std::int64_t mine = plan.held[distance];
     const std::int64_t folded = distance < power && distance + power < p ? plan.held[distance + power] : 0;
+    const bool transposed = parameters_.u_transposed;
     const auto swap_kernel = [&](Kernel which, std::int64_t count) {
+        const bool within_u = which == Kernel::dlaswp03T || which == Kernel::dlaswp03N;
         if (count > 0) {
-            kernel(at.rank, which, count, columns, which == Kernel::dlaswp03T ? 0 : leading_dimension(at.row));
+            kernel(at.rank, which, count, columns, within_u ? 0 : leading_dimension(at.row));
         }
     };
+    const Kernel to_u = transposed ? Kernel::dlaswp01T : Kernel::dlaswp01N;
+    const Kernel into_u = transposed ? Kernel::dlaswp03T : Kernel::dlaswp03N;
+    const Kernel from_u_into_u = transposed ? Kernel::dlaswp04T : Kernel::dlaswp04N;
+    const Kernel from_u = transposed ? Kernel::dlaswp05T : Kernel::dlaswp05N;
 
-    swap_kernel(distance == 0 ? Kernel::dlaswp01T : Kernel::dlaswp02N, distance == 0 ? owner_rows : mine);
+    swap_kernel(distance == 0 ? to_u : Kernel::dlaswp02N, distance == 0 ? owner_rows : mine);
     if (incoming != nullptr) {
         co_await poll_broadcast(at, *incoming, incoming_done);
     }
@@ -99,19 +112,19 @@ Task Program::swap_binary_exchange(Place at, const Panel& panel, std::int64_t co
     if (power < p && fold < p) {
         if (distance == 0) {
             if (folded > 0) {
-                co_await engine_.exchange(at.rank, rank_of(fold), tag, u_bytes);
+                co_await exchange(at.rank, {Phase::swap, rank_of(fold), tag, u_bytes});
             } else {
-                co_await engine_.send(at.rank, rank_of(fold), tag, u_bytes);
+                co_await send(at.rank, {Phase::swap, rank_of(fold), tag, u_bytes});
             }
-            swap_kernel(Kernel::dlaswp03T, folded);
+            swap_kernel(into_u, folded);
         } else if (distance == power) {
             if (mine > 0) {
-                co_await engine_.exchange(at.rank, rank_of(0), tag, w_bytes(mine));
+                co_await exchange(at.rank, {Phase::swap, rank_of(0), tag, w_bytes(mine)});
             } else {
                 co_await engine_.receive(at.rank, rank_of(0), tag);
             }
         } else if (distance > power && mine > 0) {
-            co_await engine_.send(at.rank, rank_of(fold), tag, w_bytes(mine));
+            co_await send(at.rank, {Phase::swap, rank_of(fold), tag, w_bytes(mine)});
         } else if (distance < power && folded > 0) {
             co_await engine_.receive(at.rank, rank_of(fold), tag);
         }
@@ -132,16 +145,16 @@ Task Program::swap_binary_exchange(Place at, const Panel& panel, std::int64_t co
             const double out = has_u ? u_bytes : w_bytes(my_rows);
             const bool receives = gets_u || partner_rows > 0;
             if (out > 0.0 && receives) {
-                co_await engine_.exchange(at.rank, rank_of(partner), tag, out);
+                co_await exchange(at.rank, {Phase::swap, rank_of(partner), tag, out});
             } else if (out > 0.0) {
-                co_await engine_.send(at.rank, rank_of(partner), tag, out);
+                co_await send(at.rank, {Phase::swap, rank_of(partner), tag, out});
             } else if (receives) {
                 co_await engine_.receive(at.rank, rank_of(partner), tag);
             }
             if (has_u) {
-                swap_kernel(Kernel::dlaswp03T, partner_rows);
+                swap_kernel(into_u, partner_rows);
             } else if (gets_u) {
-                swap_kernel(Kernel::dlaswp04T, my_rows);
+                swap_kernel(from_u_into_u, my_rows);
             }
             if (incoming != nullptr) {
                 co_await poll_broadcast(at, *incoming, incoming_done);
@@ -157,20 +170,20 @@ Task Program::swap_binary_exchange(Place at, const Panel& panel, std::int64_t co
                 if ((own & bit) != 0) {
                     co_await engine_.receive(at.rank, rank_of(power + partner), tag);
                 } else if (partner < beyond) {
-                    co_await engine_.send(at.rank, rank_of(power + partner), tag, u_bytes);
+                    co_await send(at.rank, {Phase::swap, rank_of(power + partner), tag, u_bytes});
                 }
             }
             if (incoming != nullptr) {
                 co_await poll_broadcast(at, *incoming, incoming_done);
             }
         }
-        swap_kernel(Kernel::dlaswp05T, mine);
+        swap_kernel(from_u, mine);
     }
     if (power < p && fold < p) { // the final U for those beyond the power of two
         if (distance >= power) {
             co_await engine_.receive(at.rank, rank_of(fold), tag);
         } else {
-            co_await engine_.send(at.rank, rank_of(fold), tag, u_bytes);
+            co_await send(at.rank, {Phase::swap, rank_of(fold), tag, u_bytes});
         }
     }
     if (incoming != nullptr) {

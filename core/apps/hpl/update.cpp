@@ -1,4 +1,4 @@
-// Update of the trailing matrix by a panel (HPL_pdupdateTT): row swap, triangular solve, matrix product. While another
+// Update of the trailing matrix by a panel (HPL_pdupdate): row swap, triangular solve, matrix product. While another
 // panel is on its way, NB columns are updated at a time, with a probe in between.
 
 #include "apps/hpl/simulation.hpp"
@@ -27,9 +27,14 @@ Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* in
     const bool one_row = parameters_.p == 1;
     const bool owner = at.row == panel.owner_row;
     const std::int64_t below = panel.rows - (owner ? panel.width : 0);
-    if (!one_row) {
+    const bool rolls = parameters_.swap == Swap::spread_roll ||
+                       (parameters_.swap == Swap::mix && columns > parameters_.swap_threshold);
+    if (!one_row && rolls) {
+        co_await swap_spread_roll(at, panel, columns, incoming, incoming_done);
+    } else if (!one_row) {
         co_await swap_binary_exchange(at, panel, columns, incoming, incoming_done);
     }
+    const bool u_transposed = !one_row && parameters_.u_transposed;
     struct Call {
         Kernel kernel;
         models::Size size;
@@ -48,15 +53,19 @@ Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* in
         };
         if (one_row) {
             add(Kernel::dlaswp00N, panel.width, count, leading_dimension(at.row));
-            add(Kernel::dtrsm_left, panel.width, count, panel.width);
-        } else {
+        }
+        if (u_transposed) {
             add(Kernel::dtrsm, count, panel.width, panel.width);
+        } else {
+            add(Kernel::dtrsm_left, panel.width, count, panel.width);
         }
         if (below > 0) {
-            add(one_row ? Kernel::dgemm_nn : Kernel::dgemm, below, count, panel.width);
+            add(u_transposed ? Kernel::dgemm : Kernel::dgemm_nn, below, count, panel.width);
         }
-        if (!one_row && owner) {
+        if (!one_row && owner && u_transposed) {
             add(Kernel::dlatcpy, panel.width, count, leading_dimension(at.row));
+        } else if (!one_row && owner) {
+            add(Kernel::dlacpy, panel.width, count, 0);
         }
         return calls;
     };

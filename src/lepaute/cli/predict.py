@@ -11,6 +11,7 @@ import typer
 
 from lepaute.cli import hpl_options as options
 from lepaute.cli.entry import INTERRUPTED, complain
+from lepaute.cli.predict_stencil import stencil
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -146,6 +147,9 @@ def hpl(
         if output is None:
             print(report(wanted, predictions, __version__))
         print(summary(predictions))
+
+
+app.command()(stencil)
 
 
 def trace_request(ranks: str | None, steps: str | None, outputs: Sequence[Path | None]) -> "TraceRequest | None":

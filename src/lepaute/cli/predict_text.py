@@ -21,6 +21,8 @@ def readable(prediction: "Prediction", machine: "Platform") -> str:
     ]
     lines += peak_line(prediction, machine)
     lines.append(memory_line(prediction, machine))
+    if (energy_j := prediction.energy_j) is not None:
+        lines.append(f"  energy  {interval(energy_j, 'J')}; {energy_j.mean / time_s.mean:.4g} W on average")
     busy = sum(prediction.kernel_time_s.values()) + prediction.waiting_s
     if busy > 0.0:
         shares = sorted(prediction.kernel_time_s.items(), key=lambda item: -item[1])[:4]

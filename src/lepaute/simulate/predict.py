@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute import _core
 from lepaute.errors import InputError, SimulationError
+from lepaute.simulate.energy import energy_of_run
 from lepaute.simulate.estimate import available_cores, estimated_run_s, work_of
-from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, NOT_SIMULATED, Hpl
+from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, SWAPS, Hpl
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.mapping import Mapping, thinned
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
@@ -114,8 +115,6 @@ def predict_all(
     if not 0 <= seed < 2**63:
         raise InputError(f"seed is {seed}; it is a whole number from 0 to 2^63 - 1")
     check_request(hpls, fidelity, trace)
-    for hpl in hpls:
-        refuse_what_is_not_simulated(hpl)
     mapping = mapping or Mapping()
     core_layers = (layers or Layers()).to_core()
     machines = {threads: machine_of(platform, threads) for threads in {hpl.threads_per_rank for hpl in hpls}}
@@ -201,7 +200,20 @@ def prediction_of(
         platform_sha256=platform.sha256,
         seed=seed,
         run_list=tuple(
-            Run(seed + i, result.time_s, hpl.rate_gflops(result.time_s)) for i, result in enumerate(results)
+            Run(
+                seed + i,
+                result.time_s,
+                hpl.rate_gflops(result.time_s),
+                energy_of_run(
+                    platform,
+                    nodes=len(ranks_on_node),
+                    ranks=hpl.ranks,
+                    time_s=result.time_s,
+                    computing_s=sum(use.time_s for use in result.kernels),
+                    threads=hpl.threads_per_rank,
+                ),
+            )
+            for i, result in enumerate(results)
         ),
         fidelity="full",
         warnings=tuple(
@@ -240,13 +252,6 @@ def check_request(hpls: Sequence[Hpl], fidelity: str, trace: TraceRequest | None
         raise InputError("traces are not there yet; predict without one")
 
 
-def refuse_what_is_not_simulated(hpl: Hpl) -> None:
-    """Raises InputError for the algorithms of HPL that the native engine does not have yet."""
-    for name, values in NOT_SIMULATED.items():
-        if getattr(hpl, name) in values:
-            raise InputError(f"{name} {getattr(hpl, name)} is not simulated yet; see the README for what is")
-
-
 def core_parameters(hpl: Hpl) -> _core.HplParameters:
     """The parameters as the core takes them."""
     parameters = _core.HplParameters()
@@ -254,6 +259,15 @@ def core_parameters(hpl: Hpl) -> _core.HplParameters:
         setattr(parameters, name, getattr(hpl, name))
     parameters.row_major = hpl.pmap == "row"
     parameters.set_algorithms(
-        BROADCASTS.index(hpl.bcast), FACTORISATIONS.index(hpl.pfact), FACTORISATIONS.index(hpl.rfact)
+        BROADCASTS.index(hpl.bcast),
+        FACTORISATIONS.index(hpl.pfact),
+        FACTORISATIONS.index(hpl.rfact),
+        SWAPS.index(hpl.swap),
     )
+    parameters.swap_threshold = hpl.nb if hpl.swap_threshold is None else hpl.swap_threshold
+    parameters.l1_transposed = hpl.l1 == "transposed"
+    parameters.u_transposed = hpl.u == "transposed"
+    parameters.equilibrate = hpl.equil
+    parameters.alignment = hpl.align
+    parameters.copy_l = hpl.copy_l
     return parameters
