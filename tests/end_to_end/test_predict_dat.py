@@ -99,6 +99,19 @@ def test_hpl_dat_beside_options_that_it_decides_is_refused(one_dat: Path) -> Non
     assert_one_line(run(), "--n N", "--dat")
 
 
+def test_every_broadcast_and_swap_that_hpl_dat_has_is_predicted(tmp_path: Path) -> None:
+    lines = DAT.read_text().splitlines()
+    for line, text in ((5, "1"), (7, "1"), (10, "1"), (14, "1"), (22, "6"), (23, "0 1 2 3 4 5"), (28, "1"), (29, "1")):
+        lines[line - 1] = text
+    for swap in "012":
+        lines[25] = swap
+        (tmp_path / "HPL.dat").write_text("\n".join(lines))
+        result = run("--dat", str(tmp_path / "HPL.dat"), "--runs", "1")
+        assert (result.returncode, result.stderr) == (0, "")
+        codes = [line.split()[0] for line in result.stdout.splitlines() if line.startswith("WR")]
+        assert codes == [f"WR1{code}C2C4" for code in range(6)]
+
+
 def test_options_that_hpl_dat_does_not_decide_go_with_it(one_dat: Path) -> None:
     (prediction,) = answer(
         "--dat", str(one_dat), "--runs", "1", "--mapping", "random", "--set", "network.flow_factor=scale"

@@ -19,6 +19,7 @@ CASES = [
     Hpl(n=50_000, p=4, q=64, nb=200),
     Hpl(n=20_000, p=32, q=32),
     Hpl(n=200_000, p=1, q=1),
+    Hpl(n=20_000, p=16, q=16, bcast="long-modified", depth=0, swap="spread-roll"),
 ]
 
 

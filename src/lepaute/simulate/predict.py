@@ -160,7 +160,7 @@ def expected_run_s(
 ) -> list[float] | None:
     """Seconds that one core takes to simulate a run of each of `hpls`; None where all runs together are quick.
 
-    Some tiny problems are simulated for it, in a tenth of a second or a fiftieth of the prediction.
+    Some tiny problems are simulated for it, in a tenth of a second or 3 % of the prediction.
     """
     mapping = mapping or Mapping()
     layers = Layers().to_core()
