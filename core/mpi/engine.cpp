@@ -75,6 +75,8 @@ double Engine::run(const std::function<Task(Rank)>& program) {
             handle_send(rank);
         } else if (event == Event::probe) {
             answer_probe(rank);
+        } else if (event == Event::wake) {
+            ready_.push_back(rank);
         } else {
             start_flow(state.outgoing);
         }
@@ -167,6 +169,14 @@ bool Engine::post(Rank rank, const Operation& operation, std::coroutine_handle<>
         }
         break;
     }
+    case Operation::Kind::until:
+        if (operation.date_s <= now_s_) {
+            state.inside_post = false;
+        } else {
+            state.event = Event::wake;
+            queue_.set(rank, operation.date_s);
+        }
+        break;
     case Operation::Kind::none:
     case Operation::Kind::join:
         break;
@@ -181,21 +191,22 @@ bool Engine::join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller) {
     state.handle = caller;
     state.operation = {};
     state.operation.kind = Operation::Kind::join;
-    meeting.present.push_back(rank);
-    if (meeting.present.size() < meeting.count) {
-        return true;
+    if (meeting.present.size() + 1 < meeting.count) {
+        meeting.present.push_back(rank);
+        return false;
     }
-    meeting.meet();
+    return true;
+}
+
+void Engine::release(Rank last, Meeting& meeting) {
+    ranks_[last].progress_s = ranks_[last].clock_s;
     for (const Rank present : meeting.present) {
         RankState& other = ranks_[present];
         other.operation.kind = Operation::Kind::none;
         other.progress_s = other.clock_s;
-        if (present != rank) {
-            ready_.push_back(present);
-        }
+        ready_.push_back(present);
     }
     meeting.present.clear();
-    return false;
 }
 
 void Engine::prepare_send(Rank rank) {
@@ -301,12 +312,11 @@ double Engine::lone_transfer_s(const Message& message) const noexcept {
     return message.segment->latency_s + message.bytes / message.segment->bandwidth_Bps;
 }
 
-double Engine::shared_transfer_s(const models::Segment& segment, double bytes, std::uint32_t flows) const noexcept {
+Engine::TransferTimes Engine::transfer_times(const models::Segment& segment, double bytes) const noexcept {
     const double link_Bps = network_.node_link_Bps;
     const bool scaled = segment.bandwidth_Bps > link_Bps || network_.flow_factor == models::FlowFactor::scale;
-    const double work_bytes = scaled ? bytes * link_Bps / segment.bandwidth_Bps : bytes;
-    const double cap_Bps = scaled ? link_Bps : segment.bandwidth_Bps;
-    return flows == 1 ? bytes / segment.bandwidth_Bps : work_bytes / std::min(cap_Bps, link_Bps / flows);
+    const double alone_s = bytes / segment.bandwidth_Bps;
+    return {alone_s, scaled ? alone_s : bytes / link_Bps};
 }
 
 void Engine::start_flow(std::uint32_t id) {

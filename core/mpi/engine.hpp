@@ -46,9 +46,13 @@ public:
     [[nodiscard]] const models::Network& network() const noexcept { return network_; }
     [[nodiscard]] bool same_node(Rank a, Rank b) const noexcept { return ranks_[a].node == ranks_[b].node; }
     [[nodiscard]] std::uint32_t node_of(Rank rank) const noexcept { return ranks_[rank].node; }
-    /// Seconds of `bytes` on the link of a node that `flows` messages of that size cross together, latency apart.
-    [[nodiscard]] double shared_transfer_s(const models::Segment& segment, double bytes,
-                                           std::uint32_t flows) const noexcept;
+    /// Of a message of `bytes` on `segment`, latency apart: seconds alone, and seconds for each flow (itself counted)
+    /// that shares the most loaded link of its way.
+    struct TransferTimes {
+        double alone_s;
+        double per_flow_s;
+    };
+    [[nodiscard]] TransferTimes transfer_times(const models::Segment& segment, double bytes) const noexcept;
     [[nodiscard]] const models::NetworkClass& class_between(Rank a, Rank b) const noexcept {
         return same_node(a, b) ? network_.loopback : network_.remote;
     }
@@ -98,7 +102,17 @@ public:
 
     // ---- operations, each awaited by the rank that it names -------------------------------------------------------
     struct Operation {
-        enum class Kind : std::uint8_t { none, send, receive, exchange, probe, await_message, learn_arrival, join };
+        enum class Kind : std::uint8_t {
+            none,
+            send,
+            receive,
+            exchange,
+            probe,
+            await_message,
+            learn_arrival,
+            join,
+            until
+        };
         Kind kind = Kind::none;
         bool noncontiguous = false; // the message is a derived datatype with gaps
         bool synchronous = false;   // the send ends when the receive has begun, whatever the size
@@ -107,6 +121,7 @@ public:
         std::uint32_t send_tag = 0;
         std::uint32_t receive_tag = 0;
         double send_bytes = 0.0;
+        double date_s = 0.0;
     };
     template <typename Answer>
     struct Awaiter {
@@ -162,27 +177,45 @@ public:
         return {*this, rank, {Operation::Kind::learn_arrival, false, false, 0, from, 0, tag, 0.0}};
     }
 
-    /// Meeting of `count` ranks: the last one to come calls `meet`, which may set the clocks of all; then all go on.
+    /// Where `count` ranks meet: the last one to come goes on at once, the others when it releases them. Meanwhile it
+    /// may set the clocks of all.
     struct Meeting {
         std::uint32_t count = 0;
         std::vector<Rank> present;
-        std::function<void()> meet;
     };
     struct JoinAwaiter {
         Engine& engine;
         Rank rank;
         Meeting& meeting;
+        bool last = false;
         static bool await_ready() noexcept { return false; }
-        bool await_suspend(std::coroutine_handle<> caller) { return engine.join(rank, meeting, caller); }
-        static void await_resume() noexcept {}
+        bool await_suspend(std::coroutine_handle<> caller) {
+            last = engine.join(rank, meeting, caller);
+            return !last;
+        }
+        [[nodiscard]] bool await_resume() const noexcept { return last; }
     };
+    /// True for the last one.
     JoinAwaiter join(Rank rank, Meeting& meeting) { return {*this, rank, meeting}; }
+    void release(Rank last, Meeting& meeting);
+    /// Goes on when all that happens before `date_s` has been settled; the clock of the rank stays as it is.
+    Awaiter<void> until(Rank rank, double date_s) {
+        Operation operation;
+        operation.kind = Operation::Kind::until;
+        operation.date_s = date_s;
+        return {*this, rank, operation};
+    }
+    /// Flows that leave or reach a node now over its links.
+    [[nodiscard]] std::uint32_t flows_leaving(std::uint32_t node) const noexcept { return flows_.on_link(node); }
+    [[nodiscard]] std::uint32_t flows_reaching(std::uint32_t node) const noexcept {
+        return flows_.on_link(node_count_ + node);
+    }
 
 private:
     static constexpr std::uint32_t none = 0xFFFFFFFFU;
     static constexpr double never = EventQueue::never;
 
-    enum class Event : std::uint8_t { none, send, probe, start_transfer };
+    enum class Event : std::uint8_t { none, send, probe, start_transfer, wake };
     struct RankState {
         double clock_s = 0.0;
         std::coroutine_handle<> handle;

@@ -38,6 +38,7 @@ public:
     /// Sources whose next end changed since the last call of clear_changed().
     [[nodiscard]] std::span<const std::uint32_t> changed() const noexcept { return changed_; }
     void clear_changed() noexcept { changed_.clear(); }
+    [[nodiscard]] std::uint32_t on_link(LinkId link) const noexcept { return links_[link].flows; }
     /// Bytes per second of each flow from `source` to `destination`, 0 without one (for tests).
     [[nodiscard]] double rate_Bps(std::uint32_t source, std::uint32_t destination) const noexcept;
     [[nodiscard]] std::size_t state_bytes() const noexcept;

@@ -23,6 +23,7 @@ struct Program::Factorisation {
     Program& program;
     const Panel& panel;
     std::uint32_t column; // process column
+    Rank driver;          // the rank that does the work for all
 
     /// A process of the column, and its clock while the recurrence runs.
     struct Process {
@@ -34,26 +35,34 @@ struct Program::Factorisation {
         double overhead_s = 0.0;
         double late_s = 0.0;
         double transfer_s = 0.0;
+        double contention_s = 0.0;
         bool traced = false;
     };
     std::vector<Process> processes; // by distance from the owner row
 
     /// One process's side of one round of the pivot exchange.
     struct Round {
-        double send_s;     // overhead of what it sends
-        double transfer_s; // of what it receives
+        double send_s; // overhead of what it sends
+        double latency_s;
+        double alone_s;    // of what it receives, when it shares no link
+        double per_flow_s; // for each flow on its most loaded link; 0 inside a node
+        double own_flows;  // pairs of this round that cross the same links at about the same time
         double receive_s;  // overhead of what it receives
         double sent_bytes;
         double received_bytes;
     };
     std::vector<Round> rounds; // log2(power) x power
     std::vector<double> ready_s;
+    std::vector<double> leaving;  // flows that leave the node of each process now
+    std::vector<double> reaching; // flows that reach it
+    bool any_crosses = false;
     bool all_eager = true;
     double combined_bytes = 0.0; // of one pivot exchange
     std::uint64_t combined_messages = 0;
 
-    Factorisation(Program& of, const Panel& factored, std::uint32_t process_column)
-        : program(of), panel(factored), column(process_column), processes(of.parameters_.p), ready_s(processes.size()) {
+    Factorisation(Program& of, const Panel& factored, std::uint32_t process_column, Rank driving)
+        : program(of), panel(factored), column(process_column), driver(driving), processes(of.parameters_.p),
+          ready_s(processes.size()), leaving(processes.size()), reaching(processes.size()) {
         const Parameters& parameters = program.parameters_;
         for (std::uint32_t distance = 0; distance < p(); ++distance) {
             const std::uint32_t row = (panel.owner_row + distance) % p();
@@ -67,10 +76,10 @@ struct Program::Factorisation {
         const std::uint32_t power = std::bit_floor(p());
         for (std::uint32_t bit = 1; bit < power; bit <<= 1U) {
             // The pairs of a round that cross nodes do so at about the same time, and share the links of the nodes.
-            std::unordered_map<std::uint32_t, std::uint32_t> leaving;
+            std::unordered_map<std::uint32_t, std::uint32_t> pairs;
             for (std::uint32_t distance = 0; distance < power; ++distance) {
                 if (!program.engine_.same_node(processes[distance].rank, processes[distance ^ bit].rank)) {
-                    ++leaving[program.engine_.node_of(processes[distance].rank)];
+                    ++pairs[program.engine_.node_of(processes[distance].rank)];
                 }
             }
             for (std::uint32_t distance = 0; distance < power; ++distance) {
@@ -81,13 +90,15 @@ struct Program::Factorisation {
                 const models::NetworkClass& network =
                     program.engine_.class_between(processes[distance].rank, partner.rank);
                 const models::Segment& in = network.at(received);
-                const auto crossing = leaving.find(program.engine_.node_of(partner.rank));
-                const std::uint32_t flows = crossing == leaving.end() ? 1 : crossing->second;
+                const auto crossing = pairs.find(program.engine_.node_of(partner.rank));
+                const std::uint32_t flows = crossing == pairs.end() ? 1 : crossing->second;
                 const bool crosses = !program.engine_.same_node(processes[distance].rank, partner.rank);
                 all_eager = all_eager && in.protocol == Protocol::eager;
-                rounds.push_back({network.at(sent).send.of(sent),
-                                  in.latency_s + program.engine_.shared_transfer_s(in, received, crosses ? flows : 1),
-                                  in.receive.of(received), sent, received});
+                const mpi::Engine::TransferTimes times = program.engine_.transfer_times(in, received);
+                rounds.push_back({network.at(sent).send.of(sent), in.latency_s, times.alone_s,
+                                  crosses ? times.per_flow_s : 0.0, static_cast<double>(flows), in.receive.of(received),
+                                  sent, received});
+                any_crosses = any_crosses || crosses;
                 combined_bytes += sent;
                 ++combined_messages;
             }
@@ -236,6 +247,24 @@ struct Program::Factorisation {
         }
     }
 
+    /// What else is on the links when the exchange of the next column begins: its messages are too small to slow
+    /// others, but others slow them.
+    Task look_at_links() {
+        if (!any_crosses) {
+            co_return;
+        }
+        double latest_s = 0.0;
+        for (const Process& process : processes) {
+            latest_s = std::max(latest_s, process.clock_s);
+        }
+        co_await program.engine_.until(driver, latest_s);
+        for (std::uint32_t distance = 0; distance < p(); ++distance) {
+            const std::uint32_t node = program.engine_.node_of(processes[distance].rank);
+            leaving[distance] = program.engine_.flows_leaving(node);
+            reaching[distance] = program.engine_.flows_reaching(node);
+        }
+    }
+
     /// HPL_pdmxswp and HPL_dlocswp: finds the pivot row of a column over the process column, and swaps it in.
     void pivot() {
         const std::int64_t width = panel.width; // kernels along a row of the matrix: k is the leading dimension
@@ -300,10 +329,14 @@ struct Program::Factorisation {
             const double start_s = process.clock_s;
             const double ready = ready_s[d];
             const double other_s = ready_s[d ^ bit];
-            const double end_s = std::max(ready, other_s + round[d].transfer_s);
+            const double load = std::max(leaving[d ^ bit], reaching[d]) + round[d].own_flows;
+            const double shared_s = std::max(0.0, round[d].per_flow_s * load - round[d].alone_s);
+            const double end_s = std::max(ready, other_s + round[d].latency_s + round[d].alone_s + shared_s);
             const double late_s = std::max(0.0, other_s - ready);
+            const double contention_s = std::min(shared_s, end_s - ready - late_s);
             process.late_s += late_s;
-            process.transfer_s += end_s - ready - late_s;
+            process.contention_s += contention_s;
+            process.transfer_s += end_s - ready - late_s - contention_s;
             process.overhead_s += round[d].send_s + round[d].receive_s;
             process.clock_s = end_s + round[d].receive_s;
             if (process.traced) {
@@ -329,10 +362,12 @@ struct Program::Factorisation {
     void copy_row(std::int64_t n) { on_owner(Kernel::dcopy, length(n, processes.front().leading_dimension)); }
 
     /// A leaf of `n` columns; the algorithm is PFACT.
-    void leaf(std::int64_t n) {
+    Task leaf(std::int64_t n) {
         on_all(Kernel::idamax, [](const Process& process, std::uint32_t) { return length(process.rows); });
         for (std::int64_t done = 0; done < n; ++done) {
+            co_await look_at_links();
             pivot();
+            --program.columns_to_factor_[column];
             leaf_column(done, n - 1 - done);
             --processes.front().rows;
         }
@@ -386,19 +421,19 @@ struct Program::Factorisation {
     }
 
     /// `n` columns from column `offset` of the panel; the algorithm is RFACT.
-    void recurse(std::int64_t n, std::int64_t offset) {
+    Task recurse(std::int64_t n, std::int64_t offset) {
         const std::int64_t nbmin = program.parameters_.nbmin;
         const std::int64_t ndiv = program.parameters_.ndiv;
         if (n <= nbmin) {
-            leaf(n);
-            return;
+            co_await leaf(n);
+            co_return;
         }
         const std::int64_t block = (((n + nbmin - 1) / nbmin + ndiv - 1) / ndiv) * nbmin;
         for (std::int64_t done = 0; done < n; done += block) {
             const std::int64_t width = std::min(block, n - done);
             const std::int64_t right = n - done - width;
             before_block(done, width);
-            recurse(width, offset + done);
+            co_await recurse(width, offset + done);
             after_block(done, width, right, offset + done);
         }
     }
@@ -441,13 +476,14 @@ struct Program::Factorisation {
         }
     }
 
-    void run() {
+    Task run() {
         on_all(Kernel::pdfact_glue,
                [&](const Process& process, std::uint32_t) { return matrix(process.rows, panel.width); });
-        recurse(panel.width, 0);
+        co_await recurse(panel.width, 0);
         for (const Process& process : processes) {
-            program.engine_.set_clock(process.rank, process.clock_s,
-                                      {process.compute_s, process.overhead_s, process.late_s, process.transfer_s});
+            program.engine_.set_clock(
+                process.rank, process.clock_s,
+                {process.compute_s, process.overhead_s, process.late_s, process.transfer_s, process.contention_s});
         }
     }
 };
@@ -457,18 +493,15 @@ Task Program::factor(Place at, Panel& panel) {
         co_return;
     }
     mpi::Engine::Meeting& meeting = meetings_[at.column];
-    if (meeting.present.empty()) {
-        meeting.count = parameters_.p;
-        meeting.meet = [this, panel, column = at.column] { factor_together(panel, column); };
+    meeting.count = parameters_.p;
+    if (co_await engine_.join(at.rank, meeting)) { // the last to come
+        columns_to_factor_[at.column] = panel.width;
+        Factorisation work(*this, panel, at.column, at.rank);
+        co_await work.run();
+        note_factored(panel, at.column);
+        engine_.release(at.rank, meeting);
     }
-    co_await engine_.join(at.rank, meeting);
     panel.columns -= panel.width;
-}
-
-void Program::factor_together(const Panel& panel, std::uint32_t column) {
-    Factorisation work(*this, panel, column);
-    work.run();
-    note_factored(panel, column);
 }
 
 } // namespace lepaute::hpl

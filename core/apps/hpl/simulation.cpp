@@ -48,7 +48,7 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
 
 Program::Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed)
     : parameters_(parameters), engine_(engine), day_(day), seed_(seed), meetings_(parameters.q),
-      rank_sent_(std::size_t{parameters.p} * parameters.q) {
+      rank_sent_(std::size_t{parameters.p} * parameters.q), columns_to_factor_(parameters.q, 0) {
     // The pivot exchange of a column takes at least its rounds of the shorter messages on the faster links.
     const double row_bytes = 8.0 * static_cast<double>(parameters.nb + 4);
     const auto message_s = [&](const models::NetworkClass& network) {

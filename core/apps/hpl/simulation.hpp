@@ -116,7 +116,6 @@ private:
     // -- panel factorisation: a recurrence over the clocks of a process column (panel.cpp)
     mpi::Task factor(Place at, Panel& panel);
     struct Factorisation;
-    void factor_together(const Panel& panel, std::uint32_t column);
     void note_factored(const Panel& panel, std::uint32_t column);
 
     // -- broadcast of a panel along the process row (broadcast.cpp); false: has not come yet
@@ -199,7 +198,8 @@ private:
     };
     static constexpr std::size_t factored_window = 64;
     std::array<Factored, factored_window> factored_;
-    double least_column_s_ = 0.0; // that the factorisation of one column of a panel takes
+    std::vector<std::int64_t> columns_to_factor_; // per process column: of the panel that it factors, 0 if none
+    double least_column_s_ = 0.0;                 // that the factorisation of one column of a panel takes
 };
 
 } // namespace lepaute::hpl
