@@ -44,16 +44,26 @@ public:
     MachineDay(const Machine& machine, const Layers& layers, std::uint64_t seed,
                const std::vector<std::uint32_t>& cpu_of_rank, const std::vector<std::uint32_t>& node_of_rank);
 
+    [[nodiscard]] bool models(Kernel kernel) const noexcept {
+        return !kernels_[static_cast<std::size_t>(kernel)].empty();
+    }
+    /// Do all cpus have the same model, but for a factor?
+    [[nodiscard]] bool one_model(Kernel kernel) const noexcept {
+        return kernels_[static_cast<std::size_t>(kernel)].size() == 1;
+    }
+    /// What the durations of the model are multiplied by on `rank`.
+    [[nodiscard]] double factor(std::uint32_t rank, Kernel kernel) const noexcept {
+        const auto index = static_cast<std::size_t>(kernel);
+        const RankState& state = ranks_[rank];
+        return cpu_factor_[state.cpu] * kernel_factor_[index] * (1.0 + crowding_[index] * state.crowded);
+    }
     /// What calls of `kernel` with `size` cost on `rank`.
     [[nodiscard]] KernelCost cost(std::uint32_t rank, Kernel kernel, const Size& size) const noexcept {
-        const auto index = static_cast<std::size_t>(kernel);
-        const std::vector<KernelModel>& models = kernels_[index];
+        const std::vector<KernelModel>& models = kernels_[static_cast<std::size_t>(kernel)];
         if (models.empty()) {
             return {};
         }
-        const RankState& state = ranks_[rank];
-        const double factor = cpu_factor_[state.cpu] * kernel_factor_[index] * (1.0 + crowding_[index] * state.crowded);
-        return models[models.size() == 1 ? 0 : state.cpu].cost(size, factor, with_noise_);
+        return models[models.size() == 1 ? 0 : ranks_[rank].cpu].cost(size, factor(rank, kernel), with_noise_);
     }
     /// Seconds of the next call on `rank`, of that cost; to be noted with note().
     [[nodiscard]] double draw_s(std::uint32_t rank, const KernelCost& cost) noexcept {

@@ -301,6 +301,14 @@ double Engine::lone_transfer_s(const Message& message) const noexcept {
     return message.segment->latency_s + message.bytes / message.segment->bandwidth_Bps;
 }
 
+double Engine::shared_transfer_s(const models::Segment& segment, double bytes, std::uint32_t flows) const noexcept {
+    const double link_Bps = network_.node_link_Bps;
+    const bool scaled = segment.bandwidth_Bps > link_Bps || network_.flow_factor == models::FlowFactor::scale;
+    const double work_bytes = scaled ? bytes * link_Bps / segment.bandwidth_Bps : bytes;
+    const double cap_Bps = scaled ? link_Bps : segment.bandwidth_Bps;
+    return flows == 1 ? bytes / segment.bandwidth_Bps : work_bytes / std::min(cap_Bps, link_Bps / flows);
+}
+
 void Engine::start_flow(std::uint32_t id) {
     const Message& message = messages_[id];
     const std::uint32_t from = ranks_[message.from].node;
@@ -393,7 +401,7 @@ void Engine::finish_if_complete(Rank rank) {
 void Engine::post_probe(Rank rank) {
     RankState& state = ranks_[rank];
     const Operation& operation = state.operation;
-    const double seen_s = network_.iprobe_looks_first ? state.progress_s : state.clock_s;
+    const double seen_s = probe_sees_s(state.clock_s, state.progress_s);
     const std::uint32_t found = find_unexpected(state, operation.receive_from, operation.receive_tag);
     const bool date_known = found != none && visible_s(messages_[found]) != never;
     const double sender_s = queue_.date_s(operation.receive_from);
@@ -409,7 +417,7 @@ void Engine::post_probe(Rank rank) {
 void Engine::answer_probe(Rank rank) {
     RankState& state = ranks_[rank];
     const Operation& operation = state.operation;
-    const double seen_s = network_.iprobe_looks_first ? state.progress_s : state.clock_s;
+    const double seen_s = probe_sees_s(state.clock_s, state.progress_s);
     const std::uint32_t found = find_unexpected(state, operation.receive_from, operation.receive_tag);
     state.answer = found != none && visible_s(messages_[found]) <= seen_s;
     if (trace_.on() && traced(rank)) {
@@ -444,7 +452,8 @@ void Engine::wake_who_asks(std::uint32_t id) {
         }
         return;
     }
-    const double seen_s = std::max(state.clock_s, date_s);
+    // Probes follow each other without a pause: the one during which the message comes finds it.
+    const double seen_s = std::max(state.clock_s, date_s - network_.iprobe_s);
     part(state.shares_s, Share::late) += seen_s - state.clock_s;
     part(state.shares_s, Share::probe) += network_.iprobe_s;
     if (trace_.on() && traced(message.to)) {
@@ -485,7 +494,11 @@ std::uint32_t Engine::new_message() {
     }
     const std::uint32_t id = free_messages_.back();
     free_messages_.pop_back();
-    messages_[id] = {};
+    Message& message = messages_[id]; // what every send sets is left as it was
+    message.matched = false;
+    message.started = false;
+    message.arrival_known = false;
+    message.noise_factor = 1.0;
     return id;
 }
 

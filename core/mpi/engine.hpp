@@ -45,6 +45,10 @@ public:
     [[nodiscard]] std::size_t state_bytes() const noexcept;
     [[nodiscard]] const models::Network& network() const noexcept { return network_; }
     [[nodiscard]] bool same_node(Rank a, Rank b) const noexcept { return ranks_[a].node == ranks_[b].node; }
+    [[nodiscard]] std::uint32_t node_of(Rank rank) const noexcept { return ranks_[rank].node; }
+    /// Seconds of `bytes` on the link of a node that `flows` messages of that size cross together, latency apart.
+    [[nodiscard]] double shared_transfer_s(const models::Segment& segment, double bytes,
+                                           std::uint32_t flows) const noexcept;
     [[nodiscard]] const models::NetworkClass& class_between(Rank a, Rank b) const noexcept {
         return same_node(a, b) ? network_.loopback : network_.remote;
     }
@@ -67,6 +71,11 @@ public:
         for (std::size_t i = 0; i < share_count; ++i) {
             state.shares_s[i] += shares[i];
         }
+    }
+    /// Up to which date MPI_Iprobe sees what has come, when it is called at `clock_s` and the rank last was inside the
+    /// library at `progress_s`: it looks when its own time has passed, or (looks_first) before it makes progress.
+    [[nodiscard]] double probe_sees_s(double clock_s, double progress_s) const noexcept {
+        return network_.iprobe_looks_first ? progress_s : clock_s + network_.iprobe_s;
     }
     /// MPI_Iprobe that is known to find nothing.
     void fruitless_probe(Rank rank, Rank from, std::uint32_t tag);

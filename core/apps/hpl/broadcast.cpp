@@ -78,8 +78,8 @@ bool Program::cannot_have_come(const Place& at, const Panel& panel) {
     if (panel.source_column == at.column) {
         return false;
     }
-    // A probe that looks first sees what had come before it: its own date is a later bound.
-    const double date_s = engine_.clock(at.rank);
+    // A probe that looks first sees what had come before it: the end of its own time is a later bound.
+    const double date_s = engine_.clock(at.rank) + engine_.network().iprobe_s;
     const Factored& factored = factored_[static_cast<std::size_t>(panel.step) % factored_window];
     // A panel that is not factored yet will not be for as long as its columns take at least.
     const double earliest_s = factored.step == panel.step
@@ -92,7 +92,7 @@ bool Program::cannot_have_come(const Place& at, const Panel& panel) {
     return true;
 }
 
-Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done) {
+Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bool found) {
     if (done || parameters_.q <= 1) {
         done = true;
         co_return;
@@ -107,7 +107,7 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done) {
     const double bytes = 8.0 * static_cast<double>(panel_length(at, panel));
     if (way.from != nobody) {
         const mpi::Rank from = rank_at(at.row, way.from);
-        if (!co_await engine_.probe(at.rank, from, tag)) {
+        if (!found && !co_await engine_.probe(at.rank, from, tag)) {
             co_return;
         }
         co_await engine_.receive(at.rank, from, tag);
@@ -123,13 +123,11 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done) {
 }
 
 Task Program::finish_broadcast(const Place& at, const Panel& panel, bool& done) {
-    if (!done && parameters_.q > 1) {
-        const auto source = broadcast_source(at, panel);
-        if (source) { // the real program polls in a loop; nothing happens until the panel comes
-            co_await engine_.await_message(at.rank, rank_at(at.row, *source), broadcast_tag(panel));
-        }
+    const bool waits = !done && panel.source_column != at.column;
+    if (waits) { // the real program polls in a loop; nothing happens until the panel comes
+        co_await engine_.await_message(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
     }
-    co_await take_broadcast(at, panel, done);
+    co_await take_broadcast(at, panel, done, waits);
 }
 
 } // namespace lepaute::hpl

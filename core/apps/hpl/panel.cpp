@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <unordered_map>
 
 namespace lepaute::hpl {
 
@@ -65,16 +66,27 @@ struct Program::Factorisation {
         }
         const std::uint32_t power = std::bit_floor(p());
         for (std::uint32_t bit = 1; bit < power; bit <<= 1U) {
+            // The pairs of a round that cross nodes do so at about the same time, and share the links of the nodes.
+            std::unordered_map<std::uint32_t, std::uint32_t> leaving;
             for (std::uint32_t distance = 0; distance < power; ++distance) {
-                const std::uint32_t partner = distance ^ bit;
+                if (!program.engine_.same_node(processes[distance].rank, processes[distance ^ bit].rank)) {
+                    ++leaving[program.engine_.node_of(processes[distance].rank)];
+                }
+            }
+            for (std::uint32_t distance = 0; distance < power; ++distance) {
+                const Process& partner = processes[distance ^ bit];
                 // Those below 2 * bit exchange the current row as well: who has it sends two rows.
                 const double sent = distance < bit ? two_rows() : one_row();
-                const double received = partner < bit ? two_rows() : one_row();
+                const double received = (distance ^ bit) < bit ? two_rows() : one_row();
                 const models::NetworkClass& network =
-                    program.engine_.class_between(processes[distance].rank, processes[partner].rank);
+                    program.engine_.class_between(processes[distance].rank, partner.rank);
                 const models::Segment& in = network.at(received);
+                const auto crossing = leaving.find(program.engine_.node_of(partner.rank));
+                const std::uint32_t flows = crossing == leaving.end() ? 1 : crossing->second;
+                const bool crosses = !program.engine_.same_node(processes[distance].rank, partner.rank);
                 all_eager = all_eager && in.protocol == Protocol::eager;
-                rounds.push_back({network.at(sent).send.of(sent), in.latency_s + received / in.bandwidth_Bps,
+                rounds.push_back({network.at(sent).send.of(sent),
+                                  in.latency_s + program.engine_.shared_transfer_s(in, received, crosses ? flows : 1),
                                   in.receive.of(received), sent, received});
                 combined_bytes += sent;
                 ++combined_messages;
@@ -88,27 +100,62 @@ struct Program::Factorisation {
     [[nodiscard]] double two_rows() const noexcept { return 8.0 * static_cast<double>(2 * panel.width + 4); }
     [[nodiscard]] double bare_row() const noexcept { return 8.0 * static_cast<double>(panel.width); }
 
-    void call(Process& process, Kernel kernel, const models::Size& size) const {
-        const double seconds = program.day_.duration_s(process.rank, kernel, size);
-        if (process.traced) {
-            program.trace_kernel(process.rank, kernel, size, process.clock_s, seconds);
-        }
-        process.clock_s += seconds;
-        process.compute_s += seconds;
+    /// `kernel` on every process, of the size that `size_of(process, distance)` says; none for an empty one. Most
+    /// processes have the same size: what it costs is evaluated once.
+    template <typename SizeOf>
+    void on_all(Kernel kernel, SizeOf size_of) {
+        on_first(p(), kernel, size_of);
     }
-    void kernel(Process& process, Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k = 0) const {
-        if (m > 0 && n > 0) {
-            call(process, kernel, {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)});
+    /// On the owner alone.
+    void on_owner(Kernel kernel, const models::Size& size) {
+        on_first(1, kernel, [&](const Process&, std::uint32_t) { return size; });
+    }
+    /// On the first `count` processes, the owner first.
+    template <typename SizeOf>
+    void on_first(std::uint32_t count, Kernel kernel, SizeOf size_of) {
+        models::MachineDay& day = program.day_;
+        const bool modelled = day.models(kernel);
+        const bool one_model = day.one_model(kernel);
+        models::KernelCost cost;
+        models::Size cost_size{-1.0, -1.0, -1.0};
+        std::uint64_t calls = 0;
+        double total_s = 0.0;
+        for (std::uint32_t distance = 0; distance < count; ++distance) {
+            Process& process = processes[distance];
+            const models::Size size = size_of(process, distance);
+            if (size.n <= 0.0) {
+                continue;
+            }
+            if (!one_model || size.m != cost_size.m || size.n != cost_size.n || size.k != cost_size.k) {
+                if (calls > 0) {
+                    day.note_calls(kernel, cost, cost_size, calls, total_s);
+                }
+                calls = 0;
+                total_s = 0.0;
+                cost_size = size;
+                cost = day.cost(process.rank, kernel, size);
+            } else if (modelled) {
+                cost.factor = day.factor(process.rank, kernel);
+            }
+            ++calls;
+            const double seconds = modelled ? day.draw_s(process.rank, cost) : 0.0;
+            if (process.traced) {
+                program.trace_kernel(process.rank, kernel, size, process.clock_s, seconds);
+            }
+            total_s += seconds;
+            process.clock_s += seconds;
+            process.compute_s += seconds;
+        }
+        if (calls > 0) {
+            day.note_calls(kernel, cost, cost_size, calls, total_s);
         }
     }
-    void length_kernel(Process& process, Kernel kernel, std::int64_t n, std::int64_t k = 0) const {
-        if (n > 0) {
-            call(process, kernel, {0.0, static_cast<double>(n), static_cast<double>(k)});
-        }
+    static models::Size matrix(std::int64_t m, std::int64_t n, std::int64_t k = 0) {
+        return m > 0 ? models::Size{static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)}
+                     : models::Size{};
     }
-    /// A kernel along a row of the matrix: its k is the leading dimension.
-    void row_kernel(Process& process, Kernel kernel, std::int64_t n) const {
-        length_kernel(process, kernel, n, process.leading_dimension);
+    static models::Size length(std::int64_t n, std::int64_t k = 0) {
+        return {0.0, static_cast<double>(n), static_cast<double>(k)};
     }
 
     /// Two ranks send to each other; both clocks move to when their own message has gone and the other's is in.
@@ -191,22 +238,16 @@ struct Program::Factorisation {
 
     /// HPL_pdmxswp and HPL_dlocswp: finds the pivot row of a column over the process column, and swaps it in.
     void pivot() {
-        const std::int64_t width = panel.width;
-        for (std::uint32_t distance = 0; distance < p(); ++distance) {
-            Process& process = processes[distance];
-            if (process.rows > 0) {
-                row_kernel(process, Kernel::dcopy, width);
-                if (owner(distance)) {
-                    row_kernel(process, Kernel::dcopy, width);
-                }
-            }
-        }
+        const std::int64_t width = panel.width; // kernels along a row of the matrix: k is the leading dimension
+        on_all(Kernel::dcopy, [&](const Process& process, std::uint32_t) {
+            return process.rows > 0 ? length(width, process.leading_dimension) : models::Size{};
+        });
+        on_owner(Kernel::dcopy, length(width, processes.front().leading_dimension)); // the current row
         if (p() > 1) {
             combine();
         }
-        for (Process& process : processes) {
-            row_kernel(process, Kernel::dlocswp, width);
-        }
+        on_all(Kernel::dlocswp,
+               [&](const Process& process, std::uint32_t) { return length(width, process.leading_dimension); });
     }
 
     /// The bidirectional exchange, distances relative to the owner; ranks beyond the power of two fold in and out.
@@ -272,61 +313,73 @@ struct Program::Factorisation {
         }
     }
 
-    void local_maximum(Process& process, std::int64_t length) const { length_kernel(process, Kernel::idamax, length); }
+    /// Rows below the current one.
+    [[nodiscard]] static std::int64_t below(const Process& process, std::uint32_t distance) noexcept {
+        return process.rows - (owner(distance) ? 1 : 0);
+    }
+    void maximum_below() {
+        on_all(Kernel::idamax,
+               [](const Process& process, std::uint32_t distance) { return length(below(process, distance)); });
+    }
+    void scale_below() {
+        on_all(Kernel::dscal,
+               [](const Process& process, std::uint32_t distance) { return length(below(process, distance)); });
+    }
+    /// The owner's part of a row, `n` long.
+    void copy_row(std::int64_t n) { on_owner(Kernel::dcopy, length(n, processes.front().leading_dimension)); }
 
     /// A leaf of `n` columns; the algorithm is PFACT.
     void leaf(std::int64_t n) {
-        for (Process& process : processes) {
-            local_maximum(process, process.rows);
-        }
+        on_all(Kernel::idamax, [](const Process& process, std::uint32_t) { return length(process.rows); });
         for (std::int64_t done = 0; done < n; ++done) {
             pivot();
-            const std::int64_t right = n - 1 - done; // columns of the leaf to the right of this one
-            for (std::uint32_t distance = 0; distance < p(); ++distance) {
-                leaf_column(distance, done, right);
-            }
+            leaf_column(done, n - 1 - done);
             --processes.front().rows;
         }
     }
 
-    void leaf_column(std::uint32_t distance, std::int64_t done, std::int64_t right) {
-        Process& process = processes[distance];
-        const std::int64_t under = process.rows - (owner(distance) ? 1 : 0);
+    /// One column, `done` columns of the leaf to its left and `right` to its right.
+    void leaf_column(std::int64_t done, std::int64_t right) {
         switch (program.parameters_.pfact) {
         case hpl::Factorisation::left:
             if (right > 0) {
-                length_kernel(process, Kernel::dtrsv, done + 1);
+                on_all(Kernel::dtrsv, [done](const Process&, std::uint32_t) { return length(done + 1); });
             }
-            length_kernel(process, Kernel::dscal, under);
+            scale_below();
             if (right > 0) {
-                kernel(process, Kernel::dgemv, under, done + 1);
-                local_maximum(process, under);
-                if (owner(distance) && program.parameters_.l1_transposed) { // else the copy is within small arrays
-                    row_kernel(process, Kernel::dcopy, done + 1);
+                on_all(Kernel::dgemv, [done](const Process& process, std::uint32_t distance) {
+                    return matrix(below(process, distance), done + 1);
+                });
+                maximum_below();
+                if (program.parameters_.l1_transposed) { // else within small arrays
+                    copy_row(done + 1);
                 }
             }
             break;
         case hpl::Factorisation::crout:
             if (done > 0 && right > 0) {
-                kernel(process, Kernel::dgemv, right, done);
-                if (owner(distance)) {
-                    row_kernel(process, Kernel::dcopy, right);
-                }
+                on_all(Kernel::dgemv, [done, right](const Process&, std::uint32_t) { return matrix(right, done); });
+                copy_row(right);
             }
-            length_kernel(process, Kernel::dscal, under);
+            scale_below();
             if (right > 0) {
-                kernel(process, Kernel::dgemv, under, done + 1);
-                local_maximum(process, under);
+                on_all(Kernel::dgemv, [done](const Process& process, std::uint32_t distance) {
+                    return matrix(below(process, distance), done + 1);
+                });
+                maximum_below();
             }
             break;
         case hpl::Factorisation::right:
-            length_kernel(process, Kernel::dscal, under);
+            scale_below();
             if (right > 0) {
-                length_kernel(process, Kernel::daxpy, under);
-                local_maximum(process, under);
+                on_all(Kernel::daxpy,
+                       [](const Process& process, std::uint32_t distance) { return length(below(process, distance)); });
+                maximum_below();
             }
             if (right > 1) {
-                kernel(process, Kernel::dger, under, right - 1);
+                on_all(Kernel::dger, [right](const Process& process, std::uint32_t distance) {
+                    return matrix(below(process, distance), right - 1);
+                });
             }
             break;
         }
@@ -354,11 +407,11 @@ struct Program::Factorisation {
     [[nodiscard]] Kernel product() const noexcept {
         return program.parameters_.l1_transposed ? Kernel::dgemm : Kernel::dgemm_nn;
     }
-    void triangle(Process& process, std::int64_t columns, std::int64_t order) const {
+    void triangle(std::int64_t columns, std::int64_t order) {
         if (program.parameters_.l1_transposed) {
-            kernel(process, Kernel::dtrsm, columns, order, order);
+            on_all(Kernel::dtrsm, [=](const Process&, std::uint32_t) { return matrix(columns, order, order); });
         } else {
-            kernel(process, Kernel::dtrsm_left, order, columns, order);
+            on_all(Kernel::dtrsm_left, [=](const Process&, std::uint32_t) { return matrix(order, columns, order); });
         }
     }
 
@@ -367,42 +420,36 @@ struct Program::Factorisation {
         if (rfact == hpl::Factorisation::right || done == 0) {
             return;
         }
-        for (Process& process : processes) {
-            if (rfact == hpl::Factorisation::left) {
-                triangle(process, width, done);
-            }
-            kernel(process, product(), process.rows, width, done);
+        if (rfact == hpl::Factorisation::left) {
+            triangle(width, done);
         }
+        on_all(product(), [=](const Process& process, std::uint32_t) { return matrix(process.rows, width, done); });
     }
 
     void after_block(std::int64_t done, std::int64_t width, std::int64_t right, std::int64_t offset) {
         const hpl::Factorisation rfact = program.parameters_.rfact;
-        for (std::uint32_t distance = 0; distance < p(); ++distance) {
-            Process& process = processes[distance];
-            if (right > 0 && rfact == hpl::Factorisation::crout && done > 0) {
-                const bool transposed = program.parameters_.l1_transposed;
-                kernel(process, Kernel::dgemm_nn, transposed ? right : width, transposed ? width : right, done);
-            }
-            if (right > 0 && rfact != hpl::Factorisation::left) {
-                triangle(process, right, width);
-            }
-            if (right > 0 && rfact == hpl::Factorisation::right) {
-                kernel(process, product(), process.rows, right, width);
-            }
-            if (owner(distance)) {
-                if (program.parameters_.l1_transposed) {
-                    kernel(process, Kernel::dlatcpy, offset, width, process.leading_dimension);
-                } else {
-                    kernel(process, Kernel::dlacpy, offset, width);
-                }
-            }
+        const bool transposed = program.parameters_.l1_transposed;
+        if (right > 0 && rfact == hpl::Factorisation::crout && done > 0) {
+            const models::Size size = transposed ? matrix(right, width, done) : matrix(width, right, done);
+            on_all(Kernel::dgemm_nn, [=](const Process&, std::uint32_t) { return size; });
+        }
+        if (right > 0 && rfact != hpl::Factorisation::left) {
+            triangle(right, width);
+        }
+        if (right > 0 && rfact == hpl::Factorisation::right) {
+            on_all(product(),
+                   [=](const Process& process, std::uint32_t) { return matrix(process.rows, right, width); });
+        }
+        if (offset > 0 && transposed) {
+            on_owner(Kernel::dlatcpy, matrix(offset, width, processes.front().leading_dimension));
+        } else if (offset > 0) {
+            on_owner(Kernel::dlacpy, matrix(offset, width, 0));
         }
     }
 
     void run() {
-        for (Process& process : processes) {
-            kernel(process, Kernel::pdfact_glue, process.rows, panel.width);
-        }
+        on_all(Kernel::pdfact_glue,
+               [&](const Process& process, std::uint32_t) { return matrix(process.rows, panel.width); });
         recurse(panel.width, 0);
         for (const Process& process : processes) {
             program.engine_.set_clock(process.rank, process.clock_s,

@@ -140,7 +140,8 @@ private:
     };
     Poll poll_broadcast(const Place& at, const Panel& panel, bool& done) { return {*this, at, panel, done, {}}; }
     bool cannot_have_come(const Place& at, const Panel& panel);
-    mpi::Task take_broadcast(const Place& at, const Panel& panel, bool& done);
+    /// `found`: a probe has found the panel already.
+    mpi::Task take_broadcast(const Place& at, const Panel& panel, bool& done, bool found = false);
     mpi::Task finish_broadcast(const Place& at, const Panel& panel, bool& done);
     /// What HPL_binit does before the panel leaves.
     void begin_broadcast(const Place& at, const Panel& panel);

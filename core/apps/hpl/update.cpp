@@ -84,7 +84,6 @@ Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* in
         const mpi::Rank source = rank_at(at.row, incoming->source_column);
         const auto tag = broadcast_tag(*incoming);
         const double visible_s = co_await engine_.learn_arrival(at.rank, source, tag);
-        const bool looks_first = engine_.network().iprobe_looks_first;
         double last_probe_s = -1.0;
         const Calls block = calls_for(std::min(parameters_.nb, columns));
         while (updated < columns && !incoming_done) {
@@ -94,7 +93,7 @@ Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* in
             const double now_s = engine_.clock(at.rank);
             if (updated == columns) { // nothing left to do meanwhile
                 co_await finish_broadcast(at, *incoming, incoming_done);
-            } else if (visible_s <= (looks_first ? last_probe_s : now_s)) {
+            } else if (visible_s <= engine_.probe_sees_s(now_s, last_probe_s)) {
                 co_await take_broadcast(at, *incoming, incoming_done);
             } else {
                 engine_.fruitless_probe(at.rank, source, tag);
