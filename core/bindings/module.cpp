@@ -45,6 +45,8 @@ std::vector<std::string> names_of(std::span<const std::string_view> names) { ret
 
 } // namespace
 
+void add_stencil(nb::module_& m); // stencil.cpp
+
 NB_MODULE(_core, m) {
     m.doc() = "The C++ core of Lepaute.";
     m.def("kernel_names", [] { return names_of(models::kernel_names()); });
@@ -164,4 +166,5 @@ NB_MODULE(_core, m) {
            std::uint64_t seed) { return hpl::simulate(parameters, machine, layers, core_of_rank, seed); },
         nb::arg("parameters"), nb::arg("machine"), nb::arg("layers"), nb::arg("core_of_rank"), nb::arg("seed"),
         nb::call_guard<nb::gil_scoped_release>());
+    add_stencil(m);
 }

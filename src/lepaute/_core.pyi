@@ -131,3 +131,36 @@ class HplResult:
 def simulate_hpl(
     parameters: HplParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int
 ) -> HplResult: ...
+
+class StencilParameters:
+    grid: Sequence[int]
+    cells: Sequence[int]
+    iterations: int
+    periodic: bool
+    halo: int
+    value_bytes: float
+    cell_time_s: float
+    cell_bytes: float
+    node_memory_Bps: float  # noqa: N815 - the unit
+    noise_relative_sd: float
+    allreduce_values: int
+    def __init__(self) -> None: ...
+    def set_allreduce(self, algorithm: int) -> None: ...
+
+class StencilResult:
+    @property
+    def time_s(self) -> float: ...
+    @property
+    def messages(self) -> int: ...
+    @property
+    def bytes(self) -> float: ...
+    @property
+    def waiting_s(self) -> float: ...
+    @property
+    def computing_s(self) -> float: ...
+    @property
+    def engine_bytes(self) -> int: ...
+
+def simulate_stencil(
+    parameters: StencilParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int
+) -> StencilResult: ...

@@ -351,7 +351,7 @@ struct Program::Factorisation {
                     return matrix(below(process, distance), done + 1);
                 });
                 maximum_below();
-                if (program.parameters_.l1_transposed) { // else within small arrays
+                if (transposed()) { // else the copy is within small arrays
                     copy_row(done + 1);
                 }
             }
@@ -403,16 +403,12 @@ struct Program::Factorisation {
         }
     }
 
+    [[nodiscard]] bool transposed() const noexcept { return program.parameters_.l1_transposed; }
     /// With L1 not transposed, the triangle stands on the left, and no factor is transposed.
-    [[nodiscard]] Kernel product() const noexcept {
-        return program.parameters_.l1_transposed ? Kernel::dgemm : Kernel::dgemm_nn;
-    }
+    [[nodiscard]] Kernel product() const noexcept { return transposed() ? Kernel::dgemm : Kernel::dgemm_nn; }
     void triangle(std::int64_t columns, std::int64_t order) {
-        if (program.parameters_.l1_transposed) {
-            on_all(Kernel::dtrsm, [=](const Process&, std::uint32_t) { return matrix(columns, order, order); });
-        } else {
-            on_all(Kernel::dtrsm_left, [=](const Process&, std::uint32_t) { return matrix(order, columns, order); });
-        }
+        const models::Size size = transposed() ? matrix(columns, order, order) : matrix(order, columns, order);
+        on_all(transposed() ? Kernel::dtrsm : Kernel::dtrsm_left, [=](const Process&, std::uint32_t) { return size; });
     }
 
     void before_block(std::int64_t done, std::int64_t width) {
@@ -428,9 +424,8 @@ struct Program::Factorisation {
 
     void after_block(std::int64_t done, std::int64_t width, std::int64_t right, std::int64_t offset) {
         const hpl::Factorisation rfact = program.parameters_.rfact;
-        const bool transposed = program.parameters_.l1_transposed;
         if (right > 0 && rfact == hpl::Factorisation::crout && done > 0) {
-            const models::Size size = transposed ? matrix(right, width, done) : matrix(width, right, done);
+            const models::Size size = transposed() ? matrix(right, width, done) : matrix(width, right, done);
             on_all(Kernel::dgemm_nn, [=](const Process&, std::uint32_t) { return size; });
         }
         if (right > 0 && rfact != hpl::Factorisation::left) {
@@ -440,10 +435,9 @@ struct Program::Factorisation {
             on_all(product(),
                    [=](const Process& process, std::uint32_t) { return matrix(process.rows, right, width); });
         }
-        if (offset > 0 && transposed) {
-            on_owner(Kernel::dlatcpy, matrix(offset, width, processes.front().leading_dimension));
-        } else if (offset > 0) {
-            on_owner(Kernel::dlacpy, matrix(offset, width, 0));
+        if (offset > 0) {
+            on_owner(transposed() ? Kernel::dlatcpy : Kernel::dlacpy,
+                     matrix(offset, width, transposed() ? processes.front().leading_dimension : 0));
         }
     }
 
