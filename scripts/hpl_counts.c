@@ -59,7 +59,7 @@ static void count_message(int count, MPI_Datatype type, int tag) {
         phase = BROADCAST;
     else if (MSGID_BEGIN_PTRSV <= tag)
         phase = SOLVE; /* and HPL_broadcast, which only the solve uses here */
-    int size;
+    int size = 0;
     PMPI_Type_size(type, &size);
     sent[2 * phase] += 1;
     sent[2 * phase + 1] += (long long)count * size;

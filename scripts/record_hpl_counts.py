@@ -99,6 +99,8 @@ def all_series() -> Iterator[Series]:
     yield Series("depths", n=(65,), grids=((1, 2), (1, 3), (2, 2), (3, 2)), bcast=(2, 5), depth=(2, 3, 4, 5))
     for equil in (0, 1):
         yield Series(f"spread-roll-{equil}", grids=ONE_COLUMN + BOTH, swap=1, equil=equil)
+    yield Series("rolls-and-long", grids=((2, 3), (3, 2), (4, 2), (2, 4)), bcast=(0, 4, 5), depth=(0, 1, 2), swap=1)
+    yield Series("rolls-unlevel", n=(67, 111, 131, 146, 151), nb=(9, 11, 19), grids=ONE_COLUMN[1:], swap=1, depth=(0,))
     yield Series("mix", grids=ONE_COLUMN + BOTH, swap=2, swap_threshold=60)
     for l1, u in ((0, 1), (1, 0), (1, 1)):
         for swap in (0, 1):

@@ -62,7 +62,7 @@ std::optional<std::uint32_t> Program::broadcast_source(const Place& at, const Pa
     return way.from == nobody ? std::nullopt : std::optional(way.from);
 }
 
-std::int64_t Program::panel_length(const Place& at, const Panel& panel) const noexcept {
+std::int64_t Program::panel_length(const Place& at, const Panel& panel) noexcept {
     const std::int64_t below = panel.rows - (at.row == panel.owner_row ? panel.width : 0);
     return below * panel.width + panel.width * panel.width + panel.width + 1; // L2, L1, pivots, status
 }

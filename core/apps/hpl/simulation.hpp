@@ -78,10 +78,10 @@ private:
 
     // -- messages, counted by phase
     struct Message {
-        Phase phase;
-        mpi::Rank to;
-        std::uint32_t tag;
-        double bytes;
+        Phase phase = Phase::broadcast;
+        mpi::Rank to = 0;
+        std::uint32_t tag = 0;
+        double bytes = 0.0;
         bool noncontiguous = false; // a derived datatype with gaps
         bool synchronous = false;
     };
@@ -147,7 +147,7 @@ private:
     mpi::Task broadcast_long(Place at, const Panel& panel); // broadcast_long.cpp
     /// The two long broadcasts do all they do in their first call, and never probe.
     [[nodiscard]] bool long_broadcast() const noexcept { return parameters_.broadcast >= Broadcast::longer; }
-    [[nodiscard]] std::int64_t panel_length(const Place& at, const Panel& panel) const noexcept; // in doubles
+    [[nodiscard]] static std::int64_t panel_length(const Place& at, const Panel& panel) noexcept; // in doubles
     /// The process column that `at` probes for the panel; none for the root and in the long broadcasts.
     [[nodiscard]] std::optional<std::uint32_t> broadcast_source(const Place& at, const Panel& panel) const noexcept;
     [[nodiscard]] static std::uint32_t broadcast_tag(const Panel& panel) noexcept;
