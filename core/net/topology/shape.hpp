@@ -18,10 +18,10 @@ using Vertex = std::uint32_t;
 using Arc = std::uint32_t;
 
 struct Cable {
-    Vertex a; // the end nearer to the nodes
-    Vertex b;
-    Link link;
-    bool shared;
+    Vertex a = 0; // the end nearer to the nodes
+    Vertex b = 0;
+    Link link{};
+    bool shared = false;
     bool removed = false;
 };
 
@@ -51,7 +51,7 @@ public:
         return std::ranges::any_of(cables, [](const Cable& cable) { return cable.removed; });
     }
     [[nodiscard]] std::uint32_t vertices() const noexcept { return nodes + switches; }
-    [[nodiscard]] Arc forth(std::uint32_t cable) const noexcept { return cable; }
+    [[nodiscard]] static Arc forth(std::uint32_t cable) noexcept { return cable; }
     [[nodiscard]] Arc back(std::uint32_t cable) const noexcept {
         return static_cast<std::uint32_t>(cables.size()) + cable;
     }
