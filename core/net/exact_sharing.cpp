@@ -101,8 +101,26 @@ void ExactSharing::touch(BundleId id) {
 void ExactSharing::enqueue(LinkState& state, LinkId link) {
     if (!state.queued) {
         state.queued = true;
-        queue_.push_back(link);
+        queue_.push_back({state.level_Bps, link});
     }
+}
+
+/// The link of lowest level first: what is decided there holds for the others, so that few links come twice (15.6
+/// instead of 23.3 computations a change, first in first out, with 1000 flows among 32 nodes). A search, since the
+/// queue is short.
+LinkId ExactSharing::dequeue() {
+    std::size_t lowest = 0;
+    double lowest_Bps = queue_[0].level_Bps;
+    for (std::size_t i = 1; i < queue_.size(); ++i) {
+        const double level_Bps = queue_[i].level_Bps;
+        lowest = level_Bps < lowest_Bps ? i : lowest;
+        lowest_Bps = std::min(lowest_Bps, level_Bps);
+    }
+    const LinkId link = queue_[lowest].link;
+    queue_[lowest] = queue_.back();
+    queue_.pop_back();
+    links_[link].queued = false;
+    return link;
 }
 
 double ExactSharing::limit_without(const Bundle& bundle, LinkId link) noexcept {
@@ -188,9 +206,8 @@ std::span<const ExactSharing::BundleId> ExactSharing::settle() {
     changed_.clear();
     const auto bound = static_cast<std::uint64_t>(patience_ * static_cast<double>(busy_links_ + 1));
     std::uint64_t levels = 0;
-    while (queue_head_ < queue_.size() && levels < bound) {
-        const LinkId link = queue_[queue_head_++];
-        links_[link].queued = false;
+    while (!queue_.empty() && levels < bound) {
+        const LinkId link = dequeue();
         ++levels;
         const double level_Bps = fitting_level(links_[link]);
         if (!is_same(level_Bps, links_[link].level_Bps)) {
@@ -198,13 +215,11 @@ std::span<const ExactSharing::BundleId> ExactSharing::settle() {
         }
     }
     effort_.levels += levels;
-    const bool is_settled = queue_head_ == queue_.size();
-    for (; queue_head_ < queue_.size(); ++queue_head_) {
-        links_[queue_[queue_head_]].queued = false;
-    }
-    queue_.clear();
-    queue_head_ = 0;
-    if (!is_settled) {
+    if (!queue_.empty()) {
+        for (const Queued& left : queue_) {
+            links_[left.link].queued = false;
+        }
+        queue_.clear();
         refill();
     }
     for (const BundleId id : touched_) {
@@ -282,7 +297,7 @@ void ExactSharing::refill() {
 
 std::size_t ExactSharing::state_bytes() const noexcept {
     std::size_t bytes = links_.size() * sizeof(LinkState) + bundles_.capacity() * sizeof(Bundle) +
-                        hops_.capacity() * sizeof(Hop) + queue_.capacity() * sizeof(LinkId) +
+                        hops_.capacity() * sizeof(Hop) + queue_.capacity() * sizeof(Queued) +
                         (touched_.capacity() + changed_.capacity()) * sizeof(BundleId);
     for (const LinkState& link : links_) {
         bytes += link.members.capacity() * sizeof(Member);

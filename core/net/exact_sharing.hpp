@@ -37,7 +37,7 @@ public:
     std::span<const BundleId> settle();
 
     /// Bytes/s of each flow of the bundle; 0 while it has none.
-    [[nodiscard]] double rate_Bps(BundleId bundle) const noexcept { return bundles_[bundle].rate_Bps; }
+    [[nodiscard]] double rate(BundleId bundle) const noexcept { return bundles_[bundle].rate_Bps; }
     [[nodiscard]] std::uint32_t count(BundleId bundle) const noexcept { return bundles_[bundle].count; }
     [[nodiscard]] std::size_t state_bytes() const noexcept;
 
@@ -87,6 +87,7 @@ private:
     void leave(BundleId id);
     void touch(BundleId id);
     void enqueue(LinkState& state, LinkId link);
+    LinkId dequeue();
     void limit_changes(LinkId link, std::uint32_t position, double limit_Bps);
     void set_level(LinkId link, double level_Bps);
     void refill();
@@ -94,8 +95,11 @@ private:
     std::vector<LinkState> links_;
     std::vector<Bundle> bundles_;
     std::vector<Hop> hops_;
-    std::vector<LinkId> queue_; // first in, first out; read from queue_head_
-    std::size_t queue_head_ = 0;
+    struct Queued {
+        double level_Bps;
+        LinkId link;
+    };
+    std::vector<Queued> queue_;     // links whose inputs have changed, in no order
     std::vector<BundleId> touched_; // whose rates may have changed
     std::vector<bool> is_touched_;
     std::vector<BundleId> changed_;

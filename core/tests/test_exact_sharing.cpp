@@ -111,14 +111,14 @@ struct Twin {
     }
     void settle_and_check(const std::string& where) {
         for (const auto bundle : sharing.settle()) {
-            ASSERT_NE(sharing.rate_Bps(bundle), reported[bundle]) << where << ": reported without a change";
-            reported[bundle] = sharing.rate_Bps(bundle);
+            ASSERT_NE(sharing.rate(bundle), reported[bundle]) << where << ": reported without a change";
+            reported[bundle] = sharing.rate(bundle);
         }
         const std::vector<double> expected = filled(capacity_Bps, bundles);
         for (std::uint32_t i = 0; i < bundles.size(); ++i) {
-            ASSERT_NEAR(sharing.rate_Bps(i), expected[i], 1e-9 * expected[i]) << where << ", bundle " << i;
+            ASSERT_NEAR(sharing.rate(i), expected[i], 1e-9 * expected[i]) << where << ", bundle " << i;
             if (bundles[i].count > 0) {
-                ASSERT_EQ(sharing.rate_Bps(i), reported[i]) << where << ": changed and not reported";
+                ASSERT_EQ(sharing.rate(i), reported[i]) << where << ": changed and not reported";
             } else {
                 reported[i] = 0.0;
             }
@@ -187,7 +187,7 @@ struct Traffic {
         double worst = 0.0;
         for (std::uint32_t i = 0; i < bundles.size(); ++i) {
             if (bundles[i].count > 0) {
-                worst = std::max(worst, std::abs(sharing.rate_Bps(i) - expected[i]) / expected[i]);
+                worst = std::max(worst, std::abs(sharing.rate(i) - expected[i]) / expected[i]);
             }
         }
         return worst;
@@ -218,13 +218,13 @@ TEST(ExactSharing, GivesTheRestToWhoCanUseIt) {
     sharing.set_count(wide, 1);
     const auto both = sharing.settle();
     EXPECT_EQ((std::set<std::uint32_t>{both.begin(), both.end()}), (std::set<std::uint32_t>{narrow, wide}));
-    EXPECT_DOUBLE_EQ(sharing.rate_Bps(narrow), 3.0);
-    EXPECT_DOUBLE_EQ(sharing.rate_Bps(wide), 7.0);
+    EXPECT_DOUBLE_EQ(sharing.rate(narrow), 3.0);
+    EXPECT_DOUBLE_EQ(sharing.rate(wide), 7.0);
     sharing.set_count(narrow, 0);
     const auto one = sharing.settle();
     EXPECT_EQ((std::vector<std::uint32_t>{one.begin(), one.end()}), (std::vector<std::uint32_t>{wide}));
-    EXPECT_DOUBLE_EQ(sharing.rate_Bps(wide), 10.0);
-    EXPECT_EQ(sharing.rate_Bps(narrow), 0.0);
+    EXPECT_DOUBLE_EQ(sharing.rate(wide), 10.0);
+    EXPECT_EQ(sharing.rate(narrow), 0.0);
 }
 
 TEST(ExactSharing, CountsTheFlowsOfABundle) {
@@ -234,12 +234,12 @@ TEST(ExactSharing, CountsTheFlowsOfABundle) {
     sharing.set_count(many, 5);
     sharing.set_count(capped, 1);
     sharing.settle();
-    EXPECT_DOUBLE_EQ(sharing.rate_Bps(many), 2.0);
-    EXPECT_DOUBLE_EQ(sharing.rate_Bps(capped), 2.0);
+    EXPECT_DOUBLE_EQ(sharing.rate(many), 2.0);
+    EXPECT_DOUBLE_EQ(sharing.rate(capped), 2.0);
     sharing.set_count(many, 2);
     sharing.settle();
-    EXPECT_DOUBLE_EQ(sharing.rate_Bps(many), 5.0);
-    EXPECT_DOUBLE_EQ(sharing.rate_Bps(capped), 2.0);
+    EXPECT_DOUBLE_EQ(sharing.rate(many), 5.0);
+    EXPECT_DOUBLE_EQ(sharing.rate(capped), 2.0);
 }
 
 // A change far away, behind a flow that something else holds, must not be computed nor reported.
@@ -298,7 +298,7 @@ TEST(ExactSharing, IsTheSameWheneverTheCallsAreTheSame) {
         for (int i = 0; i < 500; ++i) {
             traffic.start(traffic.draw_bundle(2));
             for (const auto bundle : traffic.sharing.settle()) {
-                seen.push_back(traffic.sharing.rate_Bps(bundle));
+                seen.push_back(traffic.sharing.rate(bundle));
             }
         }
         return seen;
