@@ -11,7 +11,7 @@
 bool lep_inside_pdfact = false;
 
 /* `parameters` and `arguments` come in parentheses, since they hold commas. */
-#define WRAP(symbol, kernel, m_, n_, k_, parameters, arguments)                                                        \
+#define WRAP_KERNEL(symbol, kernel, m_, n_, k_, parameters, arguments)                                                 \
     void __real_##symbol parameters;                                                                                   \
     void __wrap_##symbol parameters;                                                                                   \
     void __wrap_##symbol parameters {                                                                                  \
@@ -34,37 +34,38 @@ typedef enum CBLAS_SIDE side;
 
 /* HPL's update is NoTrans/NoTrans and Left with one process row, NoTrans/Trans and Right with several; their speeds
  * differ by some per cent, so that each has its name. */
-WRAP(cblas_dgemm, tb == CblasNoTrans ? LEP_dgemm_nn : LEP_dgemm, m, n, k,
-     (const order layout, const transpose ta, const transpose tb, const int m, const int n, const int k,
-      const double alpha, const double *a, const int lda, const double *b, const int ldb, const double beta, double *c,
-      const int ldc),
-     (layout, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))
+WRAP_KERNEL(cblas_dgemm, tb == CblasNoTrans ? LEP_dgemm_nn : LEP_dgemm, m, n, k,
+            (const order layout, const transpose ta, const transpose tb, const int m, const int n, const int k,
+             const double alpha, const double *a, const int lda, const double *b, const int ldb, const double beta,
+             double *c, const int ldc),
+            (layout, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))
 
-WRAP(cblas_dtrsm, s == CblasLeft ? LEP_dtrsm_left : LEP_dtrsm, m, n, s == CblasLeft ? m : n,
-     (const order layout, const side s, const uplo u, const transpose t, const diag d, const int m, const int n,
-      const double alpha, const double *a, const int lda, double *b, const int ldb),
-     (layout, s, u, t, d, m, n, alpha, a, lda, b, ldb))
+WRAP_KERNEL(cblas_dtrsm, s == CblasLeft ? LEP_dtrsm_left : LEP_dtrsm, m, n, s == CblasLeft ? m : n,
+            (const order layout, const side s, const uplo u, const transpose t, const diag d, const int m, const int n,
+             const double alpha, const double *a, const int lda, double *b, const int ldb),
+            (layout, s, u, t, d, m, n, alpha, a, lda, b, ldb))
 
-WRAP(cblas_dgemv, LEP_dgemv, m, n, 0,
-     (const order layout, const transpose t, const int m, const int n, const double alpha, const double *a,
-      const int lda, const double *x, const int incx, const double beta, double *y, const int incy),
-     (layout, t, m, n, alpha, a, lda, x, incx, beta, y, incy))
+WRAP_KERNEL(cblas_dgemv, LEP_dgemv, m, n, 0,
+            (const order layout, const transpose t, const int m, const int n, const double alpha, const double *a,
+             const int lda, const double *x, const int incx, const double beta, double *y, const int incy),
+            (layout, t, m, n, alpha, a, lda, x, incx, beta, y, incy))
 
-WRAP(cblas_dger, LEP_dger, m, n, 0,
-     (const order layout, const int m, const int n, const double alpha, const double *x, const int incx,
-      const double *y, const int incy, double *a, const int lda),
-     (layout, m, n, alpha, x, incx, y, incy, a, lda))
+WRAP_KERNEL(cblas_dger, LEP_dger, m, n, 0,
+            (const order layout, const int m, const int n, const double alpha, const double *x, const int incx,
+             const double *y, const int incy, double *a, const int lda),
+            (layout, m, n, alpha, x, incx, y, incy, a, lda))
 
-WRAP(cblas_dtrsv, LEP_dtrsv, 0, n, 0,
-     (const order layout, const uplo u, const transpose t, const diag d, const int n, const double *a, const int lda,
-      double *x, const int incx),
-     (layout, u, t, d, n, a, lda, x, incx))
+WRAP_KERNEL(cblas_dtrsv, LEP_dtrsv, 0, n, 0,
+            (const order layout, const uplo u, const transpose t, const diag d, const int n, const double *a,
+             const int lda, double *x, const int incx),
+            (layout, u, t, d, n, a, lda, x, incx))
 
-WRAP(cblas_dscal, LEP_dscal, 0, n, 0, (const int n, const double alpha, double *x, const int incx), (n, alpha, x, incx))
+WRAP_KERNEL(cblas_dscal, LEP_dscal, 0, n, 0, (const int n, const double alpha, double *x, const int incx),
+            (n, alpha, x, incx))
 
-WRAP(cblas_daxpy, LEP_daxpy, 0, n, 0,
-     (const int n, const double alpha, const double *x, const int incx, double *y, const int incy),
-     (n, alpha, x, incx, y, incy))
+WRAP_KERNEL(cblas_daxpy, LEP_daxpy, 0, n, 0,
+            (const int n, const double alpha, const double *x, const int incx, double *y, const int incy),
+            (n, alpha, x, incx, y, incy))
 
 /* The row copies of the pivot search walk through memory with stride lda, one cache line an element; copies within
  * the small work arrays do not. One name for both would be a mixture of two laws. */
@@ -93,40 +94,8 @@ int __wrap_cblas_idamax(const int n, const double *x, const int incx) {
 
 /* ---- HPL's own loops ------------------------------------------------------------------------------------------- */
 
-WRAP(HPL_dlocswpN, LEP_dlocswp, 0, panel->jb, panel->lda,
-     (HPL_T_panel * panel, const int ii, const int jj, double *work), (panel, ii, jj, work))
-WRAP(HPL_dlocswpT, LEP_dlocswp, 0, panel->jb, panel->lda,
-     (HPL_T_panel * panel, const int ii, const int jj, double *work), (panel, ii, jj, work))
-
-WRAP(HPL_dlaswp00N, LEP_dlaswp00N, m, n, lda, (const int m, const int n, double *a, const int lda, const int *ipiv),
-     (m, n, a, lda, ipiv))
-WRAP(HPL_dlaswp10N, LEP_dlaswp10N, m, n, lda, (const int m, const int n, double *a, const int lda, const int *ipiv),
-     (m, n, a, lda, ipiv))
-WRAP(HPL_dlaswp01T, LEP_dlaswp01T, m, n, lda,
-     (const int m, const int n, double *a, const int lda, double *u, const int ldu, const int *from, const int *to),
-     (m, n, a, lda, u, ldu, from, to))
-WRAP(HPL_dlaswp02N, LEP_dlaswp02N, m, n, lda,
-     (const int m, const int n, const double *a, const int lda, double *w0, double *w, const int ldw, const int *from,
-      const int *to),
-     (m, n, a, lda, w0, w, ldw, from, to))
-WRAP(HPL_dlaswp03T, LEP_dlaswp03T, m, n, 0,
-     (const int m, const int n, double *u, const int ldu, const double *w0, const double *w, const int ldw),
-     (m, n, u, ldu, w0, w, ldw))
-WRAP(HPL_dlaswp04T, LEP_dlaswp04T, m1, n, lda,
-     (const int m0, const int m1, const int n, double *u, const int ldu, double *a, const int lda, const double *w0,
-      const double *w, const int ldw, const int *from, const int *to),
-     (m0, m1, n, u, ldu, a, lda, w0, w, ldw, from, to))
-WRAP(HPL_dlaswp05T, LEP_dlaswp05T, m, n, lda,
-     (const int m, const int n, double *a, const int lda, const double *u, const int ldu, const int *from,
-      const int *to),
-     (m, n, a, lda, u, ldu, from, to))
-WRAP(HPL_dlaswp06T, LEP_dlaswp06T, m, n, lda,
-     (const int m, const int n, double *a, const int lda, double *u, const int ldu, const int *from),
-     (m, n, a, lda, u, ldu, from))
-
-WRAP(HPL_dlatcpy, LEP_dlatcpy, m, n, ldb,
-     (const int m, const int n, const double *a, const int lda, double *b, const int ldb), (m, n, a, lda, b, ldb))
-WRAP(HPL_dlacpy, LEP_dlacpy, m, n, 0,
-     (const int m, const int n, const double *a, const int lda, double *b, const int ldb), (m, n, a, lda, b, ldb))
+#define WRAP(symbol, kernel, m_, n_, k_, parameters, arguments)                                                        \
+    WRAP_KERNEL(symbol, LEP_##kernel, m_, n_, k_, parameters, arguments)
+#include "hpl_loops.h"
 
 /* NOLINTEND(readability-identifier-naming,readability-avoid-const-params-in-decls) */

@@ -21,40 +21,37 @@ std::vector<double> max_min_rates(std::span<const double> capacity_Bps, std::spa
         links[link] = {capacity_Bps[link], 0};
     }
     std::vector<std::uint32_t> open(demands.size());
-    for (std::uint32_t flow = 0; flow < demands.size(); ++flow) {
-        open[flow] = flow;
-        ++links[demands[flow].first].unfixed;
-        if (demands[flow].second != demands[flow].first) {
-            ++links[demands[flow].second].unfixed;
+    for (std::uint32_t demand = 0; demand < demands.size(); ++demand) {
+        open[demand] = demand;
+        for (const LinkId link : demands[demand].links) {
+            links[link].unfixed += demands[demand].flows;
         }
     }
     const auto fair_share = [&](const Demand& demand) {
-        const Filling& a = links[demand.first];
-        const Filling& b = links[demand.second];
-        return std::min({demand.cap_Bps, a.left_Bps / a.unfixed, b.left_Bps / b.unfixed});
+        double share = demand.cap_Bps;
+        for (const LinkId link : demand.links) {
+            share = std::min(share, links[link].left_Bps / links[link].unfixed);
+        }
+        return share;
     };
     while (!open.empty()) {
         double lowest = std::numeric_limits<double>::infinity();
-        for (const std::uint32_t flow : open) {
-            lowest = std::min(lowest, fair_share(demands[flow]));
+        for (const std::uint32_t demand : open) {
+            lowest = std::min(lowest, fair_share(demands[demand]));
         }
         // Every flow that cannot grow beyond the lowest share is fixed there; the slack keeps ties of equal shares,
         // which differ by rounding only, in one round.
         const double limit = lowest * (1.0 + 1e-12);
         std::vector<std::uint32_t> fixed;
         std::vector<std::uint32_t> still_open;
-        for (const std::uint32_t flow : open) {
-            (fair_share(demands[flow]) <= limit ? fixed : still_open).push_back(flow);
+        for (const std::uint32_t demand : open) {
+            (fair_share(demands[demand]) <= limit ? fixed : still_open).push_back(demand);
         }
-        for (const std::uint32_t flow : fixed) {
-            rate[flow] = lowest;
-            const auto take = [&](LinkId link) {
-                links[link].left_Bps = std::max(0.0, links[link].left_Bps - lowest);
-                --links[link].unfixed;
-            };
-            take(demands[flow].first);
-            if (demands[flow].second != demands[flow].first) {
-                take(demands[flow].second);
+        for (const std::uint32_t demand : fixed) {
+            rate[demand] = lowest;
+            for (const LinkId link : demands[demand].links) {
+                links[link].left_Bps = std::max(0.0, links[link].left_Bps - lowest * demands[demand].flows);
+                links[link].unfixed -= demands[demand].flows;
             }
         }
         open = std::move(still_open);

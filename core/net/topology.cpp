@@ -12,7 +12,9 @@ using topology::Shape;
 using topology::Vertex;
 
 Topology Topology::single_switch(std::uint32_t nodes, const TopologyOptions& options) {
-    return {topology::make_single_switch(nodes, options), options};
+    Topology made(topology::make_single_switch(nodes, options), options);
+    made.is_plain_switch_ = !options.shared && made.limiter_of_vertex_.empty();
+    return made;
 }
 
 Topology Topology::fat_tree(const FatTree& tree, const TopologyOptions& options) {

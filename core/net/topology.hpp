@@ -97,6 +97,8 @@ public:
     [[nodiscard]] std::span<const Link> links() const noexcept { return links_; }
     /// Appends the links that a message crosses from node a to node b, in order. Requires a != b.
     void route(std::uint32_t a, std::uint32_t b, std::vector<LinkId>& route) const;
+    /// Is every route from a to b the two links a and nodes + b?
+    [[nodiscard]] bool is_plain_switch() const noexcept { return is_plain_switch_; }
     /// Does any link have a latency?
     [[nodiscard]] bool has_latency() const noexcept { return has_latency_; }
     [[nodiscard]] double latency_s(std::span<const LinkId> route) const noexcept;
@@ -116,6 +118,7 @@ private:
     std::shared_ptr<const topology::Shape> shape_;
     bool some_shared_ = false;
     bool has_latency_ = false;
+    bool is_plain_switch_ = false;
 };
 
 } // namespace lepaute::net

@@ -61,6 +61,7 @@ const FatTree three_levels{{4, 3, 2}, {1, 2, 2}, {1, 1, 2}};
 TEST(Topology, SwitchHasAnUpAndADownLinkForEachNode) {
     const Topology topology = Topology::single_switch(3, options());
     EXPECT_EQ(topology.nodes(), 3U);
+    EXPECT_TRUE(topology.is_plain_switch());
     ASSERT_EQ(topology.links().size(), 6U);
     EXPECT_EQ(route(topology, 2, 0), (std::vector<LinkId>{2, 3})); // up = node, down = nodes + node
     EXPECT_EQ(names(topology, 2, 0), "n2>switch switch>n0");
@@ -71,6 +72,7 @@ TEST(Topology, SharedCablesAreOneLinkForBothWays) {
     shared.shared = true;
     const Topology topology = Topology::single_switch(3, shared);
     EXPECT_EQ(route(topology, 2, 0), (std::vector<LinkId>{2, 0}));
+    EXPECT_FALSE(topology.is_plain_switch());
     EXPECT_EQ(route(topology, 0, 2), (std::vector<LinkId>{0, 2}));
 }
 

@@ -53,6 +53,7 @@ class Machine:
         loopback_noncontiguous: Sequence[Segment],
         remote_noncontiguous: Sequence[Segment],
         scale: bool,
+        exact_sharing: bool,
         node_link_Bps: float,
         loopback_Bps: float,
         loopback_shared: bool,
@@ -104,7 +105,14 @@ class HplParameters:
     ndiv: int
     row_major: bool
     def __init__(self) -> None: ...
-    def set_algorithms(self, broadcast: int, pfact: int, rfact: int) -> None: ...
+    swap_threshold: int
+    l1_transposed: bool
+    u_transposed: bool
+    equilibrate: bool
+    alignment: int
+    copy_l: bool
+    pivots: list[int]
+    def set_algorithms(self, broadcast: int, pfact: int, rfact: int, swap: int) -> None: ...
 
 class HplResult:
     @property
@@ -119,6 +127,8 @@ class HplResult:
     def engine_bytes(self) -> int: ...
     @property
     def kernels(self) -> list[KernelUse]: ...
+    @property
+    def rank_sent(self) -> list[list[list[float]]]: ...
 
 def simulate_hpl(
     parameters: HplParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int
@@ -165,3 +175,36 @@ class Topology:
     def link_name(self, link: int) -> str: ...
     @property
     def state_bytes(self) -> int: ...
+
+class StencilParameters:
+    grid: Sequence[int]
+    cells: Sequence[int]
+    iterations: int
+    periodic: bool
+    halo: int
+    value_bytes: float
+    cell_time_s: float
+    cell_bytes: float
+    node_memory_Bps: float  # noqa: N815 - the unit
+    noise_relative_sd: float
+    allreduce_values: int
+    def __init__(self) -> None: ...
+    def set_allreduce(self, algorithm: int) -> None: ...
+
+class StencilResult:
+    @property
+    def time_s(self) -> float: ...
+    @property
+    def messages(self) -> int: ...
+    @property
+    def bytes(self) -> float: ...
+    @property
+    def waiting_s(self) -> float: ...
+    @property
+    def computing_s(self) -> float: ...
+    @property
+    def engine_bytes(self) -> int: ...
+
+def simulate_stencil(
+    parameters: StencilParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int
+) -> StencilResult: ...

@@ -118,11 +118,6 @@ def test_a_grid_larger_than_the_machine_is_refused(dahu):
         predict(Hpl(n=1000, p=33, q=32), dahu)
 
 
-def test_what_is_not_simulated_yet_is_refused_not_approximated(dahu):
-    with pytest.raises(InputError, match="bcast long is not simulated yet"):
-        predict(Hpl(n=1000, p=2, q=2, bcast="long"), dahu)
-
-
 def test_a_thread_count_without_models_names_those_there_are(dahu):
     with pytest.raises(InputError, match="no kernel models for 4 threads a rank; it has them for 1"):
         predict(Hpl(n=1000, threads_per_rank=4), dahu)

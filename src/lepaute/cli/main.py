@@ -37,6 +37,8 @@ COMMANDS = (
     Command("design", "tables of what will be measured"),
     Command("archive", "show, verify and extract archives of measurements"),
     Command("fit", "models from archives: a platform"),
+    Command("record", "run a program under MPI and record its kernels and messages"),
+    Command("trace", "show, draw, break down and compare traces"),
 )
 
 

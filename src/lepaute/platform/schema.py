@@ -29,6 +29,7 @@ __all__ = [
     "PerCpu",
     "Piece",
     "Platform",
+    "Power",
     "Remote",
     "Segment",
     "Topology",
@@ -76,6 +77,26 @@ class Episodes(Value):
     duration_s: Positive
 
 
+class Power(Value):
+    """Electric power that one node draws: all cores idle, all computing, all communicating (waiting included).
+
+    In between it is linear in the number of cores that do each.
+    """
+
+    idle_W: NonNegative  # noqa: N815 - the unit
+    computing_W: NonNegative  # noqa: N815 - the unit
+    communicating_W: NonNegative  # noqa: N815 - the unit
+
+    @model_validator(mode="after")
+    def _busy_draws_no_less_than_idle(self) -> Self:
+        for name in ("computing_W", "communicating_W"):
+            if getattr(self, name) < self.idle_W:
+                raise fault(
+                    f"is {getattr(self, name):g}; a busy node draws no less than an idle one ({self.idle_W:g} W)", name
+                )
+        return self
+
+
 class Blas(Value):
     """The BLAS kernels that were measured: OpenBLAS' name for them, and the OPENBLAS_CORETYPE that they needed."""
 
@@ -98,7 +119,7 @@ class Platform(Value):
     topology: Topology = Topology.model_construct(kind="switch")
     days: Days | None = None
     episodes: Episodes | None = None
-    power: None = None
+    power: Power | None = None
 
     def kernel(self, name: str, threads: int = 1) -> KernelModel | None:
         """The model of kernel `name` run by `threads` threads; None where there is none."""

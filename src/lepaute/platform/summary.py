@@ -53,6 +53,12 @@ def _lines(platform: Platform) -> Iterator[str]:
         )
         if days.source:
             yield f"          {days.source}"
+    if platform.power is not None:
+        power = platform.power
+        yield (
+            f"power     {power.idle_W:.4g} W a node idle, {power.computing_W:.4g} W computing, "
+            f"{power.communicating_W:.4g} W communicating"
+        )
 
 
 def _kernel(model: KernelModel) -> Iterator[str]:

@@ -1,0 +1,41 @@
+/* HPL's own loops, as a list: WRAP(symbol, name of the kernel, m, n, k, (parameters), (arguments)). Each file that
+ * includes it has a WRAP of its own. What m, n and k are is in docs/platform.md. */
+/* NOLINTBEGIN(readability-identifier-naming,readability-avoid-const-params-in-decls): HPL's names and types */
+
+WRAP(HPL_dlocswpN, dlocswp, 0, panel->jb, panel->lda, (HPL_T_panel * panel, const int ii, const int jj, double *work),
+     (panel, ii, jj, work))
+WRAP(HPL_dlocswpT, dlocswp, 0, panel->jb, panel->lda, (HPL_T_panel * panel, const int ii, const int jj, double *work),
+     (panel, ii, jj, work))
+
+WRAP(HPL_dlaswp00N, dlaswp00N, m, n, lda, (const int m, const int n, double *a, const int lda, const int *ipiv),
+     (m, n, a, lda, ipiv))
+WRAP(HPL_dlaswp10N, dlaswp10N, m, n, lda, (const int m, const int n, double *a, const int lda, const int *ipiv),
+     (m, n, a, lda, ipiv))
+WRAP(HPL_dlaswp01T, dlaswp01T, m, n, lda,
+     (const int m, const int n, double *a, const int lda, double *u, const int ldu, const int *from, const int *to),
+     (m, n, a, lda, u, ldu, from, to))
+WRAP(HPL_dlaswp02N, dlaswp02N, m, n, lda,
+     (const int m, const int n, const double *a, const int lda, double *w0, double *w, const int ldw, const int *from,
+      const int *to),
+     (m, n, a, lda, w0, w, ldw, from, to))
+WRAP(HPL_dlaswp03T, dlaswp03T, m, n, 0,
+     (const int m, const int n, double *u, const int ldu, const double *w0, const double *w, const int ldw),
+     (m, n, u, ldu, w0, w, ldw))
+WRAP(HPL_dlaswp04T, dlaswp04T, m1, n, lda,
+     (const int m0, const int m1, const int n, double *u, const int ldu, double *a, const int lda, const double *w0,
+      const double *w, const int ldw, const int *from, const int *to),
+     (m0, m1, n, u, ldu, a, lda, w0, w, ldw, from, to))
+WRAP(HPL_dlaswp05T, dlaswp05T, m, n, lda,
+     (const int m, const int n, double *a, const int lda, const double *u, const int ldu, const int *from,
+      const int *to),
+     (m, n, a, lda, u, ldu, from, to))
+WRAP(HPL_dlaswp06T, dlaswp06T, m, n, lda,
+     (const int m, const int n, double *a, const int lda, double *u, const int ldu, const int *from),
+     (m, n, a, lda, u, ldu, from))
+
+WRAP(HPL_dlatcpy, dlatcpy, m, n, ldb,
+     (const int m, const int n, const double *a, const int lda, double *b, const int ldb), (m, n, a, lda, b, ldb))
+WRAP(HPL_dlacpy, dlacpy, m, n, 0, (const int m, const int n, const double *a, const int lda, double *b, const int ldb),
+     (m, n, a, lda, b, ldb))
+
+/* NOLINTEND(readability-identifier-naming,readability-avoid-const-params-in-decls) */

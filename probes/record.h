@@ -1,0 +1,78 @@
+/* The recorder: a library that is loaded before a program's own ones (LD_PRELOAD), and writes a row for every MPI and
+ * BLAS call of the program into a file a rank. What the rows mean is in docs/trace.md; this is their raw form.
+ *
+ * A program may add rows of its own, without being linked with anything: it asks dlsym(RTLD_DEFAULT,
+ * LEP_RECORD_HOOKS) for the functions below, and does without where that is NULL. xhpl-lepaute does so for the loops
+ * and phases of HPL, which are no dynamic symbols. */
+#ifndef LEPAUTE_RECORD_H
+#define LEPAUTE_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ---- the file: a header, then rows in the order in which the calls ended -------------------------------------- */
+
+enum {
+    LEP_RECORD_NAMES = 448,
+    LEP_RECORD_NAME_BYTES = 32,
+    LEP_RECORD_HEADER_BYTES = 20480,
+    LEP_RECORD_NOTES_BYTES = 4096,
+    LEP_RECORD_CHUNK_ROWS = 1 << 16, /* rows are mapped into memory 4 MiB at a time */
+    LEP_RECORD_CHUNKS = 1 << 12,
+};
+
+typedef enum { LEP_RECORD_KERNEL, LEP_RECORD_MPI, LEP_RECORD_PHASE } lep_record_kind;
+
+/* What to add to this rank's clock to get rank 0's, known at one moment of this rank's clock. */
+typedef struct {
+    int64_t at_ns, add_ns, round_trip_ns; /* no round trip where the clock is the same one */
+} lep_record_clock;
+
+typedef struct {
+    uint8_t kind;
+    char name[LEP_RECORD_NAME_BYTES - 1];
+} lep_record_name;
+
+typedef struct {
+    char magic[8]; /* "LEPREC1" */
+    uint32_t header_bytes, row_bytes;
+    int32_t rank, ranks, pid, finished;
+    int64_t used, lost;         /* rows written, and rows that found no room */
+    int64_t start_ns;           /* of this rank's clock, after all ranks had come together in MPI_Init */
+    lep_record_clock clocks[2]; /* in MPI_Init, and in MPI_Finalize where the program came that far */
+    char host[64], mpi[160];
+    uint32_t names; /* code c is names_of[c]; 0 is no code */
+    uint32_t reserved;
+    lep_record_name names_of[LEP_RECORD_NAMES];
+    char notes[LEP_RECORD_NOTES_BYTES]; /* lines, what a program tells of itself */
+} lep_record_header;
+
+_Static_assert(sizeof(lep_record_header) <= LEP_RECORD_HEADER_BYTES, "the header has a fixed size");
+
+typedef struct {
+    int64_t start_ns, end_ns;
+    int32_t step; /* -1: none */
+    uint32_t code;
+    int32_t m, n, k;
+    int32_t peer; /* rank in MPI_COMM_WORLD, or -1 */
+    int64_t size_bytes, tag;
+    int64_t reserved;
+} lep_record_row;
+
+_Static_assert(sizeof(lep_record_row) == 64, "a row is a line of the cache");
+
+/* ---- for programs that add rows ------------------------------------------------------------------------------- */
+
+#define LEP_RECORD_HOOKS "lepaute_record_hooks"
+
+typedef struct {
+    int version; /* 1 */
+    int (*code)(lep_record_kind kind, const char *name);
+    int64_t (*now)(void);                                         /* 0 while nothing is recorded */
+    void (*add)(int code, int64_t start_ns, int m, int n, int k); /* from start_ns to now; nothing where that is 0 */
+    int (*step)(int step);                                        /* sets it for the rows that follow; the one before */
+    int64_t (*messages)(void);                                    /* MPI calls of this rank so far, less its probes */
+    void (*note)(const char *line); /* one more line of notes; passed over when the room is full */
+} lep_record_hooks;
+
+#endif

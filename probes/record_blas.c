@@ -1,0 +1,199 @@
+/* BLAS, C and Fortran interface, every precision: a clock stamp before and after the real one. What m, n and k of a
+ * kernel are is in docs/platform.md.
+ *
+ * Whole numbers passed by value are declared as long: a register or a slot of the stack holds 64 bits whichever of the
+ * two sizes of integer the library was built for, and is handed on as it is. */
+#include "record_inside.h"
+
+typedef long blas_int;
+
+enum { COLUMN_MAJOR = 102, NO_TRANSPOSE = 111, LEFT = 141 };
+
+/* `which` chooses between two names: the two forms of dgemm and dtrsm in HPL's update differ in speed, and a copy that
+ * walks through memory with a stride is another kernel than one that does not.
+ * `parameters` and `arguments` come in parentheses, since they hold commas. */
+#define TIMED(result, keep, give, symbol, name0, name1, which, m_, n_, k_, parameters, arguments)                      \
+    LEP_EXPORT result symbol parameters;                                                                               \
+    result symbol parameters {                                                                                         \
+        static __typeof__(symbol) *real;                                                                               \
+        static int codes[2];                                                                                           \
+        if (!real)                                                                                                     \
+            real = (__typeof__(real))lep_next_symbol(#symbol);                                                         \
+        if (!lep_call_begin())                                                                                         \
+            return real arguments;                                                                                     \
+        int64_t start_ns = lep_clock_ns();                                                                             \
+        keep real arguments;                                                                                           \
+        int64_t end_ns = lep_clock_ns();                                                                               \
+        int one = (which) ? 1 : 0;                                                                                     \
+        int code = lep_code(&codes[one], LEP_RECORD_KERNEL, one ? (name1) : (name0));                                  \
+        lep_write(&(lep_record_row){.start_ns = start_ns,                                                              \
+                                    .end_ns = end_ns,                                                                  \
+                                    .step = lep_step,                                                                  \
+                                    .code = (uint32_t)code,                                                            \
+                                    .m = (int)(m_),                                                                    \
+                                    .n = (int)(n_),                                                                    \
+                                    .k = (int)(k_),                                                                    \
+                                    .peer = -1,                                                                        \
+                                    .tag = -1});                                                                       \
+        lep_call_end();                                                                                                \
+        give;                                                                                                          \
+    }
+
+#define NOTHING
+#define WRAP(symbol, name0, name1, which, m, n, k, parameters, arguments)                                              \
+    TIMED(void, NOTHING, return, symbol, name0, name1, which, m, n, k, parameters, arguments)
+#define WRAP_RESULT(result, symbol, name, n, k, parameters, arguments)                                                 \
+    TIMED(result, result value =, return value, symbol, name, name, 0, 0, n, k, parameters, arguments)
+
+/* NOLINTBEGIN(readability-identifier-naming): the names of the BLAS */
+
+/* ---- C interface ---------------------------------------------------------------------------------------------- */
+
+/* With the rows stored one after another, the library computes the transposed product: its second matrix is A. */
+static bool second_plain(int layout, int ta, int tb) {
+    return (layout == COLUMN_MAJOR ? tb : ta) == NO_TRANSPOSE;
+}
+
+#define CBLAS(x, scalar)                                                                                               \
+    WRAP(cblas_##x##gemm, #x "gemm", #x "gemm_nn", second_plain(layout, ta, tb), m, n, k,                              \
+         (int layout, int ta, int tb, blas_int m, blas_int n, blas_int k, scalar alpha, const void *a, blas_int lda,   \
+          const void *b, blas_int ldb, scalar beta, void *c, blas_int ldc),                                            \
+         (layout, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))                                               \
+    WRAP(cblas_##x##trsm, #x "trsm", #x "trsm_left", side == LEFT, m, n, side == LEFT ? m : n,                         \
+         (int layout, int side, int uplo, int trans, int diag, blas_int m, blas_int n, scalar alpha, const void *a,    \
+          blas_int lda, void *b, blas_int ldb),                                                                        \
+         (layout, side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb))                                               \
+    WRAP(cblas_##x##trmm, #x "trmm", #x "trmm_left", side == LEFT, m, n, side == LEFT ? m : n,                         \
+         (int layout, int side, int uplo, int trans, int diag, blas_int m, blas_int n, scalar alpha, const void *a,    \
+          blas_int lda, void *b, blas_int ldb),                                                                        \
+         (layout, side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb))                                               \
+    WRAP(cblas_##x##symm, #x "symm", #x "symm_left", side == LEFT, m, n, side == LEFT ? m : n,                         \
+         (int layout, int side, int uplo, blas_int m, blas_int n, scalar alpha, const void *a, blas_int lda,           \
+          const void *b, blas_int ldb, scalar beta, void *c, blas_int ldc),                                            \
+         (layout, side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc))                                              \
+    WRAP(cblas_##x##syrk, #x "syrk", "", 0, n, n, k,                                                                   \
+         (int layout, int uplo, int trans, blas_int n, blas_int k, scalar alpha, const void *a, blas_int lda,          \
+          scalar beta, void *c, blas_int ldc),                                                                         \
+         (layout, uplo, trans, n, k, alpha, a, lda, beta, c, ldc))                                                     \
+    WRAP(cblas_##x##gemv, #x "gemv", "", 0, m, n, 0,                                                                   \
+         (int layout, int trans, blas_int m, blas_int n, scalar alpha, const void *a, blas_int lda, const void *v,     \
+          blas_int incx, scalar beta, void *y, blas_int incy),                                                         \
+         (layout, trans, m, n, alpha, a, lda, v, incx, beta, y, incy))                                                 \
+    WRAP(cblas_##x##trsv, #x "trsv", "", 0, 0, n, 0,                                                                   \
+         (int layout, int uplo, int trans, int diag, blas_int n, const void *a, blas_int lda, void *v, blas_int incx), \
+         (layout, uplo, trans, diag, n, a, lda, v, incx))                                                              \
+    WRAP(cblas_##x##trmv, #x "trmv", "", 0, 0, n, 0,                                                                   \
+         (int layout, int uplo, int trans, int diag, blas_int n, const void *a, blas_int lda, void *v, blas_int incx), \
+         (layout, uplo, trans, diag, n, a, lda, v, incx))                                                              \
+    WRAP(cblas_##x##scal, #x "scal", "", 0, 0, n, 0, (blas_int n, scalar alpha, void *v, blas_int incx),               \
+         (n, alpha, v, incx))                                                                                          \
+    WRAP(cblas_##x##axpy, #x "axpy", "", 0, 0, n, 0,                                                                   \
+         (blas_int n, scalar alpha, const void *v, blas_int incx, void *y, blas_int incy),                             \
+         (n, alpha, v, incx, y, incy))                                                                                 \
+    WRAP(cblas_##x##copy, #x "copy", #x "copy_contiguous", (int)incx == 1 && (int)incy == 1, 0, n, incx,               \
+         (blas_int n, const void *v, blas_int incx, void *y, blas_int incy), (n, v, incx, y, incy))                    \
+    WRAP(cblas_##x##swap, #x "swap", "", 0, 0, n, incx, (blas_int n, void *v, blas_int incx, void *y, blas_int incy),  \
+         (n, v, incx, y, incy))                                                                                        \
+    WRAP_RESULT(size_t, cblas_i##x##amax, "i" #x "amax", n, 0, (blas_int n, const void *v, blas_int incx), (n, v, incx))
+
+CBLAS(s, float)
+CBLAS(d, double)
+CBLAS(c, const void *)
+CBLAS(z, const void *)
+
+#define CBLAS_REAL(x, scalar)                                                                                          \
+    WRAP(cblas_##x##ger, #x "ger", "", 0, m, n, 0,                                                                     \
+         (int layout, blas_int m, blas_int n, scalar alpha, const void *v, blas_int incx, const void *y,               \
+          blas_int incy, void *a, blas_int lda),                                                                       \
+         (layout, m, n, alpha, v, incx, y, incy, a, lda))                                                              \
+    WRAP(cblas_##x##symv, #x "symv", "", 0, 0, n, 0,                                                                   \
+         (int layout, int uplo, blas_int n, scalar alpha, const void *a, blas_int lda, const void *v, blas_int incx,   \
+          scalar beta, void *y, blas_int incy),                                                                        \
+         (layout, uplo, n, alpha, a, lda, v, incx, beta, y, incy))                                                     \
+    WRAP_RESULT(scalar, cblas_##x##dot, #x "dot", n, 0,                                                                \
+                (blas_int n, const void *v, blas_int incx, const void *y, blas_int incy), (n, v, incx, y, incy))       \
+    WRAP_RESULT(scalar, cblas_##x##nrm2, #x "nrm2", n, 0, (blas_int n, const void *v, blas_int incx), (n, v, incx))    \
+    WRAP_RESULT(scalar, cblas_##x##asum, #x "asum", n, 0, (blas_int n, const void *v, blas_int incx), (n, v, incx))
+
+CBLAS_REAL(s, float)
+CBLAS_REAL(d, double)
+
+/* ---- Fortran interface: everything by address, and the lengths of texts at the end ---------------------------- */
+
+static bool letter(const char *given, char wanted) {
+    return (*given & ~0x20) == wanted;
+}
+
+#define FORTRAN(x)                                                                                                     \
+    WRAP(x##gemm_, #x "gemm", #x "gemm_nn", letter(tb, 'N'), *m, *n, *k,                                               \
+         (const char *ta, const char *tb, const int *m, const int *n, const int *k, const void *alpha, const void *a,  \
+          const int *lda, const void *b, const int *ldb, const void *beta, void *c, const int *ldc, size_t l1,         \
+          size_t l2),                                                                                                  \
+         (ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, l1, l2))                                               \
+    WRAP(x##trsm_, #x "trsm", #x "trsm_left", letter(side, 'L'), *m, *n, letter(side, 'L') ? *m : *n,                  \
+         (const char *side, const char *uplo, const char *trans, const char *diag, const int *m, const int *n,         \
+          const void *alpha, const void *a, const int *lda, void *b, const int *ldb, size_t l1, size_t l2, size_t l3,  \
+          size_t l4),                                                                                                  \
+         (side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb, l1, l2, l3, l4))                                       \
+    WRAP(x##trmm_, #x "trmm", #x "trmm_left", letter(side, 'L'), *m, *n, letter(side, 'L') ? *m : *n,                  \
+         (const char *side, const char *uplo, const char *trans, const char *diag, const int *m, const int *n,         \
+          const void *alpha, const void *a, const int *lda, void *b, const int *ldb, size_t l1, size_t l2, size_t l3,  \
+          size_t l4),                                                                                                  \
+         (side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb, l1, l2, l3, l4))                                       \
+    WRAP(x##symm_, #x "symm", #x "symm_left", letter(side, 'L'), *m, *n, letter(side, 'L') ? *m : *n,                  \
+         (const char *side, const char *uplo, const int *m, const int *n, const void *alpha, const void *a,            \
+          const int *lda, const void *b, const int *ldb, const void *beta, void *c, const int *ldc, size_t l1,         \
+          size_t l2),                                                                                                  \
+         (side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc, l1, l2))                                              \
+    WRAP(x##syrk_, #x "syrk", "", 0, *n, *n, *k,                                                                       \
+         (const char *uplo, const char *trans, const int *n, const int *k, const void *alpha, const void *a,           \
+          const int *lda, const void *beta, void *c, const int *ldc, size_t l1, size_t l2),                            \
+         (uplo, trans, n, k, alpha, a, lda, beta, c, ldc, l1, l2))                                                     \
+    WRAP(x##gemv_, #x "gemv", "", 0, *m, *n, 0,                                                                        \
+         (const char *trans, const int *m, const int *n, const void *alpha, const void *a, const int *lda,             \
+          const void *v, const int *incx, const void *beta, void *y, const int *incy, size_t l1),                      \
+         (trans, m, n, alpha, a, lda, v, incx, beta, y, incy, l1))                                                     \
+    WRAP(x##trsv_, #x "trsv", "", 0, 0, *n, 0,                                                                         \
+         (const char *uplo, const char *trans, const char *diag, const int *n, const void *a, const int *lda, void *v, \
+          const int *incx, size_t l1, size_t l2, size_t l3),                                                           \
+         (uplo, trans, diag, n, a, lda, v, incx, l1, l2, l3))                                                          \
+    WRAP(x##trmv_, #x "trmv", "", 0, 0, *n, 0,                                                                         \
+         (const char *uplo, const char *trans, const char *diag, const int *n, const void *a, const int *lda, void *v, \
+          const int *incx, size_t l1, size_t l2, size_t l3),                                                           \
+         (uplo, trans, diag, n, a, lda, v, incx, l1, l2, l3))                                                          \
+    WRAP(x##scal_, #x "scal", "", 0, 0, *n, 0, (const int *n, const void *alpha, void *v, const int *incx),            \
+         (n, alpha, v, incx))                                                                                          \
+    WRAP(x##axpy_, #x "axpy", "", 0, 0, *n, 0,                                                                         \
+         (const int *n, const void *alpha, const void *v, const int *incx, void *y, const int *incy),                  \
+         (n, alpha, v, incx, y, incy))                                                                                 \
+    WRAP(x##copy_, #x "copy", #x "copy_contiguous", *incx == 1 && *incy == 1, 0, *n, *incx,                            \
+         (const int *n, const void *v, const int *incx, void *y, const int *incy), (n, v, incx, y, incy))              \
+    WRAP(x##swap_, #x "swap", "", 0, 0, *n, *incx, (const int *n, void *v, const int *incx, void *y, const int *incy), \
+         (n, v, incx, y, incy))                                                                                        \
+    WRAP_RESULT(size_t, i##x##amax_, "i" #x "amax", *n, 0, (const int *n, const void *v, const int *incx), (n, v, incx))
+
+FORTRAN(s)
+FORTRAN(d)
+FORTRAN(c)
+FORTRAN(z)
+
+#define FORTRAN_REAL(x)                                                                                                \
+    WRAP(x##ger_, #x "ger", "", 0, *m, *n, 0,                                                                          \
+         (const int *m, const int *n, const void *alpha, const void *v, const int *incx, const void *y,                \
+          const int *incy, void *a, const int *lda),                                                                   \
+         (m, n, alpha, v, incx, y, incy, a, lda))                                                                      \
+    WRAP(x##symv_, #x "symv", "", 0, 0, *n, 0,                                                                         \
+         (const char *uplo, const int *n, const void *alpha, const void *a, const int *lda, const void *v,             \
+          const int *incx, const void *beta, void *y, const int *incy, size_t l1),                                     \
+         (uplo, n, alpha, a, lda, v, incx, beta, y, incy, l1))
+
+FORTRAN_REAL(s)
+FORTRAN_REAL(d)
+
+/* In single precision some compilers return a double: only the double functions are the same everywhere. */
+WRAP_RESULT(double, ddot_, "ddot", *n, 0,
+            (const int *n, const void *v, const int *incx, const void *y, const int *incy), (n, v, incx, y, incy))
+WRAP_RESULT(double, dnrm2_, "dnrm2", *n, 0, (const int *n, const void *v, const int *incx), (n, v, incx))
+WRAP_RESULT(double, dasum_, "dasum", *n, 0, (const int *n, const void *v, const int *incx), (n, v, incx))
+
+/* NOLINTEND(readability-identifier-naming) */

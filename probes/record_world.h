@@ -1,0 +1,25 @@
+/* Ranks of any communicator as ranks of MPI_COMM_WORLD, and what is known of requests that are under way. */
+#ifndef LEPAUTE_RECORD_WORLD_H
+#define LEPAUTE_RECORD_WORLD_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* -1 for MPI_PROC_NULL, MPI_ANY_SOURCE, MPI_ROOT. */
+int lep_world_rank(MPI_Comm comm, int rank);
+/* Before the communicator's handle may mean another one. */
+void lep_world_forget(MPI_Comm comm);
+
+typedef struct {
+    int peer;
+    bool receive;
+    int64_t tag, size_bytes;
+    MPI_Comm comm;
+} lep_request;
+
+void lep_request_keep(MPI_Request request, const lep_request *what);
+/* What was kept of a request, which is forgotten; peer and tag are -1 where nothing was. */
+lep_request lep_request_take(MPI_Request request);
+
+#endif

@@ -1,0 +1,58 @@
+"""`lepaute record`: a real run, its kernels and messages in the trace format."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    words: Annotated[
+        list[str], typer.Argument(metavar="-- mpirun ... PROGRAM", help="The command to run.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The trace to write.")] = Path("trace.parquet"),
+    mpicc: Annotated[
+        Path | None,
+        typer.Option("--mpicc", help="Compiler of the program's MPI library; by default that beside mpirun."),
+    ] = None,
+    dat: Annotated[
+        Path | None, typer.Option("--dat", help="Input of the program xhpl-lepaute; by default HPL.dat.")
+    ] = None,
+    solve: Annotated[int, typer.Option("--solve", help="Which of the systems that HPL solves, from 1.", min=1)] = 1,
+) -> None:
+    """Runs a program under MPI and records its MPI and BLAS calls, at some ten nanoseconds each.
+
+    lepaute record -o trace.parquet -- mpirun -np 2 PROGRAM. The program must use its MPI and BLAS as shared libraries.
+    The word xhpl-lepaute is the HPL that is built here, whose own loops and phases are recorded too; it reads HPL.dat.
+    Exit status 1 where the program fails; the trace then holds what it did until then.
+    """
+    import signal
+    import sys
+
+    from lepaute.errors import InputError
+    from lepaute.measure.record import record
+    from lepaute.trace import write_trace
+
+    folder = output.parent
+    if not folder.is_dir():
+        raise InputError(f"--output {output}: there is no folder {folder}")
+    if output.is_dir():
+        raise InputError(f"--output {output}: is a folder; name a file, such as {output / 'trace.parquet'}")
+    # A batch system ends a job with SIGTERM: the ranks must end too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    found = record(
+        words,
+        workspace=folder,
+        mpicc=mpicc,
+        dat=dat,
+        solve=solve,
+        progress=lambda what: print(what, file=sys.stderr),
+    )
+    write_trace(found.trace, output)
+    for warning in found.trace.metadata["warnings"]:
+        print(f"warning: {warning}", file=sys.stderr)
+    ranks = len(found.trace.ranks)
+    print(f"{output}: {len(found.trace)} calls of {ranks} ranks; lepaute trace show {output}", file=sys.stderr)
+    if found.returncode != 0:
+        print(f"lepaute: the program failed (status {found.returncode})", file=sys.stderr)
+        raise typer.Exit(1)

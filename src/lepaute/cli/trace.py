@@ -1,0 +1,133 @@
+"""`lepaute trace`: what is in a trace, and its pictures."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Show, draw, break down and compare traces.", no_args_is_help=True)
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A trace (Parquet).", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+
+
+@app.command()
+def show(file: File) -> None:
+    """Prints what a trace holds: where it comes from, and its calls by name."""
+    from lepaute.trace import read_trace
+    from lepaute.trace.describe import description
+
+    print(description(read_trace(file)))
+
+
+@app.command()
+def gantt(
+    file: File,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The PNG to write.", show_default=False)],
+    ranks: Annotated[str | None, typer.Option("--ranks", help="Such as 0-3,7; by default all, at most 64.")] = None,
+    steps: Annotated[str | None, typer.Option("--steps", help="First and last panel, such as 10:12.")] = None,
+    low_s: Annotated[float | None, typer.Option("--from", help="Draw from this time on, in seconds.")] = None,
+    high_s: Annotated[float | None, typer.Option("--to", help="Draw up to this time, in seconds.")] = None,
+) -> None:
+    """Draws the calls of each rank over time; of a long trace a few steps in its middle, below an overview."""
+    import sys
+
+    from lepaute.errors import InputError
+    from lepaute.trace import read_trace
+    from lepaute.trace.gantt import plot_gantt
+
+    if steps is not None and (low_s is not None or high_s is not None):
+        raise InputError("give either --steps, or --from and --to")
+    chosen = None if ranks is None else numbers_of(ranks, "--ranks")
+    span = None if steps is None else span_of(steps, "--steps")
+    window = plot_gantt(read_trace(file), output, chosen, span, low_s, high_s)
+    print(f"{output}: {len(window.ranks)} ranks from {window.low_s:.6g} to {window.high_s:.6g} s", file=sys.stderr)
+
+
+@app.command()
+def perfetto(
+    file: File, output: Annotated[Path, typer.Option("--output", "-o", help="The JSON to write.", show_default=False)]
+) -> None:
+    """Writes the trace for ui.perfetto.dev or Chrome's about:tracing."""
+    import sys
+
+    from lepaute.trace import read_trace
+    from lepaute.trace.perfetto import write_perfetto
+
+    count = write_perfetto(read_trace(file), output)
+    print(f"{output}: {count} events; open it at ui.perfetto.dev", file=sys.stderr)
+
+
+@app.command()
+def breakdown(
+    file: File,
+    as_json: Json = False,
+    plot: Annotated[Path | None, typer.Option("--plot", help="A PNG with bars as well.")] = None,
+) -> None:
+    """Prints where the time of each rank went: computing, overhead, waiting, transfer, contention, probes."""
+    import json
+
+    from lepaute.trace import read_trace
+    from lepaute.trace.breakdown import breakdown_of
+    from lepaute.trace.describe import headline
+    from lepaute.trace.report import breakdown_dict, breakdown_text, plot_breakdown
+
+    trace = read_trace(file)
+    found = breakdown_of(trace)
+    if plot is not None:
+        plot_breakdown(found, plot, headline(trace))
+    print(json.dumps(breakdown_dict(found), indent=1) if as_json else breakdown_text(found))
+
+
+@app.command()
+def compare(
+    left: Annotated[Path, typer.Argument(metavar="LEFT", help="A trace.", show_default=False)],
+    right: Annotated[Path, typer.Argument(metavar="RIGHT", help="Another of the same program.", show_default=False)],
+    as_json: Json = False,
+    plot: Annotated[Path | None, typer.Option("--plot", help="A PNG as well.")] = None,
+    same: Annotated[bool, typer.Option("--same", help="Exit with 1 where calls, order or sizes differ.")] = False,
+) -> None:
+    """Compares two traces of the same program call by call: counts, sizes, order, durations."""
+    import json
+    import sys
+
+    from lepaute.trace import read_trace
+    from lepaute.trace.compare import compare_traces, parameters_that_differ
+    from lepaute.trace.compare_report import comparison_dict, comparison_text, plot_comparison
+    from lepaute.trace.describe import headline
+
+    one, other = read_trace(left), read_trace(right)
+    for difference in parameters_that_differ(one.metadata, other.metadata):
+        print(f"warning: the two are not of the same run: {difference}", file=sys.stderr)
+    found = compare_traces(one, other)
+    if plot is not None:
+        plot_comparison(found, plot, headline(one), headline(other))
+    if as_json:
+        print(json.dumps(comparison_dict(found), indent=1))
+    else:
+        print(comparison_text(found, f"{left}: {headline(one)}", f"{right}: {headline(other)}"))
+    if same and not found.same_sizes:
+        raise typer.Exit(1)
+
+
+def numbers_of(text: str, name: str) -> list[int]:
+    """0, 1, 2, 7 of "0-2,7"; raises InputError for anything else."""
+    from lepaute.errors import InputError
+
+    found: list[int] = []
+    for word in text.split(","):
+        low, dash, high = word.strip().partition("-")
+        if not low.isdigit() or (dash and not high.isdigit()) or (dash and int(high) < int(low)):
+            raise InputError(f"{name} is {text!r}; it is numbers and ranges such as 0-3,7")
+        found += range(int(low), int(high if dash else low) + 1)
+    return found
+
+
+def span_of(text: str, name: str) -> tuple[int, int]:
+    """(10, 12) of "10:12", (10, 10) of "10"; raises InputError for anything else."""
+    from lepaute.errors import InputError
+
+    low, colon, high = text.strip().partition(":")
+    if not low.isdigit() or (colon and not high.isdigit()) or (colon and int(high) < int(low)):
+        raise InputError(f"{name} is {text!r}; it is a step, or the first and the last such as 10:12")
+    return int(low), int(high if colon else low)

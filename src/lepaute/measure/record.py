@@ -1,0 +1,346 @@
+"""A real run, recorded: a library that is loaded before the program's own ones writes its MPI and BLAS calls."""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.apt_source import sha256_of
+from lepaute.measure.command import end_session, run_command
+from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
+from lepaute.measure.probe_source import C_FLAGS, probe_source
+from lepaute.measure.toolchain import Toolchain, cache_folder, find_toolchain
+
+if TYPE_CHECKING:
+    from lepaute.trace import Trace
+
+LIBRARY = "liblepaute-record.so"
+HPL = "xhpl-lepaute"
+FOLDER_VARIABLE = "LEPAUTE_RECORD_FOLDER"
+
+_SOURCES = ("record.c", "record_world.c", "record_clock.c", "record_mpi.c", "record_blas.c")
+_HEADERS = ("record.h", "record_inside.h", "record_world.h", "record_clock.h", "probe_common.h")
+_HPL_SOURCES = ("xhpl_lepaute.c", "hpl_defaults.c", "record_hpl_wraps.c")
+_HPL_HEADERS = ("hpl_loops.h", "record.h")
+#: HPL's loops and phases, which the linker hands to record_hpl_wraps.c; HPL_pdgesv to the driver, as always.
+HPL_WRAPPED = (
+    *(f"HPL_{name}" for name in ("dlocswpT", "dlocswpN", "dlatcpy", "dlacpy", "dlaswp00N", "dlaswp10N", "dlaswp02N")),
+    *(f"HPL_dlaswp0{number}{form}" for number in (1, 3, 4, 5, 6) for form in "TN"),
+    *(f"HPL_pdupdate{form}" for form in ("TT", "TN", "NT", "NN")),
+    *(f"HPL_{name}" for name in ("pdfact", "bcast", "bwait", "pdtrsv", "pdgesv0", "pdgesvK2", "pdgesv")),
+)
+_COMPILE_LIMIT_S = 120.0
+_VERSION_LIMIT_S = 30.0
+_FAMILY_PROBE = "#include <mpi.h>\n#if defined(OPEN_MPI)\nopenmpi\n#elif defined(MPICH_VERSION)\nmpich\n#endif\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """What starts the ranks: the program of argv[0], and the MPI library it belongs to ("" where that is not known)."""
+
+    path: Path
+    family: str
+
+    def argv(self, words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+        """The command with variables for the ranks alone, where the launcher can give them."""
+        given: list[str] = []
+        for name, value in variables.items():
+            if self.family == "openmpi":
+                given += ["-x", f"{name}={value}"]
+            elif self.family == "mpich":
+                given += ["-genv", name, value]
+        return [str(self.path), *given, *words[1:]]
+
+    @property
+    def gives_variables(self) -> bool:
+        """Whether argv() has them; else they go into the launcher's own environment."""
+        return self.family in ("openmpi", "mpich")
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A recorded run; returncode is the program's, negative for a signal."""
+
+    trace: "Trace"
+    returncode: int
+
+
+def record(
+    words: Sequence[str],
+    *,
+    workspace: Path,
+    mpicc: Path | None = None,
+    dat: Path | None = None,
+    solve: int = 1,
+    progress: Callable[[str], None] | None = None,
+) -> Recording:
+    """Runs a command with its standard streams as they are, and returns what its ranks did.
+
+    words    : mpirun, its options, the program and its arguments. The word xhpl-lepaute stands for the HPL that is
+               built here, whose own loops are recorded too
+    workspace: a folder that all nodes see; the raw files are in it while the program runs
+    mpicc    : compiler of the MPI library that the program uses; by default the one beside mpirun
+    dat      : input file for that HPL, by default HPL.dat where the working folder has one
+    solve    : which of the program's timed regions, see trace_of_records
+
+    Raises InputError for a command that cannot be run, EnvironmentProblem where a tool is missing or the run left
+    nothing behind.
+    """
+    from lepaute.measure.record_file import read_rank, trace_of_records
+
+    if not words:
+        raise InputError("no command was given; write lepaute record -- mpirun -np 2 PROGRAM")
+    launcher = find_launcher(words[0])
+    compiler = find_mpicc(launcher, mpicc)
+    command, input_text = list(words), None
+    if HPL in command and shutil.which(HPL) is None:
+        command[command.index(HPL)] = str(build_recorded_hpl(compiler, launcher, progress))
+        input_text = _hpl_input(dat)
+    elif dat is not None:
+        raise InputError(f"--dat is for the program {HPL}, which the command does not name")
+    library = build_recorder(compiler, progress)
+    with tempfile.TemporaryDirectory(prefix=".lepaute-record-", dir=workspace) as temporary:
+        raw = Path(temporary, "ranks").resolve()
+        raw.mkdir()
+        folder = None
+        if input_text is not None:
+            folder = Path(temporary)
+            (folder / "hpccinf.txt").write_text(input_text)
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        returncode = _run(launcher, command, _variables(library, raw), folder)
+        files = sorted(raw.glob("rank-*.rec"))
+        if not files:
+            raise EnvironmentProblem(_nothing(returncode, compiler))
+        records = [read_rank(path) for path in files]
+        metadata: dict[str, Any] = {
+            "source": "recording",
+            "application": _application(command, launcher),
+            "command": " ".join(words),
+            "created": created,
+            "version": _version(),
+            "returncode": returncode,
+        }
+        return Recording(trace_of_records(records, metadata, solve), returncode)
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+def find_launcher(word: str) -> Launcher:
+    """The launcher of a command; raises InputError where there is no such program."""
+    found = shutil.which(word)
+    if found is None:
+        raise InputError(f"{word}: there is no such program; write lepaute record -- mpirun -np 2 PROGRAM")
+    name = Path(found).name
+    if not name.startswith(("mpirun", "mpiexec", "orterun", "prterun")):
+        return Launcher(Path(found), "")
+    try:
+        told = subprocess.run(
+            [found, "--version"], capture_output=True, text=True, timeout=_VERSION_LIMIT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return Launcher(Path(found), "")
+    text = (told.stdout + told.stderr).lower()
+    if any(mark in text for mark in ("open mpi", "openrte", "prrte")):
+        return Launcher(Path(found), "openmpi")
+    return Launcher(Path(found), "mpich" if any(mark in text for mark in ("hydra", "mpich", "intel(r) mpi")) else "")
+
+
+def find_mpicc(launcher: Launcher, given: Path | None) -> Path:
+    """The compiler of the launcher's MPI library.
+
+    given: what the user says
+    Raises InputError where that is none, or belongs to another library than the launcher; EnvironmentProblem where none
+    is found.
+    """
+    if given is not None:
+        found = shutil.which(given)
+        if found is None:
+            raise InputError(f"--mpicc {given}: there is no such program")
+    else:
+        found = _mpicc_beside(launcher)
+    family = _family_of(Path(found))
+    if launcher.family and family and family != launcher.family:
+        raise InputError(
+            f"{launcher.path} is of {launcher.family}, {found} of {family}: the recorder must be built for the "
+            "program's own MPI library; give its compiler with --mpicc"
+        )
+    return Path(found)
+
+
+def _mpicc_beside(launcher: Launcher) -> str:
+    name = launcher.path.name
+    suffix = name.partition(".")[2]
+    names = [f"mpicc.{suffix}"] if suffix in ("openmpi", "mpich") else []
+    if launcher.family:
+        for candidate in (*names, "mpicc"):
+            found = shutil.which(candidate, path=str(launcher.path.parent))
+            if found is not None:
+                return found
+    found = shutil.which("mpicc")
+    if found is None:
+        package = "libmpich-dev" if launcher.family == "mpich" else "libopenmpi-dev"
+        raise EnvironmentProblem(
+            f"mpicc is missing (Debian package {package}), which builds the recorder for this MPI library; "
+            "install it, or give another one with --mpicc"
+        )
+    return found
+
+
+def _family_of(mpicc: Path) -> str:
+    """ "openmpi", "mpich", or "" for another; raises EnvironmentProblem where the compiler does not work."""
+    with tempfile.TemporaryDirectory(prefix="lepaute-mpi-") as folder:
+        source = Path(folder, "family.c")
+        source.write_text(_FAMILY_PROBE)
+        told = run_command(
+            [mpicc, "-E", "-P", source], what=f"{mpicc} (is mpi.h installed?)", timeout_s=_COMPILE_LIMIT_S
+        )
+    words = told.stdout.split()
+    return words[-1] if words and words[-1] in ("openmpi", "mpich") else ""
+
+
+def _variables(library: Path, raw: Path) -> dict[str, str]:
+    before = os.environ.get("LD_PRELOAD")
+    return {"LD_PRELOAD": f"{library}:{before}" if before else str(library), FOLDER_VARIABLE: str(raw)}
+
+
+def _run(launcher: Launcher, words: Sequence[str], variables: dict[str, str], folder: Path | None) -> int:
+    """Exit status of the command; when this process is interrupted, all of the command's processes end first."""
+    environment = dict(os.environ)
+    if not launcher.gives_variables:
+        environment |= variables
+    # What HPL finds in its folder is a file of ours; output and relative paths of other programs are the user's.
+    stdin = subprocess.DEVNULL if sys.stdin is None or sys.stdin.isatty() else None
+    argv = launcher.argv(words, variables)
+    sys.stdout.flush()
+    try:
+        process = subprocess.Popen(argv, env=environment, stdin=stdin, start_new_session=True, cwd=folder)
+    except OSError as problem:
+        raise InputError(f"{argv[0]} cannot be started: {problem.strerror}") from None
+    try:
+        return process.wait()
+    except BaseException:
+        end_session(process)
+        raise
+
+
+def _nothing(returncode: int, mpicc: Path) -> str:
+    if returncode != 0:
+        return f"the program ended with {_status(returncode)} before MPI_Init; nothing was recorded"
+    return (
+        f"the program left no recording: it did not call MPI_Init, or its MPI library is linked statically or is not "
+        f"that of {mpicc} (then give --mpicc)"
+    )
+
+
+def _status(returncode: int) -> str:
+    return f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
+
+
+def _application(words: Sequence[str], launcher: Launcher) -> str:
+    """Name of the program: the first word that is a file which can be run, after the launcher."""
+    for word in words[1:] if launcher.family else words:
+        if "/" in word and os.access(word, os.X_OK) and Path(word).is_file():
+            return Path(word).name
+    return " ".join(Path(word).name for word in words[-1:])
+
+
+def _hpl_input(dat: Path | None) -> str | None:
+    """Content of the file to put into HPL's folder; None where its own input stands in the working folder already."""
+    path = dat
+    if path is None:
+        if Path("hpccinf.txt").exists():
+            return None
+        path = Path("HPL.dat")
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "it is no text"
+        raise InputError(f"{path}: {reason}; {HPL} reads HPL.dat of the working folder, or the file of --dat") from None
+
+
+# ---- what is built ---------------------------------------------------------------------------------------------------
+
+
+def build_recorder(mpicc: Path, progress: Callable[[str], None] | None = None) -> Path:
+    """The library that records, for one MPI library; built at first use, in the cache.
+
+    Raises EnvironmentProblem where it cannot be built.
+    """
+    inputs = [sha256_of(probe_source() / name) for name in (*_SOURCES, *_HEADERS)]
+    folder = cache_folder().resolve() / f"recorder-{_hash([*inputs, str(mpicc), _mpi_version(mpicc), *C_FLAGS])}"
+    if progress is not None and not (folder / LIBRARY).is_file():
+        progress("compiling the recorder")
+
+    def build(target: Path) -> None:
+        sources = [str(probe_source() / name) for name in _SOURCES]
+        flags = ("-fPIC", "-fvisibility=hidden", "-shared", "-pthread")
+        argv = [str(mpicc), *C_FLAGS, *flags, *sources, "-ldl", "-o", str(target)]
+        run_command(argv, what="building the recorder", timeout_s=_COMPILE_LIMIT_S)
+
+    return _built(folder, LIBRARY, build)
+
+
+def build_recorded_hpl(mpicc: Path, launcher: Launcher, progress: Callable[[str], None] | None = None) -> Path:
+    """xhpl-lepaute, linked so that HPL's loops and phases are recorded too: the same objects as the one that `verify`
+    runs.
+
+    Raises EnvironmentProblem where HPL cannot be built.
+    """
+    tools: Toolchain = find_toolchain()
+    if mpicc.resolve() != tools.mpicc.resolve():
+        tools = replace(tools, mpicc=mpicc, mpirun=launcher.path, mpi=_mpi_version(mpicc))
+    hpl = build_hpl(None, progress, tools)
+    inputs = [sha256_of(probe_source() / name) for name in (*_HPL_SOURCES, *_HPL_HEADERS)]
+    folder = cache_folder().resolve() / f"recorded-hpl-{_hash([*inputs, hpl.name, *HPL_WRAPPED, *C_FLAGS])}"
+
+    def build(target: Path) -> None:
+        sources = [str(probe_source() / name) for name in _HPL_SOURCES]
+        wraps = [f"-Wl,--wrap={symbol}" for symbol in HPL_WRAPPED]
+        argv = [str(mpicc), *C_FLAGS, *hpl_include_flags(hpl), *sources, *wraps, str(hpl / "libhpl.a")]
+        argv += [*tools.blas_flags, "-lm", "-ldl", "-o", str(target)]
+        run_command(argv, what=f"building {HPL} for recordings", timeout_s=_COMPILE_LIMIT_S)
+
+    return _built(folder, HPL, build)
+
+
+def _built(folder: Path, name: str, build: Callable[[Path], None]) -> Path:
+    if not (folder / name).is_file():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".recorder-", dir=folder.parent) as temporary:
+            made = Path(temporary, "made")
+            made.mkdir()
+            build(made / name)
+            with contextlib.suppress(OSError):  # somebody else was faster
+                made.rename(folder)
+        if not (folder / name).is_file():
+            raise EnvironmentProblem(f"{folder} is in the way; remove it and try again")
+    return folder / name
+
+
+def _hash(items: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for item in items:
+        digest.update(item.encode() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _mpi_version(mpicc: Path) -> str:
+    """What the compiler says it would run: it names the folders of its MPI library."""
+    told = subprocess.run([mpicc, "-show"], capture_output=True, text=True, timeout=_VERSION_LIMIT_S, check=False)
+    return f"{told.stdout.strip()} {sha256_of(mpicc.resolve())}"
+
+
+def _version() -> str:
+    import lepaute
+
+    return str(getattr(lepaute, "__version__", "unknown"))

@@ -1,0 +1,230 @@
+"""The raw files of a recording, one a rank, as one trace. Their form is that of probes/record.h."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.trace.table import PHASE, Trace, trace_of_columns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MAGIC = b"LEPREC1"
+_NAMES, _NAME_BYTES, _HEADER_BYTES, _NOTES_BYTES = 448, 32, 20480, 4096
+#: The phase that a program's timed region begins with, and the one that ends it.
+REGION_BEGINS, REGION_ENDS = "factorisation", "pdtrsv"
+
+
+@dataclass(frozen=True, slots=True)
+class RankRecord:
+    """What one rank left.
+
+    rows    : in the order in which the calls ended; start_ns and end_ns on rank 0's clock
+    names   : of each code its kind (a code into KINDS) and its name; code 0 is none
+    start_ns: when all ranks had come together in MPI_Init, on rank 0's clock
+    clock_error_ns: most by which this rank's clock may be off, 0 where it is rank 0's own
+    finished: whether the rank came to MPI_Finalize
+    notes   : lines that the program told of itself
+    """
+
+    rank: int
+    ranks: int
+    host: str
+    mpi: str
+    rows: "NDArray[Any]"
+    names: tuple[tuple[int, str], ...]
+    start_ns: int
+    clock_error_ns: int
+    lost: int
+    finished: bool
+    notes: tuple[str, ...]
+
+
+def read_rank(path: Path) -> RankRecord:
+    """Reads one raw file; raises EnvironmentProblem for one that is none."""
+    import numpy
+
+    header_type, row_type = _types()
+    content = path.read_bytes()
+    if len(content) < _HEADER_BYTES or not content.startswith(MAGIC):
+        raise EnvironmentProblem(f"{path}: is no file of the recorder")
+    header = numpy.frombuffer(content, header_type, count=1)[0]
+    if int(header["header_bytes"]) != _HEADER_BYTES or int(header["row_bytes"]) != row_type.itemsize:
+        raise EnvironmentProblem(f"{path}: was written by another version of the recorder")
+    rows = numpy.frombuffer(content, row_type, offset=_HEADER_BYTES, count=(len(content) - _HEADER_BYTES) // 64)
+    # Of a program that was killed the file still has its spare room, and perhaps rows that were not completed.
+    rows = rows[(rows["code"] > 0) & (rows["end_ns"] >= rows["start_ns"])].copy()
+    for column in ("start_ns", "end_ns"):
+        rows[column] += _ahead(header, rows[column])
+    names = tuple((int(one["kind"]), _text(one["name"])) for one in header["names_of"][: int(header["names"])])
+    start = int(header["start_ns"])
+    return RankRecord(
+        rank=int(header["rank"]),
+        ranks=int(header["ranks"]),
+        host=_text(header["host"]),
+        mpi=_text(header["mpi"]),
+        rows=rows,
+        names=names,
+        start_ns=start + int(_ahead(header, numpy.array([start]))[0]),
+        clock_error_ns=int(header["clocks"]["round_trip_ns"].max()) // 2,
+        lost=int(header["lost"]),
+        finished=bool(header["finished"]),
+        notes=tuple(_text(header["notes"]).splitlines()),
+    )
+
+
+def _types() -> "tuple[Any, Any]":
+    import numpy
+
+    clock = [("at_ns", "<i8"), ("add_ns", "<i8"), ("round_trip_ns", "<i8")]
+    header = [
+        ("magic", "S8"),
+        ("header_bytes", "<u4"),
+        ("row_bytes", "<u4"),
+        *((name, "<i4") for name in ("rank", "ranks", "pid", "finished")),
+        *((name, "<i8") for name in ("used", "lost", "start_ns")),
+        ("clocks", clock, (2,)),
+        ("host", "S64"),
+        ("mpi", "S160"),
+        ("names", "<u4"),
+        ("reserved", "<u4"),
+        ("names_of", [("kind", "u1"), ("name", f"S{_NAME_BYTES - 1}")], (_NAMES,)),
+        ("notes", f"S{_NOTES_BYTES}"),
+    ]
+    row = [
+        ("start_ns", "<i8"),
+        ("end_ns", "<i8"),
+        ("step", "<i4"),
+        ("code", "<u4"),
+        *((name, "<i4") for name in ("m", "n", "k", "peer")),
+        ("size_bytes", "<i8"),
+        ("tag", "<i8"),
+        ("reserved", "<i8"),
+    ]
+    return numpy.dtype(header), numpy.dtype(row)
+
+
+def _ahead(header: Any, at_ns: "NDArray[Any]") -> "NDArray[Any]":
+    """What to add to a rank's own stamps: known in MPI_Init and MPI_Finalize, a straight line in between."""
+    import numpy
+
+    first, last = header["clocks"]
+    span = int(last["at_ns"]) - int(first["at_ns"])
+    if span <= 0 or int(first["add_ns"]) == int(last["add_ns"]):
+        return numpy.full(len(at_ns), int(first["add_ns"]), dtype="int64")
+    drift = (int(last["add_ns"]) - int(first["add_ns"])) / span
+    moved = numpy.rint(drift * (at_ns - int(first["at_ns"]))).astype("int64")
+    return moved + int(first["add_ns"])
+
+
+def _text(value: bytes) -> str:
+    return bytes(value).split(b"\0", 1)[0].decode(errors="replace")
+
+
+# ---- all ranks -------------------------------------------------------------------------------------------------------
+
+
+def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], solve: int = 1) -> Trace:
+    """One trace of all ranks.
+
+    metadata: what the caller knows; what the files tell is added
+    solve   : which timed region, from 1, of a program that marks them, as the HPL built for recordings does; of any
+              other program the trace is everything from MPI_Init to MPI_Finalize
+    Raises InputError where there are fewer regions.
+    """
+    import numpy
+
+    records = sorted(records, key=lambda one: one.rank)
+    regions = [_region(one, solve) for one in records]
+    has_region = all(region is not None for region in regions)
+    start_ns = min(one.start_ns for one in records)
+    if has_region:
+        start_ns = min(region[0] for region in regions if region is not None)
+    names: dict[tuple[int, str], int] = {}
+    pieces: list[dict[str, NDArray[Any]]] = []
+    for one, region in zip(records, regions, strict=True):
+        rows = one.rows
+        if region is not None and has_region:
+            rows = rows[(rows["start_ns"] >= region[0]) & (rows["end_ns"] <= region[1])]
+        codes = numpy.array([0, *(names.setdefault(key, len(names)) for key in one.names[1:])])
+        kinds = numpy.array([kind for kind, _ in one.names], dtype="int16")
+        pieces.append(
+            {
+                "rank": numpy.full(len(rows), one.rank, dtype="int32"),
+                "start_s": (rows["start_ns"] - start_ns) * 1e-9,
+                "duration_s": (rows["end_ns"] - rows["start_ns"]) * 1e-9,
+                "kind": kinds[rows["code"]],
+                "name": codes[rows["code"]],
+                **{column: rows[column] for column in ("step", "m", "n", "k", "size_bytes", "peer", "tag")},
+            }
+        )
+    columns = {column: numpy.concatenate([piece[column] for piece in pieces]) for column in pieces[0]}
+    list_of_names = [name for _, name in names]
+    keep = ~(
+        (columns["kind"] == PHASE)
+        & numpy.isin(columns["name"], [i for i, name in enumerate(list_of_names) if name == REGION_BEGINS])
+    )
+    columns = {column: values[keep] for column, values in columns.items()}
+    found = {**metadata, **_told(records, solve), "whole": True}
+    if has_region:
+        found["time_s"] = max((region[1] - region[0]) * 1e-9 for region in regions if region is not None)
+    return trace_of_columns(columns, list_of_names, found, "recording")
+
+
+def _region(record: RankRecord, solve: int) -> tuple[int, int] | None:
+    """Start and end of a timed region, None where the program marks none."""
+    begins, ends = (_spans(record, name) for name in (REGION_BEGINS, REGION_ENDS))
+    if not begins:
+        return None
+    if not 1 <= solve <= len(begins):
+        raise InputError(f"--solve is {solve}; the program solved {len(begins)} system{'s' * (len(begins) > 1)}")
+    start, end = begins[solve - 1]
+    # The solution follows the factorisation, unless the matrix was found singular.
+    following = [last for first, last in ends if first >= end and (solve == len(begins) or first < begins[solve][0])]
+    return start, (following[0] if following else end)
+
+
+def _spans(record: RankRecord, phase: str) -> list[tuple[int, int]]:
+    import numpy
+
+    codes = [code for code, (kind, name) in enumerate(record.names) if code and kind == PHASE and name == phase]
+    rows = record.rows[numpy.isin(record.rows["code"], codes)]
+    return sorted(zip(rows["start_ns"].tolist(), rows["end_ns"].tolist(), strict=True))
+
+
+def _told(records: Sequence[RankRecord], solve: int) -> dict[str, Any]:
+    """Metadata from the files."""
+    hosts = list(dict.fromkeys(one.host for one in records))
+    by_rank = {one.rank: hosts.index(one.host) for one in records}
+    ranks = max(one.ranks for one in records)
+    found: dict[str, Any] = {
+        "ranks": ranks,
+        "hosts": hosts,
+        "nodes": [by_rank.get(rank, 0) for rank in range(ranks)],
+        "mpi": records[0].mpi,
+        "clock_error_s": max(one.clock_error_ns for one in records) * 1e-9,
+    }
+    notes = records[0].notes
+    if len(notes) >= solve:
+        try:
+            found.update(application="hpl", parameters=json.loads(notes[solve - 1]))
+        except ValueError:
+            found["notes"] = list(notes)
+    found["warnings"] = _warnings(records, ranks)
+    return found
+
+
+def _warnings(records: Sequence[RankRecord], ranks: int) -> list[str]:
+    warnings = []
+    if len(records) < ranks:
+        warnings.append(f"{len(records)} of {ranks} ranks left a recording")
+    unfinished = [one.rank for one in records if not one.finished]
+    if unfinished:
+        warnings.append(f"{len(unfinished)} ranks did not come to MPI_Finalize, the first is rank {unfinished[0]}")
+    lost = sum(one.lost for one in records)
+    if lost:
+        warnings.append(f"{lost} calls found no room and are missing")
+    return warnings

@@ -1,0 +1,10 @@
+"""What ran when on which rank: the one format that recordings and simulations share, and its pictures.
+
+This package imports nothing of ours but the exceptions; everybody may import it. Its heavy packages are loaded by the
+functions that need them.
+"""
+
+from lepaute.trace.io import read_trace, write_trace
+from lepaute.trace.table import CATEGORIES, KINDS, Trace, trace_of_columns
+
+__all__ = ["CATEGORIES", "KINDS", "Trace", "read_trace", "trace_of_columns", "write_trace"]

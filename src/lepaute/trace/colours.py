@@ -1,0 +1,87 @@
+"""Colours of calls. They differ in lightness too, after Okabe and Ito's palette, so that they can be told apart without
+seeing red or green, and in grey; waiting is hatched besides."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lepaute.trace import breakdown
+from lepaute.trace.table import KERNEL, Trace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How one class of time is drawn."""
+
+    label: str
+    colour: str
+    hatch: str = ""
+
+
+#: Classes of a picture of calls, in the order in which they are stacked: computing by its kinds, then the parts of
+#: messages.
+CALLS = (
+    Style("dgemm", "#0072B2"),
+    Style("dtrsm", "#56B4E9"),
+    Style("panel and solve (other BLAS)", "#009E73"),
+    Style("row swaps and copies", "#F0E442"),
+    Style("between kernels", "#B8DCCB"),
+    Style("call overhead", "#7F7F7F"),
+    Style("waiting for the other side", "#D55E00", "////"),
+    Style("transfer", "#E69F00"),
+    Style("contention", "#CC79A7", "...."),
+    Style("probe", "#1A1A1A"),
+    Style("nothing recorded", "#FFFFFF"),
+)
+DGEMM, DTRSM, PANEL, COPIES, GLUE, CALL_OVERHEAD, WAITING, MOVING, CONTENDING, PROBING, NOTHING = range(len(CALLS))
+
+#: The categories of a breakdown.
+SHARES = (
+    Style("compute", "#0072B2"),
+    Style("call overhead", "#7F7F7F"),
+    Style("waiting for the other side", "#D55E00", "////"),
+    Style("transfer", "#E69F00"),
+    Style("contention", "#CC79A7", "...."),
+    Style("probe", "#1A1A1A"),
+    Style("other", "#FFFFFF"),
+)
+
+_CLASS_OF_CATEGORY = {
+    breakdown.OVERHEAD: CALL_OVERHEAD,
+    breakdown.LATE: WAITING,
+    breakdown.TRANSFER: MOVING,
+    breakdown.CONTENTION: CONTENDING,
+    breakdown.PROBE: PROBING,
+}
+
+
+def class_of_kernel(name: str) -> int:
+    """The class in CALLS of a kernel, by its name."""
+    if "gemm" in name:
+        return DGEMM
+    if "trsm" in name:
+        return DTRSM
+    if "laswp" in name or "locswp" in name or name.endswith(("cpy", "copy", "copy_contiguous", "swap")):
+        return COPIES
+    if name.endswith("_glue"):
+        return GLUE
+    return PANEL
+
+
+def classes(trace: Trace, parts: "NDArray[Any]") -> "NDArray[Any]":
+    """Seconds of each row by class, shape (rows, classes).
+
+    parts: as breakdown.split gives them
+    """
+    import numpy
+
+    found = numpy.zeros((len(trace), len(CALLS)))
+    for category, place in _CLASS_OF_CATEGORY.items():
+        found[:, place] += parts[:, category]
+    if len(trace):
+        place_of_name = numpy.array([class_of_kernel(name) for name in trace.names])
+        kernels = numpy.flatnonzero(trace.kind == KERNEL)
+        found[kernels, place_of_name[trace.name[kernels]]] += parts[kernels, breakdown.COMPUTE]
+    return found

@@ -1,0 +1,170 @@
+"""A comparison of two traces as text and as a picture."""
+
+import math
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from lepaute.trace.compare import PERCENTILES, ClassComparison, Comparison, Difference
+from lepaute.trace.text import seconds, size, text_table
+
+MOST_DIFFERENCES = 8
+LEFT, RIGHT = "#0072B2", "#E69F00"
+
+
+def comparison_text(found: Comparison, left: str, right: str) -> str:
+    """What is equal and where it first differs, then a table of the calls and their durations."""
+    lines = [
+        f"left:  {left}, {seconds(found.time_s[0])}",
+        f"right: {right}, {seconds(found.time_s[1])}",
+        f"{len(found.ranks)} ranks in common",
+        "",
+        _verdict("order of calls", found.first),
+        *_differences(found.first),
+    ]
+    sizes = "sizes of calls, where the order is equal"
+    lines += [_verdict(sizes, found.first_size), *_differences(found.first_size)]
+    lines.append(f"probes: {found.probes[0]} and {found.probes[1]} (their number depends on how long a rank waits)")
+    for name, on_left, on_right in found.one_side:
+        side, count = ("left", on_left) if on_left else ("right", on_right)
+        lines.append(f"only on the {side}: {name}, {count} calls (left out of the order)")
+    lines += ["", "Durations: right / left of calls of the same sizes", _table(found.classes)]
+    return "\n".join(lines)
+
+
+def _verdict(what: str, differences: tuple[Difference, ...]) -> str:
+    if not differences:
+        return f"{what}: equal on every rank"
+    ranks = len({one.rank for one in differences})
+    return f"{what}: differs on {ranks} rank{'s' if ranks > 1 else ''}, first"
+
+
+def _differences(differences: tuple[Difference, ...]) -> list[str]:
+    lines = [
+        f"  rank {one.rank}, {one.stream}, call {one.position}: {one.left} on the left, {one.right} on the right"
+        for one in differences[:MOST_DIFFERENCES]
+    ]
+    more = len(differences) - MOST_DIFFERENCES
+    return [*lines, *([f"  and {more} more"] if more > 0 else [])]
+
+
+def _table(classes: tuple[ClassComparison, ...]) -> str:
+    titles = ("call", "calls", "", "same sizes", "time", "", "bytes", "", "ratio", "5 %", "median", "95 %")
+    return text_table(titles, [_row(one) for one in classes])
+
+
+def _row(one: ClassComparison) -> tuple[object, ...]:
+    low, _, middle, _, high = one.ratio_percentiles or (math.nan,) * len(PERCENTILES)
+    is_message = one.stream == "messages" and one.left_bytes + one.right_bytes > 0
+    return (
+        one.name,
+        one.left_calls,
+        one.right_calls if one.right_calls != one.left_calls else "same",
+        "–" if one.same_sizes is None else f"{100 * one.same_sizes / one.left_calls:.1f} %",
+        seconds(one.left_s),
+        seconds(one.right_s),
+        size(one.left_bytes) if is_message else "",
+        size(one.right_bytes) if is_message else "",
+        *(_ratio(value) for value in (one.total_ratio, low, middle, high)),
+    )
+
+
+def _ratio(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.3g}"
+
+
+def comparison_dict(found: Comparison) -> dict[str, Any]:
+    """The same for JSON."""
+    return {
+        "ranks": list(found.ranks),
+        "same_calls": found.same_calls,
+        "same_sizes": found.same_sizes,
+        "first_difference": [asdict(one) for one in found.first],
+        "first_size_difference": [asdict(one) for one in found.first_size],
+        "one_side": [{"name": name, "left": left, "right": right} for name, left, right in found.one_side],
+        "probes": list(found.probes),
+        "time_s": list(found.time_s),
+        "calls": [
+            {
+                key: None if isinstance(value, float) and math.isnan(value) else value
+                for key, value in asdict(one).items()
+            }
+            for one in found.classes
+        ],
+    }
+
+
+def plot_comparison(found: Comparison, path: Path, left: str, right: str) -> None:
+    """Writes a PNG: on the left the time of each class on both sides, on the right how the durations of equal calls
+    compare (line: 5 to 95 %, box: the middle half, dot: ratio of the sums)."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    classes = found.classes
+    figure = Figure(figsize=(12.0, 1.9 + 0.34 * max(len(classes), 3)), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    times, ratios = figure.subplots(1, 2, sharey=True, width_ratios=(1.0, 1.2))
+    largest = max([max(one.left_s, one.right_s) for one in classes], default=1.0)
+    unit, factor = ("s", 1.0) if largest >= 1 else ("ms", 1e3)
+    for row, one in enumerate(classes):
+        times.barh(row - 0.19, one.left_s * factor, 0.36, color=LEFT, label="left" if row == 0 else None)
+        times.barh(row + 0.19, one.right_s * factor, 0.36, color=RIGHT, label="right" if row == 0 else None)
+        _draw_ratio(ratios, row, one)
+    times.set_xlabel(f"time of all calls of both sides' common ranks, {unit}", fontsize=9)
+    times.set_yticks(range(len(classes)), [_label(one) for one in classes], fontsize=8)
+    times.set_ylim(len(classes) - 0.4, -0.6)
+    ratios.axvline(1.0, color="black", lw=0.9, zorder=1)
+    _set_ratio_axis(ratios, classes)
+    for axis in (times, ratios):
+        axis.grid(axis="x", color="#e0e0e0", lw=0.7)
+        axis.set_axisbelow(True)
+        axis.tick_params(axis="y", length=0)
+        axis.spines[["top", "right", "left"]].set_visible(False)
+        previous = None
+        for row, one in enumerate(classes):
+            if previous not in (None, one.stream):
+                axis.axhline(row - 0.5, color="#999999", lw=0.8)
+            previous = one.stream
+    order = "same calls in the same order" if found.same_calls else "the calls differ"
+    figure.suptitle(f"left: {left}\nright: {right}; {order}", fontsize=10)
+    handles, labels = times.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    figure.savefig(temporary, format="png")
+    temporary.replace(path)
+
+
+def _label(one: ClassComparison) -> str:
+    counts = f"{one.left_calls}" if one.left_calls == one.right_calls else f"{one.left_calls} / {one.right_calls}"
+    return f"{one.name}  ({counts})"
+
+
+def _draw_ratio(axis: Any, row: int, one: ClassComparison) -> None:
+    if not one.ratio_percentiles:
+        axis.text(1.0, row, "  no calls of the same sizes", fontsize=7, va="center", color="#666666")
+        return
+    low, lower, middle, upper, high = one.ratio_percentiles
+    axis.plot([low, high], [row, row], color="#666666", lw=1.2, zorder=2)
+    axis.barh(row, upper - lower, 0.4, left=lower, color="#9ecae1", ec="#2b6a99", lw=0.8, zorder=3)
+    axis.plot([middle, middle], [row - 0.2, row + 0.2], color="#2b6a99", lw=1.6, zorder=4)
+    axis.plot([one.total_ratio], [row], "o", color="black", ms=4.5, zorder=5)
+
+
+def _set_ratio_axis(axis: Any, classes: tuple[ClassComparison, ...]) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    values = [value for one in classes for value in (*one.ratio_percentiles, one.total_ratio) if value > 0]
+    reach = max([2.0, *(max(value, 1 / value) for value in values if math.isfinite(value))])
+    reach = min(reach, 1000.0) * 1.1
+    axis.set_xscale("log")
+    axis.set_xlim(1 / reach, reach)
+    steps = (
+        [0.001, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1000]
+        if reach > 4
+        else [0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3]
+    )
+    axis.xaxis.set_major_locator(FixedLocator([step for step in steps if 1 / reach <= step <= reach]))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_xlabel("duration right / left, of calls of the same sizes (dot: all of them together)", fontsize=9)

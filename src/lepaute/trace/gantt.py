@@ -1,0 +1,348 @@
+"""The picture of a trace: a row a rank, time to the right, colours by what the time was spent on."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError
+from lepaute.trace import colours
+from lepaute.trace.breakdown import split
+from lepaute.trace.messages import match_messages
+from lepaute.trace.table import PHASE, Trace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MOST_RANKS = 64
+PIXELS = 2200  # columns of a strip
+STRIP = 24  # rows of a strip
+#: With more calls than this per rank, single ones are too narrow to be seen: the default window is then a part.
+READABLE_CALLS = 1500
+MOST_ARROWS = 250
+MOST_STEP_NUMBERS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What is drawn: these ranks, from low_s to high_s."""
+
+    ranks: tuple[int, ...]
+    low_s: float
+    high_s: float
+
+
+def plot_gantt(
+    trace: Trace,
+    path: Path,
+    ranks: Sequence[int] | None = None,
+    steps: tuple[int, int] | None = None,
+    low_s: float | None = None,
+    high_s: float | None = None,
+) -> Window:
+    """Writes a PNG and tells what it shows.
+
+    ranks       : those to draw; by default all, or MOST_RANKS of them, evenly spread
+    steps       : first and last panel to draw
+    low_s, high_s : times to draw between
+    Where nothing of this is given and there are too many calls to be seen, the picture shows a few steps in the middle,
+    below an overview of the whole.
+    Raises InputError for ranks, steps or times of which the trace holds nothing.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    chosen = _chosen_ranks(trace, ranks)
+    drawn = trace.where(_is_in(trace.rank, chosen))
+    whole = Window(tuple(chosen), *_extent(drawn))
+    window = _window(drawn, whole, steps, low_s, high_s)
+    zoomed = window.high_s - window.low_s < 0.98 * (whole.high_s - whole.low_s)
+    row_inch = min(0.55, max(0.16, 7.0 / len(chosen)))
+    heights = [*([0.9] if zoomed else []), 0.5 + row_inch * len(chosen)]
+    figure = Figure(figsize=(13.0, sum(heights) + 1.9), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+    seconds = colours.classes(drawn, split(drawn))
+    main = axes[-1]
+    used = _draw_strips(main, drawn, seconds, window)
+    _draw_phases(main, drawn, window)
+    _draw_arrows(main, drawn, window, row_inch)
+    _label_ranks(main, trace, window)
+    unit, factor = _unit(window.high_s)
+    _set_time_axis(main, window, unit, factor)
+    _draw_steps(main, drawn, window)
+    if zoomed:
+        _draw_overview(axes[0], drawn, seconds, whole, window)
+    figure.suptitle(_title(trace, chosen, window, unit, factor), fontsize=11)
+    figure.legend(handles=_handles(used), loc="outside lower center", ncols=5, frameon=False, fontsize=9)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    figure.savefig(temporary, format="png")
+    temporary.replace(path)
+    return window
+
+
+# ---- what to draw ----------------------------------------------------------------------------------------------------
+
+
+def _chosen_ranks(trace: Trace, ranks: Sequence[int] | None) -> list[int]:
+    there = trace.ranks
+    if not there:
+        raise InputError("the trace holds no calls; there is nothing to draw")
+    if ranks is not None:
+        missing = sorted(set(ranks) - set(there))
+        if missing:
+            raise InputError(f"rank {missing[0]} is not in the trace; it holds {_ranges(there)}")
+        return sorted(set(ranks))
+    if len(there) <= MOST_RANKS:
+        return there
+    return [there[i * (len(there) - 1) // (MOST_RANKS - 1)] for i in range(MOST_RANKS)]
+
+
+def _window(
+    trace: Trace, whole: Window, steps: tuple[int, int] | None, low_s: float | None, high_s: float | None
+) -> Window:
+    if low_s is not None or high_s is not None:
+        low, high = whole.low_s if low_s is None else low_s, whole.high_s if high_s is None else high_s
+        if not low < high:
+            raise InputError(f"the picture would begin at {low:g} s and end at {high:g} s; give --from below --to")
+        if not len(trace.between(low, high)):
+            raise InputError(
+                f"nothing happens between {low:g} and {high:g} s; the trace lasts from {whole.low_s:.6g} to "
+                f"{whole.high_s:.6g} s"
+            )
+        return Window(whole.ranks, low, high)
+    known = trace.step[trace.step >= 0]
+    if steps is not None:
+        wanted = trace.where((trace.step >= steps[0]) & (trace.step <= steps[1]))
+        if not len(wanted):
+            held = f"it holds {known.min()} to {known.max()}" if len(known) else "it knows no steps"
+            raise InputError(f"steps {steps[0]}:{steps[1]} are not in the trace; {held}")
+        return Window(whole.ranks, *_extent(wanted))
+    calls = len(trace) / len(whole.ranks)
+    if calls <= READABLE_CALLS:
+        return whole
+    if not len(known):
+        length, middle = (whole.high_s - whole.low_s) * READABLE_CALLS / calls, (whole.low_s + whole.high_s) / 2
+        return Window(whole.ranks, middle - length / 2, middle + length / 2)
+    # A step is drawn whole, however many calls it has: it is what the program repeats.
+    first, last = int(known.min()), int(known.max())
+    count = max(2, min(8, round((last - first + 1) * READABLE_CALLS / calls)))
+    middle = (first + last + 1 - count) // 2
+    starts = _step_starts(trace)
+    inside = [starts[step] for step in range(middle, middle + count + 1) if step in starts]
+    return Window(whole.ranks, min(inside), max(inside)) if len(inside) > 1 else whole
+
+
+def _step_starts(trace: Trace) -> dict[int, float]:
+    """When the panel of each step began to be factored; where a trace has no such phase, its first call."""
+    import numpy
+
+    facts = trace.named(("pdfact",)) & (trace.kind == PHASE) & (trace.step >= 0)
+    rows = facts if facts.any() else trace.step >= 0
+    steps, starts = trace.step[rows], trace.start_s[rows]
+    order = numpy.lexsort((starts, steps))
+    found, first = numpy.unique(steps[order], return_index=True)
+    return {int(step): float(starts[order][at]) for step, at in zip(found, first, strict=True)}
+
+
+def _extent(trace: Trace) -> tuple[float, float]:
+    low, high = float(trace.start_s.min()), float(trace.end_s.max())
+    return low, high if high > low else low + 1e-9
+
+
+def _is_in(values: "NDArray[Any]", chosen: Sequence[int]) -> "NDArray[Any]":
+    import numpy
+
+    return numpy.isin(values, numpy.asarray(chosen))
+
+
+# ---- drawing ---------------------------------------------------------------------------------------------------------
+
+
+def _draw_strips(axis: Any, trace: Trace, seconds: "NDArray[Any]", window: Window) -> "set[int]":
+    """Fills one strip a rank; returns the classes that can be seen.
+
+    Each column of pixels shows the shares of its time: a long call fills it, many short ones stand on each other in
+    their proportions. So nothing is lost or magnified however dense the calls are.
+    """
+    import numpy
+    from matplotlib.colors import to_rgb
+
+    palette = numpy.array([to_rgb(style.colour) for style in colours.CALLS])
+    used: set[int] = set()
+    for row, rank in enumerate(window.ranks):
+        own = trace.rank == rank
+        shares = _binned(trace.start_s[own], seconds[own], window.low_s, window.high_s, PIXELS)
+        shares[:, colours.NOTHING] = 1.0 - shares[:, : colours.NOTHING].sum(axis=1).clip(0.0, 1.0)
+        used.update(numpy.flatnonzero((shares > 0.5 / STRIP).any(axis=0)).tolist())
+        edges = numpy.round(numpy.cumsum(shares, axis=1) * STRIP)
+        levels = numpy.arange(STRIP) + 0.5
+        chosen = (levels[:, None, None] > edges[None, :, :]).sum(axis=2).clip(0, colours.NOTHING)
+        image = palette[chosen]
+        axis.imshow(
+            image,
+            extent=(window.low_s, window.high_s, row - 0.36, row + 0.28),
+            aspect="auto",
+            interpolation="nearest",
+            origin="lower",
+        )
+    axis.set_xlim(window.low_s, window.high_s)
+    axis.set_ylim(len(window.ranks) - 0.5, -0.62)
+    return used
+
+
+def _binned(start_s: "NDArray[Any]", seconds: "NDArray[Any]", low_s: float, high_s: float, bins: int) -> "NDArray[Any]":
+    """Share of each bin's time by class, shape (bins, classes); calls of many bins are spread over them.
+
+    The parts of a call follow each other in the order of the classes.
+    """
+    import numpy
+
+    width = (high_s - low_s) / bins
+    found = numpy.zeros((bins + 2, seconds.shape[1]))
+    begin = start_s.copy()
+    for place in range(seconds.shape[1]):
+        duration = seconds[:, place]
+        has = duration > 0
+        low = numpy.clip((begin[has] - low_s) / width, 0.0, bins)
+        high = numpy.clip((begin[has] + duration[has] - low_s) / width, 0.0, bins)
+        # The share of a bin that lies before x grows linearly inside the bin: differences of that at both ends, added
+        # up over the bins, are the time inside each.
+        slope = numpy.zeros(bins + 2)
+        for at, sign in ((low, 1.0), (high, -1.0)):
+            cell = numpy.floor(at).astype(int)
+            numpy.add.at(slope, cell, sign * (cell + 1 - at))
+            numpy.add.at(slope, cell + 1, sign * (at - cell))
+        found[:, place] = numpy.cumsum(slope)
+        begin += duration
+    return found[:bins].clip(0.0, None)
+
+
+def _draw_phases(axis: Any, trace: Trace, window: Window) -> None:
+    """A black line below the rank that factors a panel, with the panel's number where there is room."""
+    is_fact = (trace.kind == PHASE) & trace.named(("pdfact",))
+    facts = trace.where(is_fact).between(window.low_s, window.high_s)
+    row_of = {rank: row for row, rank in enumerate(window.ranks)}
+    for rank, start, end in zip(facts.rank.tolist(), facts.start_s.tolist(), facts.end_s.tolist(), strict=True):
+        axis.plot([start, end], [row_of[rank] + 0.37] * 2, color="black", lw=2.2, solid_capstyle="butt", zorder=4)
+
+
+def _draw_steps(axis: Any, trace: Trace, window: Window) -> None:
+    starts = {step: at for step, at in _step_starts(trace).items() if window.low_s <= at <= window.high_s}
+    if not starts:
+        return
+    every = 1 + len(starts) // MOST_STEP_NUMBERS
+    shown = {step: at for step, at in starts.items() if step % every == 0}
+    for at in shown.values():
+        axis.axvline(at, color="black", lw=0.6, ls=(0, (1, 2)), zorder=3)
+    top = axis.secondary_xaxis("top")
+    top.set_xticks(list(shown.values()), [str(step) for step in shown], fontsize=8)
+    top.tick_params(length=2, pad=1)
+    top.set_xlabel("panel whose factorisation begins (black bar: while it lasts)", fontsize=9)
+
+
+def _draw_arrows(axis: Any, trace: Trace, window: Window, row_inch: float) -> None:
+    """Messages between ranks that are drawn, where there are few enough to be followed."""
+    inside = trace.between(window.low_s, window.high_s)
+    matches = match_messages(inside)
+    complete = matches.end >= 0
+    send, end = matches.send[complete], matches.end[complete]
+    if len(send) > MOST_ARROWS or row_inch < 0.2:
+        return
+    row_of = {rank: row for row, rank in enumerate(window.ranks)}
+    for one, other in zip(send.tolist(), end.tolist(), strict=True):
+        axis.annotate(
+            "",
+            xy=(float(inside.end_s[other]), row_of[int(inside.rank[other])]),
+            xytext=(float(inside.start_s[one]), row_of[int(inside.rank[one])]),
+            arrowprops={"arrowstyle": "->", "color": "black", "lw": 0.5, "alpha": 0.6, "shrinkA": 0, "shrinkB": 0},
+            zorder=5,
+        )
+
+
+def _draw_overview(axis: Any, trace: Trace, seconds: "NDArray[Any]", whole: Window, window: Window) -> None:
+    """All ranks together over the whole run: the shares of their time, and where the window is."""
+    import numpy
+
+    bins = 300
+    shares = _binned(trace.start_s, seconds, whole.low_s, whole.high_s, bins) / len(whole.ranks)
+    at = whole.low_s + (numpy.arange(bins) + 0.5) * (whole.high_s - whole.low_s) / bins
+    unit, factor = _unit(whole.high_s)
+    axis.stackplot(
+        at * factor, shares[:, : colours.NOTHING].T, colors=[style.colour for style in colours.CALLS], linewidth=0
+    )
+    axis.axvspan(window.low_s * factor, window.high_s * factor, color="none", ec="black", lw=1.4, zorder=5)
+    axis.set_xlim(whole.low_s * factor, whole.high_s * factor)
+    axis.set_ylim(0, 1)
+    axis.set_yticks([0, 1], ["0", "100 %"], fontsize=8)
+    axis.tick_params(axis="x", labelsize=8)
+    axis.set_title(f"all drawn ranks, whole trace, {unit}; the frame is what is shown below", fontsize=9, loc="left")
+
+
+def _label_ranks(axis: Any, trace: Trace, window: Window) -> None:
+    every = max(1, round(len(window.ranks) / 40))
+    rows = range(0, len(window.ranks), every)
+    nodes = trace.metadata.get("nodes")
+    several = isinstance(nodes, list) and len(set(nodes)) > 1
+    labels = []
+    for row in rows:
+        rank = window.ranks[row]
+        node = f" · node {nodes[rank]}" if several and nodes and rank < len(nodes) else ""
+        labels.append(f"rank {rank}{node}")
+    axis.set_yticks(list(rows), labels, fontsize=8)
+    axis.tick_params(axis="y", length=0)
+    for side in ("top", "right", "left"):
+        axis.spines[side].set_visible(False)
+
+
+def _set_time_axis(axis: Any, window: Window, unit: str, factor: float) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 2.5, 5, 10]))
+    digits = max(0, 2 - _exponent((window.high_s - window.low_s) * factor))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * factor:.{digits}f}"))
+    axis.set_xlabel(f"time since the start of the timed region, {unit}", fontsize=9)
+
+
+def _exponent(value: float) -> int:
+    import math
+
+    return math.floor(math.log10(value)) if value > 0 else 0
+
+
+def _unit(largest_s: float) -> tuple[str, float]:
+    """Unit of an axis, and how many of it make a second."""
+    if largest_s >= 10:
+        return "s", 1.0
+    return ("ms", 1e3) if largest_s >= 0.01 else ("µs", 1e6)
+
+
+def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, factor: float) -> str:
+    from lepaute.trace.describe import headline
+
+    total = int(trace.metadata.get("ranks", 0)) or len(trace.ranks)
+    ranks = f"all {total} ranks" if len(chosen) == total else f"{len(chosen)} of {total} ranks"
+    span = f"{window.low_s * factor:.4g} to {window.high_s * factor:.4g} {unit}"
+    return f"{headline(trace)}\n{ranks}, {span}"
+
+
+def _handles(used: "set[int]") -> list[Any]:
+    from matplotlib.patches import Patch
+
+    return [
+        Patch(facecolor=style.colour, edgecolor="#555555", lw=0.6, label=style.label)
+        for place, style in enumerate(colours.CALLS)
+        if place in used
+    ]
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """0-3,7 for 0, 1, 2, 3, 7."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)

@@ -1,0 +1,181 @@
+"""The breakdown as tables of text and as a picture of stacked bars."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.trace.breakdown import Breakdown
+from lepaute.trace.colours import SHARES
+from lepaute.trace.table import CATEGORIES
+from lepaute.trace.text import percent, seconds, shortened, text_table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MOST_ROWS = 24
+MOST_BARS = 128
+
+
+def breakdown_text(found: Breakdown) -> str:
+    """Tables: all ranks together, each rank, each kernel and routine, each step; long ones without their middle."""
+    total = found.by_rank_s.sum(axis=0)
+    whole = float(total.sum())
+    parts = [
+        "All ranks together"
+        + (
+            " (late and transfer by pairing sends with receives; transfer holds overhead and contention)"
+            if found.estimated
+            else ""
+        ),
+        text_table(
+            ("where", "time", "share"),
+            [
+                (name, seconds(float(value)), percent(_share(value, whole)))
+                for name, value in zip(CATEGORIES, total, strict=True)
+                if value > 0
+            ],
+        ),
+        "",
+        "Each rank, per cent of its time",
+        text_table(("rank", "time", *CATEGORIES), shortened(_rank_rows(found), MOST_ROWS)),
+        "",
+        "Kernels and MPI routines",
+        text_table(
+            ("call", "calls", "time", "share", "median"),
+            shortened(
+                [
+                    (one.name, one.calls, seconds(one.time_s), percent(one.share), seconds(one.median_s))
+                    for one in found.by_name
+                ],
+                2 * MOST_ROWS,
+            ),
+        ),
+    ]
+    if found.steps:
+        parts += [
+            "",
+            "Each step, all ranks together",
+            text_table(("step", "time", *CATEGORIES[:-1]), shortened(_step_rows(found), MOST_ROWS)),
+        ]
+    return "\n".join(parts)
+
+
+def _rank_rows(found: Breakdown) -> list[tuple[object, ...]]:
+    return [
+        (rank, seconds(float(row.sum())), *(percent(_share(value, row.sum())) for value in row))
+        for rank, row in zip(found.ranks, found.by_rank_s, strict=True)
+    ]
+
+
+def _step_rows(found: Breakdown) -> list[tuple[object, ...]]:
+    return [
+        (step, seconds(float(row.sum())), *(seconds(float(value)) for value in row[:-1]))
+        for step, row in zip(found.steps, found.by_step_s, strict=True)
+    ]
+
+
+def _share(value: float, whole: float) -> float:
+    return float(value) / float(whole) if whole > 0 else 0.0
+
+
+def breakdown_dict(found: Breakdown) -> dict[str, Any]:
+    """The same for JSON; seconds."""
+
+    def named(row: "NDArray[Any]") -> dict[str, float]:
+        return dict(zip(CATEGORIES, map(float, row), strict=True))
+
+    return {
+        "all": named(found.by_rank_s.sum(axis=0)),
+        "ranks": [{"rank": rank, **named(row)} for rank, row in zip(found.ranks, found.by_rank_s, strict=True)],
+        "steps": [{"step": step, **named(row)} for step, row in zip(found.steps, found.by_step_s, strict=True)],
+        "calls": [
+            {"name": one.name, "kind": one.kind, "calls": one.calls, "time_s": one.time_s, "median_s": one.median_s}
+            for one in found.by_name
+        ],
+        "estimated": found.estimated,
+    }
+
+
+def plot_breakdown(found: Breakdown, path: Path, title: str) -> None:
+    """Writes a PNG: a stacked bar a rank, and where there are steps a stacked area over them."""
+    import numpy
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    by_rank, labels = _grouped(found)
+    panels = 2 if len(found.steps) > 1 else 1
+    figure = Figure(figsize=(11.0, 3.4 * panels + 1.0), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
+    unit, factor = ("s", 1.0) if by_rank.sum(axis=1).max() >= 1 else ("ms", 1e3)
+    base = numpy.zeros(len(by_rank))
+    for style, values in zip(SHARES, by_rank.T, strict=True):
+        axes[0].bar(
+            range(len(by_rank)),
+            values * factor,
+            0.84,
+            bottom=base * factor,
+            color=style.colour,
+            hatch=style.hatch,
+            ec="#555555",
+            lw=0.4 if len(by_rank) < 40 else 0.0,
+        )
+        base += values
+    every = max(1, len(labels) // 16)
+    axes[0].set_xticks(range(0, len(labels), every), labels[::every], fontsize=8)
+    axes[0].set_xlim(-0.6, len(labels) - 0.4)
+    axes[0].set_xlabel("rank" if len(labels) == len(found.ranks) else "ranks, mean of each group", fontsize=9)
+    axes[0].set_ylabel(f"time, {unit}", fontsize=9)
+    if panels == 2:
+        _draw_steps(axes[1], found)
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+    used = (found.by_rank_s.sum(axis=0) > 0) | (found.by_step_s.sum(axis=0) > 0 if len(found.steps) else False)
+    handles = [
+        Patch(fc=style.colour, hatch=style.hatch, ec="#555555", lw=0.6, label=style.label)
+        for style, shown in zip(SHARES, used, strict=True)
+        if shown
+    ]
+    figure.suptitle(title, fontsize=11)
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    figure.savefig(temporary, format="png")
+    temporary.replace(path)
+
+
+def _draw_steps(axis: Any, found: Breakdown) -> None:
+    import numpy
+
+    values = found.by_step_s[:, :-1]
+    unit, factor = ("s", 1.0) if values.sum(axis=1).max() >= 1 else ("ms", 1e3)
+    edges = numpy.array([*found.steps, found.steps[-1] + 1]) - 0.5
+    base = numpy.zeros(len(values))
+    for style, column in zip(SHARES, values.T, strict=False):
+        axis.stairs(
+            (base + column) * factor,
+            edges,
+            baseline=base * factor,
+            fill=True,
+            color=style.colour,
+            hatch=style.hatch,
+            ec="#555555",
+            lw=0.3,
+        )
+        base = base + column
+    axis.set_xlim(edges[0], edges[-1])
+    axis.set_ylim(0, None)
+    axis.set_xlabel("step (panel)", fontsize=9)
+    axis.set_ylabel(f"time of all ranks, {unit}", fontsize=9)
+
+
+def _grouped(found: Breakdown) -> "tuple[NDArray[Any], list[str]]":
+    """Bars and their labels: a rank each, or means of consecutive ranks where there are more than MOST_BARS."""
+    import numpy
+
+    count = len(found.ranks)
+    if count <= MOST_BARS:
+        return found.by_rank_s, [str(rank) for rank in found.ranks]
+    groups = numpy.array_split(numpy.arange(count), MOST_BARS)
+    means = numpy.array([found.by_rank_s[group].mean(axis=0) for group in groups])
+    return means, [f"{found.ranks[group[0]]}-{found.ranks[group[-1]]}" for group in groups]

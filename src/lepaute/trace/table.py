@@ -1,0 +1,150 @@
+"""The trace as a value: a table with a row for each call, held as columns."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FORMAT = "lepaute-trace/1"
+KINDS = ("kernel", "mpi", "phase")
+KERNEL, MPI, PHASE = range(3)
+
+#: Where the time of a rank goes. "late" is the other side's: a receive before its send, a blocking send before its
+#: receive. "other" is what no call accounts for: the program's own code, and waiting for the end.
+CATEGORIES = ("compute", "overhead", "late", "transfer", "contention", "probe", "other")
+
+#: Column, type, and the value where it means nothing. kind and name are stored as text, held as codes.
+NUMBERS = (
+    ("rank", "int32", None),
+    ("step", "int32", -1),
+    ("start_s", "float64", None),
+    ("duration_s", "float64", None),
+    ("m", "float64", 0.0),
+    ("n", "float64", 0.0),
+    ("k", "float64", 0.0),
+    ("size_bytes", "float64", 0.0),
+    ("peer", "int32", -1),
+    ("tag", "int64", -1),
+    ("late_s", "float64", float("nan")),
+    ("transfer_s", "float64", float("nan")),
+    ("contention_s", "float64", float("nan")),
+)
+TEXTS = ("kind", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Calls in the order of rank, then start, then the longer first; all columns have the same length.
+
+    kind, name        : codes into KINDS and names
+    step              : number of the panel, -1 where there is none
+    start_s           : since the start of the timed region
+    m, n, k           : of kernels, 0 elsewhere; size_bytes of MPI calls, 0 elsewhere
+    peer, tag         : -1 where there is none
+    late_s, transfer_s, contention_s : parts of the duration of an MPI call, NaN where they are not known
+    metadata          : source, application, parameters, platform, seed, ranks, ...
+    """
+
+    kind: "NDArray[Any]"
+    name: "NDArray[Any]"
+    names: tuple[str, ...]
+    rank: "NDArray[Any]"
+    step: "NDArray[Any]"
+    start_s: "NDArray[Any]"
+    duration_s: "NDArray[Any]"
+    m: "NDArray[Any]"
+    n: "NDArray[Any]"
+    k: "NDArray[Any]"
+    size_bytes: "NDArray[Any]"
+    peer: "NDArray[Any]"
+    tag: "NDArray[Any]"
+    late_s: "NDArray[Any]"
+    transfer_s: "NDArray[Any]"
+    contention_s: "NDArray[Any]"
+    metadata: Mapping[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    @property
+    def end_s(self) -> "NDArray[Any]":
+        """When each call ended."""
+        ends: NDArray[Any] = self.start_s + self.duration_s
+        return ends
+
+    @property
+    def ranks(self) -> list[int]:
+        """The ranks that have rows, in order."""
+        import numpy
+
+        return [int(rank) for rank in numpy.unique(self.rank)]
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether a real program ran."""
+        return self.metadata.get("source") == "recording"
+
+    def named(self, wanted: Iterable[str]) -> "NDArray[Any]":
+        """Which rows have one of these names; shape (rows,), bool."""
+        import numpy
+
+        chosen = set(wanted)
+        is_wanted = numpy.array([name in chosen for name in self.names] or [False])
+        return is_wanted[self.name] if len(self) else numpy.zeros(0, dtype=bool)
+
+    def where(self, mask: "NDArray[Any]") -> "Trace":
+        """The rows of a mask (or of indices), in their order."""
+        columns = {name: getattr(self, name)[mask] for name in (*TEXTS, *(column for column, _, _ in NUMBERS))}
+        return replace(self, **columns)
+
+    def between(self, low_s: float, high_s: float) -> "Trace":
+        """The rows that have a part in [low_s, high_s]."""
+        return self.where((self.end_s >= low_s) & (self.start_s <= high_s))
+
+
+def trace_of_columns(
+    columns: "Mapping[str, NDArray[Any]]", names: Sequence[str], metadata: Mapping[str, Any], where: str = "trace"
+) -> Trace:
+    """A trace from arrays, put in order.
+
+    columns: rank, start_s, duration_s, kind (codes into KINDS) and name (codes into names); a column of NUMBERS that is
+             missing gets the value that means nothing
+    where  : what is being read, for messages
+    Raises InputError for a column that is missing, too short, or holds what cannot be.
+    """
+    import numpy
+
+    rows = len(columns["rank"]) if "rank" in columns else 0
+    made: dict[str, NDArray[Any]] = {}
+    for name, kind, default in (*NUMBERS, ("kind", "int16", None), ("name", "int32", None)):
+        if name in columns:
+            made[name] = numpy.ascontiguousarray(columns[name], dtype=kind)
+        elif default is None:
+            raise InputError(f"{where}: the column {name} is missing; a trace needs it")
+        else:
+            made[name] = numpy.full(rows, default, dtype=kind)
+        if len(made[name]) != rows:
+            raise InputError(f"{where}: the column {name} has {len(made[name])} rows, rank has {rows}")
+    _check(made, len(names), where)
+    order = numpy.lexsort((-made["duration_s"], made["start_s"], made["rank"]))
+    sorted_columns = {name: column[order] for name, column in made.items()}
+    return Trace(**sorted_columns, names=tuple(names), metadata=dict(metadata))
+
+
+def _check(columns: "Mapping[str, NDArray[Any]]", names: int, where: str) -> None:
+    import numpy
+
+    def refuse(bad: "NDArray[Any]", column: str, expected: str) -> None:
+        if bad.any():
+            row = int(numpy.argmax(bad))
+            raise InputError(f"{where}: {column} of row {row} is {columns[column][row]}; it is {expected}")
+
+    refuse(columns["rank"] < 0, "rank", "at least 0")
+    refuse(~numpy.isfinite(columns["start_s"]), "start_s", "a number")
+    refuse(~(columns["duration_s"] >= 0) | numpy.isinf(columns["duration_s"]), "duration_s", "at least 0")
+    refuse((columns["kind"] < 0) | (columns["kind"] >= len(KINDS)), "kind", "kernel, mpi or phase")
+    refuse((columns["name"] < 0) | (columns["name"] >= names), "name", "one of the names")
