@@ -2,6 +2,7 @@
 
 #include "apps/hpl/simulation.hpp"
 #include "models/machine.hpp"
+#include "topology.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
@@ -52,6 +53,7 @@ NB_MODULE(_core, m) {
     m.def("kernel_names", [] { return names_of(models::kernel_names()); });
     m.def("term_names", [] { return names_of(models::term_names()); });
 
+    bind_topology(m);
     nb::class_<models::Segment>(m, "Segment")
         .def_static("make", &segment, nb::arg("above_bytes"), nb::arg("protocol"), nb::arg("latency_s"),
                     nb::arg("bandwidth_Bps"), nb::arg("send"), nb::arg("isend"), nb::arg("receive"),
@@ -78,6 +80,8 @@ NB_MODULE(_core, m) {
                  machine.discrepancy_relative_sd.at(kernel) = discrepancy;
                  machine.crowding.at(kernel) = crowding;
              })
+        .def("set_topology",
+             [](models::Machine& machine, const net::Topology& topology) { machine.topology = topology; })
         .def("set_network",
              [](models::Machine& machine, std::vector<models::Segment> loopback, std::vector<models::Segment> remote,
                 std::vector<models::Segment> loopback_noncontiguous, std::vector<models::Segment> remote_noncontiguous,

@@ -3,9 +3,11 @@
 
 #include "models/kernel_model.hpp"
 #include "models/network_model.hpp"
+#include "net/topology.hpp"
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace lepaute::models {
@@ -25,6 +27,7 @@ struct Machine {
     double episode_relative_sd = 0.0; // shared by the calls of a core within an episode
     double episode_s = 0.0;           // length of an episode, in seconds of computing; 0: none
     Network network;
+    std::optional<net::Topology> topology; // none: one switch, network.node_link_Bps to and from each node
 
     [[nodiscard]] std::uint32_t cpu_of_core(std::uint32_t node, std::uint32_t core) const noexcept;
 };

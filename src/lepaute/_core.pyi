@@ -1,6 +1,7 @@
 """Types of the C++ extension module (core/bindings/module.cpp)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 def kernel_names() -> list[str]: ...
 def term_names() -> list[str]: ...
@@ -59,6 +60,7 @@ class Machine:
         iprobe_s: float,
         iprobe_looks_first: bool,
     ) -> None: ...
+    def set_topology(self, topology: Topology) -> None: ...
 
 class Layers:
     coefficients: bool
@@ -131,6 +133,48 @@ class HplResult:
 def simulate_hpl(
     parameters: HplParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int
 ) -> HplResult: ...
+
+class TopologyOptions:
+    levels: list[tuple[float, float]]
+    shared: bool
+    node_limiter_Bps: float  # noqa: N815 - the unit
+    switch_limiter_Bps: float  # noqa: N815 - the unit
+    first_node_number: int
+    overrides: Any
+    removed: list[str]
+    def __init__(self) -> None: ...
+
+class Topology:
+    @staticmethod
+    def single_switch(nodes: int, options: TopologyOptions) -> Topology: ...
+    @staticmethod
+    def fat_tree(
+        down: Sequence[int],
+        up: Sequence[int],
+        cables: Sequence[int],
+        first_cable_only: bool,
+        options: TopologyOptions,
+    ) -> Topology: ...
+    @staticmethod
+    def dragonfly(sizes: Sequence[int], options: TopologyOptions) -> Topology: ...
+    @staticmethod
+    def torus(dimensions: Sequence[int], options: TopologyOptions) -> Topology: ...
+    @staticmethod
+    def graph(
+        nodes: int,
+        switches: Sequence[str],
+        cables: Sequence[tuple[str, str, float, float, bool, int]],
+        by_latency: bool,
+        options: TopologyOptions,
+    ) -> Topology: ...
+    @property
+    def nodes(self) -> int: ...
+    @property
+    def links(self) -> list[tuple[float, float]]: ...
+    def route(self, a: int, b: int) -> list[int]: ...
+    def link_name(self, link: int) -> str: ...
+    @property
+    def state_bytes(self) -> int: ...
 
 class StencilParameters:
     grid: Sequence[int]

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from lepaute.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, Piece
 from lepaute.platform.network_model import Costs, Loopback, Network, NodeLink, Remote, Segment
+from lepaute.platform.topology import Topology
 from lepaute.platform.values import Count, NonNegative, Positive, Value, fault
 
 __all__ = [
@@ -58,12 +59,6 @@ class Nodes(Value):
         if self.cores % self.cpus:
             raise fault(f"is {self.cpus}; {self.cores} cores cannot be divided evenly among them", "cpus")
         return self
-
-
-class Topology(Value):
-    """How the nodes are joined; `switch`: one switch that never slows a message."""
-
-    kind: Literal["switch"] = "switch"
 
 
 class Days(Value):
@@ -143,6 +138,9 @@ class Platform(Value):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
+        expected = self.topology.node_count
+        if expected not in (None, self.nodes.count):
+            raise fault(f"is for {expected} nodes; nodes.count is {self.nodes.count}", "topology", "parameters")
         seen = set()
         for position, model in enumerate(self.kernels):
             if (key := (model.kernel, model.threads)) in seen:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute import _core
 from lepaute.errors import InputError
+from lepaute.simulate.topology import core_topology
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import KernelModel, Piece, Platform, Segment
@@ -66,6 +67,7 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
         network.costs.iprobe_s,
         network.costs.iprobe_looks_first,
     )
+    machine.set_topology(core_topology(platform))
     return machine
 
 
