@@ -29,6 +29,10 @@ struct Machine {
     Network network;
     std::optional<net::Topology> topology; // none: one switch, network.node_link_Bps to and from each node
 
+    /// The topology, or the plain switch that stands for none.
+    [[nodiscard]] net::Topology links_between_nodes() const {
+        return topology ? *topology : net::Topology::plain_switch(nodes, network.node_link_Bps);
+    }
     [[nodiscard]] std::uint32_t cpu_of_core(std::uint32_t node, std::uint32_t core) const noexcept;
 };
 

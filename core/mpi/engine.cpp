@@ -10,9 +10,13 @@ namespace {
 
 constexpr std::uint32_t network_noise_stream = 0x4E455400U;
 
-std::vector<double> capacities(const models::Network& network, std::uint32_t nodes) {
-    std::vector<double> capacity(std::size_t{3} * nodes, network.node_link_Bps); // up, down, loopback of each node
-    std::fill(capacity.begin() + 2 * static_cast<std::ptrdiff_t>(nodes), capacity.end(), network.loopback_Bps);
+/// Capacities of the links of the topology, then of the loopback link of each node.
+std::vector<double> capacities(const net::Topology& topology, const models::Network& network) {
+    std::vector<double> capacity;
+    for (const net::Link& link : topology.links()) {
+        capacity.push_back(link.capacity_Bps);
+    }
+    capacity.resize(capacity.size() + topology.nodes(), network.loopback_Bps);
     return capacity;
 }
 
@@ -20,13 +24,20 @@ double& part(Shares& shares, Share which) noexcept { return shares[static_cast<s
 
 } // namespace
 
-Engine::Engine(const models::Network& network, std::vector<std::uint32_t> node_of_rank, std::uint32_t node_count,
+Engine::Engine(const models::Network& network, const net::Topology& topology, std::vector<std::uint32_t> node_of_rank,
                std::uint64_t seed, bool with_noise)
-    : network_(network), ranks_(node_of_rank.size()),
-      flows_(capacities(network, node_count), node_count,
-             network.exact_sharing ? net::Sharing::exact : net::Sharing::fair),
-      queue_(static_cast<std::uint32_t>(node_of_rank.size())), flow_queue_(node_count), node_count_(node_count),
-      with_noise_(with_noise) {
+    : network_(network), topology_(topology), ranks_(node_of_rank.size()),
+      flows_(capacities(topology, network), topology.nodes(),
+             network.exact_sharing ? net::Sharing::exact : net::Sharing::fair,
+             [this](std::uint32_t from, std::uint32_t to, std::vector<net::LinkId>& links) {
+                 if (from == to) {
+                     links.push_back(static_cast<net::LinkId>(topology_.links().size()) + from);
+                 } else {
+                     topology_.route(from, to, links);
+                 }
+             }),
+      queue_(static_cast<std::uint32_t>(node_of_rank.size())), flow_queue_(topology.nodes()),
+      node_count_(topology.nodes()), with_noise_(with_noise), plain_switch_(topology.is_plain_switch()) {
     FramePool::of_this_thread().reset_peak();
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
         ranks_[rank].node = node_of_rank[rank];
@@ -35,6 +46,11 @@ Engine::Engine(const models::Network& network, std::vector<std::uint32_t> node_o
         }
     }
 }
+
+Engine::Engine(const models::Network& network, std::vector<std::uint32_t> node_of_rank, std::uint32_t node_count,
+               std::uint64_t seed, bool with_noise)
+    : Engine(network, net::Topology::plain_switch(node_count, network.node_link_Bps), std::move(node_of_rank), seed,
+             with_noise) {}
 
 std::size_t Engine::state_bytes() const noexcept {
     return ranks_.size() * sizeof(RankState) + messages_.size() * sizeof(Message) + queue_.state_bytes() +
@@ -63,7 +79,7 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         if (flow_queue_.next_date_s() <= queue_.next_date_s()) {
             now_s_ = std::max(now_s_, flow_queue_.next_date_s());
             const std::uint32_t id = flows_.finish_next(flow_queue_.next_source());
-            arrive(id, now_s_ + messages_[id].segment->latency_s * messages_[id].noise_factor);
+            arrive(id, now_s_ + latency_s(messages_[id]));
             resume_ready();
             continue;
         }
@@ -308,6 +324,33 @@ void Engine::start_transfer(std::uint32_t id, double date_s) {
     }
 }
 
+double Engine::latency_s(const Message& message) const {
+    double seconds = message.segment->latency_s;
+    if (topology_.has_latency()) { // what the cables add to the fitted latency of the route
+        seconds += route_latency_s(ranks_[message.from].node, ranks_[message.to].node);
+    }
+    return seconds * message.noise_factor;
+}
+
+double Engine::route_latency_s(std::uint32_t from, std::uint32_t to) const {
+    if (from == to) {
+        return 0.0;
+    }
+    std::vector<net::LinkId> links;
+    topology_.route(from, to, links);
+    return topology_.latency_s(links);
+}
+
+double Engine::flows_on_way(std::uint32_t from, std::uint32_t to) const {
+    std::vector<net::LinkId> links;
+    topology_.route(from, to, links);
+    double most = 0.0;
+    for (const net::LinkId link : links) {
+        most = std::max(most, flows_.on_link(link) * network_.node_link_Bps / topology_.links()[link].capacity_Bps);
+    }
+    return most;
+}
+
 double Engine::lone_transfer_s(const Message& message) const noexcept {
     return message.segment->latency_s + message.bytes / message.segment->bandwidth_Bps;
 }
@@ -333,11 +376,10 @@ void Engine::start_flow(std::uint32_t id) {
     const double work_bytes = scaled ? bytes * link_Bps / segment_Bps : bytes;
     const double cap_Bps = scaled ? link_Bps : segment_Bps;
     if (work_bytes <= 0.0) {
-        arrive(id, now_s_ + message.segment->latency_s * message.noise_factor);
+        arrive(id, now_s_ + latency_s(message));
         return;
     }
-    const std::array<net::LinkId, 2> links = {same ? 2 * node_count_ + from : from, node_count_ + to};
-    flows_.start(now_s_, id, work_bytes, from, to, cap_Bps, {links.data(), same ? 1U : 2U});
+    flows_.start(now_s_, id, work_bytes, from, to, cap_Bps);
 }
 
 void Engine::arrive(std::uint32_t id, double date_s) {

@@ -12,6 +12,7 @@
 #include "mpi/task.hpp"
 #include "mpi/trace.hpp"
 #include "net/flows.hpp"
+#include "net/topology.hpp"
 #include "rng/stream.hpp"
 
 #include <array>
@@ -34,8 +35,13 @@ struct Statistics {
 class Engine {
 public:
     /// node_of_rank: the node each rank sits on. seed: of the network noise.
+    Engine(const models::Network& network, const net::Topology& topology, std::vector<std::uint32_t> node_of_rank,
+           std::uint64_t seed, bool with_noise);
+    /// The same on a plain switch whose links have the bandwidth that `network` names.
     Engine(const models::Network& network, std::vector<std::uint32_t> node_of_rank, std::uint32_t node_count,
            std::uint64_t seed, bool with_noise);
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
 
     [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(ranks_.size()); }
     [[nodiscard]] double clock(Rank rank) const noexcept { return ranks_[rank].clock_s; }
@@ -205,7 +211,10 @@ public:
         operation.date_s = date_s;
         return {*this, rank, operation};
     }
-    /// Flows that leave or reach a node now over its links.
+    /// Flows now on the most loaded link between two nodes, in units of the link of a node.
+    [[nodiscard]] double flows_on_way(std::uint32_t from, std::uint32_t to) const;
+    /// The same of a plain switch: flows that leave or reach a node.
+    [[nodiscard]] bool plain_switch() const noexcept { return plain_switch_; }
     [[nodiscard]] std::uint32_t flows_leaving(std::uint32_t node) const noexcept { return flows_.on_link(node); }
     [[nodiscard]] std::uint32_t flows_reaching(std::uint32_t node) const noexcept {
         return flows_.on_link(node_count_ + node);
@@ -278,12 +287,15 @@ private:
     void trace_operation(const RankState& state, Rank rank, double end_s);
     [[nodiscard]] double visible_s(const Message& message) const noexcept; // for MPI_Iprobe; never: not known yet
     [[nodiscard]] std::uint32_t find_unexpected(const RankState& state, Rank from, std::uint32_t tag) const noexcept;
+    [[nodiscard]] double latency_s(const Message& message) const;
+    [[nodiscard]] double route_latency_s(std::uint32_t from, std::uint32_t to) const;
     [[nodiscard]] double lone_transfer_s(const Message& message) const noexcept;
     std::uint32_t new_message();
     void requeue_flows();
     [[nodiscard]] std::string who_waits_for_whom(const std::vector<Task>& tasks) const;
 
     models::Network network_;
+    net::Topology topology_;
     std::vector<RankState> ranks_;
     std::vector<Message> messages_;
     std::vector<std::uint32_t> free_messages_;
@@ -294,6 +306,7 @@ private:
     std::vector<rng::Stream> noise_of_rank_;
     std::uint32_t node_count_;
     bool with_noise_;
+    bool plain_switch_;
     double now_s_ = 0.0;
     std::vector<Rank> ready_; // ranks to be resumed before the next event
     Trace trace_;

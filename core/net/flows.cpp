@@ -1,14 +1,15 @@
 #include "net/flows.hpp"
 
-#include "net/max_min.hpp"
-
 #include <algorithm>
 #include <functional>
 
 namespace lepaute::net {
 
-Flows::Flows(std::vector<double> capacity_Bps, std::uint32_t sources, Sharing sharing)
-    : links_(capacity_Bps.size()), sources_(sources), sharing_(sharing) {
+Flows::Flows(const std::vector<double>& capacity_Bps, std::uint32_t sources, Sharing sharing, Route route)
+    : links_(capacity_Bps.size()), sources_(sources), route_(std::move(route)) {
+    if (sharing == Sharing::exact) {
+        exact_.emplace(capacity_Bps);
+    }
     for (std::size_t link = 0; link < links_.size(); ++link) {
         links_[link].capacity_Bps = capacity_Bps[link];
         links_[link].fair_share_Bps = capacity_Bps[link];
@@ -16,8 +17,8 @@ Flows::Flows(std::vector<double> capacity_Bps, std::uint32_t sources, Sharing sh
 }
 
 void Flows::start(double date_s, std::uint32_t tag, double work_bytes, std::uint32_t source, std::uint32_t destination,
-                  double cap_Bps, std::span<const LinkId> links) {
-    const std::uint32_t id = bundle_of(source, destination, cap_Bps, links, date_s);
+                  double cap_Bps) {
+    const std::uint32_t id = bundle_of(source, destination, cap_Bps, date_s);
     count(id, 1);
     share(id, date_s);
     Bundle& bundle = bundles_[id];
@@ -47,7 +48,9 @@ std::uint32_t Flows::finish_next(std::uint32_t source) {
         for (const LinkId link : bundle.links) {
             forget(links_[link].bundles);
         }
-        free_bundles_.push_back(id);
+        if (!exact_) {
+            free_bundles_.push_back(id);
+        }
     }
     share(id, date_s);
     mark(source);
@@ -69,14 +72,32 @@ std::size_t Flows::state_bytes() const noexcept {
     for (const Bundle& bundle : bundles_) {
         bytes += sizeof(Bundle) + bundle.ends.capacity() * sizeof(End) + bundle.links.capacity() * sizeof(LinkId);
     }
-    return bytes;
+    return bytes + (exact_ ? exact_->state_bytes() : 0);
 }
 
-std::uint32_t Flows::bundle_of(std::uint32_t source, std::uint32_t destination, double cap_Bps,
-                               std::span<const LinkId> links, double date_s) {
+std::uint32_t Flows::bundle_of(std::uint32_t source, std::uint32_t destination, double cap_Bps, double date_s) {
     for (const std::uint32_t id : sources_[source].bundles) {
         if (bundles_[id].destination == destination && bundles_[id].cap_Bps == cap_Bps) {
             return id;
+        }
+    }
+    const std::uint32_t id = free_bundle(source, destination, cap_Bps);
+    Bundle& bundle = bundles_[id];
+    bundle.rate_Bps = 0.0;
+    bundle.served_bytes = 0.0;
+    bundle.served_s = date_s;
+    sources_[source].bundles.push_back(id);
+    for (const LinkId link : bundle.links) {
+        links_[link].bundles.push_back(id);
+    }
+    return id;
+}
+
+std::uint32_t Flows::free_bundle(std::uint32_t source, std::uint32_t destination, double cap_Bps) {
+    const Key key{std::uint64_t{source} << 32U | destination, cap_Bps};
+    if (exact_) {
+        if (const auto known = exact_bundles_.find(key); known != exact_bundles_.end()) {
+            return known->second;
         }
     }
     std::uint32_t id = 0;
@@ -89,15 +110,13 @@ std::uint32_t Flows::bundle_of(std::uint32_t source, std::uint32_t destination, 
     }
     Bundle& bundle = bundles_[id];
     bundle.cap_Bps = cap_Bps;
-    bundle.rate_Bps = 0.0;
-    bundle.served_bytes = 0.0;
-    bundle.served_s = date_s;
     bundle.source = source;
     bundle.destination = destination;
-    bundle.links.assign(links.begin(), links.end());
-    sources_[source].bundles.push_back(id);
-    for (const LinkId link : links) {
-        links_[link].bundles.push_back(id);
+    bundle.links.clear();
+    route_(source, destination, bundle.links);
+    if (exact_) {
+        exact_->add_bundle(bundle.links, cap_Bps); // gets the same number: none is ever given back
+        exact_bundles_.emplace(key, id);
     }
     return id;
 }
@@ -109,11 +128,16 @@ void Flows::count(std::uint32_t id, std::int32_t more) {
         link.flows += static_cast<std::uint32_t>(more);
         link.fair_share_Bps = link.flows > 0 ? link.capacity_Bps / link.flows : link.capacity_Bps;
     }
+    if (exact_) {
+        exact_->set_count(id, bundles_[id].flows);
+    }
 }
 
 void Flows::share(std::uint32_t id, double date_s) {
-    if (sharing_ == Sharing::exact) {
-        share_exactly(date_s);
+    if (exact_) {
+        for (const std::uint32_t changed : exact_->settle()) {
+            set_rate(bundles_[changed], exact_->rate(changed), date_s);
+        }
         return;
     }
     for (const LinkId which : bundles_[id].links) {
@@ -125,27 +149,6 @@ void Flows::share(std::uint32_t id, double date_s) {
             }
             set_rate(bundle, rate_Bps, date_s);
         }
-    }
-}
-
-void Flows::share_exactly(double date_s) {
-    std::vector<double> capacity_Bps;
-    capacity_Bps.reserve(links_.size());
-    for (const Link& link : links_) {
-        capacity_Bps.push_back(link.capacity_Bps);
-    }
-    std::vector<Demand> demands;
-    std::vector<std::uint32_t> ids;
-    for (const Source& source : sources_) {
-        for (const std::uint32_t id : source.bundles) {
-            const Bundle& bundle = bundles_[id];
-            demands.push_back({bundle.links, bundle.cap_Bps, bundle.flows});
-            ids.push_back(id);
-        }
-    }
-    const std::vector<double> rates = max_min_rates(capacity_Bps, demands);
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-        set_rate(bundles_[ids[i]], rates[i], date_s);
     }
 }
 

@@ -5,11 +5,14 @@
 // its flows, and a flow ends when the counter reaches what it was at its start plus the size of the flow. A change of
 // one flow therefore costs in the number of bundles that it touches, not in the number of flows.
 
-#include "net/links.hpp"
+#include "net/exact_sharing.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace lepaute::net {
@@ -17,20 +20,23 @@ namespace lepaute::net {
 /// How the rate of a bundle follows from the links it crosses.
 enum class Sharing : std::uint8_t {
     fair, // capacity of each link divided by its flows, the least of them: never more than max-min fair, and local
-    exact // max-min fair, by progressive filling of all bundles
+    exact // max-min fair
 };
 
 class Flows {
 public:
     static constexpr double never = std::numeric_limits<double>::infinity();
 
-    /// capacity_Bps: of each link. sources: ends are told by source, 0 .. sources - 1.
-    Flows(std::vector<double> capacity_Bps, std::uint32_t sources, Sharing sharing);
+    /// Appends the links that a flow from a source to a destination crosses.
+    using Route = std::function<void(std::uint32_t source, std::uint32_t destination, std::vector<LinkId>& links)>;
 
-    /// A flow of `work_bytes` > 0 from `source` starts at `date_s`; `tag` comes back when it ends. Flows of one source,
-    /// destination and cap must cross the same links. Dates never decrease.
+    /// capacity_Bps: of each link. sources: ends are told by source, 0 .. sources - 1.
+    Flows(const std::vector<double>& capacity_Bps, std::uint32_t sources, Sharing sharing, Route route);
+
+    /// A flow of `work_bytes` > 0 from `source` starts at `date_s`; `tag` comes back when it ends. Dates never
+    /// decrease.
     void start(double date_s, std::uint32_t tag, double work_bytes, std::uint32_t source, std::uint32_t destination,
-               double cap_Bps, std::span<const LinkId> links);
+               double cap_Bps);
     /// When the next flow of `source` ends if nothing else starts; `never` when none flows.
     [[nodiscard]] double next_end_s(std::uint32_t source) const noexcept { return sources_[source].next_end_s; }
     /// Ends that flow, at its date; returns its tag.
@@ -79,11 +85,10 @@ private:
         std::vector<std::uint32_t> bundles; // that flow
     };
 
-    std::uint32_t bundle_of(std::uint32_t source, std::uint32_t destination, double cap_Bps,
-                            std::span<const LinkId> links, double date_s);
+    std::uint32_t bundle_of(std::uint32_t source, std::uint32_t destination, double cap_Bps, double date_s);
+    std::uint32_t free_bundle(std::uint32_t source, std::uint32_t destination, double cap_Bps);
     void count(std::uint32_t id, std::int32_t more);
     void share(std::uint32_t id, double date_s);
-    void share_exactly(double date_s);
     void set_rate(Bundle& bundle, double rate_Bps, double date_s);
     void mark(std::uint32_t source);
     void settle();
@@ -95,7 +100,20 @@ private:
     std::vector<std::uint32_t> changed_;
     std::vector<std::uint32_t> unsettled_; // sources whose next end must be found anew
     std::uint64_t sequence_ = 0;
-    Sharing sharing_;
+    Route route_;
+    /// With exact sharing, a bundle keeps its number when it has no flows.
+    std::optional<ExactSharing> exact_;
+    struct Key {
+        std::uint64_t nodes;
+        double cap_Bps;
+        bool operator==(const Key&) const = default;
+    };
+    struct KeyHash {
+        std::size_t operator()(const Key& key) const noexcept {
+            return std::hash<std::uint64_t>{}(key.nodes * 0x9E3779B97F4A7C15U) ^ std::hash<double>{}(key.cap_Bps);
+        }
+    };
+    std::unordered_map<Key, std::uint32_t, KeyHash> exact_bundles_;
 };
 
 } // namespace lepaute::net

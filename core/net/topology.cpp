@@ -17,6 +17,12 @@ Topology Topology::single_switch(std::uint32_t nodes, const TopologyOptions& opt
     return made;
 }
 
+Topology Topology::plain_switch(std::uint32_t nodes, double link_Bps) {
+    TopologyOptions options;
+    options.levels = {{link_Bps, 0.0}};
+    return single_switch(nodes, options);
+}
+
 Topology Topology::fat_tree(const FatTree& tree, const TopologyOptions& options) {
     return {topology::make_fat_tree(tree, options), options};
 }

@@ -86,6 +86,8 @@ public:
     // occur, and removals that leave two nodes without a route.
     /// Links: up = node, down = nodes + node.
     static Topology single_switch(std::uint32_t nodes, const TopologyOptions& options);
+    /// The same, every link of `link_Bps` and no latency.
+    static Topology plain_switch(std::uint32_t nodes, double link_Bps);
     static Topology fat_tree(const FatTree& tree, const TopologyOptions& options);
     static Topology dragonfly(const Dragonfly& dragonfly, const TopologyOptions& options);
     /// Dimension-order routing, the shorter way round each. A node is its own router.

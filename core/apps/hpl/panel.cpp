@@ -260,8 +260,20 @@ struct Program::Factorisation {
         co_await program.engine_.until(driver, latest_s);
         for (std::uint32_t distance = 0; distance < p(); ++distance) {
             const std::uint32_t node = program.engine_.node_of(processes[distance].rank);
-            leaving[distance] = program.engine_.flows_leaving(node);
-            reaching[distance] = program.engine_.flows_reaching(node);
+            if (program.engine_.plain_switch()) {
+                leaving[distance] = program.engine_.flows_leaving(node);
+                reaching[distance] = program.engine_.flows_reaching(node);
+                continue;
+            }
+            double most = 0.0; // over the partners of all rounds: they differ little
+            for (std::uint32_t bit = 1; bit < std::bit_floor(p()); bit <<= 1U) {
+                const std::uint32_t partner = distance ^ bit;
+                if (partner < p() && program.engine_.node_of(processes[partner].rank) != node) {
+                    most = std::max(
+                        most, program.engine_.flows_on_way(node, program.engine_.node_of(processes[partner].rank)));
+                }
+            }
+            leaving[distance] = most;
         }
     }
 

@@ -26,7 +26,7 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
         cpus[rank] = machine.cpu_of_core(nodes[rank], core_of_rank[rank] % machine.cores_per_node);
     }
     models::MachineDay day(machine, layers, seed, cpus, nodes);
-    mpi::Engine engine(machine.network, std::move(nodes), machine.nodes, seed, layers.noise);
+    mpi::Engine engine(machine.network, machine.links_between_nodes(), std::move(nodes), seed, layers.noise);
     engine.trace() = std::move(trace);
     Program program(parameters, engine, day, seed);
     Result result;

@@ -78,7 +78,7 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
                                      parameters.cell_bytes * ranks_on[nodes[rank]] / parameters.node_memory_Bps);
     }
     models::MachineDay day(with_sweep(machine, parameters.noise_relative_sd), layers, seed, cpus, nodes);
-    mpi::Engine engine(machine.network, std::move(nodes), machine.nodes, seed, layers.noise);
+    mpi::Engine engine(machine.network, machine.links_between_nodes(), std::move(nodes), seed, layers.noise);
     Program program(parameters, engine, day, std::move(cell_time_s));
     Result result;
     result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
