@@ -12,8 +12,8 @@ help:
 	@echo 'make setup      Debian packages, virtual environment in .venv, the package with its core, the real HPL'
 	@echo 'make demo       calibrate this machine, predict HPL, run it, show both ($(DEMO_OUTPUT)/)'
 	@echo 'make test       tests of the core and of the package; the last line counts them'
-	@echo 'make bench      speed and memory'
-	@echo 'make validate   against published figures'
+	@echo 'make bench      speed and memory (docs/speed.md; about half an hour)'
+	@echo 'make validate   against published figures (docs/accuracy.md; REFERENCE=DIR where the data are elsewhere)'
 	@echo 'make docs       the site'
 	@echo 'make lint       formatters, linters, types;   make format: lets the formatters write'
 	@echo 'make stubs      src/lepaute/_core.pyi from the compiled module'
@@ -38,7 +38,7 @@ bench: setup
 	@scripts/run_folder.sh benchmarks
 
 validate: setup
-	@scripts/run_folder.sh validation
+	@scripts/run_folder.sh validation $(if $(REFERENCE),--reference '$(REFERENCE)')
 
 docs: setup
 	@scripts/check_docs.sh

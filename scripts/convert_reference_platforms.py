@@ -40,6 +40,8 @@ GOOD = (
     "Dahu in January 2020: no slow nodes. dgemm of 7 CPUs is as published; for the others, which were not, it is the "
     "daily linear fit of each CPU scaled by the ratio polynomial / linear of those 7, with their mean other terms."
 )
+#: Where the sizes of a calibration are published: that of 2020-01-14 had K = 128 throughout.
+FITTED = {"dgemm_2020-01_polynomial_derived": {"k": (128, 128)}}
 #: (name, table of dgemm, network, table of the days, what the machine was like)
 DAHU = (
     (
@@ -107,7 +109,7 @@ def platforms(reference: Path) -> Iterable[Platform]:
         yield dahu(
             name,
             state,
-            dgemm_model(rows_of(reference / "dahu" / "kernels" / f"{dgemm_file}.csv")),
+            dgemm_model(rows_of(reference / "dahu" / "kernels" / f"{dgemm_file}.csv"), FITTED.get(dgemm_file)),
             small,
             dahu_network(network),
             days_layer(rows_of(reference / "dahu" / "kernels" / f"{daily_file}.csv.gz"), f"{daily_file}.csv.gz"),
@@ -126,8 +128,11 @@ def rows_of(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text.decode("utf-8"))))
 
 
-def dgemm_model(rows: list[dict[str, str]]) -> dict[str, Any]:
-    """The model of dgemm from a table with a row a CPU; the default is the row of cpu_id -1, or else the mean."""
+def dgemm_model(rows: list[dict[str, str]], fitted: dict[str, tuple[int, int]] | None = None) -> dict[str, Any]:
+    """The model of dgemm from a table with a row a CPU; the default is the row of cpu_id -1, or else the mean.
+
+    fitted : ranges of the sizes that it was fitted to, where they are known
+    """
     cpus = [row for row in rows if int(row["cpu_id"]) >= 0]
     fallback = [row for row in rows if int(row["cpu_id"]) < 0] or cpus
     table = [
@@ -147,6 +152,8 @@ def dgemm_model(rows: list[dict[str, str]]) -> dict[str, Any]:
             "rows": table,
         },
     }
+    if fitted is not None:
+        piece["range"] = fitted
     return {"kernel": "dgemm", "pieces": [piece]}
 
 
@@ -314,7 +321,7 @@ def exascale_like(small: list[dict[str, Any]]) -> Platform:
     nominal_flops, share, memory_Bps = 47.9e12, 0.7, 1.6e12
     launch_s = 5e-6
     # bytes of memory traffic for an element: read, write; rows that are gathered or scattered use half of each line
-    swaps = ("dlaswp01T", "dlaswp02N", "dlaswp03T", "dlaswp04T")
+    swaps = tuple(model["kernel"] for model in small if model["kernel"].startswith("dlaswp"))  # of both algorithms
     bytes_per_element = {"dlacpy": 16, "dlatcpy": 32} | dict.fromkeys(swaps, 32)
     on_device = {kernel: {"mn": tidy(moved / memory_Bps), "1": launch_s} for kernel, moved in bytes_per_element.items()}
     # M·M·N flops for mnk = M·M·N: half of dgemm's rate

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # Runs every script of a folder (benchmarks, validation) in order of name; a script may refuse with a reason.
-#   scripts/run_folder.sh FOLDER
+#   scripts/run_folder.sh FOLDER [OPTION]...      options for every script
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+folder=$1
+shift
 shopt -s nullglob
-scripts=("$1"/*.py)
+scripts=("$folder"/*.py)
 if ! ((${#scripts[@]})); then
-  echo "$1: nothing there yet"
+  echo "$folder: nothing there yet"
   exit 0
 fi
 status=0
 for script in "${scripts[@]}"; do
   echo "== $script"
-  .venv/bin/python "$script" || status=1
+  .venv/bin/python "$script" "$@" || status=1
 done
 exit "$status"

@@ -2,6 +2,7 @@
 
 #include "apps/hpl/simulation.hpp"
 #include "models/machine.hpp"
+#include "topology.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
@@ -45,11 +46,14 @@ std::vector<std::string> names_of(std::span<const std::string_view> names) { ret
 
 } // namespace
 
+void add_stencil(nb::module_& m); // stencil.cpp
+
 NB_MODULE(_core, m) {
     m.doc() = "The C++ core of Lepaute.";
     m.def("kernel_names", [] { return names_of(models::kernel_names()); });
     m.def("term_names", [] { return names_of(models::term_names()); });
 
+    bind_topology(m);
     nb::class_<models::Segment>(m, "Segment")
         .def_static("make", &segment, nb::arg("above_bytes"), nb::arg("protocol"), nb::arg("latency_s"),
                     nb::arg("bandwidth_Bps"), nb::arg("send"), nb::arg("isend"), nb::arg("receive"),
@@ -76,21 +80,25 @@ NB_MODULE(_core, m) {
                  machine.discrepancy_relative_sd.at(kernel) = discrepancy;
                  machine.crowding.at(kernel) = crowding;
              })
-        .def("set_network", [](models::Machine& machine, std::vector<models::Segment> loopback,
-                               std::vector<models::Segment> remote, std::vector<models::Segment> loopback_noncontiguous,
-                               std::vector<models::Segment> remote_noncontiguous, bool scale, double node_link_Bps,
-                               double loopback_Bps, bool loopback_shared, double iprobe_s, bool iprobe_looks_first) {
-            machine.network = {{std::move(loopback)},
-                               {std::move(remote)},
-                               {std::move(loopback_noncontiguous)},
-                               {std::move(remote_noncontiguous)},
-                               scale ? models::FlowFactor::scale : models::FlowFactor::bound,
-                               node_link_Bps,
-                               loopback_Bps,
-                               loopback_shared,
-                               iprobe_s,
-                               iprobe_looks_first};
-        });
+        .def("set_topology",
+             [](models::Machine& machine, const net::Topology& topology) { machine.topology = topology; })
+        .def("set_network",
+             [](models::Machine& machine, std::vector<models::Segment> loopback, std::vector<models::Segment> remote,
+                std::vector<models::Segment> loopback_noncontiguous, std::vector<models::Segment> remote_noncontiguous,
+                bool scale, bool exact_sharing, double node_link_Bps, double loopback_Bps, bool loopback_shared,
+                double iprobe_s, bool iprobe_looks_first) {
+                 machine.network = {{std::move(loopback)},
+                                    {std::move(remote)},
+                                    {std::move(loopback_noncontiguous)},
+                                    {std::move(remote_noncontiguous)},
+                                    scale ? models::FlowFactor::scale : models::FlowFactor::bound,
+                                    exact_sharing,
+                                    node_link_Bps,
+                                    loopback_Bps,
+                                    loopback_shared,
+                                    iprobe_s,
+                                    iprobe_looks_first};
+             });
 
     nb::class_<models::Layers>(m, "Layers")
         .def(nb::init<>())
@@ -118,6 +126,17 @@ NB_MODULE(_core, m) {
         .def_ro("bytes", &hpl::Result::bytes)
         .def_ro("waiting_s", &hpl::Result::waiting_s)
         .def_ro("engine_bytes", &hpl::Result::engine_bytes)
+        .def_prop_ro("rank_sent",
+                     [](const hpl::Result& result) { // rank x phase x (messages, bytes)
+                         std::vector<std::vector<std::array<double, 2>>> all;
+                         for (const hpl::SentInPhases& phases : result.rank_sent) {
+                             auto& rank = all.emplace_back();
+                             for (const hpl::Sent& sent : phases) {
+                                 rank.push_back({static_cast<double>(sent.messages), sent.bytes});
+                             }
+                         }
+                         return all;
+                     })
         .def_prop_ro("kernels", [](const hpl::Result& result) {
             return std::vector<models::KernelUse>(result.kernels.begin(), result.kernels.end());
         });
@@ -131,11 +150,25 @@ NB_MODULE(_core, m) {
         .def_rw("nbmin", &hpl::Parameters::nbmin)
         .def_rw("ndiv", &hpl::Parameters::ndiv)
         .def_rw("row_major", &hpl::Parameters::row_major)
-        .def("set_algorithms", [](hpl::Parameters& p, int broadcast, int pfact, int rfact) {
+        .def_rw("swap_threshold", &hpl::Parameters::swap_threshold)
+        .def_rw("l1_transposed", &hpl::Parameters::l1_transposed)
+        .def_rw("u_transposed", &hpl::Parameters::u_transposed)
+        .def_rw("equilibrate", &hpl::Parameters::equilibrate)
+        .def_rw("alignment", &hpl::Parameters::alignment)
+        .def_rw("copy_l", &hpl::Parameters::copy_l)
+        .def_rw("pivots", &hpl::Parameters::pivots)
+        .def("set_algorithms", [](hpl::Parameters& p, int broadcast, int pfact, int rfact, int swap) {
             p.broadcast = static_cast<hpl::Broadcast>(broadcast);
             p.pfact = static_cast<hpl::Factorisation>(pfact);
             p.rfact = static_cast<hpl::Factorisation>(rfact);
+            p.swap = static_cast<hpl::Swap>(swap);
         });
-    m.def("simulate_hpl", &hpl::simulate, nb::arg("parameters"), nb::arg("machine"), nb::arg("layers"),
-          nb::arg("core_of_rank"), nb::arg("seed"), nb::call_guard<nb::gil_scoped_release>());
+    m.def(
+        "simulate_hpl",
+        [](const hpl::Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
+           const std::vector<std::uint32_t>& core_of_rank,
+           std::uint64_t seed) { return hpl::simulate(parameters, machine, layers, core_of_rank, seed); },
+        nb::arg("parameters"), nb::arg("machine"), nb::arg("layers"), nb::arg("core_of_rank"), nb::arg("seed"),
+        nb::call_guard<nb::gil_scoped_release>());
+    add_stencil(m);
 }

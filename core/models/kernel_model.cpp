@@ -11,31 +11,11 @@ namespace lepaute::models {
 namespace {
 
 constexpr std::array<std::string_view, kernel_count> names = {
-    "dgemm",     "dgemm_nn",  "dtrsm",     "dtrsm_left", "dgemv",     "dger",      "dtrsv",       "dscal",
-    "idamax",    "daxpy",     "dcopy",     "dlocswp",    "dlaswp00N", "dlaswp01T", "dlaswp02N",   "dlaswp03T",
-    "dlaswp04T", "dlaswp05T", "dlaswp06T", "dlaswp10N",  "dlatcpy",   "dlacpy",    "pdfact_glue", "pdupdate_glue"};
+    "dgemm",     "dgemm_nn",  "dtrsm",     "dtrsm_left",  "dgemv",        "dger",      "dtrsv",     "dscal",
+    "idamax",    "daxpy",     "dcopy",     "dlocswp",     "dlaswp00N",    "dlaswp01T", "dlaswp02N", "dlaswp03T",
+    "dlaswp04T", "dlaswp05T", "dlaswp06T", "dlaswp10N",   "dlatcpy",      "dlacpy",    "dlaswp01N", "dlaswp03N",
+    "dlaswp04N", "dlaswp05N", "dlaswp06N", "pdfact_glue", "pdupdate_glue"};
 constexpr std::array<std::string_view, term_count> terms = {"mnk", "mn", "mk", "nk", "nn", "m", "n", "k", "1"};
-
-/// One standardised noise variate times sigma, mean zero; lognormal needs the mean as well.
-double noise_of(const KernelPiece& piece, double mean, double sigma, const rng::Coordinates& at) noexcept {
-    switch (piece.noise) {
-    case Noise::none:
-        return 0.0;
-    case Noise::half_normal:
-        return sigma * rng::centred_half_normal(at);
-    case Noise::normal:
-        return sigma * rng::normal(at);
-    case Noise::lognormal: {
-        if (mean <= 0.0) {
-            return 0.0;
-        }
-        // Parameters of log X from the mean and standard deviation of X.
-        const double variance = rng::natural_log(1.0 + (sigma / mean) * (sigma / mean));
-        return mean * rng::exponential(std::sqrt(variance) * rng::normal(at) - 0.5 * variance) - mean;
-    }
-    }
-    return 0.0;
-}
 
 /// Lower-triangular L with L L' = matrix (row-major, n x n); columns of zero pivots are zero (semi-definite).
 std::vector<double> cholesky(const std::vector<double>& matrix, std::size_t n) {
@@ -62,61 +42,78 @@ std::vector<double> cholesky(const std::vector<double>& matrix, std::size_t n) {
     return lower;
 }
 
-void note_outside(KernelUse& use, const Size& size, double seconds) noexcept {
-    use.extrapolated_time_s += seconds;
-    use.outside_low = {std::min(use.outside_low.m, size.m), std::min(use.outside_low.n, size.n),
-                       std::min(use.outside_low.k, size.k)};
-    use.outside_high = {std::max(use.outside_high.m, size.m), std::max(use.outside_high.n, size.n),
-                        std::max(use.outside_high.k, size.k)};
-}
-
 } // namespace
 
 std::span<const std::string_view, kernel_count> kernel_names() noexcept { return names; }
 
 std::span<const std::string_view, term_count> term_names() noexcept { return terms; }
 
-double evaluate(const Coefficients& coefficients, const Size& size) noexcept {
-    const auto& [m, n, k] = size;
-    return coefficients[0] * m * n * k + coefficients[1] * m * n + coefficients[2] * m * k + coefficients[3] * n * k +
-           coefficients[4] * n * n + coefficients[5] * m + coefficients[6] * n + coefficients[7] * k + coefficients[8];
+double KernelCost::draw_other(const rng::Stream& stream, std::uint64_t index) const noexcept {
+    switch (noise) {
+    case Noise::none:
+        return mean_s;
+    case Noise::half_normal:
+        return mean_s + deviation_s * stream.centred_half_normal(index);
+    case Noise::normal:
+        return mean_s + deviation_s * stream.normal(index);
+    case Noise::lognormal: {
+        if (mean_s <= 0.0) {
+            return mean_s;
+        }
+        // Parameters of log X from the mean and standard deviation of X.
+        const double ratio = deviation_s / mean_s;
+        const double variance = rng::natural_log(1.0 + ratio * ratio);
+        return mean_s * rng::exponential(std::sqrt(variance) * stream.normal(index) - 0.5 * variance);
+    }
+    }
+    return mean_s;
 }
 
-bool Bounds::contains(const Size& size) const noexcept {
-    return low.m <= size.m && size.m <= high.m && low.n <= size.n && size.n <= high.n && low.k <= size.k &&
-           size.k <= high.k;
-}
-
-double KernelModel::draw(const Size& size, double factor, bool with_noise, const rng::Coordinates& at,
-                         KernelUse& use) const {
-    ++use.calls;
+KernelCost KernelModel::cost(const Size& size, double factor, bool with_noise) const noexcept {
+    KernelCost result;
+    result.factor = factor;
     for (const KernelPiece& piece : pieces_) {
         if (!piece.where.contains(size)) {
             continue;
         }
-        double mean = evaluate(piece.mean, size);
-        double sigma = with_noise && piece.noise != Noise::none ? evaluate(piece.deviation, size) : 0.0;
-        if (mean < 0.0) {
-            ++use.clipped_means;
-            mean = 0.0;
+        result.modelled = true;
+        result.noise = piece.noise;
+        result.outside = !piece.fitted.contains(size);
+        result.mean_s = evaluate(piece.mean, size);
+        result.deviation_s = with_noise && piece.noise != Noise::none ? evaluate(piece.deviation, size) : 0.0;
+        if (result.mean_s < 0.0) {
+            result.clipped_mean = true;
+            result.mean_s = 0.0;
         }
-        if (sigma < 0.0) {
-            ++use.clipped_deviations;
-            sigma = 0.0;
+        if (result.deviation_s < 0.0) {
+            result.clipped_deviation = true;
+            result.deviation_s = 0.0;
         }
-        double seconds = mean;
-        if (sigma > 0.0) {
-            seconds = std::max(0.0, mean + noise_of(piece, mean, sigma, at));
-        }
-        seconds *= factor;
-        use.time_s += seconds;
-        if (!piece.fitted.contains(size)) {
-            note_outside(use, size, seconds);
-        }
-        return seconds;
+        return result;
     }
-    ++use.unmodelled_calls;
-    return 0.0;
+    return result;
+}
+
+void note(KernelUse& use, const KernelCost& cost, const Size& size, std::uint64_t calls, double seconds) noexcept {
+    use.calls += calls;
+    use.time_s += seconds;
+    if (!cost.modelled) {
+        use.unmodelled_calls += calls;
+        return;
+    }
+    if (cost.clipped_mean) {
+        use.clipped_means += calls;
+    }
+    if (cost.clipped_deviation) {
+        use.clipped_deviations += calls;
+    }
+    if (cost.outside) {
+        use.extrapolated_time_s += seconds;
+        use.outside_low = {std::min(use.outside_low.m, size.m), std::min(use.outside_low.n, size.n),
+                           std::min(use.outside_low.k, size.k)};
+        use.outside_high = {std::max(use.outside_high.m, size.m), std::max(use.outside_high.n, size.n),
+                            std::max(use.outside_high.k, size.k)};
+    }
 }
 
 KernelModel KernelModel::with_drawn_coefficients(rng::Coordinates at) const {

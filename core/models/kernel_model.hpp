@@ -2,7 +2,7 @@
 // The duration of a compute kernel as a value: a polynomial mean, a noise whose standard deviation is a polynomial,
 // both by pieces of the parameters (M-0 .. M-2, M', N-0 .. N-2 in the notation of Cornebize & Legrand).
 
-#include "rng/philox.hpp"
+#include "rng/stream.hpp"
 
 #include <array>
 #include <cstdint>
@@ -36,6 +36,11 @@ enum class Kernel : std::uint8_t {
     dlaswp10N,
     dlatcpy,
     dlacpy,
+    dlaswp01N, // those of U not transposed
+    dlaswp03N,
+    dlaswp04N,
+    dlaswp05N,
+    dlaswp06N,
     pdfact_glue,
     pdupdate_glue, // what the program does between the kernels; a platform need not have them
     count
@@ -56,12 +61,19 @@ struct Size {
 inline constexpr std::size_t term_count = 9;
 using Coefficients = std::array<double, term_count>;
 [[nodiscard]] std::span<const std::string_view, term_count> term_names() noexcept;
-[[nodiscard]] double evaluate(const Coefficients& coefficients, const Size& size) noexcept;
+[[nodiscard]] inline double evaluate(const Coefficients& c, const Size& size) noexcept {
+    const auto& [m, n, k] = size;
+    return c[0] * m * n * k + c[1] * m * n + c[2] * m * k + c[3] * n * k + c[4] * n * n + c[5] * m + c[6] * n +
+           c[7] * k + c[8];
+}
 
 struct Bounds {
     Size low{0.0, 0.0, 0.0};
     Size high{1e300, 1e300, 1e300};
-    [[nodiscard]] bool contains(const Size& size) const noexcept;
+    [[nodiscard]] bool contains(const Size& size) const noexcept {
+        return low.m <= size.m && size.m <= high.m && low.n <= size.n && size.n <= high.n && low.k <= size.k &&
+               size.k <= high.k;
+    }
 };
 
 enum class Noise : std::uint8_t { none, half_normal, normal, lognormal };
@@ -88,6 +100,31 @@ struct KernelUse {
     Size outside_high{0.0, 0.0, 0.0};
 };
 
+/// What calls of one kernel and size cost on one cpu: evaluated once, drawn from as often as it is called.
+struct KernelCost {
+    double mean_s = 0.0;
+    double deviation_s = 0.0;
+    double factor = 1.0;
+    Noise noise = Noise::none;
+    bool modelled = false;
+    bool outside = false; // of the fitted ranges
+    bool clipped_mean = false;
+    bool clipped_deviation = false;
+
+    /// Seconds of one call, >= 0: (mean + noise) * factor. The noise is draw `index` of the stream.
+    [[nodiscard]] double draw(const rng::Stream& stream, std::uint64_t index) const noexcept {
+        if (deviation_s <= 0.0) {
+            return mean_s * factor;
+        }
+        const double seconds = noise == Noise::half_normal ? mean_s + deviation_s * stream.centred_half_normal(index)
+                                                           : draw_other(stream, index);
+        return seconds > 0.0 ? seconds * factor : 0.0;
+    }
+
+private:
+    [[nodiscard]] double draw_other(const rng::Stream& stream, std::uint64_t index) const noexcept;
+};
+
 /// The pieces of one kernel on one cpu; the first piece that contains the size holds. No pieces: not modelled.
 class KernelModel {
 public:
@@ -97,8 +134,8 @@ public:
     [[nodiscard]] bool known() const noexcept { return !pieces_.empty(); }
     [[nodiscard]] const std::vector<KernelPiece>& pieces() const noexcept { return pieces_; }
 
-    /// Seconds of one call, >= 0: (mean + noise) * factor. The noise is a function of `at` alone.
-    double draw(const Size& size, double factor, bool with_noise, const rng::Coordinates& at, KernelUse& use) const;
+    /// The cost of calls of `size`, their durations multiplied by `factor`.
+    [[nodiscard]] KernelCost cost(const Size& size, double factor, bool with_noise) const noexcept;
 
     /// The same model with coefficients drawn from their fitted covariance (a piece without one is kept).
     /// Throws std::invalid_argument when a covariance is not positive semi-definite.
@@ -107,5 +144,8 @@ public:
 private:
     std::vector<KernelPiece> pieces_;
 };
+
+/// Adds `calls` calls of `size` that took `seconds` in all.
+void note(KernelUse& use, const KernelCost& cost, const Size& size, std::uint64_t calls, double seconds) noexcept;
 
 } // namespace lepaute::models

@@ -8,6 +8,7 @@ namespace {
 
 // Streams of draws; kernels use their own number.
 constexpr std::uint32_t coefficient_stream = 0x434F4500U;
+constexpr std::uint32_t kernel_noise_stream = 0x4B45524EU;
 constexpr std::uint32_t day_stream = 0x44415900U;
 constexpr std::uint32_t cpu_day_stream = 0x43505500U;
 constexpr std::uint32_t episode_stream = 0x45504900U;
@@ -23,20 +24,20 @@ std::uint32_t Machine::cpu_of_core(std::uint32_t node, std::uint32_t core) const
 }
 
 MachineDay::MachineDay(const Machine& machine, const Layers& layers, std::uint64_t seed,
-                       std::vector<std::uint32_t> cpu_of_rank, const std::vector<std::uint32_t>& node_of_rank)
-    : kernels_(machine.kernels), crowding_(machine.crowding), crowded_of_rank_(node_of_rank.size(), 0.0),
-      cpu_factor_(std::size_t{machine.nodes} * machine.cpus_per_node, 1.0), cpu_of_rank_(std::move(cpu_of_rank)),
-      calls_of_rank_(cpu_of_rank_.size(), 0), episode_of_rank_(cpu_of_rank_.size()),
-      episode_relative_sd_(layers.noise ? machine.episode_relative_sd : 0.0), episode_s_(machine.episode_s),
-      seed_(seed), with_noise_(layers.noise) {
-    if (machine.cores_per_node > 1) {
-        std::vector<std::uint32_t> ranks_on(machine.nodes, 0);
-        for (const std::uint32_t node : node_of_rank) {
-            ++ranks_on[node];
-        }
-        for (std::size_t rank = 0; rank < node_of_rank.size(); ++rank) {
-            crowded_of_rank_[rank] =
-                (ranks_on[node_of_rank[rank]] - 1) / static_cast<double>(machine.cores_per_node - 1);
+                       const std::vector<std::uint32_t>& cpu_of_rank, const std::vector<std::uint32_t>& node_of_rank)
+    : kernels_(machine.kernels), crowding_(machine.crowding),
+      cpu_factor_(std::size_t{machine.nodes} * machine.cpus_per_node, 1.0), ranks_(cpu_of_rank.size()),
+      episode_relative_sd_(layers.noise ? machine.episode_relative_sd : 0.0),
+      episode_s_(episode_relative_sd_ > 0.0 ? machine.episode_s : 0.0), seed_(seed), with_noise_(layers.noise) {
+    std::vector<std::uint32_t> ranks_on(machine.nodes, 0);
+    for (const std::uint32_t node : node_of_rank) {
+        ++ranks_on[node];
+    }
+    for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+        ranks_[rank].noise = rng::Stream({seed, rank, kernel_noise_stream, 0});
+        ranks_[rank].cpu = cpu_of_rank[rank];
+        if (machine.cores_per_node > 1) {
+            ranks_[rank].crowded = (ranks_on[node_of_rank[rank]] - 1) / static_cast<double>(machine.cores_per_node - 1);
         }
     }
     for (std::uint32_t kernel = 0; kernel < kernel_count; ++kernel) {
@@ -60,46 +61,25 @@ MachineDay::MachineDay(const Machine& machine, const Layers& layers, std::uint64
     }
 }
 
-double MachineDay::duration_s(std::uint32_t rank, Kernel kernel, const Size& size) {
-    const auto index = static_cast<std::size_t>(kernel);
-    const std::vector<KernelModel>& models = kernels_[index];
-    const std::uint32_t cpu = cpu_of_rank_[rank];
-    if (models.empty()) {
-        ++use_[index].calls;
-        ++use_[index].unmodelled_calls;
-        return 0.0;
-    }
-    const KernelModel& model = models.size() == 1 ? models.front() : models[cpu];
-    const rng::Coordinates at{seed_, rank, static_cast<std::uint32_t>(index), calls_of_rank_[rank]++};
-    const double factor = cpu_factor_[cpu] * kernel_factor_[index] * (1.0 + crowding_[index] * crowded_of_rank_[rank]);
-    const double even_s = model.draw(size, factor, with_noise_, at, use_[index]);
-    const double seconds = through_episodes(rank, even_s);
-    use_[index].time_s += seconds - even_s;
-    return seconds;
-}
-
 double MachineDay::through_episodes(std::uint32_t rank, double seconds) noexcept {
-    if (episode_s_ <= 0.0 || episode_relative_sd_ <= 0.0) {
-        return seconds;
-    }
-    Episode& episode = episode_of_rank_[rank];
+    RankState& state = ranks_[rank];
     double total_s = 0.0;
     while (seconds > 0.0) {
-        if (episode.left_s <= 0.0) {
-            const double noise = rng::centred_half_normal({seed_, rank, episode_stream, episode.number++});
-            episode.factor = std::max(smallest_factor, 1.0 + episode_relative_sd_ * noise);
-            episode.left_s = episode_s_;
+        if (state.episode_left_s <= 0.0) {
+            const double noise = rng::centred_half_normal({seed_, rank, episode_stream, state.episodes++});
+            state.episode_factor = std::max(smallest_factor, 1.0 + episode_relative_sd_ * noise);
+            state.episode_left_s = episode_s_;
         }
-        const double part_s = std::min(seconds, episode.left_s);
-        total_s += part_s * episode.factor;
-        episode.left_s -= part_s;
+        const double part_s = std::min(seconds, state.episode_left_s);
+        total_s += part_s * state.episode_factor;
+        state.episode_left_s -= part_s;
         seconds -= part_s;
     }
     return total_s;
 }
 
 std::size_t MachineDay::state_bytes() const noexcept {
-    std::size_t bytes = cpu_factor_.size() * sizeof(double) + cpu_of_rank_.size() * (sizeof(std::uint32_t) * 3);
+    std::size_t bytes = cpu_factor_.size() * sizeof(double) + ranks_.size() * sizeof(RankState);
     for (const auto& models : kernels_) {
         for (const KernelModel& model : models) {
             bytes += model.pieces().size() * sizeof(KernelPiece);

@@ -51,6 +51,7 @@ struct Network {
     NetworkClass loopback_noncontiguous; // messages sent from a derived datatype with gaps
     NetworkClass remote_noncontiguous;
     FlowFactor flow_factor = FlowFactor::bound;
+    bool exact_sharing = false;   // max-min fair to the last digit, or its local bound (net::Sharing)
     double node_link_Bps = 1.0;   // up and down link of each node
     double loopback_Bps = 1.0;    // nominal bandwidth inside a node
     bool loopback_shared = false; // do parallel flows inside a node slow each other?

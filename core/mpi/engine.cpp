@@ -1,7 +1,5 @@
 #include "mpi/engine.hpp"
 
-#include "rng/philox.hpp"
-
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
@@ -11,27 +9,52 @@ namespace lepaute::mpi {
 namespace {
 
 constexpr std::uint32_t network_noise_stream = 0x4E455400U;
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
-std::vector<double> capacities(const models::Network& network, std::uint32_t nodes) {
-    std::vector<double> capacity(std::size_t{3} * nodes, network.node_link_Bps); // up, down, loopback of each node
-    std::fill(capacity.begin() + 2 * static_cast<std::ptrdiff_t>(nodes), capacity.end(), network.loopback_Bps);
+/// Capacities of the links of the topology, then of the loopback link of each node.
+std::vector<double> capacities(const net::Topology& topology, const models::Network& network) {
+    std::vector<double> capacity;
+    for (const net::Link& link : topology.links()) {
+        capacity.push_back(link.capacity_Bps);
+    }
+    capacity.resize(capacity.size() + topology.nodes(), network.loopback_Bps);
     return capacity;
 }
 
+double& part(Shares& shares, Share which) noexcept { return shares[static_cast<std::size_t>(which)]; }
+
 } // namespace
 
-Engine::Engine(const models::Network& network, std::vector<std::uint32_t> node_of_rank, std::uint32_t node_count,
+Engine::Engine(const models::Network& network, const net::Topology& topology, std::vector<std::uint32_t> node_of_rank,
                std::uint64_t seed, bool with_noise)
-    : network_(network), ranks_(node_of_rank.size()), flows_(capacities(network, node_count)), seed_(seed),
-      node_count_(node_count), with_noise_(with_noise) {
+    : network_(network), topology_(topology), ranks_(node_of_rank.size()),
+      flows_(capacities(topology, network), topology.nodes(),
+             network.exact_sharing ? net::Sharing::exact : net::Sharing::fair,
+             [this](std::uint32_t from, std::uint32_t to, std::vector<net::LinkId>& links) {
+                 if (from == to) {
+                     links.push_back(static_cast<net::LinkId>(topology_.links().size()) + from);
+                 } else {
+                     topology_.route(from, to, links);
+                 }
+             }),
+      queue_(static_cast<std::uint32_t>(node_of_rank.size())), flow_queue_(topology.nodes()),
+      node_count_(topology.nodes()), with_noise_(with_noise), plain_switch_(topology.is_plain_switch()) {
+    FramePool::of_this_thread().reset_peak();
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
         ranks_[rank].node = node_of_rank[rank];
+        if (with_noise) {
+            noise_of_rank_.emplace_back(rng::Coordinates{seed, static_cast<Rank>(rank), network_noise_stream, 0});
+        }
     }
 }
 
+Engine::Engine(const models::Network& network, std::vector<std::uint32_t> node_of_rank, std::uint32_t node_count,
+               std::uint64_t seed, bool with_noise)
+    : Engine(network, net::Topology::plain_switch(node_count, network.node_link_Bps), std::move(node_of_rank), seed,
+             with_noise) {}
+
 std::size_t Engine::state_bytes() const noexcept {
-    return ranks_.size() * sizeof(RankState) + messages_.size() * sizeof(Message) + events_.size() * sizeof(Event);
+    return ranks_.size() * sizeof(RankState) + messages_.size() * sizeof(Message) + queue_.state_bytes() +
+           flow_queue_.state_bytes() + flows_.state_bytes() + FramePool::of_this_thread().peak_bytes();
 }
 
 double Engine::run(const std::function<Task(Rank)>& program) {
@@ -40,32 +63,43 @@ double Engine::run(const std::function<Task(Rank)>& program) {
     for (Rank rank = 0; rank < size(); ++rank) {
         tasks.push_back(program(rank));
     }
+    shares_at_step_.resize(trace_.on() ? ranks_.size() : 0);
+    const auto resume_ready = [&] {
+        for (std::size_t next = 0; next < ready_.size(); ++next) { // grows while we go through it
+            ranks_[ready_[next]].handle.resume();
+        }
+        ready_.clear();
+        requeue_flows();
+    };
     for (const Task& task : tasks) {
         task.handle().resume();
     }
-    const auto resume_ready = [&] {
-        std::size_t next = 0;
-        while (next < ready_.size()) { // grows while we go through it
-            ranks_[ready_[next++]].handle.resume();
-        }
-        ready_.clear();
-    };
     resume_ready();
-    while (!events_.empty() || !flows_.empty()) {
-        const auto end = flows_.next_end();
-        if (end && (events_.empty() || end->date_s <= events_.top().date_s)) {
-            flows_.finish_next();
-            arrive(end->tag, end->date_s);
+    while (queue_.next_date_s() != never || flow_queue_.next_date_s() != never) {
+        if (flow_queue_.next_date_s() <= queue_.next_date_s()) {
+            now_s_ = std::max(now_s_, flow_queue_.next_date_s());
+            const std::uint32_t id = flows_.finish_next(flow_queue_.next_source());
+            arrive(id, now_s_ + latency_s(messages_[id]));
+            resume_ready();
+            continue;
+        }
+        now_s_ = std::max(now_s_, queue_.next_date_s());
+        const Rank rank = queue_.next_source();
+        RankState& state = ranks_[rank];
+        const Event event = std::exchange(state.event, Event::none);
+        if (event == Event::send) {
+            handle_send(rank);
+        } else if (event == Event::probe) {
+            answer_probe(rank);
+        } else if (event == Event::wake) {
+            ready_.push_back(rank);
         } else {
-            const Event event = events_.top();
-            events_.pop();
-            if (event.kind == Event::Kind::post) {
-                handle_post(event.subject);
-            } else {
-                start_flow(event.subject, event.date_s);
-            }
+            start_flow(state.outgoing);
         }
         resume_ready();
+        if (state.event == Event::none) { // else its next date has taken the place of this one
+            queue_.set(rank, never);
+        }
     }
     double latest_s = 0.0;
     bool all_done = true;
@@ -73,6 +107,9 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         tasks[rank].rethrow();
         all_done = all_done && tasks[rank].done();
         latest_s = std::max(latest_s, ranks_[rank].clock_s);
+        if (trace_.on()) {
+            set_step(rank, -1);
+        }
     }
     if (!all_done) {
         throw std::runtime_error(who_waits_for_whom(tasks));
@@ -80,164 +117,269 @@ double Engine::run(const std::function<Task(Rank)>& program) {
     return latest_s;
 }
 
-void Engine::post(Rank rank, const Operation& operation, std::coroutine_handle<> caller) {
+void Engine::requeue_flows() {
+    for (const std::uint32_t node : flows_.changed()) {
+        flow_queue_.set(node, flows_.next_end_s(node));
+    }
+    flows_.clear_changed();
+}
+
+void Engine::set_step(Rank rank, std::int32_t step) {
+    RankState& state = ranks_[rank];
+    if (trace_.on()) {
+        const std::size_t at = static_cast<std::size_t>(state.step + 1) * share_count; // row 0: outside of any step
+        if (trace_.share_of_step_s.size() < at + share_count) {
+            trace_.share_of_step_s.resize(at + share_count, 0.0);
+        }
+        for (std::size_t i = 0; i < share_count; ++i) {
+            trace_.share_of_step_s[at + i] += state.shares_s[i] - shares_at_step_[rank][i];
+        }
+        shares_at_step_[rank] = state.shares_s;
+    }
+    state.step = step;
+}
+
+void Engine::fruitless_probe(Rank rank, Rank from, std::uint32_t tag) {
+    RankState& state = ranks_[rank];
+    if (trace_.on() && traced(rank)) {
+        record(rank, {.code = static_cast<std::int16_t>(Call::iprobe),
+                      .peer = static_cast<std::int32_t>(from),
+                      .tag = tag,
+                      .start_s = state.clock_s,
+                      .duration_s = network_.iprobe_s});
+    }
+    spend(rank, Share::probe, network_.iprobe_s);
+    state.progress_s = state.clock_s;
+}
+
+// ---- posting
+// ---------------------------------------------------------------------------------------------------------
+
+bool Engine::post(Rank rank, const Operation& operation, std::coroutine_handle<> caller) {
     RankState& state = ranks_[rank];
     state.handle = caller;
     state.operation = operation;
     state.posted_s = state.clock_s;
-    push(state.clock_s, Event::Kind::post, rank);
+    state.inside_post = true;
+    state.send_pending = false;
+    state.receive_pending = false;
+    state.receive_overhead_s = 0.0;
+    switch (operation.kind) {
+    case Operation::Kind::send:
+    case Operation::Kind::exchange:
+        prepare_send(rank);
+        break;
+    case Operation::Kind::receive:
+        post_receive(rank);
+        finish_if_complete(rank);
+        break;
+    case Operation::Kind::probe:
+        post_probe(rank);
+        break;
+    case Operation::Kind::await_message:
+    case Operation::Kind::learn_arrival: {
+        state.awaiting = true;
+        const std::uint32_t found = find_unexpected(state, operation.receive_from, operation.receive_tag);
+        if (found != none) {
+            wake_who_asks(found);
+        }
+        break;
+    }
+    case Operation::Kind::until:
+        if (operation.date_s <= now_s_) {
+            state.inside_post = false;
+        } else {
+            state.event = Event::wake;
+            queue_.set(rank, operation.date_s);
+        }
+        break;
+    case Operation::Kind::none:
+    case Operation::Kind::join:
+        break;
+    }
+    const bool suspended = state.inside_post;
+    state.inside_post = false;
+    return suspended;
 }
 
-void Engine::join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller) {
+bool Engine::join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller) {
     RankState& state = ranks_[rank];
     state.handle = caller;
-    state.operation = {Operation::Kind::join, 0, 0, 0, 0.0, false};
-    state.posted_s = state.clock_s;
-    meeting.present.push_back(rank);
-    if (meeting.present.size() < meeting.count) {
-        return;
+    state.operation = {};
+    state.operation.kind = Operation::Kind::join;
+    if (meeting.present.size() + 1 < meeting.count) {
+        meeting.present.push_back(rank);
+        return false;
     }
-    meeting.meet();
+    return true;
+}
+
+void Engine::release(Rank last, Meeting& meeting) {
+    ranks_[last].progress_s = ranks_[last].clock_s;
     for (const Rank present : meeting.present) {
-        ranks_[present].posted_s = ranks_[present].clock_s; // what it waited for was counted where it happened
-        resume(present, ranks_[present].clock_s);
+        RankState& other = ranks_[present];
+        other.operation.kind = Operation::Kind::none;
+        other.progress_s = other.clock_s;
+        ready_.push_back(present);
     }
     meeting.present.clear();
 }
 
-void Engine::handle_post(Rank rank) {
-    RankState& state = ranks_[rank];
-    const double now_s = state.clock_s;
-    state.send_pending = false;
-    state.receive_pending = false;
-    state.send_done_s = now_s;
-    state.arrival_s = now_s;
-    state.receive_overhead_s = 0.0;
-    switch (state.operation.kind) {
-    case Operation::Kind::send:
-        post_send(rank, now_s);
-        break;
-    case Operation::Kind::receive:
-        post_receive(rank, now_s);
-        break;
-    case Operation::Kind::exchange:
-        state.send_pending = true; // the receive alone does not complete the operation
-        post_receive(rank, now_s);
-        post_send(rank, now_s);
-        break;
-    case Operation::Kind::probe: {
-        const std::uint32_t found = find_unexpected(rank, state.operation.receive_from, state.operation.tag);
-        const double seen_s = network_.iprobe_looks_first ? state.progress_s : now_s;
-        state.answer = found != none && probe_visible_s(messages_[found]) <= seen_s;
-        resume(rank, now_s + network_.iprobe_s);
-        return;
+void Engine::prepare_send(Rank rank) {
+    RankState& sender = ranks_[rank];
+    const Operation& operation = sender.operation;
+    const std::uint32_t id = new_message();
+    Message& message = messages_[id];
+    message.from = rank;
+    message.to = operation.send_to;
+    message.tag = operation.send_tag;
+    message.bytes = operation.send_bytes;
+    const bool same = same_node(rank, message.to);
+    const models::NetworkClass& network =
+        operation.noncontiguous ? noncontiguous_class_between(rank, message.to) : class_between(rank, message.to);
+    message.local = same && !network_.loopback_shared;
+    message.segment = &network.at(message.bytes);
+    message.protocol = operation.synchronous ? models::Protocol::rendezvous : message.segment->protocol;
+    message.sender_waits = message.protocol == models::Protocol::rendezvous;
+    if (with_noise_ && message.segment->noise_relative_sd > 0.0) {
+        const double noise = noise_of_rank_[rank].centred_half_normal(sender.noise_index++);
+        message.noise_factor = std::max(0.0, 1.0 + message.segment->noise_relative_sd * noise);
     }
-    case Operation::Kind::await_message: {
-        state.awaiting = true;
-        const std::uint32_t found = find_unexpected(rank, state.operation.receive_from, state.operation.tag);
-        if (found != none) {
-            wake_prober(found);
-        }
-        return;
+    ++statistics_.messages;
+    statistics_.bytes += message.bytes;
+    spend(rank, Share::overhead, message.segment->send.of(message.bytes));
+    sender.outgoing = id;
+    if (message.local) {
+        handle_send(rank); // the order of dates does not matter
+    } else {
+        sender.event = Event::send;
+        queue_.set(rank, sender.clock_s);
     }
-    case Operation::Kind::none:
-    case Operation::Kind::join:
-        return;
+}
+
+void Engine::handle_send(Rank rank) {
+    RankState& sender = ranks_[rank];
+    const std::uint32_t id = sender.outgoing;
+    messages_[id].ready_s = sender.clock_s;
+    sender.send_done_s = sender.clock_s;
+    sender.send_pending = messages_[id].sender_waits;
+    if (sender.operation.kind == Operation::Kind::exchange) {
+        post_receive(rank);
+    }
+    const Message& message = messages_[id];
+    RankState& receiver = ranks_[message.to];
+    if (message.protocol == models::Protocol::eager) {
+        start_transfer(id, message.ready_s);
+    }
+    if (receiver.receive_unmatched && receiver.operation.receive_from == rank &&
+        receiver.operation.receive_tag == message.tag) {
+        match(id, receiver.receive_posted_s);
+    } else {
+        receiver.unexpected.push_back(id);
+        wake_who_asks(id);
     }
     finish_if_complete(rank);
 }
 
-void Engine::post_send(Rank rank, double date_s) {
-    RankState& sender = ranks_[rank];
-    const std::uint32_t id = new_message();
-    Message& message = messages_[id];
-    message.from = rank;
-    message.to = sender.operation.send_to;
-    message.tag = sender.operation.tag;
-    message.bytes = sender.operation.send_bytes;
-    const models::NetworkClass& network = sender.operation.noncontiguous
-                                              ? noncontiguous_class_between(message.from, message.to)
-                                              : class_between(message.from, message.to);
-    message.segment = &network.at(message.bytes);
-    message.ready_s = date_s + message.segment->send.of(message.bytes);
-    ++statistics_.messages;
-    statistics_.bytes += message.bytes;
-    sender.send_done_s = message.ready_s;
-    sender.send_pending = message.segment->protocol == models::Protocol::rendezvous;
-
-    RankState& receiver = ranks_[message.to];
-    const bool expected =
-        receiver.receive_unmatched && receiver.operation.receive_from == rank && receiver.operation.tag == message.tag;
-    if (expected) {
-        match(id, receiver.posted_s);
-        return;
-    }
-    receiver.unexpected.push_back(id);
-    if (message.segment->protocol == models::Protocol::eager) {
-        start_transfer(id, message.ready_s);
-    }
-    wake_prober(id);
-}
-
-void Engine::post_receive(Rank rank, double date_s) {
+void Engine::post_receive(Rank rank) {
     RankState& state = ranks_[rank];
     state.receive_pending = true;
     state.receive_unmatched = true;
-    const std::uint32_t found = find_unexpected(rank, state.operation.receive_from, state.operation.tag);
+    state.receive_posted_s = state.clock_s;
+    const std::uint32_t found = find_unexpected(state, state.operation.receive_from, state.operation.receive_tag);
     if (found != none) {
-        std::erase(state.unexpected, found);
-        match(found, date_s);
+        state.unexpected.erase(std::find(state.unexpected.begin(), state.unexpected.end(), found));
+        match(found, state.receive_posted_s);
     }
 }
 
-void Engine::match(std::uint32_t id, double date_s) {
+void Engine::match(std::uint32_t id, double posted_s) {
     Message& message = messages_[id];
     message.matched = true;
     ranks_[message.to].receive_unmatched = false;
-    message.matched_s = date_s;
     if (!message.started) {
-        start_transfer(id, std::max(message.ready_s, date_s));
+        start_transfer(id, std::max(message.ready_s, posted_s));
     } else if (message.arrival_known) {
         arrive(id, message.arrival_s);
     }
 }
 
+// ---- transfers
+// -------------------------------------------------------------------------------------------------------
+
 void Engine::start_transfer(std::uint32_t id, double date_s) {
     Message& message = messages_[id];
     message.started = true;
-    const models::Segment& segment = *message.segment;
-    const bool local = ranks_[message.from].node == ranks_[message.to].node;
-    if (local && !network_.loopback_shared) {
-        double transfer_s = segment.latency_s + message.bytes / segment.bandwidth_Bps;
-        if (with_noise_ && segment.noise_relative_sd > 0.0) {
-            const double noise = rng::centred_half_normal({seed_, message.from, network_noise_stream, noise_index_++});
-            transfer_s *= std::max(0.0, 1.0 + segment.noise_relative_sd * noise);
-        }
-        arrive(id, date_s + transfer_s);
+    message.start_s = date_s;
+    if (message.local) {
+        arrive(id, date_s + lone_transfer_s(message) * message.noise_factor);
+    } else if (date_s > now_s_ && message.protocol != models::Protocol::eager) {
+        // The receiver is ahead of the others: the flow starts when they have come to the date of its receive.
+        RankState& receiver = ranks_[message.to];
+        receiver.outgoing = id;
+        receiver.event = Event::start_transfer;
+        queue_.set(message.to, date_s);
     } else {
-        push(date_s + segment.latency_s, Event::Kind::flow_start, id);
+        start_flow(id);
     }
 }
 
-void Engine::start_flow(std::uint32_t id, double date_s) {
+double Engine::latency_s(const Message& message) const {
+    double seconds = message.segment->latency_s;
+    if (topology_.has_latency()) { // what the cables add to the fitted latency of the route
+        seconds += route_latency_s(ranks_[message.from].node, ranks_[message.to].node);
+    }
+    return seconds * message.noise_factor;
+}
+
+double Engine::route_latency_s(std::uint32_t from, std::uint32_t to) const {
+    if (from == to) {
+        return 0.0;
+    }
+    std::vector<net::LinkId> links;
+    topology_.route(from, to, links);
+    return topology_.latency_s(links);
+}
+
+double Engine::flows_on_way(std::uint32_t from, std::uint32_t to) const {
+    std::vector<net::LinkId> links;
+    topology_.route(from, to, links);
+    double most = 0.0;
+    for (const net::LinkId link : links) {
+        most = std::max(most, flows_.on_link(link) * network_.node_link_Bps / topology_.links()[link].capacity_Bps);
+    }
+    return most;
+}
+
+double Engine::lone_transfer_s(const Message& message) const noexcept {
+    return message.segment->latency_s + message.bytes / message.segment->bandwidth_Bps;
+}
+
+Engine::TransferTimes Engine::transfer_times(const models::Segment& segment, double bytes) const noexcept {
+    const double link_Bps = network_.node_link_Bps;
+    const bool scaled = segment.bandwidth_Bps > link_Bps || network_.flow_factor == models::FlowFactor::scale;
+    const double alone_s = bytes / segment.bandwidth_Bps;
+    return {alone_s, scaled ? alone_s : bytes / link_Bps};
+}
+
+void Engine::start_flow(std::uint32_t id) {
     const Message& message = messages_[id];
     const std::uint32_t from = ranks_[message.from].node;
     const std::uint32_t to = ranks_[message.to].node;
-    const bool local = from == to;
-    const double link_Bps = local ? network_.loopback_Bps : network_.node_link_Bps;
+    const bool same = from == to;
+    const double link_Bps = same ? network_.loopback_Bps : network_.node_link_Bps;
     const double segment_Bps = message.segment->bandwidth_Bps;
     // A lone flow takes its fitted time. Faster than its link (or with flow_factor scale always), it loads the link
     // by bytes * link / segment bandwidth; else its segment's bandwidth bounds its rate.
     const bool scaled = segment_Bps > link_Bps || network_.flow_factor == models::FlowFactor::scale;
-    const double work_bytes = scaled ? message.bytes * link_Bps / segment_Bps : message.bytes;
+    const double bytes = message.bytes * message.noise_factor;
+    const double work_bytes = scaled ? bytes * link_Bps / segment_Bps : bytes;
     const double cap_Bps = scaled ? link_Bps : segment_Bps;
-    const net::Demand demand = local ? net::Demand{2 * node_count_ + from, 2 * node_count_ + from, cap_Bps}
-                                     : net::Demand{from, node_count_ + to, cap_Bps};
     if (work_bytes <= 0.0) {
-        arrive(id, date_s);
-    } else {
-        flows_.start(date_s, id, work_bytes, demand);
+        arrive(id, now_s_ + latency_s(message));
+        return;
     }
+    flows_.start(now_s_, id, work_bytes, from, to, cap_Bps);
 }
 
 void Engine::arrive(std::uint32_t id, double date_s) {
@@ -245,71 +387,157 @@ void Engine::arrive(std::uint32_t id, double date_s) {
     message.arrival_known = true;
     message.arrival_s = date_s;
     if (!message.matched) {
-        wake_prober(id);
+        wake_who_asks(id);
         return;
     }
     RankState& receiver = ranks_[message.to];
+    const double lone_s = lone_transfer_s(message);
+    // Of a wait until `date_s`: until the transfer began the other side was late; a transfer that took longer than a
+    // lone one lost the rest to contention (or noise).
+    const auto shares_of_wait = [&](double posted_s) {
+        Shares shares{};
+        const double wait_s = std::max(0.0, date_s - posted_s);
+        const double late_s = std::clamp(message.start_s - posted_s, 0.0, wait_s);
+        const double contention_s = std::clamp(date_s - message.start_s - lone_s, 0.0, wait_s - late_s);
+        part(shares, Share::late) = late_s;
+        part(shares, Share::contention) = contention_s;
+        part(shares, Share::transfer) = wait_s - late_s - contention_s;
+        return shares;
+    };
     receiver.receive_pending = false;
-    receiver.arrival_s = message.arrival_s;
+    receiver.arrival_s = date_s;
     receiver.receive_overhead_s = message.segment->receive.of(message.bytes);
+    receiver.received_bytes = message.bytes;
+    receiver.operation_shares_s = shares_of_wait(receiver.receive_posted_s);
     const Rank from = message.from;
     const Rank to = message.to;
-    const bool sender_waits = message.segment->protocol == models::Protocol::rendezvous;
     free_messages_.push_back(id);
-    if (sender_waits) {
-        ranks_[from].send_pending = false;
-        ranks_[from].send_done_s = std::max(ranks_[from].send_done_s, date_s);
+    if (message.sender_waits) {
+        RankState& sender = ranks_[from];
+        sender.send_pending = false;
+        sender.send_done_s = std::max(sender.send_done_s, date_s);
+        if (sender.operation.kind == Operation::Kind::send || sender.arrival_s < date_s || sender.receive_pending) {
+            sender.operation_shares_s = shares_of_wait(message.ready_s);
+        }
         finish_if_complete(from);
     }
     finish_if_complete(to);
 }
 
 void Engine::finish_if_complete(Rank rank) {
-    const RankState& state = ranks_[rank];
+    RankState& state = ranks_[rank];
     const Operation::Kind kind = state.operation.kind;
-    if (state.send_pending || state.receive_pending ||
+    if (state.send_pending || state.receive_pending || state.event != Event::none ||
         (kind != Operation::Kind::send && kind != Operation::Kind::receive && kind != Operation::Kind::exchange)) {
         return;
     }
-    double date_s = state.send_done_s;
+    double date_s = kind == Operation::Kind::receive ? state.clock_s : state.send_done_s;
     if (kind != Operation::Kind::send) {
-        date_s = std::max(date_s, state.arrival_s) + state.receive_overhead_s;
+        date_s = std::max(date_s, state.arrival_s);
     }
-    resume(rank, date_s);
+    if (date_s > state.clock_s) {
+        for (std::size_t i = 0; i < share_count; ++i) {
+            state.shares_s[i] += state.operation_shares_s[i];
+        }
+    }
+    part(state.shares_s, Share::overhead) += state.receive_overhead_s;
+    if (trace_.on() && traced(rank)) {
+        trace_operation(state, rank, date_s);
+    }
+    resume(rank, date_s + state.receive_overhead_s);
 }
 
-void Engine::wake_prober(std::uint32_t id) {
+// ---- probes
+// ----------------------------------------------------------------------------------------------------------
+
+void Engine::post_probe(Rank rank) {
+    RankState& state = ranks_[rank];
+    const Operation& operation = state.operation;
+    const double seen_s = probe_sees_s(state.clock_s, state.progress_s);
+    const std::uint32_t found = find_unexpected(state, operation.receive_from, operation.receive_tag);
+    const bool date_known = found != none && visible_s(messages_[found]) != never;
+    const double sender_s = queue_.date_s(operation.receive_from);
+    // Nothing that is posted later can have come by a date that is settled, nor what its sender posts after that date.
+    if (date_known || seen_s <= now_s_ || (found == none && sender_s != never && sender_s >= seen_s)) {
+        answer_probe(rank);
+    } else {
+        state.event = Event::probe;
+        queue_.set(rank, seen_s);
+    }
+}
+
+void Engine::answer_probe(Rank rank) {
+    RankState& state = ranks_[rank];
+    const Operation& operation = state.operation;
+    const double seen_s = probe_sees_s(state.clock_s, state.progress_s);
+    const std::uint32_t found = find_unexpected(state, operation.receive_from, operation.receive_tag);
+    state.answer = found != none && visible_s(messages_[found]) <= seen_s;
+    if (trace_.on() && traced(rank)) {
+        record(rank, {.code = static_cast<std::int16_t>(Call::iprobe),
+                      .peer = static_cast<std::int32_t>(operation.receive_from),
+                      .tag = operation.receive_tag,
+                      .start_s = state.clock_s,
+                      .duration_s = network_.iprobe_s});
+    }
+    part(state.shares_s, Share::probe) += network_.iprobe_s;
+    resume(rank, state.clock_s + network_.iprobe_s);
+}
+
+void Engine::wake_who_asks(std::uint32_t id) {
     const Message& message = messages_[id];
     RankState& state = ranks_[message.to];
-    const double visible_s = probe_visible_s(message);
-    if (!state.awaiting || state.operation.receive_from != message.from || state.operation.tag != message.tag ||
-        visible_s == infinity) { // still in transfer: arrive() comes back
+    if (!state.awaiting || state.operation.receive_from != message.from || state.operation.receive_tag != message.tag) {
+        return;
+    }
+    const double date_s = visible_s(message);
+    if (date_s == never) { // still in transfer: arrive() comes back
         return;
     }
     state.awaiting = false;
-    state.answer = true;
-    resume(message.to, std::max(state.clock_s, visible_s) + network_.iprobe_s);
+    if (state.operation.kind == Operation::Kind::learn_arrival) {
+        state.date_answer_s = date_s;
+        state.operation.kind = Operation::Kind::none;
+        if (state.inside_post) {
+            state.inside_post = false;
+        } else {
+            ready_.push_back(message.to);
+        }
+        return;
+    }
+    // Probes follow each other without a pause: the one during which the message comes finds it.
+    const double seen_s = std::max(state.clock_s, date_s - network_.iprobe_s);
+    part(state.shares_s, Share::late) += seen_s - state.clock_s;
+    part(state.shares_s, Share::probe) += network_.iprobe_s;
+    if (trace_.on() && traced(message.to)) {
+        record(message.to, {.code = static_cast<std::int16_t>(Call::iprobe),
+                            .peer = static_cast<std::int32_t>(message.from),
+                            .tag = message.tag,
+                            .start_s = state.clock_s,
+                            .duration_s = seen_s - state.clock_s + network_.iprobe_s,
+                            .late_s = seen_s - state.clock_s});
+    }
+    resume(message.to, seen_s + network_.iprobe_s);
 }
 
-double Engine::probe_visible_s(const Message& message) const noexcept {
-    if (message.segment->protocol == models::Protocol::eager) {
-        if (message.arrival_known) {
-            return message.arrival_s;
-        }
-        return infinity;
+double Engine::visible_s(const Message& message) const noexcept {
+    if (message.protocol == models::Protocol::eager) {
+        return message.arrival_known ? message.arrival_s : never;
     }
     // The header of a rendezvous is itself a small message.
     return message.ready_s + class_between(message.from, message.to).segments.front().latency_s;
 }
 
-std::uint32_t Engine::find_unexpected(Rank rank, Rank from, std::uint32_t tag) const noexcept {
-    for (const std::uint32_t id : ranks_[rank].unexpected) {
+std::uint32_t Engine::find_unexpected(const RankState& state, Rank from, std::uint32_t tag) const noexcept {
+    for (const std::uint32_t id : state.unexpected) {
         if (messages_[id].from == from && messages_[id].tag == tag) {
             return id;
         }
     }
     return none;
 }
+
+// ---- bookkeeping
+// -----------------------------------------------------------------------------------------------------
 
 std::uint32_t Engine::new_message() {
     if (free_messages_.empty()) {
@@ -318,21 +546,67 @@ std::uint32_t Engine::new_message() {
     }
     const std::uint32_t id = free_messages_.back();
     free_messages_.pop_back();
-    messages_[id] = {};
+    Message& message = messages_[id]; // what every send sets is left as it was
+    message.matched = false;
+    message.started = false;
+    message.arrival_known = false;
+    message.noise_factor = 1.0;
     return id;
-}
-
-void Engine::push(double date_s, Event::Kind kind, std::uint32_t subject) {
-    events_.push({date_s, sequence_++, kind, subject});
 }
 
 void Engine::resume(Rank rank, double date_s) {
     RankState& state = ranks_[rank];
-    statistics_.waiting_s += date_s - state.posted_s;
     state.clock_s = date_s;
     state.progress_s = date_s;
     state.operation.kind = Operation::Kind::none;
-    ready_.push_back(rank);
+    if (state.inside_post) {
+        state.inside_post = false;
+    } else {
+        ready_.push_back(rank);
+    }
+}
+
+void Engine::trace_operation(const RankState& state, Rank rank, double end_s) {
+    const Operation& operation = state.operation;
+    const Shares& shares = state.operation_shares_s;
+    const bool waited = end_s > state.clock_s;
+    TraceRow waiting{};
+    if (waited) {
+        waiting.late_s = shares[static_cast<std::size_t>(Share::late)];
+        waiting.transfer_s = shares[static_cast<std::size_t>(Share::transfer)];
+        waiting.contention_s = shares[static_cast<std::size_t>(Share::contention)];
+    }
+    const auto row = [&](Call call, Rank peer, std::uint32_t tag, double bytes, double from_s, double to_s,
+                         bool waits) {
+        TraceRow traced_call = waits ? waiting : TraceRow{};
+        traced_call.code = static_cast<std::int16_t>(call);
+        traced_call.peer = static_cast<std::int32_t>(peer);
+        traced_call.tag = tag;
+        traced_call.size_bytes = bytes;
+        traced_call.start_s = from_s;
+        traced_call.duration_s = to_s - from_s;
+        record(rank, traced_call);
+    };
+    const double done_s = end_s + state.receive_overhead_s;
+    switch (operation.kind) {
+    case Operation::Kind::send:
+        row(Call::send, operation.send_to, operation.send_tag, operation.send_bytes, state.posted_s, end_s, true);
+        break;
+    case Operation::Kind::receive:
+        row(Call::receive, operation.receive_from, operation.receive_tag, state.received_bytes, state.posted_s, done_s,
+            true);
+        break;
+    default: { // an exchange is three calls of the real program
+        const bool receive_last = state.arrival_s >= state.send_done_s;
+        row(Call::irecv, operation.receive_from, operation.receive_tag, state.received_bytes, state.posted_s,
+            state.posted_s, false);
+        row(Call::send, operation.send_to, operation.send_tag, operation.send_bytes, state.posted_s, state.send_done_s,
+            !receive_last);
+        row(Call::wait, operation.receive_from, operation.receive_tag, state.received_bytes, state.send_done_s, done_s,
+            receive_last);
+        break;
+    }
+    }
 }
 
 std::string Engine::who_waits_for_whom(const std::vector<Task>& tasks) const {
@@ -349,13 +623,14 @@ std::string Engine::who_waits_for_whom(const std::vector<Task>& tasks) const {
         text += named > 1 ? "; rank " : " rank ";
         text += std::to_string(rank);
         if (state.operation.kind == Operation::Kind::join) {
-            text += " waits for its process column";
+            text += " waits for the others of its group";
         } else if (state.receive_pending || state.awaiting) {
-            text += " waits for a message from rank " + std::to_string(state.operation.receive_from);
+            text += " waits for a message from rank " + std::to_string(state.operation.receive_from) + " (tag " +
+                    std::to_string(state.operation.receive_tag) + ")";
         } else {
-            text += " waits for rank " + std::to_string(state.operation.send_to) + " to receive";
+            text += " waits for rank " + std::to_string(state.operation.send_to) + " to receive (tag " +
+                    std::to_string(state.operation.send_tag) + ")";
         }
-        text += " (tag " + std::to_string(state.operation.tag) + ")";
     }
     return text;
 }

@@ -1,51 +1,105 @@
 #pragma once
 // Ranks that compute and exchange messages in simulated time.
 //
-// Each rank is a coroutine with a local clock. Computing only adds to that clock. A rank enters the event queue when it
-// posts an operation; events are handled in order of date, ties in the order in which they were queued, so that a
-// simulation is the same on every machine. A transfer that shares no link with others gets its arrival date at once;
-// one that does gets it from net::Flows.
+// Each rank is a coroutine with a local clock. Computing only adds to that clock, and so does everything whose outcome
+// is known at once: a receive whose message is on its way with a known arrival, a message between ranks of one node
+// that shares no link. A rank enters the event queue only where the order of dates matters: when it posts a message
+// that shares links with others, and when it asks whether a message has come that has not been posted yet. Events are
+// handled in order of date, ties in the order of ranks, so that a simulation is the same on every machine.
 
 #include "models/network_model.hpp"
+#include "mpi/event_queue.hpp"
 #include "mpi/task.hpp"
+#include "mpi/trace.hpp"
 #include "net/flows.hpp"
+#include "net/topology.hpp"
+#include "rng/stream.hpp"
 
+#include <array>
 #include <coroutine>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <queue>
 #include <string>
 #include <vector>
 
 namespace lepaute::mpi {
 
 using Rank = std::uint32_t;
+using Shares = std::array<double, share_count>;
 
 struct Statistics {
     std::uint64_t messages = 0;
     double bytes = 0.0;
-    double waiting_s = 0.0; // over all ranks: time inside communication calls
 };
 
 class Engine {
 public:
     /// node_of_rank: the node each rank sits on. seed: of the network noise.
+    Engine(const models::Network& network, const net::Topology& topology, std::vector<std::uint32_t> node_of_rank,
+           std::uint64_t seed, bool with_noise);
+    /// The same on a plain switch whose links have the bandwidth that `network` names.
     Engine(const models::Network& network, std::vector<std::uint32_t> node_of_rank, std::uint32_t node_count,
            std::uint64_t seed, bool with_noise);
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
 
     [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(ranks_.size()); }
     [[nodiscard]] double clock(Rank rank) const noexcept { return ranks_[rank].clock_s; }
-    void set_clock(Rank rank, double date_s) noexcept { ranks_[rank].clock_s = date_s; }
-    void compute(Rank rank, double seconds) noexcept { ranks_[rank].clock_s += seconds; }
+    /// The date up to which the order of events is settled: nothing that is still to be posted comes before it.
+    [[nodiscard]] double now_s() const noexcept { return now_s_; }
     [[nodiscard]] Statistics& statistics() noexcept { return statistics_; }
     [[nodiscard]] std::size_t state_bytes() const noexcept;
     [[nodiscard]] const models::Network& network() const noexcept { return network_; }
+    [[nodiscard]] bool same_node(Rank a, Rank b) const noexcept { return ranks_[a].node == ranks_[b].node; }
+    [[nodiscard]] std::uint32_t node_of(Rank rank) const noexcept { return ranks_[rank].node; }
+    /// Of a message of `bytes` on `segment`, latency apart: seconds alone, and seconds for each flow (itself counted)
+    /// that shares the most loaded link of its way.
+    struct TransferTimes {
+        double alone_s;
+        double per_flow_s;
+    };
+    [[nodiscard]] TransferTimes transfer_times(const models::Segment& segment, double bytes) const noexcept;
     [[nodiscard]] const models::NetworkClass& class_between(Rank a, Rank b) const noexcept {
-        return ranks_[a].node == ranks_[b].node ? network_.loopback : network_.remote;
+        return same_node(a, b) ? network_.loopback : network_.remote;
     }
     [[nodiscard]] const models::NetworkClass& noncontiguous_class_between(Rank a, Rank b) const noexcept {
-        return ranks_[a].node == ranks_[b].node ? network_.loopback_noncontiguous : network_.remote_noncontiguous;
+        return same_node(a, b) ? network_.loopback_noncontiguous : network_.remote_noncontiguous;
+    }
+
+    // ---- time that passes on a rank --------------------------------------------------------------------------------
+    void compute(Rank rank, double seconds) noexcept { spend(rank, Share::compute, seconds); }
+    void spend(Rank rank, Share share, double seconds) noexcept {
+        RankState& state = ranks_[rank];
+        state.clock_s += seconds;
+        state.shares_s[static_cast<std::size_t>(share)] += seconds;
+    }
+    /// For operations that an application evaluates by itself, as a recurrence: the clock moves to `date_s`, and what
+    /// passed is added as `shares`.
+    void set_clock(Rank rank, double date_s, const Shares& shares) noexcept {
+        RankState& state = ranks_[rank];
+        state.clock_s = date_s;
+        for (std::size_t i = 0; i < share_count; ++i) {
+            state.shares_s[i] += shares[i];
+        }
+    }
+    /// Up to which date MPI_Iprobe sees what has come, when it is called at `clock_s` and the rank last was inside the
+    /// library at `progress_s`: it looks when its own time has passed, or (looks_first) before it makes progress.
+    [[nodiscard]] double probe_sees_s(double clock_s, double progress_s) const noexcept {
+        return network_.iprobe_looks_first ? progress_s : clock_s + network_.iprobe_s;
+    }
+    /// MPI_Iprobe that is known to find nothing.
+    void fruitless_probe(Rank rank, Rank from, std::uint32_t tag);
+    [[nodiscard]] const Shares& shares_s(Rank rank) const noexcept { return ranks_[rank].shares_s; }
+
+    // ---- trace -----------------------------------------------------------------------------------------------------
+    [[nodiscard]] Trace& trace() noexcept { return trace_; }
+    /// The step that what follows on `rank` belongs to.
+    void set_step(Rank rank, std::int32_t step);
+    [[nodiscard]] bool traced(Rank rank) const noexcept { return trace_.wants(rank, ranks_[rank].step); }
+    void record(Rank rank, TraceRow row) {
+        row.rank = rank;
+        row.step = ranks_[rank].step;
+        trace_.rows.push_back(row);
     }
 
     /// Runs one program on all ranks until all have ended; returns the latest clock.
@@ -54,137 +108,209 @@ public:
 
     // ---- operations, each awaited by the rank that it names -------------------------------------------------------
     struct Operation {
-        enum class Kind : std::uint8_t { none, send, receive, exchange, probe, await_message, join };
+        enum class Kind : std::uint8_t {
+            none,
+            send,
+            receive,
+            exchange,
+            probe,
+            await_message,
+            learn_arrival,
+            join,
+            until
+        };
         Kind kind = Kind::none;
+        bool noncontiguous = false; // the message is a derived datatype with gaps
+        bool synchronous = false;   // the send ends when the receive has begun, whatever the size
         Rank send_to = 0;
         Rank receive_from = 0;
-        std::uint32_t tag = 0;
+        std::uint32_t send_tag = 0;
+        std::uint32_t receive_tag = 0;
         double send_bytes = 0.0;
-        bool noncontiguous = false; // the message is a derived datatype with gaps
+        double date_s = 0.0;
     };
+    template <typename Answer>
     struct Awaiter {
         Engine& engine;
         Rank rank = 0;
         Operation operation;
         static bool await_ready() noexcept { return false; }
-        void await_suspend(std::coroutine_handle<> caller) { engine.post(rank, operation, caller); }
-        [[nodiscard]] bool await_resume() const noexcept { return engine.ranks_[rank].answer; }
+        bool await_suspend(std::coroutine_handle<> caller) { return engine.post(rank, operation, caller); }
+        [[nodiscard]] Answer await_resume() const noexcept {
+            if constexpr (std::is_same_v<Answer, double>) {
+                return engine.ranks_[rank].date_answer_s;
+            } else if constexpr (std::is_same_v<Answer, bool>) {
+                return engine.ranks_[rank].answer;
+            }
+        }
     };
     /// MPI_Send of `bytes` bytes.
-    Awaiter send(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return {*this, rank, {Operation::Kind::send, to, 0, tag, bytes, false}};
+    Awaiter<void> send(Rank rank, Rank to, std::uint32_t tag, double bytes) {
+        return {*this, rank, {Operation::Kind::send, false, false, to, 0, tag, 0, bytes}};
     }
     /// MPI_Send of `bytes` bytes in a derived datatype with gaps, such as columns of a matrix.
-    Awaiter send_noncontiguous(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return {*this, rank, {Operation::Kind::send, to, 0, tag, bytes, true}};
+    Awaiter<void> send_noncontiguous(Rank rank, Rank to, std::uint32_t tag, double bytes) {
+        return {*this, rank, {Operation::Kind::send, true, false, to, 0, tag, 0, bytes}};
+    }
+    /// MPI_Ssend of `bytes` bytes.
+    Awaiter<void> send_synchronous(Rank rank, Rank to, std::uint32_t tag, double bytes) {
+        return {*this, rank, {Operation::Kind::send, false, true, to, 0, tag, 0, bytes}};
     }
     /// MPI_Recv; the size is the sender's.
-    Awaiter receive(Rank rank, Rank from, std::uint32_t tag) {
-        return {*this, rank, {Operation::Kind::receive, 0, from, tag, 0.0, false}};
+    Awaiter<void> receive(Rank rank, Rank from, std::uint32_t tag) {
+        return {*this, rank, {Operation::Kind::receive, false, false, 0, from, 0, tag, 0.0}};
     }
     /// MPI_Irecv, MPI_Send, MPI_Wait with one partner.
-    Awaiter exchange(Rank rank, Rank partner, std::uint32_t tag, double bytes) {
-        return {*this, rank, {Operation::Kind::exchange, partner, partner, tag, bytes, false}};
+    Awaiter<void> exchange(Rank rank, Rank partner, std::uint32_t tag, double bytes) {
+        return {*this, rank, {Operation::Kind::exchange, false, false, partner, partner, tag, tag, bytes}};
+    }
+    /// The same, from one rank and to another.
+    Awaiter<void> send_receive(Rank rank, Rank to, std::uint32_t send_tag, double bytes, Rank from,
+                               std::uint32_t receive_tag) {
+        return {*this, rank, {Operation::Kind::exchange, false, false, to, from, send_tag, receive_tag, bytes}};
     }
     /// MPI_Iprobe: true when the message is there.
-    Awaiter probe(Rank rank, Rank from, std::uint32_t tag) {
-        return {*this, rank, {Operation::Kind::probe, 0, from, tag, 0.0, false}};
+    Awaiter<bool> probe(Rank rank, Rank from, std::uint32_t tag) {
+        return {*this, rank, {Operation::Kind::probe, false, false, 0, from, 0, tag, 0.0}};
     }
     /// Polling with MPI_Iprobe until the message is there.
-    Awaiter await_message(Rank rank, Rank from, std::uint32_t tag) {
-        return {*this, rank, {Operation::Kind::await_message, 0, from, tag, 0.0, false}};
+    Awaiter<void> await_message(Rank rank, Rank from, std::uint32_t tag) {
+        return {*this, rank, {Operation::Kind::await_message, false, false, 0, from, 0, tag, 0.0}};
+    }
+    /// From which date on MPI_Iprobe finds the message. No time passes on the rank; it goes on when the date is known,
+    /// and may then do at once what it did until that date.
+    Awaiter<double> learn_arrival(Rank rank, Rank from, std::uint32_t tag) {
+        return {*this, rank, {Operation::Kind::learn_arrival, false, false, 0, from, 0, tag, 0.0}};
     }
 
-    /// Meeting of `count` ranks: the last one to come calls `meet`, which may set the clocks of all; then all go on.
+    /// Where `count` ranks meet: the last one to come goes on at once, the others when it releases them. Meanwhile it
+    /// may set the clocks of all.
     struct Meeting {
         std::uint32_t count = 0;
         std::vector<Rank> present;
-        std::function<void()> meet;
     };
     struct JoinAwaiter {
         Engine& engine;
         Rank rank;
         Meeting& meeting;
+        bool last = false;
         static bool await_ready() noexcept { return false; }
-        void await_suspend(std::coroutine_handle<> caller) { engine.join(rank, meeting, caller); }
-        static void await_resume() noexcept {}
+        bool await_suspend(std::coroutine_handle<> caller) {
+            last = engine.join(rank, meeting, caller);
+            return !last;
+        }
+        [[nodiscard]] bool await_resume() const noexcept { return last; }
     };
+    /// True for the last one.
     JoinAwaiter join(Rank rank, Meeting& meeting) { return {*this, rank, meeting}; }
+    void release(Rank last, Meeting& meeting);
+    /// Goes on when all that happens before `date_s` has been settled; the clock of the rank stays as it is.
+    Awaiter<void> until(Rank rank, double date_s) {
+        Operation operation;
+        operation.kind = Operation::Kind::until;
+        operation.date_s = date_s;
+        return {*this, rank, operation};
+    }
+    /// Flows now on the most loaded link between two nodes, in units of the link of a node.
+    [[nodiscard]] double flows_on_way(std::uint32_t from, std::uint32_t to) const;
+    /// The same of a plain switch: flows that leave or reach a node.
+    [[nodiscard]] bool plain_switch() const noexcept { return plain_switch_; }
+    [[nodiscard]] std::uint32_t flows_leaving(std::uint32_t node) const noexcept { return flows_.on_link(node); }
+    [[nodiscard]] std::uint32_t flows_reaching(std::uint32_t node) const noexcept {
+        return flows_.on_link(node_count_ + node);
+    }
 
 private:
     static constexpr std::uint32_t none = 0xFFFFFFFFU;
+    static constexpr double never = EventQueue::never;
 
+    enum class Event : std::uint8_t { none, send, probe, start_transfer, wake };
     struct RankState {
         double clock_s = 0.0;
-        double posted_s = 0.0; // when the pending operation was posted
         std::coroutine_handle<> handle;
         Operation operation;
         std::uint32_t node = 0;
-        bool answer = false;
-        bool send_pending = false;
+        Event event = Event::none; // what its date in the queue stands for
+        bool inside_post = false;  // the operation may end before its rank is suspended
+        bool send_pending = false; // the sender waits for the transfer
         bool receive_pending = false;
-        bool awaiting = false;          // polls, at this date of the simulation, for a message that is not there
         bool receive_unmatched = false; // no message has been found for the pending receive yet
+        bool awaiting = false;          // asks for a message whose date is not known
+        bool answer = false;
+        std::uint32_t outgoing = none; // the message to post, or to transfer
+        std::int32_t step = -1;
+        double date_answer_s = 0.0;
+        double posted_s = 0.0; // when the pending operation began
+        double receive_posted_s = 0.0;
         double send_done_s = 0.0;
         double arrival_s = 0.0;
         double receive_overhead_s = 0.0;
-        double progress_s = 0.0;               // when the rank last was inside the library
+        double progress_s = 0.0;     // when the rank last was inside the library
+        Shares operation_shares_s{}; // of the pending operation's waiting
+        double received_bytes = 0.0;
+        std::uint64_t noise_index = 0;
         std::vector<std::uint32_t> unexpected; // messages sent to this rank and not yet matched, in order of posting
+        Shares shares_s{};
     };
     struct Message {
         Rank from = 0;
         Rank to = 0;
         std::uint32_t tag = 0;
-        double bytes = 0.0;
-        const models::Segment* segment = nullptr;
-        double ready_s = 0.0; // the sender has paid its overhead
-        double matched_s = 0.0;
-        double arrival_s = 0.0; // valid when arrived
+        bool local = false; // shares no link: its arrival follows from its start
         bool matched = false;
         bool started = false;
         bool arrival_known = false;
-    };
-    struct Event {
-        double date_s;
-        std::uint64_t sequence;
-        enum class Kind : std::uint8_t { post, flow_start } kind;
-        std::uint32_t subject;
-        bool operator>(const Event& other) const noexcept {
-            return date_s != other.date_s ? date_s > other.date_s : sequence > other.sequence;
-        }
+        bool sender_waits = false;
+        models::Protocol protocol = models::Protocol::eager;
+        double bytes = 0.0;
+        const models::Segment* segment = nullptr;
+        double ready_s = 0.0; // the sender has paid its overhead
+        double start_s = 0.0; // of the transfer
+        double noise_factor = 1.0;
+        double arrival_s = 0.0; // valid when known
     };
 
-    void post(Rank rank, const Operation& operation, std::coroutine_handle<> caller);
-    void join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller);
-    void handle_post(Rank rank);
-    void post_send(Rank rank, double date_s);
-    void post_receive(Rank rank, double date_s);
-    void match(std::uint32_t id, double date_s);
+    bool post(Rank rank, const Operation& operation, std::coroutine_handle<> caller); // true: the rank is suspended
+    bool join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller);
+    void prepare_send(Rank rank);
+    void handle_send(Rank rank);
+    void post_receive(Rank rank);
+    void post_probe(Rank rank);
+    void answer_probe(Rank rank);
+    void match(std::uint32_t id, double posted_s);
     void start_transfer(std::uint32_t id, double date_s);
-    void start_flow(std::uint32_t id, double date_s);
+    void start_flow(std::uint32_t id);
     void arrive(std::uint32_t id, double date_s);
     void finish_if_complete(Rank rank);
-    void wake_prober(std::uint32_t id); // if its receiver polls for it and can see it
-    [[nodiscard]] double probe_visible_s(const Message& message) const noexcept; // infinity while unknown
-    [[nodiscard]] std::uint32_t find_unexpected(Rank rank, Rank from, std::uint32_t tag) const noexcept;
-    std::uint32_t new_message();
-    void push(double date_s, Event::Kind kind, std::uint32_t subject);
+    void wake_who_asks(std::uint32_t id);
     void resume(Rank rank, double date_s);
+    void trace_operation(const RankState& state, Rank rank, double end_s);
+    [[nodiscard]] double visible_s(const Message& message) const noexcept; // for MPI_Iprobe; never: not known yet
+    [[nodiscard]] std::uint32_t find_unexpected(const RankState& state, Rank from, std::uint32_t tag) const noexcept;
+    [[nodiscard]] double latency_s(const Message& message) const;
+    [[nodiscard]] double route_latency_s(std::uint32_t from, std::uint32_t to) const;
+    [[nodiscard]] double lone_transfer_s(const Message& message) const noexcept;
+    std::uint32_t new_message();
+    void requeue_flows();
     [[nodiscard]] std::string who_waits_for_whom(const std::vector<Task>& tasks) const;
 
     models::Network network_;
+    net::Topology topology_;
     std::vector<RankState> ranks_;
-    std::deque<Message> messages_;
+    std::vector<Message> messages_;
     std::vector<std::uint32_t> free_messages_;
-    std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
     net::Flows flows_;
+    EventQueue queue_;      // of the ranks
+    EventQueue flow_queue_; // of the nodes, whose events are the ends of the flows that leave them
     Statistics statistics_;
-    std::uint64_t sequence_ = 0;
-    std::uint64_t seed_;
-    std::uint64_t noise_index_ = 0;
+    std::vector<rng::Stream> noise_of_rank_;
     std::uint32_t node_count_;
     bool with_noise_;
+    bool plain_switch_;
+    double now_s_ = 0.0;
     std::vector<Rank> ready_; // ranks to be resumed before the next event
+    Trace trace_;
+    std::vector<Shares> shares_at_step_; // per rank, at its last change of step
 };
 
 } // namespace lepaute::mpi

@@ -1,6 +1,8 @@
 #pragma once
 // Stackless coroutines: the control flow of a rank, written as the real program is.
 
+#include "mpi/frame_pool.hpp"
+
 #include <coroutine>
 #include <exception>
 #include <utility>
@@ -13,6 +15,11 @@ public:
     struct promise_type {
         std::coroutine_handle<> continuation = std::noop_coroutine();
         std::exception_ptr failure;
+
+        static void* operator new(std::size_t bytes) { return FramePool::of_this_thread().allocate(bytes); }
+        static void operator delete(void* frame, std::size_t bytes) noexcept {
+            FramePool::of_this_thread().release(frame, bytes);
+        }
 
         Task get_return_object() { return Task(std::coroutine_handle<promise_type>::from_promise(*this)); }
         static std::suspend_always initial_suspend() noexcept { return {}; }
@@ -47,22 +54,20 @@ public:
         }
     }
 
-    auto operator co_await() const noexcept {
-        struct Awaiter {
-            Handle callee;
-            [[nodiscard]] bool await_ready() const noexcept { return callee.done(); }
-            [[nodiscard]] std::coroutine_handle<> await_suspend(std::coroutine_handle<> caller) const noexcept {
-                callee.promise().continuation = caller;
-                return callee;
+    struct Awaiter {
+        Handle callee;
+        [[nodiscard]] bool await_ready() const noexcept { return callee.done(); }
+        [[nodiscard]] std::coroutine_handle<> await_suspend(std::coroutine_handle<> caller) const noexcept {
+            callee.promise().continuation = caller;
+            return callee;
+        }
+        void await_resume() const {
+            if (callee.promise().failure) {
+                std::rethrow_exception(callee.promise().failure);
             }
-            void await_resume() const {
-                if (callee.promise().failure) {
-                    std::rethrow_exception(callee.promise().failure);
-                }
-            }
-        };
-        return Awaiter{handle_};
-    }
+        }
+    };
+    Awaiter operator co_await() const noexcept { return {handle_}; }
 
 private:
     explicit Task(Handle handle) noexcept : handle_(handle) {}

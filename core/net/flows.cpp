@@ -1,50 +1,192 @@
 #include "net/flows.hpp"
 
 #include <algorithm>
+#include <functional>
 
 namespace lepaute::net {
 
-void Flows::start(double date_s, std::uint32_t tag, double work_bytes, const Demand& demand) {
-    advance(date_s);
-    demands_.push_back(demand);
-    left_bytes_.push_back(work_bytes);
-    tags_.push_back(tag);
-    share();
-}
-
-std::optional<Flows::End> Flows::next_end() const noexcept {
-    if (demands_.empty()) {
-        return std::nullopt;
+Flows::Flows(const std::vector<double>& capacity_Bps, std::uint32_t sources, Sharing sharing, Route route)
+    : links_(capacity_Bps.size()), sources_(sources), route_(std::move(route)) {
+    if (sharing == Sharing::exact) {
+        exact_.emplace(capacity_Bps);
     }
-    return End{next_date_s_, tags_[next_]};
-}
-
-void Flows::finish_next() {
-    advance(next_date_s_);
-    const auto index = static_cast<std::ptrdiff_t>(next_);
-    demands_.erase(demands_.begin() + index);
-    left_bytes_.erase(left_bytes_.begin() + index);
-    tags_.erase(tags_.begin() + index);
-    share();
-}
-
-void Flows::advance(double date_s) noexcept {
-    const double elapsed_s = date_s - now_s_;
-    for (std::size_t flow = 0; flow < demands_.size(); ++flow) {
-        left_bytes_[flow] = std::max(0.0, left_bytes_[flow] - rate_Bps_[flow] * elapsed_s);
+    for (std::size_t link = 0; link < links_.size(); ++link) {
+        links_[link].capacity_Bps = capacity_Bps[link];
+        links_[link].fair_share_Bps = capacity_Bps[link];
     }
-    now_s_ = date_s;
 }
 
-void Flows::share() {
-    rate_Bps_ = max_min_rates(capacity_Bps_, demands_);
-    for (std::size_t flow = 0; flow < demands_.size(); ++flow) {
-        const double date_s = now_s_ + left_bytes_[flow] / rate_Bps_[flow];
-        if (flow == 0 || date_s < next_date_s_) { // the oldest of equal dates: deterministic
-            next_ = flow;
-            next_date_s_ = date_s;
+void Flows::start(double date_s, std::uint32_t tag, double work_bytes, std::uint32_t source, std::uint32_t destination,
+                  double cap_Bps) {
+    const std::uint32_t id = bundle_of(source, destination, cap_Bps, date_s);
+    count(id, 1);
+    share(id, date_s);
+    Bundle& bundle = bundles_[id];
+    const double served = bundle.served_bytes + bundle.rate_Bps * (date_s - bundle.served_s);
+    bundle.ends.push_back({served + work_bytes, sequence_++, tag});
+    std::push_heap(bundle.ends.begin(), bundle.ends.end(), std::greater<>());
+    mark(source);
+    settle();
+}
+
+std::uint32_t Flows::finish_next(std::uint32_t source) {
+    const std::uint32_t id = sources_[source].next_bundle;
+    const double date_s = sources_[source].next_end_s;
+    Bundle& bundle = bundles_[id];
+    const End end = bundle.ends.front();
+    std::pop_heap(bundle.ends.begin(), bundle.ends.end(), std::greater<>());
+    bundle.ends.pop_back();
+    bundle.served_bytes = end.served_bytes; // exactly, whatever rounding the date had
+    bundle.served_s = date_s;
+    count(id, -1);
+    if (bundle.ends.empty()) {
+        const auto forget = [id](std::vector<std::uint32_t>& list) {
+            *std::find(list.begin(), list.end(), id) = list.back();
+            list.pop_back();
+        };
+        forget(sources_[source].bundles);
+        for (const LinkId link : bundle.links) {
+            forget(links_[link].bundles);
+        }
+        if (!exact_) {
+            free_bundles_.push_back(id);
         }
     }
+    share(id, date_s);
+    mark(source);
+    settle();
+    return end.tag;
+}
+
+double Flows::rate_Bps(std::uint32_t source, std::uint32_t destination) const noexcept {
+    for (const std::uint32_t id : sources_[source].bundles) {
+        if (bundles_[id].destination == destination) {
+            return bundles_[id].rate_Bps;
+        }
+    }
+    return 0.0;
+}
+
+std::size_t Flows::state_bytes() const noexcept {
+    std::size_t bytes = links_.size() * sizeof(Link) + sources_.size() * sizeof(Source);
+    for (const Bundle& bundle : bundles_) {
+        bytes += sizeof(Bundle) + bundle.ends.capacity() * sizeof(End) + bundle.links.capacity() * sizeof(LinkId);
+    }
+    return bytes + (exact_ ? exact_->state_bytes() : 0);
+}
+
+std::uint32_t Flows::bundle_of(std::uint32_t source, std::uint32_t destination, double cap_Bps, double date_s) {
+    for (const std::uint32_t id : sources_[source].bundles) {
+        if (bundles_[id].destination == destination && bundles_[id].cap_Bps == cap_Bps) {
+            return id;
+        }
+    }
+    const std::uint32_t id = free_bundle(source, destination, cap_Bps);
+    Bundle& bundle = bundles_[id];
+    bundle.rate_Bps = 0.0;
+    bundle.served_bytes = 0.0;
+    bundle.served_s = date_s;
+    sources_[source].bundles.push_back(id);
+    for (const LinkId link : bundle.links) {
+        links_[link].bundles.push_back(id);
+    }
+    return id;
+}
+
+std::uint32_t Flows::free_bundle(std::uint32_t source, std::uint32_t destination, double cap_Bps) {
+    const Key key{std::uint64_t{source} << 32U | destination, cap_Bps};
+    if (exact_) {
+        if (const auto known = exact_bundles_.find(key); known != exact_bundles_.end()) {
+            return known->second;
+        }
+    }
+    std::uint32_t id = 0;
+    if (free_bundles_.empty()) {
+        id = static_cast<std::uint32_t>(bundles_.size());
+        bundles_.emplace_back();
+    } else {
+        id = free_bundles_.back();
+        free_bundles_.pop_back();
+    }
+    Bundle& bundle = bundles_[id];
+    bundle.cap_Bps = cap_Bps;
+    bundle.source = source;
+    bundle.destination = destination;
+    bundle.links.clear();
+    route_(source, destination, bundle.links);
+    if (exact_) {
+        exact_->add_bundle(bundle.links, cap_Bps); // gets the same number: none is ever given back
+        exact_bundles_.emplace(key, id);
+    }
+    return id;
+}
+
+void Flows::count(std::uint32_t id, std::int32_t more) {
+    bundles_[id].flows += static_cast<std::uint32_t>(more);
+    for (const LinkId which : bundles_[id].links) {
+        Link& link = links_[which];
+        link.flows += static_cast<std::uint32_t>(more);
+        link.fair_share_Bps = link.flows > 0 ? link.capacity_Bps / link.flows : link.capacity_Bps;
+    }
+    if (exact_) {
+        exact_->set_count(id, bundles_[id].flows);
+    }
+}
+
+void Flows::share(std::uint32_t id, double date_s) {
+    if (exact_) {
+        for (const std::uint32_t changed : exact_->settle()) {
+            set_rate(bundles_[changed], exact_->rate(changed), date_s);
+        }
+        return;
+    }
+    for (const LinkId which : bundles_[id].links) {
+        for (const std::uint32_t other : links_[which].bundles) {
+            Bundle& bundle = bundles_[other];
+            double rate_Bps = bundle.cap_Bps;
+            for (const LinkId link : bundle.links) {
+                rate_Bps = std::min(rate_Bps, links_[link].fair_share_Bps);
+            }
+            set_rate(bundle, rate_Bps, date_s);
+        }
+    }
+}
+
+void Flows::set_rate(Bundle& bundle, double rate_Bps, double date_s) {
+    if (rate_Bps == bundle.rate_Bps) {
+        return;
+    }
+    bundle.served_bytes += bundle.rate_Bps * (date_s - bundle.served_s);
+    bundle.served_s = date_s;
+    bundle.rate_Bps = rate_Bps;
+    mark(bundle.source);
+}
+
+void Flows::mark(std::uint32_t source) {
+    if (!sources_[source].changed) {
+        sources_[source].changed = true;
+        unsettled_.push_back(source);
+    }
+}
+
+void Flows::settle() {
+    for (const std::uint32_t which : unsettled_) {
+        Source& source = sources_[which];
+        source.changed = false;
+        double next_s = never;
+        for (const std::uint32_t id : source.bundles) {
+            const double end_s = bundles_[id].next_end_s();
+            if (end_s < next_s) {
+                next_s = end_s;
+                source.next_bundle = id;
+            }
+        }
+        if (next_s != source.next_end_s) {
+            source.next_end_s = next_s;
+            changed_.push_back(which);
+        }
+    }
+    unsettled_.clear();
 }
 
 } // namespace lepaute::net

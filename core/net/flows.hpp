@@ -1,44 +1,119 @@
 #pragma once
-// Flows in progress: who transfers how much, and which one ends next.
+// Flows in progress over shared links: who transfers how much, and which one ends next.
+//
+// Flows of one pair of nodes and one cap always have the same rate: a bundle has one counter of bytes served to each of
+// its flows, and a flow ends when the counter reaches what it was at its start plus the size of the flow. A change of
+// one flow therefore costs in the number of bundles that it touches, not in the number of flows.
 
-#include "net/max_min.hpp"
+#include "net/exact_sharing.hpp"
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <optional>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace lepaute::net {
 
-/// Bytes in transfer over shared links; time only moves forward.
+/// How the rate of a bundle follows from the links it crosses.
+enum class Sharing : std::uint8_t {
+    fair, // capacity of each link divided by its flows, the least of them: never more than max-min fair, and local
+    exact // max-min fair
+};
+
 class Flows {
 public:
-    explicit Flows(std::vector<double> capacity_Bps) : capacity_Bps_(std::move(capacity_Bps)) {}
+    static constexpr double never = std::numeric_limits<double>::infinity();
 
-    struct End {
-        double date_s;
-        std::uint32_t tag;
-    };
+    /// Appends the links that a flow from a source to a destination crosses.
+    using Route = std::function<void(std::uint32_t source, std::uint32_t destination, std::vector<LinkId>& links)>;
 
-    /// A flow of `work_bytes` on the links of `demand` starts at `date_s`; `tag` comes back when it ends.
-    void start(double date_s, std::uint32_t tag, double work_bytes, const Demand& demand);
-    /// The next flow to end if nothing else starts; none when nothing flows.
-    [[nodiscard]] std::optional<End> next_end() const noexcept;
-    /// Ends the flow that next_end() names, at its date.
-    void finish_next();
-    [[nodiscard]] bool empty() const noexcept { return demands_.empty(); }
+    /// capacity_Bps: of each link. sources: ends are told by source, 0 .. sources - 1.
+    Flows(const std::vector<double>& capacity_Bps, std::uint32_t sources, Sharing sharing, Route route);
+
+    /// A flow of `work_bytes` > 0 from `source` starts at `date_s`; `tag` comes back when it ends. Dates never
+    /// decrease.
+    void start(double date_s, std::uint32_t tag, double work_bytes, std::uint32_t source, std::uint32_t destination,
+               double cap_Bps);
+    /// When the next flow of `source` ends if nothing else starts; `never` when none flows.
+    [[nodiscard]] double next_end_s(std::uint32_t source) const noexcept { return sources_[source].next_end_s; }
+    /// Ends that flow, at its date; returns its tag.
+    std::uint32_t finish_next(std::uint32_t source);
+    /// Sources whose next end changed since the last call of clear_changed().
+    [[nodiscard]] std::span<const std::uint32_t> changed() const noexcept { return changed_; }
+    void clear_changed() noexcept { changed_.clear(); }
+    [[nodiscard]] std::uint32_t on_link(LinkId link) const noexcept { return links_[link].flows; }
+    /// Bytes per second of each flow from `source` to `destination`, 0 without one (for tests).
+    [[nodiscard]] double rate_Bps(std::uint32_t source, std::uint32_t destination) const noexcept;
+    [[nodiscard]] std::size_t state_bytes() const noexcept;
 
 private:
-    void advance(double date_s) noexcept;
-    void share();
+    struct End {
+        double served_bytes; // of the bundle, when the flow ends
+        std::uint64_t sequence;
+        std::uint32_t tag;
+        bool operator>(const End& other) const noexcept {
+            return served_bytes != other.served_bytes ? served_bytes > other.served_bytes : sequence > other.sequence;
+        }
+    };
+    struct Bundle {
+        double cap_Bps = 0.0;
+        double rate_Bps = 0.0;
+        double served_bytes = 0.0; // to each flow, at served_s
+        double served_s = 0.0;
+        std::uint32_t source = 0;
+        std::uint32_t destination = 0;
+        std::uint32_t flows = 0;
+        std::vector<End> ends; // a heap, the first to end at the front; a bundle without flows is free
+        std::vector<LinkId> links;
+        [[nodiscard]] double next_end_s() const noexcept {
+            return served_s + (ends.front().served_bytes - served_bytes) / rate_Bps;
+        }
+    };
+    struct Link {
+        double capacity_Bps = 0.0;
+        double fair_share_Bps = 0.0;
+        std::uint32_t flows = 0;
+        std::vector<std::uint32_t> bundles; // that cross it and flow
+    };
+    struct Source {
+        double next_end_s = never;
+        std::uint32_t next_bundle = 0;
+        bool changed = false;
+        std::vector<std::uint32_t> bundles; // that flow
+    };
 
-    std::vector<double> capacity_Bps_;
-    std::vector<Demand> demands_;
-    std::vector<double> left_bytes_;
-    std::vector<double> rate_Bps_;
-    std::vector<std::uint32_t> tags_;
-    double now_s_ = 0.0;
-    std::size_t next_ = 0; // index of the flow that ends first
-    double next_date_s_ = 0.0;
+    std::uint32_t bundle_of(std::uint32_t source, std::uint32_t destination, double cap_Bps, double date_s);
+    std::uint32_t free_bundle(std::uint32_t source, std::uint32_t destination, double cap_Bps);
+    void count(std::uint32_t id, std::int32_t more);
+    void share(std::uint32_t id, double date_s);
+    void set_rate(Bundle& bundle, double rate_Bps, double date_s);
+    void mark(std::uint32_t source);
+    void settle();
+
+    std::vector<Link> links_;
+    std::vector<Source> sources_;
+    std::vector<Bundle> bundles_;
+    std::vector<std::uint32_t> free_bundles_;
+    std::vector<std::uint32_t> changed_;
+    std::vector<std::uint32_t> unsettled_; // sources whose next end must be found anew
+    std::uint64_t sequence_ = 0;
+    Route route_;
+    /// With exact sharing, a bundle keeps its number when it has no flows.
+    std::optional<ExactSharing> exact_;
+    struct Key {
+        std::uint64_t nodes;
+        double cap_Bps;
+        bool operator==(const Key&) const = default;
+    };
+    struct KeyHash {
+        std::size_t operator()(const Key& key) const noexcept {
+            return std::hash<std::uint64_t>{}(key.nodes * 0x9E3779B97F4A7C15U) ^ std::hash<double>{}(key.cap_Bps);
+        }
+    };
+    std::unordered_map<Key, std::uint32_t, KeyHash> exact_bundles_;
 };
 
 } // namespace lepaute::net

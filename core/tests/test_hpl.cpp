@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <vector>
 
 using namespace lepaute;
 using hpl::Parameters;
@@ -128,6 +129,98 @@ TEST(Hpl, EveryRingBringsEachPanelToEachColumnOnce) {
         for (const auto broadcast : {hpl::Broadcast::ring, hpl::Broadcast::ring_modified, hpl::Broadcast::two_ring,
                                      hpl::Broadcast::two_ring_modified}) {
             EXPECT_EQ(simulate({.n = 640, .nb = 64, .q = q, .broadcast = broadcast}, on).messages, reference) << q;
+        }
+    }
+}
+
+// Cut in pieces, a panel is handed on in as many messages as there are processes to reach and pieces to roll. The long
+// broadcasts never overlap with the update: a look-ahead gains nothing but the order of the first panels.
+TEST(Hpl, LongBroadcastsScatterAndRoll) {
+    const auto on = machine(7, 1e-6, 1e10, models::Noise::none);
+    const std::uint64_t panels = 10;
+    const auto sent = [&](std::uint32_t q, hpl::Broadcast broadcast) {
+        const auto result = simulate({.n = 640, .nb = 64, .q = q, .depth = 0, .broadcast = broadcast}, on);
+        return std::accumulate(result.rank_sent.begin(), result.rank_sent.end(), std::uint64_t{0},
+                               [](std::uint64_t sum, const hpl::SentInPhases& phases) {
+                                   return sum + phases[static_cast<std::size_t>(hpl::Phase::broadcast)].messages;
+                               });
+    };
+    for (const std::uint32_t q : {2U, 3U, 4U, 5U, 7U}) {
+        EXPECT_EQ(sent(q, hpl::Broadcast::longer), panels * ((q - 1) + q * (q - 1))) << q;
+        const std::uint64_t rest = q == 2 ? 0 : (q - 2) + (q - 1) * (q - 2);
+        EXPECT_EQ(sent(q, hpl::Broadcast::longer_modified), panels * (1 + rest)) << q;
+    }
+}
+
+// Binary exchange for few columns, spread-roll for many: with a threshold out of reach the mix is the one or the other.
+TEST(Hpl, TheMixedSwapIsOneOfTheTwo) {
+    const auto on = machine(6, 1e-6, 1e10, models::Noise::none);
+    const auto time_s = [&](hpl::Swap swap, std::int64_t threshold) {
+        Parameters parameters{.n = 1000, .nb = 64, .p = 3, .q = 2};
+        parameters.swap = swap;
+        parameters.swap_threshold = threshold;
+        return simulate(parameters, on).time_s;
+    };
+    EXPECT_EQ(time_s(hpl::Swap::mix, 1001), time_s(hpl::Swap::binary_exchange, 0));
+    EXPECT_EQ(time_s(hpl::Swap::mix, 0), time_s(hpl::Swap::spread_roll, 0));
+    EXPECT_NE(time_s(hpl::Swap::binary_exchange, 0), time_s(hpl::Swap::spread_roll, 0));
+}
+
+// Built without derived datatypes, HPL copies L on the ranks that factored it, once a panel.
+TEST(Hpl, CopiesLWherePanelsAreNotSentFromTheMatrix) {
+    const auto on = machine(6, 1e-6, 1e10, models::Noise::none);
+    Parameters parameters{.n = 640, .nb = 64, .p = 2, .q = 3};
+    const auto copies = [&] {
+        return simulate(parameters, on).kernels[static_cast<std::size_t>(Kernel::dlacpy)].calls;
+    };
+    EXPECT_EQ(copies(), 0U);
+    parameters.copy_l = true;
+    EXPECT_EQ(copies(), 10U * 2U - 3U); // below the last two diagonal blocks, not every rank has rows
+}
+
+// Whatever the rows are for: all are somewhere, in order, and after levelling the shares differ by at most one.
+TEST(Hpl, SpreadPlansLoseNoRowAndLevelOut) {
+    for (std::uint32_t size = 2; size < 12; ++size) {
+        for (std::uint64_t seed = 0; seed < 50; ++seed) {
+            std::vector<std::int64_t> rows;
+            for (std::uint32_t i = 0; i < size; ++i) {
+                rows.push_back(static_cast<std::int64_t>(rng::uniform({seed, i, 0, size}) * 10.0));
+            }
+            const std::int64_t total = std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+            const std::uint32_t owner = static_cast<std::uint32_t>(seed) % size;
+            const hpl::SpreadPlan plan = hpl::spread_plan(rows, owner, true);
+            EXPECT_EQ(plan.row_at.front(), owner);
+            for (std::uint32_t at = 0; at < size; ++at) {
+                const std::uint32_t row = plan.row_at[at];
+                EXPECT_EQ(plan.position[row], at);
+                EXPECT_EQ(plan.from_owner.first[at + 1] - plan.from_owner.first[at], rows[(row + size - owner) % size]);
+                if (!plan.levelling.empty()) {
+                    EXPECT_GE(plan.rows_at(at), total / size);
+                    EXPECT_LE(plan.rows_at(at), total / size + 1);
+                }
+            }
+            EXPECT_EQ(plan.rolled.back(), total);
+            for (const hpl::Spread& spread : plan.levelling) {
+                EXPECT_EQ(spread.first.front(), plan.from_owner.first[spread.source]);
+                EXPECT_EQ(spread.first.back(), plan.from_owner.first[spread.source + 1]);
+            }
+        }
+    }
+}
+
+// The forms of L1 and U, the swaps and the broadcasts, on grids of all kinds, with rows drawn at random.
+TEST(Hpl, EverySwapAndBroadcastEndsOnEveryGrid) {
+    const auto on = machine(12, 1e-5, 1e9, models::Noise::half_normal);
+    for (const auto& [p, q] : {std::pair{1U, 4U}, {4U, 1U}, {3U, 4U}, {5U, 2U}, {2U, 6U}, {11U, 1U}}) {
+        for (int choice = 0; choice < 18 * 4; ++choice) {
+            Parameters parameters{.n = 333, .nb = 32, .p = p, .q = q, .depth = static_cast<std::uint32_t>(choice % 4)};
+            parameters.broadcast = static_cast<hpl::Broadcast>(choice % 6);
+            parameters.swap = static_cast<hpl::Swap>(choice / 6 % 3);
+            parameters.swap_threshold = 100;
+            parameters.u_transposed = choice % 5 != 0;
+            parameters.l1_transposed = choice % 7 != 0;
+            parameters.equilibrate = choice % 2 == 0;
+            EXPECT_GT(simulate(parameters, on).time_s, 0.0) << choice;
         }
     }
 }

@@ -1,6 +1,7 @@
 """Types of the C++ extension module (core/bindings/module.cpp)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 def kernel_names() -> list[str]: ...
 def term_names() -> list[str]: ...
@@ -52,12 +53,14 @@ class Machine:
         loopback_noncontiguous: Sequence[Segment],
         remote_noncontiguous: Sequence[Segment],
         scale: bool,
+        exact_sharing: bool,
         node_link_Bps: float,
         loopback_Bps: float,
         loopback_shared: bool,
         iprobe_s: float,
         iprobe_looks_first: bool,
     ) -> None: ...
+    def set_topology(self, topology: Topology) -> None: ...
 
 class Layers:
     coefficients: bool
@@ -102,7 +105,14 @@ class HplParameters:
     ndiv: int
     row_major: bool
     def __init__(self) -> None: ...
-    def set_algorithms(self, broadcast: int, pfact: int, rfact: int) -> None: ...
+    swap_threshold: int
+    l1_transposed: bool
+    u_transposed: bool
+    equilibrate: bool
+    alignment: int
+    copy_l: bool
+    pivots: list[int]
+    def set_algorithms(self, broadcast: int, pfact: int, rfact: int, swap: int) -> None: ...
 
 class HplResult:
     @property
@@ -117,7 +127,84 @@ class HplResult:
     def engine_bytes(self) -> int: ...
     @property
     def kernels(self) -> list[KernelUse]: ...
+    @property
+    def rank_sent(self) -> list[list[list[float]]]: ...
 
 def simulate_hpl(
     parameters: HplParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int
 ) -> HplResult: ...
+
+class TopologyOptions:
+    levels: list[tuple[float, float]]
+    shared: bool
+    node_limiter_Bps: float  # noqa: N815 - the unit
+    switch_limiter_Bps: float  # noqa: N815 - the unit
+    first_node_number: int
+    overrides: Any
+    removed: list[str]
+    def __init__(self) -> None: ...
+
+class Topology:
+    @staticmethod
+    def single_switch(nodes: int, options: TopologyOptions) -> Topology: ...
+    @staticmethod
+    def fat_tree(
+        down: Sequence[int],
+        up: Sequence[int],
+        cables: Sequence[int],
+        first_cable_only: bool,
+        options: TopologyOptions,
+    ) -> Topology: ...
+    @staticmethod
+    def dragonfly(sizes: Sequence[int], options: TopologyOptions) -> Topology: ...
+    @staticmethod
+    def torus(dimensions: Sequence[int], options: TopologyOptions) -> Topology: ...
+    @staticmethod
+    def graph(
+        nodes: int,
+        switches: Sequence[str],
+        cables: Sequence[tuple[str, str, float, float, bool, int]],
+        by_latency: bool,
+        options: TopologyOptions,
+    ) -> Topology: ...
+    @property
+    def nodes(self) -> int: ...
+    @property
+    def links(self) -> list[tuple[float, float]]: ...
+    def route(self, a: int, b: int) -> list[int]: ...
+    def link_name(self, link: int) -> str: ...
+    @property
+    def state_bytes(self) -> int: ...
+
+class StencilParameters:
+    grid: Sequence[int]
+    cells: Sequence[int]
+    iterations: int
+    periodic: bool
+    halo: int
+    value_bytes: float
+    cell_time_s: float
+    cell_bytes: float
+    node_memory_Bps: float  # noqa: N815 - the unit
+    noise_relative_sd: float
+    allreduce_values: int
+    def __init__(self) -> None: ...
+    def set_allreduce(self, algorithm: int) -> None: ...
+
+class StencilResult:
+    @property
+    def time_s(self) -> float: ...
+    @property
+    def messages(self) -> int: ...
+    @property
+    def bytes(self) -> float: ...
+    @property
+    def waiting_s(self) -> float: ...
+    @property
+    def computing_s(self) -> float: ...
+    @property
+    def engine_bytes(self) -> int: ...
+
+def simulate_stencil(
+    parameters: StencilParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int
+) -> StencilResult: ...

@@ -118,9 +118,26 @@ def test_a_grid_larger_than_the_machine_is_refused(dahu):
         predict(Hpl(n=1000, p=33, q=32), dahu)
 
 
-def test_what_is_not_simulated_yet_is_refused_not_approximated(dahu):
-    with pytest.raises(InputError, match="bcast long is not simulated yet"):
-        predict(Hpl(n=1000, p=2, q=2, bcast="long"), dahu)
+# Each differs from the defaults in messages or kernels, hence in time; nothing is drawn.
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"bcast": "long"},
+        {"bcast": "long-modified"},
+        {"swap": "spread-roll"},
+        {"swap": "spread-roll", "equil": False},
+        {"swap": "mix", "swap_threshold": 300},
+        {"u": "no-transposed", "swap": "spread-roll"},
+        {"depth": 2},
+        {"copy_l": True},
+    ],
+)
+def test_every_algorithm_of_hpl_takes_a_time_of_its_own(dahu, choice):
+    times = [
+        predict(Hpl(n=2000, p=4, q=3, **parameters), dahu, runs=1, layers=NO_LAYERS).run_list[0].time_s
+        for parameters in ({}, choice, {**choice, "nb": 100})
+    ]
+    assert len(set(times)) == 3
 
 
 def test_a_thread_count_without_models_names_those_there_are(dahu):

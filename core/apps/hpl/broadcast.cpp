@@ -11,7 +11,6 @@ using mpi::Task;
 
 namespace {
 
-constexpr std::uint32_t broadcast_tag = 0x10000000U;
 constexpr std::uint32_t nobody = 0xFFFFFFFFU;
 
 /// Whom a process column receives from, and whom it sends to in order.
@@ -51,18 +50,65 @@ Route route(Broadcast topology, std::uint32_t column, std::uint32_t root, std::u
 
 } // namespace
 
-Task Program::poll_broadcast(const Place& at, const Panel& panel, bool& done) {
+std::uint32_t Program::broadcast_tag(const Panel& panel) noexcept {
+    return 0x10000000U + static_cast<std::uint32_t>(panel.step);
+}
+
+std::optional<std::uint32_t> Program::broadcast_source(const Place& at, const Panel& panel) const noexcept {
+    if (long_broadcast()) {
+        return std::nullopt;
+    }
+    const Route way = route(parameters_.broadcast, at.column, panel.owner_column, parameters_.q);
+    return way.from == nobody ? std::nullopt : std::optional(way.from);
+}
+
+std::int64_t Program::panel_length(const Place& at, const Panel& panel) noexcept {
+    const std::int64_t below = panel.rows - (at.row == panel.owner_row ? panel.width : 0);
+    return below * panel.width + panel.width * panel.width + panel.width + 1; // L2, L1, pivots, status
+}
+
+void Program::begin_broadcast(const Place& at, const Panel& panel) {
+    const std::int64_t below = panel.rows - (at.row == panel.owner_row ? panel.width : 0);
+    if (parameters_.copy_l && parameters_.q > 1 && at.column == panel.owner_column && below > 0 && panel.width > 0) {
+        kernel(at.rank, models::Kernel::dlacpy, below, panel.width, 0);
+    }
+}
+
+bool Program::cannot_have_come(const Place& at, const Panel& panel) {
+    if (panel.source_column == at.column) {
+        return false;
+    }
+    // A probe that looks first sees what had come before it: the end of its own time is a later bound.
+    const double date_s = engine_.clock(at.rank) + engine_.network().iprobe_s;
+    const Factored& factored = factored_[static_cast<std::size_t>(panel.step) % factored_window];
+    // A panel that is not factored yet will not be for as long as the columns that are left take at least.
+    const std::int64_t begun = columns_to_factor_[panel.owner_column]; // this panel, or one before
+    const auto left = static_cast<double>(begun > 0 ? begun - 1 : panel.width);
+    const double earliest_s =
+        factored.step == panel.step ? factored.date_s[at.row] : engine_.now_s() + least_column_s_ * left;
+    if (factored.step > panel.step || date_s > earliest_s) {
+        return false;
+    }
+    engine_.fruitless_probe(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
+    return true;
+}
+
+Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bool found) {
     if (done || parameters_.q <= 1) {
         done = true;
         co_return;
     }
+    if (long_broadcast()) {
+        co_await broadcast_long(at, panel);
+        done = true;
+        co_return;
+    }
     const Route way = route(parameters_.broadcast, at.column, panel.owner_column, parameters_.q);
-    const auto tag = broadcast_tag + static_cast<std::uint32_t>(panel.step);
-    const std::int64_t below = panel.rows - (at.row == panel.owner_row ? panel.width : 0);
-    const double bytes = 8.0 * static_cast<double>(below * panel.width + panel.width * panel.width + panel.width + 1);
+    const auto tag = broadcast_tag(panel);
+    const double bytes = 8.0 * static_cast<double>(panel_length(at, panel));
     if (way.from != nobody) {
         const mpi::Rank from = rank_at(at.row, way.from);
-        if (!co_await engine_.probe(at.rank, from, tag)) {
+        if (!found && !co_await engine_.probe(at.rank, from, tag)) {
             co_return;
         }
         co_await engine_.receive(at.rank, from, tag);
@@ -70,25 +116,19 @@ Task Program::poll_broadcast(const Place& at, const Panel& panel, bool& done) {
     for (const std::uint32_t to : way.to) {
         if (to != nobody) {
             // The root sends the panel out of the matrix, by a derived datatype; who forwards it has it in one piece.
-            if (at.column == panel.owner_column) {
-                co_await engine_.send_noncontiguous(at.rank, rank_at(at.row, to), tag, bytes);
-            } else {
-                co_await engine_.send(at.rank, rank_at(at.row, to), tag, bytes);
-            }
+            const bool noncontiguous = at.column == panel.owner_column && !parameters_.copy_l;
+            co_await send(at.rank, {Phase::broadcast, rank_at(at.row, to), tag, bytes, noncontiguous});
         }
     }
     done = true;
 }
 
 Task Program::finish_broadcast(const Place& at, const Panel& panel, bool& done) {
-    if (!done && parameters_.q > 1) {
-        const Route way = route(parameters_.broadcast, at.column, panel.owner_column, parameters_.q);
-        if (way.from != nobody) { // the real program polls in a loop; nothing happens until the panel comes
-            co_await engine_.await_message(at.rank, rank_at(at.row, way.from),
-                                           broadcast_tag + static_cast<std::uint32_t>(panel.step));
-        }
+    const bool waits = !done && panel.source_column != at.column;
+    if (waits) { // the real program polls in a loop; nothing happens until the panel comes
+        co_await engine_.await_message(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
     }
-    co_await poll_broadcast(at, panel, done);
+    co_await take_broadcast(at, panel, done, waits);
 }
 
 } // namespace lepaute::hpl

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <unordered_map>
 
 namespace lepaute::hpl {
 
@@ -14,261 +15,504 @@ using models::Protocol;
 using mpi::Rank;
 using mpi::Task;
 
+namespace {
+constexpr std::uint32_t pivot_tag = 0x30000000U;
+} // namespace
+
 struct Program::Factorisation {
     Program& program;
     const Panel& panel;
-    std::uint32_t column;           // process column
-    std::vector<std::int64_t> rows; // rows left to each process row; the owner's shrink as its rows are factored
+    std::uint32_t column; // process column
+    Rank driver;          // the rank that does the work for all
+
+    /// A process of the column, and its clock while the recurrence runs.
+    struct Process {
+        Rank rank = 0;
+        std::int64_t rows = 0; // left to it; the owner's shrink as its rows are factored
+        std::int64_t leading_dimension = 0;
+        double clock_s = 0.0;
+        double compute_s = 0.0;
+        double overhead_s = 0.0;
+        double late_s = 0.0;
+        double transfer_s = 0.0;
+        double contention_s = 0.0;
+        bool traced = false;
+    };
+    std::vector<Process> processes; // by distance from the owner row
+
+    /// One process's side of one round of the pivot exchange.
+    struct Round {
+        double send_s; // overhead of what it sends
+        double latency_s;
+        double alone_s;    // of what it receives, when it shares no link
+        double per_flow_s; // for each flow on its most loaded link; 0 inside a node
+        double own_flows;  // pairs of this round that cross the same links at about the same time
+        double receive_s;  // overhead of what it receives
+        double sent_bytes;
+        double received_bytes;
+    };
+    std::vector<Round> rounds; // log2(power) x power
+    std::vector<double> ready_s;
+    std::vector<double> leaving;  // flows that leave the node of each process now
+    std::vector<double> reaching; // flows that reach it
+    bool any_crosses = false;
+    bool all_eager = true;
+    double combined_bytes = 0.0; // of one pivot exchange
+    std::uint64_t combined_messages = 0;
+
+    Factorisation(Program& of, const Panel& factored, std::uint32_t process_column, Rank driving)
+        : program(of), panel(factored), column(process_column), driver(driving), processes(of.parameters_.p),
+          ready_s(processes.size()), leaving(processes.size()), reaching(processes.size()) {
+        const Parameters& parameters = program.parameters_;
+        for (std::uint32_t distance = 0; distance < p(); ++distance) {
+            const std::uint32_t row = (panel.owner_row + distance) % p();
+            Process& process = processes[distance];
+            process.rank = program.rank_at(row, column);
+            process.rows = local_count_from(parameters.n - panel.start, panel.start, parameters.nb, row, parameters.p);
+            process.leading_dimension = program.leading_dimension(row);
+            process.clock_s = program.engine_.clock(process.rank);
+            process.traced = program.engine_.traced(process.rank);
+        }
+        const std::uint32_t power = std::bit_floor(p());
+        for (std::uint32_t bit = 1; bit < power; bit <<= 1U) {
+            // The pairs of a round that cross nodes do so at about the same time, and share the links of the nodes.
+            std::unordered_map<std::uint32_t, std::uint32_t> pairs;
+            for (std::uint32_t distance = 0; distance < power; ++distance) {
+                if (!program.engine_.same_node(processes[distance].rank, processes[distance ^ bit].rank)) {
+                    ++pairs[program.engine_.node_of(processes[distance].rank)];
+                }
+            }
+            for (std::uint32_t distance = 0; distance < power; ++distance) {
+                const Process& partner = processes[distance ^ bit];
+                // Those below 2 * bit exchange the current row as well: who has it sends two rows.
+                const double sent = distance < bit ? two_rows() : one_row();
+                const double received = (distance ^ bit) < bit ? two_rows() : one_row();
+                const models::NetworkClass& network =
+                    program.engine_.class_between(processes[distance].rank, partner.rank);
+                const models::Segment& in = network.at(received);
+                const auto crossing = pairs.find(program.engine_.node_of(partner.rank));
+                const std::uint32_t flows = crossing == pairs.end() ? 1 : crossing->second;
+                const bool crosses = !program.engine_.same_node(processes[distance].rank, partner.rank);
+                all_eager = all_eager && in.protocol == Protocol::eager;
+                const mpi::Engine::TransferTimes times = program.engine_.transfer_times(in, received);
+                rounds.push_back({network.at(sent).send.of(sent), in.latency_s, times.alone_s,
+                                  crosses ? times.per_flow_s : 0.0, static_cast<double>(flows), in.receive.of(received),
+                                  sent, received});
+                any_crosses = any_crosses || crosses;
+                combined_bytes += sent;
+                ++combined_messages;
+            }
+        }
+    }
 
     [[nodiscard]] std::uint32_t p() const noexcept { return program.parameters_.p; }
-    [[nodiscard]] Rank rank(std::uint32_t row) const noexcept { return program.rank_at(row, column); }
-    [[nodiscard]] bool owner(std::uint32_t row) const noexcept { return row == panel.owner_row; }
+    [[nodiscard]] static bool owner(std::uint32_t distance) noexcept { return distance == 0; }
+    [[nodiscard]] double one_row() const noexcept { return 8.0 * static_cast<double>(panel.width + 4); }
+    [[nodiscard]] double two_rows() const noexcept { return 8.0 * static_cast<double>(2 * panel.width + 4); }
+    [[nodiscard]] double bare_row() const noexcept { return 8.0 * static_cast<double>(panel.width); }
 
-    void kernel(std::uint32_t row, Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k = 0) const {
-        if (m > 0 && n > 0) {
-            program.kernel(rank(row), kernel, m, n, k);
+    /// `kernel` on every process, of the size that `size_of(process, distance)` says; none for an empty one. Most
+    /// processes have the same size: what it costs is evaluated once.
+    template <typename SizeOf>
+    void on_all(Kernel kernel, SizeOf size_of) {
+        on_first(p(), kernel, size_of);
+    }
+    /// On the owner alone.
+    void on_owner(Kernel kernel, const models::Size& size) {
+        on_first(1, kernel, [&](const Process&, std::uint32_t) { return size; });
+    }
+    /// On the first `count` processes, the owner first.
+    template <typename SizeOf>
+    void on_first(std::uint32_t count, Kernel kernel, SizeOf size_of) {
+        models::MachineDay& day = program.day_;
+        const bool modelled = day.models(kernel);
+        const bool one_model = day.one_model(kernel);
+        models::KernelCost cost;
+        models::Size cost_size{-1.0, -1.0, -1.0};
+        std::uint64_t calls = 0;
+        double total_s = 0.0;
+        for (std::uint32_t distance = 0; distance < count; ++distance) {
+            Process& process = processes[distance];
+            const models::Size size = size_of(process, distance);
+            if (size.n <= 0.0) {
+                continue;
+            }
+            if (!one_model || size.m != cost_size.m || size.n != cost_size.n || size.k != cost_size.k) {
+                if (calls > 0) {
+                    day.note_calls(kernel, cost, cost_size, calls, total_s);
+                }
+                calls = 0;
+                total_s = 0.0;
+                cost_size = size;
+                cost = day.cost(process.rank, kernel, size);
+            } else if (modelled) {
+                cost.factor = day.factor(process.rank, kernel);
+            }
+            ++calls;
+            const double seconds = modelled ? day.draw_s(process.rank, cost) : 0.0;
+            if (process.traced) {
+                program.trace_kernel(process.rank, kernel, size, process.clock_s, seconds);
+            }
+            total_s += seconds;
+            process.clock_s += seconds;
+            process.compute_s += seconds;
+        }
+        if (calls > 0) {
+            day.note_calls(kernel, cost, cost_size, calls, total_s);
         }
     }
-    void length_kernel(std::uint32_t row, Kernel kernel, std::int64_t n, std::int64_t k = 0) const {
-        if (n > 0) {
-            program.kernel(rank(row), kernel, 0, n, k);
-        }
+    static models::Size matrix(std::int64_t m, std::int64_t n, std::int64_t k = 0) {
+        return m > 0 ? models::Size{static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)}
+                     : models::Size{};
     }
-    /// A kernel along a row of the matrix: its k is the leading dimension.
-    void row_kernel(std::uint32_t row, Kernel kernel, std::int64_t n) const {
-        length_kernel(row, kernel, n, program.leading_dimension(row));
+    static models::Size length(std::int64_t n, std::int64_t k = 0) {
+        return {0.0, static_cast<double>(n), static_cast<double>(k)};
     }
 
     /// Two ranks send to each other; both clocks move to when their own message has gone and the other's is in.
-    void exchange(std::uint32_t row_a, double bytes_a, std::uint32_t row_b, double bytes_b) const {
-        mpi::Engine& engine = program.engine_;
-        const Rank a = rank(row_a);
-        const Rank b = rank(row_b);
-        const models::NetworkClass& network = engine.class_between(a, b);
-        const double ready_a = engine.clock(a) + network.at(bytes_a).send.of(bytes_a);
-        const double ready_b = engine.clock(b) + network.at(bytes_b).send.of(bytes_b);
-        const auto arrives = [&](double ready_s, double posted_s, double bytes) {
-            const models::Segment& segment = network.at(bytes);
-            const double start_s = segment.protocol == Protocol::eager ? ready_s : std::max(ready_s, posted_s);
-            return start_s + segment.latency_s + bytes / segment.bandwidth_Bps;
+    void exchange(Process& a, double bytes_a, Process& b, double bytes_b) {
+        const models::NetworkClass& network = program.engine_.class_between(a.rank, b.rank);
+        const models::Segment& from_a = network.at(bytes_a);
+        const models::Segment& from_b = network.at(bytes_b);
+        const double start_a = a.clock_s;
+        const double start_b = b.clock_s;
+        const double ready_a = start_a + from_a.send.of(bytes_a);
+        const double ready_b = start_b + from_b.send.of(bytes_b);
+        const auto arrives = [](const models::Segment& segment, double ready, double posted_s, double bytes) {
+            const double begins_s = segment.protocol == Protocol::eager ? ready : std::max(ready, posted_s);
+            return begins_s + segment.latency_s + bytes / segment.bandwidth_Bps;
         };
-        const double at_b = arrives(ready_a, engine.clock(b), bytes_a);
-        const double at_a = arrives(ready_b, engine.clock(a), bytes_b);
-        const double sent_a = network.at(bytes_a).protocol == Protocol::rendezvous ? at_b : ready_a;
-        const double sent_b = network.at(bytes_b).protocol == Protocol::rendezvous ? at_a : ready_b;
-        move(a, std::max(sent_a, at_a) + network.at(bytes_b).receive.of(bytes_b));
-        move(b, std::max(sent_b, at_b) + network.at(bytes_a).receive.of(bytes_a));
-        engine.statistics().messages += 2;
-        engine.statistics().bytes += bytes_a + bytes_b;
+        const double at_b = arrives(from_a, ready_a, ready_b, bytes_a);
+        const double at_a = arrives(from_b, ready_b, ready_a, bytes_b);
+        const double sent_a = from_a.protocol == Protocol::rendezvous ? at_b : ready_a;
+        const double sent_b = from_b.protocol == Protocol::rendezvous ? at_a : ready_b;
+        wait(a, ready_a, std::max(sent_a, at_a), ready_b, from_b.receive.of(bytes_b));
+        wait(b, ready_b, std::max(sent_b, at_b), ready_a, from_a.receive.of(bytes_a));
+        trace_exchange(a, b, start_a, ready_a, bytes_a, bytes_b, ready_b);
+        trace_exchange(b, a, start_b, ready_b, bytes_b, bytes_a, ready_a);
+        program.engine_.statistics().messages += 2;
+        program.engine_.statistics().bytes += bytes_a + bytes_b;
     }
 
-    void send(std::uint32_t row_from, std::uint32_t row_to, double bytes) const {
-        mpi::Engine& engine = program.engine_;
-        const Rank from = rank(row_from);
-        const Rank to = rank(row_to);
-        const models::Segment& segment = engine.class_between(from, to).at(bytes);
-        const double ready_s = engine.clock(from) + segment.send.of(bytes);
-        const double start_s = segment.protocol == Protocol::eager ? ready_s : std::max(ready_s, engine.clock(to));
-        const double arrival_s = start_s + segment.latency_s + bytes / segment.bandwidth_Bps;
-        move(from, segment.protocol == Protocol::rendezvous ? arrival_s : ready_s);
-        move(to, std::max(engine.clock(to), arrival_s) + segment.receive.of(bytes));
-        engine.statistics().messages += 1;
-        engine.statistics().bytes += bytes;
+    void send(Process& from, Process& to, double bytes) {
+        const models::Segment& segment = program.engine_.class_between(from.rank, to.rank).at(bytes);
+        const double start_s = from.clock_s;
+        const double posted_s = to.clock_s;
+        const double ready = start_s + segment.send.of(bytes);
+        const double begins_s = segment.protocol == Protocol::eager ? ready : std::max(ready, posted_s);
+        const double arrival_s = begins_s + segment.latency_s + bytes / segment.bandwidth_Bps;
+        wait(from, ready, segment.protocol == Protocol::rendezvous ? arrival_s : ready, posted_s, 0.0);
+        wait(to, posted_s, arrival_s, ready, segment.receive.of(bytes));
+        if (from.traced) {
+            trace_call(from, mpi::Call::send, to, bytes, start_s, from.clock_s, std::max(0.0, begins_s - ready));
+        }
+        if (to.traced) {
+            trace_call(to, mpi::Call::receive, from, bytes, posted_s, to.clock_s, std::max(0.0, begins_s - posted_s));
+        }
+        program.engine_.statistics().messages += 1;
+        program.engine_.statistics().bytes += bytes;
     }
 
-    void move(Rank to_move, double date_s) const {
-        mpi::Engine& engine = program.engine_;
-        engine.statistics().waiting_s += date_s - engine.clock(to_move);
-        engine.set_clock(to_move, date_s);
+    /// The process had paid for its send at `ready`, waits until `end_s`, and pays for its receive; the other side was
+    /// ready at `other_s`.
+    static void wait(Process& process, double ready, double end_s, double other_s, double receive_s) {
+        const double waited_s = std::max(0.0, end_s - ready);
+        const double late_s = std::clamp(other_s - ready, 0.0, waited_s);
+        process.overhead_s += std::max(0.0, ready - process.clock_s) + receive_s;
+        process.late_s += late_s;
+        process.transfer_s += waited_s - late_s;
+        process.clock_s = ready + waited_s + receive_s;
+    }
+
+    void trace_call(const Process& process, mpi::Call call_kind, const Process& peer, double bytes, double from_s,
+                    double to_s, double late_s) const {
+        mpi::TraceRow row{};
+        row.code = static_cast<std::int16_t>(call_kind);
+        row.peer = static_cast<std::int32_t>(peer.rank);
+        row.tag = pivot_tag;
+        row.start_s = from_s;
+        row.duration_s = to_s - from_s;
+        row.size_bytes = bytes;
+        row.late_s = std::min(late_s, row.duration_s);
+        row.transfer_s = row.duration_s - row.late_s;
+        program.engine_.record(process.rank, row);
+    }
+    void trace_exchange(const Process& process, const Process& peer, double start_s, double ready, double sent_bytes,
+                        double received_bytes, double peer_ready) const {
+        if (process.traced) {
+            trace_call(process, mpi::Call::irecv, peer, received_bytes, start_s, start_s, 0.0);
+            trace_call(process, mpi::Call::send, peer, sent_bytes, start_s, ready, 0.0);
+            trace_call(process, mpi::Call::wait, peer, received_bytes, ready, process.clock_s,
+                       std::max(0.0, peer_ready - ready));
+        }
+    }
+
+    /// What else is on the links when the exchange of the next column begins: its messages are too small to slow
+    /// others, but others slow them.
+    Task look_at_links() {
+        if (!any_crosses) {
+            co_return;
+        }
+        double latest_s = 0.0;
+        for (const Process& process : processes) {
+            latest_s = std::max(latest_s, process.clock_s);
+        }
+        co_await program.engine_.until(driver, latest_s);
+        for (std::uint32_t distance = 0; distance < p(); ++distance) {
+            const std::uint32_t node = program.engine_.node_of(processes[distance].rank);
+            if (program.engine_.plain_switch()) {
+                leaving[distance] = program.engine_.flows_leaving(node);
+                reaching[distance] = program.engine_.flows_reaching(node);
+                continue;
+            }
+            double most = 0.0; // over the partners of all rounds: they differ little
+            for (std::uint32_t bit = 1; bit < std::bit_floor(p()); bit <<= 1U) {
+                const std::uint32_t partner = distance ^ bit;
+                if (partner < p() && program.engine_.node_of(processes[partner].rank) != node) {
+                    most = std::max(
+                        most, program.engine_.flows_on_way(node, program.engine_.node_of(processes[partner].rank)));
+                }
+            }
+            leaving[distance] = most;
+        }
     }
 
     /// HPL_pdmxswp and HPL_dlocswp: finds the pivot row of a column over the process column, and swaps it in.
-    void pivot() const {
-        const std::int64_t width = panel.width;
-        for (std::uint32_t row = 0; row < p(); ++row) {
-            if (rows[row] > 0) {
-                row_kernel(row, Kernel::dcopy, width);
-                if (owner(row)) {
-                    row_kernel(row, Kernel::dcopy, width);
-                }
-            }
-        }
+    void pivot() {
+        const std::int64_t width = panel.width; // kernels along a row of the matrix: k is the leading dimension
+        on_all(Kernel::dcopy, [&](const Process& process, std::uint32_t) {
+            return process.rows > 0 ? length(width, process.leading_dimension) : models::Size{};
+        });
+        on_owner(Kernel::dcopy, length(width, processes.front().leading_dimension)); // the current row
         if (p() > 1) {
             combine();
         }
-        for (std::uint32_t row = 0; row < p(); ++row) {
-            row_kernel(row, Kernel::dlocswp, width);
-        }
+        on_all(Kernel::dlocswp,
+               [&](const Process& process, std::uint32_t) { return length(width, process.leading_dimension); });
     }
 
     /// The bidirectional exchange, distances relative to the owner; ranks beyond the power of two fold in and out.
-    void combine() const {
-        const auto row_at = [&](std::uint32_t distance) { return (panel.owner_row + distance) % p(); };
-        const double one_row = 8.0 * static_cast<double>(panel.width + 4);
-        const double two_rows = 8.0 * static_cast<double>(2 * panel.width + 4);
-        const double bare_row = 8.0 * static_cast<double>(panel.width);
+    void combine() {
         const std::uint32_t power = std::bit_floor(p());
         for (std::uint32_t d = power; d < p(); ++d) {
             if (d == power) {
-                exchange(row_at(d), one_row, row_at(0), bare_row);
+                exchange(processes[d], one_row(), processes[0], bare_row());
             } else {
-                send(row_at(d), row_at(d - power), one_row);
+                send(processes[d], processes[d - power], one_row());
             }
         }
-        for (std::uint32_t bit = 1; bit < power; bit <<= 1U) {
+        const Round* round = rounds.data();
+        for (std::uint32_t bit = 1; bit < power; bit <<= 1U, round += power) {
+            if (all_eager) {
+                exchange_eagerly(bit, power, round);
+                continue;
+            }
             for (std::uint32_t d = 0; d < power; ++d) {
-                const std::uint32_t partner = d ^ bit;
-                if (d < partner) {
-                    // Those below 2 * bit exchange the current row as well: who has it sends two rows.
-                    exchange(row_at(d), d < bit ? two_rows : one_row, row_at(partner), one_row);
+                if (d < (d ^ bit)) {
+                    exchange(processes[d], round[d].sent_bytes, processes[d ^ bit], round[d].received_bytes);
                 }
             }
+        }
+        if (all_eager) {
+            program.engine_.statistics().messages += combined_messages;
+            program.engine_.statistics().bytes += combined_bytes;
         }
         // Beyond the power of two, the current row is spread by a binomial tree; then the result comes from the others.
         const std::uint32_t beyond = p() - power;
         for (std::uint32_t bit = beyond > 1 ? std::bit_floor(beyond - 1) : 0; bit > 0; bit >>= 1U) {
             for (std::uint32_t d = 0; d < beyond; d += 2 * bit) {
                 if (d + bit < beyond) {
-                    send(row_at(power + d), row_at(power + d + bit), bare_row);
+                    send(processes[power + d], processes[power + d + bit], bare_row());
                 }
             }
         }
         for (std::uint32_t d = power; d < p(); ++d) {
-            send(row_at(d - power), row_at(d), one_row);
+            send(processes[d - power], processes[d], one_row());
         }
     }
 
-    void local_maximum(std::uint32_t row, std::int64_t length) const { length_kernel(row, Kernel::idamax, length); }
-    [[nodiscard]] std::int64_t below(std::uint32_t row) const noexcept { return rows[row] - (owner(row) ? 1 : 0); }
+    /// One round of exchanges whose messages are all eager: what exchange() does, without its cases.
+    void exchange_eagerly(std::uint32_t bit, std::uint32_t power, const Round* round) {
+        for (std::uint32_t d = 0; d < power; ++d) {
+            ready_s[d] = processes[d].clock_s + round[d].send_s;
+        }
+        for (std::uint32_t d = 0; d < power; ++d) {
+            Process& process = processes[d];
+            const double start_s = process.clock_s;
+            const double ready = ready_s[d];
+            const double other_s = ready_s[d ^ bit];
+            const double load = std::max(leaving[d ^ bit], reaching[d]) + round[d].own_flows;
+            const double shared_s = std::max(0.0, round[d].per_flow_s * load - round[d].alone_s);
+            const double end_s = std::max(ready, other_s + round[d].latency_s + round[d].alone_s + shared_s);
+            const double late_s = std::max(0.0, other_s - ready);
+            const double contention_s = std::min(shared_s, end_s - ready - late_s);
+            process.late_s += late_s;
+            process.contention_s += contention_s;
+            process.transfer_s += end_s - ready - late_s - contention_s;
+            process.overhead_s += round[d].send_s + round[d].receive_s;
+            process.clock_s = end_s + round[d].receive_s;
+            if (process.traced) {
+                trace_exchange(process, processes[d ^ bit], start_s, ready, round[d].sent_bytes,
+                               round[d].received_bytes, other_s);
+            }
+        }
+    }
+
+    /// Rows below the current one.
+    [[nodiscard]] static std::int64_t below(const Process& process, std::uint32_t distance) noexcept {
+        return process.rows - (owner(distance) ? 1 : 0);
+    }
+    void maximum_below() {
+        on_all(Kernel::idamax,
+               [](const Process& process, std::uint32_t distance) { return length(below(process, distance)); });
+    }
+    void scale_below() {
+        on_all(Kernel::dscal,
+               [](const Process& process, std::uint32_t distance) { return length(below(process, distance)); });
+    }
+    /// The owner's part of a row, `n` long.
+    void copy_row(std::int64_t n) { on_owner(Kernel::dcopy, length(n, processes.front().leading_dimension)); }
 
     /// A leaf of `n` columns; the algorithm is PFACT.
-    void leaf(std::int64_t n) {
-        for (std::uint32_t row = 0; row < p(); ++row) {
-            local_maximum(row, rows[row]);
-        }
+    Task leaf(std::int64_t n) {
+        on_all(Kernel::idamax, [](const Process& process, std::uint32_t) { return length(process.rows); });
         for (std::int64_t done = 0; done < n; ++done) {
+            co_await look_at_links();
             pivot();
-            const std::int64_t right = n - 1 - done; // columns of the leaf to the right of this one
-            for (std::uint32_t row = 0; row < p(); ++row) {
-                leaf_column(row, done, right);
-            }
-            --rows[panel.owner_row];
+            --program.columns_to_factor_[column];
+            leaf_column(done, n - 1 - done);
+            --processes.front().rows;
         }
     }
 
-    void leaf_column(std::uint32_t row, std::int64_t done, std::int64_t right) const {
-        const std::int64_t under = below(row);
+    /// One column, `done` columns of the leaf to its left and `right` to its right.
+    void leaf_column(std::int64_t done, std::int64_t right) {
         switch (program.parameters_.pfact) {
         case hpl::Factorisation::left:
             if (right > 0) {
-                length_kernel(row, Kernel::dtrsv, done + 1);
+                on_all(Kernel::dtrsv, [done](const Process&, std::uint32_t) { return length(done + 1); });
             }
-            length_kernel(row, Kernel::dscal, under);
+            scale_below();
             if (right > 0) {
-                kernel(row, Kernel::dgemv, under, done + 1);
-                local_maximum(row, under);
-                if (owner(row)) {
-                    row_kernel(row, Kernel::dcopy, done + 1);
+                on_all(Kernel::dgemv, [done](const Process& process, std::uint32_t distance) {
+                    return matrix(below(process, distance), done + 1);
+                });
+                maximum_below();
+                if (transposed()) { // else the copy is within small arrays
+                    copy_row(done + 1);
                 }
             }
             break;
         case hpl::Factorisation::crout:
             if (done > 0 && right > 0) {
-                kernel(row, Kernel::dgemv, right, done);
-                if (owner(row)) {
-                    row_kernel(row, Kernel::dcopy, right);
-                }
+                on_all(Kernel::dgemv, [done, right](const Process&, std::uint32_t) { return matrix(right, done); });
+                copy_row(right);
             }
-            length_kernel(row, Kernel::dscal, under);
+            scale_below();
             if (right > 0) {
-                kernel(row, Kernel::dgemv, under, done + 1);
-                local_maximum(row, under);
+                on_all(Kernel::dgemv, [done](const Process& process, std::uint32_t distance) {
+                    return matrix(below(process, distance), done + 1);
+                });
+                maximum_below();
             }
             break;
         case hpl::Factorisation::right:
-            length_kernel(row, Kernel::dscal, under);
+            scale_below();
             if (right > 0) {
-                length_kernel(row, Kernel::daxpy, under);
-                local_maximum(row, under);
+                on_all(Kernel::daxpy,
+                       [](const Process& process, std::uint32_t distance) { return length(below(process, distance)); });
+                maximum_below();
             }
             if (right > 1) {
-                kernel(row, Kernel::dger, under, right - 1);
+                on_all(Kernel::dger, [right](const Process& process, std::uint32_t distance) {
+                    return matrix(below(process, distance), right - 1);
+                });
             }
             break;
         }
     }
 
     /// `n` columns from column `offset` of the panel; the algorithm is RFACT.
-    void recurse(std::int64_t n, std::int64_t offset) {
+    Task recurse(std::int64_t n, std::int64_t offset) {
         const std::int64_t nbmin = program.parameters_.nbmin;
         const std::int64_t ndiv = program.parameters_.ndiv;
         if (n <= nbmin) {
-            leaf(n);
-            return;
+            co_await leaf(n);
+            co_return;
         }
         const std::int64_t block = (((n + nbmin - 1) / nbmin + ndiv - 1) / ndiv) * nbmin;
         for (std::int64_t done = 0; done < n; done += block) {
             const std::int64_t width = std::min(block, n - done);
             const std::int64_t right = n - done - width;
             before_block(done, width);
-            recurse(width, offset + done);
+            co_await recurse(width, offset + done);
             after_block(done, width, right, offset + done);
         }
     }
 
-    void before_block(std::int64_t done, std::int64_t width) const {
+    [[nodiscard]] bool transposed() const noexcept { return program.parameters_.l1_transposed; }
+    /// With L1 not transposed, the triangle stands on the left, and no factor is transposed.
+    [[nodiscard]] Kernel product() const noexcept { return transposed() ? Kernel::dgemm : Kernel::dgemm_nn; }
+    void triangle(std::int64_t columns, std::int64_t order) {
+        const models::Size size = transposed() ? matrix(columns, order, order) : matrix(order, columns, order);
+        on_all(transposed() ? Kernel::dtrsm : Kernel::dtrsm_left, [=](const Process&, std::uint32_t) { return size; });
+    }
+
+    void before_block(std::int64_t done, std::int64_t width) {
         const hpl::Factorisation rfact = program.parameters_.rfact;
-        for (std::uint32_t row = 0; row < p() && rfact != hpl::Factorisation::right && done > 0; ++row) {
-            if (rfact == hpl::Factorisation::left) {
-                kernel(row, Kernel::dtrsm, width, done, done);
-            }
-            kernel(row, Kernel::dgemm, rows[row], width, done);
+        if (rfact == hpl::Factorisation::right || done == 0) {
+            return;
+        }
+        if (rfact == hpl::Factorisation::left) {
+            triangle(width, done);
+        }
+        on_all(product(), [=](const Process& process, std::uint32_t) { return matrix(process.rows, width, done); });
+    }
+
+    void after_block(std::int64_t done, std::int64_t width, std::int64_t right, std::int64_t offset) {
+        const hpl::Factorisation rfact = program.parameters_.rfact;
+        if (right > 0 && rfact == hpl::Factorisation::crout && done > 0) {
+            const models::Size size = transposed() ? matrix(right, width, done) : matrix(width, right, done);
+            on_all(Kernel::dgemm_nn, [=](const Process&, std::uint32_t) { return size; });
+        }
+        if (right > 0 && rfact != hpl::Factorisation::left) {
+            triangle(right, width);
+        }
+        if (right > 0 && rfact == hpl::Factorisation::right) {
+            on_all(product(),
+                   [=](const Process& process, std::uint32_t) { return matrix(process.rows, right, width); });
+        }
+        if (offset > 0) {
+            on_owner(transposed() ? Kernel::dlatcpy : Kernel::dlacpy,
+                     matrix(offset, width, transposed() ? processes.front().leading_dimension : 0));
         }
     }
 
-    void after_block(std::int64_t done, std::int64_t width, std::int64_t right, std::int64_t offset) const {
-        const hpl::Factorisation rfact = program.parameters_.rfact;
-        for (std::uint32_t row = 0; row < p(); ++row) {
-            if (right > 0 && rfact == hpl::Factorisation::crout && done > 0) {
-                kernel(row, Kernel::dgemm_nn, right, width, done);
-            }
-            if (right > 0 && rfact != hpl::Factorisation::left) {
-                kernel(row, Kernel::dtrsm, right, width, width);
-            }
-            if (right > 0 && rfact == hpl::Factorisation::right) {
-                kernel(row, Kernel::dgemm, rows[row], right, width);
-            }
-            if (owner(row)) {
-                kernel(row, Kernel::dlatcpy, offset, width, program.leading_dimension(row));
-            }
+    Task run() {
+        on_all(Kernel::pdfact_glue,
+               [&](const Process& process, std::uint32_t) { return matrix(process.rows, panel.width); });
+        co_await recurse(panel.width, 0);
+        for (const Process& process : processes) {
+            program.engine_.set_clock(
+                process.rank, process.clock_s,
+                {process.compute_s, process.overhead_s, process.late_s, process.transfer_s, process.contention_s});
         }
-    }
-
-    void run() {
-        for (std::uint32_t row = 0; row < p(); ++row) {
-            kernel(row, Kernel::pdfact_glue, rows[row], panel.width);
-        }
-        recurse(panel.width, 0);
     }
 };
 
 Task Program::factor(Place at, Panel& panel) {
-    if (at.column != panel.owner_column) {
+    if (at.column != panel.owner_column || panel.width <= 0) {
         co_return;
     }
     mpi::Engine::Meeting& meeting = meetings_[at.column];
-    if (meeting.present.empty()) {
-        meeting.count = parameters_.p;
-        meeting.meet = [this, panel, column = at.column] {
-            Factorisation work{*this, panel, column, std::vector<std::int64_t>(parameters_.p)};
-            for (std::uint32_t row = 0; row < parameters_.p; ++row) {
-                work.rows[row] =
-                    local_count_from(parameters_.n - panel.start, panel.start, parameters_.nb, row, parameters_.p);
-            }
-            work.run();
-        };
+    meeting.count = parameters_.p;
+    if (co_await engine_.join(at.rank, meeting)) { // the last to come
+        columns_to_factor_[at.column] = panel.width;
+        Factorisation work(*this, panel, at.column, at.rank);
+        co_await work.run();
+        note_factored(panel, at.column);
+        engine_.release(at.rank, meeting);
     }
-    co_await engine_.join(at.rank, meeting);
     panel.columns -= panel.width;
 }
 

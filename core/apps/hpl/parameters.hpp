@@ -2,11 +2,13 @@
 // The parameters of one HPL run, as in HPL.dat.
 
 #include <cstdint>
+#include <vector>
 
 namespace lepaute::hpl {
 
-enum class Broadcast : std::uint8_t { ring, ring_modified, two_ring, two_ring_modified };
+enum class Broadcast : std::uint8_t { ring, ring_modified, two_ring, two_ring_modified, longer, longer_modified };
 enum class Factorisation : std::uint8_t { left, crout, right };
+enum class Swap : std::uint8_t { binary_exchange, spread_roll, mix };
 
 struct Parameters {
     std::int64_t n = 0;  // order of the matrix
@@ -20,6 +22,15 @@ struct Parameters {
     std::uint32_t nbmin = 2;
     std::uint32_t ndiv = 2;
     bool row_major = true;
+    Swap swap = Swap::binary_exchange;
+    std::int64_t swap_threshold = 0; // mix: spread-roll for more columns than this
+    bool l1_transposed = true;
+    bool u_transposed = true;
+    bool equilibrate = true;    // spread-roll
+    std::int64_t alignment = 8; // of the leading dimension, in doubles
+    bool copy_l = false;        // HPL built without derived datatypes copies L in every panel
+    /// The row (from 0) that each column is pivoted with; empty: drawn from the seed, as for a random matrix.
+    std::vector<std::int64_t> pivots{};
 };
 
 /// Rows (or columns) of a block-cyclic distribution that process `proc` of `procs` holds among the first n.

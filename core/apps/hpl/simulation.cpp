@@ -11,7 +11,7 @@ using mpi::Rank;
 using mpi::Task;
 
 Result simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
-                const std::vector<std::uint32_t>& core_of_rank, std::uint64_t seed) {
+                const std::vector<std::uint32_t>& core_of_rank, std::uint64_t seed, mpi::Trace trace) {
     const std::size_t ranks = std::size_t{parameters.p} * parameters.q;
     if (parameters.n < 1 || parameters.nb < 1 || ranks == 0 || core_of_rank.size() != ranks) {
         throw std::invalid_argument("HPL needs n >= 1, nb >= 1 and one core for each of its p x q ranks");
@@ -25,14 +25,22 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
         }
         cpus[rank] = machine.cpu_of_core(nodes[rank], core_of_rank[rank] % machine.cores_per_node);
     }
-    models::MachineDay day(machine, layers, seed, std::move(cpus), nodes);
-    mpi::Engine engine(machine.network, std::move(nodes), machine.nodes, seed, layers.noise);
+    models::MachineDay day(machine, layers, seed, cpus, nodes);
+    mpi::Engine engine(machine.network, machine.links_between_nodes(), std::move(nodes), seed, layers.noise);
+    engine.trace() = std::move(trace);
     Program program(parameters, engine, day, seed);
     Result result;
     result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
     result.messages = engine.statistics().messages;
     result.bytes = engine.statistics().bytes;
-    result.waiting_s = engine.statistics().waiting_s;
+    for (Rank rank = 0; rank < engine.size(); ++rank) {
+        result.rank_shares_s.push_back(engine.shares_s(rank));
+        for (std::size_t share = 1; share < mpi::share_count; ++share) {
+            result.waiting_s += result.rank_shares_s.back()[share];
+        }
+    }
+    result.rank_sent = program.rank_sent();
+    result.trace = std::move(engine.trace());
     result.kernels = day.use();
     result.engine_bytes = engine.state_bytes() + day.state_bytes();
     return result;
@@ -40,7 +48,25 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
 
 Program::Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed)
     : parameters_(parameters), engine_(engine), day_(day), seed_(seed), meetings_(parameters.q),
-      swap_rows_(static_cast<std::size_t>((parameters.n + parameters.nb - 1) / parameters.nb)) {}
+      rank_sent_(std::size_t{parameters.p} * parameters.q), columns_to_factor_(parameters.q, 0) {
+    // The pivot exchange of a column takes at least its rounds of the shorter messages on the faster links.
+    const double row_bytes = 8.0 * static_cast<double>(parameters.nb + 4);
+    const auto message_s = [&](const models::NetworkClass& network) {
+        const models::Segment& segment = network.at(row_bytes);
+        return segment.latency_s + row_bytes / segment.bandwidth_Bps;
+    };
+    const int rounds = std::bit_width(parameters.p) - 1;
+    least_column_s_ = rounds * std::min(message_s(engine.network().loopback), message_s(engine.network().remote));
+}
+
+void Program::note_factored(const Panel& panel, std::uint32_t column) {
+    Factored& factored = factored_[static_cast<std::size_t>(panel.step) % factored_window];
+    factored.step = panel.step;
+    factored.date_s.resize(parameters_.p);
+    for (std::uint32_t row = 0; row < parameters_.p; ++row) {
+        factored.date_s[row] = engine_.clock(rank_at(row, column));
+    }
+}
 
 Place Program::place(Rank rank) const noexcept {
     if (parameters_.row_major) {
@@ -54,7 +80,7 @@ Rank Program::rank_at(std::uint32_t row, std::uint32_t column) const noexcept {
 }
 
 std::int64_t Program::leading_dimension(std::uint32_t row) const noexcept {
-    constexpr std::int64_t alignment = 8;
+    const std::int64_t alignment = parameters_.alignment;
     const std::int64_t rows = std::max<std::int64_t>(1, local_count(parameters_.n, parameters_.nb, row, parameters_.p));
     const std::int64_t aligned = (rows + alignment - 1) / alignment * alignment;
     return std::has_single_bit(static_cast<std::uint64_t>(aligned)) ? aligned + alignment : aligned;
@@ -73,12 +99,28 @@ Panel Program::new_panel(const Place& at, std::int64_t start) const noexcept {
     panel.columns = local_count_from(n + 1 - start, start, nb, at.column, q); // [A | b] has n + 1 columns
     panel.owner_row = static_cast<std::uint32_t>(panel.step % p);
     panel.owner_column = static_cast<std::uint32_t>(panel.step % q);
+    panel.source_column = broadcast_source(at, panel).value_or(at.column);
     return panel;
 }
 
 void Program::kernel(Rank rank, Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k) {
-    engine_.compute(
-        rank, day_.duration_s(rank, kernel, {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)}));
+    const models::Size size{static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)};
+    const double seconds = day_.duration_s(rank, kernel, size);
+    trace_kernel(rank, kernel, size, engine_.clock(rank), seconds);
+    engine_.compute(rank, seconds);
+}
+
+void Program::trace_kernel(Rank rank, Kernel kernel, const models::Size& size, double start_s, double seconds) {
+    if (engine_.trace().on() && engine_.traced(rank)) {
+        engine_.record(rank, {.code = static_cast<std::int16_t>(mpi::first_kernel_code + static_cast<int>(kernel)),
+                              .peer = -1,
+                              .tag = -1,
+                              .start_s = start_s,
+                              .duration_s = seconds,
+                              .m = size.m,
+                              .n = size.n,
+                              .k = size.k});
+    }
 }
 
 Task Program::run(Rank rank) {
@@ -94,7 +136,9 @@ Task Program::run(Rank rank) {
 Task Program::without_lookahead(Place at) {
     for (std::int64_t start = 0; start < parameters_.n; start += parameters_.nb) {
         Panel panel = new_panel(at, start);
+        engine_.set_step(at.rank, static_cast<std::int32_t>(panel.step));
         co_await factor(at, panel);
+        begin_broadcast(at, panel);
         bool done = false;
         co_await finish_broadcast(at, panel, done);
         bool nothing_incoming = true;
@@ -113,14 +157,17 @@ Task Program::with_lookahead(Place at) {
     const std::int64_t lookahead_end = std::min(depth * nb, n);
     std::int64_t columns = local_count(n + 1, nb, at.column, q); // local columns not yet behind a factored panel
 
-    for (std::int64_t start = 0; start < lookahead_end; start += nb) {
-        panels.push_back(new_panel(at, start));
+    for (std::int64_t k = 0; k < depth; ++k) { // beyond the matrix they are empty, and broadcast all the same
+        panels.push_back(new_panel(at, std::min(k * nb, n)));
+        panels.back().step = k;
         if (at.column == panels.back().owner_column) {
             columns -= panels.back().width;
         }
     }
     for (std::size_t k = 0; k < panels.size(); ++k) {
+        engine_.set_step(at.rank, static_cast<std::int32_t>(panels[k].step));
         co_await factor(at, panels[k]);
+        begin_broadcast(at, panels[k]);
         done = false;
         co_await finish_broadcast(at, panels[k], done);
         if (k + 1 < panels.size()) { // the columns of the panels in front of me
@@ -132,6 +179,7 @@ Task Program::with_lookahead(Place at) {
     for (std::int64_t start = lookahead_end; start < n; start += nb) {
         panels.push_back(new_panel(at, start));
         Panel& current = panels.back();
+        engine_.set_step(at.rank, static_cast<std::int32_t>(current.step));
         std::int64_t own = 0;
         if (at.column == current.owner_column) {
             own = current.width;
@@ -140,6 +188,7 @@ Task Program::with_lookahead(Place at) {
             }
             co_await factor(at, current);
         }
+        begin_broadcast(at, current);
         done = false;
         co_await update(at, panels.front(), columns - own, &current, done);
         panels.erase(panels.begin());

@@ -2,21 +2,34 @@
 // HPL on simulated ranks: the control flow of the real program, each kernel call and message where it makes them.
 
 #include "apps/hpl/parameters.hpp"
+#include "apps/hpl/spread_plan.hpp"
 #include "models/machine.hpp"
 #include "mpi/engine.hpp"
 
+#include <array>
 #include <cstdint>
-#include <functional>
-#include <string>
+#include <memory>
+#include <optional>
 #include <vector>
 
 namespace lepaute::hpl {
+
+/// Whose messages are counted; those that are left are the pivot exchanges.
+enum class Phase : std::uint8_t { broadcast, swap, solve, count };
+struct Sent {
+    std::uint64_t messages = 0;
+    double bytes = 0.0;
+};
+using SentInPhases = std::array<Sent, static_cast<std::size_t>(Phase::count)>;
 
 struct Result {
     double time_s = 0.0; // of the solver: factorisation and solve, maximum over ranks
     std::uint64_t messages = 0;
     double bytes = 0.0;
-    double waiting_s = 0.0; // over all ranks, inside communication calls
+    double waiting_s = 0.0;                 // over all ranks, inside communication calls
+    std::vector<mpi::Shares> rank_shares_s; // per rank: where its time went
+    std::vector<SentInPhases> rank_sent;
+    mpi::Trace trace; // what was asked for
     std::array<models::KernelUse, models::kernel_count> kernels;
     std::size_t engine_bytes = 0;
 };
@@ -25,7 +38,7 @@ struct Result {
 /// Throws std::invalid_argument when the sizes do not fit together, std::runtime_error on a deadlock.
 [[nodiscard]] Result simulate(const Parameters& parameters, const models::Machine& machine,
                               const models::Layers& layers, const std::vector<std::uint32_t>& core_of_rank,
-                              std::uint64_t seed);
+                              std::uint64_t seed, mpi::Trace trace = {});
 
 /// Who is where in the grid.
 struct Place {
@@ -43,6 +56,7 @@ struct Panel {
     std::int64_t columns = 0; // nq: local columns still to update
     std::uint32_t owner_row = 0;
     std::uint32_t owner_column = 0;
+    std::uint32_t source_column = 0; // whom the broadcast comes from; that of the rank itself for the root
 };
 
 /// The program; its parts stand in panel.cpp, broadcast.cpp, swap.cpp, update.cpp and solve.cpp.
@@ -50,15 +64,50 @@ class Program {
 public:
     Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed);
     [[nodiscard]] mpi::Task run(mpi::Rank rank);
+    [[nodiscard]] const std::vector<SentInPhases>& rank_sent() const noexcept { return rank_sent_; }
 
 private:
     // -- grid
     [[nodiscard]] Place place(mpi::Rank rank) const noexcept;
     [[nodiscard]] mpi::Rank rank_at(std::uint32_t row, std::uint32_t column) const noexcept;
-    /// HPL's leading dimension of the local matrix: its rows, up to a multiple of 8 that is no power of two.
+    /// HPL's leading dimension of the local matrix: its rows, up to a multiple of the alignment, no power of two.
     [[nodiscard]] std::int64_t leading_dimension(std::uint32_t row) const noexcept;
     [[nodiscard]] Panel new_panel(const Place& at, std::int64_t start) const noexcept;
     void kernel(mpi::Rank rank, models::Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k);
+    void trace_kernel(mpi::Rank rank, models::Kernel kernel, const models::Size& size, double start_s, double seconds);
+
+    // -- messages, counted by phase
+    struct Message {
+        Phase phase = Phase::broadcast;
+        mpi::Rank to = 0;
+        std::uint32_t tag = 0;
+        double bytes = 0.0;
+        bool noncontiguous = false; // a derived datatype with gaps
+        bool synchronous = false;
+    };
+    /// MPI_Send, or MPI_Ssend.
+    mpi::Engine::Awaiter<void> send(mpi::Rank rank, const Message& message) {
+        return post(rank, message, mpi::Engine::Operation::Kind::send);
+    }
+    /// MPI_Irecv, MPI_Send, MPI_Wait (or MPI_Issend, MPI_Recv, MPI_Wait) with one partner.
+    mpi::Engine::Awaiter<void> exchange(mpi::Rank rank, const Message& message) {
+        return post(rank, message, mpi::Engine::Operation::Kind::exchange);
+    }
+    mpi::Engine::Awaiter<void> post(mpi::Rank rank, const Message& message, mpi::Engine::Operation::Kind kind) {
+        Sent& sent = rank_sent_[rank][static_cast<std::size_t>(message.phase)];
+        ++sent.messages;
+        sent.bytes += message.bytes;
+        return {engine_,
+                rank,
+                {.kind = kind,
+                 .noncontiguous = message.noncontiguous,
+                 .synchronous = message.synchronous,
+                 .send_to = message.to,
+                 .receive_from = message.to,
+                 .send_tag = message.tag,
+                 .receive_tag = message.tag,
+                 .send_bytes = message.bytes}};
+    }
 
     // -- main loop
     mpi::Task without_lookahead(Place at);
@@ -67,20 +116,63 @@ private:
     // -- panel factorisation: a recurrence over the clocks of a process column (panel.cpp)
     mpi::Task factor(Place at, Panel& panel);
     struct Factorisation;
+    void note_factored(const Panel& panel, std::uint32_t column);
 
     // -- broadcast of a panel along the process row (broadcast.cpp); false: has not come yet
-    mpi::Task poll_broadcast(const Place& at, const Panel& panel, bool& done);
+    /// One probe for the panel; most find nothing, which mostly is known without asking the engine.
+    struct Poll {
+        Program& program;
+        const Place& at;
+        const Panel& panel;
+        bool& done;
+        std::optional<mpi::Task> task;
+        [[nodiscard]] bool await_ready() const { return done || program.cannot_have_come(at, panel); }
+        std::coroutine_handle<> await_suspend(std::coroutine_handle<> caller) {
+            task.emplace(program.take_broadcast(at, panel, done));
+            return mpi::Task::Awaiter{task->handle()}.await_suspend(caller);
+        }
+        void await_resume() const {
+            if (task) {
+                task->rethrow();
+            }
+        }
+    };
+    Poll poll_broadcast(const Place& at, const Panel& panel, bool& done) { return {*this, at, panel, done, {}}; }
+    bool cannot_have_come(const Place& at, const Panel& panel);
+    /// `found`: a probe has found the panel already.
+    mpi::Task take_broadcast(const Place& at, const Panel& panel, bool& done, bool found = false);
     mpi::Task finish_broadcast(const Place& at, const Panel& panel, bool& done);
+    /// What HPL_binit does before the panel leaves.
+    void begin_broadcast(const Place& at, const Panel& panel);
+    mpi::Task broadcast_long(Place at, const Panel& panel); // broadcast_long.cpp
+    /// The two long broadcasts do all they do in their first call, and never probe.
+    [[nodiscard]] bool long_broadcast() const noexcept { return parameters_.broadcast >= Broadcast::longer; }
+    [[nodiscard]] static std::int64_t panel_length(const Place& at, const Panel& panel) noexcept; // in doubles
+    /// The process column that `at` probes for the panel; none for the root and in the long broadcasts.
+    [[nodiscard]] std::optional<std::uint32_t> broadcast_source(const Place& at, const Panel& panel) const noexcept;
+    [[nodiscard]] static std::uint32_t broadcast_tag(const Panel& panel) noexcept;
 
     // -- update (update.cpp): of the first `limit` local columns (all when negative); `incoming` is probed for
     mpi::Task update(Place at, Panel& panel, std::int64_t limit, const Panel* incoming, bool& incoming_done);
     mpi::Task swap_binary_exchange(Place at, const Panel& panel, std::int64_t columns, const Panel* incoming,
                                    bool& incoming_done);
-    struct SwapRows {
-        std::vector<std::int64_t> sent; // per process row: its rows that become rows of U (none counted for the owner)
-        std::int64_t owner_rows = 0;    // rows that the owner packs or moves
+    mpi::Task swap_spread_roll(Place at, const Panel& panel, std::int64_t columns, const Panel* incoming,
+                               bool& incoming_done); // swap_spread_roll.cpp
+    mpi::Task spread(Place at, const Panel& panel, const SpreadPlan& plan, const Spread& spread, std::int64_t columns,
+                     const Panel* incoming, bool& incoming_done);
+    mpi::Task roll(Place at, const Panel& panel, const SpreadPlan& plan, std::int64_t columns, const Panel* incoming,
+                   bool& incoming_done);
+    std::shared_ptr<const SpreadPlan> plan_of(const Panel& panel);
+    [[nodiscard]] static std::uint32_t swap_tag(const Panel& panel) noexcept;
+    /// Which rows move in the swap of a panel: the same for all process columns.
+    struct SwapPlan {
+        std::int64_t step = -1;
+        std::int64_t owner_rows = 0; // rows that the owner packs or moves
+        /// By distance from the owner, `p` values a stage: rows of its own that become rows of U (none counted for the
+        /// owner), then what it has gathered before each round of the binary exchange.
+        std::vector<std::int64_t> held;
     };
-    const SwapRows& swap_rows(const Panel& panel);
+    const SwapPlan& swap_plan(const Panel& panel);
 
     // -- triangular solve (solve.cpp)
     mpi::Task solve(Place at);
@@ -91,7 +183,23 @@ private:
     models::MachineDay& day_;
     std::uint64_t seed_;
     std::vector<mpi::Engine::Meeting> meetings_; // one per process column
-    std::vector<SwapRows> swap_rows_;            // one per step, filled when first asked for
+    std::vector<SentInPhases> rank_sent_;
+    struct PlanOfStep {
+        std::int64_t step = -1;
+        std::shared_ptr<const SpreadPlan> plan;
+    };
+    std::array<PlanOfStep, 16> spread_plans_; // of the last steps; made again for whoever lags further behind
+    static constexpr std::size_t plan_window = 64;
+    std::array<SwapPlan, plan_window> swap_plans_; // of the last panels, made when first asked for
+    /// When each process row had factored a panel, for the last panels: before, nobody can have received it.
+    struct Factored {
+        std::int64_t step = -1;
+        std::vector<double> date_s;
+    };
+    static constexpr std::size_t factored_window = 64;
+    std::array<Factored, factored_window> factored_;
+    std::vector<std::int64_t> columns_to_factor_; // per process column: of the panel that it factors, 0 if none
+    double least_column_s_ = 0.0;                 // that the factorisation of one column of a panel takes
 };
 
 } // namespace lepaute::hpl

@@ -39,7 +39,7 @@ Task Program::solve(Place at) {
     const auto rhs_column = static_cast<std::uint32_t>((parameters_.n / nb) % q);
     if (local_rows > 0 && column_now != rhs_column) {
         if (at.column == rhs_column) {
-            co_await engine_.send(at.rank, rank_at(at.row, column_now), row_tag, bytes_of(local_rows));
+            co_await send(at.rank, {Phase::solve, rank_at(at.row, column_now), row_tag, bytes_of(local_rows)});
         } else if (at.column == column_now) {
             co_await engine_.receive(at.rank, rank_at(at.row, rhs_column), row_tag);
         }
@@ -78,7 +78,7 @@ Task Program::solve(Place at) {
         if (at.column == column_previous) {
             if (at.row == row_previous) {
                 if (p > 1) {
-                    co_await engine_.send(at.rank, above, column_tag + message, bytes_of(width_previous));
+                    co_await send(at.rank, {Phase::solve, above, column_tag + message, bytes_of(width_previous)});
                 }
             } else {
                 co_await engine_.receive(at.rank, rank_at((at.row + 1) % p, at.column), column_tag + message);
@@ -86,12 +86,12 @@ Task Program::solve(Place at) {
             if (ahead_previous > 0) {
                 kernel(at.rank, Kernel::dgemv, ahead_previous, width_previous, 0);
                 if (q > 1) {
-                    co_await engine_.send(at.rank, rank_at(at.row, column_now), row_tag + message,
-                                          bytes_of(ahead_previous));
+                    co_await send(at.rank, {Phase::solve, rank_at(at.row, column_now), row_tag + message,
+                                            bytes_of(ahead_previous)});
                 }
             }
             if (at.row != row_previous && at.row != (row_previous + 1) % p) {
-                co_await engine_.send(at.rank, above, column_tag + message, bytes_of(width_previous));
+                co_await send(at.rank, {Phase::solve, above, column_tag + message, bytes_of(width_previous)});
             }
         } else if (at.column == column_now && ahead_previous > 0) {
             co_await engine_.receive(at.rank, rank_at(at.row, column_previous), row_tag + message);
@@ -128,7 +128,7 @@ Task Program::broadcast_solution(Place at, std::uint32_t root, std::int64_t coun
         if (distance % (2 * bit) == bit) {
             co_await engine_.receive(at.rank, rank_of(distance - bit), tag);
         } else if (distance % (2 * bit) == 0 && distance + bit < p) {
-            co_await engine_.send(at.rank, rank_of(distance + bit), tag, bytes_of(count));
+            co_await send(at.rank, {Phase::solve, rank_of(distance + bit), tag, bytes_of(count)});
         }
     }
 }

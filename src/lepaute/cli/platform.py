@@ -40,6 +40,8 @@ def check(
 ) -> None:
     """Check a platform file; exit status 2 and one line on what is wrong where it is not one."""
     from lepaute.platform import load_platform
+    from lepaute.simulate.topology import core_topology
 
     platform = load_platform(file)
+    core_topology(platform)  # refuses names of parts that are not there, and nodes that nothing joins
     typer.echo(f"{file}: platform {platform.name} is complete, sha256 {platform.sha256}")

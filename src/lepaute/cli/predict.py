@@ -1,18 +1,24 @@
 """`lepaute predict hpl`: how long HPL will take on a platform."""
 
 import json
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lepaute.cli import hpl_options as options
+from lepaute.cli.entry import INTERRUPTED, complain
+from lepaute.cli.predict_stencil import stencil
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
-    from lepaute.simulate import Prediction, Spread
+    from lepaute.simulate import Hpl, Mapping
+    from lepaute.simulate.tracing import TraceRequest
+
+BAR_AFTER_S = 2.0
 
 app = typer.Typer(help="How long an application will take on a platform.")
 
@@ -24,8 +30,10 @@ def group() -> None:
 
 @app.command()
 def hpl(
+    context: typer.Context,
     platform: Annotated[str, typer.Option("--platform", "-p", help="a platform file, or the name of a shipped one")],
-    n: Annotated[str, typer.Option("--n", help="order of the matrix; suffixes k and M")],
+    dat: options.Dat = None,
+    n: Annotated[str | None, typer.Option("--n", help="order of the matrix; suffixes k and M")] = None,
     nb: options.Nb = 128,
     grid: Annotated[str, typer.Option("--grid", help="process grid, as 8x8")] = "1x1",
     depth: options.Depth = 1,
@@ -41,103 +49,144 @@ def hpl(
     u: options.U = "transposed",
     equil: options.Equil = 1,
     align: options.Align = 8,
-    threads_per_rank: Annotated[int, typer.Option("--threads-per-rank")] = 1,
+    threads_per_rank: Annotated[int, typer.Option("--threads-per-rank", min=1)] = 1,
+    mapping: options.MappingWord = "sequential",
+    mapping_seed: options.MappingSeed = None,
+    hostfile: options.Hostfile = None,
+    rankfile: options.Rankfile = None,
     settings: options.Settings = None,
     runs: Annotated[int, typer.Option("--runs", help="simulated runs")] = 10,
     seed: Annotated[int, typer.Option("--seed", help="run i uses seed + i")] = 1,
-    fidelity: Annotated[str, typer.Option("--fidelity", help="auto or full")] = "auto",
+    fidelity: Annotated[str, typer.Option("--fidelity", help="auto, full or sampled")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object on standard output")] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="results in the form of HPL.out")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="a PNG of the runs")] = None,
+    trace: Annotated[Path | None, typer.Option("--trace", help="kernels and messages of a run, Parquet")] = None,
+    perfetto: Annotated[Path | None, typer.Option("--perfetto", help="the same for the Perfetto viewer, JSON")] = None,
+    gantt: Annotated[Path | None, typer.Option("--gantt", help="the same as a picture, PNG")] = None,
+    trace_ranks: Annotated[str | None, typer.Option("--trace-ranks", help="such as 0,5-7; all if not given")] = None,
+    trace_steps: Annotated[str | None, typer.Option("--trace-steps", help="such as 0,5-7; all if not given")] = None,
 ) -> None:
     """Predicts the time and rate of HPL, with the 95 % prediction interval for one further run."""
+    from lepaute.cli.predict_text import readable, summary
+    from lepaute.cli.progress import progress_bar
     from lepaute.cli.quantities import count, grid_of, settings_of
     from lepaute.errors import InputError
     from lepaute.platform import load_platform, override
-    from lepaute.simulate import predict
+    from lepaute.simulate import predict_all
+    from lepaute.simulate.hpl_dat import HplDat, read_hpl_dat
+    from lepaute.simulate.hpl_out import report
+    from lepaute.version import __version__
 
-    if fidelity not in ("auto", "full"):
-        raise InputError(f"fidelity is {fidelity!r}; it is auto or full (sampled is not there yet)")
-    p, q = grid_of(grid)
-    parameters = options.hpl_of(
-        n=count(n, "n"),
-        nb=nb,
-        p=p,
-        q=q,
-        depth=depth,
-        bcast=bcast,
-        swap=swap,
-        swap_threshold=swap_threshold,
-        pfact=pfact,
-        rfact=rfact,
-        nbmin=nbmin,
-        ndiv=ndiv,
-        pmap=pmap,
-        l1=l1,
-        u=u,
-        equil=equil,
-        align=align,
-        threads_per_rank=threads_per_rank,
-    )
+    if dat is not None:
+        options.refuse_beside_dat(context)
+        wanted = read_hpl_dat(dat)
+        hpls = wanted.combinations(threads_per_rank)
+    elif n is not None:
+        p, q = grid_of(grid)
+        one = options.hpl_of(
+            n=count(n, "n"),
+            nb=nb,
+            p=p,
+            q=q,
+            depth=depth,
+            bcast=bcast,
+            swap=swap,
+            swap_threshold=swap_threshold,
+            pfact=pfact,
+            rfact=rfact,
+            nbmin=nbmin,
+            ndiv=ndiv,
+            pmap=pmap,
+            l1=l1,
+            u=u,
+            equil=equil,
+            align=align,
+            threads_per_rank=threads_per_rank,
+        )
+        hpls, wanted = [one], HplDat.of(one)
+    else:
+        raise InputError("say what to predict: --n N and further options, or --dat HPL.dat")
+    if plot is not None and len(hpls) > 1:
+        raise InputError(f"--plot shows one combination, and there are {len(hpls)}; shorten the lists of HPL.dat")
+    request = trace_request(trace_ranks, trace_steps, [trace, perfetto, gantt])
     overrides = settings_of(settings or [])
     machine = load_platform(platform)
     if overrides:
         machine = override(machine, overrides)
-    prediction = with_progress(
-        lambda progress: predict(parameters, machine, runs=runs, seed=seed, settings=overrides, progress=progress), runs
-    )
+    placed = options.mapping_of(mapping, mapping_seed, hostfile, rankfile, machine, threads_per_rank)
+    run_s = foretold(hpls, machine, runs, placed)
+    try:
+        with progress_bar(BAR_AFTER_S) as tell:
+            predictions = predict_all(
+                hpls,
+                machine,
+                runs=runs,
+                seed=seed,
+                settings=overrides,
+                mapping=placed,
+                fidelity=fidelity,
+                trace=request,
+                progress=lambda share: tell("simulating", share),
+                run_s=run_s,
+            )
+    except KeyboardInterrupt:
+        complain("interrupted")
+        os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
     if plot is not None:
-        prediction.plot(plot)
+        predictions[0].plot(plot)
+    if output is not None:
+        write_text(output, report(wanted, predictions, __version__))
     if as_json:
-        json.dump(prediction.to_dict(), sys.stdout, indent=2)
+        found = [prediction.to_dict() for prediction in predictions]
+        json.dump(found[0] if dat is None else {"predictions": found}, sys.stdout, indent=2)
         sys.stdout.write("\n")
+    elif len(predictions) == 1:
+        print(readable(predictions[0], machine))
     else:
-        print(readable(prediction, machine))
+        if output is None:
+            print(report(wanted, predictions, __version__))
+        print(summary(predictions))
 
 
-def with_progress(simulate: "Callable[[Callable[[int], None] | None], Prediction]", runs: int) -> "Prediction":
-    """Runs `simulate`, with a progress bar where standard error is a terminal (Rich is loaded only then)."""
-    if not sys.stderr.isatty():
-        return simulate(None)
-    from lepaute.cli.progress import progress_bar
-
-    with progress_bar() as tell:
-        return simulate(lambda done: tell("simulating runs", done / runs))
+app.command()(stencil)
 
 
-def readable(prediction: "Prediction", machine: "Platform") -> str:
-    """The answer as a person wants it."""
-    hpl_run, time_s, rate = prediction.hpl, prediction.time_s, prediction.rate_gflops
-    lines = [
-        f"HPL  N = {hpl_run.n}  NB = {hpl_run.nb}  {hpl_run.p} x {hpl_run.q} ranks on {prediction.platform_name}",
-        f"  time    {interval(time_s, 's')}",
-        f"  rate    {interval(rate, 'Gflop/s')}",
-    ]
-    nodes = machine.nodes
-    used = -(-hpl_run.ranks * hpl_run.threads_per_rank // nodes.cores)
-    if nodes.peak_flops_per_core:
-        peak = nodes.peak_flops_per_core * hpl_run.ranks * hpl_run.threads_per_rank / 1e9
-        lines.append(f"  peak    {100.0 * rate.mean / peak:.1f} % of {peak:.0f} Gflop/s")
-    there = f" of {used * nodes.memory_bytes / 1e9:.1f} GB on {used} node(s)" if nodes.memory_bytes else ""
-    lines.append(f"  memory  {hpl_run.memory_bytes / 1e9:.2f} GB for the matrix{there}")
-    busy = sum(prediction.kernel_time_s.values()) + prediction.waiting_s
-    if busy > 0.0:
-        shares = sorted(prediction.kernel_time_s.items(), key=lambda item: -item[1])[:4]
-        text = ", ".join(f"{name} {100.0 * seconds / busy:.1f} %" for name, seconds in shares)
-        lines.append(f"  where   {text}, communication and waiting {100.0 * prediction.waiting_s / busy:.1f} %")
-    runs = len(prediction.run_list)
-    wall_s = prediction.simulation.wall_s
-    lines.append(
-        f"  from    {runs} simulated run(s), {prediction.simulation.messages} messages each, in {wall_s:.2f} s"
+def trace_request(ranks: str | None, steps: str | None, outputs: Sequence[Path | None]) -> "TraceRequest | None":
+    """What to trace, None where no output needs it; raises InputError for a choice of ranks without an output."""
+    from lepaute.cli.quantities import numbers_of
+    from lepaute.errors import InputError
+    from lepaute.simulate.tracing import TraceRequest
+
+    if all(path is None for path in outputs):
+        if ranks is not None or steps is not None:
+            raise InputError("--trace-ranks and --trace-steps choose what a trace holds; ask for --trace FILE too")
+        return None
+    return TraceRequest(
+        ranks=None if ranks is None else numbers_of(ranks, "--trace-ranks"),
+        steps=None if steps is None else numbers_of(steps, "--trace-steps"),
     )
-    lines += [f"  warning: {warning}" for warning in prediction.warnings]
-    return "\n".join(lines)
 
 
-def interval(spread: "Spread", unit: str) -> str:
-    """Mean and interval in words."""
-    if spread.low is None:
-        return f"{spread.mean:.4g} {unit}  (one run: no interval)"
-    return (
-        f"{spread.mean:.4g} {unit}, 95 % prediction interval {spread.low:.4g} .. {spread.high:.4g} "
-        f"(+- {spread.half_width_percent:.1f} %)"
-    )
+def foretold(hpls: Sequence["Hpl"], machine: "Platform", runs: int, mapping: "Mapping") -> list[float] | None:
+    """Seconds that a run of each will take, where it matters; a long prediction is announced on standard error."""
+    from lepaute.cli.quantities import duration_of
+    from lepaute.simulate.estimate import WORTH_TELLING_S, available_cores, estimated_wall_s
+    from lepaute.simulate.predict import expected_run_s
+
+    run_s = expected_run_s(hpls, machine, runs=runs, mapping=mapping)
+    if run_s is None:
+        return None
+    cores = available_cores()
+    wall_s = estimated_wall_s(run_s, runs, cores)
+    if wall_s > WORTH_TELLING_S:
+        what = f"{len(hpls)} combination(s) x {runs} run(s)" if len(hpls) > 1 else f"{runs} run(s)"
+        print(f"lepaute: this will take about {duration_of(wall_s)}: {what} on {cores} core(s)", file=sys.stderr)
+    return run_s
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a whole file: a temporary one first, then renamed."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

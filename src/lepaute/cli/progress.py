@@ -4,29 +4,52 @@ It is drawn when it is told something, not by a clock: a thread that redraws it 
 is being measured meanwhile.
 """
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[str, float], None]]:
-    """Gives a function (what is done, share of the work behind from 0 to 1) that moves the bar."""
+def progress_bar(after_s: float = 0.0) -> Iterator[Callable[[str, float], None]]:
+    """Gives a function (what is done, share of the work behind from 0 to 1) that moves the bar.
+
+    after_s : nothing is drawn before (and Rich, which draws, is not even loaded)
+    """
+    began_s = time.monotonic()
+    bar: Progress | None = None
+
+    def tell(message: str, share: float) -> None:
+        nonlocal bar
+        if bar is None:
+            if not sys.stderr.isatty() or time.monotonic() - began_s < after_s:
+                return
+            bar = drawn_bar()
+            bar.start()
+        bar.update(bar.task_ids[0], description=message, completed=share, refresh=True)
+
+    try:
+        yield tell
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def drawn_bar() -> "Progress":
+    """A bar with one task, of length 1."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.percentage:3.0f} %"),
         TimeElapsedColumn(),
     )
-    with Progress(
-        *columns, console=console, transient=True, auto_refresh=False, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("", total=1.0)
-
-        def tell(message: str, share: float) -> None:
-            bar.update(task, description=message, completed=share, refresh=True)
-
-        yield tell
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
+    bar.add_task("", total=1.0)
+    return bar

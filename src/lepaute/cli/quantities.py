@@ -2,6 +2,7 @@
 
 from lepaute.errors import InputError
 
+LONGEST_RANGE = 10**6
 SUFFIXES = {"k": 10**3, "m": 10**6, "g": 10**9}
 
 
@@ -34,3 +35,27 @@ def settings_of(texts: list[str]) -> dict[str, str]:
             raise InputError(f"--set {text}: write FIELD=VALUE, such as network.flow_factor=scale")
         settings[field] = value
     return settings
+
+
+def numbers_of(text: str, name: str) -> tuple[int, ...]:
+    """The whole numbers of a list such as 0,5-7, each once, increasing; raises InputError for anything else."""
+    numbers: set[int] = set()
+    for item in text.split(","):
+        first, dash, last = item.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise InputError(f"{name} is {text!r}; it is a list of whole numbers and ranges such as 0,5-7")
+        low, high = int(first), int(last or first)
+        if high < low:
+            raise InputError(f"{name} is {text!r}; a range goes up, such as {high}-{low}")
+        if high - low >= LONGEST_RANGE:
+            raise InputError(f"{name} is {text!r}; a range has at most {LONGEST_RANGE} numbers")
+        numbers.update(range(low, high + 1))
+    return tuple(sorted(numbers))
+
+
+def duration_of(seconds: float) -> str:
+    """A duration as a person says it, two digits: 8 s, 4.5 min, 2.1 h."""
+    for limit_s, unit_s, unit in ((90.0, 1.0, "s"), (5400.0, 60.0, "min")):
+        if seconds < limit_s:
+            return f"{float(f'{seconds / unit_s:.2g}'):g} {unit}"
+    return f"{float(f'{seconds / 3600.0:.2g}'):g} h"

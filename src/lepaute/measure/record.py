@@ -28,8 +28,8 @@ HPL = "xhpl-lepaute"
 FOLDER_VARIABLE = "LEPAUTE_RECORD_FOLDER"
 EVERY_CALL_VARIABLE = "LEPAUTE_RECORD_EVERY_CALL"
 
-_SOURCES = ("record.c", "record_world.c", "record_clock.c", "record_mpi.c", "record_blas.c")
-_HEADERS = ("record.h", "record_inside.h", "record_world.h", "record_clock.h", "probe_common.h")
+_SOURCES = ("record.c", "record_world.c", "record_clock.c", "record_mpi.c", "record_collectives.c", "record_blas.c")
+_HEADERS = ("record.h", "record_inside.h", "record_calls.h", "record_world.h", "record_clock.h", "probe_common.h")
 _HPL_SOURCES = ("xhpl_lepaute.c", "hpl_defaults.c", "record_hpl_wraps.c")
 _HPL_HEADERS = ("hpl_loops.h", "record.h")
 #: HPL's loops and phases, which the linker hands to record_hpl_wraps.c; HPL_pdgesv to the driver, as always.

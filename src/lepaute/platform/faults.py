@@ -125,6 +125,7 @@ def _noun(field: str) -> str:
         "_relative_sd": "a standard deviation",
         "_s": "a duration",
         "_bytes": "a size",
+        "_W": "a power",
     }
     return next((noun for ending, noun in endings.items() if field.endswith(ending)), "it")
 
@@ -139,6 +140,7 @@ def _unit(field: str, path: Path) -> str:
         "_relative_sd": " (a fraction)",
         "_s": " in seconds",
         "_bytes": " in bytes",
+        "_W": " in watts",
         "per_core": " in floating-point operations per second",
     }
     return next((unit for ending, unit in endings.items() if field.endswith(ending)), "")
@@ -147,7 +149,8 @@ def _unit(field: str, path: Path) -> str:
 def _number_remedy(value: object, unit: str) -> str:
     if not isinstance(value, str) or not any(letter.isdigit() for letter in value):
         return "Correct the value."
-    example = "1.25e+10" if "second" in unit and "bytes" in unit else "8589934592" if "bytes" in unit else "1.2e-06"
+    by_unit = {" in bytes per second": "1.25e+10", " in bytes": "8589934592", " in watts": "350"}
+    example = by_unit.get(unit, "1.2e-06")
     return f"Convert it and write the number without a unit, as in {example}."
 
 

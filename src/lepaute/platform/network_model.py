@@ -85,10 +85,12 @@ class Network(Value):
     """Messages, inside nodes and between them.
 
     `flow_factor` bound: a flow never exceeds its segment's bandwidth; scale: it gets its fair share times
-    segment bandwidth / link bandwidth.
+    segment bandwidth / link bandwidth. `sharing` fair (what is left out means): of each link, its capacity divided by
+    its flows; exact: max-min fair, which gives a flow what others that are held back elsewhere leave over.
     """
 
     flow_factor: Literal["bound", "scale"] = "bound"
+    sharing: Literal["fair", "exact"] | None = None
     node_link: NodeLink
     loopback: Loopback
     remote: Remote

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from lepaute.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, Piece
 from lepaute.platform.network_model import Costs, Loopback, Network, NodeLink, Remote, Segment
+from lepaute.platform.topology import Topology
 from lepaute.platform.values import Count, NonNegative, Positive, Value, fault
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "PerCpu",
     "Piece",
     "Platform",
+    "Power",
     "Remote",
     "Segment",
     "Topology",
@@ -59,12 +61,6 @@ class Nodes(Value):
         return self
 
 
-class Topology(Value):
-    """How the nodes are joined; `switch`: one switch that never slows a message."""
-
-    kind: Literal["switch"] = "switch"
-
-
 class Days(Value):
     """Relative effect of a day on kernel durations, drawn once a run: one common to all CPUs, and one for each."""
 
@@ -79,6 +75,26 @@ class Episodes(Value):
 
     relative_sd: NonNegative
     duration_s: Positive
+
+
+class Power(Value):
+    """Electric power that one node draws: all cores idle, all computing, all communicating (waiting included).
+
+    In between it is linear in the number of cores that do each.
+    """
+
+    idle_W: NonNegative  # noqa: N815 - the unit
+    computing_W: NonNegative  # noqa: N815 - the unit
+    communicating_W: NonNegative  # noqa: N815 - the unit
+
+    @model_validator(mode="after")
+    def _busy_draws_no_less_than_idle(self) -> Self:
+        for name in ("computing_W", "communicating_W"):
+            if getattr(self, name) < self.idle_W:
+                raise fault(
+                    f"is {getattr(self, name):g}; a busy node draws no less than an idle one ({self.idle_W:g} W)", name
+                )
+        return self
 
 
 class Blas(Value):
@@ -103,7 +119,7 @@ class Platform(Value):
     topology: Topology = Topology.model_construct(kind="switch")
     days: Days | None = None
     episodes: Episodes | None = None
-    power: None = None
+    power: Power | None = None
 
     def kernel(self, name: str, threads: int = 1) -> KernelModel | None:
         """The model of kernel `name` run by `threads` threads; None where there is none."""
@@ -122,6 +138,9 @@ class Platform(Value):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
+        expected = self.topology.node_count
+        if expected not in (None, self.nodes.count):
+            raise fault(f"is for {expected} nodes; nodes.count is {self.nodes.count}", "topology", "parameters")
         seen = set()
         for position, model in enumerate(self.kernels):
             if (key := (model.kernel, model.threads)) in seen:

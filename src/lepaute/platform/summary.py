@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from lepaute.platform.schema import KernelModel, Platform, Segment
+from lepaute.platform.topology import topology_lines
 from lepaute.platform.values import Polynomial
 
 
@@ -52,6 +53,12 @@ def _lines(platform: Platform) -> Iterator[str]:
         )
         if days.source:
             yield f"          {days.source}"
+    if platform.power is not None:
+        power = platform.power
+        yield (
+            f"power     {power.idle_W:.4g} W a node idle, {power.computing_W:.4g} W computing, "
+            f"{power.communicating_W:.4g} W communicating"
+        )
 
 
 def _kernel(model: KernelModel) -> Iterator[str]:
@@ -79,10 +86,10 @@ def _bounds(bounds: object) -> str:
 
 def _network(platform: Platform) -> Iterator[str]:
     network = platform.network
-    yield (
-        f"network   {network.node_link.bandwidth_Bps / 1e9:.4g} GB/s a node, {platform.topology.kind}; "
-        f"flow_factor {network.flow_factor}"
-    )
+    yield (f"network   {network.node_link.bandwidth_Bps / 1e9:.4g} GB/s a node; flow_factor {network.flow_factor}")
+    first, *more = topology_lines(platform.topology)
+    yield f"  topology      {first}"
+    yield from (f"                {line}" for line in more)
     yield f"  between nodes{'':<3}{_HEADER}"
     yield from (_segment(segment) for segment in network.remote.segments)
     sharing = "shared" if network.loopback.shared else "not shared"

@@ -11,20 +11,13 @@ FACTORISATIONS = ("left", "crout", "right")  # 0..2
 FORMS = ("transposed", "no-transposed")  # 0..1
 ORDERS = ("row", "column")  # 0..1
 
-# What the native engine does not simulate yet: it says so instead of simulating something else.
-NOT_SIMULATED = {
-    "bcast": ("long", "long-modified"),
-    "swap": ("spread-roll", "mix"),
-    "l1": ("no-transposed",),
-    "u": ("no-transposed",),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Hpl:
     """One HPL run: matrix of order n in blocks of nb on a grid of p x q processes, and its algorithms.
 
-    Values are the words of the command line. swap_threshold is in columns, None means nb; align is in doubles.
+    Values are the words of the command line. swap_threshold is in columns, None means nb; align is in doubles; copy_l:
+    built without derived datatypes, HPL copies L in every panel.
     Raises InputError for a value that HPL does not have.
     """
 
@@ -45,6 +38,7 @@ class Hpl:
     u: str = "transposed"
     equil: bool = True
     align: int = 8
+    copy_l: bool = False
     threads_per_rank: int = 1
 
     def __post_init__(self) -> None:

@@ -5,14 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute import _core
 from lepaute.errors import InputError
+from lepaute.simulate.topology import core_topology
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import KernelModel, Piece, Platform, Segment
 
 PROTOCOLS = {"eager": 0, "detached": 1, "rendezvous": 2}
 NOISES = {"none": 0, "half-normal": 1, "normal": 2, "lognormal": 3}
-# Variants of a BLAS routine that a platform may model apart; one that does not has them cost what the routine costs.
-VARIANTS = {"dgemm_nn": "dgemm", "dtrsm_left": "dtrsm"}
+# Variants of a routine that a platform may model apart; one that does not has them cost what the routine costs.
+VARIANTS = {"dgemm_nn": "dgemm", "dtrsm_left": "dtrsm"} | {
+    f"dlaswp0{number}N": f"dlaswp0{number}T" for number in (1, 3, 4, 5, 6)
+}
 UNBOUNDED = (0.0, 0.0, 0.0, 1e300, 1e300, 1e300)
 
 KERNELS = {name: index for index, name in enumerate(_core.kernel_names())}
@@ -57,12 +60,14 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
         [core_segment(segment) for segment in network.loopback_noncontiguous],
         [core_segment(segment) for segment in network.remote_noncontiguous],
         network.flow_factor == "scale",
+        network.sharing == "exact",
         network.node_link.bandwidth_Bps,
         network.loopback.bandwidth_Bps,
         network.loopback.shared,
         network.costs.iprobe_s,
         network.costs.iprobe_looks_first,
     )
+    machine.set_topology(core_topology(platform))
     return machine
 
 

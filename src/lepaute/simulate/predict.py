@@ -1,19 +1,23 @@
 """Application + platform -> predicted distribution of runs, by the native engine."""
 
-import os
 import resource
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 from lepaute import _core
 from lepaute.errors import InputError, SimulationError
-from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, NOT_SIMULATED, Hpl
+from lepaute.simulate.energy import energy_of_run
+from lepaute.simulate.estimate import available_cores, estimated_run_s, work_of
+from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, SWAPS, Hpl
 from lepaute.simulate.machine import machine_of
-from lepaute.simulate.mapping import sequential
+from lepaute.simulate.mapping import Mapping, thinned
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
+from lepaute.simulate.tasks import Task, run_tasks
+from lepaute.simulate.tracing import TraceRequest
 from lepaute.simulate.warnings import warnings_of
 from lepaute.version import __version__
 
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
 GLUE = ("pdfact_glue", "pdupdate_glue")  # ours, not the application's: a platform without them lacks nothing
 DEFAULT_RUNS = 10
+FIDELITIES = ("auto", "full", "sampled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,15 @@ class Layers:
         return layers
 
 
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """One simulated run, and when (on the clock of time.perf_counter) it began and ended."""
+
+    result: _core.HplResult
+    began_s: float
+    ended_s: float
+
+
 def predict(
     hpl: Hpl,
     platform: "Platform",
@@ -48,37 +62,136 @@ def predict(
     seed: int = 1,
     layers: Layers | None = None,
     settings: dict[str, str] | None = None,
-    progress: Callable[[int], None] | None = None,
+    mapping: Mapping | None = None,
+    fidelity: str = "auto",
+    trace: TraceRequest | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Prediction:
     """Simulates `runs` runs; run i uses seed + i. Deterministic, whatever the number of threads.
 
     settings : overrides of the platform that were applied before, recorded in the result
-    progress : called with the number of runs done
+    mapping : ranks to cores; the first nodes one after the other unless given
+    fidelity : auto, full or sampled
+    trace : ranks and steps of the first run to trace
+    progress : called with the share of the runs done, from 0 to 1
     Raises InputError for what the engine does not simulate or what does not fit, SimulationError on a deadlock.
+    """
+    (prediction,) = predict_all(
+        [hpl],
+        platform,
+        runs=runs,
+        seed=seed,
+        layers=layers,
+        settings=settings,
+        mapping=mapping,
+        fidelity=fidelity,
+        trace=trace,
+        progress=progress,
+    )
+    return prediction
+
+
+def predict_all(
+    hpls: Sequence[Hpl],
+    platform: "Platform",
+    *,
+    runs: int = DEFAULT_RUNS,
+    seed: int = 1,
+    layers: Layers | None = None,
+    settings: dict[str, str] | None = None,
+    mapping: Mapping | None = None,
+    fidelity: str = "auto",
+    trace: TraceRequest | None = None,
+    progress: Callable[[float], None] | None = None,
+    run_s: Sequence[float] | None = None,
+) -> list[Prediction]:
+    """Predicts each of `hpls`, as `predict` does, in their order; all (combination, run) pairs share the cores.
+
+    run_s : seconds that a run of each is expected to take: the longest start first, and progress counts them; without,
+        the number of events stands for them
     """
     if runs < 1:
         raise InputError(f"runs is {runs}; at least one run is simulated")
     if not 0 <= seed < 2**63:
         raise InputError(f"seed is {seed}; it is a whole number from 0 to 2^63 - 1")
-    refuse_what_is_not_simulated(hpl)
-    started = time.perf_counter()
-    cores = sequential(platform, hpl.ranks, hpl.threads_per_rank)
-    machine = machine_of(platform, hpl.threads_per_rank)
-    parameters = core_parameters(hpl)
+    check_request(hpls, fidelity, trace)
+    mapping = mapping or Mapping()
     core_layers = (layers or Layers()).to_core()
+    machines = {threads: machine_of(platform, threads) for threads in {hpl.threads_per_rank for hpl in hpls}}
+    cores = {shape: mapping.cores(platform, *shape) for shape in {(hpl.ranks, hpl.threads_per_rank) for hpl in hpls}}
 
-    def one(run_seed: int) -> _core.HplResult:
-        return _core.simulate_hpl(parameters, machine, core_layers, cores, run_seed)
+    def one(hpl: Hpl, run_seed: int) -> Finished:
+        began_s = time.perf_counter()
+        try:
+            result = _core.simulate_hpl(
+                core_parameters(hpl),
+                machines[hpl.threads_per_rank],
+                core_layers,
+                cores[hpl.ranks, hpl.threads_per_rank],
+                run_seed,
+            )
+        except (RuntimeError, ValueError) as error:
+            where = f"platform {platform.name}, {hpl.p} x {hpl.q} ranks, n = {hpl.n}"
+            raise SimulationError(f"{error}; {where}") from error
+        return Finished(result, began_s, time.perf_counter())
 
-    results = []
-    try:
-        with ThreadPoolExecutor(min(runs, os.cpu_count() or 1)) as pool:
-            for result in pool.map(one, range(seed, seed + runs)):
-                results.append(result)
-                if progress is not None:
-                    progress(len(results))
-    except (RuntimeError, ValueError) as error:
-        raise SimulationError(f"{error}; platform {platform.name}, {hpl.p} x {hpl.q} ranks, n = {hpl.n}") from error
+    tasks = [
+        Task((at, run), cost_s, partial(one, hpl, seed + run))
+        for at, (hpl, cost_s) in enumerate(zip(hpls, run_s or [work_of(hpl).events for hpl in hpls], strict=True))
+        for run in range(runs)
+    ]
+    finished = run_tasks(tasks, progress, clocked=run_s is not None)
+    return [
+        prediction_of(
+            hpl,
+            platform,
+            [finished[at, run] for run in range(runs)],
+            seed=seed,
+            settings=settings or {},
+            mapping=mapping.to_dict(platform, hpl.ranks, hpl.threads_per_rank),
+            ranks_on_node=Counter(core // platform.nodes.cores for core in cores[hpl.ranks, hpl.threads_per_rank]),
+        )
+        for at, hpl in enumerate(hpls)
+    ]
+
+
+def expected_run_s(
+    hpls: Sequence[Hpl], platform: "Platform", *, runs: int = DEFAULT_RUNS, mapping: Mapping | None = None
+) -> list[float] | None:
+    """Seconds that one core takes to simulate a run of each of `hpls`; None where all runs together are quick.
+
+    Some tiny problems are simulated for it, in a tenth of a second or 3 % of the prediction.
+    """
+    mapping = mapping or Mapping()
+    layers = Layers().to_core()
+
+    @cache
+    def machine(threads: int) -> _core.Machine:
+        return machine_of(platform, threads)
+
+    def measure(small: Hpl, whole: Hpl) -> float:
+        there = machine(whole.threads_per_rank)
+        cores = mapping.cores(platform, whole.ranks, whole.threads_per_rank)
+        chosen = thinned(cores, (whole.p, whole.q), (small.p, small.q), by_row=whole.pmap == "row")
+        began_s = time.thread_time()
+        _core.simulate_hpl(core_parameters(small), there, layers, chosen, 1)
+        return time.thread_time() - began_s
+
+    return estimated_run_s(hpls, runs, available_cores(), measure)
+
+
+def prediction_of(
+    hpl: Hpl,
+    platform: "Platform",
+    finished: Sequence[Finished],
+    *,
+    seed: int,
+    settings: dict[str, str],
+    mapping: dict[str, Any],
+    ranks_on_node: dict[int, int],
+) -> Prediction:
+    """The prediction that the finished runs of one combination, from `seed` on, make together."""
+    results = [one.result for one in finished]
     first = results[0]
     kernels = dict(zip(_core.kernel_names(), first.kernels, strict=True))
     return Prediction(
@@ -87,28 +200,56 @@ def predict(
         platform_sha256=platform.sha256,
         seed=seed,
         run_list=tuple(
-            Run(seed + i, result.time_s, hpl.rate_gflops(result.time_s)) for i, result in enumerate(results)
+            Run(
+                seed + i,
+                result.time_s,
+                hpl.rate_gflops(result.time_s),
+                energy_of_run(
+                    platform,
+                    nodes=len(ranks_on_node),
+                    ranks=hpl.ranks,
+                    time_s=result.time_s,
+                    computing_s=sum(use.time_s for use in result.kernels),
+                    threads=hpl.threads_per_rank,
+                ),
+            )
+            for i, result in enumerate(results)
         ),
         fidelity="full",
-        warnings=tuple(warnings_of(hpl, platform, {name: use for name, use in kernels.items() if name not in GLUE})),
+        warnings=tuple(
+            warnings_of(
+                hpl,
+                platform,
+                {name: use for name, use in kernels.items() if name not in GLUE},
+                max(ranks_on_node.values()),
+            )
+        ),
         simulation=SimulationFigures(
-            wall_s=time.perf_counter() - started,
+            wall_s=max(one.ended_s for one in finished) - min(one.began_s for one in finished),
             peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             engine_bytes=max(result.engine_bytes for result in results),
             messages=first.messages,
         ),
         kernel_time_s={name: use.time_s for name, use in kernels.items() if use.time_s > 0.0},
         waiting_s=first.waiting_s,
-        settings=settings or {},
+        settings=settings,
+        mapping=mapping,
+        nodes=len(ranks_on_node),
         version=__version__,
     )
 
 
-def refuse_what_is_not_simulated(hpl: Hpl) -> None:
-    """Raises InputError for the algorithms of HPL that the native engine does not have yet."""
-    for name, values in NOT_SIMULATED.items():
-        if getattr(hpl, name) in values:
-            raise InputError(f"{name} {getattr(hpl, name)} is not simulated yet; see the README for what is")
+def check_request(hpls: Sequence[Hpl], fidelity: str, trace: TraceRequest | None) -> None:
+    """Raises InputError for a fidelity or a trace that cannot be had."""
+    if fidelity not in FIDELITIES:
+        raise InputError(f"fidelity is {fidelity!r}; it is one of {', '.join(FIDELITIES)}")
+    if fidelity == "sampled":
+        raise InputError("fidelity sampled is not there yet; take auto or full")
+    if trace is not None:
+        if len(hpls) > 1:
+            raise InputError(f"a trace is of one combination, and there are {len(hpls)}; shorten the lists of HPL.dat")
+        trace.check(hpls[0])
+        raise InputError("traces are not there yet; predict without one")
 
 
 def core_parameters(hpl: Hpl) -> _core.HplParameters:
@@ -118,6 +259,15 @@ def core_parameters(hpl: Hpl) -> _core.HplParameters:
         setattr(parameters, name, getattr(hpl, name))
     parameters.row_major = hpl.pmap == "row"
     parameters.set_algorithms(
-        BROADCASTS.index(hpl.bcast), FACTORISATIONS.index(hpl.pfact), FACTORISATIONS.index(hpl.rfact)
+        BROADCASTS.index(hpl.bcast),
+        FACTORISATIONS.index(hpl.pfact),
+        FACTORISATIONS.index(hpl.rfact),
+        SWAPS.index(hpl.swap),
     )
+    parameters.swap_threshold = hpl.nb if hpl.swap_threshold is None else hpl.swap_threshold
+    parameters.l1_transposed = hpl.l1 == "transposed"
+    parameters.u_transposed = hpl.u == "transposed"
+    parameters.equilibrate = hpl.equil
+    parameters.alignment = hpl.align
+    parameters.copy_l = hpl.copy_l
     return parameters

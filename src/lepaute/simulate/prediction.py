@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,13 +39,20 @@ def spread_of(values: list[float]) -> Spread:
     return Spread(sum(values) / len(values), low, high)
 
 
+def spread_where_known(values: list[float | None]) -> Spread | None:
+    """Spread of the values of the runs; None unless all are known."""
+    known = [value for value in values if value is not None]
+    return spread_of(known) if len(known) == len(values) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One simulated run; `seed` repeats it."""
+    """One simulated run; `seed` repeats it. energy_j is None where the platform does not say what a node draws."""
 
     seed: int
     time_s: float
     rate_gflops: float
+    energy_j: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,8 @@ class Prediction:
 
     kernel_time_s : seconds over all ranks in each kernel, of the first run
     waiting_s : seconds over all ranks inside communication, of the first run
+    mapping : ranks to cores, as the parameters show it
+    nodes : number of nodes that hold ranks
     """
 
     hpl: Hpl
@@ -78,6 +87,8 @@ class Prediction:
     waiting_s: float
     settings: dict[str, str]
     version: str
+    mapping: dict[str, Any] = field(default_factory=lambda: {"mapping": "sequential"})
+    nodes: int = 1
 
     @property
     def time_s(self) -> Spread:
@@ -90,6 +101,11 @@ class Prediction:
         return spread_of([run.rate_gflops for run in self.run_list])
 
     @property
+    def energy_j(self) -> Spread | None:
+        """Energy of the nodes used, in joules; None where the platform does not say what a node draws."""
+        return spread_where_known([run.energy_j for run in self.run_list])
+
+    @property
     def runs(self) -> "pd.DataFrame":
         """A row a run: seed, time_s, rate_gflops."""
         import pandas as pd
@@ -98,7 +114,7 @@ class Prediction:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the contract."""
-        parameters = self.hpl.parameters()
+        parameters = self.hpl.parameters() | self.mapping
         if self.settings:
             parameters["set"] = self.settings
         return {
@@ -109,6 +125,7 @@ class Prediction:
             "seed": self.seed,
             "time_s": self.time_s.to_dict(),
             "rate_gflops": self.rate_gflops.to_dict(),
+            **({"energy_j": self.energy_j.to_dict()} if self.energy_j else {}),
             "runs": [{"seed": r.seed, "time_s": r.time_s, "rate_gflops": r.rate_gflops} for r in self.run_list],
             "fidelity": self.fidelity,
             "warnings": list(self.warnings),

@@ -10,8 +10,11 @@ if TYPE_CHECKING:
 SMALL_SHARE = 0.005  # of a kernel's time; below it, an extrapolation is not worth a sentence
 
 
-def warnings_of(hpl: Hpl, platform: "Platform", kernels: dict[str, Any]) -> list[str]:
-    """Sentences; `kernels` is the use of each kernel (a core KernelUse) in one of the runs."""
+def warnings_of(hpl: Hpl, platform: "Platform", kernels: dict[str, Any], fullest: int) -> list[str]:
+    """Sentences; `kernels` is the use of each kernel (a core KernelUse) in one of the runs.
+
+    fullest : ranks on the node that has most of them
+    """
     told = []
     if platform.days is None and all(model.discrepancy_relative_sd == 0.0 for model in platform.kernels):
         told.append("the interval covers call noise only: the platform has neither a day nor a discrepancy layer")
@@ -25,7 +28,7 @@ def warnings_of(hpl: Hpl, platform: "Platform", kernels: dict[str, Any]) -> list
             told.append(f"{share:.0f} % of {name} time is outside the fitted ranges: {outside(name, use, platform)}")
         if use.clipped_means > 0.01 * use.calls:
             told.append(f"{use.clipped_means} of {use.calls} durations of {name} were below zero and taken as zero")
-    told += memory_warnings(hpl, platform)
+    told += memory_warnings(hpl, platform, fullest)
     return told
 
 
@@ -50,14 +53,13 @@ def outside(name: str, use: Any, platform: "Platform") -> str:
     return "; ".join(parts) or "between the fitted regions"
 
 
-def memory_warnings(hpl: Hpl, platform: "Platform") -> list[str]:
-    """A sentence when the matrix does not fit into the nodes that the ranks fill."""
-    nodes = platform.nodes
-    if nodes.memory_bytes is None:
+def memory_warnings(hpl: Hpl, platform: "Platform", fullest: int) -> list[str]:
+    """A sentence when the part of the matrix that `fullest` ranks hold does not fit into their node."""
+    there = platform.nodes.memory_bytes
+    needed = hpl.memory_bytes / hpl.ranks * fullest
+    if there is None or needed <= there:
         return []
-    used = -(-hpl.ranks * hpl.threads_per_rank // nodes.cores)
-    there = used * nodes.memory_bytes
-    if hpl.memory_bytes <= there:
-        return []
-    needed = f"the matrix needs {hpl.memory_bytes / 1e9:.1f} GB"
-    return [f"{needed}, {used} node(s) of {platform.name} have {there / 1e9:.1f} GB: the real run would not fit"]
+    return [
+        f"the matrix needs {needed / 1e9:.1f} GB on the node with most ranks ({fullest}), "
+        f"a node of {platform.name} has {there / 1e9:.1f} GB: the real run would not fit"
+    ]

@@ -1,0 +1,119 @@
+// Row swap of an update by spreading and rolling (HPL_pdlaswp01): the owner of the block hands out its rows by a
+// binomial tree, each process swaps those it gets with its own, the shares are made level, and neighbours swap shares
+// until all have all of U.
+
+#include "apps/hpl/simulation.hpp"
+
+#include <bit>
+#include <numeric>
+
+namespace lepaute::hpl {
+
+using models::Kernel;
+using mpi::Rank;
+using mpi::Task;
+
+namespace {
+
+double bytes_of(std::int64_t rows, std::int64_t columns) noexcept { return 8.0 * static_cast<double>(rows * columns); }
+
+} // namespace
+
+std::shared_ptr<const SpreadPlan> Program::plan_of(const Panel& panel) {
+    PlanOfStep& slot = spread_plans_[static_cast<std::size_t>(panel.step) % spread_plans_.size()];
+    if (slot.step != panel.step) {
+        // Each row that leaves the block makes place for one that comes.
+        const std::vector<std::int64_t>& held = swap_plan(panel).held;
+        std::vector<std::int64_t> rows(held.begin(), held.begin() + parameters_.p);
+        rows.front() = panel.width - std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+        slot = {panel.step,
+                std::make_shared<const SpreadPlan>(spread_plan(rows, panel.owner_row, parameters_.equilibrate))};
+    }
+    return slot.plan;
+}
+
+Task Program::swap_spread_roll(Place at, const Panel& panel, std::int64_t columns, const Panel* incoming,
+                               bool& incoming_done) {
+    const std::shared_ptr<const SpreadPlan> plan = plan_of(panel);
+    const SwapPlan& rows = swap_plan(panel);
+    const std::int64_t owner_rows = rows.owner_rows;
+    const std::int64_t mine = rows.held[(at.row + parameters_.p - panel.owner_row) % parameters_.p];
+    const bool owner = at.row == panel.owner_row;
+    const bool transposed = parameters_.u_transposed;
+    const auto swap_kernel = [&](Kernel which, std::int64_t count) {
+        if (count > 0) {
+            kernel(at.rank, which, count, columns, leading_dimension(at.row));
+        }
+    };
+    if (owner) {
+        swap_kernel(transposed ? Kernel::dlaswp01T : Kernel::dlaswp01N, owner_rows);
+    }
+    co_await spread(at, panel, *plan, plan->from_owner, columns, incoming, incoming_done);
+    if (!owner) {
+        swap_kernel(transposed ? Kernel::dlaswp06T : Kernel::dlaswp06N, mine);
+    }
+    for (const Spread& levelling : plan->levelling) {
+        co_await spread(at, panel, *plan, levelling, columns, incoming, incoming_done);
+    }
+    co_await roll(at, panel, *plan, columns, incoming, incoming_done);
+    // U has come in the order of the processes; its leading dimension is its own.
+    if (transposed) {
+        kernel(at.rank, Kernel::dlaswp10N, columns, panel.width, columns);
+    } else {
+        kernel(at.rank, Kernel::dlaswp00N, panel.width, columns, panel.width);
+    }
+}
+
+Task Program::spread(Place at, const Panel& panel, const SpreadPlan& plan, const Spread& spread, std::int64_t columns,
+                     const Panel* incoming, bool& incoming_done) {
+    const std::uint32_t position = plan.position[at.row];
+    if (!spread.concerns(position)) {
+        co_return;
+    }
+    const std::uint32_t distance = spread.distance(position);
+    for (std::uint32_t bit = std::bit_floor(spread.size() - 1); bit > 0; bit >>= 1U) {
+        const std::uint32_t partner = distance ^ bit;
+        if (distance % bit == 0 && partner < spread.size()) {
+            const std::int64_t rows = spread.rows(distance, bit);
+            const Rank rank = rank_at(plan.row_at[spread.position(partner)], at.column);
+            if (rows > 0 && (distance & bit) != 0) {
+                co_await engine_.receive(at.rank, rank, swap_tag(panel));
+            } else if (rows > 0) {
+                // Rows of U are columns of the transposed: in one piece.
+                co_await send(at.rank,
+                              {Phase::swap, rank, swap_tag(panel), bytes_of(rows, columns), !parameters_.u_transposed});
+            }
+        }
+        if (incoming != nullptr) {
+            co_await poll_broadcast(at, *incoming, incoming_done);
+        }
+    }
+}
+
+Task Program::roll(Place at, const Panel& panel, const SpreadPlan& plan, std::int64_t columns, const Panel* incoming,
+                   bool& incoming_done) {
+    const std::uint32_t p = parameters_.p;
+    const std::uint32_t position = plan.position[at.row];
+    const Rank previous = rank_at(plan.row_at[(position + p - 1) % p], at.column);
+    const Rank next = rank_at(plan.row_at[(position + 1) % p], at.column);
+    for (std::uint32_t k = 0; k + 1 < p; ++k) {
+        const std::uint32_t turn = k / 2;
+        const bool backwards = ((position + k) & 1U) != 0;
+        const Rank partner = backwards ? previous : next;
+        const std::int64_t out = plan.rows_at((position + (backwards ? turn : p - turn)) % p);
+        const std::int64_t in = plan.rows_at((position + (backwards ? p - turn - 1 : turn + 1)) % p);
+        const Message message{Phase::swap, partner, swap_tag(panel), bytes_of(out, columns), !parameters_.u_transposed};
+        if (out > 0 && in > 0) {
+            co_await exchange(at.rank, message);
+        } else if (out > 0) {
+            co_await send(at.rank, message);
+        } else if (in > 0) {
+            co_await engine_.receive(at.rank, partner, swap_tag(panel));
+        }
+        if (incoming != nullptr) {
+            co_await poll_broadcast(at, *incoming, incoming_done);
+        }
+    }
+}
+
+} // namespace lepaute::hpl

@@ -1,0 +1,177 @@
+#include "apps/stencil/simulation.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+namespace lepaute::stencil {
+
+using mpi::Rank;
+using mpi::Task;
+
+namespace {
+
+// Draws of durations belong to the number of a kernel: the sweep takes that of one which no stencil calls.
+constexpr models::Kernel sweep = models::Kernel::daxpy;
+constexpr std::uint32_t allreduce_tag = 6; // 0 to 5 are the directions of the faces
+
+/// A kernel that takes n seconds, with noise of relative_sd * n seconds.
+models::KernelModel seconds_as_n(double relative_sd) {
+    const auto terms = models::term_names();
+    const auto n = static_cast<std::size_t>(std::find(terms.begin(), terms.end(), "n") - terms.begin());
+    models::KernelPiece piece;
+    piece.mean.at(n) = 1.0;
+    piece.deviation.at(n) = relative_sd;
+    piece.noise = relative_sd > 0.0 ? models::Noise::half_normal : models::Noise::none;
+    return models::KernelModel({piece});
+}
+
+/// `machine` with the sweep as its only kernel. It is not crowded: the time of a cell is said for a busy node.
+models::Machine with_sweep(const models::Machine& machine, double relative_sd) {
+    models::Machine result = machine;
+    result.kernels = {};
+    result.discrepancy_relative_sd = {};
+    result.crowding = {};
+    result.kernels.at(static_cast<std::size_t>(sweep)) = {seconds_as_n(relative_sd)};
+    return result;
+}
+
+void check(const Parameters& parameters, std::size_t cores) {
+    std::size_t ranks = 1;
+    for (std::size_t dimension = 0; dimension < 3; ++dimension) {
+        const std::uint32_t processes = parameters.grid[dimension];
+        if (processes == 0 || parameters.halo < 1 || parameters.cells[dimension] / processes < parameters.halo) {
+            throw std::invalid_argument(
+                "each process of a stencil needs at least as many cells as its halo has layers");
+        }
+        ranks *= processes;
+    }
+    if (ranks != cores || parameters.iterations < 1) {
+        throw std::invalid_argument("a stencil needs one core for each rank of its grid and at least one iteration");
+    }
+}
+
+} // namespace
+
+std::int64_t local_cells(std::int64_t cells, std::uint32_t processes, std::uint32_t position) noexcept {
+    return cells / processes + (position < cells % processes ? 1 : 0);
+}
+
+Result simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
+                const std::vector<std::uint32_t>& core_of_rank, std::uint64_t seed) {
+    check(parameters, core_of_rank.size());
+    const std::size_t ranks = core_of_rank.size();
+    std::vector<std::uint32_t> nodes(ranks);
+    std::vector<std::uint32_t> cpus(ranks);
+    std::vector<std::uint32_t> ranks_on(machine.nodes, 0);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+        nodes[rank] = core_of_rank[rank] / machine.cores_per_node;
+        if (nodes[rank] >= machine.nodes) {
+            throw std::invalid_argument("a rank is mapped to a core that the machine does not have");
+        }
+        cpus[rank] = machine.cpu_of_core(nodes[rank], core_of_rank[rank] % machine.cores_per_node);
+        ++ranks_on[nodes[rank]];
+    }
+    std::vector<double> cell_time_s(ranks);
+    for (std::size_t rank = 0; rank < ranks; ++rank) { // whichever is slower, the processor or the memory
+        cell_time_s[rank] = std::max(parameters.cell_time_s,
+                                     parameters.cell_bytes * ranks_on[nodes[rank]] / parameters.node_memory_Bps);
+    }
+    models::MachineDay day(with_sweep(machine, parameters.noise_relative_sd), layers, seed, cpus, nodes);
+    mpi::Engine engine(machine.network, machine.links_between_nodes(), std::move(nodes), seed, layers.noise);
+    Program program(parameters, engine, day, std::move(cell_time_s));
+    Result result;
+    result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
+    result.messages = engine.statistics().messages;
+    result.bytes = engine.statistics().bytes;
+    for (Rank rank = 0; rank < engine.size(); ++rank) {
+        const mpi::Shares& shares_s = engine.shares_s(rank);
+        const double computing_s = shares_s[static_cast<std::size_t>(mpi::Share::compute)];
+        result.computing_s += computing_s;
+        result.waiting_s += std::accumulate(shares_s.begin(), shares_s.end(), -computing_s);
+    }
+    result.engine_bytes = engine.state_bytes() + day.state_bytes();
+    return result;
+}
+
+Program::Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day,
+                 std::vector<double> cell_time_of_rank_s)
+    : parameters_(parameters), engine_(engine), day_(day), cell_time_of_rank_s_(std::move(cell_time_of_rank_s)) {
+    world_.ranks.resize(engine.size());
+    std::iota(world_.ranks.begin(), world_.ranks.end(), 0U);
+}
+
+Program::Position Program::position(Rank rank) const noexcept {
+    const auto& grid = parameters_.grid;
+    return {rank / (grid[1] * grid[2]), rank / grid[2] % grid[1], rank % grid[2]};
+}
+
+Rank Program::rank_at(const Position& at) const noexcept {
+    return (at[0] * parameters_.grid[1] + at[1]) * parameters_.grid[2] + at[2];
+}
+
+Task Program::run(Rank rank) {
+    const Position at = position(rank);
+    std::array<double, 3> local{};
+    for (std::size_t dimension = 0; dimension < 3; ++dimension) {
+        local[dimension] =
+            static_cast<double>(local_cells(parameters_.cells[dimension], parameters_.grid[dimension], at[dimension]));
+    }
+    const double cells = local[0] * local[1] * local[2];
+    const double layer_bytes = static_cast<double>(parameters_.halo) * parameters_.value_bytes;
+    for (std::int64_t iteration = 0; iteration < parameters_.iterations; ++iteration) {
+        for (std::size_t dimension = 0; dimension < 3; ++dimension) {
+            if (parameters_.grid[dimension] > 1) { // alone along it, a process is its own neighbour
+                const double face_bytes = cells / local[dimension] * layer_bytes;
+                co_await shift(rank, dimension, true, face_bytes);
+                co_await shift(rank, dimension, false, face_bytes);
+            }
+        }
+        engine_.compute(rank, day_.duration_s(rank, sweep, {0.0, cells * cell_time_of_rank_s_[rank], 0.0}));
+        co_await reduce_residual(rank);
+    }
+}
+
+// All ranks send one way and receive from the other, as MPI_Sendrecv does: this cannot deadlock, periodic or not.
+Task Program::shift(Rank rank, std::size_t dimension, bool upwards, double bytes) {
+    const Position at = position(rank);
+    const std::uint32_t processes = parameters_.grid[dimension];
+    const auto tag = static_cast<std::uint32_t>(2 * dimension + (upwards ? 0 : 1));
+    const bool at_end = at[dimension] + 1 == processes;
+    const bool at_start = at[dimension] == 0;
+    Position above = at;
+    above[dimension] = at_end ? 0 : at[dimension] + 1;
+    Position below = at;
+    below[dimension] = at_start ? processes - 1 : at[dimension] - 1;
+    const Rank to = rank_at(upwards ? above : below);
+    const Rank from = rank_at(upwards ? below : above);
+    const bool sends = parameters_.periodic || !(upwards ? at_end : at_start);
+    const bool receives = parameters_.periodic || !(upwards ? at_start : at_end);
+    if (sends && receives) {
+        co_await engine_.send_receive(rank, to, tag, bytes, from, tag);
+    } else if (sends) {
+        co_await engine_.send(rank, to, tag, bytes);
+    } else {
+        co_await engine_.receive(rank, from, tag);
+    }
+}
+
+Task Program::reduce_residual(Rank rank) {
+    const mpi::Member me{engine_, world_, rank, allreduce_tag};
+    const mpi::Vector residual{parameters_.allreduce_values, 8.0, 0.0};
+    switch (parameters_.allreduce) {
+    case Allreduce::none:
+        break;
+    case Allreduce::binomial:
+        co_await mpi::allreduce_binomial(me, residual);
+        break;
+    case Allreduce::recursive_doubling:
+        co_await mpi::allreduce_recursive_doubling(me, residual);
+        break;
+    case Allreduce::ring:
+        co_await mpi::allreduce_ring(me, residual);
+        break;
+    }
+}
+
+} // namespace lepaute::stencil

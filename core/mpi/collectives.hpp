@@ -1,0 +1,59 @@
+#pragma once
+// Collective operations over the point-to-point ones, as MPI libraries make them: each member of the communicator
+// awaits the same operation, and the messages and their order are those of the algorithm that the name tells.
+//
+// Sources: Thakur, Rabenseifner & Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 19(1),
+// 2005 (binomial tree, recursive doubling); Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+// workstations", JPDC 69(2), 2009 (ring).
+
+#include "mpi/engine.hpp"
+#include "mpi/task.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace lepaute::mpi {
+
+/// The ranks that take part, in order; a member's index is its place in the list.
+struct Communicator {
+    std::vector<Rank> ranks;
+    [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(ranks.size()); }
+};
+
+/// One member's side of a collective; engine and communicator outlive the operation. Operations of one communicator
+/// may follow each other with the same tag: messages between two ranks stay in order.
+struct Member {
+    Engine& engine;
+    const Communicator& communicator;
+    std::uint32_t index = 0;
+    std::uint32_t tag = 0;
+};
+
+/// What is sent or reduced: `elements` values. Combining two vectors costs the CPU combine_s_per_byte.
+struct Vector {
+    std::uint64_t elements = 1;
+    double element_bytes = 8.0;
+    double combine_s_per_byte = 0.0;
+    [[nodiscard]] double bytes() const noexcept { return static_cast<double>(elements) * element_bytes; }
+};
+
+/// MPI_Bcast from the member `root`, down a binomial tree, the largest subtree first: P - 1 messages.
+Task broadcast_binomial(Member me, Vector vector, std::uint32_t root);
+
+/// MPI_Reduce to the member `root`, up the same tree, the smallest subtree first: P - 1 messages.
+Task reduce_binomial(Member me, Vector vector, std::uint32_t root);
+
+/// MPI_Allreduce as a reduction to member 0 and a broadcast from it: 2 (P - 1) messages.
+Task allreduce_binomial(Member me, Vector vector);
+
+/// MPI_Allreduce by exchanges at distances 1, 2, 4, ... With T the largest power of two <= P and r = P - T, each even
+/// member below 2r first gives its vector to the next one and gets the result from it at the end:
+/// T log2(T) + 2r messages of the whole vector.
+Task allreduce_recursive_doubling(Member me, Vector vector);
+
+/// MPI_Allreduce as a reduce-scatter and an allgather around the ring, in P - 1 steps each, on P blocks of elements as
+/// even as can be (the first ones one element longer): 2 P (P - 1) messages, empty ones included, and
+/// 2 (P - 1) times the vector in bytes.
+Task allreduce_ring(Member me, Vector vector);
+
+} // namespace lepaute::mpi

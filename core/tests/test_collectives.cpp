@@ -1,0 +1,292 @@
+#include "mpi/collectives.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+
+using namespace lepaute;
+using mpi::Communicator;
+using mpi::Engine;
+using mpi::Member;
+using mpi::Rank;
+using mpi::Task;
+using mpi::Vector;
+
+namespace {
+
+constexpr double latency_s = 1e-3;
+constexpr double send_s = 1e-5;
+constexpr double receive_s = 1e-4;
+constexpr double per_message_s = send_s + latency_s + receive_s;
+constexpr std::uint32_t largest = 17; // powers of two, one more, one less, and in between
+
+/// Messages cost overheads (or none) and a latency, whatever their size.
+models::Network latency_only(models::Protocol protocol = models::Protocol::eager, double noise_relative_sd = 0.0,
+                             bool overheads = true) {
+    models::Segment segment{0.0, protocol, latency_s, 1e300, {}, {}, {}, noise_relative_sd};
+    if (overheads) {
+        segment.send.intercept_s = send_s;
+        segment.receive.intercept_s = receive_s;
+    }
+    models::Network network;
+    network.loopback.segments = {segment};
+    network.remote = network.loopback;
+    network.loopback_noncontiguous = network.loopback;
+    network.remote_noncontiguous = network.loopback;
+    network.node_link_Bps = 1e300;
+    network.loopback_Bps = 1e300;
+    return network;
+}
+
+using Collective = std::function<Task(Member, Vector)>;
+
+const std::map<std::string, Collective>& collectives() {
+    static const std::map<std::string, Collective> all{
+        {"broadcast", [](Member me, Vector vector) { return mpi::broadcast_binomial(me, vector, 0); }},
+        {"reduce", [](Member me, Vector vector) { return mpi::reduce_binomial(me, vector, 0); }},
+        {"binomial", mpi::allreduce_binomial},
+        {"recursive doubling", mpi::allreduce_recursive_doubling},
+        {"ring", mpi::allreduce_ring},
+    };
+    return all;
+}
+
+struct Outcome {
+    double time_s = 0.0;
+    std::uint64_t messages = 0;
+    double bytes = 0.0;
+    std::vector<double> clocks_s;
+};
+
+Outcome run_on(Engine& engine, const Communicator& communicator, const Collective& collective, const Vector& vector) {
+    std::vector<std::uint32_t> index_of(engine.size(), engine.size());
+    for (std::uint32_t index = 0; index < communicator.size(); ++index) {
+        index_of[communicator.ranks[index]] = index;
+    }
+    Outcome outcome;
+    outcome.time_s = engine.run([&](Rank rank) -> Task {
+        if (index_of[rank] < communicator.size()) {
+            co_await collective({engine, communicator, index_of[rank], 5}, vector);
+        }
+    });
+    outcome.messages = engine.statistics().messages;
+    outcome.bytes = engine.statistics().bytes;
+    for (Rank rank = 0; rank < engine.size(); ++rank) {
+        outcome.clocks_s.push_back(engine.clock(rank));
+    }
+    return outcome;
+}
+
+/// `size` ranks, each on a node of its own.
+Outcome run(const std::string& name, std::uint32_t size, const Vector& vector,
+            const models::Network& network = latency_only()) {
+    Communicator communicator;
+    communicator.ranks.resize(size);
+    std::iota(communicator.ranks.begin(), communicator.ranks.end(), 0U);
+    Engine engine(network, communicator.ranks, size, 1, false);
+    return run_on(engine, communicator, collectives().at(name), vector);
+}
+
+double log2_floor(std::uint32_t size) { return std::bit_width(size) - 1; }
+
+} // namespace
+
+TEST(Collectives, MessagesAndBytesAreThoseOfTheAlgorithm) {
+    const Vector vector{100, 8.0, 0.0};
+    for (std::uint32_t size = 1; size <= largest; ++size) {
+        const std::uint32_t cube = std::bit_floor(size);
+        const std::uint64_t doubling = cube * static_cast<std::uint64_t>(log2_floor(size)) + 2ULL * (size - cube);
+        const std::map<std::string, std::uint64_t> messages{
+            {"broadcast", size - 1},
+            {"reduce", size - 1},
+            {"binomial", 2ULL * (size - 1)},
+            {"recursive doubling", doubling},
+            {"ring", 2ULL * size * (size - 1)},
+        };
+        for (const auto& [name, expected] : messages) {
+            const Outcome outcome = run(name, size, vector);
+            EXPECT_EQ(outcome.messages, expected) << name << " of " << size;
+            // The ring sends blocks: all of them together, 2 (P - 1) times. The others send the whole vector.
+            const double vectors = name == "ring" ? 2.0 * (size - 1) : static_cast<double>(expected);
+            EXPECT_DOUBLE_EQ(outcome.bytes, vectors * vector.bytes()) << name << " of " << size;
+        }
+    }
+}
+
+// A vector shorter than the ring leaves blocks empty; their messages are sent all the same.
+TEST(Collectives, RingOfAShortVectorSendsEmptyMessages) {
+    const Outcome outcome = run("ring", 16, {3, 8.0, 0.0});
+    EXPECT_EQ(outcome.messages, 2U * 16 * 15);
+    EXPECT_DOUBLE_EQ(outcome.bytes, 2.0 * 15 * 24.0);
+}
+
+// Every step of the longest chain costs a send, a latency and a receive: log2 P of them down a tree or across the
+// hypercube, 2 (P - 1) around the ring.
+TEST(Collectives, TimeIsTheCriticalPathForPowersOfTwo) {
+    for (const std::uint32_t size : {1U, 2U, 4U, 8U, 16U}) {
+        const double levels = log2_floor(size);
+        EXPECT_NEAR(run("broadcast", size, {}).time_s, levels * per_message_s, 1e-12) << size;
+        EXPECT_NEAR(run("recursive doubling", size, {}).time_s, levels * per_message_s, 1e-12) << size;
+        EXPECT_NEAR(run("ring", size, {}).time_s, 2.0 * (size - 1) * per_message_s, 1e-12) << size;
+        EXPECT_NEAR(run("binomial", size, {}).time_s, 2.0 * levels * per_message_s, 1e-12) << size;
+    }
+}
+
+// Without overheads a message is a latency, and an exchange ends a latency after the later of both has begun. Down a
+// tree a member is as many hops from the root as its place has bits. Across a hypercube, corner c knows what corner d
+// knew when d has begun and popcount(c xor d) hops have passed; the first r corners, which take another member along,
+// begin a hop late and pass the result on in one more.
+TEST(Collectives, TimeIsTheLongestChainOfLatenciesForAnySize) {
+    const models::Network network = latency_only(models::Protocol::eager, 0.0, false);
+    for (std::uint32_t size = 1; size <= largest; ++size) {
+        int tree = 0;
+        for (std::uint32_t place = 0; place < size; ++place) {
+            tree = std::max(tree, std::popcount(place));
+        }
+        const std::uint32_t cube = std::bit_floor(size);
+        const std::uint32_t folded = size - cube;
+        int doubling = 0;
+        for (std::uint32_t c = 0; c < cube; ++c) {
+            for (std::uint32_t d = 0; d < cube; ++d) {
+                doubling = std::max(doubling, (d < folded ? 1 : 0) + std::popcount(c ^ d) + (c < folded ? 1 : 0));
+            }
+        }
+        EXPECT_NEAR(run("broadcast", size, {}, network).time_s, tree * latency_s, 1e-12) << size;
+        EXPECT_NEAR(run("reduce", size, {}, network).time_s, tree * latency_s, 1e-12) << size;
+        EXPECT_NEAR(run("recursive doubling", size, {}, network).time_s, doubling * latency_s, 1e-12) << size;
+        EXPECT_NEAR(run("ring", size, {}, network).time_s, 2.0 * (size - 1) * latency_s, 1e-12) << size;
+    }
+}
+
+// P = 6, root 0. The root sends to 4, 2 and 1, one send after the other; 4 sends to 5, 2 to 3.
+TEST(Collectives, BroadcastReachesEachMemberAlongItsPathInTheTree) {
+    const Outcome outcome = run("broadcast", 6, {});
+    const double hop_s = latency_s + receive_s; // after the send
+    const std::vector<double> expected{
+        3.0 * send_s,                          // 0: three sends
+        3.0 * send_s + hop_s,                  // 1: served last
+        2.0 * send_s + hop_s + send_s,         // 2: served second, then sends to 3
+        2.0 * send_s + hop_s + send_s + hop_s, // 3
+        send_s + hop_s + send_s,               // 4: served first, then sends to 5
+        send_s + hop_s + send_s + hop_s,       // 5
+    };
+    for (std::size_t rank = 0; rank < expected.size(); ++rank) {
+        EXPECT_NEAR(outcome.clocks_s[rank], expected[rank], 1e-12) << rank;
+    }
+}
+
+// P = 6, root 0, all begin at 0. 1, 3 and 5 send at once, and their messages are in at send + latency; 2 and 4 receive
+// one, send on; 0 has received from 1 long before those of 2 and 4 come, at the same date, and takes one after the
+// other.
+TEST(Collectives, ReduceEndsWhenTheLastSubtreeHasBeenReceived) {
+    const Outcome outcome = run("reduce", 6, {});
+    const double inner_s = send_s + latency_s + receive_s + send_s; // 2 and 4 have sent
+    EXPECT_NEAR(outcome.clocks_s[1], send_s, 1e-12);
+    EXPECT_NEAR(outcome.clocks_s[2], inner_s, 1e-12);
+    EXPECT_NEAR(outcome.clocks_s[4], inner_s, 1e-12);
+    EXPECT_NEAR(outcome.clocks_s[0], inner_s + latency_s + 2.0 * receive_s, 1e-12);
+}
+
+// Combining takes 1 s a vector: twice on the way to the root of 4, twice across a hypercube of 4, and 3 blocks of a
+// quarter around the ring.
+TEST(Collectives, CombiningCostsTheCpu) {
+    const Vector vector{4, 8.0, 1.0 / 32.0};
+    EXPECT_NEAR(run("reduce", 4, vector).time_s, 2.0 + 2.0 * per_message_s, 1e-12);
+    EXPECT_NEAR(run("recursive doubling", 4, vector).time_s, 2.0 + 2.0 * per_message_s, 1e-12);
+    EXPECT_NEAR(run("ring", 4, vector).time_s, 0.75 + 6.0 * per_message_s, 1e-12);
+    EXPECT_NEAR(run("broadcast", 4, vector).time_s, 2.0 * per_message_s, 1e-12);
+}
+
+// One element on three members: block 0 has it, the others are empty. Member 1 combines it, then member 2, which has
+// the sum and passes it on to 0, and 0 to 1: four messages and two combinations of 1 s, one after the other.
+TEST(Collectives, RingPassesEachBlockFromItsFirstMemberAllTheWayRound) {
+    const Outcome outcome = run("ring", 3, {1, 8.0, 1.0 / 8.0});
+    EXPECT_NEAR(outcome.time_s, 4.0 * per_message_s + 2.0, 1e-12);
+    EXPECT_NEAR(outcome.clocks_s[1], outcome.time_s, 1e-12); // the last to know
+}
+
+// With a root other than 0 the tree is the same, shifted.
+TEST(Collectives, AnyMemberCanBeTheRoot) {
+    for (std::uint32_t size = 1; size <= largest; ++size) {
+        const double first_s = run("broadcast", size, {}).time_s;
+        for (std::uint32_t root = 1; root < size; ++root) {
+            Communicator communicator;
+            communicator.ranks.resize(size);
+            std::iota(communicator.ranks.begin(), communicator.ranks.end(), 0U);
+            Engine engine(latency_only(), communicator.ranks, size, 1, false);
+            const Outcome outcome =
+                run_on(engine, communicator,
+                       [root](Member me, Vector vector) { return mpi::broadcast_binomial(me, vector, root); }, {});
+            EXPECT_NEAR(outcome.time_s, first_s, 1e-12) << size << ", root " << root;
+            EXPECT_EQ(outcome.messages, size - 1);
+        }
+    }
+}
+
+// Ranks 7, 2 and 5 of nine, in that order: nobody else is disturbed.
+TEST(Collectives, ACommunicatorIsAnyListOfRanks) {
+    for (const auto& [name, collective] : collectives()) {
+        std::vector<std::uint32_t> nodes(9);
+        std::iota(nodes.begin(), nodes.end(), 0U);
+        Engine engine(latency_only(), nodes, 9, 1, false);
+        const Communicator communicator{{7, 2, 5}};
+        const Outcome outcome = run_on(engine, communicator, collective, {});
+        for (Rank rank = 0; rank < 9; ++rank) {
+            const bool member = rank == 7 || rank == 2 || rank == 5;
+            EXPECT_EQ(outcome.clocks_s[rank] > 0.0, member) << name << ", rank " << rank;
+        }
+        EXPECT_NEAR(outcome.time_s, run(name, 3, {}).time_s, 1e-12) << name;
+    }
+}
+
+// No rank knows the sum before the last one has begun: rank `late` begins at 1 s.
+TEST(Collectives, AnAllreduceEndsNowhereBeforeItsLastMemberBegins) {
+    for (const std::string name : {"binomial", "recursive doubling", "ring"}) {
+        for (std::uint32_t size = 2; size <= largest; ++size) {
+            for (std::uint32_t late = 0; late < size; ++late) {
+                Communicator communicator;
+                communicator.ranks.resize(size);
+                std::iota(communicator.ranks.begin(), communicator.ranks.end(), 0U);
+                Engine engine(latency_only(), communicator.ranks, size, 1, false);
+                engine.compute(late, 1.0);
+                const Outcome outcome = run_on(engine, communicator, collectives().at(name), {size, 8.0, 0.0});
+                for (Rank rank = 0; rank < size; ++rank) {
+                    EXPECT_GE(outcome.clocks_s[rank], 1.0) << name << " of " << size << ", late " << late;
+                }
+            }
+        }
+    }
+}
+
+TEST(Collectives, NoneDeadlocksWhenSendersWaitForReceivers) {
+    for (const auto& [name, collective] : collectives()) {
+        for (std::uint32_t size = 1; size <= largest; ++size) {
+            EXPECT_NO_THROW(run(name, size, {1000, 8.0, 0.0}, latency_only(models::Protocol::rendezvous))) << name;
+        }
+    }
+}
+
+// Four ranks a node, so that messages inside a node have noise; a seed repeats, another one does not.
+TEST(Collectives, ASeedRepeatsBitForBit) {
+    const models::Network noisy = latency_only(models::Protocol::eager, 0.3);
+    Communicator communicator;
+    std::vector<std::uint32_t> nodes;
+    for (Rank rank = 0; rank < 13; ++rank) {
+        communicator.ranks.push_back(rank);
+        nodes.push_back(rank / 4);
+    }
+    for (const auto& [name, collective] : collectives()) {
+        std::set<std::vector<double>> outcomes;
+        for (const std::uint64_t seed : {3U, 3U, 4U}) {
+            Engine engine(noisy, nodes, 4, seed, true);
+            outcomes.insert(run_on(engine, communicator, collective, {13, 8.0, 0.0}).clocks_s);
+        }
+        EXPECT_EQ(outcomes.size(), 2U) << name;
+    }
+}

@@ -1,0 +1,48 @@
+/* How a wrapper of an MPI routine is written. */
+#ifndef LEPAUTE_RECORD_CALLS_H
+#define LEPAUTE_RECORD_CALLS_H
+
+#include <mpi.h>
+
+#include "record_inside.h"
+#include "record_world.h"
+
+extern int64_t lep_messages; /* calls of this process but its probes, for the hooks of the same thread: no lock */
+
+typedef struct {
+    int peer; /* in MPI_COMM_WORLD */
+    int64_t tag, size_bytes;
+} message;
+
+static const message NONE __attribute__((unused)) = {-1, -1, 0};
+
+static inline void write_call(int *code, const char *name, int64_t start_ns, int64_t end_ns, message what) {
+    lep_write_message(lep_code(code, LEP_RECORD_MPI, name), start_ns, end_ns, what.peer, (int)what.tag,
+                      what.size_bytes);
+}
+
+/* The body of a wrapper: `call` is the real call, `what` the message of its row, evaluated after the call, and `after`
+ * more to do then. What `what` and `after` hold stands outside the two stamps. */
+#define RECORDED(name, call, what, after)                                                                              \
+    {                                                                                                                  \
+        static int code;                                                                                               \
+        if (!lep_call_begin())                                                                                         \
+            return P##call;                                                                                            \
+        int64_t start_ns = lep_clock_ns();                                                                             \
+        int result = P##call;                                                                                          \
+        int64_t end_ns = lep_clock_ns();                                                                               \
+        write_call(&code, name, start_ns, end_ns, what);                                                               \
+        lep_messages++;                                                                                                \
+        after;                                                                                                         \
+        lep_call_end();                                                                                                \
+        return result;                                                                                                 \
+    }
+
+static inline int64_t bytes_of(int64_t count, MPI_Datatype type) {
+    MPI_Count size = 0;
+    if (type == MPI_DATATYPE_NULL || PMPI_Type_size_x(type, &size) != MPI_SUCCESS || size == MPI_UNDEFINED)
+        return 0;
+    return count * (int64_t)size;
+}
+
+#endif

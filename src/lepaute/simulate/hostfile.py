@@ -1,0 +1,185 @@
+"""Files that say where ranks go: hostfiles (Open MPI, MPICH, or a host a line) and rankfiles (Open MPI)."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from lepaute.errors import InputError
+from lepaute.simulate.mapping import Mapping, Slot
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
+
+HOST_LINE = re.compile(r"(?P<host>[^\s:=]+)(?::(?P<count>\d+))?(?P<keys>(?:\s+[\w-]+\s*=\s*\S+)*)")
+HOST_KEY = re.compile(r"([\w-]+)\s*=\s*(\S+)")
+RANK_LINE = re.compile(r"rank\s+(?P<rank>\d+)\s*=\s*(?P<host>\S+)\s+slots?\s*=\s*(?P<cores>\S+)")
+CORES = re.compile(r"(?:(?P<cpu>\d+):)?(?:(?P<first>\d+)(?:-(?P<last>\d+))?|(?P<all>\*))")
+TRAILING_NUMBER = re.compile(r"(\d+)$")
+ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+|[0-9a-fA-F:]*::[0-9a-fA-F:]*")
+
+
+def read_hostfile(path: Path, platform: "Platform", threads: int = 1, *, seed: int | None = None) -> Mapping:
+    """Ranks on the slots of the hostfile, in the order of its lines, or at random where a seed is given."""
+    slots = hostfile_slots(path.read_text(encoding="utf-8", errors="replace"), path.name, platform, threads)
+    if seed is not None:
+        return Mapping("random", seed, slots, path.name)
+    return Mapping(slots=slots, source=path.name)
+
+
+def read_rankfile(path: Path, platform: "Platform", threads: int = 1) -> Mapping:
+    """Each rank on the cores that the rankfile gives it."""
+    slots = rankfile_slots(path.read_text(encoding="utf-8", errors="replace"), path.name, platform, threads)
+    return Mapping("rankfile", slots=slots, source=path.name)
+
+
+def hostfile_slots(text: str, name: str, platform: "Platform", threads: int = 1) -> tuple[Slot, ...]:
+    """The slots of a hostfile in the order of its lines; a host that comes again goes on where it had stopped.
+
+    A line is `host`, `host slots=N`, `host:N`; a host alone is one slot, as in the node files of batch systems.
+    Raises InputError, naming the line, for hosts that the platform does not have and for more slots than cores.
+    """
+    hosts = Hosts(platform, name)
+    per_node = platform.nodes.cores // threads
+    used: dict[int, int] = {}
+    slots: list[Slot] = []
+    for number, line in content(text):
+        match = HOST_LINE.fullmatch(line)
+        if match is None:
+            refuse(name, number, f"{line!r} is no host; write a host, host slots=N or host:N")
+        count = int(match["count"] or 1)
+        for key, value in HOST_KEY.findall(match["keys"]):
+            if key not in ("slots", "max_slots", "max-slots"):
+                refuse(name, number, f"{key} is no key of a hostfile; write host slots=N")
+            if not value.isdigit():
+                refuse(name, number, f"{key} is {value!r}; write a whole number")
+            if key == "slots":
+                count = int(value)
+        if count < 1:
+            refuse(name, number, f"host {match['host']} has {count} slots; leave it out or give it at least one")
+        node = hosts.node(match["host"], number)
+        first = used.get(node, 0)
+        used[node] = first + count
+        if used[node] > per_node:
+            refuse(
+                name,
+                number,
+                f"host {match['host']} has now {used[node]} slots, and a node of platform {platform.name} takes "
+                f"{per_node} ranks of {threads} threads; ranks that share a core are not simulated",
+            )
+        slots += [Slot(node, slot * threads) for slot in range(first, used[node])]
+    if not slots:
+        raise InputError(f"{name}: names no host; write one a line, as host slots=N")
+    return tuple(slots)
+
+
+def rankfile_slots(text: str, name: str, platform: "Platform", threads: int = 1) -> tuple[Slot, ...]:
+    """The slot of each rank, from lines such as `rank 0=host slot=0:1` (cpu and core) or `slot=3` (core of the node).
+
+    A rank may be given several cores (`slot=0-3`, `0:1,2`, `0:*`): it takes the first free ones, as many as it has
+    threads; given one core only, it takes that and those behind it.
+    Raises InputError, naming the line, for what the platform does not have, and for ranks or cores given twice.
+    """
+    hosts = Hosts(platform, name)
+    taken: dict[tuple[int, int], int] = {}
+    slots: dict[int, Slot] = {}
+    for number, line in content(text):
+        match = RANK_LINE.fullmatch(line)
+        if match is None:
+            refuse(name, number, f"{line!r} is no line of a rankfile; write such as rank 0=host slot=0:1")
+        rank = int(match["rank"])
+        if rank in slots:
+            refuse(name, number, f"rank {rank} is given a second place; remove one of its lines")
+        node = hosts.node(match["host"], number)
+        cores = cores_of(match["cores"], name, number, platform)
+        if len(cores) == 1 and threads > 1:
+            cores = list(range(cores[0], min(cores[0] + threads, platform.nodes.cores)))
+        free = [core for core in cores if (node, core) not in taken][:threads]
+        if len(free) < threads:
+            holders = sorted({taken[node, core] for core in cores if (node, core) in taken})
+            held = f", rank {holders[0]} is there" if holders else ""
+            refuse(
+                name,
+                number,
+                f"rank {rank} needs {threads} core(s) and finds {len(free)} free{held}; "
+                "ranks that share a core are not simulated",
+            )
+        for core in free:
+            taken[node, core] = rank
+        slots[rank] = Slot(node, free[0])
+    if not slots:
+        raise InputError(f"{name}: places no rank; write lines such as rank 0=host slot=0:1")
+    missing = next((rank for rank in range(len(slots)) if rank not in slots), None)
+    if missing is not None:
+        raise InputError(
+            f"{name}: has no line for rank {missing}, but one for rank {max(slots)}; add the missing ranks"
+        )
+    return tuple(slots[rank] for rank in range(len(slots)))
+
+
+def cores_of(text: str, name: str, number: int, platform: "Platform") -> list[int]:
+    """Cores of a node that a slot list names: `3`, `0-3`, `0:1`, `0:1,2`, `1:*`; a cpu holds until the next one."""
+    nodes = platform.nodes
+    cpu: int | None = None
+    cores: list[int] = []
+    for item in text.split(","):
+        match = CORES.fullmatch(item)
+        if match is None:
+            refuse(name, number, f"slot={text} is no list of cores; write such as 3, 0-3, 0:1 or 0:1,2")
+        if match["cpu"] is not None:
+            cpu = int(match["cpu"])
+        there = range(nodes.cores) if cpu is None else [c for c in range(nodes.cores) if nodes.cpu_of_core(c) == cpu]
+        if not there:
+            refuse(name, number, f"slot={text}: there is no cpu {cpu}; a node of {platform.name} has {nodes.cpus}")
+        first, last = (
+            (0, len(there) - 1) if match["all"] else (int(match["first"]), int(match["last"] or match["first"]))
+        )
+        if last >= len(there) or last < first:
+            where = f"a node of {platform.name}" if cpu is None else f"its cpu {cpu}"
+            refuse(name, number, f"slot={text}: {where} has cores 0 to {len(there) - 1}")
+        cores += list(there)[first : last + 1]
+    return cores
+
+
+class Hosts:
+    """Host names as nodes of a platform: by the number at the end of the name, dahu-3 is node number 3."""
+
+    def __init__(self, platform: "Platform", source: str) -> None:
+        self._platform = platform
+        self._source = source
+        self._name_of: dict[int, str] = {}
+
+    def node(self, host: str, line: int) -> int:
+        """The index of the node; raises InputError for a host the platform does not have, and for two that are one."""
+        nodes = self._platform.nodes
+        short = host.partition(".")[0]
+        match = TRAILING_NUMBER.search(short)
+        if ADDRESS.fullmatch(host):
+            refuse(self._source, line, f"{host} is an address; write host names that end in the number of the node")
+        if match is None and nodes.count > 1:
+            refuse(
+                self._source, line, f"host {host} has no number at its end, so it is no node of {self._platform.name}"
+            )
+        index = int(match[1]) - nodes.first_number if match else 0
+        if not 0 <= index < nodes.count:
+            refuse(
+                self._source,
+                line,
+                f"host {host} is no node of platform {self._platform.name}, whose nodes have the numbers "
+                f"{nodes.first_number} to {nodes.first_number + nodes.count - 1}",
+            )
+        if self._name_of.setdefault(index, short) != short:
+            refuse(self._source, line, f"hosts {self._name_of[index]} and {host} are both node {match and match[1]}")
+        return index
+
+
+def content(text: str) -> Iterator[tuple[int, str]]:
+    """(number, text) of the lines that say something, without comments."""
+    for number, line in enumerate(text.splitlines(), 1):
+        bare = line.partition("#")[0].strip()
+        if bare:
+            yield number, bare
+
+
+def refuse(source: str, line: int, problem: str) -> NoReturn:
+    raise InputError(f"{source}:{line}: {problem}")

@@ -1,0 +1,150 @@
+"""The lines of an HPL.dat, taken one after the other as HPL takes them, each value checked."""
+
+import itertools
+import re
+from typing import NoReturn
+
+from lepaute.errors import InputError
+
+LINES = 31  # of HPL itself; HPCC's file goes on after them
+MOST_VALUES = 20  # HPL's limit of values in a list
+MOST_CHARACTERS = 252  # of a line; what is beyond, HPL reads as if it were the next line
+LARGEST = 2**31 - 1  # HPL's integers
+
+WORD = re.compile(r"\S+")
+LIKE_A_NUMBER = re.compile(r"[+-]?\.?\d")
+NUMBER_THEN_TEXT = re.compile(r"([+-]?\d+)(?:[^\w.,].*)?")  # "1" and "1#", not "1e4", "1.5", "1,2" or "1k"
+
+
+class DatLines:
+    """A reader that is at one line of the file after the other; every method raises InputError naming the line."""
+
+    def __init__(self, text: str, name: str) -> None:
+        """text: of the whole file; name: of the file, for messages."""
+        self._name = name
+        self._lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
+        if self._lines[-1] == "":
+            self._lines.pop()
+        self._at = 0  # number of the line that was read last, from 1
+        if "\0" in text:
+            raise InputError(f"{name}: is no text file; HPL.dat has {LINES} lines of text")
+        if not text.strip():
+            raise InputError(f"{name}: is empty; HPL.dat has {LINES} lines")
+
+    def skip(self, lines: int) -> None:
+        """Passes over lines that mean nothing to HPL."""
+        for _ in range(lines):
+            self._next("a title")
+
+    def word(self, what: str, default: str) -> str:
+        """The first word of the next line, `default` where it is blank."""
+        return next(iter(self._next(what).split()), default)
+
+    def integer(self, what: str, least: int | None = None) -> int:
+        """The whole number at the start of the next line, at least `least`."""
+        return self._integer(self._first(what), what, least)
+
+    def number(self, what: str) -> float:
+        """The number at the start of the next line."""
+        word = self._first(what)
+        try:
+            return float(word)
+        except ValueError:
+            self._fail(f"{what} is {word!r}; write a number such as 16.0")
+
+    def choice(self, what: str, words: tuple[str, ...]) -> str:
+        """The word whose code stands at the start of the next line."""
+        return self._choice(self._first(what), what, words)
+
+    def count(self, what: str) -> int:
+        """The next line as the number of values of what follows."""
+        count = self._integer(self._first(f"number of {what}"), f"number of {what}", None)
+        if not 1 <= count <= MOST_VALUES:
+            self._fail(f"number of {what} is {count}; HPL takes 1 to {MOST_VALUES} values")
+        return count
+
+    def integers(self, what: str, least: int) -> tuple[int, ...]:
+        """The next two lines: a count, and as many whole numbers."""
+        return self.integer_list(what, self.count(f"values of {what}"), least)
+
+    def integer_list(self, what: str, count: int, least: int) -> tuple[int, ...]:
+        """`count` whole numbers on the next line."""
+        return tuple(self._integer(word, what, least) for word in self._words(what, count))
+
+    def choices(self, what: str, words: tuple[str, ...]) -> tuple[str, ...]:
+        """The next two lines: a count, and as many codes, as their words."""
+        found = self._words(what, self.count(f"values of {what}"))
+        return tuple(self._choice(word, what, words) for word in found)
+
+    def _next(self, what: str) -> str:
+        if self._at == len(self._lines):
+            raise InputError(
+                f"{self._name}: ends after line {self._at}, where {what} should follow; HPL.dat has {LINES} lines, "
+                "every one needed"
+            )
+        line = self._lines[self._at]
+        self._at += 1
+        if len(line) > MOST_CHARACTERS:
+            self._fail(
+                f"has {len(line)} characters; HPL reads {MOST_CHARACTERS} of a line and takes the rest for the next"
+            )
+        return line
+
+    def _first(self, what: str) -> str:
+        words = self._next(what).split(maxsplit=1)
+        if not words:
+            self._fail(f"{what} is missing, the line is blank; HPL finds its values by the number of the line")
+        return words[0]
+
+    def _words(self, what: str, count: int) -> list[str]:
+        """The first `count` words of the next line, where HPL finds the same ones."""
+        line = self._next(what)
+        words = line.split()[:count]
+        values = list(itertools.takewhile(NUMBER_THEN_TEXT.fullmatch, words))
+        if len(values) < count and not LIKE_A_NUMBER.match("".join(words[len(values) : len(values) + 1])):
+            self._fail(
+                f"{what} has {len(values)} value(s) where {count} were announced; add values or correct the number"
+            )
+        seen = words_as_hpl_counts(line, count)
+        if seen != words:
+            self._fail(
+                f"{what}: HPL itself would read {' '.join(seen)} here, since it steps over one blank only "
+                "between values; write the values from the first column, with one blank between them"
+            )
+        return words
+
+    def _integer(self, word: str, what: str, least: int | None) -> int:
+        match = NUMBER_THEN_TEXT.fullmatch(word)
+        if match is None:
+            self._fail(f"{what} is {word!r}; write a whole number, without point, suffix or exponent")
+        value = int(match[1])
+        if least is not None and value < least:
+            self._fail(f"{what} is {value}; it is at least {least}")
+        if value > LARGEST:
+            self._fail(f"{what} is {value}; HPL's integers end at {LARGEST}")
+        return value
+
+    def _choice(self, word: str, what: str, words: tuple[str, ...]) -> str:
+        value = self._integer(word, what, None)
+        if not 0 <= value < len(words):
+            meanings = ", ".join(f"{code} {name}" for code, name in enumerate(words))
+            self._fail(f"{what} is {value}; the codes are {meanings}")
+        return words[value]
+
+    def _fail(self, problem: str) -> NoReturn:
+        raise InputError(f"{self._name}:{self._at}: {problem}")
+
+
+def words_as_hpl_counts(line: str, count: int) -> list[str]:
+    """The words that HPL's own way of going along a line finds.
+
+    It takes the next word after any blanks, but then steps on by the length of the word and one character from where it
+    was, not from where the word stood: further blanks make it fall behind and read a value twice, or half of one.
+    """
+    seen: list[str] = []
+    position = 0
+    for _ in range(count):
+        match = WORD.search(line, position)
+        seen.append(match[0] if match else seen[-1] if seen else "")
+        position += len(seen[-1]) + 1
+    return seen

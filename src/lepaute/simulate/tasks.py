@@ -1,0 +1,78 @@
+"""Independent pieces of work on all cores, the longest first, with the share that is done told on the way."""
+
+import os
+import time
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+TELL_EVERY_S = 0.2
+ALMOST = 0.95  # of a running task's share, however late it is
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, slots=True)
+class Task(Generic[KeyT, ResultT]):
+    """Work to be done; `cost` is how long it will take, in seconds or in any one unit."""
+
+    key: KeyT
+    cost: float
+    work: Callable[[], ResultT]
+
+
+@dataclass(slots=True)
+class Running(Generic[KeyT]):
+    """Which tasks have begun, and when; written by the threads that work."""
+
+    began_s: dict[KeyT, float] = field(default_factory=dict)
+
+
+def run_tasks(
+    tasks: Sequence[Task[KeyT, ResultT]],
+    progress: Callable[[float], None] | None = None,
+    *,
+    clocked: bool = False,
+) -> dict[KeyT, ResultT]:
+    """The result of each task by its key. The first exception of a task, or an interrupt, ends all.
+
+    What has not begun then is dropped; what runs goes on to its end in the background.
+
+    progress : called in this thread with the share of the cost behind, from 0 to 1
+    clocked : costs are seconds, so that running tasks count by the time they have run
+    """
+    running: Running[KeyT] = Running()
+    share_of = {task.key: task.cost for task in tasks}
+    total = sum(share_of.values()) or 1.0
+
+    def run(task: Task[KeyT, ResultT]) -> ResultT:
+        running.began_s[task.key] = time.perf_counter()
+        return task.work()
+
+    results: dict[KeyT, ResultT] = {}
+    pool = ThreadPoolExecutor(max(1, min(len(tasks), len(os.sched_getaffinity(0)))))
+    try:
+        # A long task that starts last leaves the other cores idle at the end.
+        order = sorted(tasks, key=lambda task: -task.cost)
+        key_of: dict[Future[ResultT], KeyT] = {pool.submit(run, task): task.key for task in order}
+        pending = set(key_of)
+        while pending:
+            done, pending = wait(pending, TELL_EVERY_S if progress else None, FIRST_COMPLETED)
+            for future in done:
+                results[key_of[future]] = future.result()
+            if progress is not None:
+                behind = sum(share_of[key] for key in results)
+                if clocked:
+                    now = time.perf_counter()
+                    behind += sum(
+                        min(now - began, ALMOST * share_of[key])
+                        for key, began in list(running.began_s.items())
+                        if key not in results
+                    )
+                progress(min(1.0, behind / total))
+    finally:
+        # Not waiting: where all went well there is nothing to wait for, and an interrupt is answered at once.
+        pool.shutdown(wait=False, cancel_futures=True)
+    return results

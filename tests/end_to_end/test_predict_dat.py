@@ -1,0 +1,218 @@
+"""`lepaute predict hpl` as a user of HPL has it: HPL.dat in, HPL.out-like lines out, mappings, interrupts."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.simulate import estimate
+
+DAT = Path(__file__).parents[1] / "data" / "hpl_dat" / "HPL.dat"
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "lepaute.cli.main", "predict", "hpl", "-p", "dahu", *arguments]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=120, check=False)
+
+
+def answer(*arguments: str) -> dict:
+    result = run(*arguments, "--json")
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    return json.loads(result.stdout)
+
+
+def assert_one_line(result: subprocess.CompletedProcess[str], *words: str) -> None:
+    assert (result.returncode, result.stdout) == (2, ""), result.stderr
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+    for word in words:
+        assert word in result.stderr
+
+
+@pytest.fixture
+def one_dat(tmp_path: Path) -> Path:
+    """The file with one combination: N = 1000, NB = 64, 2 x 2, 1ring-modified, RFACT crout, PFACT crout, NBMIN 4."""
+    lines = DAT.read_text().splitlines()
+    for line in (5, 7, 10, 14, 22):
+        lines[line - 1] = "1"
+    path = tmp_path / "HPL.dat"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_all_combinations_of_an_hpl_dat_are_predicted_in_hpl_s_order() -> None:
+    predictions = answer("--dat", str(DAT), "--runs", "2")["predictions"]
+    chosen = [[one["parameters"][name] for name in ("p", "n", "nb", "bcast", "pfact")] for one in predictions]
+    assert chosen == [
+        [p, n, nb, bcast, pfact]
+        for p in (2, 1)
+        for n in (1000, 2000)
+        for nb in (64, 128)
+        for bcast in ("1ring-modified", "2ring-modified")
+        for pfact in ("crout", "right")
+    ]
+    assert {len(one["runs"]) for one in predictions} == {2}
+
+
+def test_a_combination_of_a_file_is_what_its_options_alone_predict(one_dat: Path) -> None:
+    options = ["--n", "1000", "--nb", "64", "--grid", "2x2", "--bcast", "1", "--rfact", "crout", "--nbmin", "4"]
+    (from_file,) = answer("--dat", str(one_dat), "--runs", "3", "--seed", "5")["predictions"]
+    from_options = answer(*options, "--swap-threshold", "64", "--runs", "3", "--seed", "5")
+    for prediction in (from_file, from_options):
+        del prediction["simulation"]
+    assert from_file == from_options
+
+
+def test_the_report_on_several_combinations_is_a_table_of_hpl_s_lines_and_a_summary(tmp_path: Path) -> None:
+    result = run("--dat", str(DAT), "--runs", "2")
+    assert (result.returncode, result.stderr) == (0, "")
+    rows = [line.split() for line in result.stdout.splitlines() if line.startswith("WR")]
+    assert len(rows) == 32
+    assert rows[0][:5] == ["WR11C2C4", "1000", "64", "2", "2"]
+    best = max(rows, key=lambda row: float(row[6]))
+    (told,) = [line for line in result.stdout.splitlines() if line.startswith("  best")]
+    assert best[0] in told
+    assert f"N = {best[1]}" in told
+    to_file = run("--dat", str(DAT), "--runs", "2", "-o", str(tmp_path / "HPL.out"))
+    assert "WR11C2C4        1000" in (tmp_path / "HPL.out").read_text()
+    assert (tmp_path / "HPL.out").read_text().rstrip() in result.stdout
+    assert not any(line.startswith("WR") for line in to_file.stdout.splitlines())
+    assert "best" in to_file.stdout
+
+
+def test_one_combination_reads_like_a_prediction_from_options(one_dat: Path) -> None:
+    result = run("--dat", str(one_dat), "--runs", "2")
+    assert result.stdout.startswith("HPL  N = 1000  NB = 64  WR11C2C4  2 x 2 ranks on dahu-2020-01\n  time ")
+
+
+def test_hpl_dat_beside_options_that_it_decides_is_refused(one_dat: Path) -> None:
+    assert_one_line(run("--dat", str(one_dat), "--nb", "128", "--swap-threshold", "3"), "--nb, --swap-threshold")
+    assert_one_line(run(), "--n N", "--dat")
+
+
+def test_every_broadcast_and_swap_that_hpl_dat_has_is_predicted(tmp_path: Path) -> None:
+    lines = DAT.read_text().splitlines()
+    for line, text in ((5, "1"), (7, "1"), (10, "1"), (14, "1"), (22, "6"), (23, "0 1 2 3 4 5"), (28, "1"), (29, "1")):
+        lines[line - 1] = text
+    for swap in "012":
+        lines[25] = swap
+        (tmp_path / "HPL.dat").write_text("\n".join(lines))
+        result = run("--dat", str(tmp_path / "HPL.dat"), "--runs", "1")
+        assert (result.returncode, result.stderr) == (0, "")
+        codes = [line.split()[0] for line in result.stdout.splitlines() if line.startswith("WR")]
+        assert codes == [f"WR1{code}C2C4" for code in range(6)]
+
+
+def test_options_that_hpl_dat_does_not_decide_go_with_it(one_dat: Path) -> None:
+    (prediction,) = answer(
+        "--dat", str(one_dat), "--runs", "1", "--mapping", "random", "--set", "network.flow_factor=scale"
+    )["predictions"]
+    assert prediction["parameters"]["mapping"] == "random"
+    assert prediction["parameters"]["set"] == {"network.flow_factor": "scale"}
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "words"),
+    [
+        (6, "1000", "HPL.dat:6: N has 1 value(s) where 2 were announced"),
+        (6, "1e5 2e5", "HPL.dat:6: N is '1e5'"),
+        (23, "1 9", "HPL.dat:23: BCAST is 9; the codes are 0 1ring, 1 1ring-modified"),
+        (11, "64 1", "dahu-2020-01"),
+    ],
+)
+def test_a_bad_hpl_dat_is_one_clear_line(tmp_path: Path, line: int, text: str, words: str) -> None:
+    lines = DAT.read_text().splitlines()
+    lines[line - 1] = text
+    if line == 11:
+        lines[11] = "64 1"
+    (tmp_path / "HPL.dat").write_text("\n".join(lines))
+    assert_one_line(run("--dat", str(tmp_path / "HPL.dat")), words)
+
+
+def test_an_hpl_dat_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
+    assert_one_line(run("--dat", str(tmp_path / "HPL.dat")), "HPL.dat: No such file")
+
+
+def test_hosts_and_ranks_go_where_their_files_say(tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("dahu-3 slots=2\ndahu-5 slots=2\n")
+    (tmp_path / "ranks").write_text("".join(f"rank {rank}=dahu-3 slot=0:{rank}\n" for rank in range(4)))
+    options = ["--n", "1000", "--grid", "2x2", "--runs", "1"]
+    by_hosts = answer(*options, "--hostfile", str(tmp_path / "hosts"))["parameters"]
+    assert (by_hosts["mapping"], by_hosts["mapping_slots"]) == ("hostfile", "3:0-1 5:0-1")
+    by_ranks = answer(*options, "--rankfile", str(tmp_path / "ranks"))["parameters"]
+    assert (by_ranks["mapping"], by_ranks["mapping_slots"]) == ("rankfile", "3:0 3:2 3:4 3:6")
+    drawn = answer(*options, "--mapping", "random", "--mapping-seed", "9")["parameters"]
+    assert (drawn["mapping"], drawn["mapping_seed"]) == ("random", 9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--mapping", "hostfile"), "mapping is 'hostfile'"),
+        (("--mapping-seed", "3"), "--mapping-seed goes with --mapping random"),
+        (("--hostfile", "hosts"), "hosts:2: host dahu-77 is no node of platform dahu-2020-01"),
+        (("--hostfile", "few"), "few has 2 slots, too few for 4 ranks"),
+        (("--hostfile", "none"), "none: No such file"),
+        (("--rankfile", "ranks"), "ranks:2: rank 1 needs 1 core(s) and finds 0 free, rank 0 is there"),
+        (("--rankfile", "ranks", "--mapping", "random"), "a rankfile places every rank"),
+        (("--threads-per-rank", "4"), "no kernel models for 4 threads a rank; it has them for 1"),
+        (("--fidelity", "high"), "fidelity is 'high'"),
+        (("--trace-ranks", "0"), "ask for --trace FILE"),
+        (("--trace", "t.parquet", "--trace-ranks", "3-1"), "a range goes up, such as 1-3"),
+        (("--trace", "t.parquet", "--trace-ranks", "one"), "--trace-ranks is 'one'"),
+        (("--trace", "t.parquet", "--trace-ranks", "0,4"), "there is no rank 4 to trace; this run has ranks 0 to 3"),
+        (("--gantt", "t.png", "--trace-steps", "7-8"), "there is no step 8 to trace; this run has steps 0 to 7"),
+    ],
+)
+def test_bad_mappings_and_requests_are_one_clear_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("hosts").write_text("dahu-1:2\ndahu-77:2\n")
+    Path("few").write_text("dahu-1:2\n")
+    Path("ranks").write_text("rank 0=dahu-1 slot=4\nrank 1=dahu-1 slot=4\n")
+    status = main(["predict", "hpl", "-p", "dahu", "--n", "1000", "--grid", "2x2", *arguments])
+    out, err = capsys.readouterr()
+    assert (status, out, len(err.splitlines())) == (2, "", 1), err
+    assert words in err
+
+
+def test_a_long_prediction_is_announced_with_how_long_it_will_take(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(estimate, "WORTH_TELLING_S", 0.0)
+    monkeypatch.setattr(estimate, "WORTH_MEASURING_S", 0.0)
+    assert main(["predict", "hpl", "-p", "dahu", "--n", "3000", "--grid", "4x4", "--runs", "3", "--json"]) == 0
+    told = capsys.readouterr()
+    assert told.err.startswith("lepaute: this will take about 0.")
+    assert "s: 3 run(s) on " in told.err
+    assert json.loads(told.out)["application"] == "hpl"
+
+
+def test_an_interrupt_is_answered_at_once_however_long_the_runs_are() -> None:
+    # 65 million messages a run and more: nothing that ends by itself while this test lasts.
+    arguments = command("--n", "3M", "--nb", "64", "--grid", "32x32", "--runs", "2")
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        announced = process.stderr.readline()
+        time.sleep(0.5)
+        began_s = time.monotonic()
+        os.kill(process.pid, signal.SIGINT)
+        told = process.stderr.read()
+        status = process.wait(timeout=20)
+    assert "this will take about" in announced
+    assert (status, told) == (130, "lepaute: interrupted\n")
+    assert time.monotonic() - began_s < 5.0

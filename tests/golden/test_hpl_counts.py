@@ -1,0 +1,145 @@
+"""What the simulated HPL sends and computes, against counts of the real one (scripts/record_hpl_counts.py)."""
+
+import csv
+import gzip
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lepaute import _core
+from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, FORMS, ORDERS, SWAPS, Hpl
+from lepaute.simulate.predict import core_parameters
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+PHASES = ("broadcast", "swap", "solve")  # of the core; what is left of the total are the pivot exchanges
+GLUE = ("pdfact_glue", "pdupdate_glue")  # no kernels of the real program
+UNBOUNDED = (0.0, 0.0, 0.0, 1e300, 1e300, 1e300)
+UNIT_S = 1e-9  # a kernel of work w takes w UNIT_S, so that its time tells its work
+BY_LENGTH = frozenset({"dtrsv", "dscal", "idamax", "daxpy", "dcopy", "dlocswp"})
+BY_VOLUME = frozenset({"dgemm", "dgemm_nn", "dtrsm", "dtrsm_left"})
+
+
+@dataclass(frozen=True)
+class Counted:
+    """One run of the real program; sent by phase and rank: messages and bytes; of each kernel: calls and work."""
+
+    series: str
+    hpl: Hpl
+    sent: dict[str, list[tuple[int, int]]]
+    kernels: dict[str, tuple[int, int]]
+
+    @property
+    def probes(self) -> bool:
+        """Whether the number of kernel calls depends on when a panel comes."""
+        return self.hpl.depth > 0 and self.hpl.q > 1 and not self.hpl.bcast.startswith("long")
+
+
+def counted_runs() -> Iterator[Counted]:
+    text = gzip.decompress((DATA / "hpl_counts.csv.gz").read_bytes()).decode()
+    rows = csv.DictReader(line for line in io.StringIO(text) if not line.startswith("#"))
+    for row in rows:
+        hpl = Hpl(
+            **{
+                name: int(row[name])
+                for name in ("n", "nb", "p", "q", "depth", "nbmin", "ndiv", "swap_threshold", "align")
+            },
+            bcast=BROADCASTS[int(row["bcast"])],
+            swap=SWAPS[int(row["swap"])],
+            pfact=FACTORISATIONS[int(row["pfact"])],
+            rfact=FACTORISATIONS[int(row["rfact"])],
+            pmap=ORDERS[int(row["pmap"])],
+            l1=FORMS[int(row["l1"])],
+            u=FORMS[int(row["u"])],
+            equil=row["equil"] == "1",
+        )
+        yield Counted(
+            row["series"],
+            hpl,
+            {name: [pair(entry) for entry in row[f"sent_{name}"].split()] for name in ("pivots", *PHASES)},
+            {name: pair(rest) for name, _, rest in (entry.partition(":") for entry in row["kernels"].split())},
+        )
+
+
+def pair(text: str) -> tuple[int, int]:
+    first, _, second = text.partition(":")
+    return int(first), int(second)
+
+
+def pivots_of(n: int) -> list[int]:
+    lines = (DATA / "hpl_pivots.csv").read_text().splitlines()
+    rows = dict(line.split(",") for line in lines if line[0].isdigit())
+    return [int(row) for row in rows[str(n)].split()]
+
+
+def counting_machine(ranks: int) -> _core.Machine:
+    """A node a rank; kernels take their work in nanoseconds, messages next to nothing up to 1 kB, then rendezvous."""
+    machine = _core.Machine()
+    machine.nodes = ranks
+    terms = {name: index for index, name in enumerate(_core.term_names())}
+    for number, name in enumerate(_core.kernel_names()):
+        if name in GLUE:
+            continue
+        mean = [0.0] * len(terms)
+        mean[terms["n" if name in BY_LENGTH else "mnk" if name in BY_VOLUME else "mn"]] = UNIT_S
+        piece = _core.KernelPiece.make(UNBOUNDED, UNBOUNDED, mean, [0.0] * len(terms), 0, [], [])
+        machine.set_kernel(number, [_core.KernelModel([piece])], 0.0, 0.0)
+    free = (0.0, 0.0)
+    segments = [
+        _core.Segment.make(0.0, 0, 1e-6, 1e10, free, free, free, 0.0),
+        _core.Segment.make(1000.0, 2, 1e-6, 1e10, free, free, free, 0.0),
+    ]
+    machine.set_network(segments, segments, segments, segments, False, False, 1e10, 1e10, False, 1e-7, False)
+    return machine
+
+
+def simulated(hpl: Hpl) -> _core.HplResult:
+    parameters = core_parameters(hpl)
+    parameters.pivots = pivots_of(hpl.n)
+    layers = _core.Layers()
+    layers.coefficients = layers.days = layers.discrepancy = layers.noise = False
+    return _core.simulate_hpl(parameters, counting_machine(hpl.ranks), layers, list(range(hpl.ranks)), 1)
+
+
+RUNS = list(counted_runs())
+SERIES = sorted({run.series for run in RUNS})
+
+
+def runs_of(series: str) -> list[Counted]:
+    return [run for run in RUNS if run.series == series]
+
+
+def test_all_grids_broadcasts_swaps_depths_and_forms_are_counted() -> None:
+    assert {run.hpl.bcast for run in RUNS} == set(BROADCASTS)
+    assert {run.hpl.swap for run in RUNS} == set(SWAPS)
+    assert {(run.hpl.l1, run.hpl.u) for run in RUNS} == {(l1, u) for l1 in FORMS for u in FORMS}
+    assert {0, 1, 2} <= {run.hpl.depth for run in RUNS}
+    grids = {(run.hpl.p, run.hpl.q) for run in RUNS}
+    assert {(1, q) for q in range(2, 9)} | {(p, 1) for p in range(2, 9)} <= grids
+    assert {(2, 2), (2, 3), (3, 2), (2, 4), (4, 2)} <= grids
+
+
+@pytest.mark.parametrize("series", SERIES)
+def test_every_rank_sends_as_many_messages_and_bytes_as_in_the_real_program(series: str) -> None:
+    for run in runs_of(series):
+        result = simulated(run.hpl)
+        ranks = [[(int(messages), int(size)) for messages, size in rank] for rank in result.rank_sent]
+        for index, phase in enumerate(PHASES):
+            assert [rank[index] for rank in ranks] == run.sent[phase], (phase, run.hpl)
+        others = [entry for rank in ranks for entry in rank]
+        exchanged = result.messages - sum(messages for messages, _ in others), result.bytes - sum(b for _, b in others)
+        assert exchanged == tuple(map(sum, zip(*run.sent["pivots"], strict=True))), run.hpl
+
+
+@pytest.mark.parametrize("series", SERIES)
+def test_the_kernels_do_the_work_of_the_real_program_in_as_many_calls(series: str) -> None:
+    for run in runs_of(series):
+        uses = dict(zip(_core.kernel_names(), simulated(run.hpl).kernels, strict=True))
+        called = {name for name, use in uses.items() if use.calls and name not in GLUE}
+        assert called == set(run.kernels), run.hpl
+        for name, (calls, work) in run.kernels.items():
+            assert uses[name].time_s / UNIT_S == pytest.approx(work, rel=1e-9), (name, run.hpl)
+            if not run.probes:
+                assert uses[name].calls == calls, (name, run.hpl)

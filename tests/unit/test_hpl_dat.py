@@ -1,0 +1,201 @@
+"""HPL.dat: read as HPL reads it, refused where HPL silently takes something else, combinations in its order."""
+
+from pathlib import Path
+
+import pytest
+
+from lepaute.errors import InputError
+from lepaute.simulate import Hpl
+from lepaute.simulate.hpl_dat import HplDat, parse_hpl_dat, read_hpl_dat
+from lepaute.simulate.hpl_dat_lines import words_as_hpl_counts
+
+FILE = Path(__file__).parents[1] / "data" / "hpl_dat" / "HPL.dat"
+LINES = FILE.read_text().splitlines()
+# What HPCC's file, the same up to line 31, goes on with.
+HPCC_TAIL = """##### This line (no. 32) is ignored (it serves as a separator). ######
+0                      		Number of additional problem sizes for PTRANS
+1200 10000 30000        	values of N
+0                       	number of additional blocking sizes for PTRANS
+40 9 8 13 13 20 16 32 64       	values of NB
+"""
+
+
+def with_line(number: int, text: str) -> str:
+    """The file with another line at `number`, from 1."""
+    return "\n".join([*LINES[: number - 1], text, *LINES[number:]]) + "\n"
+
+
+def test_every_line_of_the_file_is_read():
+    assert read_hpl_dat(FILE) == HplDat(
+        ns=(1000, 2000),
+        nbs=(64, 128),
+        grids=((2, 2), (1, 4)),
+        pmap="row",
+        pfacts=("crout", "right"),
+        nbmins=(4,),
+        ndivs=(2,),
+        rfacts=("crout",),
+        bcasts=("1ring-modified", "2ring-modified"),
+        depths=(1,),
+        swap="binary-exchange",
+        swap_threshold=64,
+        l1="transposed",
+        u="transposed",
+        equil=True,
+        align=8,
+        threshold=16.0,
+        output_file="HPL.out",
+        device=6,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "field", "value"),
+    [
+        (3, "", "output_file", "HPL.out"),
+        (4, "8 file", "device", 8),
+        (6, "29 30\tNs", "ns", (29, 30)),
+        (9, "1", "pmap", "column"),
+        (13, "-1.0e0", "threshold", -1.0),
+        (15, "0 2 PFACTs", "pfacts", ("left", "right")),
+        (17, "+8", "nbmins", (8,)),
+        (19, "3# a comment without a blank", "ndivs", (3,)),
+        (19, "3 4 5 6", "ndivs", (3,)),
+        (23, "4 5 BCASTs", "bcasts", ("long", "long-modified")),
+        (25, "0", "depths", (0,)),
+        (26, "1", "swap", "spread-roll"),
+        (26, "2", "swap", "mix"),
+        (27, "0", "swap_threshold", 0),
+        (28, "1", "l1", "no-transposed"),
+        (29, "1", "u", "no-transposed"),
+        (30, "0", "equil", False),
+        (31, "16", "align", 16),
+    ],
+)
+def test_each_value_is_read_from_its_line(line, text, field, value):
+    assert getattr(parse_hpl_dat(with_line(line, text)), field) == value
+
+
+def test_hpcc_s_file_and_lines_that_end_as_on_windows_say_the_same():
+    plain = read_hpl_dat(FILE)
+    assert parse_hpl_dat(FILE.read_text() + HPCC_TAIL) == plain
+    assert parse_hpl_dat(FILE.read_text().replace("\n", "\r\n")) == plain
+    assert parse_hpl_dat("\ufeff" + FILE.read_text().rstrip("\n")) == plain
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "words"),
+    [
+        (4, "HPL.out", "device out is 'HPL.out'; write a whole number"),
+        (5, "0", "number of values of N is 0; HPL takes 1 to 20"),
+        (5, "21", "number of values of N is 21; HPL takes 1 to 20"),
+        (5, "two", "number of values of N is 'two'"),
+        (5, "", "number of values of N is missing, the line is blank"),
+        (6, "1000 Ns", "N has 1 value(s) where 2 were announced"),
+        (6, "1000", "N has 1 value(s) where 2 were announced"),
+        (6, "", "N has 0 value(s) where 2 were announced"),
+        (6, "1000 0", "N is 0; it is at least 1"),
+        (6, "1000 -5", "N is -5; it is at least 1"),
+        (6, "1e4 2000", "N is '1e4'; write a whole number"),
+        (6, "1000 20.5", "N is '20.5'; write a whole number"),
+        (6, "10k 20k", "N is '10k'; write a whole number"),
+        (6, "1000,2000 Ns", "N is '1000,2000'"),
+        (6, "1000 3000000000", "N is 3000000000; HPL's integers end at 2147483647"),
+        (6, "      1000 2000", "N: HPL itself would read 1000 1000 here"),
+        (6, "1000 2000" + " " * 300, "has 309 characters; HPL reads 252 of a line"),
+        (8, "0 64", "NB is 0; it is at least 1"),
+        (9, "2", "PMAP is 2; the codes are 0 row, 1 column"),
+        (10, "3", "P has 2 value(s) where 3 were announced"),
+        (11, "0 1", "P is 0"),
+        (12, "2", "Q has 1 value(s) where 2 were announced"),
+        (13, "strict", "threshold is 'strict'; write a number"),
+        (15, "1 3", "PFACT is 3; the codes are 0 left, 1 crout, 2 right"),
+        (17, "0", "NBMIN is 0; it is at least 1"),
+        (19, "1", "NDIV is 1; it is at least 2"),
+        (21, "-1", "RFACT is -1; the codes are 0 left"),
+        (23, "1 6", "BCAST is 6; the codes are 0 1ring"),
+        (25, "-1", "DEPTH is -1; it is at least 0"),
+        (26, "3", "SWAP is 3; the codes are 0 binary-exchange"),
+        (27, "-64", "swapping threshold is -64"),
+        (28, "2", "L1 is 2; the codes are 0 transposed"),
+        (29, "2", "U is 2; the codes are 0 transposed"),
+        (30, "2", "equilibration is 2; the codes are 0 no, 1 yes"),
+        (31, "0", "memory alignment is 0; it is at least 1"),
+    ],
+)
+def test_what_hpl_would_not_or_not_so_read_is_refused_with_its_line(line, text, words):
+    with pytest.raises(InputError) as refusal:
+        parse_hpl_dat(with_line(line, text), "HPL.dat")
+    # The line that announces too many values is right in itself: the list behind it is where they lack.
+    at = line + 1 if line == 10 else line
+    assert str(refusal.value).startswith(f"HPL.dat:{at}: ")
+    assert words in str(refusal.value)
+
+
+def test_a_file_that_ends_too_early_says_what_is_missing():
+    for length in range(1, 31):
+        with pytest.raises(InputError, match=f"HPL.dat: ends after line {length}, where .* should follow"):
+            parse_hpl_dat("\n".join(LINES[:length]))
+
+
+@pytest.mark.parametrize(("text", "words"), [("", "is empty"), ("\n\n\n", "is empty"), ("\0ELF\0", "no text file")])
+def test_what_is_no_hpl_dat_at_all_is_told(text, words):
+    with pytest.raises(InputError, match=words):
+        parse_hpl_dat(text)
+
+
+def test_the_combinations_come_in_the_order_of_hpl_s_own_loops():
+    # Grids outermost, then N, NB, DEPTH, BCAST, RFACT, PFACT, NBMIN, NDIV.
+    dat = HplDat(
+        grids=((2, 2), (1, 4)),
+        ns=(1000, 2000),
+        nbs=(64, 128),
+        depths=(0, 1),
+        bcasts=("2ring", "1ring"),
+        rfacts=("left", "right"),
+        pfacts=("crout", "left"),
+        nbmins=(2, 4),
+        ndivs=(2, 3),
+        pmap="column",
+        swap="mix",
+        swap_threshold=60,
+        l1="transposed",
+        u="no-transposed",
+        equil=False,
+        align=4,
+    )
+    found = dat.combinations(threads_per_rank=2)
+    names = ("p", "n", "nb", "depth", "bcast", "rfact", "pfact", "nbmin", "ndiv")
+    assert len(found) == 2 ** len(names)
+    changes = [
+        sum(getattr(a, name) != getattr(b, name) for name in names) for a, b in zip(found, found[1:], strict=False)
+    ]
+    assert changes == [((number ^ (number - 1)).bit_length()) for number in range(1, 2 ** len(names))]
+    assert [one.ndiv for one in found[:4]] == [2, 3, 2, 3]
+    assert found[0] == Hpl(
+        n=1000, nb=64, p=2, q=2, depth=0, bcast="2ring", swap="mix", swap_threshold=60, pfact="crout", rfact="left",
+        nbmin=2, ndiv=2, pmap="column", l1="transposed", u="no-transposed", equil=False, align=4, threads_per_rank=2,
+    )  # fmt: skip
+    assert (found[-1].p, found[-1].q, found[-1].ndiv) == (1, 4, 3)
+
+
+def test_more_combinations_than_anyone_can_predict_are_refused():
+    dat = read_hpl_dat(FILE)
+    many = HplDat(**{name: getattr(dat, name) for name in dat.__slots__} | {"ns": tuple(range(1, 10**5))})
+    with pytest.raises(InputError, match="asks for 1599984 combinations"):
+        many.combinations()
+
+
+@pytest.mark.parametrize(
+    ("line", "seen"),
+    [  # what a C program with HPL's own loop printed for these lines
+        ("29 30 34", ["29", "30", "34"]),
+        ("29  30 34", ["29", "30", "34"]),
+        ("29     30 34", ["29", "30", "30"]),
+        ("  29 30 34", ["29", "9", "30"]),
+        ("29\t30\t34", ["29", "30", "34"]),
+        ("2    100    3", ["2", "100", "00"]),
+    ],
+)
+def test_values_are_counted_off_as_hpl_does(line, seen):
+    assert words_as_hpl_counts(line, 3) == seen

@@ -1,0 +1,74 @@
+"""Predictions in the form of HPL's own report."""
+
+from dataclasses import replace
+
+import pytest
+
+from lepaute.platform import load_platform
+from lepaute.simulate import Hpl, predict_all
+from lepaute.simulate.hpl_dat import HplDat
+from lepaute.simulate.hpl_out import parameter_lines, report, result_line, variant
+
+# Printed by the real HPL 2.0 for N = 2000, NB = 128, 1 x 2, DEPTH 1, 2ring, RFACT right, NDIV 2, PFACT Crout, NBMIN 2.
+REAL_LINE = "WR12R2C2        2000   128     1     2               0.09              5.998e+01"
+REAL_PARAMETERS = """N      :    2000
+NB     :     128
+PMAP   : Row-major process mapping
+P      :       1
+Q      :       2
+PFACT  :   Crout
+NBMIN  :       2
+NDIV   :       2
+RFACT  :   Right
+BCAST  :   2ring
+DEPTH  :       1
+SWAP   : Binary-exchange
+L1     : transposed form
+U      : transposed form
+EQUIL  : yes
+ALIGN  : 8 double precision words"""
+
+
+def test_a_line_of_results_has_the_columns_of_the_real_one():
+    line = result_line(Hpl(n=2000, p=1, q=2), 0.0891, 59.98)
+    # The rate has one digit more, as in later versions of HPL.
+    assert line.split() == [*REAL_LINE.split()[:-1], "5.9980e+01"]
+    assert line[:68] == REAL_LINE[:68]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({}, "WR12R2C2"),
+        ({"pmap": "column"}, "WC12R2C2"),
+        ({"depth": 0}, "WR02R2C2"),
+        ({"bcast": "long-modified"}, "WR15R2C2"),
+        ({"rfact": "crout", "pfact": "right", "nbmin": 4, "bcast": "1ring-modified"}, "WR11C2R4"),
+        ({"rfact": "left", "pfact": "left", "ndiv": 3, "nbmin": 16}, "WR12L3L16"),
+    ],
+)
+def test_the_variant_is_encoded_as_hpl_prints_it(change, code):
+    assert variant(replace(Hpl(n=100), **change)) == code
+
+
+def test_the_parameters_are_listed_as_the_real_hpl_does():
+    assert parameter_lines(HplDat.of(Hpl(n=2000, p=1, q=2))) == REAL_PARAMETERS.splitlines()
+
+
+def test_a_long_list_goes_on_in_the_next_line_after_eight_values():
+    dat = replace(HplDat.of(Hpl(n=1)), ns=tuple(range(1, 11)))
+    first, second = parameter_lines(dat)[:2]
+    assert first.split() == ["N", ":", *map(str, range(1, 9))]
+    assert second.split() == ["9", "10"]
+    assert second.index("9") == first.index("1")
+
+
+def test_a_script_that_reads_hpl_s_columns_reads_the_means():
+    dat = replace(HplDat.of(Hpl(n=500)), ns=(500, 1000), nbs=(64, 128))
+    predictions = predict_all(dat.combinations(), load_platform("dahu"), runs=2)
+    text = report(dat, predictions, "0")
+    rows = [line.split()[:7] for line in text.splitlines() if line.startswith("WR")]
+    assert [row[1:5] for row in rows] == [[n, nb, "1", "1"] for n in ("500", "1000") for nb in ("64", "128")]
+    for row, prediction in zip(rows, predictions, strict=True):
+        assert float(row[5]) == pytest.approx(prediction.time_s.mean, abs=0.005)
+        assert float(row[6]) == pytest.approx(prediction.rate_gflops.mean, rel=1e-4)

@@ -1,0 +1,55 @@
+"""Tasks on all cores."""
+
+import threading
+import time
+
+import pytest
+
+from lepaute.simulate.tasks import Task, run_tasks
+
+
+def test_every_result_comes_under_its_key_whatever_the_order():
+    tasks = [Task(number, float(number % 3), lambda number=number: number * number) for number in range(20)]
+    assert run_tasks(tasks) == {number: number * number for number in range(20)}
+
+
+def test_the_longest_task_begins_first():
+    begun = []
+    lock = threading.Lock()
+
+    def work(name):
+        with lock:
+            begun.append(name)
+        time.sleep(0.01)
+
+    run_tasks([Task(name, cost, lambda name=name: work(name)) for name, cost in (("a", 1.0), ("b", 5.0), ("c", 3.0))])
+    assert begun[0] == "b"
+
+
+def test_the_share_behind_grows_to_one():
+    shares = []
+    run_tasks([Task(number, 1.0, lambda: time.sleep(0.01)) for number in range(6)], shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+def test_a_task_that_runs_counts_by_the_time_it_has_run():
+    shares = []
+    run_tasks([Task(0, 1.0, lambda: time.sleep(0.7))], shares.append, clocked=True)
+    assert any(0.1 < share < 0.95 for share in shares)
+    assert shares[-1] == 1.0
+
+
+def test_the_first_failure_is_raised_and_what_has_not_begun_is_dropped():
+    begun = []
+
+    def fail():
+        raise ValueError("no")
+
+    tasks = [Task("bad", 1000.0, fail)]
+    tasks += [
+        Task(number, 1.0, lambda number=number: (begun.append(number), time.sleep(0.05))) for number in range(500)
+    ]
+    with pytest.raises(ValueError, match="no"):
+        run_tasks(tasks)
+    assert len(begun) < 400

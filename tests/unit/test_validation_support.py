@@ -1,0 +1,111 @@
+"""The scripts of validation/: statistics, goals and pages, on data made here (tests do not read the reference data)."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pandas
+import pytest
+
+VALIDATION = Path(__file__).parents[2] / "validation"
+sys.path.insert(0, str(VALIDATION))
+
+import factorial  # noqa: E402
+from support.goals import at_most, status  # noqa: E402
+from support.page import replace_section  # noqa: E402
+from what_if.effects import effect_goals, same_order  # noqa: E402
+from what_if.synthetic import synthetic_platform  # noqa: E402
+
+
+def test_a_generated_section_is_replaced_and_what_stands_around_it_stays(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n\n<!-- begin a: generated, do not edit -->\nold\n<!-- end a -->\n\nby hand\n")
+    replace_section(page, "a", r"new \1")  # a backslash in the text is no reference to a group
+    replace_section(page, "ab", "another")
+    assert page.read_text() == (
+        "# Title\n\n<!-- begin a: generated, do not edit -->\nnew \\1\n<!-- end a -->\n\nby hand\n\n"
+        "<!-- begin ab: generated, do not edit -->\nanother\n<!-- end ab -->\n"
+    )
+
+
+def test_a_goal_that_cannot_be_judged_is_not_met() -> None:
+    assert at_most("error", 3.0, 3.0).met is True
+    assert at_most("error", 3.0, 3.01).met is False
+    assert at_most("error", 3.0, float("nan")).met is None
+    assert status([at_most("a", 3.0, 1.0)]) == 0
+    assert status([at_most("a", 3.0, 1.0), at_most("b", 3.0, float("nan"))]) == 1
+
+
+def test_main_effects_of_a_balanced_design_are_those_worked_out_by_hand() -> None:
+    levels = [(nb, depth, bcast, swap) for nb in (128, 256) for depth in (0, 1) for bcast in (0, 1) for swap in (0, 1)]
+    frame = pandas.DataFrame(levels, columns=list(factorial.FACTORS))
+    # Balanced: the sum of squares of a two-level factor is n * (half the difference of its means)^2.
+    frame["time_s"] = 100.0 + 3.0 * (frame["block_size"] == 256) - 5.0 * frame["depth"] + 1.0 * frame["bcast"]
+    frame["time_s"] += 0.25 * (-1.0) ** (frame["depth"] + frame["bcast"])  # an interaction: all that is left over
+    found = factorial.main_effects(frame, "time_s")
+    assert list(found["factor"]) == ["depth", "block_size", "bcast", "swap"]
+    assert found["sum_of_squares"].to_numpy() == pytest.approx([16 * 2.5**2, 16 * 1.5**2, 16 * 0.5**2, 0.0], abs=1e-9)
+    assert list(found["degrees"]) == [1, 1, 1, 1]
+    # The residual has 16 - 5 degrees of freedom and the sum of squares 16 * 0.25^2.
+    assert found["f"][0] == pytest.approx(100.0 / (1.0 / 11.0))
+
+
+def test_main_effects_of_an_unbalanced_design_are_each_adjusted_for_the_others() -> None:
+    frame = pandas.DataFrame(
+        {"block_size": [128, 128, 128, 256], "depth": [0, 0, 1, 1], "bcast": [0] * 4, "swap": [0] * 4}
+    )
+    frame["time_s"] = [10.0, 10.0, 20.0, 20.0]  # depth says all; block size alone would seem to say something
+    found = factorial.main_effects(frame, "time_s").set_index("factor")["sum_of_squares"]
+    assert found["depth"] == pytest.approx(100.0 * 2.0 / 3.0)
+    assert found["block_size"] == pytest.approx(0.0, abs=1e-9)
+    assert numpy.isnan(found["bcast"])  # one level only
+
+
+def test_only_pairs_that_the_published_times_tell_apart_have_an_order() -> None:
+    published = pandas.Series({"a": 100.0, "b": 101.0, "c": 150.0})
+    assert same_order(pandas.Series({"a": 11.0, "b": 10.0, "c": 20.0}), published) == (2, 2)
+    assert same_order(pandas.Series({"a": 21.0, "b": 10.0, "c": 20.0}), published) == (1, 2)
+    assert same_order(pandas.Series({"a": 20.0, "b": 20.0, "c": 20.0}), published) == (0, 2)  # equal is no order
+
+
+def test_effects_must_have_the_published_sign_and_be_near() -> None:
+    published = pandas.Series({"one": 20.0, "two": -3.0, "three": 0.5})
+    near, small = pandas.Series({"one": 24.0, "two": -1.0, "three": -0.5}), pandas.Series({"one": 14.0, "two": 1.0})
+    assert [goal.met for goal in effect_goals(near, published, "x")] == [True, True]
+    assert [goal.met for goal in effect_goals(small, published[["one", "two"]], "x")] == [False, False]
+    assert effect_goals(0.0 * near, published, "x")[0].met is False  # no effect at all has no direction
+
+
+def test_an_extrapolation_beyond_the_fitted_k_is_told_from_one_below_it() -> None:
+    beyond = "99 % of dgemm time is outside the fitted ranges: k = 2..256, fitted in 128..128"
+    below = "1 % of dgemm time is outside the fitted ranges: k = 2..64, fitted in 128..128"
+    assert factorial.EXTRAPOLATION.search(beyond)
+    assert not factorial.EXTRAPOLATION.search(below)
+
+
+def test_the_slowest_synthetic_nodes_are_left_out_and_the_others_keep_their_order() -> None:
+    nodes = pandas.DataFrame(
+        {"node": range(4), "mnk": [2e-12, 5e-12, 1e-12, 4e-12], "intercept": 1e-6, "mnk_residual": 1e-13}
+    )
+    platform = synthetic_platform(nodes, without_slowest=1, variation_coefficient=0.1)
+    model = platform.kernel("dgemm", threads=32)
+    assert model is not None
+    table = model.pieces[0].per_cpu
+    assert table is not None
+    assert platform.nodes.count == 3
+    assert [row[:3] for row in table.rows] == [(0, 0, 2e-12), (1, 0, 1e-12), (2, 0, 4e-12)]
+    assert [row[4] for row in table.rows] == pytest.approx([2e-13, 1e-13, 4e-13])
+    swap = platform.kernel("dlaswp02N", threads=32)
+    assert swap is not None
+    assert set(swap.pieces[0].mean.values()) == {0.0}
+
+
+@pytest.mark.parametrize("script", ["matrix_size", "factorial", "geometry", "sensitivity"])
+def test_a_script_says_in_one_line_where_the_reference_data_are_missing(script: str, tmp_path: Path) -> None:
+    argv = [sys.executable, str(VALIDATION / f"{script}.py"), "--reference", str(tmp_path), "--output", str(tmp_path)]
+    finished = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert finished.returncode == 2
+    assert finished.stderr.startswith(f"{script}.py: no reference data: {tmp_path}")
+    assert len(finished.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []

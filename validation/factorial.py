@@ -1,0 +1,294 @@
+"""The factorial study on 1024 cores of Dahu: 36 configurations of HPL, predicted, real, and as published.
+
+    .venv/bin/python validation/factorial.py [--reference DIR] [--quick] [--summarise]
+
+Fixed before any result was looked at:
+
+* data: dahu/hpl/factorial_real.csv, 8 real runs of January 2020 for each of 36 of the 72 combinations of block size
+  (128, 256), depth (0, 1), broadcast (6) and row swap (3), N = 250,000 on 32 x 32 ranks;
+* platform: dahu-2020-01 as shipped; other parameters as in dahu/hpl/README.md (the defaults of lepaute.Hpl);
+* runs: 10 with seeds 1 to 10 for each configuration; all layers of uncertainty on; fidelity full;
+* statistic: error in time, mean of the predicted times / mean of the real times - 1, a configuration at a time;
+* goals, block size 128 (for which the kernels were calibrated): mean absolute error at most 4 %, at least 80 % of the
+  configurations within 5 %; block size 256: at most 6 %, and every prediction carries a warning that dgemm was
+  evaluated with a K beyond its fitted range; the real time of the configuration that is predicted best at most 1 %
+  above the real best; main effects: the two largest of block size, depth, broadcast and swap in the order of the real
+  ones;
+* main effects: type-II analysis of variance of the mean times, a row a configuration, the four factors as categories
+  and no interactions; a factor's effect is its sum of squares, the increase of the residual sum of squares when it
+  alone is left out (without interactions that is what type II means);
+* all 36 configurations must be simulated: one that the engine refuses is counted and fails that goal.
+
+Beside it, never judged: factorial_simulated.csv, the published emulation, its error computed in the same way.
+"""
+
+import re
+import sys
+from collections.abc import Sequence
+
+import numpy
+import pandas
+from matplotlib.figure import Figure
+from support.goals import Goal, at_most, markdown
+from support.options import Options, options_of
+from support.report import finish, seconds, signed
+from support.simulations import Case, predict_all
+
+from lepaute import Hpl, load_platform
+from lepaute.simulate.hpl import BROADCASTS, SWAPS
+
+STUDY = "factorial"
+REAL, PUBLISHED = "dahu/hpl/factorial_real.csv", "dahu/hpl/factorial_simulated.csv"
+PLATFORM = "dahu-2020-01"
+FACTORS = ("block_size", "depth", "bcast", "swap")
+CALIBRATED_NB = 128
+MEAN_LIMITS_PERCENT = {128: 4.0, 256: 6.0}
+CLOSE_PERCENT, CLOSE_SHARE_PERCENT = 5.0, 80.0
+BEST_LIMIT_PERCENT = 1.0
+SHORT_SWAPS = ("binary exchange", "spread-roll", "mix")
+#: The warning of a prediction that evaluates dgemm beyond the K it was calibrated with (within a panel it is below).
+EXTRAPOLATION = re.compile(r"of dgemm time is outside the fitted ranges: .*k = \d+\.\.256\b")
+
+
+def main() -> int:
+    options = options_of(__doc__, (REAL, PUBLISHED))
+    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
+    return finish(options, STUDY, frame, judged(frame), text(frame), picture(frame))
+
+
+def compared(options: Options) -> pandas.DataFrame:
+    """A row a configuration: factors, real runs, published emulation, and the prediction or why there is none."""
+    keys = ["matrix_size", *FACTORS]
+    real = pandas.read_csv(options.data(REAL)).groupby(keys)["time_s"].agg(["mean", "std", "count"]).reset_index()
+    published = pandas.read_csv(options.data(PUBLISHED)).set_index(keys)["time_s"]
+    frame = real.rename(columns={"mean": "real_s", "std": "real_sd_s", "count": "real_runs"})
+    frame["published_s"] = [published.get(tuple(row)) for row in frame[keys].itertuples(index=False)]
+    if options.quick:
+        # Another problem than the real one, so the errors mean nothing: every third configuration, N = 8000.
+        frame = frame.iloc[::3].assign(matrix_size=8_000).reset_index(drop=True)
+    platform = load_platform(PLATFORM)
+    cases = [Case(label(row), hpl_of(row), platform, 2 if options.quick else 10) for row in frame.to_dict("records")]
+    found = [
+        {"refusal": outcome.refusal}
+        if outcome.prediction is None
+        else {
+            "runs": len(outcome.prediction.run_list),
+            "seed": outcome.prediction.seed,
+            "predicted_s": outcome.prediction.time_s.mean,
+            "low_s": outcome.prediction.time_s.low,
+            "high_s": outcome.prediction.time_s.high,
+            "extrapolated": any(EXTRAPOLATION.search(warning) for warning in outcome.prediction.warnings),
+            "refusal": "",
+            "version": outcome.prediction.version,
+            "platform_sha256": outcome.prediction.platform_sha256,
+        }
+        for outcome in predict_all(cases)
+    ]
+    nothing = {"predicted_s": numpy.nan, "low_s": numpy.nan, "high_s": numpy.nan, "extrapolated": False}
+    frame = frame.join(pandas.DataFrame([nothing | row for row in found]))
+    frame["error_percent"] = 100.0 * (frame["predicted_s"] / frame["real_s"] - 1.0)
+    frame["published_error_percent"] = 100.0 * (frame["published_s"] / frame["real_s"] - 1.0)
+    return frame
+
+
+def hpl_of(row: dict[str, int]) -> Hpl:
+    """The parameters of a configuration."""
+    return Hpl(
+        n=row["matrix_size"],
+        nb=row["block_size"],
+        p=32,
+        q=32,
+        depth=row["depth"],
+        bcast=BROADCASTS[row["bcast"]],
+        swap=SWAPS[row["swap"]],
+    )
+
+
+def label(row: dict[str, int]) -> str:
+    """A configuration in words."""
+    return f"NB {row['block_size']}, depth {row['depth']}, {BROADCASTS[row['bcast']]}, {SHORT_SWAPS[row['swap']]}"
+
+
+def main_effects(frame: pandas.DataFrame, column: str) -> pandas.DataFrame:
+    """Type-II analysis of variance of `column` by the factors, without interactions; the largest effect first.
+
+    Columns: factor, sum_of_squares, degrees, f (mean square over that of the residual).
+    """
+    values = frame[column].to_numpy(float)
+
+    def residual(factors: Sequence[str]) -> tuple[float, int]:
+        """(sum of squares that the factors leave, rank of their design)"""
+        dummies = [numpy.ones((len(frame), 1))]
+        for factor in factors:
+            levels = numpy.unique(frame[factor])[1:]
+            dummies.append((frame[factor].to_numpy()[:, None] == levels).astype(float))
+        design = numpy.hstack(dummies)
+        solution, _, rank, _ = numpy.linalg.lstsq(design, values, rcond=None)
+        return float(numpy.sum((values - design @ solution) ** 2)), int(rank)
+
+    whole, rank = residual(FACTORS)
+    rows = []
+    for factor in FACTORS:
+        without, rank_without = residual([other for other in FACTORS if other != factor])
+        degrees = rank - rank_without
+        if degrees == 0:  # the rows do not tell this factor from the others
+            rows.append((factor, numpy.nan, 0, numpy.nan))
+            continue
+        spread = whole / (len(frame) - rank) if len(frame) > rank else numpy.nan
+        rows.append((factor, without - whole, degrees, (without - whole) / degrees / spread))
+    table = pandas.DataFrame(rows, columns=["factor", "sum_of_squares", "degrees", "f"])
+    return table.sort_values("sum_of_squares", ascending=False, ignore_index=True)
+
+
+def judged(frame: pandas.DataFrame) -> list[Goal]:
+    """The goals, over the configurations that were simulated."""
+    there = frame[frame["predicted_s"].notna()]
+    goals = [
+        Goal(
+            "configurations simulated", f"{len(frame)}", f"{len(there)} of {len(frame)}", len(there) == len(frame), "36"
+        )
+    ]
+    for nb, limit in MEAN_LIMITS_PERCENT.items():
+        rows = there[there["block_size"] == nb]
+        errors, theirs = (rows[f"{prefix}error_percent"].abs() for prefix in ("", "published_"))
+        all_theirs = frame[frame["block_size"] == nb]["published_error_percent"].abs()
+        published = f"{theirs.mean():.2f} % (all {len(all_theirs)}: {all_theirs.mean():.2f} %)"
+        goals.append(at_most(f"NB {nb}: mean absolute error in time", limit, errors.mean(), published=published))
+        if nb == CALIBRATED_NB:
+            share, share_theirs = (100.0 * (values <= CLOSE_PERCENT).mean() for values in (errors, theirs))
+            goals.append(
+                Goal(
+                    f"NB {nb}: configurations within {CLOSE_PERCENT:g} %",
+                    f"at least {CLOSE_SHARE_PERCENT:g} %",
+                    f"{share:.0f} %",
+                    bool(share >= CLOSE_SHARE_PERCENT) if len(rows) else None,
+                    f"{share_theirs:.0f} %",
+                )
+            )
+        else:
+            flagged = int(rows["extrapolated"].sum())
+            goals.append(
+                Goal(
+                    f"NB {nb}: predictions that warn of an extrapolation of dgemm",
+                    "all",
+                    f"{flagged} of {len(rows)}",
+                    flagged == len(rows) if len(rows) else None,
+                    "no such warning",
+                )
+            )
+    return [*goals, *best_goals(there), effects_goal(there)]
+
+
+def best_goals(there: pandas.DataFrame) -> list[Goal]:
+    """Is the configuration that is predicted best nearly the real best?"""
+    what = "real time of the configuration predicted best, above the real best"
+    if there.empty:
+        return [Goal(what, f"at most {BEST_LIMIT_PERCENT:g} %", "nothing simulated", None)]
+    best = there["real_s"].min()
+    above, theirs = (
+        100.0 * (there.loc[there[column].idxmin(), "real_s"] / best - 1.0) for column in ("predicted_s", "published_s")
+    )
+    return [at_most(what, BEST_LIMIT_PERCENT, above, published=f"{theirs:.2f} %")]
+
+
+def effects_goal(there: pandas.DataFrame) -> Goal:
+    """Are the two largest main effects those of the real runs, in their order?"""
+    what = "the two largest main effects, in the real order"
+    if len(there) < 2 * len(FACTORS):
+        return Goal(what, "as in reality", "too few configurations", None)
+    real, predicted, published = (
+        list(main_effects(there, f"{column}_s")["factor"][:2]) for column in ("real", "predicted", "published")
+    )
+    return Goal(what, ", ".join(real), ", ".join(predicted), predicted == real, ", ".join(published))
+
+
+def text(frame: pandas.DataFrame) -> str:
+    """The section of the page."""
+    rows = [
+        (
+            label(row),
+            seconds(row["real_s"]),
+            seconds(row["predicted_s"]),
+            f"{seconds(row['low_s'])} to {seconds(row['high_s'])}",
+            signed(row["error_percent"]),
+            signed(row["published_error_percent"]),
+        )
+        for row in frame.sort_values(["block_size", "real_s"]).to_dict("records")
+    ]
+    there = frame[frame["predicted_s"].notna()]
+    refusals = frame[frame["predicted_s"].isna()]["refusal"].value_counts()
+    skipped = "".join(f"\n{count} configuration(s) were not simulated: {reason}." for reason, count in refusals.items())
+    signs = " ".join(
+        f"NB {nb}: bias {signed(group['error_percent'].mean())} "
+        f"(published {signed(group['published_error_percent'].mean())})."
+        for nb, group in there.groupby("block_size")
+    )
+    return f"""## Dahu: factorial study
+
+1024 ranks, N = 250,000, `dahu-2020-01` against 8 real runs for each configuration (January 2020). Error: mean of the
+predicted times / mean of the real times − 1. Written by `validation/factorial.py`, where everything was fixed before.
+The published figures in the table of goals are over the same configurations as ours.
+{skipped}
+
+{{goals}}
+
+![time of each configuration and relative difference to the real runs]({{picture}})
+
+{signs}
+
+### Main effects
+
+Type-II analysis of variance of the mean times by the four factors, no interactions: share of the sum of squares (F).
+
+{effects_table(there)}
+
+### All configurations
+
+{markdown(("configuration", "real, s", "predicted, s", "95 % interval, s", "error", "published emulation"), rows)}
+"""
+
+
+def effects_table(there: pandas.DataFrame) -> str:
+    """The main effects of the real, predicted and published times."""
+    if len(there) < 2 * len(FACTORS):
+        return "Too few configurations were simulated."
+    columns = {"real": "real_s", "predicted": "predicted_s", "published emulation": "published_s"}
+    tables = {name: main_effects(there, column).set_index("factor") for name, column in columns.items()}
+    rows = []
+    for factor in tables["real"].index:
+        cells = []
+        for table in tables.values():
+            share = 100.0 * table["sum_of_squares"][factor] / table["sum_of_squares"].sum()
+            cells.append("–" if numpy.isnan(share) else f"{share:.1f} % ({table['f'][factor]:.1f})")
+        rows.append((str(factor), *cells))
+    return markdown(("factor", *columns), rows)
+
+
+def picture(frame: pandas.DataFrame) -> Figure:
+    """A line a configuration, the real best on top: times on the left, differences to the real mean on the right."""
+    figure = Figure(figsize=(11, 1.6 + 0.21 * len(frame)), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    ordered = frame.sort_values(["block_size", "real_s"], ignore_index=True)
+    places = -numpy.arange(len(ordered), dtype=float)
+    places[ordered["block_size"] != CALIBRATED_NB] -= 1.0
+    left.plot(ordered["real_s"], places, "|", color="#222222", ms=9, mew=2, label="real runs, mean of 8")
+    below, above = (ordered["predicted_s"] - ordered["low_s"], ordered["high_s"] - ordered["predicted_s"])
+    left.errorbar(ordered["predicted_s"], places, xerr=[below, above], fmt="o", color="#4c78a8", ms=4, lw=1,
+                  label="predicted, 95 % interval")  # fmt: skip
+    left.plot(ordered["published_s"], places, "s", mfc="none", color="#e45756", ms=4, label="published emulation")
+    right.axvline(0.0, color="#222222", lw=0.8)
+    right.axvspan(-CLOSE_PERCENT, CLOSE_PERCENT, color="#000000", alpha=0.05, lw=0)
+    right.plot(ordered["error_percent"], places, "o", color="#4c78a8", ms=4)
+    right.plot(ordered["published_error_percent"], places, "s", mfc="none", color="#e45756", ms=4)
+    left.set_yticks(places, [label(row) for row in ordered.to_dict("records")], fontsize=7)
+    left.set_xlabel("time (s)")
+    right.set_xlabel("time relative to the mean of the real runs (%)")
+    figure.legend(loc="outside upper center", ncols=3, fontsize=8, frameon=False)
+    for axes in (left, right):
+        axes.grid(axis="y", color="#eeeeee")
+        axes.set_axisbelow(True)
+    return figure
+
+
+if __name__ == "__main__":
+    sys.exit(main())

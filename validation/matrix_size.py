@@ -1,0 +1,247 @@
+"""HPL on 1024 cores of Dahu, by size of the matrix: predictions against real runs, and against the published emulation.
+
+    .venv/bin/python validation/matrix_size.py [--reference DIR] [--quick] [--summarise]
+
+Fixed before any result was looked at:
+
+* data: dahu/hpl/matrix_size_real.csv, rows of March 2019 (8 runs for each N; the cooling of nodes 13 to 16
+  was failing);
+* platform: dahu-2019-04 as shipped (its kernels were measured in April 2019, before the cooling was mended);
+* parameters: N = 50,000 to 500,000 as in the data, 32 x 32 ranks, NB 128, 2ring, depth 1, binary exchange, and what
+  dahu/hpl/README.md says is common to all studies, which are the defaults of lepaute.Hpl;
+* runs: 10 with seeds 1 to 10, 5 with seeds 1 to 5 for N >= 300,000; all layers of uncertainty on; fidelity full;
+* statistic: error in time, mean of the predicted times / mean of the real times - 1;
+* goals: N >= 100,000: mean absolute error at most 3 %, each at most 6 %; smaller N are shown, not judged.
+
+Beside it, never judged: D1_het and D2_het, the published emulations with the most complete kernel models (per CPU,
+polynomial, with noise; 2: the network drawn too) from matrix_size_simulated.csv, one run for each N, their error
+computed in the same way; how many real runs lie inside the predicted 95 % intervals.
+
+Further evidence, without goals: the good state of the cooling, dahu-2020-01 against the runs of 2018-10 and 2020-10 in
+dahu/hpl/temperature_real.csv, which are of other months than the kernels; and dahu-2019-10 against that table's runs
+of 2019-10, where it has them.
+"""
+
+import sys
+from typing import TYPE_CHECKING
+
+import numpy
+import pandas
+from matplotlib.figure import Figure
+from support.goals import Goal, at_most, markdown
+from support.options import Options, options_of
+from support.report import finish, seconds, signed
+from support.simulations import Case, predict_all
+
+from lepaute import Hpl, load_platform
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+STUDY = "matrix_size"
+REAL, PUBLISHED, TEMPERATURE = (
+    f"dahu/hpl/{name}.csv" for name in ("matrix_size_real", "matrix_size_simulated", "temperature_real")
+)
+EMULATIONS = ("D1_het", "D2_het")
+JUDGED_FROM_N = 100_000
+MEAN_LIMIT_PERCENT, EACH_LIMIT_PERCENT = 3.0, 6.0
+QUICK_N = (50_000,)
+
+
+def main() -> int:
+    options = options_of(__doc__, (REAL, PUBLISHED, TEMPERATURE))
+    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
+    published = pandas.read_csv(options.data(PUBLISHED))
+    frame = with_published(frame, published)
+    main_rows = frame[frame["state"] == "2019-03"]
+    return finish(options, STUDY, frame, judged(main_rows), text(frame), picture(frame, real_runs(options)))
+
+
+def real_runs(options: Options) -> pandas.DataFrame:
+    """A row a real run: state (which rows of which table), platform that is compared with it, matrix_size, time_s."""
+    sizes = pandas.read_csv(options.data(REAL))
+    temperature = pandas.read_csv(options.data(TEMPERATURE))
+    month = temperature["date"].str.slice(0, 7)
+    parts = [
+        sizes[sizes["date"] == "2019-03"].assign(state="2019-03", platform="dahu-2019-04"),
+        temperature[month == "2018-10"].assign(state="2018-10", platform="dahu-2020-01"),
+        temperature[month == "2020-10"].assign(state="2020-10", platform="dahu-2020-01"),
+        temperature[month == "2019-10"].assign(state="2019-10", platform="dahu-2019-10"),
+    ]
+    return pandas.concat(parts, ignore_index=True)[["state", "platform", "matrix_size", "time_s"]]
+
+
+def runs_of(n: int) -> int:
+    """How many runs a prediction has."""
+    return 5 if n >= 300_000 else 10
+
+
+def compared(options: Options) -> pandas.DataFrame:
+    """A row for each state and size: the prediction, the real runs, and how far apart they are."""
+    real = real_runs(options)
+    if options.quick:
+        real = real[real["matrix_size"].isin(QUICK_N)]
+    wanted = real[["platform", "matrix_size"]].drop_duplicates()
+    cases = [
+        Case(
+            f"{row.platform}, N = {row.matrix_size}",
+            Hpl(n=int(row.matrix_size), nb=128, p=32, q=32, depth=1, bcast="2ring", swap="binary-exchange"),
+            load_platform(str(row.platform)),
+            2 if options.quick else runs_of(int(row.matrix_size)),
+        )
+        for row in wanted.itertuples()
+    ]
+    predictions = {
+        (outcome.case.platform.name, outcome.case.hpl.n): outcome.prediction
+        for outcome in predict_all(cases)
+        if outcome.prediction is not None
+    }
+    rows = []
+    for (state, platform, n), runs in real.groupby(["state", "platform", "matrix_size"], sort=False):
+        prediction = predictions[platform, n]
+        time_s = prediction.time_s
+        rows.append(
+            {
+                "state": state,
+                "platform": platform,
+                "matrix_size": n,
+                "runs": len(prediction.run_list),
+                "seed": prediction.seed,
+                "predicted_s": time_s.mean,
+                "low_s": time_s.low,
+                "high_s": time_s.high,
+                "real_s": runs["time_s"].mean(),
+                "real_sd_s": runs["time_s"].std(),
+                "real_runs": len(runs),
+                "real_inside": int(runs["time_s"].between(time_s.low, time_s.high).sum()),
+                "error_percent": 100.0 * (time_s.mean / runs["time_s"].mean() - 1.0),
+                "version": prediction.version,
+                "platform_sha256": prediction.platform_sha256,
+            }
+        )
+    return pandas.DataFrame(rows).sort_values(["state", "matrix_size"], ignore_index=True)
+
+
+def with_published(frame: pandas.DataFrame, published: pandas.DataFrame) -> pandas.DataFrame:
+    """`frame` with the time and error of the published emulations beside the runs of March 2019."""
+    frame = frame.copy()
+    for model in EMULATIONS:
+        times = published[published["model"] == model].set_index("matrix_size")["time_s"]
+        column = frame["matrix_size"].map(times).where(frame["state"] == "2019-03")
+        frame[f"{model}_s"] = column
+        frame[f"{model}_error_percent"] = 100.0 * (column / frame["real_s"] - 1.0)
+    return frame
+
+
+def judged(rows: pandas.DataFrame) -> list[Goal]:
+    """The goals; `rows` are those of March 2019."""
+    large = rows[rows["matrix_size"] >= JUDGED_FROM_N]
+    errors = large["error_percent"].abs()
+    emulated = {model: large[f"{model}_error_percent"].abs() for model in EMULATIONS}
+    means = ", ".join(f"{values.mean():.2f} % ({model})" for model, values in emulated.items())
+    worst = ", ".join(f"{values.max():.2f} % ({model})" for model, values in emulated.items())
+    return [
+        at_most("mean absolute error in time, N >= 100,000", MEAN_LIMIT_PERCENT, errors.mean(), published=means),
+        at_most("largest absolute error in time, N >= 100,000", EACH_LIMIT_PERCENT, errors.max(), published=worst),
+    ]
+
+
+def text(frame: pandas.DataFrame) -> str:
+    """The section of the page."""
+    main_rows = frame[frame["state"] == "2019-03"]
+    header = ("N", "real, s", "predicted, s", "95 % interval, s", "error", "real runs inside", *EMULATIONS)
+    rows = []
+    for row in main_rows.to_dict("records"):
+        emulated = [signed(row[f"{model}_error_percent"]) for model in EMULATIONS]
+        rows.append((*common(row), *emulated))
+    inside, there = main_rows["real_inside"].sum(), main_rows["real_runs"].sum()
+    other = [(row["state"], row["platform"], *common(row)) for row in frame.to_dict("records") if is_other(row)]
+    means = []
+    for (state, platform), group in frame[frame["state"] != "2019-03"].groupby(["state", "platform"]):
+        large = group[group["matrix_size"] >= JUDGED_FROM_N]["error_percent"]
+        means.append(
+            f"{platform} against {state}: mean absolute error {large.abs().mean():.1f} % for N >= 100,000, bias "
+            f"{signed(large.mean())}, {group['real_inside'].sum()} of {group['real_runs'].sum()} real runs inside."
+        )
+    absent = "" if (frame["state"] == "2019-10").any() else " The reference data hold no runs of 2019-10."
+    return f"""## Dahu: size of the matrix
+
+1024 ranks (32 × 32), NB 128, 2ring, depth 1, binary exchange; `dahu-2019-04` against the 8 real runs for each N of
+March 2019. Error: mean of the predicted times / mean of the real times − 1. Written by `validation/matrix_size.py`,
+where everything was fixed before.
+
+{{goals}}
+
+![relative difference to the mean of the real runs, by size of the matrix]({{picture}})
+
+{markdown(header, rows)}
+
+{inside} of {there} real runs lie inside the 95 % intervals for one further run.
+
+Further evidence, without goals (kernels and runs are of different months).{absent}
+
+{markdown(("runs of", "platform", *header[:6]), other)}
+
+{" ".join(means)}
+"""
+
+
+def is_other(row: dict[str, object]) -> bool:
+    """Whether a row is not of the runs that are judged."""
+    return row["state"] != "2019-03"
+
+
+def common(row: dict[str, object]) -> tuple[str, ...]:
+    """The cells that both tables have."""
+    return (
+        f"{row['matrix_size']:,}",
+        seconds(row["real_s"]),
+        seconds(row["predicted_s"]),
+        f"{seconds(row['low_s'])} to {seconds(row['high_s'])}",
+        signed(row["error_percent"]),
+        f"{row['real_inside']} of {row['real_runs']}",
+    )
+
+
+def picture(frame: pandas.DataFrame, real: pandas.DataFrame) -> Figure:
+    """Relative to the mean of the real runs: every real run, the prediction with its interval, the emulations."""
+    figure = Figure(figsize=(11, 4.6), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    panel(left, frame, real, "2019-03", "#4c78a8", 0.0)
+    rows = frame[frame["state"] == "2019-03"]
+    for model, marker in zip(EMULATIONS, ("s", "D"), strict=True):
+        values = rows[f"{model}_error_percent"]
+        left.plot(
+            rows["matrix_size"] / 1e3, values, marker, mfc="none", color="#e45756", ms=5, label=f"published {model}"
+        )
+    left.set_title("dahu-2019-04 against March 2019 (judged from N = 100,000)", fontsize=10)
+    others = [state for state in ("2018-10", "2019-10", "2020-10") if (frame["state"] == state).any()]
+    for place, (state, colour) in enumerate(zip(others, ("#f58518", "#b279a2", "#54a24b"), strict=False)):
+        panel(right, frame, real, state, colour, 3.0 * place)
+    right.set_title("further evidence: other months than the kernels", fontsize=10)
+    for axes in (left, right):
+        axes.axhline(0.0, color="#222222", lw=0.8)
+        axes.axhspan(-EACH_LIMIT_PERCENT, EACH_LIMIT_PERCENT, color="#000000", alpha=0.05, lw=0)
+        axes.set_xlabel("N (thousands)")
+        axes.legend(fontsize=8, frameon=False)
+    left.set_ylabel("time relative to the mean of the real runs (%)")
+    return figure
+
+
+def panel(axes: "Axes", frame: pandas.DataFrame, real: pandas.DataFrame, state: str, colour: str, shift: float) -> None:
+    """One state of the machine."""
+    rows = frame[frame["state"] == state]
+    mean = rows.set_index("matrix_size")["real_s"]
+    runs = real[(real["state"] == state) & real["matrix_size"].isin(rows["matrix_size"])]
+    relative = 100.0 * (runs["time_s"] / runs["matrix_size"].map(mean) - 1.0)
+    axes.plot(runs["matrix_size"] / 1e3 + shift, relative, ".", color="#999999", ms=4, alpha=0.6)
+    errors = rows["error_percent"]
+    bars = numpy.abs([100.0 * (rows[column] / rows["real_s"] - 1.0) - errors for column in ("low_s", "high_s")])
+    axes.errorbar(
+        rows["matrix_size"] / 1e3 + shift, errors, yerr=bars, fmt="o", color=colour, ms=4, lw=1.2, capsize=2,
+        label=f"{rows['platform'].iloc[0]}, runs of {state} (grey)",
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

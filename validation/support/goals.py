@@ -1,0 +1,41 @@
+"""Goals, and whether they are met."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One thing that was to be reached; `met` None: it could not be judged."""
+
+    what: str
+    goal: str
+    reached: str
+    met: bool | None
+    published: str = ""
+
+
+def at_most(what: str, limit: float, reached: float, unit: str = "%", published: str = "") -> Goal:
+    """A number that must not exceed `limit`; NaN where nothing was simulated."""
+    if math.isnan(reached):
+        return Goal(what, f"at most {limit:g} {unit}", "nothing simulated", None, published)
+    return Goal(what, f"at most {limit:g} {unit}", f"{reached:.2f} {unit}", reached <= limit, published)
+
+
+def goals_table(goals: Sequence[Goal]) -> str:
+    """The goals as Markdown."""
+    words = {True: "yes", False: "NO", None: "not judged"}
+    rows = [(goal.what, goal.goal, goal.reached, goal.published, words[goal.met]) for goal in goals]
+    return markdown(("", "goal", "reached", "published emulation", "met"), rows)
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def status(goals: Sequence[Goal]) -> int:
+    """Exit status: 1 where a goal is missed or could not be judged."""
+    return 0 if all(goal.met for goal in goals) else 1

@@ -1,0 +1,61 @@
+"""The options that all scripts of this folder have, and where they read and write."""
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked for.
+
+    reference : the folder of the reference data
+    output : where accuracy.md stands; tables and pictures go into its folder accuracy/
+    quick : a few small cases, to see that the script works; nothing it shows is a result
+    full : everything, where the script takes a subset by default
+    summarise : no simulation: judge and draw again what the table of the last run holds
+    """
+
+    reference: Path
+    output: Path
+    quick: bool
+    full: bool
+    summarise: bool
+
+    def data(self, name: str) -> Path:
+        """A file of the reference data."""
+        return self.reference / name
+
+    def table(self, study: str) -> Path:
+        """The table that a study writes, a row a case."""
+        return self.output / "accuracy" / f"{study}.csv"
+
+
+def options_of(description: str | None, needs: tuple[str, ...], has_subset: bool = False) -> Options:
+    """The options of the command line; ends the program with status 2 and one line where reference data are missing.
+
+    needs : files of the reference data, relative to its folder
+    has_subset : whether --full means something
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = ROOT.parent / "shared" / "reference"
+    parser.add_argument("--reference", type=Path, default=default, help="the folder of the reference data")
+    parser.add_argument("--output", type=Path, help="where accuracy.md stands (docs; build/quick with --quick)")
+    parser.add_argument("--quick", action="store_true", help="a few small cases, to see that the script works")
+    parser.add_argument("--summarise", action="store_true", help="judge and draw the table of the last run again")
+    if has_subset:
+        parser.add_argument("--full", action="store_true", help="every case, not the subset")
+    found = parser.parse_args()
+    missing = [name for name in needs if not (found.reference / name).is_file()]
+    if missing:
+        print(
+            f"{Path(sys.argv[0]).name}: no reference data: {found.reference / missing[0]} is not there, so nothing was "
+            "validated; give their folder with --reference",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    output = found.output or (ROOT / "build" / "quick" if found.quick else ROOT / "docs")
+    return Options(found.reference, output, found.quick, has_subset and found.full, found.summarise)

@@ -1,0 +1,41 @@
+"""Generated sections of a page of documentation, and files that are written whole or not at all."""
+
+import os
+import re
+from pathlib import Path
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes `data` to a temporary name beside `path`, then renames it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def replace_section(page: Path, name: str, text: str) -> None:
+    """Puts `text` between the markers of section `name` of a Markdown page; appends the section where it is new.
+
+    The markers are comments: <!-- begin NAME ... --> and <!-- end NAME -->; what stands outside is left as it is.
+    """
+    old = page.read_text(encoding="utf-8") if page.is_file() else ""
+    begin, end = f"<!-- begin {name}: generated, do not edit -->", f"<!-- end {name} -->"
+    section = f"{begin}\n{text.strip()}\n{end}"
+    pattern = re.compile(rf"<!-- begin {re.escape(name)}\b.*?<!-- end {re.escape(name)} -->", re.DOTALL)
+    if pattern.search(old):
+        new = pattern.sub(lambda _: section, old, count=1)
+    else:
+        new = f"{old.rstrip()}\n\n{section}\n" if old.strip() else f"{section}\n"
+    write_whole(page, new.encode())
+
+
+def save_figure(figure: object, path: Path) -> None:
+    """A Matplotlib figure as a PNG, without a date in it, so that the same figure gives the same file."""
+    import io
+
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None})  # type: ignore[attr-defined]
+    write_whole(path, buffer.getvalue())

@@ -1,0 +1,70 @@
+"""Many predictions, one after the other or side by side."""
+
+import inspect
+import os
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import lepaute
+from lepaute import Hpl, Platform, Prediction
+from lepaute.errors import InputError
+
+SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A prediction to make; run i uses seed + i."""
+
+    label: str
+    hpl: Hpl
+    platform: Platform
+    runs: int
+    seed: int = SEED
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a case: a prediction, or the engine's reason for refusing it."""
+
+    case: Case
+    prediction: Prediction | None
+    refusal: str = ""
+    wall_s: float = field(default=0.0, compare=False)
+
+
+def predict_all(cases: Sequence[Case]) -> list[Outcome]:
+    """The outcomes, in the order of the cases; a line on standard error for each as it is done.
+
+    Every run is simulated in full. Runs of one case share the cores; cases of one run are simulated side by side.
+    """
+    alone = any(case.runs > 1 for case in cases)
+    started, done, outcomes = time.perf_counter(), 0, []
+    with ThreadPoolExecutor(1 if alone else os.cpu_count() or 1) as pool:
+        for outcome in pool.map(outcome_of, cases):
+            done += 1
+            outcomes.append(outcome)
+            found = f"{outcome.prediction.time_s.mean:.2f} s" if outcome.prediction else outcome.refusal
+            left_s = (time.perf_counter() - started) / done * (len(cases) - done)
+            print(
+                f"[{done}/{len(cases)}] {outcome.case.label}: {found} "
+                f"(simulated in {outcome.wall_s:.1f} s; about {left_s / 60.0:.0f} min left)",
+                file=sys.stderr,
+                flush=True,
+            )
+    return outcomes
+
+
+def outcome_of(case: Case) -> Outcome:
+    """One case."""
+    # Exactly what was asked, whatever the size: `auto` would integrate over most steps of a long run.
+    fidelity = {"fidelity": "full"} if "fidelity" in inspect.signature(lepaute.predict).parameters else {}
+    started = time.perf_counter()
+    try:
+        prediction = lepaute.predict(case.hpl, case.platform, runs=case.runs, seed=case.seed, **fidelity)
+    except InputError as error:
+        return Outcome(case, None, str(error), time.perf_counter() - started)
+    return Outcome(case, prediction, "", time.perf_counter() - started)

@@ -1,0 +1,128 @@
+"""Topology: a fat tree of two levels with fewer and fewer top switches."""
+
+from typing import Any
+
+import numpy
+import pandas
+from matplotlib.figure import Figure
+from support.goals import Goal, markdown
+from support.options import Options
+from support.report import seconds, signed
+
+from what_if.effects import effect_goals, relative_effects, same_order
+from what_if.runs import hpl_of, nodes_of, simulate
+from what_if.synthetic import synthetic_platform
+
+STUDY = "sensitivity_switches"
+PUBLISHED = "sensitivity/topology_removing_switches.csv"
+WHOLE = "2;32,8;1,4;1,8"  # nothing removed: four top switches
+CROSSBAR = "cluster"
+NAMES = {CROSSBAR: "one switch", WHOLE: "4 top switches"} | {
+    f"2;32,8;1,{top};1,8": f"{top} top switch{'es' * (top > 1)}" for top in (3, 2, 1)
+}
+
+
+def topology(notation: str) -> dict[str, Any] | None:
+    """The platform's field for a topology of the table: SimGrid's notation of a fat tree, or one switch.
+
+    Of parallel cables only the first: so did SimGrid before 3.32 (2022), and the study is of 2020. Its routes also get
+    longer latencies where they cross more cables, by a factor that depends on the size; that is left out here.
+    """
+    return None if notation == CROSSBAR else {"kind": "fat-tree", "parameters": notation, "cables": "first"}
+
+
+def compared(options: Options) -> pandas.DataFrame:
+    """A row a published simulation, with ours."""
+    frame = pandas.read_csv(options.data(PUBLISHED)).drop(columns=["source_archive", "dgemm_file", "gflops"])
+    if options.quick:
+        frame = frame[(frame["platform_id"] <= 1) & (frame["matrix_size"] == 100_000)]
+    nodes = nodes_of(options)
+    frame = frame.sort_values(["platform_id", "topo", "matrix_size"], ignore_index=True)
+    return simulate(
+        frame,
+        lambda row: hpl_of(row["matrix_size"], 16, 16),
+        lambda row: synthetic_platform(nodes[row["platform_id"]], topology=topology(row["topo"])),
+    )
+
+
+def with_baseline(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """`frame` with the times of the whole tree on the same platform and size beside every row."""
+    keys = ["platform_id", "matrix_size"]
+    whole = frame[frame["topo"] == WHOLE][[*keys, "predicted_s", "published_s"]]
+    return frame.merge(whole, on=keys, suffixes=("", "_whole"))
+
+
+def effects(frame: pandas.DataFrame) -> tuple[pandas.Series, pandas.Series]:
+    """(ours, published): per cent against the whole tree, by size and topology, mean over the platforms."""
+    changed = with_baseline(frame)
+    changed = changed[changed["topo"] != WHOLE]
+    ours, published = (
+        relative_effects(changed, f"{who}_s", f"{who}_s_whole", ["matrix_size", "topo"])
+        for who in ("predicted", "published")
+    )
+    return ours, published
+
+
+def judged(frame: pandas.DataFrame) -> list[Goal]:
+    """The goals."""
+    if frame["predicted_s"].isna().any():
+        return [
+            Goal("simulated", str(len(frame)), f"{frame['predicted_s'].notna().sum()}: {frame['refusal'].max()}", False)
+        ]
+    ours, published = effects(frame)
+    same = pairs = 0
+    for _, rows in frame.groupby("matrix_size"):
+        means = rows.groupby("topo")[["predicted_s", "published_s"]].mean()
+        counts = same_order(means["predicted_s"], means["published_s"])
+        same, pairs = same + counts[0], pairs + counts[1]
+    order = Goal("switches: pairs of topologies in the same order", "all", f"{same} of {pairs}", same == pairs)
+    return [*effect_goals(ours, published, "switches"), order]
+
+
+def text(frame: pandas.DataFrame) -> str:
+    """The section of the page."""
+    shown = [name for name in NAMES if name != WHOLE]
+    rows = []
+    if frame["predicted_s"].notna().all():
+        ours, published = effects(frame)
+        means = frame[frame["topo"] == WHOLE].groupby("matrix_size")[["predicted_s", "published_s"]].mean()
+        for n, row in means.iterrows():
+            cells = [f"{signed(ours[n, topo])} ({signed(published[n, topo])})" for topo in shown]
+            rows.append((f"{n:,}", f"{seconds(row['predicted_s'])} ({seconds(row['published_s'])})", *cells))
+    return f"""## What if: top switches of a fat tree were removed
+
+256 synthetic nodes in a fat tree `{WHOLE}`, 16 × 16 ranks, NB 512; broadcast, depth and swap are not published and
+taken as in the study of variability. One run of each, {len(frame)} in all. Mean difference to the published emulation
+{signed(frame["error_percent"].mean())}, mean absolute {frame["error_percent"].abs().mean():.1f} % (no goal).
+
+{{goals}}
+
+![time relative to that with four top switches]({{picture}})
+
+Time with four top switches in s, and the effect of another topology on it: ours (published).
+
+{markdown(("N", NAMES[WHOLE], *(NAMES[topo] for topo in shown)), rows)}
+"""
+
+
+def picture(frame: pandas.DataFrame) -> Figure | None:
+    """The effect of removing switches, ours and the published one, a panel a size."""
+    if frame["predicted_s"].isna().any():
+        return None
+    ours, published = effects(frame)
+    sizes = sorted(frame["matrix_size"].unique())
+    shown = [name for name in NAMES if name != WHOLE]
+    figure = Figure(figsize=(2.6 * max(len(sizes), 2), 3.4), layout="constrained")
+    panels = numpy.atleast_1d(figure.subplots(1, len(sizes), sharey=True))
+    for axes, n in zip(panels, sizes, strict=True):
+        places = numpy.arange(len(shown))
+        axes.bar(
+            places - 0.2, [published[n, topo] for topo in shown], 0.4, color="#e45756", label="published emulation"
+        )
+        axes.bar(places + 0.2, [ours[n, topo] for topo in shown], 0.4, color="#4c78a8", label="Lepaute")
+        axes.axhline(0.0, color="#222222", lw=0.8)
+        axes.set_xticks(places, [NAMES[topo] for topo in shown], rotation=60, fontsize=8)
+        axes.set_title(f"N = {n:,}", fontsize=9)
+    panels[0].set_ylabel("time relative to 4 top switches (%)")
+    panels[0].legend(fontsize=8, frameon=False)
+    return figure

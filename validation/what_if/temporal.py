@@ -1,0 +1,84 @@
+"""Temporal variability: how much slower HPL is where the duration of dgemm varies from call to call."""
+
+import numpy
+import pandas
+from matplotlib.figure import Figure
+from support.goals import Goal, at_most, markdown
+from support.options import Options
+from support.report import signed
+
+from what_if.runs import hpl_of, nodes_of, simulate
+from what_if.synthetic import synthetic_platform
+
+STUDY = "sensitivity_temporal"
+PUBLISHED = "sensitivity/temporal_dgemm_variability.csv"
+MEAN_LIMIT_PERCENT = 3.0
+
+
+def compared(options: Options) -> pandas.DataFrame:
+    """A row a published simulation, with ours."""
+    frame = pandas.read_csv(options.data(PUBLISHED)).drop(columns=["source_archive", "dgemm_file", "gflops"])
+    if options.quick:
+        chosen = (frame["platform_id"] <= 2) & (frame["matrix_size"] == 100_000)
+        frame = frame[chosen & frame["variation_coefficient"].isin([0.0, 0.1])]
+    nodes = nodes_of(options)
+    frame = frame.sort_values(["platform_id", "variation_coefficient", "matrix_size"], ignore_index=True)
+    return simulate(
+        frame,
+        lambda row: hpl_of(row["matrix_size"], 8, 32),
+        lambda row: synthetic_platform(nodes[row["platform_id"]], variation_coefficient=row["variation_coefficient"]),
+    )
+
+
+def judged(frame: pandas.DataFrame) -> list[Goal]:
+    """The goal."""
+    return [at_most("mean absolute difference in time", MEAN_LIMIT_PERCENT, frame["error_percent"].abs().mean())]
+
+
+def text(frame: pandas.DataFrame) -> str:
+    """The section of the page."""
+    errors = frame.pivot_table(index="matrix_size", columns="variation_coefficient", values="error_percent")
+    rows = [
+        (f"{n:,}", *(signed(value) for value in row)) for n, row in zip(errors.index, errors.to_numpy(), strict=True)
+    ]
+    return f"""## What if: dgemm varied more from call to call
+
+256 synthetic nodes, one rank of 32 threads a node, 8 × 32 ranks, NB 512, 2ring, depth 1, binary exchange; all
+parameters of the published emulation are known. One run of each, {len(frame)} in all.
+
+{{goals}}
+
+![time relative to that without variability]({{picture}})
+
+Mean difference to the published emulation over {frame["platform_id"].nunique()} platform(s), by N and standard
+deviation / mean of a call; bias {signed(frame["error_percent"].mean())}, largest
+{signed(extreme(frame["error_percent"]))}.
+
+{markdown(("N", *(f"{value:g}" for value in errors.columns)), rows)}
+"""
+
+
+def extreme(errors: pandas.Series) -> float:
+    """The error that is farthest from 0."""
+    return float(errors[errors.abs().idxmax()])
+
+
+def picture(frame: pandas.DataFrame) -> Figure:
+    """The effect of the variability, ours and the published one, a panel a size."""
+    sizes = sorted(frame["matrix_size"].unique())
+    figure = Figure(figsize=(2.6 * max(len(sizes), 2), 3.2), layout="constrained")
+    panels = numpy.atleast_1d(figure.subplots(1, len(sizes), sharey=True))
+    for axes, n in zip(panels, sizes, strict=True):
+        rows = frame[frame["matrix_size"] == n]
+        for column, style, name in (
+            ("published_s", {"marker": "s", "mfc": "none", "color": "#e45756"}, "published emulation"),
+            ("predicted_s", {"marker": "o", "color": "#4c78a8"}, "Lepaute"),
+        ):
+            times = rows.pivot_table(index="platform_id", columns="variation_coefficient", values=column)
+            percent = 100.0 * (times.div(times[0.0], axis=0) - 1.0)
+            axes.plot(percent.columns, percent.mean(), ms=4, lw=1, label=name, **style)
+        axes.set_title(f"N = {n:,}", fontsize=9)
+        axes.set_xlabel("sd / mean of a call")
+    panels[0].set_ylabel("slower than without (%)")
+    panels[0].legend(fontsize=8, frameon=False)
+    return figure
