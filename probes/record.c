@@ -18,7 +18,9 @@
 
 bool lep_recording = false;
 int64_t lep_clock_shift_ns = 0;
+bool lep_every_call = false;
 LEP_THREAD_LOCAL bool lep_inside_call = false;
+LEP_THREAD_LOCAL lep_record_row *lep_last_look = NULL;
 LEP_THREAD_LOCAL int lep_step = -1;
 
 static int descriptor = -1;
@@ -65,6 +67,7 @@ void lep_record_open(int rank, int ranks, const char *mpi) {
     const char *folder = getenv("LEPAUTE_RECORD_FOLDER"), *shift = getenv("LEPAUTE_RECORD_TEST_SHIFT_NS");
     if (!folder || header)
         return;
+    lep_every_call = getenv("LEPAUTE_RECORD_EVERY_CALL") != NULL;
     if (shift)
         lep_clock_shift_ns = strtoll(shift, NULL, 10) * rank;
     char path[PATH_MAX];
@@ -114,17 +117,21 @@ void lep_record_close(void) {
     close(descriptor);
 }
 
-void lep_write(const lep_record_row *row) {
+lep_record_row *lep_put(const lep_record_row *row) {
     long long index = atomic_fetch_add_explicit(&next_row, 1, memory_order_relaxed);
     size_t chunk = (size_t)(index / LEP_RECORD_CHUNK_ROWS);
     lep_record_row *rows =
         chunk < LEP_RECORD_CHUNKS ? atomic_load_explicit(&chunks[chunk], memory_order_acquire) : NULL;
     if (!rows && chunk < LEP_RECORD_CHUNKS)
         rows = add_chunk(chunk);
-    if (rows)
-        rows[index % LEP_RECORD_CHUNK_ROWS] = *row;
-    else
-        header->lost = 1 + atomic_fetch_add(&lost_rows, 1);
+    if (!rows) {
+        long long lost = 1 + atomic_fetch_add(&lost_rows, 1);
+        if (header)
+            header->lost = lost;
+        return NULL;
+    }
+    rows[index % LEP_RECORD_CHUNK_ROWS] = *row;
+    return &rows[index % LEP_RECORD_CHUNK_ROWS];
 }
 
 static int new_code(lep_record_kind kind, const char *name) {
@@ -172,16 +179,9 @@ static int64_t hook_now(void) {
 }
 
 static void hook_add(int code, int64_t start_ns, int m, int n, int k) {
-    if (start_ns && lep_recording)
-        lep_write(&(lep_record_row){.start_ns = start_ns,
-                                    .end_ns = lep_clock_ns(),
-                                    .step = lep_step,
-                                    .code = (uint32_t)code,
-                                    .m = m,
-                                    .n = n,
-                                    .k = k,
-                                    .peer = -1,
-                                    .tag = -1});
+    bool is_kernel = header && header->names_of[code].kind == LEP_RECORD_KERNEL;
+    if (start_ns && lep_recording && !(is_kernel && lep_no_work(n)))
+        lep_write_kernel(code, start_ns, lep_clock_ns(), m, n, k);
 }
 
 static int hook_step(int step) {

@@ -17,8 +17,9 @@ enum {
     LEP_RECORD_NAME_BYTES = 32,
     LEP_RECORD_HEADER_BYTES = 20480,
     LEP_RECORD_NOTES_BYTES = 4096,
-    LEP_RECORD_CHUNK_ROWS = 1 << 16, /* rows are mapped into memory 4 MiB at a time */
-    LEP_RECORD_CHUNKS = 1 << 12,
+    LEP_RECORD_CODE_BITS = 9,
+    LEP_RECORD_CHUNK_ROWS = 1 << 16, /* rows are mapped into memory 2 MiB at a time */
+    LEP_RECORD_CHUNKS = 1 << 13,
 };
 
 typedef enum { LEP_RECORD_KERNEL, LEP_RECORD_MPI, LEP_RECORD_PHASE } lep_record_kind;
@@ -49,17 +50,24 @@ typedef struct {
 
 _Static_assert(sizeof(lep_record_header) <= LEP_RECORD_HEADER_BYTES, "the header has a fixed size");
 
+/* Half a line of the cache: what a row costs is above all the memory that it takes. */
 typedef struct {
-    int64_t start_ns, end_ns;
-    int32_t step; /* -1: none */
-    uint32_t code;
-    int32_t m, n, k;
-    int32_t peer; /* rank in MPI_COMM_WORLD, or -1 */
-    int64_t size_bytes, tag;
-    int64_t reserved;
+    int64_t start_ns;
+    uint32_t duration;      /* nanoseconds below 2^31; else the highest bit is set and the rest counts 1024 ns */
+    uint32_t step_and_code; /* code in the lowest LEP_RECORD_CODE_BITS bits, above them 1 + step, or 0 */
+    union {
+        struct {
+            int32_t m, n, k, unused;
+        } kernel; /* and phase */
+        struct {
+            int32_t peer;       /* rank in MPI_COMM_WORLD, or -1 */
+            int32_t tag;        /* or -1 */
+            int64_t size_bytes; /* of a probe that found nothing: minus the number of looks */
+        } message;
+    };
 } lep_record_row;
 
-_Static_assert(sizeof(lep_record_row) == 64, "a row is a line of the cache");
+_Static_assert(sizeof(lep_record_row) == 32, "rows follow each other without gaps");
 
 /* ---- for programs that add rows ------------------------------------------------------------------------------- */
 

@@ -16,25 +16,18 @@ enum { COLUMN_MAJOR = 102, NO_TRANSPOSE = 111, LEFT = 141 };
     LEP_EXPORT result symbol parameters;                                                                               \
     result symbol parameters {                                                                                         \
         static __typeof__(symbol) *real;                                                                               \
+        static const char *const names[] = {name0, name1};                                                             \
         static int codes[2];                                                                                           \
         if (!real)                                                                                                     \
             real = (__typeof__(real))lep_next_symbol(#symbol);                                                         \
-        if (!lep_call_begin())                                                                                         \
+        if (lep_no_work((int)(n_)) || !lep_call_begin())                                                               \
             return real arguments;                                                                                     \
         int64_t start_ns = lep_clock_ns();                                                                             \
         keep real arguments;                                                                                           \
         int64_t end_ns = lep_clock_ns();                                                                               \
         int one = (which) ? 1 : 0;                                                                                     \
-        int code = lep_code(&codes[one], LEP_RECORD_KERNEL, one ? (name1) : (name0));                                  \
-        lep_write(&(lep_record_row){.start_ns = start_ns,                                                              \
-                                    .end_ns = end_ns,                                                                  \
-                                    .step = lep_step,                                                                  \
-                                    .code = (uint32_t)code,                                                            \
-                                    .m = (int)(m_),                                                                    \
-                                    .n = (int)(n_),                                                                    \
-                                    .k = (int)(k_),                                                                    \
-                                    .peer = -1,                                                                        \
-                                    .tag = -1});                                                                       \
+        int code = lep_code(&codes[one], LEP_RECORD_KERNEL, names[one]);                                               \
+        lep_write_kernel(code, start_ns, end_ns, (int)(m_), (int)(n_), (int)(k_));                                     \
         lep_call_end();                                                                                                \
         give;                                                                                                          \
     }

@@ -62,8 +62,10 @@ lep_record_clock lep_clock_compare(void) {
     PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
     lep_record_clock found = {.at_ns = lep_clock_ns()};
     uint64_t own = machine(rank), *machines = malloc((size_t)ranks * sizeof *machines);
-    if (!machines)
+    if (!machines) {
         PMPI_Abort(MPI_COMM_WORLD, 2);
+        return found;
+    }
     PMPI_Allgather(&own, 1, MPI_UINT64_T, machines, 1, MPI_UINT64_T, comm);
     int leader = rank;
     for (int other = 0; other < ranks; other++) {

@@ -34,8 +34,9 @@ static const char *form_name(bool transposed) {
     return transposed ? "transposed" : "no-transposed";
 }
 
+/* The row, since HPL_pdfact moves the panel's column on to what comes behind it. */
 static int step_of(const HPL_T_panel *panel) {
-    return panel->nb > 0 ? panel->ja / panel->nb : -1;
+    return panel->nb > 0 ? panel->ia / panel->nb : -1;
 }
 
 /* NOLINTBEGIN(readability-identifier-naming,readability-avoid-const-params-in-decls): the linker's names */

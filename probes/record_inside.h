@@ -11,7 +11,9 @@
 #define LEP_THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
 
 extern bool lep_recording;
-extern int64_t lep_clock_shift_ns;            /* 0 but in tests, where it makes the clocks of ranks differ */
+extern int64_t lep_clock_shift_ns; /* 0 but in tests, where it makes the clocks of ranks differ */
+/* Whether each look of a program that waits by probing gets a row, and each of the calls without work between them. */
+extern bool lep_every_call;
 extern LEP_THREAD_LOCAL bool lep_inside_call; /* a library calls itself through its public names; only we count once */
 extern LEP_THREAD_LOCAL int lep_step;
 
@@ -30,14 +32,75 @@ static inline void lep_call_end(void) {
     lep_inside_call = false;
 }
 
+/* A kernel without columns: HPL calls three of them after each look for a panel, millions in a long wait. */
+static inline bool lep_no_work(int64_t n) {
+    return n == 0 && !lep_every_call;
+}
+
 /* The code of a name, found at the first call and kept in *code. */
 int lep_code(int *code, lep_record_kind kind, const char *name);
-void lep_write(const lep_record_row *row);
+lep_record_row *lep_put(const lep_record_row *row);    /* where it is now; NULL where there was no room */
+extern LEP_THREAD_LOCAL lep_record_row *lep_last_look; /* the row before, where that is a look that found nothing */
+
+static inline uint32_t lep_duration(int64_t took_ns) {
+    uint64_t took = took_ns > 0 ? (uint64_t)took_ns : 0, most = UINT32_MAX >> 1, coarse = took >> 10;
+    return (uint32_t)(took <= most ? took : (coarse < most ? coarse : most) | (most + 1));
+}
+
+static inline int64_t lep_duration_ns(uint32_t duration) {
+    return duration <= UINT32_MAX >> 1 ? duration : (int64_t)(duration & (UINT32_MAX >> 1)) << 10;
+}
+
+static inline lep_record_row lep_row(int code, int64_t start_ns, int64_t end_ns) {
+    return (lep_record_row){.start_ns = start_ns,
+                            .duration = lep_duration(end_ns - start_ns),
+                            .step_and_code = ((uint32_t)(lep_step + 1) << LEP_RECORD_CODE_BITS) | (uint32_t)code};
+}
+
+static inline void lep_write_kernel(int code, int64_t start_ns, int64_t end_ns, int m, int n, int k) {
+    lep_record_row row = lep_row(code, start_ns, end_ns);
+    row.kernel.m = m;
+    row.kernel.n = n;
+    row.kernel.k = k;
+    row.kernel.unused = 0;
+    lep_put(&row);
+    lep_last_look = NULL;
+}
+
+static inline void lep_write_message(int code, int64_t start_ns, int64_t end_ns, int peer, int tag,
+                                     int64_t size_bytes) {
+    lep_record_row row = lep_row(code, start_ns, end_ns);
+    row.message.peer = peer;
+    row.message.tag = tag;
+    row.message.size_bytes = size_bytes;
+    lep_put(&row);
+    lep_last_look = NULL;
+}
 /* The next definition of a symbol after ours; ends the program where there is none. Never NULL. */
 void *lep_next_symbol(const char *name);
 
 void lep_record_open(int rank, int ranks, const char *mpi);
 lep_record_header *lep_record_file(void); /* NULL where nothing is recorded */
 void lep_record_close(void);
+
+/* A look that found nothing. Successive looks for the same message are one row, from the first to the last: they are
+ * one wait, and a row each would fill a disk. */
+static inline void lep_write_look(int code, int64_t start_ns, int64_t end_ns, int peer, int tag) {
+    enum { SAME_WAIT_NS = 20000 };
+    lep_record_row row = lep_row(code, start_ns, end_ns);
+    lep_record_row *last = lep_last_look;
+    if (last && last->step_and_code == row.step_and_code && last->message.peer == peer && last->message.tag == tag &&
+        start_ns - (last->start_ns + lep_duration_ns(last->duration)) < SAME_WAIT_NS) {
+        last->duration = lep_duration(end_ns - last->start_ns);
+        last->message.size_bytes--;
+        return;
+    }
+    row.message.peer = peer;
+    row.message.tag = tag;
+    row.message.size_bytes = -1;
+    lep_last_look = lep_put(&row);
+    if (lep_every_call)
+        lep_last_look = NULL;
+}
 
 #endif

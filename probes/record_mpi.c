@@ -16,13 +16,8 @@ typedef struct {
 static const message NONE = {-1, -1, 0};
 
 static void write_call(int *code, const char *name, int64_t start_ns, int64_t end_ns, message what) {
-    lep_write(&(lep_record_row){.start_ns = start_ns,
-                                .end_ns = end_ns,
-                                .step = lep_step,
-                                .code = (uint32_t)lep_code(code, LEP_RECORD_MPI, name),
-                                .peer = what.peer,
-                                .size_bytes = what.size_bytes,
-                                .tag = what.tag});
+    lep_write_message(lep_code(code, LEP_RECORD_MPI, name), start_ns, end_ns, what.peer, (int)what.tag,
+                      what.size_bytes);
 }
 
 /* The body of a wrapper: `call` is the real call, `what` the message of its row, evaluated after the call, and `after`
@@ -217,7 +212,8 @@ static message finished_all(int count, const MPI_Request *before, const MPI_Stat
 }
 
 static void copy_handles(MPI_Request *copy, const MPI_Request *requests, int count) {
-    memcpy(copy, requests, (size_t)(count < MANY ? count : MANY) * sizeof *copy);
+    for (int i = 0; i < count && i < MANY; i++)
+        copy[i] = requests[i];
 }
 
 LEP_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
@@ -254,22 +250,41 @@ LEP_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int *done, int in
 
 /* ---- probes ---------------------------------------------------------------------------------------------------- */
 
-/* A probe is no message: those who count them between two moments want to know whether something happened. */
-#define PROBE lep_messages--
+/* A probe is no message: those who count them between two moments want to know whether something happened. `found`
+ * tells whether it found something; a look that did not is written in another way. */
+#define PROBED(name, call, found, what, look)                                                                          \
+    {                                                                                                                  \
+        static int code;                                                                                               \
+        if (!lep_call_begin())                                                                                         \
+            return P##call;                                                                                            \
+        int64_t start_ns = lep_clock_ns();                                                                             \
+        int result = P##call;                                                                                          \
+        int64_t end_ns = lep_clock_ns();                                                                               \
+        if (found)                                                                                                     \
+            write_call(&code, name, start_ns, end_ns, what);                                                           \
+        else                                                                                                           \
+            write_look(&code, name, start_ns, end_ns, look);                                                           \
+        lep_call_end();                                                                                                \
+        return result;                                                                                                 \
+    }
+
+static void write_look(int *code, const char *name, int64_t start_ns, int64_t end_ns, message what) {
+    lep_write_look(lep_code(code, LEP_RECORD_MPI, name), start_ns, end_ns, what.peer, (int)what.tag);
+}
 
 LEP_EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     MPI_Status own;
     MPI_Request before = *request;
     if (status == MPI_STATUS_IGNORE)
         status = &own;
-    RECORDED("MPI_Test", MPI_Test(request, flag, status), *flag ? finished(before, status) : NONE, PROBE)
+    PROBED("MPI_Test", MPI_Test(request, flag, status), *flag, finished(before, status), NONE)
 }
 
 LEP_EXPORT int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
     MPI_Request before[MANY];
     copy_handles(before, requests, count);
-    RECORDED("MPI_Testall", MPI_Testall(count, requests, flag, statuses),
-             *flag ? finished_all(count, before, statuses == MPI_STATUSES_IGNORE ? NULL : statuses) : NONE, PROBE)
+    PROBED("MPI_Testall", MPI_Testall(count, requests, flag, statuses), *flag,
+           finished_all(count, before, statuses == MPI_STATUSES_IGNORE ? NULL : statuses), NONE)
 }
 
 LEP_EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status) {
@@ -278,23 +293,23 @@ LEP_EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *f
     copy_handles(before, requests, count);
     if (status == MPI_STATUS_IGNORE)
         status = &own;
-    RECORDED("MPI_Testany", MPI_Testany(count, requests, index, flag, status),
-             *flag && *index >= 0 && *index < MANY ? finished(before[*index], status) : NONE, PROBE)
+    PROBED("MPI_Testany", MPI_Testany(count, requests, index, flag, status), *flag,
+           *index >= 0 && *index < MANY ? finished(before[*index], status) : NONE, NONE)
 }
 
 LEP_EXPORT int MPI_Iprobe(int from, int tag, MPI_Comm comm, int *flag, MPI_Status *status) {
     MPI_Status own;
     if (status == MPI_STATUS_IGNORE)
         status = &own;
-    RECORDED("MPI_Iprobe", MPI_Iprobe(from, tag, comm, flag, status),
-             *flag ? received(status, comm) : ((message){lep_world_rank(comm, from), any_tag(tag), 0}), PROBE)
+    PROBED("MPI_Iprobe", MPI_Iprobe(from, tag, comm, flag, status), *flag, received(status, comm),
+           ((message){lep_world_rank(comm, from), any_tag(tag), 0}))
 }
 
 LEP_EXPORT int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
     MPI_Status own;
     if (status == MPI_STATUS_IGNORE)
         status = &own;
-    RECORDED("MPI_Probe", MPI_Probe(from, tag, comm, status), received(status, comm), PROBE)
+    PROBED("MPI_Probe", MPI_Probe(from, tag, comm, status), true, received(status, comm), NONE)
 }
 
 /* ---- collective operations: the bytes that this rank gives, or gets from the root -------------------------------- */
@@ -317,9 +332,8 @@ static int64_t sum_of(const int *counts, MPI_Comm comm) {
 }
 
 /* With MPI_IN_PLACE the arguments of that side mean nothing. */
-static int64_t given(const void *out, int64_t out_count, MPI_Datatype out_type, int64_t in_count,
-                     MPI_Datatype in_type) {
-    return out == MPI_IN_PLACE ? bytes_of(in_count, in_type) : bytes_of(out_count, out_type);
+static int64_t given(const void *buffer, int64_t items, MPI_Datatype type, int64_t instead, MPI_Datatype instead_type) {
+    return buffer == MPI_IN_PLACE ? bytes_of(instead, instead_type) : bytes_of(items, type);
 }
 
 enum { NO_ROOT = -1 };

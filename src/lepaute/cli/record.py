@@ -19,6 +19,9 @@ def command(
         Path | None, typer.Option("--dat", help="Input of the program xhpl-lepaute; by default HPL.dat.")
     ] = None,
     solve: Annotated[int, typer.Option("--solve", help="Which of the systems that HPL solves, from 1.", min=1)] = 1,
+    every_call: Annotated[
+        bool, typer.Option("--every-call", help="A row also for each of many probes in a row that find nothing.")
+    ] = False,
 ) -> None:
     """Runs a program under MPI and records its MPI and BLAS calls, at some ten nanoseconds each.
 
@@ -46,6 +49,7 @@ def command(
         mpicc=mpicc,
         dat=dat,
         solve=solve,
+        every_call=every_call,
         progress=lambda what: print(what, file=sys.stderr),
     )
     write_trace(found.trace, output)

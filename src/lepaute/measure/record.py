@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LIBRARY = "liblepaute-record.so"
 HPL = "xhpl-lepaute"
 FOLDER_VARIABLE = "LEPAUTE_RECORD_FOLDER"
+EVERY_CALL_VARIABLE = "LEPAUTE_RECORD_EVERY_CALL"
 
 _SOURCES = ("record.c", "record_world.c", "record_clock.c", "record_mpi.c", "record_blas.c")
 _HEADERS = ("record.h", "record_inside.h", "record_world.h", "record_clock.h", "probe_common.h")
@@ -52,13 +53,18 @@ class Launcher:
 
     def argv(self, words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
         """The command with variables for the ranks alone, where the launcher can give them."""
-        given: list[str] = []
-        for name, value in variables.items():
-            if self.family == "openmpi":
-                given += ["-x", f"{name}={value}"]
-            elif self.family == "mpich":
-                given += ["-genv", name, value]
-        return [str(self.path), *given, *words[1:]]
+        if self.family == "mpich":
+            given = [word for name, value in variables.items() for word in ("-genv", name, value)]
+            return [str(self.path), *given, *words[1:]]
+        if self.family != "openmpi":
+            return [str(self.path), *words[1:]]
+        given = [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
+        # With Open MPI, what follows a colon is another program with options of its own. All ranks must have the
+        # recorder, since they compare their clocks.
+        argv = [str(self.path), *given]
+        for word in words[1:]:
+            argv += [word, *given] if word == ":" else [word]
+        return argv
 
     @property
     def gives_variables(self) -> bool:
@@ -81,6 +87,7 @@ def record(
     mpicc: Path | None = None,
     dat: Path | None = None,
     solve: int = 1,
+    every_call: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Recording:
     """Runs a command with its standard streams as they are, and returns what its ranks did.
@@ -91,6 +98,7 @@ def record(
     mpicc    : compiler of the MPI library that the program uses; by default the one beside mpirun
     dat      : input file for that HPL, by default HPL.dat where the working folder has one
     solve    : which of the program's timed regions, see trace_of_records
+    every_call: a row also for each of many successive probes that find nothing, and for kernels without columns
 
     Raises InputError for a command that cannot be run, EnvironmentProblem where a tool is missing or the run left
     nothing behind.
@@ -116,7 +124,7 @@ def record(
             folder = Path(temporary)
             (folder / "hpccinf.txt").write_text(input_text)
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        returncode = _run(launcher, command, _variables(library, raw), folder)
+        returncode = _run(launcher, command, _variables(library, raw, every_call), folder)
         files = sorted(raw.glob("rank-*.rec"))
         if not files:
             raise EnvironmentProblem(_nothing(returncode, compiler))
@@ -140,19 +148,19 @@ def find_launcher(word: str) -> Launcher:
     found = shutil.which(word)
     if found is None:
         raise InputError(f"{word}: there is no such program; write lepaute record -- mpirun -np 2 PROGRAM")
-    name = Path(found).name
-    if not name.startswith(("mpirun", "mpiexec", "orterun", "prterun")):
-        return Launcher(Path(found), "")
+    path = Path(found).absolute()
+    if not path.name.startswith(("mpirun", "mpiexec", "orterun", "prterun")):
+        return Launcher(path, "")
     try:
         told = subprocess.run(
             [found, "--version"], capture_output=True, text=True, timeout=_VERSION_LIMIT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return Launcher(Path(found), "")
+        return Launcher(path, "")
     text = (told.stdout + told.stderr).lower()
     if any(mark in text for mark in ("open mpi", "openrte", "prrte")):
-        return Launcher(Path(found), "openmpi")
-    return Launcher(Path(found), "mpich" if any(mark in text for mark in ("hydra", "mpich", "intel(r) mpi")) else "")
+        return Launcher(path, "openmpi")
+    return Launcher(path, "mpich" if any(mark in text for mark in ("hydra", "mpich", "intel(r) mpi")) else "")
 
 
 def find_mpicc(launcher: Launcher, given: Path | None) -> Path:
@@ -208,9 +216,10 @@ def _family_of(mpicc: Path) -> str:
     return words[-1] if words and words[-1] in ("openmpi", "mpich") else ""
 
 
-def _variables(library: Path, raw: Path) -> dict[str, str]:
+def _variables(library: Path, raw: Path, every_call: bool) -> dict[str, str]:
     before = os.environ.get("LD_PRELOAD")
-    return {"LD_PRELOAD": f"{library}:{before}" if before else str(library), FOLDER_VARIABLE: str(raw)}
+    found = {"LD_PRELOAD": f"{library}:{before}" if before else str(library), FOLDER_VARIABLE: str(raw)}
+    return found | ({EVERY_CALL_VARIABLE: "1"} if every_call else {})
 
 
 def _run(launcher: Launcher, words: Sequence[str], variables: dict[str, str], folder: Path | None) -> int:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.trace.table import PHASE, Trace, trace_of_columns
+from lepaute.trace.table import MPI, PHASE, Trace, trace_of_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAGIC = b"LEPREC1"
-_NAMES, _NAME_BYTES, _HEADER_BYTES, _NOTES_BYTES = 448, 32, 20480, 4096
+_NAMES, _NAME_BYTES, _HEADER_BYTES, _NOTES_BYTES, _CODE_BITS = 448, 32, 20480, 4096, 9
 #: The phase that a program's timed region begins with, and the one that ends it.
 REGION_BEGINS, REGION_ENDS = "factorisation", "pdtrsv"
 
@@ -54,12 +54,15 @@ def read_rank(path: Path) -> RankRecord:
     header = numpy.frombuffer(content, header_type, count=1)[0]
     if int(header["header_bytes"]) != _HEADER_BYTES or int(header["row_bytes"]) != row_type.itemsize:
         raise EnvironmentProblem(f"{path}: was written by another version of the recorder")
-    rows = numpy.frombuffer(content, row_type, offset=_HEADER_BYTES, count=(len(content) - _HEADER_BYTES) // 64)
+    room = (len(content) - _HEADER_BYTES) // row_type.itemsize
+    packed = numpy.frombuffer(content, row_type, offset=_HEADER_BYTES, count=room)
+    names = tuple((int(one["kind"]), _text(one["name"])) for one in header["names_of"][: int(header["names"])])
     # Of a program that was killed the file still has its spare room, and perhaps rows that were not completed.
-    rows = rows[(rows["code"] > 0) & (rows["end_ns"] >= rows["start_ns"])].copy()
+    codes = packed["step_and_code"] & ((1 << _CODE_BITS) - 1)
+    packed = packed[(codes > 0) & (codes < len(names)) & (packed["start_ns"] > 0)]
+    rows = _rows(packed, numpy.array([kind for kind, _ in names]))
     for column in ("start_ns", "end_ns"):
         rows[column] += _ahead(header, rows[column])
-    names = tuple((int(one["kind"]), _text(one["name"])) for one in header["names_of"][: int(header["names"])])
     start = int(header["start_ns"])
     return RankRecord(
         rank=int(header["rank"]),
@@ -94,17 +97,37 @@ def _types() -> "tuple[Any, Any]":
         ("names_of", [("kind", "u1"), ("name", f"S{_NAME_BYTES - 1}")], (_NAMES,)),
         ("notes", f"S{_NOTES_BYTES}"),
     ]
-    row = [
-        ("start_ns", "<i8"),
-        ("end_ns", "<i8"),
-        ("step", "<i4"),
-        ("code", "<u4"),
-        *((name, "<i4") for name in ("m", "n", "k", "peer")),
-        ("size_bytes", "<i8"),
-        ("tag", "<i8"),
-        ("reserved", "<i8"),
+    packed = [("start_ns", "<i8"), ("duration", "<u4"), ("step_and_code", "<u4"), ("what", "<i4", (4,))]
+    return numpy.dtype(header), numpy.dtype(packed)
+
+
+def _rows(packed: "NDArray[Any]", kinds: "NDArray[Any]") -> "NDArray[Any]":
+    """Packed rows as rows with a column for each value; kinds are those of the codes."""
+    import numpy
+
+    columns = [
+        ("start_ns", "i8"),
+        ("end_ns", "i8"),
+        *((name, "i4") for name in ("step", "code", "m", "n", "k", "peer")),
+        ("size_bytes", "i8"),
+        ("tag", "i8"),
     ]
-    return numpy.dtype(header), numpy.dtype(row)
+    rows = numpy.zeros(len(packed), dtype=columns)
+    took = packed["duration"].astype("int64")
+    rows["start_ns"] = packed["start_ns"]
+    rows["end_ns"] = packed["start_ns"] + numpy.where(took < 1 << 31, took, (took - (1 << 31)) << 10)
+    rows["code"] = packed["step_and_code"] & ((1 << _CODE_BITS) - 1)
+    rows["step"] = (packed["step_and_code"] >> _CODE_BITS).astype("int32") - 1
+    what = packed["what"]
+    is_message = kinds[rows["code"]] == MPI
+    for place, name in enumerate("mnk"):
+        rows[name] = numpy.where(is_message, 0, what[:, place])
+    rows["peer"] = numpy.where(is_message, what[:, 0], -1)
+    rows["tag"] = numpy.where(is_message, what[:, 1], -1)
+    size_bytes = numpy.ascontiguousarray(what[:, 2:]).view("<i8").reshape(-1)
+    rows["size_bytes"] = numpy.where(is_message, size_bytes.clip(0), 0)
+    rows["n"] = numpy.where(is_message, (-size_bytes).clip(0), rows["n"])  # looks that found nothing
+    return rows
 
 
 def _ahead(header: Any, at_ns: "NDArray[Any]") -> "NDArray[Any]":

@@ -28,7 +28,7 @@ CALLS = (
     Style("panel and solve (other BLAS)", "#009E73"),
     Style("row swaps and copies", "#F0E442"),
     Style("between kernels", "#B8DCCB"),
-    Style("call overhead", "#7F7F7F"),
+    Style("call overhead", "#5A4A42"),
     Style("waiting for the other side", "#D55E00", "////"),
     Style("transfer", "#E69F00"),
     Style("contention", "#CC79A7", "...."),
@@ -40,7 +40,7 @@ DGEMM, DTRSM, PANEL, COPIES, GLUE, CALL_OVERHEAD, WAITING, MOVING, CONTENDING, P
 #: The categories of a breakdown.
 SHARES = (
     Style("compute", "#0072B2"),
-    Style("call overhead", "#7F7F7F"),
+    Style("call overhead", "#5A4A42"),
     Style("waiting for the other side", "#D55E00", "////"),
     Style("transfer", "#E69F00"),
     Style("contention", "#CC79A7", "...."),

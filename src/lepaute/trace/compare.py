@@ -1,22 +1,31 @@
 """Two traces of the same program, call by call.
 
-Calls are compared within a rank and a stream: kernels, point-to-point messages, collective operations. Probes and
-tests are counted only, since how often a rank looks depends on how long it waits. Three questions, each with its own
-rule:
+What a program does may depend on when messages come, and a comparison that took that for a difference would find
+nothing else. So, before anything is compared:
 
-- Are the calls the same, in the same order? The sequences of keys: kernels (name), messages (name, peer).
-- Are the sizes the same? Of sequences that are equal, position by position; sizes are (m, n, k), and bytes.
-- Are the durations the same? The i-th call of a name, peer and size on the left with the i-th on the right, so that
+- Probes and tests are counted only: how often a rank looks depends on how long it waits.
+- Kernels that have nothing to do (no columns) are counted only: HPL makes them while it looks for a panel.
+- The pieces in which a rank does an update (phase "pdupdate"), looking for a panel after each, are put together: one
+  call of each kernel, whose n is the sum.
+- Messages are compared partner by partner: which of two partners is answered first is no property of the program.
+
+Three questions remain, each with its own rule:
+
+- Are the calls the same, in the same order? Of each rank the names of its kernels, of each partner the names of the
+  MPI calls.
+- Are the sizes the same? Where the order is equal, position by position; (m, n, k), or bytes.
+- Are the durations the same? The i-th call of a name, partner and size on the left with the i-th on the right, so that
   one call more on one side shifts nothing else.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.trace.messages import IMMEDIATE_SENDS, PROBES, RECEIVES, SENDS, WAITS, pair_by_key
-from lepaute.trace.table import KERNEL, MPI, Trace
+from lepaute.trace.table import KERNEL, MPI, PHASE, Trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +53,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class ClassComparison:
-    """All calls of one name on both sides.
+    """All calls of one name on both sides, pieces of an update put together.
 
     left_s, right_s  : their time in all
     same_sizes       : how many calls have the same sizes at the same position, None where the numbers of calls differ
@@ -76,7 +85,7 @@ class Comparison:
                   part in the order
     first       : of each rank and stream the first difference in order, where there is one
     first_size  : of each rank and stream with the same order the first difference in size
-    probes      : number of probes on the left and on the right
+    probes, idle: numbers of probes, and of kernels with nothing to do, on the left and on the right
     time_s      : length of the two traces
     """
 
@@ -86,6 +95,7 @@ class Comparison:
     first: tuple[Difference, ...]
     first_size: tuple[Difference, ...]
     probes: tuple[int, int]
+    idle: tuple[int, int]
     time_s: tuple[float, float]
 
     @property
@@ -104,127 +114,215 @@ def compare_traces(left: Trace, right: Trace) -> Comparison:
     ranks = sorted(set(left.ranks) & set(right.ranks))
     if not ranks:
         raise InputError("the two traces have no rank in common; they are of different runs, or of chosen ranks")
-    sides = (_Side(left, ranks), _Side(right, ranks))
-    names = sorted({name for side in sides for name in side.streams})
+    sides = (_side_of(left, ranks), _side_of(right, ranks))
+    names = sorted({name for side in sides for name in side.calls})
     counts = [(name, sides[0].calls.get(name, 0), sides[1].calls.get(name, 0)) for name in names]
-    one_side = tuple(count for count in counts if 0 in count)
     both = [count[0] for count in counts if 0 not in count]
-    classes = tuple(_class(name, sides) for name in both)
-    first, first_size = [], []
-    for stream in range(len(STREAMS)):
-        for rank in ranks:
-            order, extent = _first_difference(sides, rank, stream, set(both))
-            first += [order] if order else []
-            first_size += [extent] if extent else []
+    differences = list(_differences(sides, frozenset(both)))
+    classes = [_class(name, sides) for name in both]
     return Comparison(
-        tuple(ranks),
-        tuple(sorted(classes, key=lambda one: (STREAMS.index(one.stream), -one.left_s))),
-        one_side,
-        tuple(first),
-        tuple(first_size),
-        (sides[0].probes, sides[1].probes),
-        (sides[0].span_s, sides[1].span_s),
+        ranks=tuple(ranks),
+        classes=tuple(sorted(classes, key=lambda one: (STREAMS.index(one.stream), -one.left_s))),
+        one_side=tuple(count for count in counts if 0 in count),
+        first=tuple(one for one, is_size in differences if not is_size),
+        first_size=tuple(one for one, is_size in differences if is_size),
+        probes=(sides[0].probes, sides[1].probes),
+        idle=(sides[0].idle, sides[1].idle),
+        time_s=(sides[0].span_s, sides[1].span_s),
     )
 
 
+# ---- one side --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
 class _Side:
-    """One trace, reduced to the calls that are compared: arrays of the same length in the order of rank and start."""
+    """The calls of one trace that are compared: arrays of the same length, in the order of rank and start.
 
-    def __init__(self, trace: Trace, ranks: list[int]) -> None:
-        import numpy
+    sizes: shape (calls, 4): m, n, k of kernels, bytes of messages; 0 elsewhere
+    peer : of messages, -1 elsewhere
+    """
 
-        mine = numpy.isin(trace.rank, ranks)
-        probes = trace.named(PROBES) & (trace.kind == MPI)
-        self.probes = int((mine & probes).sum())
-        used = trace.where(mine & ~probes & ((trace.kind == KERNEL) | (trace.kind == MPI)))
-        self.span_s = float(trace.end_s.max() - trace.start_s.min())
-        self.trace = used
-        names = [SAME_KERNEL.get(name, name) for name in trace.names]
-        self.names: NDArray[Any] = numpy.array(names, dtype=object)[used.name] if len(used) else numpy.zeros(0, object)
-        self.kernel: NDArray[Any] = used.kind == KERNEL
-        is_message = used.named(POINT_TO_POINT)
-        self.stream: NDArray[Any] = numpy.where(self.kernel, KERNELS, numpy.where(is_message, MESSAGES, COLLECTIVES))
-        self.streams: dict[str, int] = {}
-        self.calls: dict[str, int] = {}
-        for name in dict.fromkeys(self.names.tolist()):
-            rows = self.names == name
-            self.calls[name] = int(rows.sum())
-            self.streams[name] = int(self.stream[rows][0])
-        # A wait stands for its request, whose peer not every writer knows.
-        waits = used.named(WAITS)
-        self.peer: NDArray[Any] = numpy.where(waits | self.kernel, -1, used.peer)
-        self.sizes: NDArray[Any] = numpy.stack(
-            [numpy.where(self.kernel, column, 0.0) for column in (used.m, used.n, used.k)]
-            + [numpy.where(self.kernel | waits, 0.0, used.size_bytes)],
-            axis=1,
-        )
-
-    def rows(self, rank: int, stream: int, names: set[str]) -> "NDArray[Any]":
-        import numpy
-
-        wanted = (self.trace.rank == rank) & (self.stream == stream)
-        return numpy.array([row for row in numpy.flatnonzero(wanted).tolist() if self.names[row] in names], dtype=int)
+    rank: "NDArray[Any]"
+    name: "NDArray[Any]"
+    stream: "NDArray[Any]"
+    peer: "NDArray[Any]"
+    sizes: "NDArray[Any]"
+    duration_s: "NDArray[Any]"
+    calls: dict[str, int]
+    probes: int
+    idle: int
+    span_s: float
 
     def words(self, row: int, with_size: bool) -> str:
         """A call as a person writes it."""
-        name, sizes = self.names[row], [f"{value:g}" for value in self.sizes[row]]
-        if self.kernel[row]:
-            return f"{name}({', '.join(sizes[:3])})" if with_size else str(name)
-        peer = f" peer {self.peer[row]}" if self.peer[row] >= 0 else ""
-        return f"{name}{peer}" + (f", {sizes[3]} bytes" if with_size else "")
+        name, sizes = self.name[row], [f"{value:.12g}" for value in self.sizes[row]]
+        if not with_size:
+            return str(name)
+        return f"{name}({', '.join(sizes[:3])})" if self.stream[row] == KERNELS else f"{name} of {sizes[3]} bytes"
+
+
+def _side_of(trace: Trace, ranks: list[int]) -> _Side:
+    import numpy
+
+    mine = numpy.isin(trace.rank, ranks)
+    probes = trace.named(PROBES) & (trace.kind == MPI)
+    kernels = trace.kind == KERNEL
+    idle = kernels & (trace.n == 0)
+    used = trace.where(mine & ~probes & ~idle & (trace.kind != PHASE))
+    updates = trace.where(mine & (trace.kind == PHASE) & trace.named(("pdupdate",)))
+    is_kernel = used.kind == KERNEL
+    # A wait stands for its request, whose peer and size not every writer knows.
+    waits = used.named(WAITS)
+    sizes = numpy.stack(
+        [numpy.where(is_kernel, column, 0.0) for column in (used.m, used.n, used.k)]
+        + [numpy.where(is_kernel | waits, 0.0, used.size_bytes)],
+        axis=1,
+    )
+    names = numpy.array([SAME_KERNEL.get(name, name) for name in trace.names] or [""], dtype=object)
+    stream = numpy.where(is_kernel, KERNELS, numpy.where(used.named(POINT_TO_POINT), MESSAGES, COLLECTIVES))
+    first, sizes, duration_s = _put_together(used, is_kernel, updates, sizes)
+    name = names[used.name[first]]
+    return _Side(
+        rank=used.rank[first],
+        name=name,
+        stream=stream[first],
+        peer=numpy.where(waits | is_kernel, -1, used.peer)[first],
+        sizes=sizes,
+        duration_s=duration_s,
+        calls=dict(Counter(name.tolist())),
+        probes=int(numpy.maximum(trace.n[mine & probes], 1.0).sum()),
+        idle=int((mine & idle).sum()),
+        span_s=float(trace.end_s.max() - trace.start_s.min()),
+    )
+
+
+def _put_together(
+    trace: Trace, is_kernel: "NDArray[Any]", updates: Trace, sizes: "NDArray[Any]"
+) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    """Rows to keep, and their sizes and durations: of each kernel in an update the first, with the sum of n and of
+    time. m and k stay where all pieces have the same, else they are the sum as well."""
+    import numpy
+
+    group = numpy.arange(len(trace)) + len(updates) * (len(trace.names) + 1)  # each on its own
+    for rank in updates.ranks:
+        own = updates.rank == rank
+        start_s, end_s = updates.start_s[own], updates.end_s[own]
+        first_of_rank = int(numpy.argmax(own))
+        rows = numpy.flatnonzero((trace.rank == rank) & is_kernel)
+        place = numpy.searchsorted(start_s, trace.start_s[rows], side="right") - 1
+        inside = (place >= 0) & (trace.start_s[rows] < end_s[place.clip(0)])
+        chosen = rows[inside]
+        group[chosen] = (first_of_rank + place[inside]) * len(trace.names) + trace.name[chosen]
+    _, first, member = numpy.unique(group, return_index=True, return_inverse=True)
+    member = member.reshape(-1)
+
+    def summed(values: "NDArray[Any]") -> "NDArray[Any]":
+        total = numpy.zeros(len(first))
+        numpy.add.at(total, member, values)
+        return total
+
+    made = numpy.empty((len(first), sizes.shape[1]))
+    for column in range(sizes.shape[1]):
+        values = sizes[:, column]
+        is_same = numpy.ones(len(first), dtype=bool)
+        numpy.logical_and.at(is_same, member, values == values[first][member])
+        is_sum = ~is_same | (column == 1)
+        made[:, column] = numpy.where(is_sum, summed(values), values[first])
+    order = numpy.argsort(first)
+    return first[order], made[order], summed(trace.duration_s)[order]
+
+
+# ---- both sides ------------------------------------------------------------------------------------------------------
+
+
+def _differences(sides: tuple[_Side, _Side], names: frozenset[str]) -> Iterator[tuple[Difference, bool]]:
+    """The first difference of each stream of a rank, and whether it is one of size only."""
+    import numpy
+
+    wanted = [numpy.array([name in names for name in side.name.tolist()], dtype=bool) for side in sides]
+    keys = [
+        numpy.column_stack((side.stream, side.rank, numpy.where(side.stream == MESSAGES, side.peer, -1)))
+        for side in sides
+    ]
+    streams = numpy.unique(numpy.concatenate([key[one] for key, one in zip(keys, wanted, strict=True)]), axis=0)
+    rows_of = [_rows_by_key(key, one) for key, one in zip(keys, wanted, strict=True)]
+    none = numpy.zeros(0, dtype=int)
+    for key in map(tuple, streams.tolist()):
+        found = _first_difference(sides, [rows.get(key, none) for rows in rows_of])
+        if found is not None:
+            position, words, is_size = found
+            stream = STREAMS[key[0]] + (f" with rank {key[2]}" if key[2] >= 0 else "")
+            yield Difference(key[1], stream, position, *words), is_size
+
+
+def _rows_by_key(keys: "NDArray[Any]", wanted: "NDArray[Any]") -> "dict[tuple[int, ...], NDArray[Any]]":
+    import numpy
+
+    rows = numpy.flatnonzero(wanted)
+    if not len(rows):
+        return {}
+    found, code = numpy.unique(keys[rows], axis=0, return_inverse=True)
+    code = code.reshape(-1)
+    order = numpy.argsort(code, kind="stable")
+    parts = numpy.split(rows[order], numpy.cumsum(numpy.bincount(code))[:-1])
+    return dict(zip(map(tuple, found.tolist()), parts, strict=True))
 
 
 def _first_difference(
-    sides: tuple[_Side, _Side], rank: int, stream: int, names: set[str]
-) -> tuple[Difference | None, Difference | None]:
-    """The first difference in order, or else in size."""
+    sides: tuple[_Side, _Side], rows: "list[NDArray[Any]]"
+) -> tuple[int, tuple[str, str], bool] | None:
+    """Position, the two calls in words, and whether only their sizes differ; None where nothing does."""
     import numpy
 
-    rows = [side.rows(rank, stream, names) for side in sides]
     length = min(map(len, rows))
     heads = [one[:length] for one in rows]
-    differs = (sides[0].names[heads[0]] != sides[1].names[heads[1]]) | (
-        sides[0].peer[heads[0]] != sides[1].peer[heads[1]]
-    )
-    position = int(numpy.argmax(differs)) if differs.any() else length
+
+    def words(position: int, with_size: bool) -> tuple[str, str]:
+        one, other = (
+            side.words(int(own[position]), with_size) if position < len(own) else "(the end)"
+            for side, own in zip(sides, rows, strict=True)
+        )
+        return one, other
+
+    differs = sides[0].name[heads[0]] != sides[1].name[heads[1]]
     if differs.any() or len(rows[0]) != len(rows[1]):
-        words = [
-            side.words(int(one[position]), False) if position < len(one) else "(the end)"
-            for side, one in zip(sides, rows, strict=True)
-        ]
-        return Difference(rank, STREAMS[stream], position, *words), None
-    other = (sides[0].sizes[heads[0]] != sides[1].sizes[heads[1]]).any(axis=1) if length else numpy.zeros(0, bool)
+        position = int(numpy.argmax(differs)) if differs.any() else length
+        return position, words(position, with_size=False), False
+    other = (sides[0].sizes[heads[0]] != sides[1].sizes[heads[1]]).any(axis=1)
     if not other.any():
-        return None, None
+        return None
     position = int(numpy.argmax(other))
-    words = [side.words(int(one[position]), True) for side, one in zip(sides, rows, strict=True)]
-    return None, Difference(rank, STREAMS[stream], position, *words)
+    return position, words(position, with_size=True), True
 
 
 def _class(name: str, sides: tuple[_Side, _Side]) -> ClassComparison:
     import numpy
 
-    rows = [numpy.flatnonzero(side.names == name) for side in sides]
+    rows = [numpy.flatnonzero(side.name == name) for side in sides]
     same_sizes = None
-    per_rank = [numpy.bincount(side.trace.rank[one]) for side, one in zip(sides, rows, strict=True)]
+    per_rank = [numpy.bincount(side.rank[one]) for side, one in zip(sides, rows, strict=True)]
     if len(per_rank[0]) == len(per_rank[1]) and (per_rank[0] == per_rank[1]).all():
-        # Rows are in the order of the ranks: equal numbers in each put equal positions side by side.
-        same_sizes = int((sides[0].sizes[rows[0]] == sides[1].sizes[rows[1]]).all(axis=1).sum())
+        # Within a rank by partner, see the head of this file.
+        ordered = [
+            one[numpy.lexsort((one, side.peer[one], side.rank[one]))] for side, one in zip(sides, rows, strict=True)
+        ]
+        same_sizes = int((sides[0].sizes[ordered[0]] == sides[1].sizes[ordered[1]]).all(axis=1).sum())
     keys = [
-        numpy.column_stack((side.trace.rank[one], side.peer[one], side.sizes[one]))
+        numpy.column_stack((side.rank[one], side.peer[one], side.sizes[one]))
         for side, one in zip(sides, rows, strict=True)
     ]
     at = pair_by_key(keys[0], keys[1])
-    durations = [side.trace.duration_s[one[i]] for side, one, i in zip(sides, rows, at, strict=True)]
+    durations = [side.duration_s[one[i]] for side, one, i in zip(sides, rows, at, strict=True)]
     usable = (durations[0] > 0) & (durations[1] > 0)
     ratios = durations[1][usable] / durations[0][usable]
     return ClassComparison(
         name=name,
-        stream=STREAMS[sides[0].streams[name]],
+        stream=STREAMS[int(sides[0].stream[rows[0][0]])],
         left_calls=len(rows[0]),
         right_calls=len(rows[1]),
-        left_s=float(sides[0].trace.duration_s[rows[0]].sum()),
-        right_s=float(sides[1].trace.duration_s[rows[1]].sum()),
+        left_s=float(sides[0].duration_s[rows[0]].sum()),
+        right_s=float(sides[1].duration_s[rows[1]].sum()),
         left_bytes=float(sides[0].sizes[rows[0], 3].sum()),
         right_bytes=float(sides[1].sizes[rows[1], 3].sum()),
         same_sizes=same_sizes,

@@ -26,6 +26,8 @@ def comparison_text(found: Comparison, left: str, right: str) -> str:
     sizes = "sizes of calls, where the order is equal"
     lines += [_verdict(sizes, found.first_size), *_differences(found.first_size)]
     lines.append(f"probes: {found.probes[0]} and {found.probes[1]} (their number depends on how long a rank waits)")
+    if any(found.idle):
+        lines.append(f"kernels with nothing to do: {found.idle[0]} and {found.idle[1]} (made between probes)")
     for name, on_left, on_right in found.one_side:
         side, count = ("left", on_left) if on_left else ("right", on_right)
         lines.append(f"only on the {side}: {name}, {count} calls (left out of the order)")
@@ -84,6 +86,7 @@ def comparison_dict(found: Comparison) -> dict[str, Any]:
         "first_size_difference": [asdict(one) for one in found.first_size],
         "one_side": [{"name": name, "left": left, "right": right} for name, left, right in found.one_side],
         "probes": list(found.probes),
+        "idle": list(found.idle),
         "time_s": list(found.time_s),
         "calls": [
             {
@@ -160,9 +163,7 @@ def _set_ratio_axis(axis: Any, classes: tuple[ClassComparison, ...]) -> None:
     axis.set_xscale("log")
     axis.set_xlim(1 / reach, reach)
     steps = (
-        [0.001, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1000]
-        if reach > 4
-        else [0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3]
+        [0.001, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1000] if reach > 4 else [0.3, 0.5, 0.7, 0.85, 1, 1.2, 1.5, 2, 3]
     )
     axis.xaxis.set_major_locator(FixedLocator([step for step in steps if 1 / reach <= step <= reach]))
     axis.xaxis.set_minor_locator(NullLocator())

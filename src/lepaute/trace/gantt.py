@@ -21,7 +21,10 @@ STRIP = 24  # rows of a strip
 #: With more calls than this per rank, single ones are too narrow to be seen: the default window is then a part.
 READABLE_CALLS = 1500
 MOST_ARROWS = 250
-MOST_STEP_NUMBERS = 40
+#: More steps than this are too narrow, whatever they hold.
+READABLE_STEPS = 20
+#: Least distance of the numbers of two steps, as a share of the width.
+STEP_NUMBER_WIDTH = 0.018
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,9 @@ def plot_gantt(
     if zoomed:
         _draw_overview(axes[0], drawn, seconds, whole, window)
     figure.suptitle(_title(trace, chosen, window, unit, factor), fontsize=11)
-    figure.legend(handles=_handles(used), loc="outside lower center", ncols=5, frameon=False, fontsize=9)
+    figure.legend(
+        handles=_handles(used, drawn.is_recording), loc="outside lower center", ncols=5, frameon=False, fontsize=9
+    )
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     figure.savefig(temporary, format="png")
     temporary.replace(path)
@@ -120,7 +125,7 @@ def _window(
             raise InputError(f"steps {steps[0]}:{steps[1]} are not in the trace; {held}")
         return Window(whole.ranks, *_extent(wanted))
     calls = len(trace) / len(whole.ranks)
-    if calls <= READABLE_CALLS:
+    if calls <= READABLE_CALLS and len(set(known.tolist())) <= READABLE_STEPS:
         return whole
     if not len(known):
         length, middle = (whole.high_s - whole.low_s) * READABLE_CALLS / calls, (whole.low_s + whole.high_s) / 2
@@ -232,10 +237,12 @@ def _draw_steps(axis: Any, trace: Trace, window: Window) -> None:
     starts = {step: at for step, at in _step_starts(trace).items() if window.low_s <= at <= window.high_s}
     if not starts:
         return
-    every = 1 + len(starts) // MOST_STEP_NUMBERS
-    shown = {step: at for step, at in starts.items() if step % every == 0}
-    for at in shown.values():
+    shown: dict[int, float] = {}
+    least = STEP_NUMBER_WIDTH * (window.high_s - window.low_s)
+    for step, at in starts.items():
         axis.axvline(at, color="black", lw=0.6, ls=(0, (1, 2)), zorder=3)
+        if not shown or at - max(shown.values()) >= least:
+            shown[step] = at
     top = axis.secondary_xaxis("top")
     top.set_xticks(list(shown.values()), [str(step) for step in shown], fontsize=8)
     top.tick_params(length=2, pad=1)
@@ -327,11 +334,15 @@ def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, facto
     return f"{headline(trace)}\n{ranks}, {span}"
 
 
-def _handles(used: "set[int]") -> list[Any]:
+def _handles(used: "set[int]", is_recording: bool) -> list[Any]:
     from matplotlib.patches import Patch
 
+    def label(place: int) -> str:
+        # A recording does not know what the rest of a call is made of.
+        return "transfer and overhead" if place == colours.MOVING and is_recording else colours.CALLS[place].label
+
     return [
-        Patch(facecolor=style.colour, edgecolor="#555555", lw=0.6, label=style.label)
+        Patch(facecolor=style.colour, edgecolor="#555555", lw=0.6, label=label(place))
         for place, style in enumerate(colours.CALLS)
         if place in used
     ]

@@ -43,7 +43,8 @@ class Trace:
     kind, name        : codes into KINDS and names
     step              : number of the panel, -1 where there is none
     start_s           : since the start of the timed region
-    m, n, k           : of kernels, 0 elsewhere; size_bytes of MPI calls, 0 elsewhere
+    m, n, k           : of kernels, 0 elsewhere; size_bytes of MPI calls, 0 elsewhere. A probe that found nothing may
+                        stand for n successive ones
     peer, tag         : -1 where there is none
     late_s, transfer_s, contention_s : parts of the duration of an MPI call, NaN where they are not known
     metadata          : source, application, parameters, platform, seed, ranks, ...

@@ -1,0 +1,388 @@
+"""`lepaute record` on real programs: HPL, whose calls follow from its algorithm, and a small one made for it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy
+import pytest
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.measure.record import build_recorded_hpl, find_launcher, find_mpicc
+from lepaute.simulate import Hpl
+from lepaute.trace import Trace, read_trace
+from lepaute.trace.breakdown import breakdown_of
+from lepaute.trace.compare import compare_traces
+from lepaute.trace.messages import match_messages
+from lepaute.trace.table import KERNEL, MPI, PHASE
+from lepaute.verify.hpl_input import hpl_input_text
+
+pytestmark = pytest.mark.machine
+
+LIMIT_S = 120
+MPIRUN = ("mpirun", "--oversubscribe", "-np")
+
+
+def lepaute(*arguments: str | Path, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    consent = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "lepaute.cli.main", *map(str, arguments)],
+        env={**os.environ, **consent, **environment},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def mpicc() -> Path:
+    try:
+        return find_mpicc(find_launcher("mpirun"), None)
+    except Exception as problem:  # noqa: BLE001 - whatever is missing, there is nothing to test
+        pytest.skip(f"no MPI here: {problem}")
+
+
+def recorded_hpl(hpl: Hpl, folder: Path) -> tuple[Trace, float]:
+    """The trace of a real HPL, and the time that HPL itself took."""
+    launcher = find_launcher("mpirun")
+    try:
+        build_recorded_hpl(find_mpicc(launcher, None), launcher)
+    except EnvironmentProblem as problem:
+        pytest.skip(f"the real HPL cannot be built here: {problem}")
+    (folder / "HPL.dat").write_text(hpl_input_text(hpl, to_stdout=False))
+    done = lepaute("record", "-o", "t.parquet", "--", *MPIRUN, str(hpl.ranks), "xhpl-lepaute", folder=folder)
+    assert done.returncode == 0, done.stderr
+    line = next(line for line in done.stdout.splitlines() if line.startswith("{"))
+    return read_trace(folder / "t.parquet"), float(json.loads(line)["time_s"])
+
+
+COLUMN = Hpl(n=600, nb=64, p=2, q=1)
+ROW = Hpl(n=600, nb=64, p=1, q=2)
+
+
+@pytest.fixture(scope="module")
+def column(mpicc: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Trace, float]:
+    return recorded_hpl(COLUMN, tmp_path_factory.mktemp("column"))
+
+
+@pytest.fixture(scope="module")
+def row(mpicc: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Trace, float]:
+    return recorded_hpl(ROW, tmp_path_factory.mktemp("row"))
+
+
+def count(trace: Trace, *names: str) -> int:
+    return int(trace.named(names).sum())
+
+
+def test_a_process_column_sends_what_the_algorithm_says(column: tuple[Trace, float]) -> None:
+    trace, _ = column
+    # Each column of the matrix: both ranks exchange their candidate for the pivot (P log2 P = 2 messages). Each of the
+    # ceil(600 / 64) = 10 panels: one message each way that swaps rows, unless no row has to move; then the solution:
+    # a message for each block, to the rank that has the next one, and its copies.
+    sends = trace.where(trace.named(["MPI_Send"]))
+    pivots = sends.where(
+        numpy.isin(sends.size_bytes, [8 * (jb + 4) for jb in (64, 24)] + [8 * (2 * jb + 4) for jb in (64, 24)])
+    )
+    assert len(pivots) == 2 * COLUMN.n
+    assert 0 < len(sends) - len(pivots) <= 2 * 10 + 2 * 10 + 4
+
+
+def test_a_process_row_sends_each_panel_once(row: tuple[Trace, float]) -> None:
+    trace, _ = row
+    panels = [8 * ((600 - 64 * step) * jb + jb + 1) for step in range(10) for jb in [min(64, 600 - 64 * step)]]
+    sends = trace.where(trace.named(["MPI_Send"]) & (trace.size_bytes > 8 * 600))
+    assert sorted(sends.size_bytes.tolist(), reverse=True) == [size for size in panels if size > 8 * 600]
+
+
+@pytest.mark.parametrize("which", ["column", "row"])
+def test_every_send_is_received_by_its_partner_with_its_size(which: str, request: pytest.FixtureRequest) -> None:
+    trace, _ = request.getfixturevalue(which)
+    matches = match_messages(trace)
+    assert len(matches.send) == count(trace, "MPI_Send") == count(trace, "MPI_Recv", "MPI_Irecv")
+    assert (trace.size_bytes[matches.send] == trace.size_bytes[matches.receive]).all()
+    assert (matches.end >= 0).all()
+    # Ranks of one machine read the same clock: nothing is received before it is sent.
+    assert (trace.end_s[matches.end] > trace.start_s[matches.send]).all()
+    assert count(trace, "MPI_Irecv") == count(trace, "MPI_Wait")
+
+
+@pytest.mark.parametrize("which", ["column", "row"])
+def test_calls_of_a_rank_follow_each_other_inside_the_time_of_the_solver(
+    which: str, request: pytest.FixtureRequest
+) -> None:
+    trace, solver_s = request.getfixturevalue(which)
+    assert trace.start_s.min() >= 0
+    assert trace.end_s.max() <= solver_s
+    for rank in (0, 1):
+        calls = trace.where((trace.rank == rank) & (trace.kind != PHASE))
+        assert (calls.start_s[1:] >= calls.end_s[:-1] - 1e-9).all()
+        assert calls.duration_s[calls.kind == KERNEL].sum() <= solver_s
+    found = breakdown_of(trace)
+    numpy.testing.assert_allclose(found.by_rank_s.sum(axis=1), trace.end_s.max(), rtol=1e-6)
+
+
+def test_the_kernels_of_the_panels_are_those_of_the_algorithm(column: tuple[Trace, float]) -> None:
+    trace, _ = column
+    # Every column is searched for its pivot and scaled, and its pivot row swapped in on both ranks.
+    assert count(trace, "idamax") <= 2 * COLUMN.n
+    assert count(trace, "dscal") <= 2 * COLUMN.n
+    assert count(trace, "dlocswp") == 2 * COLUMN.n
+    updates = trace.where(trace.named(["dgemm"]) & (trace.k == 64))
+    # The trailing matrix after the first panel: 536 rows over two ranks, 537 columns with the right-hand side.
+    assert updates.m.max() <= 320
+    assert updates.n.max() == 537
+    phases = trace.where(trace.kind == PHASE)
+    steps = {name: Counter(phases.step[phases.named([name])].tolist()) for name in ("pdfact", "pdupdate")}
+    assert steps["pdfact"] == dict.fromkeys(range(10), 2)
+    assert set(steps["pdupdate"]) == set(range(10))
+    assert phases.named(["pdtrsv"]).sum() == 2
+
+
+def test_the_parameters_of_the_run_are_in_the_trace(column: tuple[Trace, float]) -> None:
+    trace, _ = column
+    assert trace.metadata["application"] == "hpl"
+    found = trace.metadata["parameters"]
+    assert found == {name: COLUMN.parameters()[name] for name in found}
+    assert len(found) == 17  # all but the threads, which HPL does not know
+    assert trace.metadata["ranks"] == 2
+    assert trace.metadata["warnings"] == []
+
+
+@pytest.mark.parametrize("hpl", [COLUMN, ROW, Hpl(n=300, nb=32, p=2, q=2, depth=0, swap="spread-roll", bcast="long")])
+def test_two_recordings_of_the_same_hpl_make_the_same_calls(mpicc: Path, hpl: Hpl, tmp_path: Path) -> None:
+    first, _ = recorded_hpl(hpl, tmp_path)
+    second, _ = recorded_hpl(hpl, tmp_path)
+    found = compare_traces(first, second)
+    assert found.same_sizes, (found.first, found.first_size)
+
+
+def test_the_second_system_of_an_input_file_can_be_recorded(mpicc: Path, tmp_path: Path) -> None:
+    recorded_hpl(Hpl(n=200, nb=32, p=2, q=1), tmp_path)
+    text = (tmp_path / "HPL.dat").read_text().splitlines()
+    at = next(i for i, line in enumerate(text) if line.endswith(" N"))
+    text[at - 1 : at + 1] = ["2            number of problem sizes", "200 300      N"]
+    (tmp_path / "HPL.dat").write_text("\n".join(text) + "\n")
+    command = (*MPIRUN, "2", "xhpl-lepaute")
+    done = lepaute("record", "--solve", "2", "-o", "s.parquet", "--", *command, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    trace = read_trace(tmp_path / "s.parquet")
+    assert trace.metadata["parameters"]["n"] == 300
+    assert count(trace, "dlocswp") == 2 * 300
+    missing = lepaute("record", "--solve", "3", "-o", "x.parquet", "--", *command, folder=tmp_path)
+    assert missing.returncode == 2
+    assert missing.stderr.splitlines()[-1] == "lepaute: --solve is 3; the program solved 2 systems"
+
+
+# ---- small programs --------------------------------------------------------------------------------------------------
+
+RING = """
+#include <mpi.h>
+#include <string.h>
+#include <stdlib.h>
+void dscal_(const int *n, const double *a, double *x, const int *incx);
+int main(int argc, char **argv) {
+    double x[100] = {0}, sum, one = 1.0;
+    int rank, ranks, n = 100, step = 1, flag;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm turned; /* its rank r is rank ranks - 1 - r of the world */
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &turned);
+    MPI_Comm_rank(turned, &rank);
+    int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
+    MPI_Datatype pair;
+    MPI_Type_vector(2, 1, 3, MPI_DOUBLE, &pair);
+    MPI_Type_commit(&pair);
+    for (int i = 0; i < 10; i++) {
+        MPI_Request requests[2];
+        MPI_Irecv(x, 50, MPI_DOUBLE, MPI_ANY_SOURCE, 3, turned, &requests[0]);
+        MPI_Isend(x + 50, 5, pair, next, 3, turned, &requests[1]);
+        MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+        MPI_Waitall(1, &requests[1], MPI_STATUSES_IGNORE);
+        MPI_Sendrecv(x, 7, MPI_INT, next, 4, x + 50, 50, MPI_INT, before, 4, turned, MPI_STATUS_IGNORE);
+        for (int look = 0; look < 1000; look++)
+            MPI_Iprobe(next, 99, turned, &flag, MPI_STATUS_IGNORE);
+        dscal_(&n, &one, x, &step);
+        MPI_Allreduce(x, &sum, 1, MPI_DOUBLE, MPI_SUM, turned);
+        MPI_Bcast(x, 2, MPI_DOUBLE, 0, turned);
+    }
+    MPI_Comm_free(&turned);
+    if (argc > 1 && strcmp(argv[1], "dies") == 0)
+        abort();
+    MPI_Finalize();
+    return argc > 1 ? atoi(argv[1]) : 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def ring(mpicc: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ring")
+    (folder / "ring.c").write_text(RING)
+    built = subprocess.run(
+        [mpicc, "-w", folder / "ring.c", "-lopenblas", "-o", folder / "ring"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if built.returncode != 0:
+        pytest.skip(f"no BLAS here: {built.stderr[-200:]}")
+    return folder / "ring"
+
+
+def test_ranks_sizes_and_names_are_those_of_the_program(ring: Path, tmp_path: Path) -> None:
+    done = lepaute("record", "--", *MPIRUN, "3", ring, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    trace = read_trace(tmp_path / "trace.parquet")
+    assert trace.metadata["application"] == "ring"
+
+    def of(name: str) -> Trace:
+        return trace.where(trace.named([name]))
+
+    # The communicator is turned around: its next rank is the one before in MPI_COMM_WORLD.
+    sends = of("MPI_Isend")
+    assert len(sends) == 30
+    assert (sends.peer == (sends.rank - 1) % 3).all()
+    assert set(sends.size_bytes.tolist()) == {80}  # 5 pairs of doubles, gaps not counted
+    assert (sends.tag == 3).all()
+    receives, waits = of("MPI_Irecv"), of("MPI_Wait")
+    assert set(zip(receives.peer.tolist(), receives.size_bytes.tolist(), strict=True)) == {(-1, 400)}  # from anyone
+    assert (waits.peer == (waits.rank + 1) % 3).all()  # and the wait knows who it was, and what came
+    assert set(waits.size_bytes.tolist()) == {80}
+    assert set(of("MPI_Waitall").size_bytes.tolist()) == {80}
+    arrivals = of("MPI_Sendrecv_arrival")
+    assert (arrivals.peer == (arrivals.rank + 1) % 3).all()
+    assert set(arrivals.size_bytes.tolist()) == {28}
+    assert set(of("MPI_Allreduce").size_bytes.tolist()) == {8}
+    assert set(of("MPI_Bcast").peer.tolist()) == {2}  # rank 0 of the turned communicator
+    scales = of("dscal")
+    assert len(scales) == 30
+    assert set(scales.n.tolist()) == {100}
+    assert (scales.kind == KERNEL).all()
+    # Of the receives from anyone the sender is known only to their wait: the others are paired.
+    assert len(match_messages(trace).send) == 30
+
+
+def test_successive_looks_are_a_row_that_tells_their_number(ring: Path, tmp_path: Path) -> None:
+    lepaute("record", "--", *MPIRUN, "2", ring, folder=tmp_path)
+    merged = read_trace(tmp_path / "trace.parquet")
+    probes = merged.where(merged.named(["MPI_Iprobe"]))
+    assert probes.n.sum() == 2 * 10 * 1000
+    assert len(probes) < 2000
+    lepaute("record", "--every-call", "--", *MPIRUN, "2", ring, folder=tmp_path)
+    each = read_trace(tmp_path / "trace.parquet")
+    assert count(each, "MPI_Iprobe") == 2 * 10 * 1000
+
+
+def test_clocks_that_differ_are_brought_together(ring: Path, tmp_path: Path) -> None:
+    # The clock of rank r is put ahead by r seconds, and the recorder takes each rank for a machine of its own.
+    shift = {"LEPAUTE_RECORD_TEST_SHIFT_NS": "1000000000"}
+    argv = ("mpirun", "--oversubscribe", "-x", "LEPAUTE_RECORD_TEST_SHIFT_NS", "-np", "3", ring)
+    done = lepaute("record", "--", *argv, folder=tmp_path, **shift)
+    assert done.returncode == 0, done.stderr
+    trace = read_trace(tmp_path / "trace.parquet")
+    error_s = trace.metadata["clock_error_s"]
+    assert 0 < error_s < 0.05
+    reductions = trace.where(trace.named(["MPI_Allreduce"]))
+    by_rank = [reductions.where(reductions.rank == rank) for rank in range(3)]
+    last_in = numpy.max([one.start_s for one in by_rank], axis=0)
+    for one in by_rank:  # nobody leaves a reduction before everybody has come
+        assert (one.end_s >= last_in - 2 * error_s).all()
+
+
+def test_several_programs_of_one_command_are_recorded_together(ring: Path, tmp_path: Path) -> None:
+    done = lepaute("record", "--", *MPIRUN, "1", ring, ":", "-np", "2", ring, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert read_trace(tmp_path / "trace.parquet").ranks == [0, 1, 2]
+
+
+def test_a_program_without_a_launcher_is_recorded(ring: Path, tmp_path: Path) -> None:
+    done = lepaute("record", "-o", tmp_path / "t.parquet", "--", "./ring", folder=ring.parent)
+    assert done.returncode == 0, done.stderr
+    trace = read_trace(tmp_path / "t.parquet")
+    assert trace.ranks == [0]
+    assert trace.metadata["application"] == "ring"
+    assert count(trace, "dscal") == 10
+
+
+def test_the_status_of_a_program_that_fails_is_1_and_its_trace_is_kept(ring: Path, tmp_path: Path) -> None:
+    done = lepaute("record", "--", *MPIRUN, "2", ring, "7", folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "lepaute: the program failed (status 7)"
+    assert count(read_trace(tmp_path / "trace.parquet"), "dscal") == 20
+
+
+def test_a_program_that_is_killed_leaves_what_it_did(ring: Path, tmp_path: Path) -> None:
+    done = lepaute("record", "--", *MPIRUN, "2", ring, "dies", folder=tmp_path)
+    assert done.returncode == 1
+    assert "did not come to MPI_Finalize" in done.stderr
+    assert count(read_trace(tmp_path / "trace.parquet"), "dscal") >= 10
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("record",), r"missing argument '-- mpirun \.\.\. PROGRAM'.*"),
+        (("record", "--", "no-such-mpirun"), r"no-such-mpirun: there is no such program.*"),
+        (("record", "-o", "none/t.parquet", "--", "mpirun", "true"), r".*there is no folder none"),
+        (("record", "--mpicc", "no-such-cc", "--", "mpirun", "true"), r"--mpicc no-such-cc: there is no such program"),
+        (("record", "--dat", "HPL.dat", "--", "mpirun", "true"), r"--dat is for the program xhpl-lepaute.*"),
+        (("record", "--", "mpirun", "-np", "1", "xhpl-lepaute"), r"HPL\.dat: No such file or directory; .*"),
+        (("record", "--", "mpirun", "-np", "1", "true"), r"the program left no recording: it did not call MPI_Init.*"),
+        (("record", "--", "mpirun", "-np", "1", "false"), r"the program ended with exit status 1 before MPI_Init.*"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused_in_one_line(
+    mpicc: Path, tmp_path: Path, arguments: tuple[str, ...], complaint: str
+) -> None:
+    done = lepaute(*arguments, folder=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    last = [line for line in done.stderr.splitlines() if line.startswith("lepaute: ")]
+    assert len(last) == 1
+    assert re.fullmatch("lepaute: " + complaint, last[0]), last
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_recording_leaves_no_process_and_no_folder(mpicc: Path, tmp_path: Path) -> None:
+    import signal
+
+    consent = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    mark = f"317.{os.getpid()}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lepaute.cli.main", "record", "--", "mpirun", "-np", "1", "sleep", mark],
+        env={**os.environ, **consent},
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+    def running() -> bool:
+        return subprocess.run(["pgrep", "-f", f"^sleep {mark}"], capture_output=True, check=False).returncode == 0
+
+    deadline = time.monotonic() + 60
+    while not running() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert told.splitlines()[-1] == "lepaute: interrupted"
+    assert not running()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_kinds_of_a_recording_are_those_of_the_format(column: tuple[Trace, float]) -> None:
+    trace, _ = column
+    named = {
+        name: {int(kind) for kind in trace.kind[trace.named([name])]} for name in trace.names if count(trace, name)
+    }
+    assert all(len(kinds) == 1 for kinds in named.values())
+    assert all((kinds == {MPI}) == name.startswith("MPI_") for name, kinds in named.items())

@@ -1,0 +1,127 @@
+"""Raw files of the recorder, written here byte by byte: clocks, regions, and what a killed program leaves."""
+
+import struct
+from pathlib import Path
+
+import numpy
+import pytest
+
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.record_file import RankRecord, read_rank, trace_of_records
+
+HEADER_BYTES, NAMES, NOTES_BYTES = 20480, 448, 4096
+KERNEL, MPI, PHASE = range(3)
+CODES = ((KERNEL, "dgemm"), (MPI, "MPI_Send"), (MPI, "MPI_Iprobe"), (PHASE, "factorisation"), (PHASE, "pdtrsv"))
+Row = tuple[int, str, int, int, tuple[int, ...]]  # start, name, duration, step, values
+
+
+def packed(start_ns: int, name: str, duration_ns: int, step: int, values: tuple[int, ...]) -> bytes:
+    code = 1 + [text for _, text in CODES].index(name)
+    duration = duration_ns if duration_ns < 1 << 31 else 1 << 31 | duration_ns >> 10
+    head = struct.pack("<qII", start_ns, duration, (step + 1) << 9 | code)
+    if name.startswith("MPI_"):
+        return head + struct.pack("<iiq", *values)
+    return head + struct.pack("<iii4x", *values)
+
+
+def written(
+    path: Path,
+    *rows: Row,
+    rank: int = 0,
+    ranks: int = 1,
+    clocks: tuple[int, ...] = (0, 0, 0, 0, 0, 0),
+    finished: int = 1,
+    lost: int = 0,
+    notes: str = "",
+    spare_bytes: int = 0,
+) -> RankRecord:
+    """The record of a file with these rows; clocks are (at, add, round trip) twice."""
+    head = struct.pack("<8sIIiiii", b"LEPREC1", HEADER_BYTES, 32, rank, ranks, 1, finished)
+    head += struct.pack("<qqq6q", len(rows), lost, 0, *clocks)
+    head += struct.pack("<64s160sII", f"host{rank}".encode(), b"Some MPI", 1 + len(CODES), 0)
+    table = b"".join(struct.pack("<B31s", kind, name.encode()) for kind, name in ((0, ""), *CODES))
+    head += table.ljust(32 * NAMES, b"\0") + notes.encode().ljust(NOTES_BYTES, b"\0")
+    body = b"".join(packed(*row) for row in rows)
+    path.write_bytes(head.ljust(HEADER_BYTES, b"\0") + body + bytes(spare_bytes))
+    return read_rank(path)
+
+
+def test_a_row_is_read_as_it_was_written(tmp_path: Path) -> None:
+    record = written(
+        tmp_path / "0",
+        (5_000, "dgemm", 700, 3, (10, 20, 30)),
+        (6_000, "MPI_Send", 9_000_000_000, -1, (4, 77, 1 << 40)),
+        (7_000, "MPI_Iprobe", 12, 3, (4, -1, -25)),
+    )
+    trace = trace_of_records([record], {"source": "recording"})
+    assert [trace.names[i] for i in trace.name] == ["dgemm", "MPI_Send", "MPI_Iprobe"]
+    assert trace.start_s.tolist() == pytest.approx([5e-6, 6e-6, 7e-6])
+    assert trace.duration_s[[0, 2]].tolist() == pytest.approx([700e-9, 12e-9])
+    assert trace.duration_s[1] == pytest.approx(9.0, abs=1.1e-6)  # beyond 2.1 s in units of 1024 ns
+    assert trace.step.tolist() == [3, -1, 3]
+    assert (trace.m[0], trace.n[0], trace.k[0]) == (10, 20, 30)
+    assert (trace.peer[1], trace.tag[1], trace.size_bytes[1]) == (4, 77, 2.0**40)
+    assert (trace.n[2], trace.size_bytes[2], trace.tag[2]) == (25, 0, -1)  # 25 looks that found nothing
+    assert trace.peer[0] == -1
+
+
+def test_stamps_go_to_the_clock_of_rank_0_along_a_straight_line(tmp_path: Path) -> None:
+    # This clock is 1000 ns behind at 0 and 3000 ns behind at 1 s.
+    record = written(
+        tmp_path / "0",
+        (0, "dgemm", 1, 0, (1, 1, 1)),
+        (500_000_000, "dgemm", 1, 0, (1, 1, 1)),
+        (1_000_000_000, "dgemm", 1, 0, (1, 1, 1)),
+        clocks=(0, 1000, 400, 1_000_000_000, 3000, 200),
+    )
+    assert record.rows["start_ns"].tolist() == [500_002_000, 1_000_003_000]  # a stamp of 0 is a row never written
+    assert record.clock_error_ns == 200
+
+
+def test_ranks_on_several_hosts_are_several_nodes(tmp_path: Path) -> None:
+    records = [written(tmp_path / str(rank), (1, "dgemm", 1, 0, (1, 1, 1)), rank=rank, ranks=2) for rank in (1, 0)]
+    trace = trace_of_records(records, {})
+    assert trace.metadata["hosts"] == ["host0", "host1"]
+    assert trace.metadata["nodes"] == [0, 1]
+    assert trace.rank.tolist() == [0, 1]
+
+
+def test_of_a_program_that_marks_its_region_only_that_is_kept(tmp_path: Path) -> None:
+    rows = [
+        (1_000, "dgemm", 10, -1, (1, 1, 1)),  # before
+        (2_000, "dgemm", 10, 0, (2, 2, 2)),
+        (2_000, "factorisation", 500, -1, (100, 8, 0)),
+        (2_600, "dgemm", 10, -1, (3, 3, 3)),
+        (2_550, "pdtrsv", 100, -1, (0, 100, 0)),
+        (2_700, "dgemm", 10, -1, (4, 4, 4)),  # after
+        (5_000, "factorisation", 500, -1, (200, 8, 0)),
+        (5_100, "dgemm", 10, 0, (5, 5, 5)),
+        (5_550, "pdtrsv", 100, -1, (0, 200, 0)),
+    ]
+    record = written(tmp_path / "0", *rows, notes='{"n": 100}\n{"n": 200}\n')
+    first = trace_of_records([record], {})
+    assert first.m[first.kind == KERNEL].tolist() == [2, 3]
+    assert first.start_s.min() == 0.0
+    assert first.metadata["time_s"] == pytest.approx(650e-9)
+    assert first.metadata["parameters"] == {"n": 100}
+    second = trace_of_records([record], {}, solve=2)
+    assert second.m[second.kind == KERNEL].tolist() == [5]
+    assert second.metadata["parameters"] == {"n": 200}
+    with pytest.raises(InputError, match="the program solved 2 systems"):
+        trace_of_records([record], {}, solve=3)
+
+
+def test_what_is_missing_is_told(tmp_path: Path) -> None:
+    killed = written(tmp_path / "0", (1, "dgemm", 1, 0, (1, 1, 1)), ranks=3, finished=0, lost=5, spare_bytes=3200)
+    assert len(killed.rows) == 1  # the room that was never written holds no calls
+    assert trace_of_records([killed], {}).metadata["warnings"] == [
+        "1 of 3 ranks left a recording",
+        "1 ranks did not come to MPI_Finalize, the first is rank 0",
+        "5 calls found no room and are missing",
+    ]
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(numpy.zeros(30000, dtype="u1").tobytes())
+    with pytest.raises(EnvironmentProblem, match="is no file of the recorder"):
+        read_rank(tmp_path / "x")

@@ -1,0 +1,100 @@
+"""Where time went: by hand on small traces, and always adding up to the time of the rank."""
+
+import numpy
+import pytest
+from oracles.traces_by_hand import call, exchange, hpl_like, trace
+
+from lepaute.trace.breakdown import COMPUTE, CONTENTION, LATE, OTHER, OVERHEAD, PROBE, TRANSFER, breakdown_of
+from lepaute.trace.messages import match_messages
+from lepaute.trace.report import breakdown_text
+
+
+def test_of_a_recording_a_receive_is_late_until_its_send_begins() -> None:
+    found = breakdown_of(exchange(late_s=2.0))
+    # Rank 0 computes 2 s and sends 1 s; rank 1 waits these 2 s, and the message takes the last.
+    assert found.by_rank_s[0, COMPUTE] == 2.0
+    assert found.by_rank_s[0, TRANSFER] == 1.0
+    assert found.by_rank_s[1, LATE] == 2.0
+    assert found.by_rank_s[1, TRANSFER] == 1.0
+    assert found.estimated
+
+
+def test_of_a_recording_a_send_is_late_only_where_it_ended_after_the_receive_began() -> None:
+    blocked = trace(
+        call(0, "MPI_Ssend", 0.0, 3.0, peer=1, tag=1, size_bytes=8),
+        call(1, "dgemm", 0.0, 2.5, m=1, n=1, k=1),
+        call(1, "MPI_Recv", 2.5, 0.5, peer=0, tag=1, size_bytes=8),
+    )
+    assert breakdown_of(blocked).by_rank_s[0, LATE] == 2.5
+    eager = trace(
+        call(0, "MPI_Send", 0.0, 0.1, peer=1, tag=1, size_bytes=8),
+        call(1, "MPI_Recv", 2.5, 0.5, peer=0, tag=1, size_bytes=8),
+    )
+    assert breakdown_of(eager).by_rank_s[0, LATE] == 0.0
+
+
+def test_of_an_immediate_receive_the_wait_is_late() -> None:
+    posted = trace(
+        call(0, "dgemm", 0.0, 4.0, m=1, n=1, k=1),
+        call(0, "MPI_Send", 4.0, 1.0, peer=1, tag=1, size_bytes=8),
+        call(1, "MPI_Irecv", 0.0, 0.25, peer=0, tag=1, size_bytes=8),
+        call(1, "MPI_Wait", 1.0, 4.0, peer=0, tag=1, size_bytes=8),
+    )
+    found = breakdown_of(posted)
+    assert found.by_rank_s[1, LATE] == 3.0
+    assert found.by_rank_s[1, TRANSFER] == 1.25
+    assert found.by_rank_s[1, OTHER] == 0.75
+
+
+def test_of_a_simulation_the_parts_are_its_own_and_the_rest_of_a_call_is_overhead() -> None:
+    found = breakdown_of(
+        trace(
+            call(0, "MPI_Recv", 0.0, 10.0, peer=1, late_s=4.0, transfer_s=3.0, contention_s=2.0, size_bytes=8),
+            call(0, "MPI_Iprobe", 10.0, 0.5, peer=1, late_s=0.0, transfer_s=0.0, contention_s=0.0),
+            call(0, "pdfact", 0.0, 10.5),
+            source="simulation",
+        )
+    )
+    expected = {LATE: 4.0, TRANSFER: 3.0, CONTENTION: 2.0, OVERHEAD: 1.0, PROBE: 0.5, COMPUTE: 0.0, OTHER: 0.0}
+    for category, value in expected.items():
+        assert found.by_rank_s[0, category] == pytest.approx(value), category
+    assert not found.estimated
+
+
+def test_the_categories_of_each_rank_add_up_to_the_length_of_the_trace() -> None:
+    made = hpl_like(ranks=5, steps=7)
+    found = breakdown_of(made)
+    span_s = made.end_s.max() - made.start_s.min()
+    numpy.testing.assert_allclose(found.by_rank_s.sum(axis=1), span_s)
+    assert found.steps == tuple(range(7))
+    numpy.testing.assert_allclose(found.by_step_s.sum(), found.by_rank_s[:, :OTHER].sum())
+
+
+def test_the_table_names_the_longest_calls_first_with_their_share() -> None:
+    found = breakdown_of(hpl_like(ranks=3, steps=4))
+    assert found.by_name[0].name == "dgemm"
+    assert found.by_name[0].calls == 12
+    assert found.by_name[0].time_s == pytest.approx(36.0)
+    assert {one.name for one in found.by_name} == {
+        "dgemm",
+        "idamax",
+        "MPI_Send",
+        "MPI_Recv",
+    }  # no phases: they hold calls
+    text = breakdown_text(found)
+    assert "All ranks together" in text
+    assert "Each step" in text
+
+
+def test_messages_of_a_pair_and_a_tag_are_paired_in_their_order() -> None:
+    made = trace(
+        call(0, "MPI_Send", 0.0, 0.1, peer=1, tag=1, size_bytes=1),
+        call(0, "MPI_Send", 1.0, 0.1, peer=1, tag=2, size_bytes=2),
+        call(0, "MPI_Send", 2.0, 0.1, peer=1, tag=1, size_bytes=3),
+        call(1, "MPI_Recv", 0.0, 1.0, peer=0, tag=2, size_bytes=2),
+        call(1, "MPI_Recv", 1.0, 1.0, peer=0, tag=1, size_bytes=1),
+        call(1, "MPI_Recv", 2.0, 1.0, peer=0, tag=1, size_bytes=3),
+        call(1, "MPI_Recv", 3.0, 1.0, peer=0, tag=9, size_bytes=4),
+    )
+    matches = match_messages(made)
+    assert made.size_bytes[matches.send].tolist() == made.size_bytes[matches.receive].tolist() == [1, 2, 3]

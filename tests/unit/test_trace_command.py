@@ -1,0 +1,86 @@
+"""`lepaute trace`: what each command writes, and one line for what cannot be."""
+
+import json
+from pathlib import Path
+
+import pytest
+from oracles.traces_by_hand import exchange, hpl_like
+
+from lepaute.cli.main import main
+from lepaute.trace import write_trace
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    write_trace(hpl_like(ranks=4, steps=6), tmp_path / "t.parquet")
+    return tmp_path / "t.parquet"
+
+
+def test_show_names_the_run_and_its_calls(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "show", str(file)]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("HPL N = 384, NB = 64, 4 × 1, recorded\n")
+    assert "steps:    0 to 5" in told
+    assert any(line.split()[:3] == ["dgemm", "kernel", "24"] for line in told.splitlines())
+
+
+def test_each_command_writes_its_file(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "gantt", str(file), "-o", str(tmp_path / "g.png"), "--ranks", "0,2-3", "--steps", "1:2"]) == 0
+    assert main(["trace", "perfetto", str(file), "-o", str(tmp_path / "p.json")]) == 0
+    capsys.readouterr()
+    assert main(["trace", "breakdown", str(file), "--json", "--plot", str(tmp_path / "b.png")]) == 0
+    assert json.loads(capsys.readouterr().out)["all"]["compute"] == pytest.approx(6 * (1 + 4 * 3))
+    assert {path.name for path in tmp_path.iterdir()} == {"t.parquet", "g.png", "p.json", "b.png"}
+
+
+def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_trace(hpl_like(ranks=4, steps=5), tmp_path / "other.parquet")
+    both = [str(file), str(tmp_path / "other.parquet")]
+    assert main(["trace", "compare", str(file), str(file), "--same"]) == 0
+    assert main(["trace", "compare", *both]) == 0
+    capsys.readouterr()
+    assert main(["trace", "compare", *both, "--same", "--plot", str(tmp_path / "c.png")]) == 1
+    told = capsys.readouterr()
+    assert told.err == "warning: the two are not of the same run: n: 384 and 320\n"
+    assert "order of calls: differs on 4 ranks, first" in told.out
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["show", "none.parquet"], "none.parquet: there is no such file"),
+        (
+            ["gantt", "FILE", "-o", "g.png", "--ranks", "3-1"],
+            "--ranks is '3-1'; it is numbers and ranges such as 0-3,7",
+        ),
+        (["gantt", "FILE", "-o", "g.png", "--ranks", "9"], "rank 9 is not in the trace; it holds 0-3"),
+        (["gantt", "FILE", "-o", "g.png", "--steps", "x"], "--steps is 'x'; it is a step, or the first and the last"),
+        (["gantt", "FILE", "-o", "g.png", "--steps", "1", "--from", "0"], "give either --steps, or --from and --to"),
+        (["gantt", "FILE", "-o", "none/g.png"], "none/.g.png"),
+        (["gantt", "FILE"], "missing option '--output' / '-o'; see"),
+        (["perfetto", "FILE", "-o", "none/p.json"], "none/.p.json"),
+        (["compare", "FILE", "none.parquet"], "none.parquet: there is no such file"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], complaint: str
+) -> None:
+    monkeypatch.chdir(file.parent)
+    assert main(["trace", *(str(file) if word == "FILE" else word for word in words)]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    (line,) = told.err.splitlines()
+    assert line.startswith(f"lepaute: {complaint}")
+    assert {path.name for path in file.parent.iterdir()} == {"t.parquet"}
+
+
+def test_an_empty_trace_is_shown_and_refused_for_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = exchange()
+    write_trace(whole.where(whole.rank > 9), tmp_path / "t.parquet")
+    assert main(["trace", "show", str(tmp_path / "t.parquet")]) == 0
+    assert main(["trace", "breakdown", str(tmp_path / "t.parquet")]) == 0
+    capsys.readouterr()
+    assert main(["trace", "gantt", str(tmp_path / "t.parquet"), "-o", str(tmp_path / "g.png")]) == 2
+    assert capsys.readouterr().err == "lepaute: the trace holds no calls; there is nothing to draw\n"
