@@ -97,16 +97,14 @@ private:
         Sent& sent = rank_sent_[rank][static_cast<std::size_t>(message.phase)];
         ++sent.messages;
         sent.bytes += message.bytes;
-        return {engine_,
-                rank,
-                {.kind = kind,
-                 .noncontiguous = message.noncontiguous,
-                 .synchronous = message.synchronous,
-                 .send_to = message.to,
-                 .receive_from = message.to,
-                 .send_tag = message.tag,
-                 .receive_tag = message.tag,
-                 .send_bytes = message.bytes}};
+        return engine_.operation<void>(rank, {.kind = kind,
+                                              .noncontiguous = message.noncontiguous,
+                                              .synchronous = message.synchronous,
+                                              .send_to = message.to,
+                                              .receive_from = message.to,
+                                              .send_tag = message.tag,
+                                              .receive_tag = message.tag,
+                                              .send_bytes = message.bytes});
     }
 
     // -- main loop
@@ -153,6 +151,9 @@ private:
     [[nodiscard]] static std::uint32_t broadcast_tag(const Panel& panel) noexcept;
 
     // -- update (update.cpp): of the first `limit` local columns (all when negative); `incoming` is probed for
+    class ColumnCalls;
+    std::int64_t update_until(const Place& at, const Panel& panel, std::int64_t columns, const Panel& incoming,
+                              double visible_s);
     mpi::Task update(Place at, Panel& panel, std::int64_t limit, const Panel* incoming, bool& incoming_done);
     mpi::Task swap_binary_exchange(Place at, const Panel& panel, std::int64_t columns, const Panel* incoming,
                                    bool& incoming_done);
