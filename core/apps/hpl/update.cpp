@@ -20,13 +20,15 @@ Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* in
         }
         co_return;
     }
+    const bool owner = at.row == panel.owner_row;
+    const std::int64_t below = panel.rows - (owner ? panel.width : 0);
+    const Staged staged(engine_, at.rank, panel.step, Stage::pdupdate,
+                        {static_cast<double>(below), static_cast<double>(columns), static_cast<double>(panel.width)});
     kernel(at.rank, Kernel::pdupdate_glue, panel.width, columns, 0);
     if (incoming != nullptr) {
         co_await poll_broadcast(at, *incoming, incoming_done);
     }
     const bool one_row = parameters_.p == 1;
-    const bool owner = at.row == panel.owner_row;
-    const std::int64_t below = panel.rows - (owner ? panel.width : 0);
     const bool rolls = parameters_.swap == Swap::spread_roll ||
                        (parameters_.swap == Swap::mix && columns > parameters_.swap_threshold);
     if (!one_row && rolls) {
@@ -96,7 +98,7 @@ Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* in
             } else if (visible_s <= engine_.probe_sees_s(now_s, last_probe_s)) {
                 co_await take_broadcast(at, *incoming, incoming_done);
             } else {
-                engine_.fruitless_probe(at.rank, source, tag);
+                fruitless_probe(at, *incoming);
                 last_probe_s = engine_.clock(at.rank);
             }
         }
