@@ -160,6 +160,7 @@ NB_MODULE(_core, m) {
         .def_rw("alignment", &hpl::Parameters::alignment)
         .def_rw("copy_l", &hpl::Parameters::copy_l)
         .def_rw("pivots", &hpl::Parameters::pivots)
+        .def_rw("first_row_pivots", &hpl::Parameters::first_row_pivots)
         .def("set_algorithms", [](hpl::Parameters& p, int broadcast, int pfact, int rfact, int swap) {
             p.broadcast = static_cast<hpl::Broadcast>(broadcast);
             p.pfact = static_cast<hpl::Factorisation>(pfact);

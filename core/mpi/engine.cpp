@@ -36,8 +36,8 @@ Engine::Engine(const models::Network& network, const net::Topology& topology, st
                      topology_.route(from, to, links);
                  }
              }),
-      queue_(static_cast<std::uint32_t>(node_of_rank.size())), flow_queue_(topology.nodes()),
-      node_count_(topology.nodes()), with_noise_(with_noise), plain_switch_(topology.is_plain_switch()) {
+      queue_(static_cast<std::uint32_t>(node_of_rank.size())), node_count_(topology.nodes()), with_noise_(with_noise),
+      plain_switch_(topology.is_plain_switch()) {
     FramePool::of_this_thread().reset_peak();
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
         ranks_[rank].node = node_of_rank[rank];
@@ -54,7 +54,7 @@ Engine::Engine(const models::Network& network, std::vector<std::uint32_t> node_o
 
 std::size_t Engine::state_bytes() const noexcept {
     return ranks_.size() * sizeof(RankState) + messages_.size() * sizeof(Message) + queue_.state_bytes() +
-           flow_queue_.state_bytes() + flows_.state_bytes() + FramePool::of_this_thread().peak_bytes();
+           flows_.state_bytes() + FramePool::of_this_thread().peak_bytes();
 }
 
 double Engine::run(const std::function<Task(Rank)>& program) {
@@ -69,16 +69,15 @@ double Engine::run(const std::function<Task(Rank)>& program) {
             ranks_[ready_[next]].handle.resume();
         }
         ready_.clear();
-        requeue_flows();
     };
     for (const Task& task : tasks) {
         task.handle().resume();
     }
     resume_ready();
-    while (queue_.next_date_s() != never || flow_queue_.next_date_s() != never) {
-        if (flow_queue_.next_date_s() <= queue_.next_date_s()) {
-            now_s_ = std::max(now_s_, flow_queue_.next_date_s());
-            const std::uint32_t id = flows_.finish_next(flow_queue_.next_source());
+    while (queue_.next_date_s() != never || flows_.next_end_s() != never) {
+        if (flows_.next_end_s() <= queue_.next_date_s()) {
+            now_s_ = std::max(now_s_, flows_.next_end_s());
+            const std::uint32_t id = flows_.finish_next();
             arrive(id, now_s_ + latency_s(messages_[id]));
             resume_ready();
             continue;
@@ -115,13 +114,6 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         throw std::runtime_error(who_waits_for_whom(tasks));
     }
     return latest_s;
-}
-
-void Engine::requeue_flows() {
-    for (const std::uint32_t node : flows_.changed()) {
-        flow_queue_.set(node, flows_.next_end_s(node));
-    }
-    flows_.clear_changed();
 }
 
 void Engine::set_step(Rank rank, std::int32_t step) {
@@ -394,21 +386,17 @@ void Engine::arrive(std::uint32_t id, double date_s) {
     const double lone_s = lone_transfer_s(message);
     // Of a wait until `date_s`: until the transfer began the other side was late; a transfer that took longer than a
     // lone one lost the rest to contention (or noise).
-    const auto shares_of_wait = [&](double posted_s) {
-        Shares shares{};
+    const auto wait_from = [&](double posted_s) {
         const double wait_s = std::max(0.0, date_s - posted_s);
         const double late_s = std::clamp(message.start_s - posted_s, 0.0, wait_s);
         const double contention_s = std::clamp(date_s - message.start_s - lone_s, 0.0, wait_s - late_s);
-        part(shares, Share::late) = late_s;
-        part(shares, Share::contention) = contention_s;
-        part(shares, Share::transfer) = wait_s - late_s - contention_s;
-        return shares;
+        return Wait{late_s, wait_s - late_s - contention_s, contention_s};
     };
     receiver.receive_pending = false;
     receiver.arrival_s = date_s;
     receiver.receive_overhead_s = message.segment->receive.of(message.bytes);
     receiver.received_bytes = message.bytes;
-    receiver.operation_shares_s = shares_of_wait(receiver.receive_posted_s);
+    receiver.wait = wait_from(receiver.receive_posted_s);
     const Rank from = message.from;
     const Rank to = message.to;
     free_messages_.push_back(id);
@@ -417,7 +405,7 @@ void Engine::arrive(std::uint32_t id, double date_s) {
         sender.send_pending = false;
         sender.send_done_s = std::max(sender.send_done_s, date_s);
         if (sender.operation.kind == Operation::Kind::send || sender.arrival_s < date_s || sender.receive_pending) {
-            sender.operation_shares_s = shares_of_wait(message.ready_s);
+            sender.wait = wait_from(message.ready_s);
         }
         finish_if_complete(from);
     }
@@ -436,9 +424,9 @@ void Engine::finish_if_complete(Rank rank) {
         date_s = std::max(date_s, state.arrival_s);
     }
     if (date_s > state.clock_s) {
-        for (std::size_t i = 0; i < share_count; ++i) {
-            state.shares_s[i] += state.operation_shares_s[i];
-        }
+        part(state.shares_s, Share::late) += state.wait.late_s;
+        part(state.shares_s, Share::transfer) += state.wait.transfer_s;
+        part(state.shares_s, Share::contention) += state.wait.contention_s;
     }
     part(state.shares_s, Share::overhead) += state.receive_overhead_s;
     if (trace_.on() && traced(rank)) {
@@ -568,13 +556,12 @@ void Engine::resume(Rank rank, double date_s) {
 
 void Engine::trace_operation(const RankState& state, Rank rank, double end_s) {
     const Operation& operation = state.operation;
-    const Shares& shares = state.operation_shares_s;
     const bool waited = end_s > state.clock_s;
     TraceRow waiting{};
     if (waited) {
-        waiting.late_s = shares[static_cast<std::size_t>(Share::late)];
-        waiting.transfer_s = shares[static_cast<std::size_t>(Share::transfer)];
-        waiting.contention_s = shares[static_cast<std::size_t>(Share::contention)];
+        waiting.late_s = state.wait.late_s;
+        waiting.transfer_s = state.wait.transfer_s;
+        waiting.contention_s = state.wait.contention_s;
     }
     const auto row = [&](Call call, Rank peer, std::uint32_t tag, double bytes, double from_s, double to_s,
                          bool waits) {

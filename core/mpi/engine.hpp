@@ -8,9 +8,9 @@
 // handled in order of date, ties in the order of ranks, so that a simulation is the same on every machine.
 
 #include "models/network_model.hpp"
-#include "mpi/event_queue.hpp"
 #include "mpi/task.hpp"
 #include "mpi/trace.hpp"
+#include "net/event_queue.hpp"
 #include "net/flows.hpp"
 #include "net/topology.hpp"
 #include "rng/stream.hpp"
@@ -223,8 +223,14 @@ public:
 
 private:
     static constexpr std::uint32_t none = 0xFFFFFFFFU;
-    static constexpr double never = EventQueue::never;
+    static constexpr double never = net::EventQueue::never;
 
+    /// A wait by its causes.
+    struct Wait {
+        double late_s = 0.0;
+        double transfer_s = 0.0;
+        double contention_s = 0.0;
+    };
     enum class Event : std::uint8_t { none, send, probe, start_transfer, wake };
     struct RankState {
         double clock_s = 0.0;
@@ -246,8 +252,8 @@ private:
         double send_done_s = 0.0;
         double arrival_s = 0.0;
         double receive_overhead_s = 0.0;
-        double progress_s = 0.0;     // when the rank last was inside the library
-        Shares operation_shares_s{}; // of the pending operation's waiting
+        double progress_s = 0.0; // when the rank last was inside the library
+        Wait wait;               // of the pending operation
         double received_bytes = 0.0;
         std::uint64_t noise_index = 0;
         std::vector<std::uint32_t> unexpected; // messages sent to this rank and not yet matched, in order of posting
@@ -292,7 +298,6 @@ private:
     [[nodiscard]] double route_latency_s(std::uint32_t from, std::uint32_t to) const;
     [[nodiscard]] double lone_transfer_s(const Message& message) const noexcept;
     std::uint32_t new_message();
-    void requeue_flows();
     [[nodiscard]] std::string who_waits_for_whom(const std::vector<Task>& tasks) const;
 
     models::Network network_;
@@ -301,8 +306,7 @@ private:
     std::vector<Message> messages_;
     std::vector<std::uint32_t> free_messages_;
     net::Flows flows_;
-    EventQueue queue_;      // of the ranks
-    EventQueue flow_queue_; // of the nodes, whose events are the ends of the flows that leave them
+    net::EventQueue queue_; // of the ranks
     Statistics statistics_;
     std::vector<rng::Stream> noise_of_rank_;
     std::uint32_t node_count_;

@@ -6,7 +6,7 @@
 namespace lepaute::net {
 
 Flows::Flows(const std::vector<double>& capacity_Bps, std::uint32_t sources, Sharing sharing, Route route)
-    : links_(capacity_Bps.size()), sources_(sources), route_(std::move(route)) {
+    : links_(capacity_Bps.size()), sources_(sources), queue_(sources), route_(std::move(route)) {
     if (sharing == Sharing::exact) {
         exact_.emplace(capacity_Bps);
     }
@@ -29,9 +29,10 @@ void Flows::start(double date_s, std::uint32_t tag, double work_bytes, std::uint
     settle();
 }
 
-std::uint32_t Flows::finish_next(std::uint32_t source) {
+std::uint32_t Flows::finish_next() {
+    const std::uint32_t source = queue_.next_source();
     const std::uint32_t id = sources_[source].next_bundle;
-    const double date_s = sources_[source].next_end_s;
+    const double date_s = queue_.next_date_s();
     Bundle& bundle = bundles_[id];
     const End end = bundle.ends.front();
     std::pop_heap(bundle.ends.begin(), bundle.ends.end(), std::greater<>());
@@ -114,6 +115,9 @@ std::uint32_t Flows::free_bundle(std::uint32_t source, std::uint32_t destination
     bundle.destination = destination;
     bundle.links.clear();
     route_(source, destination, bundle.links);
+    bundle.first_link = bundle.links.front();
+    bundle.last_link = bundle.links.back();
+    bundle.more_links = bundle.links.size() > 2;
     if (exact_) {
         exact_->add_bundle(bundle.links, cap_Bps); // gets the same number: none is ever given back
         exact_bundles_.emplace(key, id);
@@ -144,8 +148,12 @@ void Flows::share(std::uint32_t id, double date_s) {
         for (const std::uint32_t other : links_[which].bundles) {
             Bundle& bundle = bundles_[other];
             double rate_Bps = bundle.cap_Bps;
-            for (const LinkId link : bundle.links) {
-                rate_Bps = std::min(rate_Bps, links_[link].fair_share_Bps);
+            rate_Bps = std::min(rate_Bps, links_[bundle.first_link].fair_share_Bps);
+            rate_Bps = std::min(rate_Bps, links_[bundle.last_link].fair_share_Bps);
+            if (bundle.more_links) {
+                for (const LinkId link : bundle.links) {
+                    rate_Bps = std::min(rate_Bps, links_[link].fair_share_Bps);
+                }
             }
             set_rate(bundle, rate_Bps, date_s);
         }
@@ -163,8 +171,8 @@ void Flows::set_rate(Bundle& bundle, double rate_Bps, double date_s) {
 }
 
 void Flows::mark(std::uint32_t source) {
-    if (!sources_[source].changed) {
-        sources_[source].changed = true;
+    if (!sources_[source].unsettled) {
+        sources_[source].unsettled = true;
         unsettled_.push_back(source);
     }
 }
@@ -172,7 +180,7 @@ void Flows::mark(std::uint32_t source) {
 void Flows::settle() {
     for (const std::uint32_t which : unsettled_) {
         Source& source = sources_[which];
-        source.changed = false;
+        source.unsettled = false;
         double next_s = never;
         for (const std::uint32_t id : source.bundles) {
             const double end_s = bundles_[id].next_end_s();
@@ -181,10 +189,7 @@ void Flows::settle() {
                 source.next_bundle = id;
             }
         }
-        if (next_s != source.next_end_s) {
-            source.next_end_s = next_s;
-            changed_.push_back(which);
-        }
+        queue_.set(which, next_s);
     }
     unsettled_.clear();
 }

@@ -5,11 +5,11 @@
 // its flows, and a flow ends when the counter reaches what it was at its start plus the size of the flow. A change of
 // one flow therefore costs in the number of bundles that it touches, not in the number of flows.
 
+#include "net/event_queue.hpp"
 #include "net/exact_sharing.hpp"
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -25,7 +25,7 @@ enum class Sharing : std::uint8_t {
 
 class Flows {
 public:
-    static constexpr double never = std::numeric_limits<double>::infinity();
+    static constexpr double never = EventQueue::never;
 
     /// Appends the links that a flow from a source to a destination crosses.
     using Route = std::function<void(std::uint32_t source, std::uint32_t destination, std::vector<LinkId>& links)>;
@@ -37,13 +37,10 @@ public:
     /// decrease.
     void start(double date_s, std::uint32_t tag, double work_bytes, std::uint32_t source, std::uint32_t destination,
                double cap_Bps);
-    /// When the next flow of `source` ends if nothing else starts; `never` when none flows.
-    [[nodiscard]] double next_end_s(std::uint32_t source) const noexcept { return sources_[source].next_end_s; }
+    /// When the next flow ends if nothing else starts; `never` when none flows.
+    [[nodiscard]] double next_end_s() const noexcept { return queue_.next_date_s(); }
     /// Ends that flow, at its date; returns its tag.
-    std::uint32_t finish_next(std::uint32_t source);
-    /// Sources whose next end changed since the last call of clear_changed().
-    [[nodiscard]] std::span<const std::uint32_t> changed() const noexcept { return changed_; }
-    void clear_changed() noexcept { changed_.clear(); }
+    std::uint32_t finish_next();
     [[nodiscard]] std::uint32_t on_link(LinkId link) const noexcept { return links_[link].flows; }
     /// Bytes per second of each flow from `source` to `destination`, 0 without one (for tests).
     [[nodiscard]] double rate_Bps(std::uint32_t source, std::uint32_t destination) const noexcept;
@@ -66,6 +63,9 @@ private:
         std::uint32_t source = 0;
         std::uint32_t destination = 0;
         std::uint32_t flows = 0;
+        LinkId first_link = 0; // both ends of its route: all of it on a plain switch
+        LinkId last_link = 0;
+        bool more_links = false;
         std::vector<End> ends; // a heap, the first to end at the front; a bundle without flows is free
         std::vector<LinkId> links;
         [[nodiscard]] double next_end_s() const noexcept {
@@ -79,9 +79,8 @@ private:
         std::vector<std::uint32_t> bundles; // that cross it and flow
     };
     struct Source {
-        double next_end_s = never;
         std::uint32_t next_bundle = 0;
-        bool changed = false;
+        bool unsettled = false;
         std::vector<std::uint32_t> bundles; // that flow
     };
 
@@ -97,7 +96,7 @@ private:
     std::vector<Source> sources_;
     std::vector<Bundle> bundles_;
     std::vector<std::uint32_t> free_bundles_;
-    std::vector<std::uint32_t> changed_;
+    EventQueue queue_;                     // of the sources
     std::vector<std::uint32_t> unsettled_; // sources whose next end must be found anew
     std::uint64_t sequence_ = 0;
     Route route_;

@@ -11,11 +11,11 @@ TEST(Flows, ShareALinkWhileTheyOverlap) {
         Flows flows({10.0}, 1, sharing, [](auto, auto, std::vector<LinkId>& links) { links.push_back(0); });
         flows.start(0.0, 1, 10.0, 0, 1, 1e9);
         flows.start(0.5, 2, 10.0, 0, 2, 1e9);
-        EXPECT_DOUBLE_EQ(flows.next_end_s(0), 1.5);
-        EXPECT_EQ(flows.finish_next(0), 1U);
-        EXPECT_DOUBLE_EQ(flows.next_end_s(0), 2.0);
-        EXPECT_EQ(flows.finish_next(0), 2U);
-        EXPECT_EQ(flows.next_end_s(0), Flows::never);
+        EXPECT_DOUBLE_EQ(flows.next_end_s(), 1.5);
+        EXPECT_EQ(flows.finish_next(), 1U);
+        EXPECT_DOUBLE_EQ(flows.next_end_s(), 2.0);
+        EXPECT_EQ(flows.finish_next(), 2U);
+        EXPECT_EQ(flows.next_end_s(), Flows::never);
     }
 }
 

@@ -116,6 +116,7 @@ class HplParameters:
     alignment: int
     copy_l: bool
     pivots: list[int]
+    first_row_pivots: bool
     def set_algorithms(self, broadcast: int, pfact: int, rfact: int, swap: int) -> None: ...
 
 class HplResult:

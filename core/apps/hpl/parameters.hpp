@@ -31,6 +31,7 @@ struct Parameters {
     bool copy_l = false;        // HPL built without derived datatypes copies L in every panel
     /// The row (from 0) that each column is pivoted with; empty: drawn from the seed, as for a random matrix.
     std::vector<std::int64_t> pivots{};
+    bool first_row_pivots = false; // all pivots from the first process row that has rows left
 };
 
 /// Rows (or columns) of a block-cyclic distribution that process `proc` of `procs` holds among the first n.

@@ -38,6 +38,15 @@ const Program::SwapPlan& Program::swap_plan(const Panel& panel) {
     };
     const auto drawn = [&](std::int64_t place) {
         const double u = rng::uniform({seed_, 0, pivot_stream, static_cast<std::uint64_t>(place)});
+        const std::int64_t nb = parameters_.nb;
+        for (std::uint32_t row = 0; parameters_.first_row_pivots && row < parameters_.p; ++row) {
+            const std::int64_t left = local_count_from(parameters_.n - place, place, nb, row, parameters_.p);
+            if (left > 0) {
+                const std::int64_t local = local_count(place, nb, row, parameters_.p) +
+                                           static_cast<std::int64_t>(u * static_cast<double>(left));
+                return (local / nb * parameters_.p + row) * nb + local % nb;
+            }
+        }
         return place + static_cast<std::int64_t>(u * static_cast<double>(parameters_.n - place));
     };
     for (std::int64_t place = panel.start; place < panel.start + panel.width; ++place) {

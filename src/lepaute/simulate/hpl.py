@@ -10,6 +10,7 @@ SWAPS = ("binary-exchange", "spread-roll", "mix")  # 0..2
 FACTORISATIONS = ("left", "crout", "right")  # 0..2
 FORMS = ("transposed", "no-transposed")  # 0..1
 ORDERS = ("row", "column")  # 0..1
+PIVOTS = ("random", "first-row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,8 @@ class Hpl:
     """One HPL run: matrix of order n in blocks of nb on a grid of p x q processes, and its algorithms.
 
     Values are the words of the command line. swap_threshold is in columns, None means nb; align is in doubles; copy_l:
-    built without derived datatypes, HPL copies L in every panel.
+    built without derived datatypes, HPL copies L in every panel. pivots random: uniform among the rows left, as for a
+    random matrix; first-row: all of the first process row, as where nothing is computed and all candidates are equal.
     Raises InputError for a value that HPL does not have.
     """
 
@@ -39,6 +41,7 @@ class Hpl:
     equil: bool = True
     align: int = 8
     copy_l: bool = False
+    pivots: str = "random"
     threads_per_rank: int = 1
 
     def __post_init__(self) -> None:
@@ -64,6 +67,7 @@ class Hpl:
             ("pmap", ORDERS),
             ("l1", FORMS),
             ("u", FORMS),
+            ("pivots", PIVOTS),
         ):
             value = getattr(self, name)
             if value not in allowed:

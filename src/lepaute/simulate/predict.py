@@ -270,4 +270,5 @@ def core_parameters(hpl: Hpl) -> _core.HplParameters:
     parameters.equilibrate = hpl.equil
     parameters.alignment = hpl.align
     parameters.copy_l = hpl.copy_l
+    parameters.first_row_pivots = hpl.pivots == "first-row"
     return parameters

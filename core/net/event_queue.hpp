@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-namespace lepaute::mpi {
+namespace lepaute::net {
 
 class EventQueue {
 public:
@@ -56,4 +56,4 @@ private:
     std::vector<Node> nodes_; // nodes_[1] is the winner, nodes_[leaves_ + source] a source's own
 };
 
-} // namespace lepaute::mpi
+} // namespace lepaute::net
