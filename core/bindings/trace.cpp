@@ -70,8 +70,9 @@ std::int32_t name_of(const mpi::TraceRow& row) {
     }
 }
 
-nb::dict trace_columns(const hpl::Result& result) {
-    const std::vector<mpi::TraceRow>& rows = result.trace.rows;
+/// The rows are gone from the result afterwards.
+nb::dict take_trace_columns(hpl::Result& result) {
+    const std::vector<mpi::TraceRow> rows = std::move(result.trace.rows);
     nb::dict columns;
     columns["rank"] = column(rows, [](const mpi::TraceRow& row) { return static_cast<std::int32_t>(row.rank); });
     columns["step"] = column(rows, [](const mpi::TraceRow& row) { return row.step; });
@@ -142,7 +143,7 @@ mpi::Trace wanted_trace(const hpl::Parameters& parameters, const std::optional<s
 
 void bind_trace(nb::module_& m, nb::class_<hpl::Result>& result) {
     m.def("trace_names", &trace_names);
-    result.def("trace_columns", &trace_columns)
+    result.def("take_trace_columns", &take_trace_columns)
         .def_prop_ro("total_shares_s", &total_shares)
         .def("rank_shares_s", &rank_shares)
         .def("step_shares_s", [](const hpl::Result& one) {

@@ -141,8 +141,8 @@ class HplResult:
         """The same of each rank, shape (ranks, 6)."""
     def step_shares_s(self) -> NDArray[Any]:
         """Over all ranks of each step, shape (1 + steps, 6), outside of any step first; empty without a trace."""
-    def trace_columns(self) -> dict[str, NDArray[Any]]:
-        """A row a call; kind counts kernel, mpi, phase, name counts trace_names()."""
+    def take_trace_columns(self) -> dict[str, NDArray[Any]]:
+        """A row a call, once: the rows are gone from the result; kind counts kernel, mpi, phase, name counts trace_names()."""
 
 def simulate_hpl(
     parameters: HplParameters,
