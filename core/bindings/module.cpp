@@ -3,9 +3,11 @@
 #include "apps/hpl/simulation.hpp"
 #include "models/machine.hpp"
 #include "topology.hpp"
+#include "trace.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -120,8 +122,9 @@ NB_MODULE(_core, m) {
         .def_ro("extrapolated_time_s", &models::KernelUse::extrapolated_time_s)
         .def_ro("outside_low", &models::KernelUse::outside_low)
         .def_ro("outside_high", &models::KernelUse::outside_high);
-    nb::class_<hpl::Result>(m, "HplResult")
-        .def_ro("time_s", &hpl::Result::time_s)
+    nb::class_<hpl::Result> result(m, "HplResult");
+    bind_trace(m, result);
+    result.def_ro("time_s", &hpl::Result::time_s)
         .def_ro("messages", &hpl::Result::messages)
         .def_ro("bytes", &hpl::Result::bytes)
         .def_ro("waiting_s", &hpl::Result::waiting_s)
@@ -167,9 +170,14 @@ NB_MODULE(_core, m) {
     m.def(
         "simulate_hpl",
         [](const hpl::Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
-           const std::vector<std::uint32_t>& core_of_rank,
-           std::uint64_t seed) { return hpl::simulate(parameters, machine, layers, core_of_rank, seed); },
+           const std::vector<std::uint32_t>& core_of_rank, std::uint64_t seed,
+           const std::optional<std::vector<std::uint32_t>>& trace_ranks,
+           const std::optional<std::vector<std::uint32_t>>& trace_steps) {
+            return hpl::simulate(parameters, machine, layers, core_of_rank, seed,
+                                 wanted_trace(parameters, trace_ranks, trace_steps));
+        },
         nb::arg("parameters"), nb::arg("machine"), nb::arg("layers"), nb::arg("core_of_rank"), nb::arg("seed"),
+        nb::arg("trace_ranks") = nb::none(), nb::arg("trace_steps") = nb::none(),
         nb::call_guard<nb::gil_scoped_release>());
     add_stencil(m);
 }

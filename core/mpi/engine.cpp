@@ -396,7 +396,9 @@ void Engine::arrive(std::uint32_t id, double date_s) {
     receiver.arrival_s = date_s;
     receiver.receive_overhead_s = message.segment->receive.of(message.bytes);
     receiver.received_bytes = message.bytes;
-    receiver.wait = wait_from(receiver.receive_posted_s);
+    if (receiver.send_pending || receiver.send_done_s <= date_s) { // of an exchange, the later end counts
+        receiver.wait = wait_from(receiver.receive_posted_s);
+    }
     const Rank from = message.from;
     const Rank to = message.to;
     free_messages_.push_back(id);
@@ -556,41 +558,49 @@ void Engine::resume(Rank rank, double date_s) {
 
 void Engine::trace_operation(const RankState& state, Rank rank, double end_s) {
     const Operation& operation = state.operation;
-    const bool waited = end_s > state.clock_s;
-    TraceRow waiting{};
-    if (waited) {
-        waiting.late_s = state.wait.late_s;
-        waiting.transfer_s = state.wait.transfer_s;
-        waiting.contention_s = state.wait.contention_s;
-    }
+    Wait wait = end_s > state.clock_s ? state.wait : Wait{};
     const auto row = [&](Call call, Rank peer, std::uint32_t tag, double bytes, double from_s, double to_s,
-                         bool waits) {
-        TraceRow traced_call = waits ? waiting : TraceRow{};
-        traced_call.code = static_cast<std::int16_t>(call);
-        traced_call.peer = static_cast<std::int32_t>(peer);
-        traced_call.tag = tag;
-        traced_call.size_bytes = bytes;
-        traced_call.start_s = from_s;
-        traced_call.duration_s = to_s - from_s;
-        record(rank, traced_call);
+                         const Wait& part) {
+        record(rank, {.code = static_cast<std::int16_t>(call),
+                      .peer = static_cast<std::int32_t>(peer),
+                      .tag = tag,
+                      .start_s = from_s,
+                      .duration_s = to_s - from_s,
+                      .size_bytes = bytes,
+                      .late_s = part.late_s,
+                      .transfer_s = part.transfer_s,
+                      .contention_s = part.contention_s});
+    };
+    // What of the wait lies in its first `seconds`: the other side is late first, then the transfer begins.
+    const auto take_first = [&wait](double seconds) {
+        Wait taken{};
+        taken.late_s = std::min(wait.late_s, seconds);
+        const double moving_s = wait.transfer_s + wait.contention_s;
+        const double share = moving_s > 0.0 ? std::min(1.0, (seconds - taken.late_s) / moving_s) : 0.0;
+        taken.transfer_s = share * wait.transfer_s;
+        taken.contention_s = share * wait.contention_s;
+        wait.late_s -= taken.late_s;
+        wait.transfer_s -= taken.transfer_s;
+        wait.contention_s -= taken.contention_s;
+        return taken;
     };
     const double done_s = end_s + state.receive_overhead_s;
     switch (operation.kind) {
     case Operation::Kind::send:
-        row(Call::send, operation.send_to, operation.send_tag, operation.send_bytes, state.posted_s, end_s, true);
+        row(Call::send, operation.send_to, operation.send_tag, operation.send_bytes, state.posted_s, end_s, wait);
         break;
     case Operation::Kind::receive:
         row(Call::receive, operation.receive_from, operation.receive_tag, state.received_bytes, state.posted_s, done_s,
-            true);
+            wait);
         break;
     default: { // an exchange is three calls of the real program
-        const bool receive_last = state.arrival_s >= state.send_done_s;
+        const Wait of_send = take_first(state.send_done_s - state.clock_s);
         row(Call::irecv, operation.receive_from, operation.receive_tag, state.received_bytes, state.posted_s,
-            state.posted_s, false);
+            state.posted_s, {});
         row(Call::send, operation.send_to, operation.send_tag, operation.send_bytes, state.posted_s, state.send_done_s,
-            !receive_last);
+            of_send);
         row(Call::wait, operation.receive_from, operation.receive_tag, state.received_bytes, state.send_done_s, done_s,
-            receive_last);
+            wait);
         break;
     }
     }

@@ -95,6 +95,7 @@ public:
     [[nodiscard]] Trace& trace() noexcept { return trace_; }
     /// The step that what follows on `rank` belongs to.
     void set_step(Rank rank, std::int32_t step);
+    [[nodiscard]] std::int32_t step(Rank rank) const noexcept { return ranks_[rank].step; }
     [[nodiscard]] bool traced(Rank rank) const noexcept { return trace_.wants(rank, ranks_[rank].step); }
     void record(Rank rank, TraceRow row) {
         row.rank = rank;

@@ -3,8 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+from numpy.typing import NDArray
+
 def kernel_names() -> list[str]: ...
 def term_names() -> list[str]: ...
+def trace_names() -> list[str]:
+    """Names of calls, kernels and phases, as the column `name` of a trace counts them."""
 
 class Segment:
     @staticmethod
@@ -130,10 +134,26 @@ class HplResult:
     def kernels(self) -> list[KernelUse]: ...
     @property
     def rank_sent(self) -> list[list[list[float]]]: ...
+    @property
+    def total_shares_s(self) -> list[float]:
+        """Over all ranks: compute, overhead, late, transfer, contention, probe."""
+    def rank_shares_s(self) -> NDArray[Any]:
+        """The same of each rank, shape (ranks, 6)."""
+    def step_shares_s(self) -> NDArray[Any]:
+        """Over all ranks of each step, shape (1 + steps, 6), outside of any step first; empty without a trace."""
+    def take_trace_columns(self) -> dict[str, NDArray[Any]]:
+        """A row a call, once: the rows are gone from the result; kind counts kernel, mpi, phase, name counts trace_names()."""
 
 def simulate_hpl(
-    parameters: HplParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int
-) -> HplResult: ...
+    parameters: HplParameters,
+    machine: Machine,
+    layers: Layers,
+    core_of_rank: Sequence[int],
+    seed: int,
+    trace_ranks: Sequence[int] | None = None,
+    trace_steps: Sequence[int] | None = None,
+) -> HplResult:
+    """One run; traces these ranks (none without) in these steps (all without)."""
 
 class TopologyOptions:
     levels: list[tuple[float, float]]

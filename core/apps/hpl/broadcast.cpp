@@ -89,8 +89,13 @@ bool Program::cannot_have_come(const Place& at, const Panel& panel) {
     if (factored.step > panel.step || date_s > earliest_s) {
         return false;
     }
-    engine_.fruitless_probe(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
+    fruitless_probe(at, panel);
     return true;
+}
+
+void Program::fruitless_probe(const Place& at, const Panel& panel) {
+    const Staged staged(engine_, at.rank, panel.step, std::nullopt);
+    engine_.fruitless_probe(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
 }
 
 Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bool found) {
@@ -98,6 +103,7 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bo
         done = true;
         co_return;
     }
+    Staged staged(engine_, at.rank, panel.step, Stage::bcast);
     if (long_broadcast()) {
         co_await broadcast_long(at, panel);
         done = true;
@@ -109,6 +115,7 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bo
     if (way.from != nobody) {
         const mpi::Rank from = rank_at(at.row, way.from);
         if (!found && !co_await engine_.probe(at.rank, from, tag)) {
+            staged.forget();
             co_return;
         }
         co_await engine_.receive(at.rank, from, tag);
@@ -125,6 +132,7 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bo
 
 Task Program::finish_broadcast(const Place& at, const Panel& panel, bool& done) {
     const bool waits = !done && panel.source_column != at.column;
+    const Staged staged(engine_, at.rank, panel.step, std::nullopt);
     if (waits) { // the real program polls in a loop; nothing happens until the panel comes
         co_await engine_.await_message(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
     }

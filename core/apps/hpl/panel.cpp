@@ -38,6 +38,12 @@ struct Program::Factorisation {
         double contention_s = 0.0;
         bool traced = false;
     };
+    /// Parts of a wait.
+    struct Waited {
+        double late_s = 0.0;
+        double transfer_s = 0.0;
+        double contention_s = 0.0;
+    };
     std::vector<Process> processes; // by distance from the owner row
 
     /// One process's side of one round of the pivot exchange.
@@ -186,10 +192,10 @@ struct Program::Factorisation {
         const double at_a = arrives(from_b, ready_b, ready_a, bytes_b);
         const double sent_a = from_a.protocol == Protocol::rendezvous ? at_b : ready_a;
         const double sent_b = from_b.protocol == Protocol::rendezvous ? at_a : ready_b;
-        wait(a, ready_a, std::max(sent_a, at_a), ready_b, from_b.receive.of(bytes_b));
-        wait(b, ready_b, std::max(sent_b, at_b), ready_a, from_a.receive.of(bytes_a));
-        trace_exchange(a, b, start_a, ready_a, bytes_a, bytes_b, ready_b);
-        trace_exchange(b, a, start_b, ready_b, bytes_b, bytes_a, ready_a);
+        const Waited waited_a = wait(a, ready_a, std::max(sent_a, at_a), ready_b, from_b.receive.of(bytes_b));
+        const Waited waited_b = wait(b, ready_b, std::max(sent_b, at_b), ready_a, from_a.receive.of(bytes_a));
+        trace_exchange(a, b, start_a, ready_a, bytes_a, bytes_b, waited_a);
+        trace_exchange(b, a, start_b, ready_b, bytes_b, bytes_a, waited_b);
         program.engine_.statistics().messages += 2;
         program.engine_.statistics().bytes += bytes_a + bytes_b;
     }
@@ -201,13 +207,14 @@ struct Program::Factorisation {
         const double ready = start_s + segment.send.of(bytes);
         const double begins_s = segment.protocol == Protocol::eager ? ready : std::max(ready, posted_s);
         const double arrival_s = begins_s + segment.latency_s + bytes / segment.bandwidth_Bps;
-        wait(from, ready, segment.protocol == Protocol::rendezvous ? arrival_s : ready, posted_s, 0.0);
-        wait(to, posted_s, arrival_s, ready, segment.receive.of(bytes));
+        const Waited sender =
+            wait(from, ready, segment.protocol == Protocol::rendezvous ? arrival_s : ready, posted_s, 0.0);
+        const Waited receiver = wait(to, posted_s, arrival_s, ready, segment.receive.of(bytes));
         if (from.traced) {
-            trace_call(from, mpi::Call::send, to, bytes, start_s, from.clock_s, std::max(0.0, begins_s - ready));
+            trace_call(from, mpi::Call::send, to, bytes, start_s, from.clock_s, sender);
         }
         if (to.traced) {
-            trace_call(to, mpi::Call::receive, from, bytes, posted_s, to.clock_s, std::max(0.0, begins_s - posted_s));
+            trace_call(to, mpi::Call::receive, from, bytes, posted_s, to.clock_s, receiver);
         }
         program.engine_.statistics().messages += 1;
         program.engine_.statistics().bytes += bytes;
@@ -215,35 +222,34 @@ struct Program::Factorisation {
 
     /// The process had paid for its send at `ready`, waits until `end_s`, and pays for its receive; the other side was
     /// ready at `other_s`.
-    static void wait(Process& process, double ready, double end_s, double other_s, double receive_s) {
+    static Waited wait(Process& process, double ready, double end_s, double other_s, double receive_s) {
         const double waited_s = std::max(0.0, end_s - ready);
         const double late_s = std::clamp(other_s - ready, 0.0, waited_s);
         process.overhead_s += std::max(0.0, ready - process.clock_s) + receive_s;
         process.late_s += late_s;
         process.transfer_s += waited_s - late_s;
         process.clock_s = ready + waited_s + receive_s;
+        return {late_s, waited_s - late_s, 0.0};
     }
 
     void trace_call(const Process& process, mpi::Call call_kind, const Process& peer, double bytes, double from_s,
-                    double to_s, double late_s) const {
-        mpi::TraceRow row{};
-        row.code = static_cast<std::int16_t>(call_kind);
-        row.peer = static_cast<std::int32_t>(peer.rank);
-        row.tag = pivot_tag;
-        row.start_s = from_s;
-        row.duration_s = to_s - from_s;
-        row.size_bytes = bytes;
-        row.late_s = std::min(late_s, row.duration_s);
-        row.transfer_s = row.duration_s - row.late_s;
-        program.engine_.record(process.rank, row);
+                    double to_s, const Waited& waited) const {
+        program.engine_.record(process.rank, {.code = static_cast<std::int16_t>(call_kind),
+                                              .peer = static_cast<std::int32_t>(peer.rank),
+                                              .tag = pivot_tag,
+                                              .start_s = from_s,
+                                              .duration_s = to_s - from_s,
+                                              .size_bytes = bytes,
+                                              .late_s = waited.late_s,
+                                              .transfer_s = waited.transfer_s,
+                                              .contention_s = waited.contention_s});
     }
     void trace_exchange(const Process& process, const Process& peer, double start_s, double ready, double sent_bytes,
-                        double received_bytes, double peer_ready) const {
+                        double received_bytes, const Waited& waited) const {
         if (process.traced) {
-            trace_call(process, mpi::Call::irecv, peer, received_bytes, start_s, start_s, 0.0);
-            trace_call(process, mpi::Call::send, peer, sent_bytes, start_s, ready, 0.0);
-            trace_call(process, mpi::Call::wait, peer, received_bytes, ready, process.clock_s,
-                       std::max(0.0, peer_ready - ready));
+            trace_call(process, mpi::Call::irecv, peer, received_bytes, start_s, start_s, {});
+            trace_call(process, mpi::Call::send, peer, sent_bytes, start_s, ready, {});
+            trace_call(process, mpi::Call::wait, peer, received_bytes, ready, process.clock_s, waited);
         }
     }
 
@@ -353,7 +359,7 @@ struct Program::Factorisation {
             process.clock_s = end_s + round[d].receive_s;
             if (process.traced) {
                 trace_exchange(process, processes[d ^ bit], start_s, ready, round[d].sent_bytes,
-                               round[d].received_bytes, other_s);
+                               round[d].received_bytes, {late_s, end_s - ready - late_s - contention_s, contention_s});
             }
         }
     }
@@ -504,6 +510,8 @@ Task Program::factor(Place at, Panel& panel) {
     if (at.column != panel.owner_column || panel.width <= 0) {
         co_return;
     }
+    const Staged staged(engine_, at.rank, panel.step, Stage::pdfact,
+                        {static_cast<double>(panel.rows), static_cast<double>(panel.width), 0.0});
     mpi::Engine::Meeting& meeting = meetings_[at.column];
     meeting.count = parameters_.p;
     if (co_await engine_.join(at.rank, meeting)) { // the last to come

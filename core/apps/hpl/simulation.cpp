@@ -123,6 +123,39 @@ void Program::trace_kernel(Rank rank, Kernel kernel, const models::Size& size, d
     }
 }
 
+std::span<const std::string_view> stage_names() noexcept {
+    static constexpr std::array<std::string_view, static_cast<std::size_t>(Stage::count)> names{"pdfact", "pdupdate",
+                                                                                                "bcast", "pdtrsv"};
+    return names;
+}
+
+Program::Staged::Staged(mpi::Engine& engine, Rank rank, std::int64_t step, std::optional<Stage> stage,
+                        models::Size size)
+    : engine_(engine), rank_(rank), on_(engine.trace().on()), stage_(stage), size_(size) {
+    if (on_) {
+        step_before_ = engine.step(rank);
+        engine.set_step(rank, static_cast<std::int32_t>(step));
+        start_s_ = engine.clock(rank);
+    }
+}
+
+Program::Staged::~Staged() {
+    if (!on_) {
+        return;
+    }
+    if (stage_ && engine_.traced(rank_)) {
+        engine_.record(rank_, {.code = static_cast<std::int16_t>(mpi::first_phase_code + static_cast<int>(*stage_)),
+                               .peer = -1,
+                               .tag = -1,
+                               .start_s = start_s_,
+                               .duration_s = engine_.clock(rank_) - start_s_,
+                               .m = size_.m,
+                               .n = size_.n,
+                               .k = size_.k});
+    }
+    engine_.set_step(rank_, step_before_);
+}
+
 Task Program::run(Rank rank) {
     const Place at = place(rank);
     if (parameters_.depth == 0 || parameters_.q == 1) {

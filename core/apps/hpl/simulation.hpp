@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 namespace lepaute::hpl {
@@ -21,6 +23,10 @@ struct Sent {
     double bytes = 0.0;
 };
 using SentInPhases = std::array<Sent, static_cast<std::size_t>(Phase::count)>;
+
+/// Parts of the program that have a row of their own in a trace.
+enum class Stage : std::uint8_t { pdfact, pdupdate, bcast, pdtrsv, count };
+[[nodiscard]] std::span<const std::string_view> stage_names() noexcept;
 
 struct Result {
     double time_s = 0.0; // of the solver: factorisation and solve, maximum over ranks
@@ -75,6 +81,26 @@ private:
     [[nodiscard]] Panel new_panel(const Place& at, std::int64_t start) const noexcept;
     void kernel(mpi::Rank rank, models::Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k);
     void trace_kernel(mpi::Rank rank, models::Kernel kernel, const models::Size& size, double start_s, double seconds);
+    /// While it lives, what the rank does belongs to a step; at its end, the stage gets its row. Nothing where no
+    /// trace is asked for.
+    class Staged {
+    public:
+        Staged(mpi::Engine& engine, mpi::Rank rank, std::int64_t step, std::optional<Stage> stage,
+               models::Size size = {});
+        ~Staged();
+        Staged(const Staged&) = delete;
+        Staged& operator=(const Staged&) = delete;
+        void forget() noexcept { stage_.reset(); } // no row
+
+    private:
+        mpi::Engine& engine_;
+        mpi::Rank rank_;
+        std::int32_t step_before_ = -1;
+        bool on_;
+        std::optional<Stage> stage_;
+        models::Size size_;
+        double start_s_ = 0.0;
+    };
 
     // -- messages, counted by phase
     struct Message {
@@ -137,6 +163,7 @@ private:
     };
     Poll poll_broadcast(const Place& at, const Panel& panel, bool& done) { return {*this, at, panel, done, {}}; }
     bool cannot_have_come(const Place& at, const Panel& panel);
+    void fruitless_probe(const Place& at, const Panel& panel);
     /// `found`: a probe has found the panel already.
     mpi::Task take_broadcast(const Place& at, const Panel& panel, bool& done, bool found = false);
     mpi::Task finish_broadcast(const Place& at, const Panel& panel, bool& done);

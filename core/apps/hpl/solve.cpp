@@ -24,6 +24,10 @@ constexpr double bytes_of(std::int64_t count) noexcept { return 8.0 * static_cas
 Task Program::solve(Place at) {
     const std::int64_t nb = parameters_.nb;
     const std::uint32_t p = parameters_.p;
+    engine_.set_step(at.rank, -1);
+    const Staged staged(
+        engine_, at.rank, -1, Stage::pdtrsv,
+        {static_cast<double>(local_count(parameters_.n, nb, at.row, p)), static_cast<double>(parameters_.n), 0.0});
     const std::uint32_t q = parameters_.q;
     const std::int64_t ahead = std::max((static_cast<std::int64_t>(q) - 1) * nb, nb); // rows updated first
 

@@ -82,13 +82,12 @@ private:
 /// is left to the caller.
 std::int64_t Program::update_until(const Place& at, const Panel& panel, std::int64_t columns, const Panel& incoming,
                                    double visible_s) {
-    const mpi::Rank source = rank_at(at.row, incoming.source_column);
     double last_probe_s = -1.0;
     std::int64_t updated = std::min(parameters_.nb, columns);
     ColumnCalls block(*this, at, panel, updated);
     block.compute();
     while (updated < columns && visible_s > engine_.probe_sees_s(engine_.clock(at.rank), last_probe_s)) {
-        engine_.fruitless_probe(at.rank, source, broadcast_tag(incoming));
+        fruitless_probe(at, incoming);
         last_probe_s = engine_.clock(at.rank);
         const std::int64_t count = std::min(parameters_.nb, columns - updated);
         if (count == parameters_.nb) {
@@ -109,6 +108,10 @@ Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* in
         }
         co_return;
     }
+    const bool owner = at.row == panel.owner_row;
+    const std::int64_t below = panel.rows - (owner ? panel.width : 0);
+    const Staged staged(engine_, at.rank, panel.step, Stage::pdupdate,
+                        {static_cast<double>(below), static_cast<double>(columns), static_cast<double>(panel.width)});
     kernel(at.rank, Kernel::pdupdate_glue, panel.width, columns, 0);
     if (incoming != nullptr) {
         co_await poll_broadcast(at, *incoming, incoming_done);

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.simulate import Hpl, Mapping
     from lepaute.simulate.tracing import TraceRequest
+    from lepaute.trace import Trace
 
 BAR_AFTER_S = 2.0
 
@@ -64,8 +65,8 @@ def hpl(
     trace: Annotated[Path | None, typer.Option("--trace", help="kernels and messages of a run, Parquet")] = None,
     perfetto: Annotated[Path | None, typer.Option("--perfetto", help="the same for the Perfetto viewer, JSON")] = None,
     gantt: Annotated[Path | None, typer.Option("--gantt", help="the same as a picture, PNG")] = None,
-    trace_ranks: Annotated[str | None, typer.Option("--trace-ranks", help="such as 0,5-7; all if not given")] = None,
-    trace_steps: Annotated[str | None, typer.Option("--trace-steps", help="such as 0,5-7; all if not given")] = None,
+    trace_ranks: Annotated[str | None, typer.Option("--trace-ranks", help="such as 0,5-7; else all that fit")] = None,
+    trace_steps: Annotated[str | None, typer.Option("--trace-steps", help="such as 0,5-7; else all that fit")] = None,
 ) -> None:
     """Predicts the time and rate of HPL, with the 95 % prediction interval for one further run."""
     from lepaute.cli.predict_text import readable, summary
@@ -116,6 +117,7 @@ def hpl(
         machine = override(machine, overrides)
     placed = options.mapping_of(mapping, mapping_seed, hostfile, rankfile, machine, threads_per_rank)
     run_s = foretold(hpls, machine, runs, placed)
+    request = narrowed(request, hpls)
     try:
         with progress_bar(BAR_AFTER_S) as tell:
             predictions = predict_all(
@@ -135,6 +137,7 @@ def hpl(
         os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
     if plot is not None:
         predictions[0].plot(plot)
+    write_trace_files(predictions[0].trace, trace, perfetto, gantt)
     if output is not None:
         write_text(output, report(wanted, predictions, __version__))
     if as_json:
@@ -162,10 +165,51 @@ def trace_request(ranks: str | None, steps: str | None, outputs: Sequence[Path |
         if ranks is not None or steps is not None:
             raise InputError("--trace-ranks and --trace-steps choose what a trace holds; ask for --trace FILE too")
         return None
+    for path in outputs:
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+            what = "is a folder; name a file" if path.is_dir() else f"there is no folder {path.parent}"
+            raise InputError(f"{path}: {what}")
     return TraceRequest(
         ranks=None if ranks is None else numbers_of(ranks, "--trace-ranks"),
         steps=None if steps is None else numbers_of(steps, "--trace-steps"),
     )
+
+
+def narrowed(request: "TraceRequest | None", hpls: Sequence["Hpl"]) -> "TraceRequest | None":
+    """The request, of a part of a large run, which is then told on standard error."""
+    if request is None or len(hpls) > 1:
+        return request
+    request.check(hpls[0])
+    found = request.narrowed(hpls[0])
+    told = []
+    if found.ranks is not None and request.ranks is None:
+        told.append(f"{len(found.ranks)} of {hpls[0].ranks} ranks (first process row and column; --trace-ranks)")
+    if found.steps is not None and request.steps is None:
+        told.append(f"steps {found.steps[0]} to {found.steps[-1]} (--trace-steps)")
+    if told:
+        print(f"lepaute: the trace of the whole run would be too long; traced are {', '.join(told)}", file=sys.stderr)
+    return found
+
+
+def write_trace_files(trace: "Trace | None", parquet: Path | None, perfetto: Path | None, gantt: Path | None) -> None:
+    """Writes what is asked for, and tells on standard error what is in it."""
+    if trace is None:
+        return
+    from lepaute.trace import write_trace
+    from lepaute.trace.gantt import plot_gantt
+    from lepaute.trace.perfetto import write_perfetto
+
+    if parquet is not None:
+        write_trace(trace, parquet)
+        print(
+            f"{parquet}: {len(trace)} calls of {len(trace.ranks)} ranks; lepaute trace show {parquet}", file=sys.stderr
+        )
+    if perfetto is not None:
+        count = write_perfetto(trace, perfetto)
+        print(f"{perfetto}: {count} events; open it at ui.perfetto.dev", file=sys.stderr)
+    if gantt is not None:
+        window = plot_gantt(trace, gantt)
+        print(f"{gantt}: {len(window.ranks)} ranks from {window.low_s:.6g} to {window.high_s:.6g} s", file=sys.stderr)
 
 
 def foretold(hpls: Sequence["Hpl"], machine: "Platform", runs: int, mapping: "Mapping") -> list[float] | None:

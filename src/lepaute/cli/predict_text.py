@@ -23,11 +23,7 @@ def readable(prediction: "Prediction", machine: "Platform") -> str:
     lines.append(memory_line(prediction, machine))
     if (energy_j := prediction.energy_j) is not None:
         lines.append(f"  energy  {interval(energy_j, 'J')}; {energy_j.mean / time_s.mean:.4g} W on average")
-    busy = sum(prediction.kernel_time_s.values()) + prediction.waiting_s
-    if busy > 0.0:
-        shares = sorted(prediction.kernel_time_s.items(), key=lambda item: -item[1])[:4]
-        text = ", ".join(f"{name} {100.0 * seconds / busy:.1f} %" for name, seconds in shares)
-        lines.append(f"  where   {text}, communication and waiting {100.0 * prediction.waiting_s / busy:.1f} %")
+    lines += where_the_time_goes(prediction)
     runs = len(prediction.run_list)
     figures = prediction.simulation
     lines.append(f"  from    {runs} simulated run(s), {figures.messages} messages each, in {figures.wall_s:.2f} s")
@@ -63,6 +59,32 @@ def named(prediction: "Prediction") -> str:
     """The parameters in short, with HPL's code of the algorithms: N = 20000  NB = 128  8 x 8  WR12R2C2."""
     hpl = prediction.hpl
     return f"N = {hpl.n}  NB = {hpl.nb}  {variant(hpl)}  {hpl.p} x {hpl.q}"
+
+
+WAITING = (
+    ("late", "the other side, which is late"),
+    ("transfer", "transfers"),
+    ("contention", "links that others use"),
+    ("overhead", "calls of MPI"),
+    ("probe", "looking for a panel"),
+    ("other", "the end"),
+)
+
+
+def where_the_time_goes(prediction: "Prediction") -> list[str]:
+    """Shares of the time of all ranks: computing with its longest kernels, and each kind of communication."""
+    found = prediction.breakdown
+    if found is None:
+        return []
+    whole = found.time_s * found.ranks
+    kernels = sorted(prediction.kernel_time_s.items(), key=lambda item: -item[1])[:4]
+    shares = found.shares
+    computing = ", ".join(f"{name} {100.0 * seconds / whole:.1f} %" for name, seconds in kernels)
+    told = [f"{what} {100.0 * shares[name]:.1f} %" for name, what in WAITING if shares[name] >= 0.0005]
+    lines = [f"  where   computing {100.0 * shares['compute']:.1f} % ({computing})"]
+    if told:
+        lines.append(f"          waiting for and in {', '.join(told)}")
+    return lines
 
 
 def peak_line(prediction: "Prediction", machine: "Platform") -> list[str]:

@@ -17,7 +17,7 @@ from lepaute.simulate.machine import machine_of
 from lepaute.simulate.mapping import Mapping, thinned
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.tasks import Task, run_tasks
-from lepaute.simulate.tracing import TraceRequest
+from lepaute.simulate.tracing import TraceRequest, breakdown_of_run, trace_of_run
 from lepaute.simulate.warnings import warnings_of
 from lepaute.version import __version__
 
@@ -120,7 +120,7 @@ def predict_all(
     machines = {threads: machine_of(platform, threads) for threads in {hpl.threads_per_rank for hpl in hpls}}
     cores = {shape: mapping.cores(platform, *shape) for shape in {(hpl.ranks, hpl.threads_per_rank) for hpl in hpls}}
 
-    def one(hpl: Hpl, run_seed: int) -> Finished:
+    def one(hpl: Hpl, run_seed: int, wanted: TraceRequest | None) -> Finished:
         began_s = time.perf_counter()
         try:
             result = _core.simulate_hpl(
@@ -129,6 +129,7 @@ def predict_all(
                 core_layers,
                 cores[hpl.ranks, hpl.threads_per_rank],
                 run_seed,
+                *trace_choice(hpl, wanted),
             )
         except (RuntimeError, ValueError) as error:
             where = f"platform {platform.name}, {hpl.p} x {hpl.q} ranks, n = {hpl.n}"
@@ -136,7 +137,7 @@ def predict_all(
         return Finished(result, began_s, time.perf_counter())
 
     tasks = [
-        Task((at, run), cost_s, partial(one, hpl, seed + run))
+        Task((at, run), cost_s, partial(one, hpl, seed + run, trace if run == 0 else None))
         for at, (hpl, cost_s) in enumerate(zip(hpls, run_s or [work_of(hpl).events for hpl in hpls], strict=True))
         for run in range(runs)
     ]
@@ -149,7 +150,8 @@ def predict_all(
             seed=seed,
             settings=settings or {},
             mapping=mapping.to_dict(platform, hpl.ranks, hpl.threads_per_rank),
-            ranks_on_node=Counter(core // platform.nodes.cores for core in cores[hpl.ranks, hpl.threads_per_rank]),
+            node_of_rank=[core // platform.nodes.cores for core in cores[hpl.ranks, hpl.threads_per_rank]],
+            traced=trace is not None,
         )
         for at, hpl in enumerate(hpls)
     ]
@@ -188,9 +190,11 @@ def prediction_of(
     seed: int,
     settings: dict[str, str],
     mapping: dict[str, Any],
-    ranks_on_node: dict[int, int],
+    node_of_rank: Sequence[int],
+    traced: bool,
 ) -> Prediction:
-    """The prediction that the finished runs of one combination, from `seed` on, make together."""
+    """The prediction that the finished runs of one combination, from `seed` on, make together; `traced`: the first."""
+    ranks_on_node = Counter(node_of_rank)
     results = [one.result for one in finished]
     first = results[0]
     kernels = dict(zip(_core.kernel_names(), first.kernels, strict=True))
@@ -236,7 +240,30 @@ def prediction_of(
         mapping=mapping,
         nodes=len(ranks_on_node),
         version=__version__,
+        breakdown=breakdown_of_run(first, hpl.ranks),
+        trace=trace_of_run(
+            first,
+            {
+                "application": "hpl",
+                "parameters": hpl.parameters() | mapping | ({"set": settings} if settings else {}),
+                "platform": platform.name,
+                "platform_sha256": platform.sha256,
+                "seed": seed,
+                "ranks": hpl.ranks,
+                "nodes": list(node_of_rank),
+                "version": __version__,
+            },
+        )
+        if traced
+        else None,
     )
+
+
+def trace_choice(hpl: Hpl, wanted: TraceRequest | None) -> tuple[Sequence[int] | None, Sequence[int] | None]:
+    """Ranks and steps as the core takes them."""
+    if wanted is None:
+        return None, None
+    return (range(hpl.ranks) if wanted.ranks is None else wanted.ranks), wanted.steps
 
 
 def check_request(hpls: Sequence[Hpl], fidelity: str, trace: TraceRequest | None) -> None:
@@ -249,7 +276,6 @@ def check_request(hpls: Sequence[Hpl], fidelity: str, trace: TraceRequest | None
         if len(hpls) > 1:
             raise InputError(f"a trace is of one combination, and there are {len(hpls)}; shorten the lists of HPL.dat")
         trace.check(hpls[0])
-        raise InputError("traces are not there yet; predict without one")
 
 
 def core_parameters(hpl: Hpl) -> _core.HplParameters:

@@ -13,6 +13,9 @@ from lepaute.stats.intervals import prediction_interval
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lepaute.simulate.tracing import RunBreakdown
+    from lepaute.trace import Trace
+
 
 @dataclass(frozen=True, slots=True)
 class Spread:
@@ -73,6 +76,8 @@ class Prediction:
     waiting_s : seconds over all ranks inside communication, of the first run
     mapping : ranks to cores, as the parameters show it
     nodes : number of nodes that hold ranks
+    breakdown : where the time of all ranks of the first run went
+    trace : of the first run, where one was asked for
     """
 
     hpl: Hpl
@@ -89,6 +94,8 @@ class Prediction:
     version: str
     mapping: dict[str, Any] = field(default_factory=lambda: {"mapping": "sequential"})
     nodes: int = 1
+    breakdown: "RunBreakdown | None" = field(default=None, compare=False, repr=False)
+    trace: "Trace | None" = field(default=None, compare=False, repr=False)
 
     @property
     def time_s(self) -> Spread:

@@ -73,8 +73,8 @@ def breakdown_of(trace: Trace) -> Breakdown:
 def split(trace: Trace) -> "NDArray[Any]":
     """The duration of each row by category, shape (rows, categories); 0 for phases, which hold other rows.
 
-    A kernel computes, a probe probes. An MPI call that knows its parts has them, and the rest is overhead. Of one that
-    does not, the time before the other side had begun is late, and the rest transfer.
+    A kernel computes, a probe probes; what it waited is late. An MPI call that knows its parts has them, and the rest
+    is overhead. Of one that does not, the time before the other side had begun is late, and the rest transfer.
     """
     import numpy
 
@@ -84,6 +84,9 @@ def split(trace: Trace) -> "NDArray[Any]":
     mpi = trace.kind == MPI
     probes = mpi & trace.named(PROBES)
     parts[probes, PROBE] = trace.duration_s[probes]
+    waited = numpy.where(probes, numpy.nan_to_num(trace.late_s), 0.0)  # probing for what had not come yet
+    parts[:, LATE] += waited
+    parts[:, PROBE] -= waited
     unknown = mpi & ~probes & numpy.isnan(trace.late_s)
     known = mpi & ~probes & ~unknown
     for category, column in ((LATE, trace.late_s), (TRANSFER, trace.transfer_s), (CONTENTION, trace.contention_s)):

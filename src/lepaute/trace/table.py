@@ -38,7 +38,7 @@ TEXTS = ("kind", "name")
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Calls in the order of rank, then start, then the longer first; all columns have the same length.
+    """Calls in the order of rank, then start, phases (the longer first) before calls; columns have the same length.
 
     kind, name        : codes into KINDS and names
     step              : number of the panel, -1 where there is none
@@ -131,7 +131,10 @@ def trace_of_columns(
         if len(made[name]) != rows:
             raise InputError(f"{where}: the column {name} has {len(made[name])} rows, rank has {rows}")
     _check(made, len(names), where)
-    order = numpy.lexsort((-made["duration_s"], made["start_s"], made["rank"]))
+    # Phases come before what they hold; calls that begin together stay as given: a simulation's may take no time.
+    phase = made["kind"] == PHASE
+    holds = numpy.where(phase, -1.0 - made["duration_s"], 0.0)
+    order = numpy.lexsort((holds, made["start_s"], made["rank"]))
     sorted_columns = {name: column[order] for name, column in made.items()}
     return Trace(**sorted_columns, names=tuple(names), metadata=dict(metadata))
 
