@@ -2,6 +2,7 @@
 // HPL on simulated ranks: the control flow of the real program, each kernel call and message where it makes them.
 
 #include "apps/hpl/parameters.hpp"
+#include "apps/hpl/sampling.hpp"
 #include "apps/hpl/spread_plan.hpp"
 #include "models/machine.hpp"
 #include "mpi/engine.hpp"
@@ -30,6 +31,9 @@ enum class Stage : std::uint8_t { pdfact, pdupdate, bcast, pdtrsv, count };
 
 struct Result {
     double time_s = 0.0; // of the solver: factorisation and solve, maximum over ranks
+    /// Of a sampled run: simulated steps, and how much its time changes at most when one of the windows is left out.
+    std::int64_t simulated_steps = 0;
+    double sampling_error_s = 0.0;
     std::uint64_t messages = 0;
     double bytes = 0.0;
     double waiting_s = 0.0;                 // over all ranks, inside communication calls
@@ -70,6 +74,8 @@ class Program {
 public:
     Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed);
     [[nodiscard]] mpi::Task run(mpi::Rank rank);
+    /// What the simulated steps, ended at `end_s`, say of the whole run.
+    void conclude(double end_s, Result& result) const;
     [[nodiscard]] const std::vector<SentInPhases>& rank_sent() const noexcept { return rank_sent_; }
 
 private:
@@ -132,6 +138,16 @@ private:
                                               .receive_tag = message.tag,
                                               .send_bytes = message.bytes});
     }
+
+    // -- sampling: what had passed when the steps began
+    struct Totals {
+        std::array<models::KernelUse, models::kernel_count> kernels;
+        mpi::Statistics statistics;
+    };
+    /// The rank comes to simulated step number `index`.
+    void begin_step(const Place& at, std::size_t index, std::int64_t step);
+    void mark(const Place& at, std::size_t index);
+    [[nodiscard]] Totals totals() const;
 
     // -- main loop
     mpi::Task without_lookahead(Place at);
@@ -206,6 +222,11 @@ private:
     mpi::Task solve(Place at);
     mpi::Task broadcast_solution(Place at, std::uint32_t root, std::int64_t count, std::uint32_t tag);
 
+    Sample sample_;
+    std::vector<double> began_s_;                     // per simulated step and the end: sum over ranks
+    std::vector<std::size_t> mark_at_;                // indices where a span begins or ends, increasing
+    std::vector<Totals> totals_at_;                   // per mark
+    std::vector<std::vector<mpi::Shares>> shares_at_; // per mark and rank
     Parameters parameters_;
     mpi::Engine& engine_;
     models::MachineDay& day_;
