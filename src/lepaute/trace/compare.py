@@ -4,7 +4,8 @@ What a program does may depend on when messages come, and a comparison that took
 nothing else. So, before anything is compared:
 
 - Probes and tests are counted only: how often a rank looks depends on how long it waits.
-- Kernels that have nothing to do (no columns) are counted only: HPL makes them while it looks for a panel.
+- Kernels that have nothing to do (a size of 0) are counted only: HPL makes them while it looks for a panel, for the
+  first block of a panel, and where a process has no rows left; a simulation has none.
 - The pieces in which a rank does an update (phase "pdupdate"), looking for a panel after each, are put together: one
   call of each kernel, whose n is the sum.
 - Messages are compared partner by partner: which of two partners is answered first is no property of the program.
@@ -36,6 +37,9 @@ POINT_TO_POINT = SENDS | IMMEDIATE_SENDS | RECEIVES | WAITS | {"MPI_Irecv"}
 
 #: HPL's loops for a U that is not transposed, which simulations name like those for a transposed one.
 SAME_KERNEL = {f"dlaswp0{number}N": f"dlaswp0{number}T" for number in (1, 3, 4, 5, 6)}
+
+#: Parts of the names of kernels that work on a matrix; the m of others is always 0.
+WITH_ROWS = ("gemm", "trsm", "gemv", "ger", "laswp", "latcpy", "lacpy")
 
 PERCENTILES = (5, 25, 50, 75, 95)
 
@@ -168,7 +172,9 @@ def _side_of(trace: Trace, ranks: list[int]) -> _Side:
     mine = numpy.isin(trace.rank, ranks)
     probes = trace.named(PROBES) & (trace.kind == MPI)
     kernels = trace.kind == KERNEL
-    idle = kernels & (trace.n == 0)
+    idle = kernels & (
+        (trace.n == 0) | ((trace.m == 0) & _of(trace, WITH_ROWS)) | ((trace.k == 0) & _of(trace, ("gemm",)))
+    )
     used = trace.where(mine & ~probes & ~idle & (trace.kind != PHASE))
     updates = trace.where(mine & (trace.kind == PHASE) & trace.named(("pdupdate",)))
     is_kernel = used.kind == KERNEL
@@ -195,6 +201,11 @@ def _side_of(trace: Trace, ranks: list[int]) -> _Side:
         idle=int((mine & idle).sum()),
         span_s=float(trace.end_s.max() - trace.start_s.min()),
     )
+
+
+def _of(trace: Trace, parts: tuple[str, ...]) -> "NDArray[Any]":
+    """Which calls have a name with one of these parts."""
+    return trace.named(name for name in trace.names if any(part in name for part in parts))
 
 
 def _put_together(
