@@ -142,7 +142,7 @@ class HplResult:
     def step_shares_s(self) -> NDArray[Any]:
         """Over all ranks of each step, shape (1 + steps, 6), outside of any step first; empty without a trace."""
     def take_trace_columns(self) -> dict[str, NDArray[Any]]:
-        """A row a call, once: the rows are gone from the result; kind counts kernel, mpi, phase, name counts trace_names()."""
+        """A row a call, once: they are gone from the result. kind counts kernel, mpi, phase, name trace_names()."""
 
 def simulate_hpl(
     parameters: HplParameters,

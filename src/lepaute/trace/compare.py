@@ -7,7 +7,7 @@ nothing else. So, before anything is compared:
 - Kernels that have nothing to do (a size of 0) are counted only: HPL makes them while it looks for a panel, for the
   first block of a panel, and where a process has no rows left; a simulation has none.
 - The pieces in which a rank does an update (phase "pdupdate"), looking for a panel after each, are put together: one
-  call of each kernel, whose n is the sum.
+  call of each kernel, whose n (of dtrsm m) is the sum.
 - Messages are compared partner by partner: which of two partners is answered first is no property of the program.
 
 Three questions remain, each with its own rule:
@@ -212,7 +212,8 @@ def _put_together(
     trace: Trace, is_kernel: "NDArray[Any]", updates: Trace, sizes: "NDArray[Any]"
 ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
     """Rows to keep, and their sizes and durations: of each kernel in an update the first, with the sum of n and of
-    time. m and k stay where all pieces have the same, else they are the sum as well."""
+    time; of dtrsm, whose triangle is on the right, of m: there it counts columns of the update. The other sizes stay
+    where all pieces have the same, else they are the sum as well."""
     import numpy
 
     group = numpy.arange(len(trace)) + len(updates) * (len(trace.names) + 1)  # each on its own
@@ -234,11 +235,12 @@ def _put_together(
         return total
 
     made = numpy.empty((len(first), sizes.shape[1]))
+    by_m = trace.named(("dtrsm",))[first]
     for column in range(sizes.shape[1]):
         values = sizes[:, column]
         is_same = numpy.ones(len(first), dtype=bool)
         numpy.logical_and.at(is_same, member, values == values[first][member])
-        is_sum = ~is_same | (column == 1)
+        is_sum = ~is_same | (by_m if column == 0 else ~by_m & (column == 1))
         made[:, column] = numpy.where(is_sum, summed(values), values[first])
     order = numpy.argsort(first)
     return first[order], made[order], summed(trace.duration_s)[order]
