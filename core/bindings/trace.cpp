@@ -19,7 +19,7 @@ using namespace lepaute;
 namespace {
 
 constexpr std::array<const char*, static_cast<std::size_t>(mpi::Call::count)> call_names{
-    "MPI_Send", "MPI_Recv", "MPI_Irecv", "MPI_Wait", "MPI_Iprobe"};
+    "MPI_Send", "MPI_Recv", "MPI_Irecv", "MPI_Wait", "MPI_Iprobe", "MPI_Ssend", "MPI_Issend"};
 
 enum class RowKind : std::int16_t { kernel, mpi, phase }; // as in lepaute.trace.table.KINDS
 

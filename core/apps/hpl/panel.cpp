@@ -404,8 +404,8 @@ struct Program::Factorisation {
                     return matrix(below(process, distance), done + 1);
                 });
                 maximum_below();
-                if (transposed()) { // else the copy is within small arrays
-                    copy_row(done + 1);
+                if (transposed()) { // along a row of L1; else the copy is along a column
+                    on_owner(Kernel::dcopy, length(done + 1, panel.width));
                 }
             }
             break;

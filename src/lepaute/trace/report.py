@@ -32,7 +32,7 @@ def breakdown_text(found: Breakdown) -> str:
             [
                 (name, seconds(float(value)), percent(_share(value, whole)))
                 for name, value in zip(CATEGORIES, total, strict=True)
-                if value > 0
+                if value > 1e-9 * whole
             ],
         ),
         "",
