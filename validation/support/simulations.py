@@ -39,7 +39,8 @@ class Outcome:
 def predict_all(cases: Sequence[Case], fidelity: str = "full") -> list[Outcome]:
     """The outcomes, in the order of the cases; a line on standard error for each as it is done.
 
-    fidelity : never `auto`, so that no size decides what is compared. Runs of one case share the cores; cases of one run are simulated side by side.
+    fidelity : never `auto`, so that no size decides what is compared.
+    Runs of one case share the cores; cases of one run are simulated side by side.
     """
     alone = any(case.runs > 1 for case in cases)
     started, done, outcomes = time.perf_counter(), 0, []
