@@ -125,6 +125,8 @@ NB_MODULE(_core, m) {
     nb::class_<hpl::Result> result(m, "HplResult");
     bind_trace(m, result);
     result.def_ro("time_s", &hpl::Result::time_s)
+        .def_ro("simulated_steps", &hpl::Result::simulated_steps)
+        .def_ro("sampling_error_s", &hpl::Result::sampling_error_s)
         .def_ro("messages", &hpl::Result::messages)
         .def_ro("bytes", &hpl::Result::bytes)
         .def_ro("waiting_s", &hpl::Result::waiting_s)
@@ -160,6 +162,15 @@ NB_MODULE(_core, m) {
         .def_rw("alignment", &hpl::Parameters::alignment)
         .def_rw("copy_l", &hpl::Parameters::copy_l)
         .def_rw("pivots", &hpl::Parameters::pivots)
+        .def_rw("sampled", &hpl::Parameters::sampled)
+        .def_prop_rw(
+            "windows",
+            [](const hpl::Parameters& p) {
+                return std::array<std::int64_t, 3>{p.windows.count, p.windows.warm_up, p.windows.measured};
+            },
+            [](hpl::Parameters& p, std::array<std::int64_t, 3> windows) {
+                p.windows = {static_cast<std::uint32_t>(windows[0]), windows[1], windows[2]};
+            })
         .def_rw("first_row_pivots", &hpl::Parameters::first_row_pivots)
         .def("set_algorithms", [](hpl::Parameters& p, int broadcast, int pfact, int rfact, int swap) {
             p.broadcast = static_cast<hpl::Broadcast>(broadcast);

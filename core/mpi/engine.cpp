@@ -147,10 +147,10 @@ void Engine::fruitless_probe(Rank rank, Rank from, std::uint32_t tag) {
 // ---- posting
 // ---------------------------------------------------------------------------------------------------------
 
-bool Engine::post(Rank rank, const Operation& operation, std::coroutine_handle<> caller) {
+bool Engine::post(Rank rank, std::coroutine_handle<> caller) {
     RankState& state = ranks_[rank];
+    const Operation& operation = state.operation;
     state.handle = caller;
-    state.operation = operation;
     state.posted_s = state.clock_s;
     state.inside_post = true;
     state.send_pending = false;

@@ -133,11 +133,10 @@ public:
     };
     template <typename Answer>
     struct Awaiter {
-        Engine& engine;
+        Engine& engine; // which holds the operation: it would be a part of every frame that awaits it
         Rank rank = 0;
-        Operation operation;
         static bool await_ready() noexcept { return false; }
-        bool await_suspend(std::coroutine_handle<> caller) { return engine.post(rank, operation, caller); }
+        bool await_suspend(std::coroutine_handle<> caller) { return engine.post(rank, caller); }
         [[nodiscard]] Answer await_resume() const noexcept {
             if constexpr (std::is_same_v<Answer, double>) {
                 return engine.ranks_[rank].date_answer_s;
@@ -146,52 +145,55 @@ public:
             }
         }
     };
+    /// Any operation; those below are easier to read.
+    template <typename Answer>
+    Awaiter<Answer> operation(Rank rank, const Operation& what) {
+        ranks_[rank].operation = what;
+        return {*this, rank};
+    }
     /// MPI_Send of `bytes` bytes.
     Awaiter<void> send(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return {*this, rank, {Operation::Kind::send, false, false, false, to, 0, tag, 0, bytes}};
+        return operation<void>(rank, {Operation::Kind::send, false, false, false, to, 0, tag, 0, bytes});
     }
     /// MPI_Send of `bytes` bytes in a derived datatype with gaps, such as columns of a matrix.
     Awaiter<void> send_noncontiguous(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return {*this, rank, {Operation::Kind::send, true, false, false, to, 0, tag, 0, bytes}};
+        return operation<void>(rank, {Operation::Kind::send, true, false, false, to, 0, tag, 0, bytes});
     }
     /// MPI_Ssend of `bytes` bytes.
     Awaiter<void> send_synchronous(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return {*this, rank, {Operation::Kind::send, false, true, false, to, 0, tag, 0, bytes}};
+        return operation<void>(rank, {Operation::Kind::send, false, true, false, to, 0, tag, 0, bytes});
     }
     /// MPI_Recv; the size is the sender's.
     Awaiter<void> receive(Rank rank, Rank from, std::uint32_t tag) {
-        return {*this, rank, {Operation::Kind::receive, false, false, false, 0, from, 0, tag, 0.0}};
+        return operation<void>(rank, {Operation::Kind::receive, false, false, false, 0, from, 0, tag, 0.0});
     }
     /// MPI_Irecv and at once MPI_Wait: the same, with other names in a trace.
     Awaiter<void> receive_in_two_calls(Rank rank, Rank from, std::uint32_t tag) {
-        Operation operation;
-        operation.kind = Operation::Kind::receive;
-        operation.two_calls = true;
-        operation.receive_from = from;
-        operation.receive_tag = tag;
-        return {*this, rank, operation};
+        return operation<void>(rank, {Operation::Kind::receive, false, false, true, 0, from, 0, tag, 0.0});
     }
     /// MPI_Irecv, MPI_Send, MPI_Wait with one partner.
     Awaiter<void> exchange(Rank rank, Rank partner, std::uint32_t tag, double bytes) {
-        return {*this, rank, {Operation::Kind::exchange, false, false, false, partner, partner, tag, tag, bytes}};
+        return operation<void>(rank,
+                               {Operation::Kind::exchange, false, false, false, partner, partner, tag, tag, bytes});
     }
     /// The same, from one rank and to another.
     Awaiter<void> send_receive(Rank rank, Rank to, std::uint32_t send_tag, double bytes, Rank from,
                                std::uint32_t receive_tag) {
-        return {*this, rank, {Operation::Kind::exchange, false, false, false, to, from, send_tag, receive_tag, bytes}};
+        return operation<void>(
+            rank, {Operation::Kind::exchange, false, false, false, to, from, send_tag, receive_tag, bytes});
     }
     /// MPI_Iprobe: true when the message is there.
     Awaiter<bool> probe(Rank rank, Rank from, std::uint32_t tag) {
-        return {*this, rank, {Operation::Kind::probe, false, false, false, 0, from, 0, tag, 0.0}};
+        return operation<bool>(rank, {Operation::Kind::probe, false, false, false, 0, from, 0, tag, 0.0});
     }
     /// Polling with MPI_Iprobe until the message is there.
     Awaiter<void> await_message(Rank rank, Rank from, std::uint32_t tag) {
-        return {*this, rank, {Operation::Kind::await_message, false, false, false, 0, from, 0, tag, 0.0}};
+        return operation<void>(rank, {Operation::Kind::await_message, false, false, false, 0, from, 0, tag, 0.0});
     }
     /// From which date on MPI_Iprobe finds the message. No time passes on the rank; it goes on when the date is known,
     /// and may then do at once what it did until that date.
     Awaiter<double> learn_arrival(Rank rank, Rank from, std::uint32_t tag) {
-        return {*this, rank, {Operation::Kind::learn_arrival, false, false, false, 0, from, 0, tag, 0.0}};
+        return operation<double>(rank, {Operation::Kind::learn_arrival, false, false, false, 0, from, 0, tag, 0.0});
     }
 
     /// Where `count` ranks meet: the last one to come goes on at once, the others when it releases them. Meanwhile it
@@ -217,10 +219,10 @@ public:
     void release(Rank last, Meeting& meeting);
     /// Goes on when all that happens before `date_s` has been settled; the clock of the rank stays as it is.
     Awaiter<void> until(Rank rank, double date_s) {
-        Operation operation;
-        operation.kind = Operation::Kind::until;
-        operation.date_s = date_s;
-        return {*this, rank, operation};
+        Operation until;
+        until.kind = Operation::Kind::until;
+        until.date_s = date_s;
+        return operation<void>(rank, until);
     }
     /// Flows now on the most loaded link between two nodes, in units of the link of a node.
     [[nodiscard]] double flows_on_way(std::uint32_t from, std::uint32_t to) const;
@@ -287,7 +289,7 @@ private:
         double arrival_s = 0.0; // valid when known
     };
 
-    bool post(Rank rank, const Operation& operation, std::coroutine_handle<> caller); // true: the rank is suspended
+    bool post(Rank rank, std::coroutine_handle<> caller); // true: the rank is suspended
     bool join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller);
     void prepare_send(Rank rank);
     void handle_send(Rank rank);

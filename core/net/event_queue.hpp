@@ -16,7 +16,7 @@ public:
     explicit EventQueue(std::uint32_t sources)
         : leaves_(std::bit_ceil(sources < 2 ? 2U : sources)), nodes_(std::size_t{2} * leaves_) {
         for (std::uint32_t leaf = 0; leaf < leaves_; ++leaf) {
-            nodes_[leaves_ + leaf] = {never, leaf};
+            nodes_[leaves_ + leaf] = {std::bit_cast<std::uint64_t>(never), leaf};
         }
         for (std::uint32_t node = leaves_ - 1; node > 0; --node) {
             nodes_[node] = nodes_[2 * std::size_t{node}];
@@ -26,30 +26,32 @@ public:
     /// The date of the next event of `source`; `never` takes it away.
     void set(std::uint32_t source, double date_s) noexcept {
         std::uint32_t at = leaves_ + source;
-        Node current{date_s, source};
-        nodes_[at] = current;
+        // Dates are not negative: their bits are in their order. Nothing here depends on a comparison by a branch,
+        // which would be guessed wrong half of the time.
+        auto bits = std::bit_cast<std::uint64_t>(date_s);
+        std::uint32_t winner = source;
+        nodes_[at] = {bits, winner};
         while (at > 1) {
-            const Node& sibling = nodes_[at ^ 1U];
-            const bool on_the_right = (at & 1U) != 0; // of equal dates, the lower source comes first
-            if (sibling.date_s < current.date_s || (sibling.date_s == current.date_s && on_the_right)) {
-                current = sibling;
-            }
+            const Node sibling = nodes_[at ^ 1U];
+            const auto on_the_right =
+                static_cast<std::uint64_t>(at & 1U); // of equal dates, the lower source comes first
+            const bool loses = sibling.bits < bits + on_the_right;
+            bits = loses ? sibling.bits : bits;
+            winner = loses ? sibling.source : winner;
             at >>= 1U;
-            Node& parent = nodes_[at];
-            if (parent.source == current.source && parent.date_s == current.date_s) {
-                return;
-            }
-            parent = current;
+            nodes_[at] = {bits, winner};
         }
     }
-    [[nodiscard]] double date_s(std::uint32_t source) const noexcept { return nodes_[leaves_ + source].date_s; }
-    [[nodiscard]] double next_date_s() const noexcept { return nodes_[1].date_s; }
+    [[nodiscard]] double date_s(std::uint32_t source) const noexcept {
+        return std::bit_cast<double>(nodes_[leaves_ + source].bits);
+    }
+    [[nodiscard]] double next_date_s() const noexcept { return std::bit_cast<double>(nodes_[1].bits); }
     [[nodiscard]] std::uint32_t next_source() const noexcept { return nodes_[1].source; }
     [[nodiscard]] std::size_t state_bytes() const noexcept { return nodes_.size() * sizeof(Node); }
 
 private:
     struct Node {
-        double date_s;
+        std::uint64_t bits; // of the date
         std::uint32_t source;
     };
     std::uint32_t leaves_;

@@ -117,11 +117,17 @@ class HplParameters:
     copy_l: bool
     pivots: list[int]
     first_row_pivots: bool
+    sampled: bool
+    windows: tuple[int, int, int]
     def set_algorithms(self, broadcast: int, pfact: int, rfact: int, swap: int) -> None: ...
 
 class HplResult:
     @property
     def time_s(self) -> float: ...
+    @property
+    def simulated_steps(self) -> int: ...
+    @property
+    def sampling_error_s(self) -> float: ...
     @property
     def messages(self) -> int: ...
     @property
@@ -142,7 +148,7 @@ class HplResult:
     def step_shares_s(self) -> NDArray[Any]:
         """Over all ranks of each step, shape (1 + steps, 6), outside of any step first; empty without a trace."""
     def take_trace_columns(self) -> dict[str, NDArray[Any]]:
-        """A row a call, once: they are gone from the result. kind counts kernel, mpi, phase, name trace_names()."""
+        """A row a call, once: then they are gone. kind counts kernel, mpi, phase; name counts trace_names()."""
 
 def simulate_hpl(
     parameters: HplParameters,

@@ -1,6 +1,8 @@
 #pragma once
 // The parameters of one HPL run, as in HPL.dat.
 
+#include "apps/hpl/sampling.hpp"
+
 #include <cstdint>
 #include <vector>
 
@@ -31,6 +33,8 @@ struct Parameters {
     bool copy_l = false;        // HPL built without derived datatypes copies L in every panel
     /// The row (from 0) that each column is pivoted with; empty: drawn from the seed, as for a random matrix.
     std::vector<std::int64_t> pivots{};
+    bool sampled = false; // simulate windows of steps only (sampling.hpp)
+    Windows windows{};
     bool first_row_pivots = false; // all pivots from the first process row that has rows left
 };
 

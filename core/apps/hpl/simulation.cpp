@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <stdexcept>
 
 namespace lepaute::hpl {
@@ -42,6 +43,7 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     result.rank_sent = program.rank_sent();
     result.trace = std::move(engine.trace());
     result.kernels = day.use();
+    program.conclude(result.time_s, result);
     result.engine_bytes = engine.state_bytes() + day.state_bytes();
     return result;
 }
@@ -49,6 +51,26 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
 Program::Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed)
     : parameters_(parameters), engine_(engine), day_(day), seed_(seed), meetings_(parameters.q),
       rank_sent_(std::size_t{parameters.p} * parameters.q), columns_to_factor_(parameters.q, 0) {
+    for (std::uint32_t row = 0; row < parameters.p; ++row) { // its rows, aligned, and no power of two
+        const std::int64_t rows =
+            std::max<std::int64_t>(1, local_count(parameters.n, parameters.nb, row, parameters.p));
+        const std::int64_t aligned = (rows + parameters.alignment - 1) / parameters.alignment * parameters.alignment;
+        leading_dimensions_.push_back(
+            std::has_single_bit(static_cast<std::uint64_t>(aligned)) ? aligned + parameters.alignment : aligned);
+    }
+    const std::int64_t steps = (parameters.n + parameters.nb - 1) / parameters.nb;
+    sample_ =
+        parameters.sampled && parameters.depth < 16 ? sampled(steps, parameters.q, parameters.windows) : whole(steps);
+    if (parameters.sampled) {
+        began_s_.assign(sample_.steps.size() + 1, 0.0);
+        for (const Span& span : sample_.spans) {
+            mark_at_.insert(mark_at_.end(), {span.begin, span.end});
+        }
+        std::sort(mark_at_.begin(), mark_at_.end());
+        mark_at_.erase(std::unique(mark_at_.begin(), mark_at_.end()), mark_at_.end());
+        totals_at_.resize(mark_at_.size());
+        shares_at_.assign(mark_at_.size(), std::vector<mpi::Shares>(engine.size()));
+    }
     // The pivot exchange of a column takes at least its rounds of the shorter messages on the faster links.
     const double row_bytes = 8.0 * static_cast<double>(parameters.nb + 4);
     const auto message_s = [&](const models::NetworkClass& network) {
@@ -57,6 +79,102 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
     };
     const int rounds = std::bit_width(parameters.p) - 1;
     least_column_s_ = rounds * std::min(message_s(engine.network().loopback), message_s(engine.network().remote));
+}
+
+void Program::begin_step(const Place& at, std::size_t index, std::int64_t step) {
+    engine_.set_step(at.rank, static_cast<std::int32_t>(step));
+    if (parameters_.sampled && index < sample_.steps.size()) {
+        mark(at, index);
+    }
+}
+
+void Program::mark(const Place& at, std::size_t index) {
+    began_s_[index] += engine_.clock(at.rank);
+    const auto found = std::lower_bound(mark_at_.begin(), mark_at_.end(), index);
+    if (found == mark_at_.end() || *found != index) {
+        return;
+    }
+    const auto which = static_cast<std::size_t>(found - mark_at_.begin());
+    shares_at_[which][at.rank] = engine_.shares_s(at.rank);
+    if (at.rank == 0) { // the others are near: what they have called and sent is nearly what they will have
+        totals_at_[which] = totals();
+    }
+}
+
+Program::Totals Program::totals() const { return {day_.use(), engine_.statistics()}; }
+
+void Program::conclude(double end_s, Result& result) const {
+    result.simulated_steps = static_cast<std::int64_t>(sample_.steps.size());
+    if (!parameters_.sampled || sample_.spans.size() < 2) {
+        return;
+    }
+    const auto ranks = static_cast<double>(engine_.size());
+    const auto date_s = [&](std::size_t index) {
+        return index == sample_.steps.size() ? end_s : index == 0 ? 0.0 : began_s_[index] / ranks;
+    };
+    const auto time_of = [&](const std::vector<Span>& spans) {
+        double sum_s = 0.0;
+        for (const Span& span : spans) {
+            sum_s += span.weight * (date_s(span.end) - date_s(span.begin));
+        }
+        return sum_s;
+    };
+    result.time_s = time_of(sample_.spans);
+    for (const std::vector<Span>& spans : sample_.alternatives) {
+        result.sampling_error_s = std::max(result.sampling_error_s, std::fabs(time_of(spans) - result.time_s));
+    }
+    // Whatever else adds up, in the same way.
+    const Totals at_end = totals();
+    const Totals at_start;
+    const auto mark_of = [&](std::size_t index) {
+        return static_cast<std::size_t>(std::lower_bound(mark_at_.begin(), mark_at_.end(), index) - mark_at_.begin());
+    };
+    const auto totals_of = [&](std::size_t index) -> const Totals& {
+        return index == 0 ? at_start : index == sample_.steps.size() ? at_end : totals_at_[mark_of(index)];
+    };
+    const auto weighted = [&](auto value) {
+        double sum = 0.0;
+        for (const Span& span : sample_.spans) {
+            sum += span.weight * (static_cast<double>(value(totals_of(span.end))) -
+                                  static_cast<double>(value(totals_of(span.begin))));
+        }
+        return std::max(0.0, sum);
+    };
+    result.messages = static_cast<std::uint64_t>(weighted([](const Totals& t) { return t.statistics.messages; }));
+    result.bytes = weighted([](const Totals& t) { return t.statistics.bytes; });
+    for (std::size_t kernel = 0; kernel < models::kernel_count; ++kernel) {
+        models::KernelUse& use = result.kernels[kernel];
+        const auto counted = [&](std::uint64_t models::KernelUse::*member) {
+            use.*member =
+                static_cast<std::uint64_t>(weighted([&](const Totals& t) { return t.kernels[kernel].*member; }));
+        };
+        counted(&models::KernelUse::calls);
+        counted(&models::KernelUse::unmodelled_calls);
+        counted(&models::KernelUse::clipped_means);
+        counted(&models::KernelUse::clipped_deviations);
+        use.time_s = weighted([&](const Totals& t) { return t.kernels[kernel].time_s; });
+        use.extrapolated_time_s = weighted([&](const Totals& t) { return t.kernels[kernel].extrapolated_time_s; });
+    }
+    result.waiting_s = 0.0;
+    for (Rank rank = 0; rank < engine_.size(); ++rank) {
+        const auto shares_of = [&](std::size_t index) {
+            return index == 0                      ? mpi::Shares{}
+                   : index == sample_.steps.size() ? engine_.shares_s(rank)
+                                                   : shares_at_[mark_of(index)][rank];
+        };
+        mpi::Shares& shares = result.rank_shares_s[rank];
+        shares = {};
+        for (const Span& span : sample_.spans) {
+            const mpi::Shares begin = shares_of(span.begin);
+            const mpi::Shares end = shares_of(span.end);
+            for (std::size_t share = 0; share < mpi::share_count; ++share) {
+                shares[share] += span.weight * (end[share] - begin[share]);
+            }
+        }
+        for (std::size_t share = 1; share < mpi::share_count; ++share) {
+            result.waiting_s += shares[share];
+        }
+    }
 }
 
 void Program::note_factored(const Panel& panel, std::uint32_t column) {
@@ -79,27 +197,38 @@ Rank Program::rank_at(std::uint32_t row, std::uint32_t column) const noexcept {
     return parameters_.row_major ? row * parameters_.q + column : column * parameters_.p + row;
 }
 
-std::int64_t Program::leading_dimension(std::uint32_t row) const noexcept {
-    const std::int64_t alignment = parameters_.alignment;
-    const std::int64_t rows = std::max<std::int64_t>(1, local_count(parameters_.n, parameters_.nb, row, parameters_.p));
-    const std::int64_t aligned = (rows + alignment - 1) / alignment * alignment;
-    return std::has_single_bit(static_cast<std::uint64_t>(aligned)) ? aligned + alignment : aligned;
-}
-
-Panel Program::new_panel(const Place& at, std::int64_t start) const noexcept {
+const Program::Shape& Program::shape_at(std::int64_t start) {
     const std::int64_t n = parameters_.n;
     const std::int64_t nb = parameters_.nb;
-    const std::uint32_t p = parameters_.p;
-    const std::uint32_t q = parameters_.q;
+    Shape& shape = shapes_[static_cast<std::size_t>(start / nb) % shape_window];
+    if (shape.start != start) {
+        shape.start = start;
+        shape.rows.resize(parameters_.p);
+        shape.columns.resize(parameters_.q);
+        shape.source_columns.resize(parameters_.q);
+        const auto root = static_cast<std::uint32_t>(start / nb % parameters_.q);
+        for (std::uint32_t row = 0; row < parameters_.p; ++row) {
+            shape.rows[row] = local_count_from(n - start, start, nb, row, parameters_.p);
+        }
+        for (std::uint32_t column = 0; column < parameters_.q; ++column) {
+            shape.columns[column] = local_count_from(n + 1 - start, start, nb, column, parameters_.q); // [A | b]
+            shape.source_columns[column] = broadcast_source(column, root).value_or(column);
+        }
+    }
+    return shape;
+}
+
+Panel Program::new_panel(const Place& at, std::int64_t start) {
+    const Shape& shape = shape_at(start);
     Panel panel;
-    panel.step = start / nb;
+    panel.step = start / parameters_.nb;
     panel.start = start;
-    panel.width = std::min(nb, n - start);
-    panel.rows = local_count_from(n - start, start, nb, at.row, p);
-    panel.columns = local_count_from(n + 1 - start, start, nb, at.column, q); // [A | b] has n + 1 columns
-    panel.owner_row = static_cast<std::uint32_t>(panel.step % p);
-    panel.owner_column = static_cast<std::uint32_t>(panel.step % q);
-    panel.source_column = broadcast_source(at, panel).value_or(at.column);
+    panel.width = std::min(parameters_.nb, parameters_.n - start);
+    panel.rows = shape.rows[at.row];
+    panel.columns = shape.columns[at.column];
+    panel.owner_row = static_cast<std::uint32_t>(panel.step % parameters_.p);
+    panel.owner_column = static_cast<std::uint32_t>(panel.step % parameters_.q);
+    panel.source_column = shape.source_columns[at.column];
     return panel;
 }
 
@@ -167,9 +296,9 @@ Task Program::run(Rank rank) {
 }
 
 Task Program::without_lookahead(Place at) {
-    for (std::int64_t start = 0; start < parameters_.n; start += parameters_.nb) {
-        Panel panel = new_panel(at, start);
-        engine_.set_step(at.rank, static_cast<std::int32_t>(panel.step));
+    for (std::size_t index = 0; index < sample_.steps.size(); ++index) {
+        Panel panel = new_panel(at, sample_.steps[index] * parameters_.nb);
+        begin_step(at, index, panel.step);
         co_await factor(at, panel);
         begin_broadcast(at, panel);
         bool done = false;
@@ -188,17 +317,12 @@ Task Program::with_lookahead(Place at) {
     bool done = false;
     bool nothing_incoming = true;
     const std::int64_t lookahead_end = std::min(depth * nb, n);
-    std::int64_t columns = local_count(n + 1, nb, at.column, q); // local columns not yet behind a factored panel
-
     for (std::int64_t k = 0; k < depth; ++k) { // beyond the matrix they are empty, and broadcast all the same
         panels.push_back(new_panel(at, std::min(k * nb, n)));
         panels.back().step = k;
-        if (at.column == panels.back().owner_column) {
-            columns -= panels.back().width;
-        }
     }
     for (std::size_t k = 0; k < panels.size(); ++k) {
-        engine_.set_step(at.rank, static_cast<std::int32_t>(panels[k].step));
+        begin_step(at, k, panels[k].step);
         co_await factor(at, panels[k]);
         begin_broadcast(at, panels[k]);
         done = false;
@@ -209,10 +333,12 @@ Task Program::with_lookahead(Place at) {
             co_await update(at, panels[k], width, nullptr, nothing_incoming);
         }
     }
-    for (std::int64_t start = lookahead_end; start < n; start += nb) {
+    for (auto index = static_cast<std::size_t>(depth); index < sample_.steps.size(); ++index) {
+        const std::int64_t start = sample_.steps[index] * nb;
         panels.push_back(new_panel(at, start));
         Panel& current = panels.back();
-        engine_.set_step(at.rank, static_cast<std::int32_t>(current.step));
+        begin_step(at, index, current.step);
+        const std::int64_t columns = current.columns; // from its own on
         std::int64_t own = 0;
         if (at.column == current.owner_column) {
             own = current.width;
@@ -225,7 +351,6 @@ Task Program::with_lookahead(Place at) {
         done = false;
         co_await update(at, panels.front(), columns - own, &current, done);
         panels.erase(panels.begin());
-        columns -= own;
     }
     for (Panel& panel : panels) { // the right-hand side
         const std::int64_t width = local_count_from(1, n, nb, at.column, q);

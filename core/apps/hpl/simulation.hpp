@@ -2,6 +2,7 @@
 // HPL on simulated ranks: the control flow of the real program, each kernel call and message where it makes them.
 
 #include "apps/hpl/parameters.hpp"
+#include "apps/hpl/sampling.hpp"
 #include "apps/hpl/spread_plan.hpp"
 #include "models/machine.hpp"
 #include "mpi/engine.hpp"
@@ -30,6 +31,9 @@ enum class Stage : std::uint8_t { pdfact, pdupdate, bcast, pdtrsv, count };
 
 struct Result {
     double time_s = 0.0; // of the solver: factorisation and solve, maximum over ranks
+    /// Of a sampled run: simulated steps, and how much its time changes at most when one of the windows is left out.
+    std::int64_t simulated_steps = 0;
+    double sampling_error_s = 0.0;
     std::uint64_t messages = 0;
     double bytes = 0.0;
     double waiting_s = 0.0;                 // over all ranks, inside communication calls
@@ -70,6 +74,8 @@ class Program {
 public:
     Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed);
     [[nodiscard]] mpi::Task run(mpi::Rank rank);
+    /// What the simulated steps, ended at `end_s`, say of the whole run.
+    void conclude(double end_s, Result& result) const;
     [[nodiscard]] const std::vector<SentInPhases>& rank_sent() const noexcept { return rank_sent_; }
 
 private:
@@ -77,8 +83,16 @@ private:
     [[nodiscard]] Place place(mpi::Rank rank) const noexcept;
     [[nodiscard]] mpi::Rank rank_at(std::uint32_t row, std::uint32_t column) const noexcept;
     /// HPL's leading dimension of the local matrix: its rows, up to a multiple of the alignment, no power of two.
-    [[nodiscard]] std::int64_t leading_dimension(std::uint32_t row) const noexcept;
-    [[nodiscard]] Panel new_panel(const Place& at, std::int64_t start) const noexcept;
+    [[nodiscard]] std::int64_t leading_dimension(std::uint32_t row) const noexcept { return leading_dimensions_[row]; }
+    [[nodiscard]] Panel new_panel(const Place& at, std::int64_t start);
+    /// What the panels that begin at a column have in common, by process row and column.
+    struct Shape {
+        std::int64_t start = -1;
+        std::vector<std::int64_t> rows;
+        std::vector<std::int64_t> columns;
+        std::vector<std::uint32_t> source_columns;
+    };
+    [[nodiscard]] const Shape& shape_at(std::int64_t start);
     void kernel(mpi::Rank rank, models::Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k);
     void trace_kernel(mpi::Rank rank, models::Kernel kernel, const models::Size& size, double start_s, double seconds);
     /// While it lives, what the rank does belongs to a step; at its end, the stage gets its row. Nothing where no
@@ -123,17 +137,25 @@ private:
         Sent& sent = rank_sent_[rank][static_cast<std::size_t>(message.phase)];
         ++sent.messages;
         sent.bytes += message.bytes;
-        return {engine_,
-                rank,
-                {.kind = kind,
-                 .noncontiguous = message.noncontiguous,
-                 .synchronous = message.synchronous,
-                 .send_to = message.to,
-                 .receive_from = message.to,
-                 .send_tag = message.tag,
-                 .receive_tag = message.tag,
-                 .send_bytes = message.bytes}};
+        return engine_.operation<void>(rank, {.kind = kind,
+                                              .noncontiguous = message.noncontiguous,
+                                              .synchronous = message.synchronous,
+                                              .send_to = message.to,
+                                              .receive_from = message.to,
+                                              .send_tag = message.tag,
+                                              .receive_tag = message.tag,
+                                              .send_bytes = message.bytes});
     }
+
+    // -- sampling: what had passed when the steps began
+    struct Totals {
+        std::array<models::KernelUse, models::kernel_count> kernels;
+        mpi::Statistics statistics;
+    };
+    /// The rank comes to simulated step number `index`.
+    void begin_step(const Place& at, std::size_t index, std::int64_t step);
+    void mark(const Place& at, std::size_t index);
+    [[nodiscard]] Totals totals() const;
 
     // -- main loop
     mpi::Task without_lookahead(Place at);
@@ -176,10 +198,14 @@ private:
     [[nodiscard]] bool long_broadcast() const noexcept { return parameters_.broadcast >= Broadcast::longer; }
     [[nodiscard]] static std::int64_t panel_length(const Place& at, const Panel& panel) noexcept; // in doubles
     /// The process column that `at` probes for the panel; none for the root and in the long broadcasts.
-    [[nodiscard]] std::optional<std::uint32_t> broadcast_source(const Place& at, const Panel& panel) const noexcept;
+    [[nodiscard]] std::optional<std::uint32_t> broadcast_source(std::uint32_t column,
+                                                                std::uint32_t root) const noexcept;
     [[nodiscard]] static std::uint32_t broadcast_tag(const Panel& panel) noexcept;
 
     // -- update (update.cpp): of the first `limit` local columns (all when negative); `incoming` is probed for
+    class ColumnCalls;
+    std::int64_t update_until(const Place& at, const Panel& panel, std::int64_t columns, const Panel& incoming,
+                              double visible_s);
     mpi::Task update(Place at, Panel& panel, std::int64_t limit, const Panel* incoming, bool& incoming_done);
     mpi::Task swap_binary_exchange(Place at, const Panel& panel, std::int64_t columns, const Panel* incoming,
                                    bool& incoming_done);
@@ -205,6 +231,14 @@ private:
     mpi::Task solve(Place at);
     mpi::Task broadcast_solution(Place at, std::uint32_t root, std::int64_t count, std::uint32_t tag);
 
+    std::vector<std::int64_t> leading_dimensions_; // per process row
+    static constexpr std::size_t shape_window = 64;
+    std::array<Shape, shape_window> shapes_; // of the last panels, made when first asked for
+    Sample sample_;
+    std::vector<double> began_s_;                     // per simulated step and the end: sum over ranks
+    std::vector<std::size_t> mark_at_;                // indices where a span begins or ends, increasing
+    std::vector<Totals> totals_at_;                   // per mark
+    std::vector<std::vector<mpi::Shares>> shares_at_; // per mark and rank
     Parameters parameters_;
     mpi::Engine& engine_;
     models::MachineDay& day_;

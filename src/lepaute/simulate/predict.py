@@ -12,6 +12,14 @@ from lepaute import _core
 from lepaute.errors import InputError, SimulationError
 from lepaute.simulate.energy import energy_of_run
 from lepaute.simulate.estimate import available_cores, estimated_run_s, work_of
+from lepaute.simulate.fidelity import (
+    WINDOWS,
+    check_fidelity,
+    is_sampled,
+    sampling_warning,
+    simulated_share,
+    steps_of,
+)
 from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, SWAPS, Hpl
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.mapping import Mapping, thinned
@@ -26,7 +34,6 @@ if TYPE_CHECKING:
 
 GLUE = ("pdfact_glue", "pdupdate_glue")  # ours, not the application's: a platform without them lacks nothing
 DEFAULT_RUNS = 10
-FIDELITIES = ("auto", "full", "sampled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,7 @@ def predict_all(
         began_s = time.perf_counter()
         try:
             result = _core.simulate_hpl(
-                core_parameters(hpl),
+                core_parameters(hpl, sampled=is_sampled(hpl, fidelity, traced=trace is not None)),
                 machines[hpl.threads_per_rank],
                 core_layers,
                 cores[hpl.ranks, hpl.threads_per_rank],
@@ -158,7 +165,12 @@ def predict_all(
 
 
 def expected_run_s(
-    hpls: Sequence[Hpl], platform: "Platform", *, runs: int = DEFAULT_RUNS, mapping: Mapping | None = None
+    hpls: Sequence[Hpl],
+    platform: "Platform",
+    *,
+    runs: int = DEFAULT_RUNS,
+    mapping: Mapping | None = None,
+    fidelity: str = "auto",
 ) -> list[float] | None:
     """Seconds that one core takes to simulate a run of each of `hpls`; None where all runs together are quick.
 
@@ -179,7 +191,10 @@ def expected_run_s(
         _core.simulate_hpl(core_parameters(small), there, layers, chosen, 1)
         return time.thread_time() - began_s
 
-    return estimated_run_s(hpls, runs, available_cores(), measure)
+    whole_s = estimated_run_s(hpls, runs, available_cores(), measure)
+    if whole_s is None:
+        return None
+    return [run_s * simulated_share(hpl, fidelity) for hpl, run_s in zip(hpls, whole_s, strict=True)]
 
 
 def prediction_of(
@@ -198,6 +213,12 @@ def prediction_of(
     results = [one.result for one in finished]
     first = results[0]
     kernels = dict(zip(_core.kernel_names(), first.kernels, strict=True))
+    own = {name: use for name, use in kernels.items() if name not in GLUE}
+    told = warnings_of(hpl, platform, own, max(ranks_on_node.values()))
+    is_part = first.simulated_steps < steps_of(hpl)
+    if is_part:
+        error = max(result.sampling_error_s / result.time_s for result in results)
+        told.append(sampling_warning(first.simulated_steps, steps_of(hpl), error))
     return Prediction(
         hpl=hpl,
         platform_name=platform.name,
@@ -219,15 +240,8 @@ def prediction_of(
             )
             for i, result in enumerate(results)
         ),
-        fidelity="full",
-        warnings=tuple(
-            warnings_of(
-                hpl,
-                platform,
-                {name: use for name, use in kernels.items() if name not in GLUE},
-                max(ranks_on_node.values()),
-            )
-        ),
+        fidelity="sampled" if is_part else "full",
+        warnings=tuple(told),
         simulation=SimulationFigures(
             wall_s=max(one.ended_s for one in finished) - min(one.began_s for one in finished),
             peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
@@ -268,18 +282,15 @@ def trace_choice(hpl: Hpl, wanted: TraceRequest | None) -> tuple[Sequence[int] |
 
 def check_request(hpls: Sequence[Hpl], fidelity: str, trace: TraceRequest | None) -> None:
     """Raises InputError for a fidelity or a trace that cannot be had."""
-    if fidelity not in FIDELITIES:
-        raise InputError(f"fidelity is {fidelity!r}; it is one of {', '.join(FIDELITIES)}")
-    if fidelity == "sampled":
-        raise InputError("fidelity sampled is not there yet; take auto or full")
+    check_fidelity(fidelity)
     if trace is not None:
         if len(hpls) > 1:
             raise InputError(f"a trace is of one combination, and there are {len(hpls)}; shorten the lists of HPL.dat")
         trace.check(hpls[0])
 
 
-def core_parameters(hpl: Hpl) -> _core.HplParameters:
-    """The parameters as the core takes them."""
+def core_parameters(hpl: Hpl, *, sampled: bool = False) -> _core.HplParameters:
+    """The parameters as the core takes them; sampled: windows of the steps are simulated."""
     parameters = _core.HplParameters()
     for name in ("n", "nb", "p", "q", "depth", "nbmin", "ndiv"):
         setattr(parameters, name, getattr(hpl, name))
@@ -296,5 +307,7 @@ def core_parameters(hpl: Hpl) -> _core.HplParameters:
     parameters.equilibrate = hpl.equil
     parameters.alignment = hpl.align
     parameters.copy_l = hpl.copy_l
+    parameters.sampled = sampled
+    parameters.windows = WINDOWS
     parameters.first_row_pivots = hpl.pivots == "first-row"
     return parameters
