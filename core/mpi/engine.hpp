@@ -169,12 +169,7 @@ public:
     }
     /// MPI_Irecv and at once MPI_Wait: the same, with other names in a trace.
     Awaiter<void> receive_in_two_calls(Rank rank, Rank from, std::uint32_t tag) {
-        Operation receive;
-        receive.kind = Operation::Kind::receive;
-        receive.two_calls = true;
-        receive.receive_from = from;
-        receive.receive_tag = tag;
-        return operation<void>(rank, receive);
+        return operation<void>(rank, {Operation::Kind::receive, false, false, true, 0, from, 0, tag, 0.0});
     }
     /// MPI_Irecv, MPI_Send, MPI_Wait with one partner.
     Awaiter<void> exchange(Rank rank, Rank partner, std::uint32_t tag, double bytes) {
