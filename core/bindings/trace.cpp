@@ -28,7 +28,9 @@ template <typename Value>
 nb::ndarray<nb::numpy, Value> array_of(std::vector<Value> values, std::vector<std::size_t> shape) {
     auto held = std::make_unique<std::vector<Value>>(std::move(values));
     Value* const data = held->data();
-    const nb::capsule owner(held.get(), [](void* kept) noexcept { delete static_cast<std::vector<Value>*>(kept); });
+    const nb::capsule owner(held.get(), [](void* kept) noexcept {
+        const std::unique_ptr<std::vector<Value>> last(static_cast<std::vector<Value>*>(kept));
+    });
     static_cast<void>(held.release()); // the capsule's now
     return nb::ndarray<nb::numpy, Value>(data, shape.size(), shape.data(), owner);
 }

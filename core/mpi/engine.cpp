@@ -599,22 +599,23 @@ void Engine::trace_operation(const RankState& state, Rank rank, double end_s) {
             state.received_bytes, state.posted_s, done_s, wait);
         break;
     default: { // an exchange is three calls of the real program, the first of which does not wait
-        const Rank from = operation.receive_from;
-        const Rank to = operation.send_to;
+        const Rank source = operation.receive_from;
+        const Rank target = operation.send_to;
         if (operation.synchronous) {
             const double called_s = state.clock_s; // with the overhead of the send paid
             const double received_s = std::max(called_s, state.arrival_s);
             const Wait of_receive = take_first(received_s - called_s);
-            row(Call::issend, to, operation.send_tag, operation.send_bytes, state.posted_s, called_s, {});
-            row(Call::receive, from, operation.receive_tag, state.received_bytes, called_s,
+            row(Call::issend, target, operation.send_tag, operation.send_bytes, state.posted_s, called_s, {});
+            row(Call::receive, source, operation.receive_tag, state.received_bytes, called_s,
                 received_s + state.receive_overhead_s, of_receive);
-            row(Call::wait, to, operation.send_tag, operation.send_bytes, received_s + state.receive_overhead_s, done_s,
-                wait);
+            row(Call::wait, target, operation.send_tag, operation.send_bytes, received_s + state.receive_overhead_s,
+                done_s, wait);
         } else {
             const Wait of_send = take_first(state.send_done_s - state.clock_s);
-            row(Call::irecv, from, operation.receive_tag, state.received_bytes, state.posted_s, state.posted_s, {});
-            row(Call::send, to, operation.send_tag, operation.send_bytes, state.posted_s, state.send_done_s, of_send);
-            row(Call::wait, from, operation.receive_tag, state.received_bytes, state.send_done_s, done_s, wait);
+            row(Call::irecv, source, operation.receive_tag, state.received_bytes, state.posted_s, state.posted_s, {});
+            row(Call::send, target, operation.send_tag, operation.send_bytes, state.posted_s, state.send_done_s,
+                of_send);
+            row(Call::wait, source, operation.receive_tag, state.received_bytes, state.send_done_s, done_s, wait);
         }
         break;
     }
