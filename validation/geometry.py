@@ -60,7 +60,9 @@ def compared(options: Options) -> pandas.DataFrame:
         [
             Case(
                 f"{row['proc_p']} x {row['proc_q']}",
-                Hpl(n=row["matrix_size"], nb=128, p=row["proc_p"], q=row["proc_q"], depth=1, bcast="2ring", copy_l=True),
+                Hpl(
+                    n=row["matrix_size"], nb=128, p=row["proc_p"], q=row["proc_q"], depth=1, bcast="2ring", copy_l=True
+                ),
                 platform,
                 2 if options.quick else 10,
             )

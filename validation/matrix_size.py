@@ -87,7 +87,9 @@ def compared(options: Options) -> pandas.DataFrame:
     cases = [
         Case(
             f"{row.platform}, N = {row.matrix_size}",
-            Hpl(n=int(row.matrix_size), nb=128, p=32, q=32, depth=1, bcast="2ring", swap="binary-exchange", copy_l=True),
+            Hpl(
+                n=int(row.matrix_size), nb=128, p=32, q=32, depth=1, bcast="2ring", swap="binary-exchange", copy_l=True
+            ),
             load_platform(str(row.platform)),
             2 if options.quick else runs_of(int(row.matrix_size)),
         )
