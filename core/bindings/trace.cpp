@@ -19,7 +19,7 @@ using namespace lepaute;
 namespace {
 
 constexpr std::array<const char*, static_cast<std::size_t>(mpi::Call::count)> call_names{
-    "MPI_Send", "MPI_Recv", "MPI_Irecv", "MPI_Wait", "MPI_Iprobe"};
+    "MPI_Send", "MPI_Recv", "MPI_Irecv", "MPI_Wait", "MPI_Iprobe", "MPI_Ssend", "MPI_Issend"};
 
 enum class RowKind : std::int16_t { kernel, mpi, phase }; // as in lepaute.trace.table.KINDS
 
@@ -28,7 +28,9 @@ template <typename Value>
 nb::ndarray<nb::numpy, Value> array_of(std::vector<Value> values, std::vector<std::size_t> shape) {
     auto held = std::make_unique<std::vector<Value>>(std::move(values));
     Value* const data = held->data();
-    const nb::capsule owner(held.get(), [](void* kept) noexcept { delete static_cast<std::vector<Value>*>(kept); });
+    const nb::capsule owner(held.get(), [](void* kept) noexcept {
+        const std::unique_ptr<std::vector<Value>> last(static_cast<std::vector<Value>*>(kept));
+    });
     static_cast<void>(held.release()); // the capsule's now
     return nb::ndarray<nb::numpy, Value>(data, shape.size(), shape.data(), owner);
 }

@@ -593,20 +593,36 @@ void Engine::trace_operation(const RankState& state, Rank rank, double end_s) {
     const double done_s = end_s + state.receive_overhead_s;
     switch (operation.kind) {
     case Operation::Kind::send:
-        row(Call::send, operation.send_to, operation.send_tag, operation.send_bytes, state.posted_s, end_s, wait);
+        row(operation.synchronous ? Call::ssend : Call::send, operation.send_to, operation.send_tag,
+            operation.send_bytes, state.posted_s, end_s, wait);
         break;
     case Operation::Kind::receive:
-        row(Call::receive, operation.receive_from, operation.receive_tag, state.received_bytes, state.posted_s, done_s,
-            wait);
+        if (operation.two_calls) {
+            row(Call::irecv, operation.receive_from, operation.receive_tag, state.received_bytes, state.posted_s,
+                state.posted_s, {});
+        }
+        row(operation.two_calls ? Call::wait : Call::receive, operation.receive_from, operation.receive_tag,
+            state.received_bytes, state.posted_s, done_s, wait);
         break;
-    default: { // an exchange is three calls of the real program
-        const Wait of_send = take_first(state.send_done_s - state.clock_s);
-        row(Call::irecv, operation.receive_from, operation.receive_tag, state.received_bytes, state.posted_s,
-            state.posted_s, {});
-        row(Call::send, operation.send_to, operation.send_tag, operation.send_bytes, state.posted_s, state.send_done_s,
-            of_send);
-        row(Call::wait, operation.receive_from, operation.receive_tag, state.received_bytes, state.send_done_s, done_s,
-            wait);
+    default: { // an exchange is three calls of the real program, the first of which does not wait
+        const Rank source = operation.receive_from;
+        const Rank target = operation.send_to;
+        if (operation.synchronous) {
+            const double called_s = state.clock_s; // with the overhead of the send paid
+            const double received_s = std::max(called_s, state.arrival_s);
+            const Wait of_receive = take_first(received_s - called_s);
+            row(Call::issend, target, operation.send_tag, operation.send_bytes, state.posted_s, called_s, {});
+            row(Call::receive, source, operation.receive_tag, state.received_bytes, called_s,
+                received_s + state.receive_overhead_s, of_receive);
+            row(Call::wait, target, operation.send_tag, operation.send_bytes, received_s + state.receive_overhead_s,
+                done_s, wait);
+        } else {
+            const Wait of_send = take_first(state.send_done_s - state.clock_s);
+            row(Call::irecv, source, operation.receive_tag, state.received_bytes, state.posted_s, state.posted_s, {});
+            row(Call::send, target, operation.send_tag, operation.send_bytes, state.posted_s, state.send_done_s,
+                of_send);
+            row(Call::wait, source, operation.receive_tag, state.received_bytes, state.send_done_s, done_s, wait);
+        }
         break;
     }
     }

@@ -123,6 +123,7 @@ public:
         Kind kind = Kind::none;
         bool noncontiguous = false; // the message is a derived datatype with gaps
         bool synchronous = false;   // the send ends when the receive has begun, whatever the size
+        bool two_calls = false;     // a receive by MPI_Irecv and MPI_Wait
         Rank send_to = 0;
         Rank receive_from = 0;
         std::uint32_t send_tag = 0;
@@ -152,41 +153,47 @@ public:
     }
     /// MPI_Send of `bytes` bytes.
     Awaiter<void> send(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return operation<void>(rank, {Operation::Kind::send, false, false, to, 0, tag, 0, bytes});
+        return operation<void>(rank, {Operation::Kind::send, false, false, false, to, 0, tag, 0, bytes});
     }
     /// MPI_Send of `bytes` bytes in a derived datatype with gaps, such as columns of a matrix.
     Awaiter<void> send_noncontiguous(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return operation<void>(rank, {Operation::Kind::send, true, false, to, 0, tag, 0, bytes});
+        return operation<void>(rank, {Operation::Kind::send, true, false, false, to, 0, tag, 0, bytes});
     }
     /// MPI_Ssend of `bytes` bytes.
     Awaiter<void> send_synchronous(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return operation<void>(rank, {Operation::Kind::send, false, true, to, 0, tag, 0, bytes});
+        return operation<void>(rank, {Operation::Kind::send, false, true, false, to, 0, tag, 0, bytes});
     }
     /// MPI_Recv; the size is the sender's.
     Awaiter<void> receive(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<void>(rank, {Operation::Kind::receive, false, false, 0, from, 0, tag, 0.0});
+        return operation<void>(rank, {Operation::Kind::receive, false, false, false, 0, from, 0, tag, 0.0});
+    }
+    /// MPI_Irecv and at once MPI_Wait: the same, with other names in a trace.
+    Awaiter<void> receive_in_two_calls(Rank rank, Rank from, std::uint32_t tag) {
+        return operation<void>(rank, {Operation::Kind::receive, false, false, true, 0, from, 0, tag, 0.0});
     }
     /// MPI_Irecv, MPI_Send, MPI_Wait with one partner.
     Awaiter<void> exchange(Rank rank, Rank partner, std::uint32_t tag, double bytes) {
-        return operation<void>(rank, {Operation::Kind::exchange, false, false, partner, partner, tag, tag, bytes});
+        return operation<void>(rank,
+                               {Operation::Kind::exchange, false, false, false, partner, partner, tag, tag, bytes});
     }
     /// The same, from one rank and to another.
     Awaiter<void> send_receive(Rank rank, Rank to, std::uint32_t send_tag, double bytes, Rank from,
                                std::uint32_t receive_tag) {
-        return operation<void>(rank, {Operation::Kind::exchange, false, false, to, from, send_tag, receive_tag, bytes});
+        return operation<void>(
+            rank, {Operation::Kind::exchange, false, false, false, to, from, send_tag, receive_tag, bytes});
     }
     /// MPI_Iprobe: true when the message is there.
     Awaiter<bool> probe(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<bool>(rank, {Operation::Kind::probe, false, false, 0, from, 0, tag, 0.0});
+        return operation<bool>(rank, {Operation::Kind::probe, false, false, false, 0, from, 0, tag, 0.0});
     }
     /// Polling with MPI_Iprobe until the message is there.
     Awaiter<void> await_message(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<void>(rank, {Operation::Kind::await_message, false, false, 0, from, 0, tag, 0.0});
+        return operation<void>(rank, {Operation::Kind::await_message, false, false, false, 0, from, 0, tag, 0.0});
     }
     /// From which date on MPI_Iprobe finds the message. No time passes on the rank; it goes on when the date is known,
     /// and may then do at once what it did until that date.
     Awaiter<double> learn_arrival(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<double>(rank, {Operation::Kind::learn_arrival, false, false, 0, from, 0, tag, 0.0});
+        return operation<double>(rank, {Operation::Kind::learn_arrival, false, false, false, 0, from, 0, tag, 0.0});
     }
 
     /// Where `count` ranks meet: the last one to come goes on at once, the others when it releases them. Meanwhile it

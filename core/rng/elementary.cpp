@@ -33,20 +33,28 @@ double natural_log(double x) noexcept {
     // log(mantissa) = 2 atanh(s), s = (mantissa - 1) / (mantissa + 1), |s| <= 0.1716: eleven terms reach 1e-17.
     const double s = (mantissa - 1.0) / (mantissa + 1.0);
     const double s_squared = s * s;
-    double series = 0.0;
-    for (int term = 10; term >= 0; --term) {
-        series = series * s_squared + 1.0 / (2 * term + 1);
-    }
+    static constexpr std::array<double, 11> inverse_odd = [] {
+        std::array<double, 11> values{};
+        for (std::size_t term = 0; term < values.size(); ++term) {
+            values[term] = 1.0 / static_cast<double>(2 * term + 1);
+        }
+        return values;
+    }();
+    const double series = polynomial(inverse_odd, s_squared);
     return exponent * log_2_high + (2.0 * s * series + exponent * log_2_low);
 }
 
 double exponential(double x) noexcept {
     const double k = std::floor(x * 1.44269504088896340736 + 0.5);
     const double r = (x - k * log_2_high) - k * log_2_low; // |r| <= log(2)/2
-    double series = 1.0;
-    for (int term = 14; term >= 1; --term) {
-        series = 1.0 + series * r / term;
-    }
+    static constexpr std::array<double, 15> inverse_factorial = [] {
+        std::array<double, 15> values{1.0};
+        for (std::size_t term = 1; term < values.size(); ++term) {
+            values[term] = values[term - 1] / static_cast<double>(term);
+        }
+        return values;
+    }();
+    const double series = polynomial(inverse_factorial, r);
     return std::ldexp(series, static_cast<int>(k));
 }
 

@@ -1,6 +1,5 @@
 """`lepaute record` on real programs: HPL, whose calls follow from its algorithm, and a small one made for it."""
 
-import json
 import os
 import re
 import subprocess
@@ -11,34 +10,17 @@ from pathlib import Path
 
 import numpy
 import pytest
+from oracles.recorded_hpl import MPIRUN, lepaute, recorded_hpl
 
-from lepaute.errors import EnvironmentProblem
-from lepaute.measure.record import build_recorded_hpl, find_launcher, find_mpicc
+from lepaute.measure.record import find_launcher, find_mpicc
 from lepaute.simulate import Hpl
 from lepaute.trace import Trace, read_trace
 from lepaute.trace.breakdown import breakdown_of
 from lepaute.trace.compare import compare_traces
 from lepaute.trace.messages import match_messages
 from lepaute.trace.table import KERNEL, MPI, PHASE
-from lepaute.verify.hpl_input import hpl_input_text
 
 pytestmark = pytest.mark.machine
-
-LIMIT_S = 120
-MPIRUN = ("mpirun", "--oversubscribe", "-np")
-
-
-def lepaute(*arguments: str | Path, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    consent = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OPENBLAS_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, "-m", "lepaute.cli.main", *map(str, arguments)],
-        env={**os.environ, **consent, **environment},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -47,20 +29,6 @@ def mpicc() -> Path:
         return find_mpicc(find_launcher("mpirun"), None)
     except Exception as problem:  # noqa: BLE001 - whatever is missing, there is nothing to test
         pytest.skip(f"no MPI here: {problem}")
-
-
-def recorded_hpl(hpl: Hpl, folder: Path) -> tuple[Trace, float]:
-    """The trace of a real HPL, and the time that HPL itself took."""
-    launcher = find_launcher("mpirun")
-    try:
-        build_recorded_hpl(find_mpicc(launcher, None), launcher)
-    except EnvironmentProblem as problem:
-        pytest.skip(f"the real HPL cannot be built here: {problem}")
-    (folder / "HPL.dat").write_text(hpl_input_text(hpl, to_stdout=False))
-    done = lepaute("record", "-o", "t.parquet", "--", *MPIRUN, str(hpl.ranks), "xhpl-lepaute", folder=folder)
-    assert done.returncode == 0, done.stderr
-    line = next(line for line in done.stdout.splitlines() if line.startswith("{"))
-    return read_trace(folder / "t.parquet"), float(json.loads(line)["time_s"])
 
 
 COLUMN = Hpl(n=600, nb=64, p=2, q=1)

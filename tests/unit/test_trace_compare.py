@@ -32,10 +32,10 @@ def kernels(*names: str, n: int = 8) -> list[Call]:
 
 
 def test_the_first_call_that_differs_is_named_with_its_place() -> None:
-    left = trace(*kernels("idamax", "dscal", "dgemv", "dscal"))
-    right = trace(*kernels("idamax", "dgemv", "dscal", "dscal"))
+    left = trace(*kernels("idamax", "dscal", "daxpy", "dscal"))
+    right = trace(*kernels("idamax", "daxpy", "dscal", "dscal"))
     (first,) = compare_traces(left, right).first
-    assert (first.rank, first.stream, first.position, first.left, first.right) == (0, "kernels", 1, "dscal", "dgemv")
+    assert (first.rank, first.stream, first.position, first.left, first.right) == (0, "kernels", 1, "dscal", "daxpy")
 
 
 def test_a_call_more_at_the_end_is_a_difference() -> None:

@@ -1,12 +1,12 @@
 """Many predictions, one after the other or side by side."""
 
-import inspect
 import os
 import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 import lepaute
 from lepaute import Hpl, Platform, Prediction
@@ -36,15 +36,16 @@ class Outcome:
     wall_s: float = field(default=0.0, compare=False)
 
 
-def predict_all(cases: Sequence[Case]) -> list[Outcome]:
+def predict_all(cases: Sequence[Case], fidelity: str = "full") -> list[Outcome]:
     """The outcomes, in the order of the cases; a line on standard error for each as it is done.
 
-    Every run is simulated in full. Runs of one case share the cores; cases of one run are simulated side by side.
+    fidelity : never `auto`, so that no size decides what is compared.
+    Runs of one case share the cores; cases of one run are simulated side by side.
     """
     alone = any(case.runs > 1 for case in cases)
     started, done, outcomes = time.perf_counter(), 0, []
     with ThreadPoolExecutor(1 if alone else os.cpu_count() or 1) as pool:
-        for outcome in pool.map(outcome_of, cases):
+        for outcome in pool.map(partial(outcome_of, fidelity=fidelity), cases):
             done += 1
             outcomes.append(outcome)
             found = f"{outcome.prediction.time_s.mean:.2f} s" if outcome.prediction else outcome.refusal
@@ -58,13 +59,11 @@ def predict_all(cases: Sequence[Case]) -> list[Outcome]:
     return outcomes
 
 
-def outcome_of(case: Case) -> Outcome:
+def outcome_of(case: Case, fidelity: str) -> Outcome:
     """One case."""
-    # Exactly what was asked, whatever the size: `auto` would integrate over most steps of a long run.
-    fidelity = {"fidelity": "full"} if "fidelity" in inspect.signature(lepaute.predict).parameters else {}
     started = time.perf_counter()
     try:
-        prediction = lepaute.predict(case.hpl, case.platform, runs=case.runs, seed=case.seed, **fidelity)
+        prediction = lepaute.predict(case.hpl, case.platform, runs=case.runs, seed=case.seed, fidelity=fidelity)
     except InputError as error:
         return Outcome(case, None, str(error), time.perf_counter() - started)
     return Outcome(case, prediction, "", time.perf_counter() - started)

@@ -13,24 +13,8 @@ from what_if.synthetic import NODES, THREADS
 
 
 def hpl_of(n: int, p: int, q: int) -> Hpl:
-    """The parameters that all what-if studies share: NB 512, 2ring, depth 1, binary exchange.
-
-    The published simulations are of a program that computes nothing: its HPL_pdmxswp gives every candidate the same
-    value (`WORK[0] = 0.42`, Ezibenroc/hpl, src/pfact/HPL_pdmxswp.c), so that every pivot is of the first process row;
-    and it is built with -DHPL_NO_MPI_DATATYPE, so that it copies L. To be compared with it, ours does the same.
-    """
-    return Hpl(
-        n=n,
-        nb=512,
-        p=p,
-        q=q,
-        depth=1,
-        bcast="2ring",
-        swap="binary-exchange",
-        threads_per_rank=THREADS,
-        copy_l=True,
-        pivots="first-row",
-    )
+    """The parameters that all what-if studies share: NB 512, 2ring, depth 1, binary exchange."""
+    return Hpl(n=n, nb=512, p=p, q=q, depth=1, bcast="2ring", swap="binary-exchange", threads_per_rank=THREADS)
 
 
 def nodes_of(options: Options) -> dict[int, pandas.DataFrame]:

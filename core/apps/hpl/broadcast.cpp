@@ -54,11 +54,11 @@ std::uint32_t Program::broadcast_tag(const Panel& panel) noexcept {
     return 0x10000000U + static_cast<std::uint32_t>(panel.step);
 }
 
-std::optional<std::uint32_t> Program::broadcast_source(const Place& at, const Panel& panel) const noexcept {
+std::optional<std::uint32_t> Program::broadcast_source(std::uint32_t column, std::uint32_t root) const noexcept {
     if (long_broadcast()) {
         return std::nullopt;
     }
-    const Route way = route(parameters_.broadcast, at.column, panel.owner_column, parameters_.q);
+    const Route way = route(parameters_.broadcast, column, root, parameters_.q);
     return way.from == nobody ? std::nullopt : std::optional(way.from);
 }
 

@@ -69,12 +69,12 @@ struct Program::Factorisation {
     Factorisation(Program& of, const Panel& factored, std::uint32_t process_column, Rank driving)
         : program(of), panel(factored), column(process_column), driver(driving), processes(of.parameters_.p),
           ready_s(processes.size()), leaving(processes.size()), reaching(processes.size()) {
-        const Parameters& parameters = program.parameters_;
+        const Shape& shape = program.shape_at(panel.start);
         for (std::uint32_t distance = 0; distance < p(); ++distance) {
             const std::uint32_t row = (panel.owner_row + distance) % p();
             Process& process = processes[distance];
             process.rank = program.rank_at(row, column);
-            process.rows = local_count_from(parameters.n - panel.start, panel.start, parameters.nb, row, parameters.p);
+            process.rows = shape.rows[row];
             process.leading_dimension = program.leading_dimension(row);
             process.clock_s = program.engine_.clock(process.rank);
             process.traced = program.engine_.traced(process.rank);
@@ -404,8 +404,8 @@ struct Program::Factorisation {
                     return matrix(below(process, distance), done + 1);
                 });
                 maximum_below();
-                if (transposed()) { // else the copy is within small arrays
-                    copy_row(done + 1);
+                if (transposed()) { // along a row of L1; else the copy is along a column
+                    on_owner(Kernel::dcopy, length(done + 1, panel.width));
                 }
             }
             break;

@@ -51,6 +51,13 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
 Program::Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed)
     : parameters_(parameters), engine_(engine), day_(day), seed_(seed), meetings_(parameters.q),
       rank_sent_(std::size_t{parameters.p} * parameters.q), columns_to_factor_(parameters.q, 0) {
+    for (std::uint32_t row = 0; row < parameters.p; ++row) { // its rows, aligned, and no power of two
+        const std::int64_t rows =
+            std::max<std::int64_t>(1, local_count(parameters.n, parameters.nb, row, parameters.p));
+        const std::int64_t aligned = (rows + parameters.alignment - 1) / parameters.alignment * parameters.alignment;
+        leading_dimensions_.push_back(
+            std::has_single_bit(static_cast<std::uint64_t>(aligned)) ? aligned + parameters.alignment : aligned);
+    }
     const std::int64_t steps = (parameters.n + parameters.nb - 1) / parameters.nb;
     sample_ =
         parameters.sampled && parameters.depth < 16 ? sampled(steps, parameters.q, parameters.windows) : whole(steps);
@@ -190,27 +197,38 @@ Rank Program::rank_at(std::uint32_t row, std::uint32_t column) const noexcept {
     return parameters_.row_major ? row * parameters_.q + column : column * parameters_.p + row;
 }
 
-std::int64_t Program::leading_dimension(std::uint32_t row) const noexcept {
-    const std::int64_t alignment = parameters_.alignment;
-    const std::int64_t rows = std::max<std::int64_t>(1, local_count(parameters_.n, parameters_.nb, row, parameters_.p));
-    const std::int64_t aligned = (rows + alignment - 1) / alignment * alignment;
-    return std::has_single_bit(static_cast<std::uint64_t>(aligned)) ? aligned + alignment : aligned;
-}
-
-Panel Program::new_panel(const Place& at, std::int64_t start) const noexcept {
+const Program::Shape& Program::shape_at(std::int64_t start) {
     const std::int64_t n = parameters_.n;
     const std::int64_t nb = parameters_.nb;
-    const std::uint32_t p = parameters_.p;
-    const std::uint32_t q = parameters_.q;
+    Shape& shape = shapes_[static_cast<std::size_t>(start / nb) % shape_window];
+    if (shape.start != start) {
+        shape.start = start;
+        shape.rows.resize(parameters_.p);
+        shape.columns.resize(parameters_.q);
+        shape.source_columns.resize(parameters_.q);
+        const auto root = static_cast<std::uint32_t>(start / nb % parameters_.q);
+        for (std::uint32_t row = 0; row < parameters_.p; ++row) {
+            shape.rows[row] = local_count_from(n - start, start, nb, row, parameters_.p);
+        }
+        for (std::uint32_t column = 0; column < parameters_.q; ++column) {
+            shape.columns[column] = local_count_from(n + 1 - start, start, nb, column, parameters_.q); // [A | b]
+            shape.source_columns[column] = broadcast_source(column, root).value_or(column);
+        }
+    }
+    return shape;
+}
+
+Panel Program::new_panel(const Place& at, std::int64_t start) {
+    const Shape& shape = shape_at(start);
     Panel panel;
-    panel.step = start / nb;
+    panel.step = start / parameters_.nb;
     panel.start = start;
-    panel.width = std::min(nb, n - start);
-    panel.rows = local_count_from(n - start, start, nb, at.row, p);
-    panel.columns = local_count_from(n + 1 - start, start, nb, at.column, q); // [A | b] has n + 1 columns
-    panel.owner_row = static_cast<std::uint32_t>(panel.step % p);
-    panel.owner_column = static_cast<std::uint32_t>(panel.step % q);
-    panel.source_column = broadcast_source(at, panel).value_or(at.column);
+    panel.width = std::min(parameters_.nb, parameters_.n - start);
+    panel.rows = shape.rows[at.row];
+    panel.columns = shape.columns[at.column];
+    panel.owner_row = static_cast<std::uint32_t>(panel.step % parameters_.p);
+    panel.owner_column = static_cast<std::uint32_t>(panel.step % parameters_.q);
+    panel.source_column = shape.source_columns[at.column];
     return panel;
 }
 
@@ -320,7 +338,7 @@ Task Program::with_lookahead(Place at) {
         panels.push_back(new_panel(at, start));
         Panel& current = panels.back();
         begin_step(at, index, current.step);
-        const std::int64_t columns = local_count_from(n + 1 - start, start, nb, at.column, q); // from its own on
+        const std::int64_t columns = current.columns; // from its own on
         std::int64_t own = 0;
         if (at.column == current.owner_column) {
             own = current.width;

@@ -83,8 +83,16 @@ private:
     [[nodiscard]] Place place(mpi::Rank rank) const noexcept;
     [[nodiscard]] mpi::Rank rank_at(std::uint32_t row, std::uint32_t column) const noexcept;
     /// HPL's leading dimension of the local matrix: its rows, up to a multiple of the alignment, no power of two.
-    [[nodiscard]] std::int64_t leading_dimension(std::uint32_t row) const noexcept;
-    [[nodiscard]] Panel new_panel(const Place& at, std::int64_t start) const noexcept;
+    [[nodiscard]] std::int64_t leading_dimension(std::uint32_t row) const noexcept { return leading_dimensions_[row]; }
+    [[nodiscard]] Panel new_panel(const Place& at, std::int64_t start);
+    /// What the panels that begin at a column have in common, by process row and column.
+    struct Shape {
+        std::int64_t start = -1;
+        std::vector<std::int64_t> rows;
+        std::vector<std::int64_t> columns;
+        std::vector<std::uint32_t> source_columns;
+    };
+    [[nodiscard]] const Shape& shape_at(std::int64_t start);
     void kernel(mpi::Rank rank, models::Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k);
     void trace_kernel(mpi::Rank rank, models::Kernel kernel, const models::Size& size, double start_s, double seconds);
     /// While it lives, what the rank does belongs to a step; at its end, the stage gets its row. Nothing where no
@@ -190,7 +198,8 @@ private:
     [[nodiscard]] bool long_broadcast() const noexcept { return parameters_.broadcast >= Broadcast::longer; }
     [[nodiscard]] static std::int64_t panel_length(const Place& at, const Panel& panel) noexcept; // in doubles
     /// The process column that `at` probes for the panel; none for the root and in the long broadcasts.
-    [[nodiscard]] std::optional<std::uint32_t> broadcast_source(const Place& at, const Panel& panel) const noexcept;
+    [[nodiscard]] std::optional<std::uint32_t> broadcast_source(std::uint32_t column,
+                                                                std::uint32_t root) const noexcept;
     [[nodiscard]] static std::uint32_t broadcast_tag(const Panel& panel) noexcept;
 
     // -- update (update.cpp): of the first `limit` local columns (all when negative); `incoming` is probed for
@@ -222,6 +231,9 @@ private:
     mpi::Task solve(Place at);
     mpi::Task broadcast_solution(Place at, std::uint32_t root, std::int64_t count, std::uint32_t tag);
 
+    std::vector<std::int64_t> leading_dimensions_; // per process row
+    static constexpr std::size_t shape_window = 64;
+    std::array<Shape, shape_window> shapes_; // of the last panels, made when first asked for
     Sample sample_;
     std::vector<double> began_s_;                     // per simulated step and the end: sum over ranks
     std::vector<std::size_t> mark_at_;                // indices where a span begins or ends, increasing

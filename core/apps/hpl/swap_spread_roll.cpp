@@ -108,7 +108,7 @@ Task Program::roll(Place at, const Panel& panel, const SpreadPlan& plan, std::in
         } else if (out > 0) {
             co_await send(at.rank, message);
         } else if (in > 0) {
-            co_await engine_.receive(at.rank, partner, swap_tag(panel));
+            co_await engine_.receive_in_two_calls(at.rank, partner, swap_tag(panel));
         }
         if (incoming != nullptr) {
             co_await poll_broadcast(at, *incoming, incoming_done);

@@ -110,14 +110,13 @@ def hpl(
         raise InputError("say what to predict: --n N and further options, or --dat HPL.dat")
     if plot is not None and len(hpls) > 1:
         raise InputError(f"--plot shows one combination, and there are {len(hpls)}; shorten the lists of HPL.dat")
-    request = trace_request(trace_ranks, trace_steps, [trace, perfetto, gantt])
+    request = narrowed(trace_request(trace_ranks, trace_steps, [trace, perfetto, gantt]), hpls)
     overrides = settings_of(settings or [])
     machine = load_platform(platform)
     if overrides:
         machine = override(machine, overrides)
     placed = options.mapping_of(mapping, mapping_seed, hostfile, rankfile, machine, threads_per_rank)
     run_s = foretold(hpls, machine, runs, placed)
-    request = narrowed(request, hpls)
     try:
         with progress_bar(BAR_AFTER_S) as tell:
             predictions = predict_all(

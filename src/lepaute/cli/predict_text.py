@@ -61,30 +61,36 @@ def named(prediction: "Prediction") -> str:
     return f"N = {hpl.n}  NB = {hpl.nb}  {variant(hpl)}  {hpl.p} x {hpl.q}"
 
 
-WAITING = (
-    ("late", "the other side, which is late"),
+COMMUNICATION = (
+    ("late", "waiting for the other side"),
     ("transfer", "transfers"),
-    ("contention", "links that others use"),
-    ("overhead", "calls of MPI"),
-    ("probe", "looking for a panel"),
+    ("contention", "contention"),
+    ("overhead", "overhead of calls"),
+    ("probe", "probes"),
     ("other", "the end"),
 )
+LEAST_SHARE = 0.0005  # of what is named
 
 
 def where_the_time_goes(prediction: "Prediction") -> list[str]:
-    """Shares of the time of all ranks: computing with its longest kernels, and each kind of communication."""
+    """Shares of the time of all ranks: computing with its longest kernels, communication with its parts."""
     found = prediction.breakdown
     if found is None:
         return []
     whole = found.time_s * found.ranks
     kernels = sorted(prediction.kernel_time_s.items(), key=lambda item: -item[1])[:4]
     shares = found.shares
-    computing = ", ".join(f"{name} {100.0 * seconds / whole:.1f} %" for name, seconds in kernels)
-    told = [f"{what} {100.0 * shares[name]:.1f} %" for name, what in WAITING if shares[name] >= 0.0005]
-    lines = [f"  where   computing {100.0 * shares['compute']:.1f} % ({computing})"]
-    if told:
-        lines.append(f"          waiting for and in {', '.join(told)}")
-    return lines
+    parts = [(label, shares[name]) for name, label in COMMUNICATION if shares[name] >= LEAST_SHARE]
+    return [
+        "  where   " + shared("computing", shares["compute"], [(name, time_s / whole) for name, time_s in kernels]),
+        "          " + shared("communication", 1.0 - shares["compute"], parts),
+    ]
+
+
+def shared(what: str, share: float, parts: Sequence[tuple[str, float]]) -> str:
+    """In words: computing 91.8 % (dgemm 90.2 %, dtrsm 0.9 %)."""
+    inside = ", ".join(f"{name} {100.0 * part:.1f} %" for name, part in parts)
+    return f"{what} {100.0 * share:.1f} %" + (f" ({inside})" if inside else "")
 
 
 def peak_line(prediction: "Prediction", machine: "Platform") -> list[str]:

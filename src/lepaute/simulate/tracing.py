@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 #: Of the engine, in its order; "other" stands beside them: waiting for the last rank at the end.
 CATEGORIES = ("compute", "overhead", "late", "transfer", "contention", "probe")
 
-#: About as many rows does a trace get unless its ranks and steps are chosen: a Perfetto file of some 100 MB.
-MOST_ROWS = 500_000
+#: About as many rows does a trace get unless its ranks and steps are chosen: a Perfetto file of some 200 MB.
+MOST_ROWS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ What a program does may depend on when messages come, and a comparison that took
 nothing else. So, before anything is compared:
 
 - Probes and tests are counted only: how often a rank looks depends on how long it waits.
-- Kernels that have nothing to do (no columns) are counted only: HPL makes them while it looks for a panel.
+- Kernels that have nothing to do (a size of 0) are counted only: HPL makes them while it looks for a panel, for the
+  first block of a panel, and where a process has no rows left; a simulation has none.
 - The pieces in which a rank does an update (phase "pdupdate"), looking for a panel after each, are put together: one
-  call of each kernel, whose n is the sum.
+  call of each kernel, whose n (of dtrsm m) is the sum.
 - Messages are compared partner by partner: which of two partners is answered first is no property of the program.
 
 Three questions remain, each with its own rule:
@@ -36,6 +37,9 @@ POINT_TO_POINT = SENDS | IMMEDIATE_SENDS | RECEIVES | WAITS | {"MPI_Irecv"}
 
 #: HPL's loops for a U that is not transposed, which simulations name like those for a transposed one.
 SAME_KERNEL = {f"dlaswp0{number}N": f"dlaswp0{number}T" for number in (1, 3, 4, 5, 6)}
+
+#: Parts of the names of kernels that work on a matrix; the m of others is always 0.
+WITH_ROWS = ("gemm", "trsm", "gemv", "ger", "laswp", "latcpy", "lacpy")
 
 PERCENTILES = (5, 25, 50, 75, 95)
 
@@ -168,7 +172,9 @@ def _side_of(trace: Trace, ranks: list[int]) -> _Side:
     mine = numpy.isin(trace.rank, ranks)
     probes = trace.named(PROBES) & (trace.kind == MPI)
     kernels = trace.kind == KERNEL
-    idle = kernels & (trace.n == 0)
+    idle = kernels & (
+        (trace.n == 0) | ((trace.m == 0) & _of(trace, WITH_ROWS)) | ((trace.k == 0) & _of(trace, ("gemm",)))
+    )
     used = trace.where(mine & ~probes & ~idle & (trace.kind != PHASE))
     updates = trace.where(mine & (trace.kind == PHASE) & trace.named(("pdupdate",)))
     is_kernel = used.kind == KERNEL
@@ -197,11 +203,17 @@ def _side_of(trace: Trace, ranks: list[int]) -> _Side:
     )
 
 
+def _of(trace: Trace, parts: tuple[str, ...]) -> "NDArray[Any]":
+    """Which calls have a name with one of these parts."""
+    return trace.named(name for name in trace.names if any(part in name for part in parts))
+
+
 def _put_together(
     trace: Trace, is_kernel: "NDArray[Any]", updates: Trace, sizes: "NDArray[Any]"
 ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
     """Rows to keep, and their sizes and durations: of each kernel in an update the first, with the sum of n and of
-    time. m and k stay where all pieces have the same, else they are the sum as well."""
+    time; of dtrsm, whose triangle is on the right, of m: there it counts columns of the update. The other sizes stay
+    where all pieces have the same, else they are the sum as well."""
     import numpy
 
     group = numpy.arange(len(trace)) + len(updates) * (len(trace.names) + 1)  # each on its own
@@ -223,11 +235,12 @@ def _put_together(
         return total
 
     made = numpy.empty((len(first), sizes.shape[1]))
+    by_m = trace.named(("dtrsm",))[first]
     for column in range(sizes.shape[1]):
         values = sizes[:, column]
         is_same = numpy.ones(len(first), dtype=bool)
         numpy.logical_and.at(is_same, member, values == values[first][member])
-        is_sum = ~is_same | (column == 1)
+        is_sum = ~is_same | (by_m if column == 0 else ~by_m & (column == 1))
         made[:, column] = numpy.where(is_sum, summed(values), values[first])
     order = numpy.argsort(first)
     return first[order], made[order], summed(trace.duration_s)[order]

@@ -65,13 +65,18 @@ def _meta(what: str, pid: int, tid: int, **values: object) -> dict[str, Any]:
 
 def _call(trace: Trace, row: int, node_of: dict[int, int], own_lines: set[int]) -> dict[str, Any]:
     rank, kind = int(trace.rank[row]), int(trace.kind[row])
+    # Both ends are rounded, so that a call does not end after the next one has begun.
+    start_ns, end_ns = (
+        round(float(trace.start_s[row]) * 1e9),
+        round(float(trace.start_s[row] + trace.duration_s[row]) * 1e9),
+    )
     line = PHASE_LINES_FROM + rank if kind == PHASE and rank in own_lines else rank
     return {
         "name": trace.names[trace.name[row]],
         "cat": KINDS[kind],
         "ph": "X",
-        "ts": round(float(trace.start_s[row]) * MICROSECONDS, 3),
-        "dur": round(float(trace.duration_s[row]) * MICROSECONDS, 3),
+        "ts": start_ns / 1000,
+        "dur": (end_ns - start_ns) / 1000,
         "pid": node_of[rank],
         "tid": line,
         "args": _arguments(trace, row, kind),

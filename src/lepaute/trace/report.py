@@ -32,7 +32,7 @@ def breakdown_text(found: Breakdown) -> str:
             [
                 (name, seconds(float(value)), percent(_share(value, whole)))
                 for name, value in zip(CATEGORIES, total, strict=True)
-                if value > 0
+                if value > 1e-9 * whole
             ],
         ),
         "",
@@ -131,7 +131,9 @@ def plot_breakdown(found: Breakdown, path: Path, title: str) -> None:
         _draw_steps(axes[1], found)
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
-    used = (found.by_rank_s.sum(axis=0) > 0) | (found.by_step_s.sum(axis=0) > 0 if len(found.steps) else False)
+    used = found.by_rank_s.sum(axis=0) > 1e-4 * found.by_rank_s.sum()
+    if len(found.steps):
+        used |= (found.by_step_s > 1e-2 * found.by_step_s.sum(axis=1, keepdims=True)).any(axis=0)
     handles = [
         Patch(fc=style.colour, hatch=style.hatch, ec="#555555", lw=0.6, label=style.label)
         for style, shown in zip(SHARES, used, strict=True)
@@ -166,7 +168,7 @@ def _draw_steps(axis: Any, found: Breakdown) -> None:
     axis.set_xlim(edges[0], edges[-1])
     axis.set_ylim(0, None)
     axis.set_xlabel("step (panel)", fontsize=9)
-    axis.set_ylabel(f"time of all ranks, {unit}", fontsize=9)
+    axis.set_ylabel(f"time of these ranks, {unit}", fontsize=9)
 
 
 def _grouped(found: Breakdown) -> "tuple[NDArray[Any], list[str]]":

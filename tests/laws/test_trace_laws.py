@@ -1,0 +1,99 @@
+"""What holds for every trace of a simulated run."""
+
+import numpy
+import pytest
+
+from lepaute.platform import load_platform
+from lepaute.simulate import Hpl, Prediction, predict
+from lepaute.simulate.tracing import CATEGORIES, MOST_ROWS, TraceRequest, edge_ranks, rows_of
+from lepaute.trace import read_trace, write_trace
+from lepaute.trace.breakdown import split
+from lepaute.trace.messages import match_messages
+from lepaute.trace.table import PHASE
+
+RUNS = {
+    "two rings": Hpl(n=2000, p=2, q=4),
+    "no look-ahead, swap in 5 rows": Hpl(n=1500, p=5, q=1, depth=0),
+    "long broadcast, rolls": Hpl(n=1500, p=3, q=4, bcast="long", swap="spread-roll"),
+    "two panels ahead, column-major": Hpl(n=1500, nb=64, p=4, q=2, depth=2, bcast="1ring-modified", pmap="column"),
+    "across nodes": Hpl(n=3000, p=6, q=8),
+}
+
+
+@pytest.fixture(scope="module", params=RUNS.values(), ids=RUNS.keys())
+def traced(request: pytest.FixtureRequest) -> Prediction:
+    return predict(request.param, load_platform("dahu"), runs=1, seed=5, trace=TraceRequest())
+
+
+def test_the_rows_of_a_rank_add_up_to_its_time_in_every_category(traced: Prediction) -> None:
+    trace, breakdown = traced.trace, traced.breakdown
+    assert trace is not None
+    assert breakdown is not None
+    parts = split(trace)
+    by_rank = numpy.zeros((breakdown.ranks, len(CATEGORIES)))
+    numpy.add.at(by_rank, trace.rank, parts[:, : len(CATEGORIES)])
+    numpy.testing.assert_allclose(by_rank, breakdown.by_rank_s, rtol=1e-9, atol=1e-9)
+    assert breakdown.by_rank_s.sum(axis=1).max() == pytest.approx(traced.run_list[0].time_s, rel=1e-9)
+    assert sum(breakdown.total_s.values()) == pytest.approx(breakdown.ranks * breakdown.time_s, rel=1e-9)
+    numpy.testing.assert_allclose(breakdown.by_step_s.sum(axis=0), breakdown.by_rank_s.sum(axis=0), rtol=1e-9)
+
+
+def test_the_calls_of_a_rank_follow_each_other_without_a_gap(traced: Prediction) -> None:
+    assert traced.trace is not None
+    calls = traced.trace.where(traced.trace.kind != PHASE)
+    for rank in calls.ranks:
+        own = calls.where(calls.rank == rank)
+        assert own.start_s[0] == 0.0
+        numpy.testing.assert_allclose(own.start_s[1:], own.end_s[:-1], rtol=0, atol=1e-9)
+
+
+def test_every_send_is_received_with_its_size_after_it_began(traced: Prediction) -> None:
+    trace = traced.trace
+    assert trace is not None
+    matches = match_messages(trace)
+    assert len(matches.send) == traced.simulation.messages
+    assert (trace.size_bytes[matches.send] == trace.size_bytes[matches.receive]).all()
+    assert (trace.end_s[matches.end] >= trace.start_s[matches.send]).all()
+
+
+def test_a_trace_changes_nothing_and_survives_its_file(traced: Prediction, tmp_path) -> None:
+    again = predict(traced.hpl, load_platform("dahu"), runs=1, seed=5)
+    assert again.trace is None
+    assert again.run_list == traced.run_list
+    assert traced.trace is not None
+    write_trace(traced.trace, tmp_path / "t.parquet")
+    read = read_trace(tmp_path / "t.parquet")
+    for column in ("rank", "step", "kind", "start_s", "duration_s", "size_bytes", "late_s"):
+        numpy.testing.assert_array_equal(getattr(read, column), getattr(traced.trace, column))
+    assert [read.names[i] for i in read.name] == [traced.trace.names[i] for i in traced.trace.name]
+
+
+def test_chosen_ranks_and_steps_are_the_rows_of_the_whole_trace(traced: Prediction) -> None:
+    whole = traced.trace
+    assert whole is not None
+    chosen = TraceRequest(ranks=(1, 4), steps=(2, 3))
+    part = predict(traced.hpl, load_platform("dahu"), runs=1, seed=5, trace=chosen).trace
+    assert part is not None
+    same = whole.where(numpy.isin(whole.rank, (1, 4)) & numpy.isin(whole.step, (2, 3)))
+    numpy.testing.assert_array_equal(part.start_s, same.start_s)
+    numpy.testing.assert_array_equal(part.name, same.name)
+
+
+def test_an_estimate_of_the_rows_is_right_within_a_factor_of_three(traced: Prediction) -> None:
+    hpl = traced.hpl
+    assert traced.trace is not None
+    estimate = rows_of(hpl, range(hpl.ranks), range(-(-hpl.n // hpl.nb)))
+    assert 1 / 3 < estimate / len(traced.trace) < 3
+
+
+def test_of_a_large_run_the_edges_of_the_grid_and_the_middle_are_traced() -> None:
+    large = Hpl(n=500_000, p=32, q=32)
+    found = TraceRequest().narrowed(large)
+    assert found.ranks == edge_ranks(large) == (*range(32), *range(32, 1024, 32))
+    assert found.steps is not None
+    assert found.steps[0] < 500_000 / 128 / 2 < found.steps[-1]
+    assert 0 < rows_of(large, found.ranks, found.steps) <= MOST_ROWS
+    assert edge_ranks(Hpl(n=1000, p=3, q=2, pmap="column")) == (0, 1, 2, 3)
+    assert TraceRequest().narrowed(Hpl(n=2000, p=2, q=2)) == TraceRequest()
+    mine = TraceRequest(ranks=tuple(range(1024)), steps=tuple(range(3000)))
+    assert mine.narrowed(large) == mine

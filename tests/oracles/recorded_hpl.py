@@ -1,0 +1,45 @@
+"""Recordings of a real HPL, made here by `lepaute record`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.measure.record import build_recorded_hpl, find_launcher, find_mpicc
+from lepaute.simulate import Hpl
+from lepaute.trace import Trace, read_trace
+from lepaute.verify.hpl_input import hpl_input_text
+
+LIMIT_S = 120
+MPIRUN = ("mpirun", "--oversubscribe", "-np")
+
+
+def lepaute(*arguments: str | Path, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    consent = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "lepaute.cli.main", *map(str, arguments)],
+        env={**os.environ, **consent, **environment},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+
+def recorded_hpl(hpl: Hpl, folder: Path) -> tuple[Trace, float]:
+    """The trace of a real HPL, and the time that HPL itself took."""
+    launcher = find_launcher("mpirun")
+    try:
+        build_recorded_hpl(find_mpicc(launcher, None), launcher)
+    except EnvironmentProblem as problem:
+        pytest.skip(f"the real HPL cannot be built here: {problem}")
+    (folder / "HPL.dat").write_text(hpl_input_text(hpl, to_stdout=False))
+    done = lepaute("record", "-o", "t.parquet", "--", *MPIRUN, str(hpl.ranks), "xhpl-lepaute", folder=folder)
+    assert done.returncode == 0, done.stderr
+    line = next(line for line in done.stdout.splitlines() if line.startswith("{"))
+    return read_trace(folder / "t.parquet"), float(json.loads(line)["time_s"])
