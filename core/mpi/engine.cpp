@@ -1,7 +1,6 @@
 #include "mpi/engine.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 
 namespace lepaute::mpi {
@@ -65,8 +64,9 @@ double Engine::run(const std::function<Task(Rank)>& program) {
     }
     shares_at_step_.resize(trace_.on() ? ranks_.size() : 0);
     const auto resume_ready = [&] {
-        for (std::size_t next = 0; next < ready_.size(); ++next) { // grows while we go through it
-            ranks_[ready_[next]].handle.resume();
+        std::size_t next = 0;
+        while (next < ready_.size()) { // grows while we go through it
+            ranks_[ready_[next++]].handle.resume();
         }
         ready_.clear();
     };
@@ -343,7 +343,7 @@ double Engine::flows_on_way(std::uint32_t from, std::uint32_t to) const {
     return most;
 }
 
-double Engine::lone_transfer_s(const Message& message) const noexcept {
+double Engine::lone_transfer_s(const Message& message) noexcept {
     return message.segment->latency_s + message.bytes / message.segment->bandwidth_Bps;
 }
 
@@ -479,6 +479,9 @@ void Engine::wake_who_asks(std::uint32_t id) {
     if (!state.awaiting || state.operation.receive_from != message.from || state.operation.receive_tag != message.tag) {
         return;
     }
+    if (find_unexpected(state, message.from, message.tag) != id) { // messages do not overtake each other
+        return;
+    }
     const double date_s = visible_s(message);
     if (date_s == never) { // still in transfer: arrive() comes back
         return;
@@ -510,8 +513,11 @@ void Engine::wake_who_asks(std::uint32_t id) {
 }
 
 double Engine::visible_s(const Message& message) const noexcept {
+    if (message.protocol == models::Protocol::eager && message.arrival_known) {
+        return message.arrival_s;
+    }
     if (message.protocol == models::Protocol::eager) {
-        return message.arrival_known ? message.arrival_s : never;
+        return never;
     }
     // The header of a rendezvous is itself a small message.
     return message.ready_s + class_between(message.from, message.to).segments.front().latency_s;

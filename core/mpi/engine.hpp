@@ -204,7 +204,7 @@ public:
     };
     struct JoinAwaiter {
         Engine& engine;
-        Rank rank;
+        Rank rank = 0;
         Meeting& meeting;
         bool last = false;
         static bool await_ready() noexcept { return false; }
@@ -308,7 +308,7 @@ private:
     [[nodiscard]] std::uint32_t find_unexpected(const RankState& state, Rank from, std::uint32_t tag) const noexcept;
     [[nodiscard]] double latency_s(const Message& message) const;
     [[nodiscard]] double route_latency_s(std::uint32_t from, std::uint32_t to) const;
-    [[nodiscard]] double lone_transfer_s(const Message& message) const noexcept;
+    [[nodiscard]] static double lone_transfer_s(const Message& message) noexcept;
     std::uint32_t new_message();
     [[nodiscard]] std::string who_waits_for_whom(const std::vector<Task>& tasks) const;
 

@@ -35,9 +35,7 @@ struct TraceRow {
 /// What is wanted, and what came. `rank_wanted` is empty when nothing is.
 struct Trace {
     std::vector<std::uint8_t> rank_wanted; // per rank
-    std::int32_t first_step = 0;
-    std::int32_t last_step = 0x7FFFFFFF;
-    std::vector<std::uint8_t> step_wanted; // per step; empty: all between first and last
+    std::vector<std::uint8_t> step_wanted; // per step; empty: all
     std::vector<TraceRow> rows;
     std::vector<double> share_of_step_s; // steps x share_count, summed over ranks; grows as steps come
 

@@ -70,10 +70,10 @@ private:
         std::uint32_t position; // in the members of the link, while the bundle has flows
     };
     struct Bundle {
-        double cap_Bps;
+        double cap_Bps = 0.0;
         double rate_Bps = 0.0;
-        std::uint32_t first_hop;
-        std::uint32_t hop_count;
+        std::uint32_t first_hop = 0;
+        std::uint32_t hop_count = 0;
         std::uint32_t count = 0;
     };
     static constexpr LinkId no_link = 0xFFFFFFFFU;

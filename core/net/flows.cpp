@@ -59,7 +59,7 @@ std::uint32_t Flows::finish_next() {
     return end.tag;
 }
 
-double Flows::rate_Bps(std::uint32_t source, std::uint32_t destination) const noexcept {
+double Flows::rate_of(std::uint32_t source, std::uint32_t destination) const noexcept {
     for (const std::uint32_t id : sources_[source].bundles) {
         if (bundles_[id].destination == destination) {
             return bundles_[id].rate_Bps;

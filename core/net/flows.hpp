@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -43,7 +42,7 @@ public:
     std::uint32_t finish_next();
     [[nodiscard]] std::uint32_t on_link(LinkId link) const noexcept { return links_[link].flows; }
     /// Bytes per second of each flow from `source` to `destination`, 0 without one (for tests).
-    [[nodiscard]] double rate_Bps(std::uint32_t source, std::uint32_t destination) const noexcept;
+    [[nodiscard]] double rate_of(std::uint32_t source, std::uint32_t destination) const noexcept;
     [[nodiscard]] std::size_t state_bytes() const noexcept;
 
 private:

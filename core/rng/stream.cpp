@@ -49,14 +49,12 @@ double Stream::outside(std::uint64_t random) noexcept {
         if (u < table_.inside[layer]) {
             return x;
         }
-        if (layer == 0) { // the tail (Marsaglia, 1964)
-            double beyond = 0.0;
-            double height = 0.0;
-            do {
-                beyond = -natural_log(fraction(next()) + 0x1p-54) / tail_begins;
-                height = -natural_log(fraction(next()) + 0x1p-54);
-            } while (2.0 * height < beyond * beyond);
-            return tail_begins + beyond;
+        while (layer == 0) { // the tail (Marsaglia, 1964)
+            const double beyond = -natural_log(fraction(next()) + 0x1p-54) / tail_begins;
+            const double height = -natural_log(fraction(next()) + 0x1p-54);
+            if (2.0 * height >= beyond * beyond) {
+                return tail_begins + beyond;
+            }
         }
         const double low = table_.density[layer];
         const double high = table_.density[layer + 1];

@@ -4,7 +4,8 @@
 
 #include "rng/philox.hpp"
 
-#include <bit>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace lepaute::rng {
@@ -43,9 +44,9 @@ private:
     /// The ziggurat of Marsaglia & Tsang (Journal of Statistical Software 5(8), 2000), 128 layers: `edge` are the right
     /// ends of the layers, the density at them is `density`; a point left of the next edge needs no density.
     struct Layers {
-        double edge[layers + 1];
-        double inside[layers]; // edge[i + 1] / edge[i]
-        double density[layers + 1];
+        std::array<double, layers + 1> edge;
+        std::array<double, layers> inside; // edge[i + 1] / edge[i]
+        std::array<double, layers + 1> density;
     };
     static const Layers& table() noexcept { return table_; }
     static const Layers table_;

@@ -28,14 +28,14 @@ struct Parameters {
     std::int64_t swap_threshold = 0; // mix: spread-roll for more columns than this
     bool l1_transposed = true;
     bool u_transposed = true;
-    bool equilibrate = true;    // spread-roll
-    std::int64_t alignment = 8; // of the leading dimension, in doubles
-    bool copy_l = false;        // HPL built without derived datatypes copies L in every panel
+    bool equilibrate = true;       // spread-roll
+    std::int64_t alignment = 8;    // of the leading dimension, in doubles
+    bool copy_l = false;           // HPL built without derived datatypes copies L in every panel
+    bool sampled = false;          // simulate windows of steps only (sampling.hpp)
+    bool first_row_pivots = false; // all pivots from the first process row that has rows left
     /// The row (from 0) that each column is pivoted with; empty: drawn from the seed, as for a random matrix.
     std::vector<std::int64_t> pivots{};
-    bool sampled = false; // simulate windows of steps only (sampling.hpp)
     Windows windows{};
-    bool first_row_pivots = false; // all pivots from the first process row that has rows left
 };
 
 /// Rows (or columns) of a block-cyclic distribution that process `proc` of `procs` holds among the first n.

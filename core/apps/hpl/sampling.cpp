@@ -43,6 +43,7 @@ struct Window {
 std::vector<Span> spans_of(const std::vector<std::int64_t>& steps, const std::vector<Window>& windows, std::size_t head,
                            std::size_t tail) {
     std::vector<double> nodes;
+    nodes.reserve(windows.size());
     for (const Window& window : windows) {
         nodes.push_back(window.centre);
     }

@@ -77,7 +77,7 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
         const models::Segment& segment = network.at(row_bytes);
         return segment.latency_s + row_bytes / segment.bandwidth_Bps;
     };
-    const int rounds = std::bit_width(parameters.p) - 1;
+    const int rounds = static_cast<int>(std::bit_width(parameters.p)) - 1;
     least_column_s_ = rounds * std::min(message_s(engine.network().loopback), message_s(engine.network().remote));
 }
 

@@ -1,7 +1,6 @@
 #include "apps/hpl/spread_plan.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace lepaute::hpl {
