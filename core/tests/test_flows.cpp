@@ -29,8 +29,8 @@ TEST(Flows, FairSharesAreNeverMoreThanExactOnes) {
         flows.start(0.0, 1, 10.0, 0, 2, 1e9);
         flows.start(0.0, 2, 10.0, 0, 3, 1e9);
         flows.start(0.0, 3, 10.0, 1, 3, 1e9);
-        EXPECT_DOUBLE_EQ(flows.rate_Bps(0, 3), 0.5);
-        EXPECT_DOUBLE_EQ(flows.rate_Bps(1, 3), 0.5);
-        EXPECT_DOUBLE_EQ(flows.rate_Bps(0, 2), sharing == Sharing::fair ? 2.0 : 3.5);
+        EXPECT_DOUBLE_EQ(flows.rate_of(0, 3), 0.5);
+        EXPECT_DOUBLE_EQ(flows.rate_of(1, 3), 0.5);
+        EXPECT_DOUBLE_EQ(flows.rate_of(0, 2), sharing == Sharing::fair ? 2.0 : 3.5);
     }
 }
