@@ -26,6 +26,9 @@ namespace lepaute::mpi {
 
 using Rank = std::uint32_t;
 using Shares = std::array<double, share_count>;
+[[nodiscard]] inline double& part(Shares& shares, Share which) noexcept {
+    return shares[static_cast<std::size_t>(which)];
+}
 
 struct Statistics {
     std::uint64_t messages = 0;

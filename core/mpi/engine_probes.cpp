@@ -1,0 +1,105 @@
+// MPI_Iprobe: what a rank can see, when, and who is told that a message has come.
+
+#include "mpi/engine.hpp"
+
+#include <algorithm>
+
+namespace lepaute::mpi {
+
+void Engine::fruitless_probe(Rank rank, Rank from, std::uint32_t tag) {
+    RankState& state = ranks_[rank];
+    if (trace_.on() && traced(rank)) {
+        record(rank, {.code = static_cast<std::int16_t>(Call::iprobe),
+                      .peer = static_cast<std::int32_t>(from),
+                      .tag = tag,
+                      .start_s = state.clock_s,
+                      .duration_s = network_.iprobe_s});
+    }
+    spend(rank, Share::probe, network_.iprobe_s);
+    state.progress_s = state.clock_s;
+}
+
+void Engine::post_probe(Rank rank) {
+    RankState& state = ranks_[rank];
+    const Operation& operation = state.operation;
+    const double seen_s = probe_sees_s(state.clock_s, state.progress_s);
+    const std::uint32_t found = find_unexpected(state, operation.receive_from, operation.receive_tag);
+    const bool date_known = found != none && visible_s(messages_[found]) != never;
+    const double sender_s = queue_.date_s(operation.receive_from);
+    // Nothing that is posted later can have come by a date that is settled, nor what its sender posts after that date.
+    if (date_known || seen_s <= now_s_ || (found == none && sender_s != never && sender_s >= seen_s)) {
+        answer_probe(rank);
+    } else {
+        state.event = Event::probe;
+        queue_.set(rank, seen_s);
+    }
+}
+
+void Engine::answer_probe(Rank rank) {
+    RankState& state = ranks_[rank];
+    const Operation& operation = state.operation;
+    const double seen_s = probe_sees_s(state.clock_s, state.progress_s);
+    const std::uint32_t found = find_unexpected(state, operation.receive_from, operation.receive_tag);
+    state.answer = found != none && visible_s(messages_[found]) <= seen_s;
+    if (trace_.on() && traced(rank)) {
+        record(rank, {.code = static_cast<std::int16_t>(Call::iprobe),
+                      .peer = static_cast<std::int32_t>(operation.receive_from),
+                      .tag = operation.receive_tag,
+                      .start_s = state.clock_s,
+                      .duration_s = network_.iprobe_s});
+    }
+    part(state.shares_s, Share::probe) += network_.iprobe_s;
+    resume(rank, state.clock_s + network_.iprobe_s);
+}
+
+void Engine::wake_who_asks(std::uint32_t id) {
+    const Message& message = messages_[id];
+    RankState& state = ranks_[message.to];
+    if (!state.awaiting || state.operation.receive_from != message.from || state.operation.receive_tag != message.tag) {
+        return;
+    }
+    if (find_unexpected(state, message.from, message.tag) != id) { // messages do not overtake each other
+        return;
+    }
+    const double date_s = visible_s(message);
+    if (date_s == never) { // still in transfer: arrive() comes back
+        return;
+    }
+    state.awaiting = false;
+    if (state.operation.kind == Operation::Kind::learn_arrival) {
+        state.date_answer_s = date_s;
+        state.operation.kind = Operation::Kind::none;
+        if (state.inside_post) {
+            state.inside_post = false;
+        } else {
+            ready_.push_back(message.to);
+        }
+        return;
+    }
+    // Probes follow each other without a pause: the one during which the message comes finds it.
+    const double seen_s = std::max(state.clock_s, date_s - network_.iprobe_s);
+    part(state.shares_s, Share::late) += seen_s - state.clock_s;
+    part(state.shares_s, Share::probe) += network_.iprobe_s;
+    if (trace_.on() && traced(message.to)) {
+        record(message.to, {.code = static_cast<std::int16_t>(Call::iprobe),
+                            .peer = static_cast<std::int32_t>(message.from),
+                            .tag = message.tag,
+                            .start_s = state.clock_s,
+                            .duration_s = seen_s - state.clock_s + network_.iprobe_s,
+                            .late_s = seen_s - state.clock_s});
+    }
+    resume(message.to, seen_s + network_.iprobe_s);
+}
+
+double Engine::visible_s(const Message& message) const noexcept {
+    if (message.protocol == models::Protocol::eager && message.arrival_known) {
+        return message.arrival_s;
+    }
+    if (message.protocol == models::Protocol::eager) {
+        return never;
+    }
+    // The header of a rendezvous is itself a small message.
+    return message.ready_s + class_between(message.from, message.to).segments.front().latency_s;
+}
+
+} // namespace lepaute::mpi

@@ -1,0 +1,124 @@
+// Messages on their way: over the links they share with others, or inside a node.
+
+#include "mpi/engine.hpp"
+
+#include <algorithm>
+
+namespace lepaute::mpi {
+
+void Engine::start_transfer(std::uint32_t id, double date_s) {
+    Message& message = messages_[id];
+    message.started = true;
+    message.start_s = date_s;
+    if (message.local) {
+        arrive(id, date_s + lone_transfer_s(message) * message.noise_factor);
+    } else if (date_s > now_s_ && message.protocol != models::Protocol::eager) {
+        // The receiver is ahead of the others: the flow starts when they have come to the date of its receive.
+        RankState& receiver = ranks_[message.to];
+        receiver.outgoing = id;
+        receiver.event = Event::start_transfer;
+        queue_.set(message.to, date_s);
+    } else {
+        start_flow(id);
+    }
+}
+
+double Engine::latency_s(const Message& message) const {
+    double seconds = message.segment->latency_s;
+    if (topology_.has_latency()) { // what the cables add to the fitted latency of the route
+        seconds += route_latency_s(ranks_[message.from].node, ranks_[message.to].node);
+    }
+    return seconds * message.noise_factor;
+}
+
+double Engine::route_latency_s(std::uint32_t from, std::uint32_t to) const {
+    if (from == to) {
+        return 0.0;
+    }
+    std::vector<net::LinkId> links;
+    topology_.route(from, to, links);
+    return topology_.latency_s(links);
+}
+
+double Engine::flows_on_way(std::uint32_t from, std::uint32_t to) const {
+    std::vector<net::LinkId> links;
+    topology_.route(from, to, links);
+    double most = 0.0;
+    for (const net::LinkId link : links) {
+        most = std::max(most, flows_.on_link(link) * network_.node_link_Bps / topology_.links()[link].capacity_Bps);
+    }
+    return most;
+}
+
+double Engine::lone_transfer_s(const Message& message) noexcept {
+    return message.segment->latency_s + message.bytes / message.segment->bandwidth_Bps;
+}
+
+Engine::TransferTimes Engine::transfer_times(const models::Segment& segment, double bytes) const noexcept {
+    const double link_Bps = network_.node_link_Bps;
+    const bool scaled = segment.bandwidth_Bps > link_Bps || network_.flow_factor == models::FlowFactor::scale;
+    const double alone_s = bytes / segment.bandwidth_Bps;
+    return {alone_s, scaled ? alone_s : bytes / link_Bps};
+}
+
+void Engine::start_flow(std::uint32_t id) {
+    const Message& message = messages_[id];
+    const std::uint32_t from = ranks_[message.from].node;
+    const std::uint32_t to = ranks_[message.to].node;
+    const bool same = from == to;
+    const double link_Bps = same ? network_.loopback_Bps : network_.node_link_Bps;
+    const double segment_Bps = message.segment->bandwidth_Bps;
+    // A lone flow takes its fitted time. Faster than its link (or with flow_factor scale always), it loads the link
+    // by bytes * link / segment bandwidth; else its segment's bandwidth bounds its rate.
+    const bool scaled = segment_Bps > link_Bps || network_.flow_factor == models::FlowFactor::scale;
+    const double bytes = message.bytes * message.noise_factor;
+    const double work_bytes = scaled ? bytes * link_Bps / segment_Bps : bytes;
+    const double cap_Bps = scaled ? link_Bps : segment_Bps;
+    if (work_bytes <= 0.0) {
+        arrive(id, now_s_ + latency_s(message));
+        return;
+    }
+    flows_.start(now_s_, id, work_bytes, from, to, cap_Bps);
+}
+
+void Engine::arrive(std::uint32_t id, double date_s) {
+    Message& message = messages_[id];
+    message.arrival_known = true;
+    message.arrival_s = date_s;
+    if (!message.matched) {
+        wake_who_asks(id);
+        return;
+    }
+    RankState& receiver = ranks_[message.to];
+    const double lone_s = lone_transfer_s(message);
+    // Of a wait until `date_s`: until the transfer began the other side was late; a transfer that took longer than a
+    // lone one lost the rest to contention (or noise).
+    const auto wait_from = [&](double posted_s) {
+        const double wait_s = std::max(0.0, date_s - posted_s);
+        const double late_s = std::clamp(message.start_s - posted_s, 0.0, wait_s);
+        const double contention_s = std::clamp(date_s - message.start_s - lone_s, 0.0, wait_s - late_s);
+        return Wait{late_s, wait_s - late_s - contention_s, contention_s};
+    };
+    receiver.receive_pending = false;
+    receiver.arrival_s = date_s;
+    receiver.receive_overhead_s = message.segment->receive.of(message.bytes);
+    receiver.received_bytes = message.bytes;
+    if (receiver.send_pending || receiver.send_done_s <= date_s) { // of an exchange, the later end counts
+        receiver.wait = wait_from(receiver.receive_posted_s);
+    }
+    const Rank from = message.from;
+    const Rank to = message.to;
+    free_messages_.push_back(id);
+    if (message.sender_waits) {
+        RankState& sender = ranks_[from];
+        sender.send_pending = false;
+        sender.send_done_s = std::max(sender.send_done_s, date_s);
+        if (sender.operation.kind == Operation::Kind::send || sender.arrival_s < date_s || sender.receive_pending) {
+            sender.wait = wait_from(message.ready_s);
+        }
+        finish_if_complete(from);
+    }
+    finish_if_complete(to);
+}
+
+} // namespace lepaute::mpi
