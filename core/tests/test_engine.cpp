@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <stdexcept>
+#include <vector>
 
 using namespace lepaute;
 using mpi::Engine;
@@ -132,7 +135,6 @@ TEST(Engine, ExchangeOfEqualMessagesEndsAtTheSameTimeOnBothSides) {
     EXPECT_NEAR(engine.clock(1), engine.clock(0), 1e-12);
 }
 
-// An eager message of 50 bytes is in at 52 ms: a probe before finds nothing, one after finds it.
 // A datatype with gaps has a bandwidth of its own: 500 bytes/s instead of 1000.
 TEST(Engine, NoncontiguousMessagesHaveTheirOwnSegments) {
     models::Network gaps = network();
@@ -148,6 +150,7 @@ TEST(Engine, NoncontiguousMessagesHaveTheirOwnSegments) {
     EXPECT_NEAR(engine.clock(1), 1e-3 + rendezvous_latency + 10.0 + 2e-3, 1e-9);
 }
 
+// An eager message of 50 bytes is in at 52 ms: a probe before finds nothing, one after finds it.
 TEST(Engine, ProbeFindsWhatHasArrived) {
     Engine engine = two_nodes();
     bool early = true;
@@ -211,4 +214,201 @@ TEST(Engine, DeadlockIsReportedWithWhoWaitsForWhom) {
         EXPECT_NE(text.find("rank 0 waits for a message from rank 1 (tag 3)"), std::string::npos) << text;
         EXPECT_NE(text.find("rank 1 waits for a message from rank 0 (tag 3)"), std::string::npos) << text;
     }
+}
+
+TEST(Engine, DeadlockNamesSendersThatNobodyReceivesFrom) {
+    Engine engine(network(), {0, 1, 1}, 2, 1, false);
+    try {
+        engine.run([&](Rank rank) -> Task {
+            if (rank == 0) {
+                co_await engine.send(0, 1, 3, 5000.0); // a rendezvous
+            } else if (rank == 2) {
+                co_await engine.send_synchronous(2, 1, 4, 0.0);
+            }
+        });
+        FAIL() << "sends that wait for a rank that has ended must not end";
+    } catch (const std::runtime_error& error) {
+        EXPECT_STREQ(error.what(), "deadlock: rank 0 waits for rank 1 to receive (tag 3); "
+                                   "rank 2 waits for rank 1 to receive (tag 4)");
+    }
+}
+
+TEST(Engine, DeadlockNamesThoseWhoMeetAndThoseWhoProbe) {
+    Engine engine(network(), {0, 1, 1}, 2, 1, false);
+    Engine::Meeting meeting{2, {}};
+    try {
+        engine.run([&](Rank rank) -> Task {
+            if (rank == 0) {
+                (void)co_await engine.join(0, meeting);
+            } else if (rank == 1) {
+                co_await engine.await_message(1, 0, 9);
+            }
+        });
+        FAIL() << "a meeting of one of two must not end";
+    } catch (const std::runtime_error& error) {
+        EXPECT_STREQ(error.what(), "deadlock: rank 0 waits for the others of its group; "
+                                   "rank 1 waits for a message from rank 0 (tag 9)");
+    }
+}
+
+// A synchronous send of a few bytes, and a rendezvous, end when the message is in; what waits is the sender's clock.
+TEST(Engine, SynchronousSendsBlockWhateverTheSize) {
+    for (const bool local : {false, true}) {
+        Engine engine(network(), {0, local ? 0U : 1U}, 2, 1, false);
+        engine.run([&](Rank rank) -> Task {
+            if (rank == 0) {
+                co_await engine.send_synchronous(0, 1, 7, 50.0);
+            } else {
+                engine.compute(1, 1.0);
+                co_await engine.receive(1, 0, 7);
+            }
+        });
+        EXPECT_NEAR(engine.clock(0), 1.0 + eager_latency + 0.05, 1e-12);
+        EXPECT_NEAR(engine.clock(1), 1.0 + eager_latency + 0.05 + 2e-3, 1e-12);
+    }
+}
+
+// The receiver comes late and asks in another order; a receive costs 1 ms a byte, so that its clock tells which message
+// it got: tags apart, messages of a pair come in the order in which they were sent.
+TEST(Engine, UnexpectedMessagesAreTakenByTagAndInOrder) {
+    models::Network counting = network();
+    for (models::Segment& segment : counting.remote.segments) {
+        segment.receive = {0.0, 1e-3};
+    }
+    Engine engine(counting, {0, 1, 1}, 2, 1, false);
+    std::vector<double> got;
+    engine.run([&](Rank rank) -> Task {
+        if (rank == 0) {
+            co_await engine.send(0, 1, 7, 30.0);
+            co_await engine.send(0, 1, 8, 10.0);
+            co_await engine.send(0, 1, 7, 20.0);
+            co_await engine.send(0, 1, 9, 5.0);
+        } else if (rank == 1) {
+            engine.compute(1, 10.0);
+            for (const std::uint32_t tag : {9U, 7U, 8U, 7U}) {
+                const double before_s = engine.clock(1);
+                co_await engine.receive(1, 0, tag);
+                got.push_back(std::round(1e3 * (engine.clock(1) - before_s)));
+            }
+        }
+    });
+    EXPECT_EQ(got, (std::vector<double>{5.0, 30.0, 10.0, 20.0}));
+}
+
+// Eager messages are seen when they are in; the others when their header is, a message without bytes: the sender is
+// ready after 1 ms, the latency is another one. learn_arrival says so and takes no time; polling ends then; a single
+// probe (0.1 ms) sees what has come when it ends.
+TEST(Engine, MessagesAreSeenByProbesWhenTheyOrTheirHeadersAreIn) {
+    for (const bool local : {false, true}) {
+        for (const double bytes : {50.0, 500.0, 5000.0}) {
+            const double visible_s = bytes > 100.0 ? 2e-3 : 2e-3 + 0.05;
+            for (const double late_s : {0.0, 0.2}) { // before and after it is known
+                Engine engine(network(), {0, local ? 0U : 1U}, 2, 1, false);
+                double learnt_s = 0.0;
+                double stayed_s = 0.0;
+                double polled_s = 0.0;
+                engine.run([&](Rank rank) -> Task {
+                    if (rank == 0) {
+                        co_await engine.send(0, 1, 7, bytes);
+                        engine.compute(0, 10.0); // by then the first has the links no more
+                        co_await engine.send(0, 1, 8, bytes);
+                    } else {
+                        engine.compute(1, late_s);
+                        learnt_s = co_await engine.learn_arrival(1, 0, 7);
+                        stayed_s = engine.clock(1);
+                        co_await engine.await_message(1, 0, 7);
+                        polled_s = engine.clock(1);
+                        co_await engine.receive(1, 0, 7);
+                        co_await engine.receive(1, 0, 8);
+                    }
+                });
+                EXPECT_NEAR(learnt_s, visible_s, 1e-12) << bytes;
+                EXPECT_EQ(stayed_s, late_s);
+                EXPECT_NEAR(polled_s, std::max(late_s + 1e-4, visible_s), 1e-12) << bytes;
+            }
+            for (const double margin_s : {-1e-9, 1e-9}) {
+                Engine engine(network(), {0, local ? 0U : 1U}, 2, 1, false);
+                bool found = false;
+                engine.run([&](Rank rank) -> Task {
+                    if (rank == 0) {
+                        co_await engine.send(0, 1, 7, bytes);
+                    } else {
+                        engine.compute(1, visible_s + margin_s - 1e-4);
+                        found = co_await engine.probe(1, 0, 7);
+                        co_await engine.receive(1, 0, 7);
+                    }
+                });
+                EXPECT_EQ(found, margin_s > 0.0) << bytes << " " << local;
+            }
+        }
+    }
+}
+
+// The second message, whose header is in at once, is not seen before the first of the same tag.
+TEST(Engine, MessagesThatAreProbedForStayInOrder) {
+    Engine engine = two_nodes();
+    bool found = false;
+    engine.run([&](Rank rank) -> Task {
+        if (rank == 0) {
+            co_await engine.send(0, 1, 7, 90.0);  // eager: in at 92 ms
+            co_await engine.send(0, 1, 7, 500.0); // its header is in at 3 ms
+        } else {
+            EXPECT_NEAR(co_await engine.learn_arrival(1, 0, 7), 0.092, 1e-12);
+            co_await engine.await_message(1, 0, 7);
+            EXPECT_NEAR(engine.clock(1), 0.092, 1e-12);
+            found = co_await engine.probe(1, 0, 7);
+            co_await engine.receive(1, 0, 7);
+            co_await engine.receive(1, 0, 7);
+        }
+    });
+    EXPECT_TRUE(found);
+}
+
+// A flow of 5000 bytes is on the links from 1 ms to 5.001 s, and that of the rank that waits for a date shows it.
+TEST(Engine, UntilWaitsForADateWithoutMovingTheClock) {
+    Engine engine(network(), {0, 1, 2}, 3, 1, false);
+    std::vector<std::uint32_t> flows;
+    engine.run([&](Rank rank) -> Task {
+        if (rank == 0) {
+            co_await engine.send(0, 1, 7, 5000.0);
+        } else if (rank == 1) {
+            co_await engine.receive(1, 0, 7);
+        } else {
+            for (const double date_s : {5e-4, 1.5e-3, 5.0, 5.0, 5.0015, 1.0}) {
+                co_await engine.until(2, date_s);
+                EXPECT_GE(engine.now_s(), date_s);
+                EXPECT_EQ(engine.clock(2), 0.0);
+                EXPECT_EQ(engine.flows_leaving(0), engine.flows_reaching(1));
+                EXPECT_EQ(engine.flows_leaving(0), static_cast<std::uint32_t>(engine.flows_on_way(0, 1)));
+                EXPECT_EQ(engine.flows_reaching(0) + engine.flows_leaving(2), 0U);
+                flows.push_back(engine.flows_leaving(0));
+            }
+        }
+    });
+    EXPECT_EQ(flows, (std::vector<std::uint32_t>{0, 1, 1, 1, 0, 0}));
+}
+
+// Of three that meet the last goes on, sets the clocks of all, and releases the others.
+TEST(Engine, TheLastOfAMeetingReleasesTheOthers) {
+    Engine engine(network(), {0, 1, 1}, 2, 1, false);
+    Engine::Meeting meeting{3, {}};
+    std::vector<Rank> last;
+    engine.run([&](Rank rank) -> Task {
+        if (rank == 0) {
+            co_await engine.receive(0, 1, 5);
+        } else if (rank == 1) {
+            co_await engine.send(1, 0, 5, 0.0);
+        }
+        for (int round = 0; round < 2; ++round) {
+            if (co_await engine.join(rank, meeting)) {
+                last.push_back(rank);
+                for (Rank each = 0; each < 3; ++each) {
+                    engine.set_clock(each, 1.0 + round, {});
+                }
+                engine.release(rank, meeting);
+            }
+            EXPECT_EQ(engine.clock(rank), 1.0 + round);
+        }
+    });
+    EXPECT_EQ(last.size(), 2U);
 }

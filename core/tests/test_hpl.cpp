@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 using namespace lepaute;
@@ -287,4 +288,63 @@ TEST(Hpl, RefusesAGridWithoutCores) {
     EXPECT_THROW(
         (void)hpl::simulate({.n = 100, .nb = 10, .p = 2}, machine(1, 0.0, 1e9, models::Noise::none), {}, {0}, 1),
         std::invalid_argument);
+}
+
+TEST(Hpl, IsTheSameOnSeveralThreadsAsOnOne) {
+    const auto on = machine(6, 1e-6, 1e10, models::Noise::half_normal);
+    const Parameters parameters{.n = 1500, .nb = 64, .p = 2, .q = 3};
+    std::vector<double> alone;
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        alone.push_back(simulate(parameters, on, seed).time_s);
+    }
+    std::vector<double> together(4, 0.0);
+    std::vector<std::thread> threads;
+    for (std::uint64_t first = 0; first < 2; ++first) {
+        threads.emplace_back([&, first] {
+            for (std::uint64_t seed = first; seed < 4; seed += 2) {
+                together[seed] = simulate(parameters, on, seed).time_s;
+            }
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    EXPECT_EQ(together, alone);
+}
+
+// Too few steps for windows: asked for or not, every step is simulated, and the result is the same to the last bit.
+TEST(Hpl, OfFewStepsASampledRunIsTheFullOne) {
+    const auto on = machine(6, 1e-6, 1e10, models::Noise::half_normal);
+    for (const std::uint32_t depth : {0U, 1U, 2U}) {
+        Parameters parameters{.n = 1500, .nb = 64, .p = 2, .q = 3, .depth = depth};
+        const hpl::Result full = simulate(parameters, on);
+        parameters.sampled = true;
+        const hpl::Result sampled = simulate(parameters, on);
+        EXPECT_EQ(sampled.time_s, full.time_s);
+        EXPECT_EQ(sampled.messages, full.messages);
+        EXPECT_EQ(sampled.bytes, full.bytes);
+        EXPECT_EQ(sampled.simulated_steps, full.simulated_steps);
+        EXPECT_EQ(sampled.sampling_error_s, 0.0);
+        EXPECT_EQ(sampled.rank_shares_s, full.rank_shares_s);
+    }
+}
+
+// 600 steps, of which 240 are simulated.
+TEST(Hpl, ASampledRunIsNearTheFullOne) {
+    const auto on = machine(64, 1e-6, 1e10, models::Noise::half_normal);
+    for (const std::uint32_t depth : {0U, 1U}) {
+        Parameters parameters{.n = 9600, .nb = 16, .p = 8, .q = 8, .depth = depth};
+        const hpl::Result full = simulate(parameters, on);
+        parameters.sampled = true;
+        const hpl::Result sampled = simulate(parameters, on);
+        EXPECT_LT(sampled.simulated_steps, 300);
+        EXPECT_EQ(full.simulated_steps, 600);
+        EXPECT_NEAR(sampled.time_s / full.time_s, 1.0, 0.005);
+        EXPECT_GT(sampled.sampling_error_s, 0.0);
+        EXPECT_LT(sampled.sampling_error_s, 0.02 * full.time_s);
+        EXPECT_NEAR(static_cast<double>(sampled.messages) / static_cast<double>(full.messages), 1.0, 0.01);
+        EXPECT_NEAR(sampled.bytes / full.bytes, 1.0, 0.01);
+        EXPECT_NEAR(kernel_time_s(sampled) / kernel_time_s(full), 1.0, 0.01);
+        EXPECT_NEAR(sampled.waiting_s / full.waiting_s, 1.0, 0.05);
+    }
 }

@@ -202,9 +202,22 @@ def test_a_long_prediction_is_announced_with_how_long_it_will_take(
     assert json.loads(told.out)["application"] == "hpl"
 
 
+def test_the_announced_time_is_that_of_the_steps_that_will_be_simulated(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(estimate, "WORTH_MEASURING_S", 0.0)
+    asked: list[float] = []
+    monkeypatch.setattr(estimate, "estimated_wall_s", lambda run_s, *_: asked.append(run_s[0]) or 0.0)
+    line = ["predict", "hpl", "-p", "dahu", "--n", "48000", "--nb", "24", "--runs", "1", "--json"]
+    for fidelity in ("full", "sampled"):
+        assert main([*line, "--fidelity", fidelity]) == 0
+        assert json.loads(capsys.readouterr().out)["fidelity"] == fidelity
+    assert 0.05 < asked[1] / asked[0] < 0.3  # 240 of 2000 steps, and the measurements differ
+
+
 def test_an_interrupt_is_answered_at_once_however_long_the_runs_are() -> None:
     # 65 million messages a run and more: nothing that ends by itself while this test lasts.
-    arguments = command("--n", "3M", "--nb", "64", "--grid", "32x32", "--runs", "2")
+    arguments = command("--n", "3M", "--nb", "64", "--grid", "32x32", "--runs", "2", "--fidelity", "full")
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         announced = process.stderr.readline()

@@ -116,7 +116,7 @@ def hpl(
     if overrides:
         machine = override(machine, overrides)
     placed = options.mapping_of(mapping, mapping_seed, hostfile, rankfile, machine, threads_per_rank)
-    run_s = foretold(hpls, machine, runs, placed)
+    run_s = foretold(hpls, machine, runs, placed, "full" if request and fidelity == "auto" else fidelity)
     try:
         with progress_bar(BAR_AFTER_S) as tell:
             predictions = predict_all(
@@ -211,13 +211,15 @@ def write_trace_files(trace: "Trace | None", parquet: Path | None, perfetto: Pat
         print(f"{gantt}: {len(window.ranks)} ranks from {window.low_s:.6g} to {window.high_s:.6g} s", file=sys.stderr)
 
 
-def foretold(hpls: Sequence["Hpl"], machine: "Platform", runs: int, mapping: "Mapping") -> list[float] | None:
+def foretold(
+    hpls: Sequence["Hpl"], machine: "Platform", runs: int, mapping: "Mapping", fidelity: str
+) -> list[float] | None:
     """Seconds that a run of each will take, where it matters; a long prediction is announced on standard error."""
     from lepaute.cli.quantities import duration_of
     from lepaute.simulate.estimate import WORTH_TELLING_S, available_cores, estimated_wall_s
     from lepaute.simulate.predict import expected_run_s
 
-    run_s = expected_run_s(hpls, machine, runs=runs, mapping=mapping)
+    run_s = expected_run_s(hpls, machine, runs=runs, mapping=mapping, fidelity=fidelity)
     if run_s is None:
         return None
     cores = available_cores()

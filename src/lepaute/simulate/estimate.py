@@ -69,12 +69,8 @@ def messages_of(hpl: "Hpl") -> float:
     return work.events - turns_of(hpl)
 
 
-def steps_of(hpl: "Hpl") -> int:
-    return -(-hpl.n // hpl.nb)
-
-
 def turns_of(hpl: "Hpl") -> float:
-    return float(steps_of(hpl) * hpl.ranks)
+    return float(hpl.steps * hpl.ranks)
 
 
 def work_of(hpl: "Hpl") -> Work:
@@ -83,7 +79,7 @@ def work_of(hpl: "Hpl") -> Work:
     Each step has NB exchanges for pivots, a swap in each process column that still has columns, and a broadcast in each
     process row; within 3 % of the engine's own count of messages.
     """
-    steps, p, q = steps_of(hpl), hpl.p, hpl.q
+    steps, p, q = hpl.steps, hpl.p, hpl.q
     exchange, spread_roll = exchange_messages(p), (p - 1) * (p + 1)
     # A mixed swap takes binary exchange in the last steps, in which no more than the threshold's columns are left.
     threshold = hpl.nb if hpl.swap_threshold is None else hpl.swap_threshold

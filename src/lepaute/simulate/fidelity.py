@@ -14,15 +14,10 @@ def check_fidelity(fidelity: str) -> None:
         raise InputError(f"fidelity is {fidelity!r}; it is one of {', '.join(FIDELITIES)}")
 
 
-def steps_of(hpl: Hpl) -> int:
-    """Panels of the matrix."""
-    return -(-hpl.n // hpl.nb)
-
-
 def is_sampled(hpl: Hpl, fidelity: str, *, traced: bool) -> bool:
     """Are only windows of the run simulated? A traced run is simulated in full unless that is asked for."""
     if fidelity == "auto":
-        return not traced and steps_of(hpl) * hpl.ranks > FULL_BELOW
+        return not traced and hpl.steps * hpl.ranks > FULL_BELOW
     return fidelity == "sampled"
 
 
@@ -30,7 +25,7 @@ def simulated_share(hpl: Hpl, fidelity: str) -> float:
     """About how much of the steps is simulated."""
     count, warm_up, measured = WINDOWS
     sampled = count * (warm_up + measured)
-    return min(1.0, sampled / steps_of(hpl)) if is_sampled(hpl, fidelity, traced=False) else 1.0
+    return min(1.0, sampled / hpl.steps) if is_sampled(hpl, fidelity, traced=False) else 1.0
 
 
 def sampling_warning(simulated: int, steps: int, error: float) -> str:

@@ -79,6 +79,11 @@ class Hpl:
         return self.p * self.q
 
     @property
+    def steps(self) -> int:
+        """Number of panels."""
+        return -(-self.n // self.nb)
+
+    @property
     def flop_count(self) -> float:
         """Operations that HPL counts: 2/3 n^3 + 3/2 n^2."""
         return (2.0 / 3.0) * self.n**3 + 1.5 * self.n**2

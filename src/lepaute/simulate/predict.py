@@ -18,7 +18,6 @@ from lepaute.simulate.fidelity import (
     is_sampled,
     sampling_warning,
     simulated_share,
-    steps_of,
 )
 from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, SWAPS, Hpl
 from lepaute.simulate.machine import machine_of
@@ -215,10 +214,10 @@ def prediction_of(
     kernels = dict(zip(_core.kernel_names(), first.kernels, strict=True))
     own = {name: use for name, use in kernels.items() if name not in GLUE}
     told = warnings_of(hpl, platform, own, max(ranks_on_node.values()))
-    is_part = first.simulated_steps < steps_of(hpl)
+    is_part = first.simulated_steps < hpl.steps
     if is_part:
         error = max(result.sampling_error_s / result.time_s for result in results)
-        told.append(sampling_warning(first.simulated_steps, steps_of(hpl), error))
+        told.append(sampling_warning(first.simulated_steps, hpl.steps, error))
     return Prediction(
         hpl=hpl,
         platform_name=platform.name,

@@ -33,7 +33,7 @@ class TraceRequest:
 
     def check(self, hpl: "Hpl") -> None:
         """Raises InputError for a rank or a step that the run does not have."""
-        for name, chosen, count in (("rank", self.ranks, hpl.ranks), ("step", self.steps, steps_of(hpl))):
+        for name, chosen, count in (("rank", self.ranks, hpl.ranks), ("step", self.steps, hpl.steps)):
             beyond = next((number for number in chosen or () if not 0 <= number < count), None)
             if beyond is not None:
                 raise InputError(f"there is no {name} {beyond} to trace; this run has {name}s 0 to {count - 1}")
@@ -45,7 +45,7 @@ class TraceRequest:
         of the run.
         """
         ranks = range(hpl.ranks) if self.ranks is None else self.ranks
-        steps = range(steps_of(hpl)) if self.steps is None else self.steps
+        steps = range(hpl.steps) if self.steps is None else self.steps
         if rows_of(hpl, ranks, steps) <= MOST_ROWS:
             return self
         found = self
@@ -55,11 +55,6 @@ class TraceRequest:
         if self.steps is None and rows_of(hpl, ranks, steps) > MOST_ROWS:
             found = replace(found, steps=middle_steps(hpl, ranks))
         return found
-
-
-def steps_of(hpl: "Hpl") -> int:
-    """Number of panels."""
-    return -(-hpl.n // hpl.nb)
 
 
 def edge_ranks(hpl: "Hpl") -> tuple[int, ...]:
@@ -72,7 +67,7 @@ def edge_ranks(hpl: "Hpl") -> tuple[int, ...]:
 
 def middle_steps(hpl: "Hpl", ranks: "Sequence[int]") -> tuple[int, ...]:
     """As many steps in the middle of the run as make at most MOST_ROWS rows, and at least one."""
-    steps = steps_of(hpl)
+    steps = hpl.steps
     low, high = 1, steps
     while low < high:
         count = (low + high + 1) // 2

@@ -1,0 +1,72 @@
+#include "mpi/frame_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+using lepaute::mpi::FramePool;
+
+TEST(FramePool, GivesAFreedBlockToTheNextOfItsSize) {
+    FramePool pool;
+    void* first = pool.allocate(100);
+    pool.release(first, 100);
+    EXPECT_EQ(pool.allocate(128), first); // 65 .. 128 bytes are one size
+    void* other = pool.allocate(100);     // the first is in use
+    EXPECT_NE(other, first);
+    void* longer = pool.allocate(129);
+    pool.release(longer, 129);
+    EXPECT_NE(pool.allocate(128), longer);
+    pool.release(first, 128);
+    pool.release(other, 100);
+}
+
+TEST(FramePool, CountsTheMostBytesThatLivedAtOnce) {
+    FramePool pool;
+    void* a = pool.allocate(64);
+    void* b = pool.allocate(65);
+    EXPECT_EQ(pool.peak_bytes(), 64U + 128U);
+    pool.release(a, 64);
+    a = pool.allocate(1);
+    EXPECT_EQ(pool.peak_bytes(), 64U + 128U);
+    pool.release(b, 65);
+    pool.reset_peak();
+    EXPECT_EQ(pool.peak_bytes(), 64U);
+    pool.release(a, 1);
+}
+
+// Sizes beyond the largest list as well; each block is filled to its end and read again when it is given back.
+TEST(FramePool, BlocksInUseNeverOverlap) {
+    struct Block {
+        unsigned char* memory;
+        std::size_t bytes;
+        unsigned char mark;
+    };
+    FramePool pool;
+    std::mt19937_64 random(2);
+    std::vector<Block> live;
+    const auto give_back = [&](std::size_t which) {
+        const Block block = live[which];
+        for (std::size_t i = 0; i < block.bytes; ++i) {
+            ASSERT_EQ(block.memory[i], block.mark);
+        }
+        pool.release(block.memory, block.bytes);
+        live[which] = live.back();
+        live.pop_back();
+    };
+    for (int change = 0; change < 3000; ++change) {
+        if (!live.empty() && (random() % 5 < 2 || live.size() > 200)) {
+            give_back(random() % live.size());
+            continue;
+        }
+        const std::size_t bytes = 1 + random() % 2500;
+        const Block block{static_cast<unsigned char*>(pool.allocate(bytes)), bytes,
+                          static_cast<unsigned char>(random() % 256)};
+        std::memset(block.memory, block.mark, bytes);
+        live.push_back(block);
+    }
+    while (!live.empty()) {
+        give_back(live.size() - 1);
+    }
+}

@@ -1,0 +1,32 @@
+"""One prediction, pinned: a change of results is meant or it is a fault, and is never unnoticed.
+
+Whoever means to change results writes the new figures here, and says in the changelog why they changed.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from lepaute.platform import load_platform
+from lepaute.simulate import Hpl, predict
+
+HPL = Hpl(n=6000, nb=128, p=4, q=8, depth=1, bcast="2ring")
+MESSAGES = 52660
+TIMES_S = (0.30874207103857143, 0.30566457500261923, 0.3089900893312394, 0.3078598806579686)
+
+
+@pytest.fixture(params=["one core", "all cores"])
+def cores(request: pytest.FixtureRequest) -> Iterator[None]:
+    allowed = os.sched_getaffinity(0)
+    if request.param == "one core":
+        os.sched_setaffinity(0, {min(allowed)})
+    yield
+    os.sched_setaffinity(0, allowed)
+
+
+@pytest.mark.usefixtures("cores")
+def test_a_prediction_of_dahu_is_what_it_was_to_the_last_bit() -> None:
+    prediction = predict(HPL, load_platform("dahu-2020-01"), runs=4)
+    assert prediction.simulation.messages == MESSAGES
+    assert tuple(run.time_s for run in prediction.run_list) == TIMES_S

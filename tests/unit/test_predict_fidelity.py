@@ -1,0 +1,89 @@
+"""Predictions from windows of the steps: when they are made, what they say of themselves, how near they are."""
+
+import json
+
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.errors import InputError
+from lepaute.platform import load_platform, override
+from lepaute.simulate import Hpl, predict
+from lepaute.simulate.fidelity import FULL_BELOW, is_sampled, simulated_share
+
+STEPS = 547
+HPL = Hpl(n=70000, nb=128, p=4, q=4)
+
+
+@pytest.fixture(scope="module")
+def dahu():
+    power = "{idle_W: 100, computing_W: 300, communicating_W: 200}"
+    return override(load_platform("dahu"), {"power": power})
+
+
+@pytest.fixture(scope="module")
+def full(dahu):
+    return predict(HPL, dahu, runs=2, fidelity="full")
+
+
+@pytest.fixture(scope="module")
+def sampled(dahu):
+    return predict(HPL, dahu, runs=2, fidelity="sampled")
+
+
+def test_a_sampled_prediction_is_near_the_full_one(full, sampled):
+    assert sampled.time_s.mean == pytest.approx(full.time_s.mean, rel=0.005)
+    assert [run.time_s for run in sampled.run_list] == pytest.approx([run.time_s for run in full.run_list], rel=0.01)
+    assert sampled.simulation.messages == pytest.approx(full.simulation.messages, rel=0.01)
+    assert sampled.energy_j.mean == pytest.approx(full.energy_j.mean, rel=0.01)
+    assert sampled.kernel_time_s["dgemm"] == pytest.approx(full.kernel_time_s["dgemm"], rel=0.01)
+    assert sampled.kernel_time_s.keys() == full.kernel_time_s.keys()
+    assert sampled.run_list != full.run_list
+
+
+def test_a_sampled_prediction_says_that_it_is_one(full, sampled):
+    assert json.loads(json.dumps(sampled.to_dict()))["fidelity"] == "sampled"
+    (told,) = [warning for warning in sampled.warnings if warning.startswith("sampled: ")]
+    assert f" of {STEPS} steps were simulated" in told
+    assert "would change the time by up to 0." in told
+    assert full.to_dict()["fidelity"] == "full"
+    assert not any("sampled" in warning for warning in full.warnings)
+
+
+def test_a_sampled_prediction_repeats_bit_for_bit(dahu, sampled):
+    assert predict(HPL, dahu, runs=1, seed=2, fidelity="sampled").run_list == sampled.run_list[1:]
+
+
+def test_few_steps_are_simulated_in_full_whatever_is_asked_for(dahu):
+    few = Hpl(n=5000, nb=128, p=2, q=2)
+    asked = predict(few, dahu, runs=2, fidelity="sampled")
+    assert asked.fidelity == "full"
+    assert asked.run_list == predict(few, dahu, runs=2, fidelity="full").run_list
+    assert not any("sampled" in warning for warning in asked.warnings)
+
+
+def test_auto_simulates_in_full_up_to_a_number_of_steps_times_ranks():
+    ranks, nb = 1000, 100
+    steps = FULL_BELOW // ranks
+    largest = Hpl(n=steps * nb, nb=nb, p=20, q=50)
+    larger = Hpl(n=steps * nb + 1, nb=nb, p=20, q=50)
+    assert not is_sampled(largest, "auto", traced=False)
+    assert is_sampled(larger, "auto", traced=False)
+    assert not is_sampled(larger, "auto", traced=True)  # a trace has gaps only where one asks for them
+    assert is_sampled(larger, "sampled", traced=True)
+    assert not is_sampled(larger, "full", traced=False)
+    assert simulated_share(largest, "auto") == 1.0
+    assert 0.0 < simulated_share(larger, "auto") < 0.05
+
+
+def test_a_fidelity_that_does_not_exist_is_refused(dahu):
+    with pytest.raises(InputError, match="fidelity is 'coarse'; it is one of auto, full, sampled"):
+        predict(Hpl(n=1000), dahu, runs=1, fidelity="coarse")
+
+
+def test_the_command_takes_the_fidelity(capsys):
+    command = ["predict", "hpl", "--platform", "dahu", "--n", "70000", "--nb", "128", "--grid", "4x4"]
+    assert main([*command, "--runs", "1", "--fidelity", "sampled", "--json"]) == 0
+    output = capsys.readouterr().out
+    assert json.loads(output)["fidelity"] == "sampled"
+    assert main([*command, "--fidelity", "coarse"]) == 2
+    assert "fidelity is 'coarse'" in capsys.readouterr().err
