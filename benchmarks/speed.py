@@ -67,6 +67,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="small cases, to see that the script works")
     parser.add_argument("--only", default="", help="cases of the table whose name contains this")
     parser.add_argument("--skip", action="append", choices=list(PARTS), default=[])
+    parser.add_argument("--most", type=float, default=math.inf, metavar="S", help="stop a process after S seconds")
     parser.add_argument("--output", type=Path, help="where speed.md stands (docs; build/quick with --quick)")
     options = parser.parse_args()
     output = options.output or (ROOT / "build" / "quick" if options.quick else ROOT / "docs")
@@ -88,9 +89,9 @@ def chosen(options: argparse.Namespace) -> list[cases.SpeedCase]:
     return [case for case in (cases.QUICK if options.quick else cases.CASES) if options.only in case.name]
 
 
-def measured(arguments: dict[str, str], limit_s: float) -> Cost:
+def measured(arguments: dict[str, str], limit_s: float, most_s: float = math.inf) -> Cost:
     """The least user time of some repetitions; one where it takes long."""
-    timeout_s = max(LEAST_TIMEOUT_S, TIMEOUT_FACTOR * limit_s)
+    timeout_s = min(most_s, max(LEAST_TIMEOUT_S, TIMEOUT_FACTOR * limit_s))
     best = predict(arguments, timeout_s=timeout_s)
     for _ in range(REPEATS - 1 if best.user_s < REPEAT_BELOW_S else 0):
         again = predict(arguments, timeout_s=timeout_s)
@@ -104,7 +105,7 @@ def table(report: Report, options: argparse.Namespace, _: Path) -> None:
     lines = []
     for case in chosen(options):
         for fidelity, budget in case.budgets.items():
-            cost = measured(case.options | {"fidelity": fidelity}, budget.limit_s)
+            cost = measured(case.options | {"fidelity": fidelity}, budget.limit_s, options.most)
             report.add("table", case.name, fidelity, cost)
             if fidelity == "full":
                 report.full[case.name] = cost
