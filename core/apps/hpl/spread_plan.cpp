@@ -1,6 +1,7 @@
 #include "apps/hpl/spread_plan.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace lepaute::hpl {
