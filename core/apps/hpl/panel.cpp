@@ -204,12 +204,12 @@ struct Program::Factorisation {
         const models::Segment& segment = program.engine_.class_between(from.rank, to.rank).at(bytes);
         const double start_s = from.clock_s;
         const double posted_s = to.clock_s;
-        const double ready = start_s + segment.send.of(bytes);
-        const double begins_s = segment.protocol == Protocol::eager ? ready : std::max(ready, posted_s);
+        const double departure_s = start_s + segment.send.of(bytes);
+        const double begins_s = segment.protocol == Protocol::eager ? departure_s : std::max(departure_s, posted_s);
         const double arrival_s = begins_s + segment.latency_s + bytes / segment.bandwidth_Bps;
         const Waited sender =
-            wait(from, ready, segment.protocol == Protocol::rendezvous ? arrival_s : ready, posted_s, 0.0);
-        const Waited receiver = wait(to, posted_s, arrival_s, ready, segment.receive.of(bytes));
+            wait(from, departure_s, segment.protocol == Protocol::rendezvous ? arrival_s : departure_s, posted_s, 0.0);
+        const Waited receiver = wait(to, posted_s, arrival_s, departure_s, segment.receive.of(bytes));
         if (from.traced) {
             trace_call(from, mpi::Call::send, to, bytes, start_s, from.clock_s, sender);
         }
