@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum phase { PIVOTS, BROADCAST, SWAP, SOLVE, PHASES };
+enum Phase { PIVOTS, BROADCAST, SWAP, SOLVE, PHASES };
 static const char* const phase_names[PHASES] = {"pivots", "broadcast", "swap", "solve"};
 
 #define KERNELS(X)                                                                                                     \
@@ -41,7 +41,7 @@ static const char* const phase_names[PHASES] = {"pivots", "broadcast", "swap", "
     X(dlacpy)
 #define AS_ENUM(name) K_##name,
 #define AS_STRING(name) #name,
-enum kernel { KERNELS(AS_ENUM) KERNEL_COUNT };
+enum Kernel { KERNELS(AS_ENUM) KERNEL_COUNT };
 static const char* const kernel_names[KERNEL_COUNT] = {KERNELS(AS_STRING)};
 
 static bool counting = false, inside_pivots = false, inside_pdfact = false;
@@ -52,7 +52,7 @@ static int* pivots = NULL;                 /* of each column, as global rows */
 static void count_message(int count, MPI_Datatype type, int tag) {
     if (!counting)
         return;
-    enum phase phase = SWAP;
+    enum Phase phase = SWAP;
     if (inside_pivots)
         phase = PIVOTS;
     else if (MSGID_BEGIN_FACT <= tag && tag <= MSGID_END_FACT)
@@ -65,7 +65,7 @@ static void count_message(int count, MPI_Datatype type, int tag) {
     sent[2 * phase + 1] += (long long)count * size;
 }
 
-static void count_kernel(enum kernel kernel, long long work) {
+static void count_kernel(enum Kernel kernel, long long work) {
     if (!counting || work <= 0)
         return;
     called[2 * kernel] += 1;

@@ -55,6 +55,7 @@ needs_hpl() {
 
 ((${#cxx[@]})) && check "clang-format core" "$clang_format" --dry-run -Werror "${cxx[@]}"
 ((${#c[@]})) && check "clang-format probes" "$clang_format" --dry-run -Werror "${c[@]}"
+check "clang-format scripts" "$clang_format" --dry-run -Werror scripts/*.c
 ((${#units[@]})) && check "clang-tidy core" tidy_core
 ((${#c[@]})) && check "clang-tidy probes" tidy_probes
 check "ruff check" "$bin/ruff" check --quiet .
