@@ -158,3 +158,15 @@ def test_episodes_widen_short_runs_more_than_long_ones(dahu):
         return predict(Hpl(n=n), moody, runs=20).time_s.half_width_percent
 
     assert relative_half_width(1000) > 2.0 * relative_half_width(5000)
+
+
+def test_a_link_that_limits_nothing_is_told_where_messages_cross_it(dahu):
+    slow = override(dahu, {"network.node_link.bandwidth_Bps": "1e9"})
+
+    def told(platform, p):
+        prediction = predict(Hpl(n=1000, nb=128, p=p, q=2), platform, runs=1)
+        return any("the link limits nothing" in warning for warning in prediction.warnings)
+
+    assert told(slow, 32)
+    assert not told(slow, 2)  # within one node
+    assert not told(dahu, 32)

@@ -28,8 +28,22 @@ def warnings_of(hpl: Hpl, platform: "Platform", kernels: dict[str, Any], fullest
             told.append(f"{share:.0f} % of {name} time is outside the fitted ranges: {outside(name, use, platform)}")
         if use.clipped_means > 0.01 * use.calls:
             told.append(f"{use.clipped_means} of {use.calls} durations of {name} were below zero and taken as zero")
+    if hpl.ranks > fullest:  # some messages cross nodes
+        told += link_warnings(platform)
     told += memory_warnings(hpl, platform, fullest)
     return told
+
+
+def link_warnings(platform: "Platform") -> list[str]:
+    """A link of the nodes that is slower than the messages that were fitted: alone, they keep their fitted time."""
+    link_Bps = platform.network.node_link.bandwidth_Bps
+    fitted_Bps = platform.network.remote.segments[-1].bandwidth_Bps
+    if fitted_Bps <= 1.01 * link_Bps:
+        return []
+    return [
+        f"node_link has {link_Bps:.3g} B/s, long messages were fitted at {fitted_Bps:.3g} B/s and keep that: the link limits "
+        "nothing; for a slower network change network.remote.segments as well"
+    ]
 
 
 def outside(name: str, use: Any, platform: "Platform") -> str:
