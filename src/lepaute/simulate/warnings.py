@@ -41,8 +41,8 @@ def link_warnings(platform: "Platform") -> list[str]:
     if fitted_Bps <= 1.01 * link_Bps:
         return []
     return [
-        f"node_link has {link_Bps:.3g} B/s, long messages were fitted at {fitted_Bps:.3g} B/s and keep that: the link limits "
-        "nothing; for a slower network change network.remote.segments as well"
+        f"node_link has {link_Bps:.3g} B/s, long messages were fitted at {fitted_Bps:.3g} B/s and keep that: the link "
+        "limits nothing; for a slower network change network.remote.segments as well"
     ]
 
 
