@@ -10,7 +10,7 @@ CORE = Path(__file__).parents[2] / "core"
 MAY_INCLUDE = {
     "rng": {"rng"},
     "net": {"net"},
-    "models": {"models", "rng"},
+    "models": {"models", "net", "rng"},
     "mpi": {"mpi", "models", "net", "rng"},
 }
 
