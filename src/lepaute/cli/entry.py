@@ -14,7 +14,6 @@ from collections.abc import Callable
 from lepaute.errors import LepauteError
 
 DONE = 0
-SUBJECT_FAILED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 PIPE_CLOSED = 141  # 128 + SIGPIPE
