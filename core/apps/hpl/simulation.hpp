@@ -161,8 +161,9 @@ private:
     mpi::Task without_lookahead(Place at);
     mpi::Task with_lookahead(Place at);
 
-    // -- panel factorisation: a recurrence over the clocks of a process column (panel.cpp)
+    // -- panel factorisation: a recurrence over the clocks of a process column (panel.cpp, process_column.hpp)
     mpi::Task factor(Place at, Panel& panel);
+    struct ProcessColumn; // process_column.hpp
     struct Factorisation;
     void note_factored(const Panel& panel, std::uint32_t column);
 

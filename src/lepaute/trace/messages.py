@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 SENDS = frozenset(f"MPI_{form}" for form in ("Send", "Ssend", "Bsend", "Rsend", "Sendrecv"))
 IMMEDIATE_SENDS = frozenset(f"MPI_{form}" for form in ("Isend", "Issend", "Ibsend", "Irsend"))
-#: Sends that cannot end before the receive is posted.
 RECEIVES = frozenset(("MPI_Recv", "MPI_Sendrecv_arrival"))
 IMMEDIATE_RECEIVES = frozenset(("MPI_Irecv",))
 WAITS = frozenset(f"MPI_{form}" for form in ("Wait", "Waitall", "Waitany", "Waitsome"))

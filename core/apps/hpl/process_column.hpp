@@ -1,0 +1,366 @@
+#pragma once
+// The ranks of a process column while they factor a panel: local clocks that kernels and the pivot exchange of each
+// column (HPL_pdmxswp) move, as a recurrence of sums and maxima. Its messages see what else is on the links of their
+// nodes when the exchange of a column begins, but are too small to slow others.
+
+#include "apps/hpl/simulation.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+namespace lepaute::hpl {
+
+struct Program::ProcessColumn {
+    using Kernel = models::Kernel;
+    using Protocol = models::Protocol;
+    using Rank = mpi::Rank;
+    using Task = mpi::Task;
+    static constexpr std::uint32_t pivot_tag = 0x30000000U;
+
+    Program& program;
+    const Panel& panel;
+    std::uint32_t column; // process column
+    Rank driver;          // the rank that does the work for all
+
+    /// A process of the column, and its clock while the recurrence runs.
+    struct Process {
+        Rank rank = 0;
+        std::int64_t rows = 0; // left to it; the owner's shrink as its rows are factored
+        std::int64_t leading_dimension = 0;
+        double clock_s = 0.0;
+        double compute_s = 0.0;
+        double overhead_s = 0.0;
+        double late_s = 0.0;
+        double transfer_s = 0.0;
+        double contention_s = 0.0;
+        bool traced = false;
+    };
+    /// Parts of a wait.
+    struct Waited {
+        double late_s = 0.0;
+        double transfer_s = 0.0;
+        double contention_s = 0.0;
+    };
+    std::vector<Process> processes; // by distance from the owner row
+
+    /// One process's side of one round of the pivot exchange.
+    struct Round {
+        double send_s; // overhead of what it sends
+        double latency_s;
+        double alone_s;    // of what it receives, when it shares no link
+        double per_flow_s; // for each flow on its most loaded link; 0 inside a node
+        double own_flows;  // pairs of this round that cross the same links at about the same time
+        double receive_s;  // overhead of what it receives
+        double sent_bytes;
+        double received_bytes;
+    };
+    std::vector<Round> rounds; // log2(power) x power
+    std::vector<double> ready_s;
+    std::vector<double> leaving;  // flows that leave the node of each process now
+    std::vector<double> reaching; // flows that reach it
+    bool any_crosses = false;
+    bool all_eager = true;
+    double combined_bytes = 0.0; // of one pivot exchange
+    std::uint64_t combined_messages = 0;
+
+    ProcessColumn(Program& of, const Panel& factored, std::uint32_t process_column, Rank driving)
+        : program(of), panel(factored), column(process_column), driver(driving), processes(of.parameters_.p),
+          ready_s(processes.size()), leaving(processes.size()), reaching(processes.size()) {
+        const Shape& shape = program.shape_at(panel.start);
+        for (std::uint32_t distance = 0; distance < p(); ++distance) {
+            const std::uint32_t row = (panel.owner_row + distance) % p();
+            Process& process = processes[distance];
+            process.rank = program.rank_at(row, column);
+            process.rows = shape.rows[row];
+            process.leading_dimension = program.leading_dimension(row);
+            process.clock_s = program.engine_.clock(process.rank);
+            process.traced = program.engine_.traced(process.rank);
+        }
+        const std::uint32_t power = std::bit_floor(p());
+        for (std::uint32_t bit = 1; bit < power; bit <<= 1U) {
+            // The pairs of a round that cross nodes do so at about the same time, and share the links of the nodes.
+            std::unordered_map<std::uint32_t, std::uint32_t> pairs;
+            for (std::uint32_t distance = 0; distance < power; ++distance) {
+                if (!program.engine_.same_node(processes[distance].rank, processes[distance ^ bit].rank)) {
+                    ++pairs[program.engine_.node_of(processes[distance].rank)];
+                }
+            }
+            for (std::uint32_t distance = 0; distance < power; ++distance) {
+                const Process& partner = processes[distance ^ bit];
+                // Those below 2 * bit exchange the current row as well: who has it sends two rows.
+                const double sent = distance < bit ? two_rows() : one_row();
+                const double received = (distance ^ bit) < bit ? two_rows() : one_row();
+                const models::NetworkClass& network =
+                    program.engine_.class_between(processes[distance].rank, partner.rank);
+                const models::Segment& in = network.at(received);
+                const auto crossing = pairs.find(program.engine_.node_of(partner.rank));
+                const std::uint32_t flows = crossing == pairs.end() ? 1 : crossing->second;
+                const bool crosses = !program.engine_.same_node(processes[distance].rank, partner.rank);
+                all_eager = all_eager && in.protocol == Protocol::eager;
+                const mpi::Engine::TransferTimes times = program.engine_.transfer_times(in, received);
+                rounds.push_back({network.at(sent).send.of(sent), in.latency_s, times.alone_s,
+                                  crosses ? times.per_flow_s : 0.0, static_cast<double>(flows), in.receive.of(received),
+                                  sent, received});
+                any_crosses = any_crosses || crosses;
+                combined_bytes += sent;
+                ++combined_messages;
+            }
+        }
+    }
+
+    [[nodiscard]] std::uint32_t p() const noexcept { return program.parameters_.p; }
+    [[nodiscard]] static bool owner(std::uint32_t distance) noexcept { return distance == 0; }
+    [[nodiscard]] double one_row() const noexcept { return 8.0 * static_cast<double>(panel.width + 4); }
+    [[nodiscard]] double two_rows() const noexcept { return 8.0 * static_cast<double>(2 * panel.width + 4); }
+    [[nodiscard]] double bare_row() const noexcept { return 8.0 * static_cast<double>(panel.width); }
+
+    /// `kernel` on every process, of the size that `size_of(process, distance)` says; none for an empty one. Most
+    /// processes have the same size: what it costs is evaluated once.
+    template <typename SizeOf>
+    void on_all(Kernel kernel, SizeOf size_of) {
+        on_first(p(), kernel, size_of);
+    }
+    /// On the owner alone.
+    void on_owner(Kernel kernel, const models::Size& size) {
+        on_first(1, kernel, [&](const Process&, std::uint32_t) { return size; });
+    }
+    /// On the first `count` processes, the owner first.
+    template <typename SizeOf>
+    void on_first(std::uint32_t count, Kernel kernel, SizeOf size_of) {
+        models::MachineDay& day = program.day_;
+        const bool modelled = day.models(kernel);
+        const bool one_model = day.one_model(kernel);
+        models::KernelCost cost;
+        models::Size cost_size{-1.0, -1.0, -1.0};
+        std::uint64_t calls = 0;
+        double total_s = 0.0;
+        for (std::uint32_t distance = 0; distance < count; ++distance) {
+            Process& process = processes[distance];
+            const models::Size size = size_of(process, distance);
+            if (size.n <= 0.0) {
+                continue;
+            }
+            if (!one_model || size.m != cost_size.m || size.n != cost_size.n || size.k != cost_size.k) {
+                if (calls > 0) {
+                    day.note_calls(kernel, cost, cost_size, calls, total_s);
+                }
+                calls = 0;
+                total_s = 0.0;
+                cost_size = size;
+                cost = day.cost(process.rank, kernel, size);
+            } else if (modelled) {
+                cost.factor = day.factor(process.rank, kernel);
+            }
+            ++calls;
+            const double seconds = modelled ? day.draw_s(process.rank, cost) : 0.0;
+            if (process.traced) {
+                program.trace_kernel(process.rank, kernel, size, process.clock_s, seconds);
+            }
+            total_s += seconds;
+            process.clock_s += seconds;
+            process.compute_s += seconds;
+        }
+        if (calls > 0) {
+            day.note_calls(kernel, cost, cost_size, calls, total_s);
+        }
+    }
+    static models::Size matrix(std::int64_t m, std::int64_t n, std::int64_t k = 0) {
+        return m > 0 ? models::Size{static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)}
+                     : models::Size{};
+    }
+    static models::Size length(std::int64_t n, std::int64_t k = 0) {
+        return {0.0, static_cast<double>(n), static_cast<double>(k)};
+    }
+
+    /// Two ranks send to each other; both clocks move to when their own message has gone and the other's is in.
+    void exchange(Process& a, double bytes_a, Process& b, double bytes_b) {
+        const models::NetworkClass& network = program.engine_.class_between(a.rank, b.rank);
+        const models::Segment& from_a = network.at(bytes_a);
+        const models::Segment& from_b = network.at(bytes_b);
+        const double start_a = a.clock_s;
+        const double start_b = b.clock_s;
+        const double ready_a = start_a + from_a.send.of(bytes_a);
+        const double ready_b = start_b + from_b.send.of(bytes_b);
+        const auto arrives = [](const models::Segment& segment, double ready, double posted_s, double bytes) {
+            const double begins_s = segment.protocol == Protocol::eager ? ready : std::max(ready, posted_s);
+            return begins_s + segment.latency_s + bytes / segment.bandwidth_Bps;
+        };
+        const double at_b = arrives(from_a, ready_a, ready_b, bytes_a);
+        const double at_a = arrives(from_b, ready_b, ready_a, bytes_b);
+        const double sent_a = from_a.protocol == Protocol::rendezvous ? at_b : ready_a;
+        const double sent_b = from_b.protocol == Protocol::rendezvous ? at_a : ready_b;
+        const Waited waited_a = wait(a, ready_a, std::max(sent_a, at_a), ready_b, from_b.receive.of(bytes_b));
+        const Waited waited_b = wait(b, ready_b, std::max(sent_b, at_b), ready_a, from_a.receive.of(bytes_a));
+        trace_exchange(a, b, start_a, ready_a, bytes_a, bytes_b, waited_a);
+        trace_exchange(b, a, start_b, ready_b, bytes_b, bytes_a, waited_b);
+        program.engine_.statistics().messages += 2;
+        program.engine_.statistics().bytes += bytes_a + bytes_b;
+    }
+
+    void send(Process& from, Process& to, double bytes) {
+        const models::Segment& segment = program.engine_.class_between(from.rank, to.rank).at(bytes);
+        const double start_s = from.clock_s;
+        const double posted_s = to.clock_s;
+        const double departure_s = start_s + segment.send.of(bytes);
+        const double begins_s = segment.protocol == Protocol::eager ? departure_s : std::max(departure_s, posted_s);
+        const double arrival_s = begins_s + segment.latency_s + bytes / segment.bandwidth_Bps;
+        const Waited sender =
+            wait(from, departure_s, segment.protocol == Protocol::rendezvous ? arrival_s : departure_s, posted_s, 0.0);
+        const Waited receiver = wait(to, posted_s, arrival_s, departure_s, segment.receive.of(bytes));
+        if (from.traced) {
+            trace_call(from, mpi::Call::send, to, bytes, start_s, from.clock_s, sender);
+        }
+        if (to.traced) {
+            trace_call(to, mpi::Call::receive, from, bytes, posted_s, to.clock_s, receiver);
+        }
+        program.engine_.statistics().messages += 1;
+        program.engine_.statistics().bytes += bytes;
+    }
+
+    /// The process had paid for its send at `ready`, waits until `end_s`, and pays for its receive; the other side was
+    /// ready at `other_s`.
+    static Waited wait(Process& process, double ready, double end_s, double other_s, double receive_s) {
+        const double waited_s = std::max(0.0, end_s - ready);
+        const double late_s = std::clamp(other_s - ready, 0.0, waited_s);
+        process.overhead_s += std::max(0.0, ready - process.clock_s) + receive_s;
+        process.late_s += late_s;
+        process.transfer_s += waited_s - late_s;
+        process.clock_s = ready + waited_s + receive_s;
+        return {late_s, waited_s - late_s, 0.0};
+    }
+
+    void trace_call(const Process& process, mpi::Call call_kind, const Process& peer, double bytes, double from_s,
+                    double to_s, const Waited& waited) const {
+        program.engine_.record(process.rank, {.code = static_cast<std::int16_t>(call_kind),
+                                              .peer = static_cast<std::int32_t>(peer.rank),
+                                              .tag = pivot_tag,
+                                              .start_s = from_s,
+                                              .duration_s = to_s - from_s,
+                                              .size_bytes = bytes,
+                                              .late_s = waited.late_s,
+                                              .transfer_s = waited.transfer_s,
+                                              .contention_s = waited.contention_s});
+    }
+    void trace_exchange(const Process& process, const Process& peer, double start_s, double ready, double sent_bytes,
+                        double received_bytes, const Waited& waited) const {
+        if (process.traced) {
+            trace_call(process, mpi::Call::irecv, peer, received_bytes, start_s, start_s, {});
+            trace_call(process, mpi::Call::send, peer, sent_bytes, start_s, ready, {});
+            trace_call(process, mpi::Call::wait, peer, received_bytes, ready, process.clock_s, waited);
+        }
+    }
+
+    /// What else is on the links when the exchange of the next column begins: its messages are too small to slow
+    /// others, but others slow them.
+    Task look_at_links() {
+        if (!any_crosses) {
+            co_return;
+        }
+        double latest_s = 0.0;
+        for (const Process& process : processes) {
+            latest_s = std::max(latest_s, process.clock_s);
+        }
+        co_await program.engine_.until(driver, latest_s);
+        for (std::uint32_t distance = 0; distance < p(); ++distance) {
+            const std::uint32_t node = program.engine_.node_of(processes[distance].rank);
+            if (program.engine_.plain_switch()) {
+                leaving[distance] = program.engine_.flows_leaving(node);
+                reaching[distance] = program.engine_.flows_reaching(node);
+                continue;
+            }
+            double most = 0.0; // over the partners of all rounds: they differ little
+            for (std::uint32_t bit = 1; bit < std::bit_floor(p()); bit <<= 1U) {
+                const std::uint32_t partner = distance ^ bit;
+                if (partner < p() && program.engine_.node_of(processes[partner].rank) != node) {
+                    most = std::max(
+                        most, program.engine_.flows_on_way(node, program.engine_.node_of(processes[partner].rank)));
+                }
+            }
+            leaving[distance] = most;
+        }
+    }
+
+    /// HPL_pdmxswp and HPL_dlocswp: finds the pivot row of a column over the process column, and swaps it in.
+    void pivot() {
+        const std::int64_t width = panel.width; // kernels along a row of the matrix: k is the leading dimension
+        on_all(Kernel::dcopy, [&](const Process& process, std::uint32_t) {
+            return process.rows > 0 ? length(width, process.leading_dimension) : models::Size{};
+        });
+        on_owner(Kernel::dcopy, length(width, processes.front().leading_dimension)); // the current row
+        if (p() > 1) {
+            combine();
+        }
+        on_all(Kernel::dlocswp,
+               [&](const Process& process, std::uint32_t) { return length(width, process.leading_dimension); });
+    }
+
+    /// The bidirectional exchange, distances relative to the owner; ranks beyond the power of two fold in and out.
+    void combine() {
+        const std::uint32_t power = std::bit_floor(p());
+        for (std::uint32_t d = power; d < p(); ++d) {
+            if (d == power) {
+                exchange(processes[d], one_row(), processes[0], bare_row());
+            } else {
+                send(processes[d], processes[d - power], one_row());
+            }
+        }
+        const Round* round = rounds.data();
+        for (std::uint32_t bit = 1; bit < power; bit <<= 1U, round += power) {
+            if (all_eager) {
+                exchange_eagerly(bit, power, round);
+                continue;
+            }
+            for (std::uint32_t d = 0; d < power; ++d) {
+                if (d < (d ^ bit)) {
+                    exchange(processes[d], round[d].sent_bytes, processes[d ^ bit], round[d].received_bytes);
+                }
+            }
+        }
+        if (all_eager) {
+            program.engine_.statistics().messages += combined_messages;
+            program.engine_.statistics().bytes += combined_bytes;
+        }
+        // Beyond the power of two, the current row is spread by a binomial tree; then the result comes from the others.
+        const std::uint32_t beyond = p() - power;
+        for (std::uint32_t bit = beyond > 1 ? std::bit_floor(beyond - 1) : 0; bit > 0; bit >>= 1U) {
+            for (std::uint32_t d = 0; d < beyond; d += 2 * bit) {
+                if (d + bit < beyond) {
+                    send(processes[power + d], processes[power + d + bit], bare_row());
+                }
+            }
+        }
+        for (std::uint32_t d = power; d < p(); ++d) {
+            send(processes[d - power], processes[d], one_row());
+        }
+    }
+
+    /// One round of exchanges whose messages are all eager: what exchange() does, without its cases.
+    void exchange_eagerly(std::uint32_t bit, std::uint32_t power, const Round* round) {
+        for (std::uint32_t d = 0; d < power; ++d) {
+            ready_s[d] = processes[d].clock_s + round[d].send_s;
+        }
+        for (std::uint32_t d = 0; d < power; ++d) {
+            Process& process = processes[d];
+            const double start_s = process.clock_s;
+            const double ready = ready_s[d];
+            const double other_s = ready_s[d ^ bit];
+            const double load = std::max(leaving[d ^ bit], reaching[d]) + round[d].own_flows;
+            const double shared_s = std::max(0.0, round[d].per_flow_s * load - round[d].alone_s);
+            const double end_s = std::max(ready, other_s + round[d].latency_s + round[d].alone_s + shared_s);
+            const double late_s = std::max(0.0, other_s - ready);
+            const double contention_s = std::min(shared_s, end_s - ready - late_s);
+            process.late_s += late_s;
+            process.contention_s += contention_s;
+            process.transfer_s += end_s - ready - late_s - contention_s;
+            process.overhead_s += round[d].send_s + round[d].receive_s;
+            process.clock_s = end_s + round[d].receive_s;
+            if (process.traced) {
+                trace_exchange(process, processes[d ^ bit], start_s, ready, round[d].sent_bytes,
+                               round[d].received_bytes, {late_s, end_s - ready - late_s - contention_s, contention_s});
+            }
+        }
+    }
+};
+
+} // namespace lepaute::hpl
