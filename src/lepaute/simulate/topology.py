@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from lepaute import _core
 from lepaute.errors import InputError
+from lepaute.platform.simgrid.zones import Wiring
 from lepaute.platform.topology import numbers_between
 
 if TYPE_CHECKING:
@@ -56,6 +57,13 @@ def _build(platform: "Platform") -> _core.Topology:
             ]
             names = [switch.name for switch in switches]
             return _core.Topology.graph(count, names, cables_of_nodes + between, topology.routing == "latency", options)
+
+
+def wiring(platform: "Platform") -> Wiring:
+    """The links and routes of `platform`, for export.  Raises InputError as core_topology."""
+    topology = core_topology(platform)
+    links = [(topology.link_name(number), *link) for number, link in enumerate(topology.links)]
+    return Wiring(links, topology.route)
 
 
 def core_options(platform: "Platform") -> _core.TopologyOptions:
