@@ -12,6 +12,8 @@ namespace {
 namespace s4u = simgrid::s4u;
 using Links = std::vector<s4u::Link*>;
 
+constexpr double envelope_bytes = 16.0; // that SMPI adds to each message
+
 const models::Segment& segment_of(double size, bool inside) {
     const models::Network& network = state().machine.network;
     return (inside ? network.loopback : network.remote).at(size);
@@ -37,9 +39,9 @@ double bandwidth_factor(double size, bool inside) {
 void use_own_factors() {
     auto* network = s4u::Engine::get_instance()->get_netzone_root()->get_network_model();
     network->set_lat_factor_cb([](double size, const s4u::Host* from, const s4u::Host* to, const Links& links,
-                                  const auto&) { return latency_factor(size, from == to, links); });
+                                  const auto&) { return latency_factor(size - envelope_bytes, from == to, links); });
     network->set_bw_factor_cb([](double size, const s4u::Host* from, const s4u::Host* to, const Links&, const auto&) {
-        return bandwidth_factor(size, from == to);
+        return bandwidth_factor(size - envelope_bytes, from == to);
     });
     using Operation = SmpiOperation;
     smpi_register_op_cost_callback(Operation::SEND, [](std::size_t size, s4u::Host* from, s4u::Host* to) {

@@ -29,8 +29,9 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096; // a folded allocation begins on a page
 
-std::unordered_map<void*, std::size_t>& folded() {
-    static std::unordered_map<void*, std::size_t> allocations;
+/// What the program was given -> where the mapping begins.
+std::unordered_map<void*, void*>& folded() {
+    static std::unordered_map<void*, void*> allocations;
     return allocations;
 }
 
@@ -60,22 +61,32 @@ std::size_t place_in(long offset, std::size_t size) {
     return static_cast<std::size_t>(std::clamp(offset < 0 ? whole + 1 + offset : offset, 0L, whole));
 }
 
-/// The folded memory, its bytes from `first` to `last` private to the rank.
-void* fold(std::size_t size, std::size_t first, std::size_t last) {
+/// What is said of the next allocation: memory wanted before its first byte, and the bytes that stay private.
+struct Wish {
+    std::size_t before = 0;
+    std::size_t first = 0;
+    std::size_t last = 0;
+};
+
+void* fold(std::size_t size, const Wish& wish) {
     State& there = state();
+    const std::size_t before = (wish.before + page_bytes - 1) / page_bytes * page_bytes;
+    const std::size_t whole = before + size;
     void* data = nullptr;
-    if (first < last) {
-        const std::size_t shared[] = {0, first, last, size};
-        data = smpi_shared_malloc_partial(size, shared, 2);
+    if (wish.first < wish.last) {
+        const std::size_t shared[] = {0, before + wish.first, before + wish.last, whole};
+        data = smpi_shared_malloc_partial(whole, shared, wish.last < size ? 2 : 1);
     } else {
-        data = smpi_shared_malloc(size, "folded", 0);
+        data = smpi_shared_malloc(whole, "folded", 0);
     }
-    if (data != nullptr) {
-        folded().emplace(data, size);
-        ++there.folded;
-        there.folded_bytes += static_cast<double>(size);
+    if (data == nullptr) {
+        return nullptr;
     }
-    return data;
+    void* given = static_cast<char*>(data) + before;
+    folded().emplace(given, data);
+    ++there.folded;
+    there.folded_bytes += static_cast<double>(whole);
+    return given;
 }
 
 bool is_large(std::size_t size) {
@@ -89,15 +100,15 @@ void* try_to_fold(std::size_t size, const Place& place) {
     if (rank == nullptr) {
         return nullptr;
     }
-    std::size_t first = std::exchange(rank->private_from, 0);
-    std::size_t last = std::min(std::exchange(rank->private_to, 0), size);
+    Wish wish{std::exchange(rank->memory_before, 0), std::exchange(rank->private_from, 0),
+              std::exchange(rank->private_to, 0)};
+    wish.last = std::min(wish.last, size);
     for (const Request::Private& kept : state().request.keep_private) {
         if (place.is(kept.where)) {
-            first = place_in(kept.from, size);
-            last = place_in(kept.to, size);
+            wish = {0, place_in(kept.from, size), place_in(kept.to, size)};
         }
     }
-    return first == 0 && last == size ? nullptr : fold(size, first, last);
+    return wish.first == 0 && wish.last == size ? nullptr : fold(size, wish);
 }
 
 void* allocate(std::size_t size, const Place& place) {
@@ -117,9 +128,11 @@ void* allocate_zeroed(std::size_t count, std::size_t size, const Place& place) {
 
 void release(void* data) {
     if (is_folded(data)) {
-        folded().erase(data);
+        const auto found = folded().find(data);
+        void* base = found->second;
+        folded().erase(found);
         static const auto free_shared = reinterpret_cast<void (*)(void*)>(dlsym(RTLD_NEXT, "smpi_shared_free"));
-        free_shared(data);
+        free_shared(base);
     } else {
         std::free(data);
     }
@@ -145,9 +158,11 @@ using namespace lepaute::simblas;
 
 extern "C" {
 
-/// The next allocation of the calling rank that is folded keeps its bytes from `from` to `to` private.
-void lepaute_fold_next(std::size_t from, std::size_t to) {
+/// The next allocation of the calling rank that is folded keeps its bytes from `from` to `to` private, and has as much
+/// as `before` bytes of folded memory in front of it.
+void lepaute_fold_next(std::size_t before, std::size_t from, std::size_t to) {
     if (Rank* rank = current_rank()) {
+        rank->memory_before = before;
         rank->private_from = from;
         rank->private_to = to;
     }

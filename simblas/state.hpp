@@ -63,7 +63,8 @@ struct Rank {
     double ended_s = 0.0;   // date of MPI_Finalize
     double region_from_s = -1.0;
     double region_s = 0.0;
-    std::size_t private_from = 0; // of the next folded allocation
+    std::size_t memory_before = 0; // wishes for the next folded allocation, in bytes (folding.cpp)
+    std::size_t private_from = 0;
     std::size_t private_to = 0;
     Polling polling;
 };

@@ -30,9 +30,7 @@ def loopback_link(network: Network, latencies: Latencies) -> LoopbackLink:
     stated = exact(network.loopback.bandwidth_Bps)
     if abs(bandwidth / stated - 1) <= _TOLERANCE:
         bandwidth = stated
-    shares = [
-        exact(inside.latency_s) / latencies.totals_s[at] for inside, _, at in pairs if latencies.totals_s[at] > 0
-    ]
+    shares = [exact(inside.latency_s) / latencies.totals_s[at] for inside, _, at in pairs if latencies.totals_s[at] > 0]
     out_of_nothing = any(inside.latency_s > 0 and latencies.totals_s[at] == 0 for inside, _, at in pairs)
     latency = product(latencies.nominal_s, shares[0]) if shares else Decimal(0)
     if network.loopback.segments is None:

@@ -5,7 +5,13 @@ from collections.abc import Iterator
 from lepaute.platform.schema import Platform
 from lepaute.platform.simgrid.loopback import same_overheads
 from lepaute.platform.simgrid.settings import segments_of_file, thresholds
-from lepaute.platform.simgrid.zones import Parts, cable_bandwidths_Bps, extra_latency, limiters_fit, simgrid_routes_otherwise
+from lepaute.platform.simgrid.zones import (
+    Parts,
+    cable_bandwidths_Bps,
+    extra_latency,
+    limiters_fit,
+    simgrid_routes_otherwise,
+)
 
 _ORDER = ("eager", "detached", "rendezvous")
 

@@ -20,7 +20,7 @@ from lepaute.simulate.smpi.limits import check_limits, huge_page_mount
 from lepaute.simulate.smpi.process import Ended, Limits, run_watched
 from lepaute.simulate.smpi.request import Files, Folding, request_text
 from lepaute.simulate.smpi.simgrid import find_simgrid
-from lepaute.simulate.topology import wiring_of
+from lepaute.simulate.topology import wiring
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
@@ -141,7 +141,7 @@ def emulate_run(
             sleeping_probes=wanted.sleeping_probes,
         )
         (here / "request").write_text(text, encoding="utf-8")
-        (here / "platform.xml").write_text(export_xml(platform, wiring_of(platform)).text, encoding="utf-8")
+        (here / "platform.xml").write_text(export_xml(platform, wiring(platform)).text, encoding="utf-8")
         hosts = [host_name(platform, core // platform.nodes.cores) for core in cores]
         (here / "hostfile").write_text("\n".join(hosts) + "\n", encoding="utf-8")
         settings = settings_of(platform, ranks, wanted, here)

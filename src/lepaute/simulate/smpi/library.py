@@ -22,15 +22,25 @@ _COMPILE_LIMIT_S = 300.0
 
 
 def simblas_source() -> Path:
-    """The folder of simblas' sources: that of a source checkout, else the copy inside the installed package.
+    """The folder of simblas' sources."""
+    return _shipped("simblas", "_simblas", "state.hpp")
+
+
+def probes_source() -> Path:
+    """The folder of the probes' sources, which know HPL's loops."""
+    return _shipped("probes", "_probes", "hpl_loops.h")
+
+
+def _shipped(checkout: str, installed: str, known: str) -> Path:
+    """The folder that holds the file `known`: that of a source checkout, else the copy in the installed package.
 
     Raises EnvironmentProblem where neither is there.
     """
     package = Path(__file__).resolve().parents[2]
-    for folder in (package.parents[1] / "simblas", package / "_simblas"):
-        if (folder / "state.hpp").is_file():
+    for folder in (package.parents[1] / checkout, package / installed):
+        if (folder / known).is_file():
             return folder
-    raise EnvironmentProblem("the sources of simblas are missing from this installation; install lepaute again")
+    raise EnvironmentProblem(f"the sources in {checkout} are missing from this installation; install lepaute again")
 
 
 def core_source() -> Path:

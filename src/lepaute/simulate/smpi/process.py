@@ -160,6 +160,6 @@ def _read(path: Path) -> str:
 
 def _date(seen: str) -> float:
     try:
-        return float(seen.split()[0])
+        return float(seen.split(maxsplit=1)[0])
     except (ValueError, IndexError):
         return 0.0

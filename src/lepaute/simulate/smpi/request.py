@@ -73,11 +73,17 @@ def request_text(
         f"progress {files.progress}",
         *([f"kernel_log {files.kernel_log}"] if files.kernel_log is not None else []),
         f"sleeping_probes {int(sleeping_probes)}",
-        "own_factors 1",
+        f"own_factors {int(needs_own_factors(platform))}",
         "machine",
         machine_of(platform, threads).text(),
     ]
     return "\n".join(lines) + "\n"
+
+
+def needs_own_factors(platform: "Platform") -> bool:
+    """Whether SMPI's tables, one for all routes, do not say what messages cost: own ones inside a node, or latencies
+    of whole routes where routes differ in length."""
+    return platform.network.loopback.segments is not None or platform.topology.kind != "switch"
 
 
 def reference_sizes(platform: "Platform", threads: int = 1) -> tuple[float, float, float]:
