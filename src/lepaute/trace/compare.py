@@ -8,6 +8,7 @@ nothing else. So, before anything is compared:
   first block of a panel, and where a process has no rows left; a simulation has none.
 - The pieces in which a rank does an update (phase "pdupdate"), looking for a panel after each, are put together: one
   call of each kernel, whose n (of dtrsm m) is the sum.
+- Time of which only the passing is known (kernel `computing`, in what SMPI writes) takes no part.
 - Calls whose sizes one of the traces does not know (its metadata `unsized`) are compared without sizes and roots.
 - Messages are compared partner by partner: which of two partners is answered first is no property of the program.
 
@@ -173,11 +174,12 @@ def _side_of(trace: Trace, ranks: list[int], unsized: frozenset[str]) -> _Side:
 
     mine = numpy.isin(trace.rank, ranks)
     probes = trace.named(PROBES) & (trace.kind == MPI)
-    kernels = trace.kind == KERNEL
+    anonymous = (trace.kind == KERNEL) & trace.named(("computing",))
+    kernels = (trace.kind == KERNEL) & ~anonymous
     idle = kernels & (
         (trace.n == 0) | ((trace.m == 0) & _of(trace, WITH_ROWS)) | ((trace.k == 0) & _of(trace, ("gemm",)))
     )
-    used = trace.where(mine & ~probes & ~idle & (trace.kind != PHASE))
+    used = trace.where(mine & ~probes & ~idle & ~anonymous & (trace.kind != PHASE))
     updates = trace.where(mine & (trace.kind == PHASE) & trace.named(("pdupdate",)))
     is_kernel = used.kind == KERNEL
     # A wait stands for its request, whose peer and size not every writer knows.

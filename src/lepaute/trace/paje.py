@@ -162,7 +162,7 @@ class PajeReader:
             if not 0.0 <= time_s < LATEST_S:
                 raise self._wrong_date(number, time, parent_at)
             if alias in self._container_of and not self.is_over(self._container_of[alias]):
-                raise InputError(f"{self.path}, line {number}: the container {_text(alias)} is there already")
+                raise InputError(f"{self.path}, line {number}: the container {_shown(alias)} is there already")
             at = len(self.containers)
             self.containers.append(Container(_text(name), self._type_of[type_], parent_at))
             self._container_of[alias] = at
@@ -200,12 +200,12 @@ class PajeReader:
             return
         words = line.replace(b"%", b" ", 1).split()
         if not line.startswith(b"%") or not words:
-            raise InputError(f"{self.path}, line {number}: begins with {_text(line[:20])!r}, which no event does")
+            raise InputError(f"{self.path}, line {number}: begins with {_shown(line[:20])}, which no event does")
         if words[0] == b"EventDef":
             _, name, code = words  # ValueError for anything else
             if code in self._layouts or not code.isdigit():
                 raise InputError(
-                    f"{self.path}, line {number}: the event {_text(code)} is defined twice or is no number"
+                    f"{self.path}, line {number}: the event {_shown(code)} is defined twice or is no number"
                 )
             self._defined = (_text(name), code, [])
         elif words[0] == b"EndEventDef":
@@ -233,20 +233,18 @@ class PajeReader:
 
     def _wrong_date(self, number: int, time: bytes, container: int) -> InputError:
         where, last_s = f"{self.path}, line {number}", self._last_s[container]
-        name = self.containers[container].name
+        name = self.containers[container].name[:40]
         if last_s == float("inf"):
             return InputError(f"{where}: something happens to {name!r} after its end")
         if float(time) < last_s:
-            return InputError(f"{where}: time goes back, from {last_s:.9g} to {_text(time[:40])} s for {name!r}")
-        return InputError(f"{where}: the date {_text(time[:40])} is no time of a simulation")
+            return InputError(f"{where}: time goes back, from {last_s:.9g} to {_shown(time)} s for {name!r}")
+        return InputError(f"{where}: the date {_shown(time)} is no time of a simulation")
 
     def _complaint(self, number: int, words: list[bytes]) -> InputError:
         """What is wrong with a line that could not be read: found by looking at it slowly."""
         where = f"{self.path}, line {number}"
         if not words or words[0] not in self._layouts:
-            what = (
-                f"the event {_text(words[0][:40])!r} is not defined" if words else "%EventDef and its fields do not fit"
-            )
+            what = f"the event {_shown(words[0])} is not defined" if words else "%EventDef and its fields do not fit"
             return InputError(f"{where}: {what}; it is no Paje trace, or damaged")
         kind, places, size_at = self._layouts[words[0]]
         if places and max(places) >= len(words):
@@ -262,14 +260,14 @@ class PajeReader:
         if kind == DESTROY:
             known_of["name"] = self._container_of
         for name, place in zip(names, places, strict=True):
-            word = _text(words[place][:40])
+            word = _shown(words[place])
             if name in known_of and words[place] not in known_of[name]:
                 what = "container" if name in ("start", "end", "name") else name
-                return InputError(f"{where}: the {what} {word!r} is not defined")
+                return InputError(f"{where}: the {what} {word} is not defined")
             if name == "time" and not _is_number(words[place]):
-                return InputError(f"{where}: the date is {word!r}, which is no number")
+                return InputError(f"{where}: the date is {word}, which is no number")
         if 0 < size_at < len(words) and not _is_number(words[size_at]):
-            return InputError(f"{where}: the size is {_text(words[size_at][:40])!r}, which is no number")
+            return InputError(f"{where}: the size is {_shown(words[size_at])}, which is no number")
         return InputError(f"{where}: cannot be read")
 
 
@@ -286,6 +284,11 @@ def _quoted(line: bytes) -> list[bytes]:
 
 def _text(words: bytes) -> str:
     return words.decode("utf-8", "replace")
+
+
+def _shown(word: bytes) -> str:
+    """A word as it stands in a message: short, and without what would break the line."""
+    return repr(_text(word[:40]))
 
 
 def _is_number(word: bytes) -> bool:

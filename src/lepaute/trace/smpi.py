@@ -103,7 +103,7 @@ class _Calls:
         elif kind == paje.POP:
             depth = self._depth.get(container, 0)
             if depth == 0:
-                where = self.reader.containers[container].name
+                where = self.reader.containers[container].name[:40]
                 raise InputError(f"{self.path}, line {line}: a state of {where!r} ends that never began")
             self._depth[container] = depth - 1
             if depth == 1:
@@ -137,19 +137,19 @@ class _Calls:
     def _link(self, kind: int, line: int, container: int, key: int | bytes, size: float) -> None:
         row = self._row.get(container, -1)
         words = key.split(b"_") if isinstance(key, bytes) else []
-        where = f"{self.path}, line {line}"
+        where, shown = f"{self.path}, line {line}", repr(b"_".join(words)[:40].decode("utf-8", "replace"))
         try:
             source, target, tag, _ = map(int, words)
         except ValueError:
             raise InputError(
-                f"{where}: the key of a message is {key!r}; SMPI's are sender_receiver_tag_number"
+                f"{where}: the key of a message is {shown}; SMPI's are sender_receiver_tag_number"
             ) from None
         if row < 0:
             raise InputError(
-                f"{where}: a message of {self.reader.containers[container].name!r}, which made no call yet"
+                f"{where}: a message of {self.reader.containers[container].name[:40]!r}, which made no call yet"
             )
         if max(abs(source), abs(target)) >= MOST_RANKS or abs(tag) >= MOST_TAG:
-            raise InputError(f"{where}: the key {key!r} of a message holds numbers that no rank or tag has")
+            raise InputError(f"{where}: the key {shown} of a message holds numbers that no rank or tag has")
         if kind == paje.START:
             if tag < 0:
                 raise InputError(
