@@ -43,7 +43,7 @@ void charge_kernel(models::Kernel kernel, const models::Size& size) {
 
 void charge_kernel(Rank& rank, models::Kernel kernel, const models::Size& size) {
     const double seconds = state().day->duration_s(rank.number, kernel, size);
-    log_kernel(rank, models::kernel_names()[static_cast<std::size_t>(kernel)], seconds, size);
+    log_call(rank, static_cast<int>(kernel), seconds, size);
     rank.pending_s += seconds;
 }
 
@@ -74,7 +74,7 @@ extern "C" void lepaute_charge(int routine, double m, double n, double k, double
     }
     const double seconds = flops / rate;
     use.time_s += seconds;
-    log_kernel(*rank, lepaute_routines[routine].name, seconds, {m, n, k});
+    log_call(*rank, static_cast<int>(models::kernel_count) + routine, seconds, {m, n, k});
     rank->pending_s += seconds;
 }
 

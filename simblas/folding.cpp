@@ -1,7 +1,9 @@
-// Folding: large allocations of all ranks share one block of physical memory (SMPI's shared malloc), since what is in
-// them is never computed. Allocations come here in two ways: through SMPI's compiler wrappers, which rename malloc in C
-// sources, and through the linker (--wrap), for what they do not reach (Fortran, C++, libraries).
+// Folding: large allocations of all ranks share one block of physical memory, since what is in them is never computed.
+// SMPI's own shared malloc does the same, but touches every page at once, which takes as long as it saves. Allocations
+// come here in two ways: through SMPI's compiler wrappers, which rename malloc in C sources, and through the linker
+// (--wrap), for what they do not reach (Fortran, C++, libraries).
 
+#include "folded_memory.hpp"
 #include "state.hpp"
 
 #include <smpi/smpi.h>
@@ -29,7 +31,7 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096; // a folded allocation begins on a page
 
-/// What the program was given -> where the mapping begins.
+/// What the program was given -> where the memory begins.
 std::unordered_map<void*, void*>& folded() {
     static std::unordered_map<void*, void*> allocations;
     return allocations;
@@ -72,13 +74,11 @@ void* fold(std::size_t size, const Wish& wish) {
     State& there = state();
     const std::size_t before = (wish.before + page_bytes - 1) / page_bytes * page_bytes;
     const std::size_t whole = before + size;
-    void* data = nullptr;
+    std::vector<Range> own;
     if (wish.first < wish.last) {
-        const std::size_t shared[] = {0, before + wish.first, before + wish.last, whole};
-        data = smpi_shared_malloc_partial(whole, shared, wish.last < size ? 2 : 1);
-    } else {
-        data = smpi_shared_malloc(whole, "folded", 0);
+        own.emplace_back(before + wish.first, before + wish.last);
     }
+    void* data = map_folded(whole, own);
     if (data == nullptr) {
         return nullptr;
     }
@@ -87,6 +87,13 @@ void* fold(std::size_t size, const Wish& wish) {
     ++there.folded;
     there.folded_bytes += static_cast<double>(whole);
     return given;
+}
+
+/// Was it the program itself that asked SMPI for shared memory?
+bool is_smpis_own(void* data) {
+    std::vector<Range> own;
+    std::size_t offset = 0;
+    return reinterpret_cast<std::uintptr_t>(data) % page_bytes == 0 && smpi_is_shared(data, own, &offset) != 0;
 }
 
 bool is_large(std::size_t size) {
@@ -131,8 +138,7 @@ void release(void* data) {
         const auto found = folded().find(data);
         void* base = found->second;
         folded().erase(found);
-        static const auto free_shared = reinterpret_cast<void (*)(void*)>(dlsym(RTLD_NEXT, "smpi_shared_free"));
-        free_shared(base);
+        unmap_folded(base);
     } else {
         std::free(data);
     }
@@ -155,6 +161,19 @@ void* change_size(void* data, std::size_t size, const Place& place) {
 } // namespace lepaute::simblas
 
 using namespace lepaute::simblas;
+
+/// SMPI asks this before it copies a message, and then copies only what is not shared.
+int smpi_is_shared(const void* address, std::vector<std::pair<std::size_t, std::size_t>>& own, std::size_t* offset) {
+    if (const auto [begin, memory] = folded_at(address); memory != nullptr) {
+        own = memory->own;
+        *offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - begin);
+        return 1;
+    }
+    using Real = int (*)(const void*, std::vector<std::pair<std::size_t, std::size_t>>&, std::size_t*);
+    static const auto real =
+        reinterpret_cast<Real>(dlsym(RTLD_NEXT, "_Z14smpi_is_sharedPKvRSt6vectorISt4pairImmESaIS3_EEPm"));
+    return real(address, own, offset);
+}
 
 extern "C" {
 
@@ -193,7 +212,14 @@ void* __wrap_aligned_alloc(std::size_t alignment, std::size_t size) {
     void* data = alignment <= page_bytes ? try_to_fold(size, {nullptr, 0, __builtin_return_address(0)}) : nullptr;
     return data != nullptr ? data : std::aligned_alloc(alignment, size);
 }
-void smpi_shared_free(void* data) { release(data); }
+void smpi_shared_free(void* data) {
+    if (data == nullptr || is_folded(data) || !is_smpis_own(data)) {
+        release(data);
+    } else {
+        static const auto real = reinterpret_cast<void (*)(void*)>(dlsym(RTLD_NEXT, "smpi_shared_free"));
+        real(data);
+    }
+}
 void __wrap_free(void* data) { release(data); }
 
 // operator new and delete of C++, by the names that the linker knows

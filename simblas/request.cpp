@@ -32,7 +32,7 @@ const std::map<std::string, std::function<void(Line&, Request&)>> keys = {
      }},
     {"reference", [](Line& line, Request& to) { line >> to.reference.m >> to.reference.n >> to.reference.k; }},
     {"wtime", [](Line& line, Request& to) { line >> to.wtime_s; }},
-    {"fold", [](Line& line, Request& to) { line >> to.fold_bytes; }},
+    {"fold", [](Line& line, Request& to) { line >> to.fold_bytes >> to.fold_block_bytes >> to.fold_huge; }},
     {"private",
      [](Line& line, Request& to) {
          Request::Private kept;

@@ -1,10 +1,12 @@
 // The ranks, their computing time, and the calls into SimGrid that let it pass.
 
 #include "factors.hpp"
+#include "folded_memory.hpp"
 #include "report.hpp"
 #include "request.hpp"
 #include "state.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -48,6 +50,7 @@ void start() {
     for (std::uint32_t number = 0; number < there.ranks.size(); ++number) {
         there.ranks[number].number = number;
     }
+    set_folding_block(there.request.fold_block_bytes, there.request.fold_huge);
     if (there.request.own_factors) {
         use_own_factors();
     }

@@ -27,6 +27,8 @@ struct Request {
     models::Size reference;                  // of the dgemm whose rate stands for what has no model; 0: none
     double wtime_s = 0.0;                    // of one call of MPI_Wtime
     std::size_t fold_bytes = 0;              // allocations of this size and more are folded; 0: none
+    std::size_t fold_block_bytes = 0;
+    bool fold_huge = false; // on huge pages
     struct Private {
         std::string where; // file, file:line or function that allocates
         long from = 0;     // bytes; negative: from the end

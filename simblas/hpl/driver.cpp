@@ -98,7 +98,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "xhpl-smpi: no memory for the matrix\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    matrix.A = static_cast<double*>(HPL_PTR(memory, static_cast<size_t>(algorithm.align) * sizeof(double)));
+    matrix.A = reinterpret_cast<double*>(HPL_PTR(memory, static_cast<size_t>(algorithm.align) * sizeof(double)));
     matrix.X = matrix.A + static_cast<size_t>(matrix.nq) * static_cast<size_t>(matrix.ld);
 
     MPI_Barrier(MPI_COMM_WORLD);

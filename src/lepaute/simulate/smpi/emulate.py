@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from lepaute.errors import InputError, SimulationError
 from lepaute.platform.simgrid import export_xml, host_name
@@ -16,7 +16,7 @@ from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.predict import Layers
 from lepaute.simulate.smpi.failures import why_it_failed
 from lepaute.simulate.smpi.library import LIBRARY, build_library
-from lepaute.simulate.smpi.limits import check_limits, huge_page_mount
+from lepaute.simulate.smpi.limits import check_limits
 from lepaute.simulate.smpi.process import Ended, Limits, run_watched
 from lepaute.simulate.smpi.request import Files, Folding, request_text
 from lepaute.simulate.smpi.simgrid import find_simgrid
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 Computing = Literal["none", "measured"]
 #: A call of MPI_Test that costs nothing would let a loop of them spin at one simulated date for ever.
 _LEAST_TEST_S = 1e-8
-_FOLD_BLOCK_BYTES = 64 << 20
-_FOLD_BLOCK_HUGE_BYTES = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +51,17 @@ class Options:
     sleeping_probes: bool = True
 
 
+class Sizes(NamedTuple):
+    """Parameters of a call."""
+
+    m: float = 0.0
+    n: float = 0.0
+    k: float = 0.0
+
+
+NOWHERE = Sizes()
+
+
 @dataclass(frozen=True, slots=True)
 class KernelUse:
     """Calls of a kernel or routine over all ranks, in the names of the core's KernelUse."""
@@ -62,8 +71,8 @@ class KernelUse:
     unmodelled_calls: int = 0
     clipped_means: int = 0
     extrapolated_time_s: float = 0.0
-    outside_low: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    outside_high: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    outside_low: Sizes = NOWHERE
+    outside_high: Sizes = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +209,7 @@ class Keep:
 
 def settings_of(platform: "Platform", ranks: int, options: Options, here: Path) -> dict[str, str]:
     """Settings that the file of the platform does not decide; they win over those in it."""
-    settings = {
+    return {
         "smpi/np": str(ranks),
         "smpi/hostfile": str(here / "hostfile"),
         "smpi/privatization": "dlopen" if options.privatize else "no",
@@ -212,13 +221,6 @@ def settings_of(platform: "Platform", ranks: int, options: Options, here: Path) 
         "contexts/stack-size": str(options.stack_kib),
         "contexts/guard-size": "1",
     }
-    if options.folding.from_bytes is not None:
-        mount = huge_page_mount()
-        block = _FOLD_BLOCK_BYTES if mount is None else _FOLD_BLOCK_HUGE_BYTES
-        settings["smpi/shared-malloc-blocksize"] = str(block)
-        if mount is not None:
-            settings["smpi/shared-malloc-hugepage"] = str(mount)
-    return settings
 
 
 def _report(path: Path) -> dict[str, Any] | None:
@@ -253,9 +255,9 @@ def _run_of(report: dict[str, Any], ended: Ended, seed: int, options: Options) -
 
 
 def _uses(written: dict[str, dict[str, Any]]) -> dict[str, KernelUse]:
-    tuples = {"outside_low", "outside_high"}
+    sizes = {"outside_low", "outside_high"}
     return {
-        name: KernelUse(**{key: tuple(value) if key in tuples else value for key, value in use.items()})
+        name: KernelUse(**{key: Sizes(*value) if key in sizes else value for key, value in use.items()})
         for name, use in written.items()
     }
 

@@ -14,6 +14,10 @@ _BOGUS = (
 _MEMORY = "there is not enough memory; fold large allocations (--fold 1M), or take fewer ranks"
 
 
+#: What SimGrid says of every crash.
+_OF_SIMGRID = re.compile(r"gdb or valgrind|[Ss]egmentation fault|Access violation|stack overflow|contexts/stack-size")
+
+
 def why_it_failed(ended: Ended, report: Mapping[str, Any] | None, ranks: int) -> str | None:
     """The reason; None where the program ended as it should."""
     text = "\n".join((*ended.stderr, *ended.stdout[-20:]))
@@ -44,5 +48,5 @@ def why_it_failed(ended: Ended, report: Mapping[str, Any] | None, ranks: int) ->
 
 def _last_line(ended: Ended) -> str:
     lines = [line.strip() for line in (*ended.stdout[-5:], *ended.stderr) if line.strip()]
-    own = [line for line in lines if not line.startswith(("->", "Backtrace"))]
+    own = [line for line in lines if not line.startswith(("->", "Backtrace")) and not _OF_SIMGRID.search(line)]
     return re.sub(r"\s+", " ", own[-1])[:300] if own else "it printed nothing"

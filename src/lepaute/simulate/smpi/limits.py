@@ -42,16 +42,11 @@ def check_limits(ranks: int, stack_kib: int, fold_bytes: int | None, root: Path 
         )
 
 
-def huge_page_mount(root: Path = Path("/")) -> Path | None:
-    """Where huge pages are to be had: a mounted and writable hugetlbfs, with free pages; None where there is none."""
-    free = next((line for line in _lines(root / "proc/meminfo") if line.startswith("HugePages_Free:")), "x: 0")
-    if int(free.split()[1]) == 0:
-        return None
-    for line in _lines(root / "proc/mounts"):
-        _, mount, kind, options, *_ = line.split()
-        if kind == "hugetlbfs" and "rw" in options.split(","):
-            return Path(mount)
-    return None
+def free_huge_bytes(root: Path = Path("/")) -> int:
+    """Memory that is to be had on huge pages of 2 MiB."""
+    found = {line.partition(":")[0]: line.split()[1] for line in _lines(root / "proc/meminfo") if ":" in line}
+    size_kib, free = found.get("Hugepagesize", "0"), found.get("HugePages_Free", "0")
+    return int(free) * (2 << 20) if size_kib == "2048" else 0
 
 
 def _free_bytes(root: Path) -> int | None:

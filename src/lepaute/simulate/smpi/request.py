@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.predict import Layers
+from lepaute.simulate.smpi.limits import free_huge_bytes
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
@@ -30,9 +31,14 @@ class Private:
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """Allocations of `from_bytes` bytes and more share memory, except for what is private; None: nothing is folded."""
+    """Allocations of `from_bytes` bytes and more share memory, except for what is private; None: nothing is folded.
+
+    block_bytes : of the memory that they share; huge : on huge pages, where the system has some
+    """
 
     from_bytes: int | None = None
+    block_bytes: int = 64 << 20
+    huge: bool = True
     private: tuple[Private, ...] = ()
 
 
@@ -67,7 +73,7 @@ def request_text(
         f"cores {' '.join(map(str, cores))}",
         f"reference {' '.join(map(repr, reference_sizes(platform, threads)))}",
         f"wtime {platform.network.costs.wtime_s!r}",
-        f"fold {folding.from_bytes or 0}",
+        f"fold {folding.from_bytes or 0} {folding.block_bytes} {int(uses_huge_pages(folding))}",
         *(f"private {kept.first} {kept.last} {kept.where}" for kept in folding.private),
         f"report {files.report}",
         f"progress {files.progress}",
@@ -78,6 +84,11 @@ def request_text(
         machine_of(platform, threads).text(),
     ]
     return "\n".join(lines) + "\n"
+
+
+def uses_huge_pages(folding: Folding) -> bool:
+    """Whether the block that is shared finds room on huge pages: one that does not would end the program."""
+    return folding.huge and free_huge_bytes() >= folding.block_bytes
 
 
 def needs_own_factors(platform: "Platform") -> bool:
