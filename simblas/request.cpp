@@ -43,6 +43,7 @@ const std::map<std::string, std::function<void(Line&, Request&)>> keys = {
     {"report", [](Line& line, Request& to) { to.report = rest_of(line); }},
     {"progress", [](Line& line, Request& to) { to.progress = rest_of(line); }},
     {"kernel_log", [](Line& line, Request& to) { to.kernel_log = rest_of(line); }},
+    {"measures", [](Line& line, Request& to) { line >> to.measures; }},
     {"sleeping_probes", [](Line& line, Request& to) { line >> to.sleeping_probes; }},
     {"own_factors", [](Line& line, Request& to) { line >> to.own_factors; }},
 };

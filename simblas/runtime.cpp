@@ -90,9 +90,13 @@ void pass(Rank& rank) {
     const double seconds = rank.pending_s;
     rank.pending_s = 0.0;
     state().computing_s += seconds;
-    smpi_bench_end();
-    s4u::this_actor::sleep_for(seconds);
-    smpi_bench_begin();
+    if (state().request.measures) {
+        smpi_bench_end(); // what was measured since the last call passes first
+        s4u::this_actor::sleep_for(seconds);
+        smpi_bench_begin();
+    } else {
+        s4u::this_actor::sleep_for(seconds);
+    }
     write_progress();
 }
 

@@ -38,6 +38,7 @@ struct Request {
     std::string report;          // file to write
     std::string progress;        // file to append to; empty: none
     std::string kernel_log;      // file to write; empty: none
+    bool measures = false;       // SMPI times what the program computes itself
     bool sleeping_probes = true; // polling.cpp
     bool own_factors = false;    // factors of messages by our own callbacks, in the place of SMPI's tables
 };

@@ -147,6 +147,7 @@ def emulate_run(
             folding=wanted.folding,
             files=files,
             threads=threads,
+            measures=wanted.computing == "measured",
             sleeping_probes=wanted.sleeping_probes,
         )
         (here / "request").write_text(text, encoding="utf-8")

@@ -60,9 +60,10 @@ def request_text(
     folding: Folding,
     files: Files,
     threads: int = 1,
+    measures: bool = False,
     sleeping_probes: bool = True,
 ) -> str:
-    """The file, for ranks on `cores` (node * cores per node + core).
+    """The file, for ranks on `cores` (node * cores per node + core); measures : computing is timed by SMPI.
 
     Raises InputError where the platform has no models for `threads` threads.
     """
@@ -78,6 +79,7 @@ def request_text(
         f"report {files.report}",
         f"progress {files.progress}",
         *([f"kernel_log {files.kernel_log}"] if files.kernel_log is not None else []),
+        f"measures {int(measures)}",
         f"sleeping_probes {int(sleeping_probes)}",
         f"own_factors {int(needs_own_factors(platform))}",
         "machine",
