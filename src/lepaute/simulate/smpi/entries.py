@@ -1,8 +1,9 @@
 """The C++ of simblas' entries, made of its table of routines.
 
-For each routine and precision one inner function charges the call and writes what it leaves behind; around it stand the
-entries: Fortran's (arguments by address, hidden lengths of strings ignored), CBLAS' and LAPACKE's (arguments by value, a
-row-major call written as the column-major one that does the same). Sizes are double throughout.
+For each routine and precision one inner function charges the call and writes what it leaves behind; around it stand
+the entries: Fortran's (arguments by address, hidden lengths of strings ignored), CBLAS' and LAPACKE's (arguments by
+value, a row-major call written as the column-major one that does the same). Sizes are double throughout: products of
+three of them are beyond an int.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +32,10 @@ using namespace lepaute::simblas;
 
 @dataclass(frozen=True)
 class Member:
-    """One routine of one precision: `first_row` is its first in `lepaute_routines`, `uses` what its inner function takes."""
+    """One routine of one precision.
+
+    `first_row` is its first in `lepaute_routines`, `uses` are the arguments that its inner function takes.
+    """
 
     block: Block
     letter: str
@@ -221,9 +225,7 @@ def _query_names(block: Block, queries: list[Workspace]) -> set[str]:
     return _needed(block, formulas)[0] | {name for work in queries for name in (work.array, work.length)}
 
 
-def _query(
-    block: Block, letter: str, queries: list[Workspace], values: Mapping[str, str], leave: str
-) -> list[str]:
+def _query(block: Block, letter: str, queries: list[Workspace], values: Mapping[str, str], leave: str) -> list[str]:
     """The lines that answer a question for the size of a workspace."""
     if not queries:
         return []
@@ -231,8 +233,11 @@ def _query(
     kinds = {argument.name: argument for argument in block.takes}
     asked = " || ".join(f"{length} == -1" for length in dict.fromkeys(values[work.length] for work in queries))
     lines = [f"    if ({asked}) {{"]
-    for name in [name for name in values if name in names]:
-        lines.append(f"        const {_value_type(kinds[name], letter)} {name} = {values[name]};")
+    lines += [
+        f"        const {_value_type(kinds[name], letter)} {name} = {value};"
+        for name, value in values.items()
+        if name in names
+    ]
     lines += _let_lines(lets, " " * 8)
     for work in queries:
         typename = _value_type(kinds[work.array], letter).removesuffix("*")

@@ -56,9 +56,7 @@ def parse_expression(text: str, known: Collection[str]) -> Expression:
 
 def _cpp(node: ast.expr, names: set[str]) -> str:
     match node:
-        case ast.Constant(value=bool()):
-            pass
-        case ast.Constant(value=int() | float() as number):
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             return repr(float(number))
         case ast.Constant(value=str() as letter) if len(letter) == 1 and letter.isalnum():
             return f"'{letter}'"
@@ -74,6 +72,16 @@ def _cpp(node: ast.expr, names: set[str]) -> str:
             return f"({_cpp(left, names)} {OPERATORS[type(op)]} {_cpp(right, names)})"
         case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATORS:
             return f"({OPERATORS[type(op)]}{_cpp(operand, names)})"
+        case ast.Call(func=ast.Name(id=function), args=args, keywords=[]) if function in FUNCTIONS and len(args) > 1:
+            return f"std::{function}({{{', '.join(_cpp(arg, names) for arg in args)}}})"
+        case _:
+            return _choice(node, names)
+
+
+def _choice(node: ast.expr, names: set[str]) -> str:
+    match node:
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return f"({_cpp(test, names)} ? {_cpp(body, names)} : {_cpp(orelse, names)})"
         case ast.BoolOp(op=op, values=values):
             return "(" + f" {OPERATORS[type(op)]} ".join(_cpp(value, names) for value in values) + ")"
         case ast.Compare(
@@ -84,10 +92,5 @@ def _cpp(node: ast.expr, names: set[str]) -> str:
             return f"({among})" if isinstance(op, ast.In) else f"(!({among}))"
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in OPERATORS:
             return f"({_cpp(left, names)} {OPERATORS[type(op)]} {_cpp(right, names)})"
-        case ast.IfExp(test=test, body=body, orelse=orelse):
-            return f"({_cpp(test, names)} ? {_cpp(body, names)} : {_cpp(orelse, names)})"
-        case ast.Call(func=ast.Name(id=function), args=args, keywords=[]) if function in FUNCTIONS and len(args) > 1:
-            return f"std::{function}({{{', '.join(_cpp(arg, names) for arg in args)}}})"
         case _:
-            pass
-    raise ValueError(f"{ast.unparse(node)!r} is nothing that a formula may contain")
+            raise ValueError(f"{ast.unparse(node)!r} is nothing that a formula may contain")

@@ -17,6 +17,8 @@ VALUE_KINDS = ("letter", "integer")  # those that formulas may use
 POINTER_KINDS = ("array", "reals", "integers")
 #: The functions that move small data really, in simblas/entries.hpp.
 ACTIONS = ("copy_vector", "swap_vectors", "copy_matrix", "set_matrix")
+#: Words of C++ that a formula could be tempted to be called.
+NOT_NAMES = frozenset("auto bool char const default do double else float for if int long new short signed this".split())
 RETURNS = ("scalar", "real", "double", "index")
 
 
@@ -108,11 +110,12 @@ class Routine:
 
 @dataclass
 class _Reader:
-    """What is known while the table is read: its name and line for messages, and the kinds of arguments."""
+    """What is known while the table is read: where, the kinds of arguments, and the keys that the block has so far."""
 
     source: str
     line: int = 0
     kinds: dict[str, str] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
 
     def error(self, what: str) -> InputError:
         return InputError(f"{self.source}:{self.line}: {what}")
@@ -144,45 +147,33 @@ def read_routines(text: str, source: str = "routines.txt") -> tuple[Block, ...]:
     reader = _Reader(source)
     blocks: list[Block] = []
     owners: dict[str, int] = {}
-    current: Block | None = None
-    seen: set[str] = set()
+    inside = False
     for number, key, rest, indented in _lines(text):
         reader.line = number
-        if not indented:
-            if current is not None:
-                blocks.append(_finished(reader, current))
-            current = None
-            if key == "arguments":
-                _add_kinds(reader, rest)
-            elif key == "routine":
-                current = Block(number, _names(reader, rest))
-                seen = set()
-                for _, name in current.names:
-                    if name in owners:
-                        raise reader.error(f"{name} is described in line {owners[name]} already")
-                    owners[name] = number
-            else:
-                raise reader.error(f"a line starts with `arguments`, `routine` or, inside a block, spaces; not {key!r}")
-            continue
-        if current is None:
+        if indented and inside:
+            blocks[-1] = _continued(reader, blocks[-1], key, rest)
+        elif indented:
             raise reader.error("this line belongs to no routine")
-        if key not in KEYS:
-            raise reader.error(f"{key!r} is none of {', '.join(KEYS)}")
-        if key in seen and key not in REPEATED:
-            raise reader.error(f"{key!r} stands twice in this block")
-        if key != "takes" and "takes" not in seen:
-            raise reader.error("`takes` comes first in a block")
-        seen.add(key)
-        current = KEYS[key](reader, current, rest)
-    if current is not None:
-        blocks.append(_finished(reader, current))
+        elif key == "arguments":
+            inside = False
+            _add_kinds(reader, rest)
+        elif key == "routine":
+            inside = True
+            blocks.append(_opened(reader, owners, rest))
+        else:
+            raise reader.error(f"a line starts with `arguments`, `routine` or, inside a block, spaces; not {key!r}")
+    for block in blocks:
+        _check(reader, block)
     return tuple(blocks)
 
 
 def rows(blocks: tuple[Block, ...]) -> tuple[Routine, ...]:
     """The rows of `lepaute_routines`: for each routine its kernels in order, then, unless one always holds, none."""
     return tuple(
-        Routine(name, kernel) for block in blocks for letter, name in block.names for kernel in kernels_of(block, letter)
+        Routine(name, kernel)
+        for block in blocks
+        for letter, name in block.names
+        for kernel in kernels_of(block, letter)
     )
 
 
@@ -199,6 +190,26 @@ def _lines(text: str) -> Iterator[tuple[int, str, str, bool]]:
         if content.strip():
             key, _, rest = content.strip().partition(" ")
             yield number, key, rest.strip(), content[0].isspace()
+
+
+def _opened(reader: _Reader, owners: dict[str, int], rest: str) -> Block:
+    reader.seen = set()
+    block = Block(reader.line, _names(reader, rest))
+    for _, name in block.names:
+        if owners.setdefault(name, reader.line) != reader.line:
+            raise reader.error(f"{name} is described in line {owners[name]} already")
+    return block
+
+
+def _continued(reader: _Reader, block: Block, key: str, rest: str) -> Block:
+    if key not in KEYS:
+        raise reader.error(f"{key!r} is none of {', '.join(KEYS)}")
+    if key in reader.seen and key not in REPEATED:
+        raise reader.error(f"{key!r} stands twice in this block")
+    if key != "takes" and "takes" not in reader.seen:
+        raise reader.error("`takes` comes first in a block")
+    reader.seen.add(key)
+    return KEYS[key](reader, block, rest)
 
 
 def _add_kinds(reader: _Reader, rest: str) -> None:
@@ -247,22 +258,25 @@ def _cblas(reader: _Reader, block: Block, rest: str) -> Block:
 
 
 def _row_major(reader: _Reader, block: Block, rest: str) -> Block:
-    swaps, flips = [], []
+    swaps: list[tuple[str, str]] = []
+    flips: list[str] = []
     for change in rest.split(","):
         match change.split():
             case ["swap", one, other]:
-                swaps.append(tuple(reader.argument(block, name, VALUE_KINDS) for name in (one, other)))
+                swaps.append((reader.argument(block, one, VALUE_KINDS), reader.argument(block, other, VALUE_KINDS)))
             case ["flip", ("side" | "uplo" | "trans") as name]:
                 flips.append(reader.argument(block, name, VALUE_KINDS))
             case _:
                 raise reader.error(f"{change.strip()!r} is neither `swap ONE OTHER` nor `flip side`, `uplo` or `trans`")
-    return replace(block, swaps=tuple((one, other) for one, other in swaps), flips=tuple(flips))
+    return replace(block, swaps=tuple(swaps), flips=tuple(flips))
 
 
 def _lapacke(reader: _Reader, block: Block, rest: str) -> Block:
     if rest in {"yes", "plain"}:
         return replace(block, lapacke=rest)
-    return replace(block, lapacke="yes", lapacke_extra=tuple(Argument(name, reader.kind(name)) for name in rest.split()))
+    return replace(
+        block, lapacke="yes", lapacke_extra=tuple(Argument(name, reader.kind(name)) for name in rest.split())
+    )
 
 
 def _workspace(reader: _Reader, block: Block, rest: str) -> Block:
@@ -277,10 +291,10 @@ def _workspace(reader: _Reader, block: Block, rest: str) -> Block:
 
 def _let(reader: _Reader, block: Block, rest: str) -> Block:
     name, equals, value = (part.strip() for part in rest.partition("="))
-    if not equals or not re.fullmatch(r"[a-z][a-z_0-9]*", name):
-        raise reader.error(f"{rest!r} is not `NAME = FORMULA`")
-    if any(argument.name == name for argument in block.takes):
-        raise reader.error(f"{name} is an argument of this routine")
+    if not equals or not re.fullmatch(r"[a-z][a-z_0-9]*", name) or name in NOT_NAMES:
+        raise reader.error(f"{rest!r} is not `NAME = FORMULA`, with a name that C++ has no use for")
+    if any(argument.name == name for argument in block.takes) or name in dict(block.lets):
+        raise reader.error(f"{name} has a meaning in this block already")
     return replace(block, lets=(*block.lets, (name, reader.formula(value, block))))
 
 
@@ -314,7 +328,9 @@ def _count(name: str) -> "Callable[[_Reader, Block, str], Block]":
 def _kernel(reader: _Reader, block: Block, rest: str) -> Block:
     match = re.fullmatch(r"(\w) (\w+)(?: if (.+))?", rest)
     if not match or match[1] not in {letter for letter, _ in block.names}:
-        raise reader.error(f"{rest!r} is not `LETTER KERNEL` or `LETTER KERNEL if CONDITION`, of a letter of this block")
+        raise reader.error(
+            f"{rest!r} is not `LETTER KERNEL` or `LETTER KERNEL if CONDITION`, of a letter of this block"
+        )
     if any(kernel.letter == match[1] and kernel.condition is None for kernel in block.kernels):
         raise reader.error("a kernel without a condition stands above: this one is never reached")
     made = Kernel(match[1], match[2], reader.formula(match[3], block) if match[3] else None)
@@ -369,11 +385,11 @@ KEYS: Mapping[str, Callable[[_Reader, Block, str], Block]] = {
 REPEATED = ("workspace", "let", "kernel", "sets")
 
 
-def _finished(reader: _Reader, block: Block) -> Block:
+def _check(reader: _Reader, block: Block) -> None:
     reader.line = block.line
+    name = block.names[0][1]
     if block.needs is None or not block.sizes or block.moves is None:
-        raise reader.error(f"{block.names[0][1]} lacks one of `takes`, `needs`, `sizes`, `moves`")
+        raise reader.error(f"{name} lacks one of `takes`, `needs`, `sizes`, `moves`")
     given = (block.multiplies is not None, block.adds is not None, block.flops is not None)
     if given not in {(True, True, False), (False, False, True)}:
-        raise reader.error(f"{block.names[0][1]} needs either `multiplies` and `adds`, or `flops`")
-    return block
+        raise reader.error(f"{name} needs either `multiplies` and `adds`, or `flops`")
