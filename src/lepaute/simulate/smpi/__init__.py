@@ -1,1 +1,1 @@
-"""SimGrid/SMPI, the second engine: it runs the code of any MPI program on a simulated machine."""
+"""Any MPI program on a simulated machine: SMPI, with a BLAS that takes time instead of computing."""
