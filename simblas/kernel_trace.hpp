@@ -10,9 +10,9 @@
 
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <memory>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -36,9 +36,11 @@ public:
     KernelTrace() = default;
     KernelTrace(const KernelTrace&) = delete;
     KernelTrace& operator=(const KernelTrace&) = delete;
+    KernelTrace(KernelTrace&&) = delete;
+    KernelTrace& operator=(KernelTrace&&) = delete;
     ~KernelTrace() { close(); }
 
-    /// Begins the file; false where it cannot be written (errno says why).
+    /// Begins the file; false where it cannot be written.
     bool open(const std::string& path, const std::vector<std::string>& names) {
         std::string text;
         for (const std::string& name : names)
@@ -46,19 +48,19 @@ public:
         text.resize((text.size() + 7) / 8 * 8, '\0');
         const std::array<std::uint32_t, 2> counts{static_cast<std::uint32_t>(names.size()),
                                                   static_cast<std::uint32_t>(text.size())};
-        file_.reset(std::fopen(path.c_str(), "wb"));
-        if (!file_)
-            return false;
-        whole_ = write("LEPKERN1", 8) && write(counts.data(), sizeof counts) && write(text.data(), text.size());
+        file_.open(path, std::ios::binary | std::ios::trunc);
+        write("LEPKERN1", 8);
+        write(counts.data(), sizeof counts);
+        write(text.data(), text.size());
         buffer_.reserve(RECORDS);
-        return whole_;
+        return file_.good();
     }
 
-    [[nodiscard]] bool is_open() const { return file_ != nullptr; }
+    [[nodiscard]] bool is_open() const { return file_.is_open(); }
 
     /// Adds a call; nothing where no file is open. Those of a rank come in the order of their start.
     void record(int rank, int kernel, double start_s, double duration_s, double m, double n, double k) {
-        if (!file_)
+        if (!is_open())
             return;
         buffer_.push_back({rank, kernel, start_s, duration_s, m, n, k});
         if (buffer_.size() == RECORDS)
@@ -67,30 +69,27 @@ public:
 
     /// Ends the file; false where something could not be written (a full disk): it is then no whole trace.
     bool close() {
-        if (!file_)
-            return whole_;
-        flush();
-        whole_ = std::fclose(file_.release()) == 0 && whole_;
-        return whole_;
+        if (is_open()) {
+            flush();
+            file_.close();
+        }
+        return file_.good();
     }
 
 private:
     static constexpr std::size_t RECORDS = 1 << 14;
 
-    struct Closer {
-        void operator()(std::FILE* file) const { std::fclose(file); }
-    };
-
-    bool write(const void* bytes, std::size_t count) { return std::fwrite(bytes, 1, count, file_.get()) == count; }
+    void write(const void* bytes, std::size_t count) {
+        file_.write(static_cast<const char*>(bytes), static_cast<std::streamsize>(count));
+    }
 
     void flush() {
-        whole_ = write(buffer_.data(), buffer_.size() * sizeof(KernelRecord)) && whole_;
+        write(buffer_.data(), buffer_.size() * sizeof(KernelRecord));
         buffer_.clear();
     }
 
-    std::unique_ptr<std::FILE, Closer> file_;
+    std::ofstream file_;
     std::vector<KernelRecord> buffer_;
-    bool whole_ = true;
 };
 
 } // namespace lepaute::simblas

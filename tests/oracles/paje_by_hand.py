@@ -61,7 +61,7 @@ class PajeByHand:
 
 
 def exchange() -> PajeByHand:
-    """Rank 0 sleeps for 2 s and sends 800 bytes with tag 7 for a second; rank 1 receives from 0 s on. Then a broadcast."""
+    """Rank 0 sleeps for 2 s, then sends 800 bytes (tag 7) for 1 s; rank 1 receives from 0 s on. Then a broadcast."""
     made = PajeByHand(2, "PMPI_Init", "sleeping", "PMPI_Send", "PMPI_Recv", "PMPI_Bcast")
     for rank in (0, 1):
         made.state(0.0, 0.0, rank, "PMPI_Init")

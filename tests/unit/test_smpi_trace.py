@@ -116,6 +116,38 @@ def test_a_receive_of_any_tag_takes_the_message_that_came_first(file: Path) -> N
     assert received == [("MPI_Recv", 50.0, 0, 5), ("MPI_Recv", 70.0, 0, 5), ("MPI_Recv", 60.0, 0, 6)]
 
 
+def test_a_receive_from_any_source_leaves_to_others_what_they_name(file: Path) -> None:
+    made = PajeByHand(3, "PMPI_Send", "PMPI_Recv")
+    for source, size in ((1, 10), (2, 20), (1, 30)):
+        made.push(0.0, source, "PMPI_Send", str(size))
+        made.start(0.0, source, f"{source + 1}_1_5", size)
+        made.pop(0.0, source)
+    for at_s, sender in ((1.0, -1), (2.0, 2), (3.0, 2)):  # -1: any; 2: process 2 is rank 1
+        made.push(at_s, 0, "PMPI_Recv", "100")
+        made.end(at_s + 0.5, 0, f"{sender}_1_5")
+        made.pop(at_s + 0.5, 0)
+    file.write_text(made.text())
+    received = of(convert(file), 0, "MPI_Recv")
+    assert received == [("MPI_Recv", 20.0, 2, 5), ("MPI_Recv", 10.0, 1, 5), ("MPI_Recv", 30.0, 1, 5)]
+
+
+def test_of_posted_receives_the_one_from_nobody_is_known_where_the_wait_tells_it(file: Path) -> None:
+    made = PajeByHand(2, "PMPI_Irecv", "PMPI_Send", "PMPI_Waitall")
+    made.state(0.0, 0.0, 0, "PMPI_Irecv", "10")
+    made.state(0.0, 0.0, 0, "PMPI_Irecv", "10")
+    made.push(0.0, 1, "PMPI_Send", "10")
+    made.start(0.0, 1, "2_1_3", 80)
+    made.pop(0.0, 1)
+    made.push(0.0, 0, "PMPI_Waitall", "2.000000")
+    made.end(1.0, 0, "-666_1_3")
+    made.end(1.0, 0, "2_1_3")
+    made.pop(1.0, 0)
+    file.write_text(made.text())
+    trace = convert(file)
+    assert of(trace, 0, "MPI_Irecv") == [("MPI_Irecv", 0.0, -1, -1), ("MPI_Irecv", 80.0, 1, 3)]
+    assert trace.metadata["warnings"] == []
+
+
 def sendrecv(made: PajeByHand, partner_of: dict[int, tuple[int, int]]) -> None:
     """Each rank sends to the first and receives from the second; as SMPI does, keys have these numbers as they are."""
     for rank, (to, _) in partner_of.items():

@@ -5,25 +5,27 @@ The key of a link says who sends to whom with which tag, and there are exception
 - Processes are numbered from 1, but the partner of MPI_Sendrecv is a rank of its communicator, which is not told. It is
   taken for a rank of the world where the message then finds its other end, and for unknown elsewhere. One with
   MPI_PROC_NULL on a side is not in the file at all, so that its partner finds nothing either.
-- A receive from any tag has the tag -444; its sender is told.
+- A receive of any tag has the tag -444; one from any source has none unless the program looks at the status. Both take
+  the message that was sent first, of those that no other receive names.
+- What MPI_Irecv receives from MPI_PROC_NULL ends with the sender -666 when it is waited for.
 - MPI_Start knows no receiver. The receiver's end knows the sender.
 - MPI_Irecv has no link: it gets the message that a wait of its rank ended with. Which one, where several were under
   way, is told by their sizes, else by their order.
 - MPI_Test tells nothing of what it completed.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lepaute.trace.messages import IMMEDIATE_SENDS, PROBES, SENDS, WAITS, pair_by_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-ANY_TAG = -444
+ANY_TAG, NOBODY = -444, -666
 SENDRECV, START, RECV, IRECV = "MPI_Sendrecv", "MPI_Start", "MPI_Recv", "MPI_Irecv"
 ENDING = WAITS | PROBES
 
@@ -79,57 +81,87 @@ def attach(rows: Rows, links: Links) -> Attached:
     import numpy
 
     size_bytes, peer, tag = numpy.zeros(len(rows.rank)), numpy.full(len(rows.rank), -1), numpy.full(len(rows.rank), -1)
-    warnings: list[str] = []
+    target, ends, warnings = _both_ends(rows, links)
+    sends = links.start_row
+    size_bytes[sends], peer[sends], tag[sends] = links.start_bytes, target, links.start_tag
+
+    received = rows.named((RECV,))[ends.row]
+    at = ends.row[received]
+    size_bytes[at], peer[at], tag[at] = ends.size_bytes[received], ends.source[received], ends.tag[received]
+    waited = rows.named(ENDING)[ends.row]
+    numpy.add.at(size_bytes, ends.row[waited], ends.size_bytes[waited])
+    alone = waited & (numpy.bincount(ends.row, minlength=len(rows.rank))[ends.row] == 1) & _single(rows, ends.row)
+    peer[ends.row[alone]], tag[ends.row[alone]] = ends.source[alone], ends.tag[alone]
+
+    posted, message = _posted(rows, ends, numpy.flatnonzero(waited))
+    peer[posted], tag[posted] = ends.source[message], ends.tag[message]
+    room = rows.items[posted] * ends.item_bytes[message]
+    size_bytes[posted] = numpy.where(room >= ends.size_bytes[message], room, ends.size_bytes[message])
+    unknown = int(rows.named((IRECV,)).sum()) - len(posted)
+    if unknown:
+        warnings.append(f"of {unknown} calls of {IRECV} it is not known what they received, if they received something")
+    arrived = rows.named((SENDRECV,))[ends.row]
+    return Attached(
+        size_bytes=size_bytes,
+        peer=peer,
+        tag=tag,
+        arrival_row=ends.row[arrived],
+        arrival_bytes=ends.size_bytes[arrived],
+        arrival_peer=ends.source[arrived],
+        arrival_tag=ends.tag[arrived],
+        warnings=warnings,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """Ends of messages, in the order of the file.
+
+    source, tag: -1 where they are not known, or nothing was sent (MPI_PROC_NULL)
+    size_bytes : 0 where the start is not known; item_bytes: of an item as the sender counts them, NaN where not known
+    """
+
+    row: "NDArray[Any]"
+    source: "NDArray[Any]"
+    tag: "NDArray[Any]"
+    size_bytes: "NDArray[Any]"
+    item_bytes: "NDArray[Any]"
+
+
+def _both_ends(rows: Rows, links: Links) -> "tuple[NDArray[Any], _Ends, list[str]]":
+    """Of each start the rank that receives, -1 for none; the ends; and warnings."""
+    import numpy
+
     is_sendrecv, is_start = rows.named((SENDRECV,)), rows.named((START,))
     target = _ranks(links.start_target, is_sendrecv[links.start_row])
     target[is_start[links.start_row]] = -1
     # A receive that MPI_Start begins is said to end there; it does not.
-    ended = numpy.flatnonzero(~is_start[links.end_row] & (links.end_source >= 0))
-    end_row = links.end_row[ended]
-    source, end_tag = _ranks(links.end_source[ended], is_sendrecv[end_row]), links.end_tag[ended]
+    is_end = ~is_start[links.end_row] & ((links.end_source != NOBODY) | rows.named(ENDING)[links.end_row])
+    row, tag = links.end_row[is_end], links.end_tag[is_end]
+    is_nobody = links.end_source[is_end] == NOBODY
+    source = numpy.where(is_nobody, NOBODY, _ranks(links.end_source[is_end], is_sendrecv[row]))
     start_of = _starts_of(
         numpy.stack((rows.rank[links.start_row], target, links.start_tag), axis=1),
-        numpy.stack((source, rows.rank[end_row], end_tag), axis=1),
+        numpy.stack((source, rows.rank[row], tag), axis=1),
         is_start[links.start_row],
     )
-    lost = _unmatched(start_of, is_sendrecv[end_row], is_sendrecv[links.start_row] & (target >= 0))
-    source[lost[0]], target[lost[1]] = -1, -1
-    if lost[0].any() or lost[1].any():
-        warnings.append(
-            f"of {int(lost[0].sum() + lost[1].sum())} messages of {SENDRECV} no peer is known: SMPI tells "
-            "only its rank in a communicator, and nothing of those with MPI_PROC_NULL on a side"
-        )
     has = start_of >= 0
-    end_bytes = numpy.where(has, links.start_bytes[start_of] if len(links.start_row) else 0.0, 0.0)
-    end_tag = numpy.where((end_tag == ANY_TAG), -1, end_tag)
-    if has.any():
-        end_tag[has] = links.start_tag[start_of[has]]
-
-    sends = links.start_row
-    size_bytes[sends], peer[sends], tag[sends] = links.start_bytes, target, links.start_tag
-    receives = rows.named((RECV,))[end_row]
-    at = end_row[receives]
-    size_bytes[at], peer[at], tag[at] = end_bytes[receives], source[receives], end_tag[receives]
-    waits = rows.named(ENDING)[end_row]
-    at = end_row[waits]
-    numpy.add.at(size_bytes, at, end_bytes[waits])
-    alone = waits & (numpy.bincount(end_row, minlength=len(rows.rank))[end_row] == 1) & _single(rows, end_row)
-    peer[end_row[alone]], tag[end_row[alone]] = source[alone], end_tag[alone]
-
-    unit = _bytes_of_an_item(rows, links)
-    item_bytes = numpy.where(has, unit[start_of] if len(unit) else 1.0, 1.0)
-    posted, message = _posted(rows, end_row[waits], end_bytes[waits], item_bytes[waits])
-    chosen = numpy.flatnonzero(waits)[message]
-    peer[posted], tag[posted] = source[chosen], end_tag[chosen]
-    room = rows.items[posted] * item_bytes[chosen]
-    size_bytes[posted] = numpy.where(room >= end_bytes[chosen], room, end_bytes[chosen])
-    unknown = int(rows.named((IRECV,)).sum()) - len(posted)
-    if unknown:
-        warnings.append(f"of {unknown} calls of {IRECV} it is not known what they received, if they received something")
-    arrivals = is_sendrecv[end_row]
-    return Attached(
-        size_bytes, peer, tag, end_row[arrivals], end_bytes[arrivals], source[arrivals], end_tag[arrivals], warnings
-    )
+    start = start_of[has]
+    lost_ends, lost_starts = _unmatched(start_of, is_sendrecv[row], is_sendrecv[links.start_row] & (target >= 0))
+    target[lost_starts] = -1
+    source[lost_ends | is_nobody] = -1
+    source[has] = rows.rank[links.start_row[start]]
+    tag = numpy.where((tag == ANY_TAG) | is_nobody, -1, tag)
+    tag[has] = links.start_tag[start]
+    size_bytes, item_bytes = numpy.zeros(len(row)), numpy.full(len(row), numpy.nan)
+    size_bytes[has] = links.start_bytes[start]
+    item_bytes[has] = _bytes_of_an_item(rows, links)[start]
+    lost = int(lost_ends.sum() + lost_starts.sum())
+    warnings = [
+        f"of {lost} messages of {SENDRECV} no peer is known: SMPI tells only its rank in a communicator, "
+        "and nothing of those with MPI_PROC_NULL on a side"
+    ]
+    return target, _Ends(row, source, tag, size_bytes, item_bytes), warnings if lost else []
 
 
 def _ranks(partner: "NDArray[Any]", is_rank: "NDArray[Any]") -> "NDArray[Any]":
@@ -148,10 +180,11 @@ def _single(rows: Rows, end_row: "NDArray[Any]") -> "NDArray[Any]":
 def _starts_of(starts: "NDArray[Any]", ends: "NDArray[Any]", is_open: "NDArray[Any]") -> "NDArray[Any]":
     """Of each end the place of its start, -1 for none.
 
-    starts, ends: shape (rows, 3), sender, receiver, tag; the tag of an end is ANY_TAG where it is not known
+    starts, ends: shape (rows, 3), sender, receiver, tag; of an end the sender is -1 and the tag ANY_TAG where they are
+                  not known
     is_open     : of each start, whether its receiver is not known
-    The i-th start with a key goes with the i-th such end. A pair of ranks between which any tag was received is
-    followed message by message, since such a receive takes what would be another's.
+    The i-th start with a key goes with the i-th such end. Only at ranks some of whose ends have no whole key, message
+    after message is followed.
     """
     import numpy
 
@@ -159,18 +192,13 @@ def _starts_of(starts: "NDArray[Any]", ends: "NDArray[Any]", is_open: "NDArray[A
     if not len(starts) or not len(ends):
         return found
     free = numpy.ones(len(starts), dtype=bool)
-    any_tag = ends[:, 2] == ANY_TAG
-    if any_tag.any():
-        pairs = set(map(tuple, ends[any_tag, :2].tolist()))
-        waiting: dict[tuple[int, ...], list[tuple[int, int]]] = defaultdict(list)
-        for i, (*pair, tag) in enumerate(starts.tolist()):
-            if tuple(pair) in pairs:
-                waiting[tuple(pair)].append((i, tag))
-        for i, (*pair, tag) in enumerate(ends.tolist()):
-            queue = waiting.get(tuple(pair), [])
-            place = next((j for j, (_, other) in enumerate(queue) if tag in (other, ANY_TAG)), None)
-            if place is not None:
-                found[i] = queue.pop(place)[0]
+    vague = (ends[:, 2] == ANY_TAG) | (ends[:, 0] == -1)
+    by_hand = numpy.unique(ends[vague, 1])
+    if len(by_hand):
+        own_starts = numpy.flatnonzero(numpy.isin(starts[:, 1], by_hand))
+        own_ends = numpy.flatnonzero(numpy.isin(ends[:, 1], by_hand))
+        for end, start in _followed(starts[own_starts].tolist(), ends[own_ends].tolist()):
+            found[own_ends[end]] = own_starts[start]
         free[found[found >= 0]] = False
     left, right = numpy.flatnonzero(free), numpy.flatnonzero(found < 0)
     at_start, at_end = pair_by_key(starts[left], ends[right])
@@ -180,6 +208,31 @@ def _starts_of(starts: "NDArray[Any]", ends: "NDArray[Any]", is_open: "NDArray[A
     at_start, at_end = pair_by_key(starts[left][:, [0, 2]], ends[right][:, [0, 2]])
     found[right[at_end]] = left[at_start]
     return found
+
+
+def _followed(starts: list[list[int]], ends: list[list[int]]) -> "Iterator[tuple[int, int]]":
+    """Places of ends and of their starts, where some ends do not say from whom or with which tag.
+
+    Those take the earliest start that fits, of which there are more than ends that name them.
+    """
+    queues: dict[int, dict[tuple[int, int], deque[int]]] = defaultdict(lambda: defaultdict(deque))
+    for place, (source, target, tag) in enumerate(starts):
+        queues[target][source, tag].append(place)
+    named = Counter(tuple(end) for end in ends)
+    for place, (source, target, tag) in enumerate(ends):
+        waiting = queues[target]
+        if source >= 0 and tag != ANY_TAG:
+            named[source, target, tag] -= 1
+            if waiting.get((source, tag)):
+                yield place, waiting[source, tag].popleft()
+            continue
+        fitting = [
+            (queue[0], key)
+            for key, queue in waiting.items()
+            if source in (-1, key[0]) and tag in (ANY_TAG, key[1]) and len(queue) > named[key[0], target, key[1]]
+        ]
+        if fitting:
+            yield place, waiting[min(fitting)[1]].popleft()
 
 
 def _unmatched(
@@ -203,16 +256,18 @@ def _bytes_of_an_item(rows: Rows, links: Links) -> "NDArray[Any]":
         return numpy.where(plain & (items > 0), links.start_bytes / items, numpy.nan)
 
 
-def _posted(
-    rows: Rows, end_row: "NDArray[Any]", end_bytes: "NDArray[Any]", item_bytes: "NDArray[Any]"
-) -> "tuple[NDArray[Any], NDArray[Any]]":
-    """Rows of MPI_Irecv, and for each the place in the ends of waits of its message; those that are not known are left
-    out: all of a rank that tests for completion, and those of a wait for all in which some received nothing."""
+def _posted(rows: Rows, ends: _Ends, waited: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Rows of MPI_Irecv, and of each the end of its message.
+
+    waited: the ends that are in waits
+    Those that are not known are left out: all of a rank that tests for completion, and all of a wait in which some
+    received nothing.
+    """
     import numpy
 
     ends_of: dict[int, list[int]] = defaultdict(list)
-    for place, row in enumerate(end_row.tolist()):
-        ends_of[row].append(place)
+    for end, row in zip(waited.tolist(), ends.row[waited].tolist(), strict=True):
+        ends_of[row].append(end)
     testing = set(numpy.unique(rows.rank[rows.named(PROBES - {"MPI_Iprobe", "MPI_Probe"})]).tolist())
     is_irecv, is_isend = rows.named((IRECV,)), rows.named(IMMEDIATE_SENDS)
     is_waitall = rows.named(("MPI_Waitall",))
@@ -228,14 +283,13 @@ def _posted(
         elif is_isend[row]:
             sends[rank] += 1
         else:
-            waiting, ends = pending[rank], ends_of.get(row, [])
+            waiting = pending[rank]
             is_all = is_waitall[row] and rows.items[row] >= len(waiting) + sends[rank]
-            if is_all and len(ends) < len(waiting):
-                waiting.clear()  # some had no sender (MPI_PROC_NULL), and nobody knows which
-            for place in ends:
-                if waiting:
-                    one = waiting.pop(_best(rows, waiting, end_bytes[place], item_bytes[place]))
-                    found.append((one, place))
+            if is_all and len(ends_of.get(row, [])) < len(waiting):
+                waiting.clear()  # nobody knows which received something
+            for end in ends_of.get(row, [])[: len(waiting)]:
+                posted = waiting.pop(_best(rows, waiting, ends, end))
+                found.append((posted, end))
             if is_all:
                 waiting.clear()
                 sends[rank] = 0
@@ -243,10 +297,10 @@ def _posted(
     return pairs[:, 0], pairs[:, 1]
 
 
-def _best(rows: Rows, waiting: list[int], size_bytes: float, item_bytes: float) -> int:
+def _best(rows: Rows, waiting: list[int], ends: _Ends, end: int) -> int:
     """Place of the receive whose room is that of the message, else of the first."""
     if len(waiting) > 1:
         for place, row in enumerate(waiting[:64]):
-            if rows.items[row] * item_bytes == size_bytes:
+            if rows.items[row] * ends.item_bytes[end] == ends.size_bytes[end]:
                 return place
     return 0
