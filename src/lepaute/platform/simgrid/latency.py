@@ -94,7 +94,7 @@ def _latency_of_each_link(topology: Topology, segments: tuple[Segment, ...], rou
     return of_node_cable if all(float(other) == float(of_node_cable) for other in others) else None
 
 
-def remote_latency_s(nominal_s: Decimal, factor: Decimal, bandwidth_Bps: float | None) -> float:  # noqa: N803
+def remote_latency_s(nominal_s: Decimal, factor: Decimal, bandwidth_Bps: float | None) -> float:
     """The latency that a factor stands for; `bandwidth_Bps`: that of the segment where the envelope was taken off."""
     latency = product(nominal_s, factor)
     if bandwidth_Bps is not None:

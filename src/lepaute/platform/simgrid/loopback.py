@@ -23,7 +23,7 @@ class LoopbackLink:
 def loopback_link(network: Network, latencies: Latencies) -> LoopbackLink:
     """The link that comes nearest to the loopback of `network`: exact where its segments are those between nodes
     times one number, else right for the largest messages' bandwidth and the smallest ones' latency."""
-    nominal_Bps = exact(network.node_link.bandwidth_Bps)  # noqa: N806 - the unit
+    nominal_Bps = exact(network.node_link.bandwidth_Bps)
     pairs = paired(network.loopback_segments, network.remote.segments)
     ratios = [exact(inside.bandwidth_Bps) / exact(between.bandwidth_Bps) for inside, between, _ in pairs]
     bandwidth = product(nominal_Bps, ratios[-1])

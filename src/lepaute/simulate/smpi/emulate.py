@@ -198,8 +198,9 @@ class Keep:
             "tracing/filename": str(self.trace),
             "tracing/smpi": "yes",
             "tracing/smpi/computing": "yes",
+            "tracing/smpi/sleeping": "yes",
             "tracing/smpi/display-sizes": "yes",
-            "tracing/precision": "9",
+            "tracing/precision": "12",
         }
 
     def take_kernels(self, written: Path) -> None:
@@ -256,11 +257,13 @@ def _run_of(report: dict[str, Any], ended: Ended, seed: int, options: Options) -
 
 
 def _uses(written: dict[str, dict[str, Any]]) -> dict[str, KernelUse]:
-    sizes = {"outside_low", "outside_high"}
-    return {
-        name: KernelUse(**{key: Sizes(*value) if key in sizes else value for key, value in use.items()})
-        for name, use in written.items()
-    }
+    uses = {}
+    for name, use in written.items():
+        for bound in ("outside_low", "outside_high"):
+            if bound in use:
+                use[bound] = Sizes(*use[bound])
+        uses[name] = KernelUse(**use)
+    return uses
 
 
 def checked_pattern(pattern: str) -> str:

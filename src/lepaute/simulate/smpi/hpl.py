@@ -10,7 +10,7 @@ from lepaute.command import run_command
 from lepaute.errors import InputError, SimulationError
 from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, FORMS, SWAPS, Hpl
 from lepaute.simulate.mapping import Mapping
-from lepaute.simulate.predict import Layers
+from lepaute.simulate.predict import GLUE, Layers
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.smpi.compilers import compilers
 from lepaute.simulate.smpi.emulate import EmulatedRun, Keep, Options, emulate_run
@@ -25,7 +25,7 @@ from lepaute.simulate.smpi.library import (
 )
 from lepaute.simulate.smpi.process import Limits
 from lepaute.simulate.smpi.request import Folding
-from lepaute.simulate.smpi.warnings import emulation_warnings
+from lepaute.simulate.smpi.warnings import network_warnings
 from lepaute.simulate.warnings import warnings_of
 from lepaute.version import __version__
 
@@ -192,8 +192,9 @@ def _prediction_of(
     first = done[0]
     cores = mapping.cores(platform, hpl.ranks, hpl.threads_per_rank)
     nodes = [core // platform.nodes.cores for core in cores]
-    told = warnings_of(hpl, platform, dict(first.kernels), max(nodes.count(node) for node in set(nodes)))
-    told += emulation_warnings(first, platform)
+    own = {name: use for name, use in first.kernels.items() if name not in GLUE}
+    told = warnings_of(hpl, platform, own, max(nodes.count(node) for node in set(nodes)))
+    told += network_warnings(platform)
     return Prediction(
         hpl=hpl,
         platform_name=platform.name,

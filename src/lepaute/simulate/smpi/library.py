@@ -10,7 +10,8 @@ from pathlib import Path
 from lepaute.cache import cache_folder
 from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem
-from lepaute.simulate.smpi.routines import generate
+from lepaute.simulate.smpi.entries import generate
+from lepaute.simulate.smpi.routines import read_routines
 from lepaute.simulate.smpi.simgrid import INSTALL
 
 LIBRARY = "libsimblas.so"
@@ -63,7 +64,7 @@ def build_library(progress: Callable[[str], None] | None = None) -> Path:
     compiler = find_compiler()
     units = [*sorted(source.glob("*.cpp")), *sorted(unit for pattern in _CORE for unit in core.glob(pattern))]
     headers = [*source.glob("*.h*"), *source.glob("*.txt"), *core.glob("models/*.hpp"), *core.glob("rng/*.hpp")]
-    generated = generate(source / "routines.txt")
+    generated = generate(read_routines((source / "routines.txt").read_text(encoding="utf-8")))
     return built_once(
         "simblas",
         [generated, *CXX_FLAGS, compiler, *digests([*units, *headers])],

@@ -2,20 +2,28 @@
 
 from typing import TYPE_CHECKING
 
-from lepaute.simulate.smpi.emulate import EmulatedRun
+from lepaute.simulate.smpi.emulate import EmulatedRun, Options
+from lepaute.simulate.warnings import outside
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
 
 WTIME_SHARE = 0.01  # of the computing time
+LEAST_SHARE = 0.001  # of it; below, an extrapolation is not worth a sentence
 
 
-def emulation_warnings(run: EmulatedRun, platform: "Platform") -> list[str]:
-    """Sentences."""
-    return [*_of_network(platform), *_of_routines(run), *_of_clock(run)]
+def emulation_warnings(run: EmulatedRun, platform: "Platform", options: Options) -> list[str]:
+    """Sentences about the run of a program."""
+    return [
+        *network_warnings(platform),
+        *routine_warnings(run, platform),
+        *_of_clock(run),
+        *_of_computing(run, options),
+    ]
 
 
-def _of_network(platform: "Platform") -> list[str]:
+def network_warnings(platform: "Platform") -> list[str]:
+    """What SMPI does otherwise than the platform says."""
     network = platform.network
     told = []
     if network.flow_factor == "bound":
@@ -34,16 +42,22 @@ def _of_network(platform: "Platform") -> list[str]:
     return told
 
 
-def _of_routines(run: EmulatedRun) -> list[str]:
+def routine_warnings(run: EmulatedRun, platform: "Platform") -> list[str]:
+    """What was charged without a model, outside of the range of one, or not at all."""
     told = []
+    for name, use in run.kernels.items():
+        if use.extrapolated_time_s > LEAST_SHARE * run.computing_s:
+            calls = f"{100.0 * use.extrapolated_time_s / use.time_s:.0f} % of {name} time"
+            told.append(f"{calls} is outside the fitted ranges: {outside(name, use, platform)}")
     rated = {name: use for name, use in run.fallback.items() if use.time_s > 0.0}
     if rated:
         share = 100.0 * sum(use.time_s for use in rated.values()) / max(run.computing_s, 1e-300)
         names = ", ".join(f"{name} ({use.calls} calls)" for name, use in sorted(rated.items()))
         told.append(f"no model of {names}: {share:.2g} % of the computing, from operations over the rate of dgemm")
-    free = [f"{name} ({use.unmodelled_calls} calls)" for name, use in run.fallback.items() if use.unmodelled_calls]
+    free = {name: use.unmodelled_calls for name, use in (run.fallback | run.kernels).items() if use.unmodelled_calls}
     if free:
-        told.append(f"neither a model nor operations of {', '.join(sorted(free))}: taken to cost nothing")
+        names = ", ".join(f"{name} ({calls} calls)" for name, calls in sorted(free.items()))
+        told.append(f"neither a model nor operations to count: {names}; taken to cost nothing")
     return told
 
 
@@ -51,3 +65,14 @@ def _of_clock(run: EmulatedRun) -> list[str]:
     if run.wtime_s <= WTIME_SHARE * run.computing_s or run.wtime_s == 0.0:
         return []
     return [f"{100.0 * run.wtime_s / run.computing_s:.2g} % of the computing is calls of MPI_Wtime"]
+
+
+def _of_computing(run: EmulatedRun, options: Options) -> list[str]:
+    if options.computing == "measured":
+        return ["computing outside of BLAS was timed on this machine, and taken to be as fast on the platform"]
+    if not run.kernels and not run.fallback:
+        return [
+            "the program called no BLAS or LAPACK routine, so that its computing costs nothing; "
+            "with --computing measured it is timed on this machine"
+        ]
+    return []
