@@ -1,6 +1,7 @@
 """What the generated BLAS charges, answers and leaves behind, called as programs call it."""
 
 import ctypes
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -331,6 +332,32 @@ def test_a_c_program_sees_the_types_of_the_real_cblas(tmp_path: Path) -> None:
     assert printed == "1 0\n" * 3 + "1 1 0\n"
     if has_real_blas(tmp_path, "gcc", "-lblas"):  # vectors of length one: the real results are the same
         assert run_linked(tmp_path, "gcc", C_PROGRAM, ["-lblas"]) == printed
+
+
+PRELOADED = r"""
+#include <stdio.h>
+double cblas_ddot(int, const double*, int, const double*, int);
+int main(void) {
+    const double x[2] = {2, 3};
+    printf("%g\n", cblas_ddot(2, x, 1, x, 1));
+    return 0;
+}
+"""
+
+
+def test_preloaded_it_wins_over_the_blas_that_a_program_is_linked_with(tmp_path: Path) -> None:
+    if not has_real_blas(tmp_path, "gcc", "-lblas"):
+        pytest.skip("no BLAS to link with here")
+    assert run_linked(tmp_path, "gcc", PRELOADED, ["-lblas"]) == "13\n"
+    preloaded = subprocess.run(
+        [tmp_path / "caller"],
+        env={**os.environ, "LD_PRELOAD": str(library().path)},
+        check=True,
+        timeout=30,
+        capture_output=True,
+        text=True,
+    )
+    assert preloaded.stdout == "1\n"
 
 
 def test_a_fortran_program_sees_the_types_of_the_real_lapack(tmp_path: Path) -> None:
