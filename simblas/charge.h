@@ -14,9 +14,9 @@ extern "C" {
 #endif
 
 /* One row for every pair of routine and kernel: dgemm has two, ("dgemm", "dgemm_nn") and ("dgemm", "dgemm"). */
-struct lepaute_routine {
-    const char* name;   /* as in the standard, without underscore or prefix: "dgemm", "zheevd" */
-    const char* kernel; /* the kernel of the platform file that models it, "" where none does */
+struct lepaute_routine { // NOLINT(readability-identifier-naming): as in C
+    const char* name;    /* as in the standard, without underscore or prefix: "dgemm", "zheevd" */
+    const char* kernel;  /* the kernel of the platform file that models it, "" where none does */
 };
 
 /* Generated. The number of a routine is its index here. */
@@ -41,7 +41,7 @@ int lepaute_index(int routine, int n);
  * move their data, since small buffers steer programs (HPL's pivots); larger ones do not, since large memory is folded.
  * The extent is that in memory, gaps of a stride or a leading dimension included: no call touches more of an operand.
  */
-#define LEPAUTE_COPY_BYTES 65536
+#define LEPAUTE_COPY_BYTES 65536 // NOLINT(cppcoreguidelines-macro-usage): for C too
 
 static inline int lepaute_copies(double extent_bytes) { return extent_bytes <= LEPAUTE_COPY_BYTES; }
 

@@ -45,6 +45,8 @@ Real machine_constant(char which) {
 
 } // namespace
 
+// Names and signatures are those of the Fortran, CBLAS and LAPACKE interfaces.
+// NOLINTBEGIN(readability-identifier-naming, readability-named-parameter, *-vararg, *-dcl50-cpp, cert-err33-c)
 extern "C" {
 
 float slamch_(const char* which) { return machine_constant<float>(*which); }
@@ -100,3 +102,4 @@ int openblas_get_num_threads() { return 1; }
 int openblas_get_num_procs() { return 1; }
 
 } // extern "C"
+// NOLINTEND(readability-identifier-naming, readability-named-parameter, *-vararg, *-dcl50-cpp, cert-err33-c)

@@ -213,7 +213,7 @@ def _continued(reader: _Reader, block: Block, key: str, rest: str) -> Block:
 
 
 def _add_kinds(reader: _Reader, rest: str) -> None:
-    kind, *names = rest.split()
+    kind, *names = rest.split() or [""]
     if kind not in KINDS:
         raise reader.error(f"{kind!r} is none of the kinds {', '.join(KINDS)}")
     for name in names:
