@@ -55,7 +55,7 @@ def export_xml(platform: Platform, wiring: Wiring | None = None) -> Exported:
 
     wiring : the links and routes of the topology; with it, up to 128 nodes whose topology no cluster element describes
              are written link by link and route by route.
-    Raises InputError for a graph without wiring, or of more nodes.
+    Raises InputError for a graph without wiring or of more nodes, and for a topology that SimGrid crashes on.
     """
     form = _form(platform, wiring)
     latencies = plan(platform, explicit=form == "mesh")
@@ -100,6 +100,12 @@ def _form(platform: Platform, wiring: Wiring | None) -> str:
             f"platform {platform.name}: its topology is a graph of {count} nodes, which is written route by route, up "
             f"to {MOST_NODES_WITH_ROUTES} nodes; describe the topology as a fat-tree, a dragonfly or a torus"
         )
+    if topology.kind == "dragonfly" and topology.sizes[0][0] > topology.sizes[2][0]:
+        raise InputError(
+            f"platform {platform.name}: SimGrid 3.32 crashes on a dragonfly of more groups ({topology.sizes[0][0]}) "
+            f"than a chassis has routers ({topology.sizes[2][0]}), and {count} nodes are too many to write route by route "
+            f"(up to {MOST_NODES_WITH_ROUTES}); give the chassis more routers"
+        )
     limited = topology.limiters is not None and topology.limiters.node_bandwidth_Bps is not None
     differ = len(set(node_speeds_flops(platform))) > 1
     return "star" if topology.kind == "switch" and differ and not limited else "cluster"
@@ -131,7 +137,7 @@ def _own(platform: Platform, parts: Parts, form: str) -> Iterator[tuple[str, obj
         yield "nodes", of_nodes
     if network.sharing is not None:
         yield "sharing", network.sharing
-    if cable_bandwidths_Bps(platform) != {network.node_link.bandwidth_Bps}:
+    if form == "mesh" or cable_bandwidths_Bps(platform) != {network.node_link.bandwidth_Bps}:
         yield "node_link_Bps", network.node_link.bandwidth_Bps
     if float(parts.loopback.bandwidth_Bps) != network.loopback.bandwidth_Bps:
         yield "loopback_Bps", network.loopback.bandwidth_Bps

@@ -36,8 +36,8 @@ class Latencies:
     same_on_every_route: bool
 
 
-def longest_route(topology: Topology, nodes: int) -> tuple[int, ...]:
-    """The level of each link of a longest route between two of `nodes` nodes; of a graph (0, 0)."""
+def longest_route(topology: Topology) -> tuple[int, ...]:
+    """The level of each link of a longest route between two nodes; of a graph (0, 0)."""
     sizes = topology.sizes
     if topology.kind == "fat-tree":
         levels = tuple(range(sizes[0][0]))
@@ -63,7 +63,7 @@ def plan(platform: Platform, *, explicit: bool) -> Latencies:
     """The latencies of `platform`; `explicit`: each link stands in the file with a latency of its own."""
     topology = platform.topology
     segments = platform.network.remote.segments
-    route = longest_route(topology, platform.nodes.count)
+    route = longest_route(topology)
     if not explicit and (link_s := _latency_of_each_link(topology, segments, route)) is not None:
         total_s, count = link_s * len(route), len(segments)
         return Latencies(link_s, total_s, (total_s,) * count, (Decimal(1),) * count, (False,) * count, True)
@@ -94,7 +94,7 @@ def _latency_of_each_link(topology: Topology, segments: tuple[Segment, ...], rou
     return of_node_cable if all(float(other) == float(of_node_cable) for other in others) else None
 
 
-def remote_latency_s(nominal_s: Decimal, factor: Decimal, bandwidth_Bps: float | None) -> float:  # noqa: N803
+def remote_latency_s(nominal_s: Decimal, factor: Decimal, bandwidth_Bps: float | None) -> float:
     """The latency that a factor stands for; `bandwidth_Bps`: that of the segment where the envelope was taken off."""
     latency = product(nominal_s, factor)
     if bandwidth_Bps is not None:

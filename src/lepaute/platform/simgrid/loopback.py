@@ -23,16 +23,14 @@ class LoopbackLink:
 def loopback_link(network: Network, latencies: Latencies) -> LoopbackLink:
     """The link that comes nearest to the loopback of `network`: exact where its segments are those between nodes
     times one number, else right for the largest messages' bandwidth and the smallest ones' latency."""
-    nominal_Bps = exact(network.node_link.bandwidth_Bps)  # noqa: N806 - the unit
+    nominal_Bps = exact(network.node_link.bandwidth_Bps)
     pairs = paired(network.loopback_segments, network.remote.segments)
     ratios = [exact(inside.bandwidth_Bps) / exact(between.bandwidth_Bps) for inside, between, _ in pairs]
     bandwidth = product(nominal_Bps, ratios[-1])
     stated = exact(network.loopback.bandwidth_Bps)
     if abs(bandwidth / stated - 1) <= _TOLERANCE:
         bandwidth = stated
-    shares = [
-        exact(inside.latency_s) / latencies.totals_s[at] for inside, _, at in pairs if latencies.totals_s[at] > 0
-    ]
+    shares = [exact(inside.latency_s) / latencies.totals_s[at] for inside, _, at in pairs if latencies.totals_s[at] > 0]
     out_of_nothing = any(inside.latency_s > 0 and latencies.totals_s[at] == 0 for inside, _, at in pairs)
     latency = product(latencies.nominal_s, shares[0]) if shares else Decimal(0)
     if network.loopback.segments is None:

@@ -5,7 +5,13 @@ from collections.abc import Iterator
 from lepaute.platform.schema import Platform
 from lepaute.platform.simgrid.loopback import same_overheads
 from lepaute.platform.simgrid.settings import segments_of_file, thresholds
-from lepaute.platform.simgrid.zones import Parts, cable_bandwidths_Bps, extra_latency, limiters_fit, simgrid_routes_otherwise
+from lepaute.platform.simgrid.zones import (
+    Parts,
+    cable_bandwidths_Bps,
+    extra_latency,
+    limiters_fit,
+    simgrid_routes_otherwise,
+)
 
 _ORDER = ("eager", "detached", "rendezvous")
 
@@ -104,8 +110,8 @@ def _of_topology(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
         yield "topology.levels: all cables have the bandwidth of the widest level."
     elif widths != {platform.network.node_link.bandwidth_Bps}:
         yield (
-            "topology.levels: factors apply to the bandwidth of the cables, so that a message alone is slower or faster "
-            "than its segment by as much as the cables are narrower or wider than network.node_link."
+            "topology.levels: factors apply to the bandwidth of the cables, so that a message alone is slower or "
+            "faster than its segment by as much as the cables are narrower or wider than network.node_link."
         )
     if simgrid_routes_otherwise(topology):
         yield "topology: SimGrid 3.32 takes some routes of this topology another way (docs/simgrid.md)."

@@ -26,7 +26,7 @@ def settings(platform: Platform, latencies: Latencies, speed_flops: float) -> It
     """(name, value) of all settings; `speed_flops`: of the machine on which a program would be timed."""
     network = platform.network
     segments = segments_of_file(network.remote.segments)
-    nominal_Bps = exact(network.node_link.bandwidth_Bps)  # noqa: N806 - the unit
+    nominal_Bps = exact(network.node_link.bandwidth_Bps)
     yield "smpi/bw-factor", _factors(segments, (quotient(exact(s.bandwidth_Bps), nominal_Bps) for s in segments))
     yield "smpi/lat-factor", _factors(segments, latencies.factors)
     yield "smpi/os", _overheads(segments, (s.send for s in segments))

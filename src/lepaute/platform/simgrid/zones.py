@@ -123,7 +123,7 @@ def mesh(parts: Parts, wiring: Wiring) -> Iterator[str]:
     nodes = range(parts.platform.nodes.count)
     yield f'<zone id={quoteattr(parts.prefix + "cluster")} routing="Full">'
     yield from _hosts(parts)
-    for name, bandwidth_Bps, latency_s in wiring.links:  # noqa: N806 - the unit
+    for name, bandwidth_Bps, latency_s in wiring.links:
         yield _link(name, f"{bandwidth_Bps!r}Bps", exact(latency_s), "SHARED")
     for node in nodes:
         yield _link(f"{parts.host(node)}_latency", _NEVER_A_LIMIT_BPS, parts.latencies.nominal_s, "FATPIPE")
