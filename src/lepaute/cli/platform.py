@@ -52,6 +52,9 @@ def check(
 def export_platform(
     name: Annotated[str, typer.Argument(metavar="FILE", help="A platform file, or a shipped platform.")],
     simgrid: Annotated[Path, typer.Option("--simgrid", metavar="OUT.xml", help="The file to write.")],
+    every_route: Annotated[
+        bool, typer.Option("--every-route", help="Write each route, for latencies and shares of links as modelled.")
+    ] = False,
 ) -> None:
     """Write a platform as SimGrid's XML, for SMPI; says on standard error what the file does not hold."""
     from lepaute.platform import load_platform
@@ -60,7 +63,7 @@ def export_platform(
     from lepaute.simulate.topology import wiring
 
     platform = load_platform(name)
-    exported = export_xml(platform, wiring(platform))
+    exported = export_xml(platform, wiring(platform), every_route=every_route)
     write_text(simgrid, exported.text)
     for sentence in exported.lost:
         typer.echo(f"not in the file: {sentence}", err=True)

@@ -24,7 +24,8 @@ _IMPLICIT_LOOPBACK_BPS = Decimal("1e10")
 _WITHOUT_EFFECT = (
     *("smpi/simulate-computation", "smpi/grow-injected-times", "smpi/host-speed", "smpi/running-power", "smpi/init"),
     *("smpi/display-timing", "smpi/privatization", "smpi/privatize-global-variables", "network/crosstraffic"),
-    *("network/weight-S", "network/TCP-gamma", "surf/precision", "maxmin/precision", "network/model"),
+    *("network/weight-S", "network/TCP-gamma", "surf/precision", "maxmin/precision", "maxmin/concurrency-limit"),
+    "network/model",
 )
 #: SimGrid's corrections, and the values that turn them off.
 _CORRECTIONS = {
@@ -228,7 +229,7 @@ def _notes(
             yield "loopback: the file has none; messages inside a node have SimGrid's own, 10 GB/s without latency."
     if missing := [name for name in DEFAULTS if name not in given]:
         yield f"{', '.join(missing)}: not in the file; the values are those that SimGrid 3.32 takes then."
-    if ignored := sorted(name for name in settings if name not in _WITHOUT_EFFECT):
+    if ignored := sorted(name for name in settings if name not in _WITHOUT_EFFECT and not name.startswith("contexts/")):
         yield f"settings ignored: {', '.join(ignored)}."
     if elements := sorted({element.tag for element in root.everything()} - _READ_ELEMENTS):
         yield f"elements ignored: {', '.join(elements)}."

@@ -98,7 +98,7 @@ def _of_cluster(element: Element, origin: str) -> Machine:
     if element.attributes.get("suffix"):
         notes += (f"suffix '{element.attributes['suffix']}': hosts are numbered, and have no other name.",)
     return Machine(
-        name=at.text("prefix").strip(" -._") or element.attributes.get("id", "platform"),
+        name=element.attributes.get("id") or "platform",
         numbers=numbers(at.text("radical"), at.where("radical")),
         cores=whole_number(element.attributes.get("core", "1"), at.where("core")),
         kind=kind,
