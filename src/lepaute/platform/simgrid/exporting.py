@@ -160,6 +160,8 @@ def _comment(platform: Platform, lost: tuple[str, ...]) -> Iterator[str]:
     said = [f"Platform {platform.name}, written by lepaute for SimGrid 3.32."]
     if lost:
         said += ["Of the platform this file does not hold:", *(f"- {sentence}" for sentence in lost)]
-    # no two dashes in a comment, and nothing but ASCII
-    text = "\n".join(said).encode("ascii", "replace").decode().replace("--", "- -")
-    yield f"<!--\n{text}\n-->"
+    # a comment has no two dashes and no control characters; ASCII is what every reader has
+    lines = (re.sub("[^ -~]", "?", sentence).replace("--", "- -") for sentence in said)
+    yield "<!--"
+    yield from lines
+    yield "-->"

@@ -78,7 +78,8 @@ def _platform(
     own: Mapping[str, Any],
 ) -> Platform:
     topology = _topology(machine, own)
-    link_Bps = exact(own["node_link_Bps"]) if "node_link_Bps" in own else machine.link_Bps
+    # Factors are those of the double that a text of 17 digits stands for.
+    link_Bps = exact(own.get("node_link_Bps", float(machine.link_Bps)))
     on_links = _on_links(table, own)
     route = longest_route(topology)
     nominal_s = machine.link_latency_s * _links_counted(machine, on_links, route) + machine.backbone_latency_s
@@ -99,7 +100,7 @@ def _platform(
             flow_factor="scale",
             sharing=own.get("sharing"),
             node_link=NodeLink(bandwidth_Bps=float(link_Bps)),
-            loopback=_loopback(machine, table, segments, enveloped, own),
+            loopback=_loopback(machine, table, segments, nominal_s, own),
             remote=Remote(segments=segments),
             costs=costs(values, where),
         ),
@@ -121,13 +122,24 @@ def _segment(row: Row, width_Bps: Decimal, nominal_s: Decimal, enveloped: bool) 
 
 
 def _loopback(
-    machine: Machine, table: tuple[Row, ...], remote: tuple[Segment, ...], enveloped: list[int], own: Mapping[str, Any]
+    machine: Machine, table: tuple[Row, ...], remote: tuple[Segment, ...], nominal_s: Decimal, own: Mapping[str, Any]
 ) -> Loopback:
-    width = machine.loopback_Bps or _IMPLICIT_LOOPBACK_BPS
+    width = exact(float(machine.loopback_Bps or _IMPLICIT_LOOPBACK_BPS))
     latency_s = machine.loopback_latency_s if machine.loopback_Bps else Decimal(0)
-    nominal_s = latency_s
+    # Latencies inside are those between nodes times one number, also where 16 bytes are taken off the factor.
+    share = latency_s / nominal_s if nominal_s else None
     segments = tuple(
-        _segment(row, width, nominal_s, bool(latency_s) and _at(enveloped, i)) for i, row in enumerate(table)
+        segment.model_copy(
+            update={
+                "bandwidth_Bps": float(product(width, row.bandwidth_factor)),
+                "latency_s": float(
+                    product(latency_s, row.latency_factor)
+                    if share is None
+                    else product(exact(segment.latency_s), share)
+                ),
+            }
+        )
+        for row, segment in zip(table, remote, strict=True)
     )
     same = all(
         abs(a.bandwidth_Bps - b.bandwidth_Bps) <= 1e-15 * b.bandwidth_Bps

@@ -1,6 +1,7 @@
 """What lepaute writes for itself into the properties of a zone, as JSON: SimGrid does not read it, import does."""
 
 import json
+import math
 from typing import Any, Final
 
 from lepaute.errors import InputError
@@ -37,7 +38,8 @@ def own_properties(root: Element, origin: str) -> dict[str, Any]:
                 value = json.loads(text)
             except ValueError:
                 value = None
-            if not isinstance(value, types) or isinstance(value, bool):
+            sound = isinstance(value, types) and not isinstance(value, bool)
+            if not sound or (isinstance(value, float | int) and not 0 < value < math.inf):
                 raise InputError(
                     f"{origin}:{zone.line}: the property {name} is {text[:60]!r}, which lepaute never writes; remove it"
                 )

@@ -68,6 +68,6 @@ def _split(text: str, where: str, wanted: str) -> tuple[Decimal, str]:
         number = Decimal(found[1]) if found else Decimal("nan")
     except InvalidOperation:
         number = Decimal("nan")
-    if found is None or not number.is_finite() or number < 0 or abs(number.adjusted()) > 200:
+    if found is None or not number.is_finite() or number < 0 or not -400 < number.adjusted() < 200:
         raise InputError(f"{where} is {text!r}; {wanted} is wanted")
     return number, found[2]

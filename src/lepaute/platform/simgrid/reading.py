@@ -9,6 +9,7 @@ from lepaute.errors import InputError
 
 LARGEST_TEXT_BYTES = 64 * 2**20
 _DEEPEST = 32
+_MOST_ELEMENTS = 2_000_000
 
 
 @dataclass(slots=True)
@@ -45,8 +46,13 @@ def parse(text: bytes, origin: str) -> Element:
     parser = expat.ParserCreate()
     root = Element("", {}, 0)
     open_elements = [root]
+    count = 0
 
     def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        count += 1
+        if count > _MOST_ELEMENTS:
+            raise InputError(f"{origin}:{parser.CurrentLineNumber}: has more than {_MOST_ELEMENTS} elements")
         if len(open_elements) > _DEEPEST:
             raise InputError(f"{origin}:{parser.CurrentLineNumber}: elements are nested more than {_DEEPEST} deep")
         element = Element(tag, attributes, parser.CurrentLineNumber)
