@@ -16,16 +16,16 @@ static void sleep_until(double date_s) {
     nanosleep(&wait, NULL);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     int rank;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    char *buffer = malloc(1 << 24);
+    char* buffer = malloc(1 << 24);
     for (int i = 1; i < argc; ++i) {
         MPI_Request request = MPI_REQUEST_NULL;
         int number = 0, mine = -1, incoming = -1;
         MPI_Barrier(MPI_COMM_WORLD);
-        for (const char *at = argv[i]; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL, ++number) {
+        for (const char* at = argv[i]; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL, ++number) {
             int from, to, bytes;
             if (sscanf(at, "%d:%d:%d", &from, &to, &bytes) != 3)
                 MPI_Abort(MPI_COMM_WORLD, 1);
@@ -38,10 +38,10 @@ int main(int argc, char **argv) {
         }
         if (mine >= 0 && incoming >= 0)
             MPI_Abort(MPI_COMM_WORLD, 2); /* a rank that does both would delay one by the other */
-        if (mine >= 0) /* until all receives are posted; to the same date on all ranks */
+        if (mine >= 0)                    /* until all receives are posted; to the same date on all ranks */
             sleep_until(10.0 * i + 10.0);
         number = 0;
-        for (const char *at = argv[i]; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL, ++number) {
+        for (const char* at = argv[i]; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL, ++number) {
             int from, to, bytes;
             sscanf(at, "%d:%d:%d", &from, &to, &bytes);
             if (number == mine) {
@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
         if (rank == 0)
             for (int n = 0; n < number; ++n) {
                 int from, to, bytes;
-                const char *at = argv[i];
+                const char* at = argv[i];
                 for (int k = 0; k < n; ++k)
                     at = strchr(at, ',') + 1;
                 sscanf(at, "%d:%d:%d", &from, &to, &bytes);
