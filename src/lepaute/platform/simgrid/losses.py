@@ -32,7 +32,8 @@ def losses(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
 def _of_computing(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
     if platform.kernels:
         count = len({model.kernel for model in platform.kernels})
-        yield f"kernels: the models of {count} kernel{'s' * (count > 1)} are left out; a host has the speed of a dgemm of order 1024."
+        models = "the model of 1 kernel is" if count == 1 else f"the models of {count} kernels are"
+        yield f"kernels: {models} left out; a host has one speed, that of a dgemm of order 1024."
         if form == "cluster" and len(set(parts.speeds_flops)) > 1:
             yield "kernels: every host has the mean speed of all; a cluster element has no speed of single hosts."
     if platform.days is not None:
