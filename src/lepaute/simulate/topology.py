@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 from lepaute import _core
 from lepaute.errors import InputError
-from lepaute.platform.simgrid.zones import Wiring
 from lepaute.platform.topology import numbers_between
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
+    from lepaute.platform.simgrid import Wiring
 
 
 def core_topology(platform: "Platform") -> _core.Topology:
@@ -59,8 +59,10 @@ def _build(platform: "Platform") -> _core.Topology:
             return _core.Topology.graph(count, names, cables_of_nodes + between, topology.routing == "latency", options)
 
 
-def wiring(platform: "Platform") -> Wiring:
+def wiring(platform: "Platform") -> "Wiring":
     """The links and routes of `platform`, for export.  Raises InputError as core_topology."""
+    from lepaute.platform.simgrid import Wiring  # not on the way of a prediction
+
     topology = core_topology(platform)
     links = [(topology.link_name(number), *link) for number, link in enumerate(topology.links)]
     return Wiring(links, topology.route)

@@ -50,14 +50,16 @@ def host_name(platform: Platform, node_index: int) -> str:
     return f"{_prefix(platform)}{platform.nodes.first_number + node_index}"
 
 
-def export_xml(platform: Platform, wiring: Wiring | None = None) -> Exported:
+def export_xml(platform: Platform, wiring: Wiring | None = None, *, every_route: bool = False) -> Exported:
     """`platform` as SimGrid's XML (version 4.1), with all settings of SMPI.
 
-    wiring : the links and routes of the topology; with it, up to 128 nodes whose topology no cluster element describes
-             are written link by link and route by route.
-    Raises InputError for a graph without wiring, or of more nodes.
+    wiring      : the links and routes of the topology; with it, up to 128 nodes whose topology no cluster element
+                  describes are written link by link and route by route
+    every_route : write those of any topology so, which makes latencies the same on all routes, and shares of links
+    Raises InputError for a topology that cannot be written: a graph or every_route without wiring or of more nodes,
+    and what SimGrid crashes on.
     """
-    form = _form(platform, wiring)
+    form = _form(platform, wiring, every_route)
     latencies = plan(platform, explicit=form == "mesh")
     loopback = loopback_link(platform.network, latencies)
     speeds = node_speeds_flops(platform)
@@ -90,15 +92,21 @@ def _prefix(platform: Platform) -> str:
     return f"{re.sub('[^A-Za-z0-9._]+', '-', platform.name).strip('-') or 'node'}-"
 
 
-def _form(platform: Platform, wiring: Wiring | None) -> str:
+def _form(platform: Platform, wiring: Wiring | None, every_route: bool) -> str:
     """cluster: one element; star: host by host, each with its speed; mesh: route by route."""
     topology, count = platform.topology, platform.nodes.count
-    if wiring is not None and count <= MOST_NODES_WITH_ROUTES and _beyond_cluster(platform):
+    if wiring is not None and count <= MOST_NODES_WITH_ROUTES and (every_route or _beyond_cluster(platform)):
         return "mesh"
-    if topology.kind == "graph":
+    if topology.kind == "graph" or every_route:
         raise InputError(
-            f"platform {platform.name}: its topology is a graph of {count} nodes, which is written route by route, up "
-            f"to {MOST_NODES_WITH_ROUTES} nodes; describe the topology as a fat-tree, a dragonfly or a torus"
+            f"platform {platform.name}: a {topology.kind} of {count} nodes cannot be written route by route, which is "
+            f"done up to {MOST_NODES_WITH_ROUTES} nodes; let a fat-tree, a dragonfly or a torus be one element"
+        )
+    if topology.kind == "dragonfly" and topology.sizes[0][0] > topology.sizes[2][0]:
+        raise InputError(
+            f"platform {platform.name}: SimGrid 3.32 crashes on a dragonfly of more groups ({topology.sizes[0][0]}) "
+            f"than a chassis has routers ({topology.sizes[2][0]}), and {count} nodes cannot be written route by route, "
+            f"which is done up to {MOST_NODES_WITH_ROUTES}; give the chassis more routers"
         )
     limited = topology.limiters is not None and topology.limiters.node_bandwidth_Bps is not None
     differ = len(set(node_speeds_flops(platform))) > 1
@@ -131,7 +139,7 @@ def _own(platform: Platform, parts: Parts, form: str) -> Iterator[tuple[str, obj
         yield "nodes", of_nodes
     if network.sharing is not None:
         yield "sharing", network.sharing
-    if cable_bandwidths_Bps(platform) != {network.node_link.bandwidth_Bps}:
+    if form == "mesh" or cable_bandwidths_Bps(platform) != {network.node_link.bandwidth_Bps}:
         yield "node_link_Bps", network.node_link.bandwidth_Bps
     if float(parts.loopback.bandwidth_Bps) != network.loopback.bandwidth_Bps:
         yield "loopback_Bps", network.loopback.bandwidth_Bps
@@ -152,6 +160,8 @@ def _comment(platform: Platform, lost: tuple[str, ...]) -> Iterator[str]:
     said = [f"Platform {platform.name}, written by lepaute for SimGrid 3.32."]
     if lost:
         said += ["Of the platform this file does not hold:", *(f"- {sentence}" for sentence in lost)]
-    # no two dashes in a comment, and nothing but ASCII
-    text = "\n".join(said).encode("ascii", "replace").decode().replace("--", "- -")
-    yield f"<!--\n{text}\n-->"
+    # a comment has no two dashes and no control characters; ASCII is what every reader has
+    lines = (re.sub("[^ -~]", "?", sentence).replace("--", "- -") for sentence in said)
+    yield "<!--"
+    yield from lines
+    yield "-->"

@@ -36,8 +36,8 @@ class Latencies:
     same_on_every_route: bool
 
 
-def longest_route(topology: Topology, nodes: int) -> tuple[int, ...]:
-    """The level of each link of a longest route between two of `nodes` nodes; of a graph (0, 0)."""
+def longest_route(topology: Topology) -> tuple[int, ...]:
+    """The level of each link of a longest route between two nodes; of a graph (0, 0)."""
     sizes = topology.sizes
     if topology.kind == "fat-tree":
         levels = tuple(range(sizes[0][0]))
@@ -59,14 +59,23 @@ def level_latency_s(topology: Topology, level: int) -> Decimal:
     return exact(levels[min(level, len(levels) - 1)].latency_s or 0.0)
 
 
+def cables_add_latency(topology: Topology) -> bool:
+    """Does some cable add to the latency of a message?"""
+    cables = (*(topology.levels or ()), *(topology.changed or ()), *(topology.links or ()))
+    return any(cable.latency_s for cable in cables)
+
+
 def plan(platform: Platform, *, explicit: bool) -> Latencies:
     """The latencies of `platform`; `explicit`: each link stands in the file with a latency of its own."""
     topology = platform.topology
     segments = platform.network.remote.segments
-    route = longest_route(topology, platform.nodes.count)
+    route = longest_route(topology)
     if not explicit and (link_s := _latency_of_each_link(topology, segments, route)) is not None:
         total_s, count = link_s * len(route), len(segments)
         return Latencies(link_s, total_s, (total_s,) * count, (Decimal(1),) * count, (False,) * count, True)
+    if explicit and cables_add_latency(topology) and len({segment.latency_s for segment in segments}) == 1:
+        total_s, count = exact(segments[0].latency_s), len(segments)
+        return Latencies(total_s, total_s, (total_s,) * count, (Decimal(1),) * count, (False,) * count, True)
     added_s = Decimal(0) if explicit else sum((level_latency_s(topology, level) for level in route), Decimal(0))
     wanted = [exact(segment.latency_s) + added_s for segment in segments]
     envelopes = [quotient(Decimal(ENVELOPE_BYTES), exact(segment.bandwidth_Bps)) for segment in segments]

@@ -3,15 +3,16 @@
 from collections.abc import Iterator
 
 from lepaute.platform.schema import Platform
+from lepaute.platform.simgrid.latency import cables_add_latency, longest_route
 from lepaute.platform.simgrid.loopback import same_overheads
 from lepaute.platform.simgrid.settings import segments_of_file, thresholds
 from lepaute.platform.simgrid.zones import (
     Parts,
     cable_bandwidths_Bps,
-    extra_latency,
     limiters_fit,
     simgrid_routes_otherwise,
 )
+from lepaute.platform.topology import Topology
 
 _ORDER = ("eager", "detached", "rendezvous")
 
@@ -31,7 +32,8 @@ def losses(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
 def _of_computing(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
     if platform.kernels:
         count = len({model.kernel for model in platform.kernels})
-        yield f"kernels: the models of {count} kernels are left out; a host has one speed, as of a dgemm of order 1024."
+        models = "the model of 1 kernel is" if count == 1 else f"the models of {count} kernels are"
+        yield f"kernels: {models} left out; a host has one speed, that of a dgemm of order 1024."
         if form == "cluster" and len(set(parts.speeds_flops)) > 1:
             yield "kernels: every host has the mean speed of all; a cluster element has no speed of single hosts."
     if platform.days is not None:
@@ -90,28 +92,47 @@ def _of_messages_inside_nodes(platform: Platform, parts: Parts) -> Iterator[str]
 
 
 def _of_topology(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
-    topology, latencies = platform.topology, parts.latencies
-    if not latencies.same_on_every_route:
+    if not parts.latencies.same_on_every_route:
         yield (
             "latency_s: each link has the same share of it, so that it is that of the platform on the longest routes, "
             "and less on routes of fewer links."
         )
+    if not _equal_shares(platform.topology, form):
+        yield (
+            "sharing: SimGrid shares a link in inverse proportion to the latencies of the flows' routes, so that a "
+            "message over fewer links gets more of it."
+        )
+    yield from _of_mesh(platform, parts) if form == "mesh" else _of_cluster(platform)
+
+
+def _equal_shares(topology: Topology, form: str) -> bool:
+    """Have all routes the same latency in the file? SimGrid shares links in inverse proportion to it."""
     if form == "mesh":
-        if extra_latency(platform) and len(set(latencies.factors)) > 1:
-            yield "topology.levels: latencies of cables are multiplied by the latency factor of the message."
-        if len(cable_bandwidths_Bps(platform)) > 1 or topology.changed or topology.limiters is not None:
-            yield (
-                "bandwidth_Bps: SMPI's factors apply to the narrowest link on the way, so that a message alone is "
-                "slower over a link narrower than network.node_link, and faster where all are wider."
-            )
-        return
+        return not cables_add_latency(topology)
+    return topology.kind == "switch" or (topology.kind == "fat-tree" and len(longest_route(topology)) == 2)
+
+
+def _of_mesh(platform: Platform, parts: Parts) -> Iterator[str]:
+    topology = platform.topology
+    if cables_add_latency(topology) and len(set(parts.latencies.factors)) > 1:
+        yield "topology: latencies of cables are multiplied by the latency factor of the message."
+    cables = (*(topology.levels or ()), *(topology.changed or ()), *(topology.links or ()))
+    if any(cable.bandwidth_Bps for cable in cables) or topology.limiters is not None:
+        yield (
+            "bandwidth_Bps: SMPI's factors apply to the narrowest link on the way, so that a message alone is "
+            "slower over a link narrower than network.node_link, and faster where all are wider."
+        )
+
+
+def _of_cluster(platform: Platform) -> Iterator[str]:
+    topology = platform.topology
     widths = cable_bandwidths_Bps(platform)
     if len(widths) > 1:
         yield "topology.levels: all cables have the bandwidth of the widest level."
     elif widths != {platform.network.node_link.bandwidth_Bps}:
         yield (
-            "topology.levels: factors apply to the bandwidth of the cables, so that a message alone is slower or faster "
-            "than its segment by as much as the cables are narrower or wider than network.node_link."
+            "topology.levels: factors apply to the bandwidth of the cables, so that a message alone is slower or "
+            "faster than its segment by as much as the cables are narrower or wider than network.node_link."
         )
     if simgrid_routes_otherwise(topology):
         yield "topology: SimGrid 3.32 takes some routes of this topology another way (docs/simgrid.md)."

@@ -46,7 +46,7 @@ def settings(platform: Platform, latencies: Latencies, speed_flops: float) -> It
     yield "network/weight-S", "0"
     yield "network/TCP-gamma", "0"
     yield "surf/precision", "1e-12"
-    yield "maxmin/precision", "1e-9"
+    yield "maxmin/precision", "1e-5"
 
 
 def thresholds(segments: Sequence[Segment]) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from xml.sax.saxutils import quoteattr
 
 from lepaute.platform.schema import Platform
 from lepaute.platform.simgrid.decimals import exact, text_of
-from lepaute.platform.simgrid.latency import Latencies, level_latency_s
+from lepaute.platform.simgrid.latency import Latencies
 from lepaute.platform.simgrid.loopback import LoopbackLink
 from lepaute.platform.topology import Topology
 
@@ -135,11 +135,6 @@ def mesh(parts: Parts, wiring: Wiring) -> Iterator[str]:
                 links = [f"{parts.host(a)}_latency", *(wiring.links[link][0] for link in wiring.route(a, b))]
                 yield _route(parts.host(a), parts.host(b), links, symmetrical=False)
     yield "</zone>"
-
-
-def extra_latency(platform: Platform) -> bool:
-    """Do cables of a level add to the latency of a message?"""
-    return any(level_latency_s(platform.topology, number) for number in range(len(platform.topology.levels or ())))
 
 
 def _hosts(parts: Parts) -> Iterator[str]:
