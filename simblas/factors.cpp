@@ -2,6 +2,7 @@
 
 #include "state.hpp"
 
+#include <algorithm>
 #include <simgrid/kernel/resource/NetworkModelIntf.hpp>
 #include <smpi/smpi.h>
 
@@ -19,13 +20,16 @@ const models::Segment& segment_of(double size, bool inside) {
     return (inside ? network.loopback : network.remote).at(size);
 }
 
-/// The factor on the sum of the links' latencies that makes it the latency of the segment.
+/// The factor on the sum of the links' latencies that makes it the latency of the segment, less what the envelope
+/// takes.
 double latency_factor(double size, bool inside, const Links& links) {
     double sum_s = 0.0;
     for (const s4u::Link* link : links) {
         sum_s += link->get_latency();
     }
-    return sum_s > 0.0 ? segment_of(size, inside).latency_s / sum_s : 1.0;
+    const models::Segment& segment = segment_of(size, inside);
+    const double wanted_s = segment.latency_s - envelope_bytes / segment.bandwidth_Bps;
+    return sum_s > 0.0 ? std::max(0.0, wanted_s) / sum_s : 1.0;
 }
 
 /// SimGrid bounds a flow by this factor times the bandwidth of its links, and scales its share alike.

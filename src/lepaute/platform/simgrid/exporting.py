@@ -9,9 +9,9 @@ from xml.sax.saxutils import quoteattr
 from lepaute.errors import InputError
 from lepaute.platform.schema import Platform
 from lepaute.platform.simgrid.latency import plan
-from lepaute.platform.simgrid.loopback import loopback_link
+from lepaute.platform.simgrid.loopback import loopback_link, same_overheads
 from lepaute.platform.simgrid.losses import losses
-from lepaute.platform.simgrid.settings import settings
+from lepaute.platform.simgrid.settings import TABLES, settings
 from lepaute.platform.simgrid.speed import node_speeds_flops
 from lepaute.platform.simgrid.zones import (
     Parts,
@@ -27,7 +27,7 @@ from lepaute.platform.simgrid.zones import (
 #: Above this number of nodes, no file names the route between every two.
 MOST_NODES_WITH_ROUTES = 128
 
-__all__ = ["MOST_NODES_WITH_ROUTES", "Exported", "Wiring", "export_xml", "host_name"]
+__all__ = ["MOST_NODES_WITH_ROUTES", "Exported", "Wiring", "export_xml", "holds_loopback", "host_name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,21 @@ def host_name(platform: Platform, node_index: int) -> str:
     return f"{_prefix(platform)}{platform.nodes.first_number + node_index}"
 
 
-def export_xml(platform: Platform, wiring: Wiring | None = None, *, every_route: bool = False) -> Exported:
+def holds_loopback(platform: Platform) -> bool:
+    """Does the file say exactly what messages inside a node cost, where it is host by host or route by route?"""
+    loopback = loopback_link(platform.network, plan(platform, explicit=True))
+    return loopback.same_bandwidths and loopback.same_latencies and same_overheads(platform.network)
+
+
+def export_xml(
+    platform: Platform, wiring: Wiring | None = None, *, every_route: bool = False, tables: bool = True
+) -> Exported:
     """`platform` as SimGrid's XML (version 4.1), with all settings of SMPI.
 
     wiring      : the links and routes of the topology; with it, up to 128 nodes whose topology no cluster element
                   describes are written link by link and route by route
     every_route : write those of any topology so, which makes latencies the same on all routes, and shares of links
+    tables      : with SMPI's factors and overheads by size of message; without, for a runtime that has its own
     Raises InputError for a topology that cannot be written: a graph or every_route without wiring or of more nodes,
     and what SimGrid crashes on.
     """
@@ -77,7 +86,11 @@ def export_xml(platform: Platform, wiring: Wiring | None = None, *, every_route:
         *_comment(platform, lost),
         '<platform version="4.1">',
         '<config id="General">',
-        *(_prop(name, value) for name, value in settings(platform, latencies, mean_speed)),
+        *(
+            _prop(name, value)
+            for name, value in settings(platform, latencies, mean_speed)
+            if tables or name not in TABLES
+        ),
         "</config>",
         f'<zone id={quoteattr(_prefix(platform) + "zone")} routing="Full">',
         *(_prop(f"lepaute:{name}", json.dumps(value)) for name, value in _own(platform, parts, form)),

@@ -13,6 +13,8 @@ from lepaute.platform.schema import Platform, Segment
 from lepaute.platform.simgrid.decimals import exact, quotient, text_of
 from lepaute.platform.simgrid.latency import ENVELOPE_BYTES, Latencies
 
+#: Settings by size of message, which callbacks of a runtime replace.
+TABLES = ("smpi/bw-factor", "smpi/lat-factor", "smpi/os", "smpi/ois", "smpi/or")
 #: SMPI reads thresholds as 32-bit integers.
 LARGEST_THRESHOLD = 2**31 - 1
 

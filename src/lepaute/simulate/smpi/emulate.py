@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from lepaute.errors import InputError, SimulationError
-from lepaute.platform.simgrid import export_xml, host_name
+from lepaute.platform.simgrid import export_xml, holds_loopback, host_name
+from lepaute.platform.simgrid.exporting import MOST_NODES_WITH_ROUTES
 from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.predict import Layers
 from lepaute.simulate.smpi.failures import why_it_failed
@@ -151,7 +152,7 @@ def emulate_run(
             sleeping_probes=wanted.sleeping_probes,
         )
         (here / "request").write_text(text, encoding="utf-8")
-        (here / "platform.xml").write_text(export_xml(platform, wiring(platform)).text, encoding="utf-8")
+        (here / "platform.xml").write_text(_xml_of(platform), encoding="utf-8")
         hosts = [host_name(platform, core // platform.nodes.cores) for core in cores]
         (here / "hostfile").write_text("\n".join(hosts) + "\n", encoding="utf-8")
         settings = settings_of(platform, ranks, wanted, here)
@@ -209,9 +210,17 @@ class Keep:
             self.kernels.write_bytes(written.read_bytes())
 
 
+def _xml_of(platform: "Platform") -> str:
+    """The platform for SimGrid: route by route where that is what keeps latencies and shares right."""
+    several_links = platform.topology.kind != "switch" and platform.nodes.count <= MOST_NODES_WITH_ROUTES
+    tables = holds_loopback(platform)
+    return export_xml(platform, wiring(platform), every_route=several_links, tables=tables).text
+
+
 def settings_of(platform: "Platform", ranks: int, options: Options, here: Path) -> dict[str, str]:
     """Settings that the file of the platform does not decide; they win over those in it."""
     return {
+        "network/model": "SMPI",  # as smpirun says
         "smpi/np": str(ranks),
         "smpi/hostfile": str(here / "hostfile"),
         "smpi/privatization": "dlopen" if options.privatize else "no",

@@ -154,7 +154,7 @@ def emulate_hpl(
         privatize=False,  # HPL has no global variables that differ between ranks
         folding=Folding(_FOLD_FROM_BYTES),
         limits=limits or Limits(),
-        stack_kib=int(__import__("os").environ.get("STK","256")),
+        stack_kib=int(__import__("os").environ.get("STK", "256")),
         value_pattern=_TIME,
     )
     done = []

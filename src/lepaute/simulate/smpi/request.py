@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lepaute.platform.simgrid import holds_loopback
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.predict import Layers
 from lepaute.simulate.smpi.limits import free_huge_bytes
@@ -81,7 +82,7 @@ def request_text(
         *([f"kernel_log {files.kernel_log}"] if files.kernel_log is not None else []),
         f"measures {int(measures)}",
         f"sleeping_probes {int(sleeping_probes)}",
-        f"own_factors {int(needs_own_factors(platform))}",
+        f"own_factors {int(not holds_loopback(platform))}",
         "machine",
         machine_of(platform, threads).text(),
     ]
@@ -91,12 +92,6 @@ def request_text(
 def uses_huge_pages(folding: Folding) -> bool:
     """Whether the block that is shared finds room on huge pages: one that does not would end the program."""
     return folding.huge and free_huge_bytes() >= folding.block_bytes
-
-
-def needs_own_factors(platform: "Platform") -> bool:
-    """Whether SMPI's tables, one for all routes, do not say what messages cost: own ones inside a node, or latencies
-    of whole routes where routes differ in length."""
-    return platform.network.loopback.segments is not None or platform.topology.kind != "switch"
 
 
 def reference_sizes(platform: "Platform", threads: int = 1) -> tuple[float, float, float]:
