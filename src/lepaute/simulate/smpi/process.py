@@ -55,7 +55,7 @@ def run_watched(
 ) -> Ended:
     """Runs `argv` to its end, or until a limit is reached.
 
-    progress_file : holds the simulated date and the number of messages, written now and then by the process
+    progress_file : holds the simulated date and the number of MPI calls, written now and then by the process
     on_line : is given each line of standard output as it comes
     on_progress : is given the simulated date when it has changed
     Raises EnvironmentProblem where it cannot be started. An interrupt ends the process as well.
