@@ -171,6 +171,7 @@ def emulate_run(
             str(program),
             *(f"--cfg={name}:{value}" for name, value in settings.items()),
             "--log=root.thresh:error",
+            "--log=smpi_pmpi.thresh:warning",  # which argument was wrong
             str(here / "platform.xml"),
             *arguments,
         ]

@@ -6,6 +6,7 @@ and a BLAS of the program's own, or a routine that simblas does not have, really
 """
 
 import functools
+import os
 import re
 import subprocess
 from collections.abc import Iterable
@@ -31,7 +32,7 @@ def check_program(program: Path, library: Path) -> tuple[str, ...]:
     """
     with program.open("rb") as file:
         if file.read(4) != b"\x7fELF":
-            raise InputError(f"{program} is no compiled program; name the program itself, {_BUILD}")
+            raise InputError(f"{program} is no compiled program; name the program itself, and {_BUILD}")
     loaded = _loaded(program)
     for name, path in loaded.items():
         if _OTHER_MPI.match(name):
@@ -39,9 +40,8 @@ def check_program(program: Path, library: Path) -> tuple[str, ...]:
         if path is None and name != LIBRARY:
             raise InputError(f"{program} needs {name}, which is not found; name its folder in LD_LIBRARY_PATH")
     if LIBRARY not in loaded:
-        what = (
-            "by SMPI's own compilers" if any(name.startswith("libsimgrid") for name in loaded) else "for this machine"
-        )
+        by_smpi = any(name.startswith("libsimgrid") for name in loaded)
+        what = "by SMPI's own compilers" if by_smpi else "for this machine"
         raise InputError(f"{program} was built {what}, without simblas; {_BUILD}")
     return (*_own_routines(program, library), *_real_routines(program, library, loaded))
 
@@ -92,14 +92,14 @@ def _said(*argv: str) -> str:
     """What a tool prints; nothing where it is missing or fails, since it only serves a warning."""
     try:
         done = subprocess.run(
-            argv, capture_output=True, text=True, errors="replace", env=_english(), timeout=_LIMIT_S, check=False
+            argv,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env={**os.environ, "LC_ALL": "C"},
+            timeout=_LIMIT_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout
-
-
-def _english() -> dict[str, str]:
-    import os
-
-    return {**os.environ, "LC_ALL": "C"}
