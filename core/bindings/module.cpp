@@ -1,7 +1,7 @@
 // The extension module lepaute._core: values in, values out, no logic.
 
 #include "apps/hpl/simulation.hpp"
-#include "models/machine.hpp"
+#include "models/machine_file.hpp"
 #include "topology.hpp"
 #include "trace.hpp"
 
@@ -82,6 +82,7 @@ NB_MODULE(_core, m) {
                  machine.discrepancy_relative_sd.at(kernel) = discrepancy;
                  machine.crowding.at(kernel) = crowding;
              })
+        .def("text", &models::machine_text)
         .def("set_topology",
              [](models::Machine& machine, const net::Topology& topology) { machine.topology = topology; })
         .def("set_network",

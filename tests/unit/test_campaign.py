@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from lepaute.archive import Archive
+from lepaute.command import CommandRecord
 from lepaute.design.table import parse_design
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure import campaign
-from lepaute.measure.command import CommandRecord
 from lepaute.measure.kernel_set import KernelSet
 from lepaute.measure.machine_load import Sample
 from lepaute.measure.plan import FULL, QUICK, PlannedRun, largest_n, plan

@@ -125,7 +125,7 @@ def test_a_missing_tool_is_named_with_its_debian_package(tmp_path: Path, monkeyp
 
 def test_the_cache_is_where_the_variable_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path))
-    assert toolchain.cache_folder() == tmp_path
+    assert cache_folder() == tmp_path
     monkeypatch.delenv("LEPAUTE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert toolchain.cache_folder() == tmp_path / ".cache" / "lepaute"
+    assert cache_folder() == tmp_path / ".cache" / "lepaute"

@@ -3,6 +3,7 @@
 // column (HPL_pdmxswp) move, as a recurrence of sums and maxima. Its messages see what else is on the links of their
 // nodes when the exchange of a column begins, but are too small to slow others.
 
+#include "apps/hpl/shared_link.hpp"
 #include "apps/hpl/simulation.hpp"
 
 #include <algorithm>
@@ -50,12 +51,16 @@ struct Program::ProcessColumn {
         double latency_s;
         double alone_s;    // of what it receives, when it shares no link
         double per_flow_s; // for each flow on its most loaded link; 0 inside a node
-        double own_flows;  // pairs of this round that cross the same links at about the same time
         double receive_s;  // overhead of what it receives
         double sent_bytes;
         double received_bytes;
     };
     std::vector<Round> rounds; // log2(power) x power
+    /// Processes whose messages of a round come from one node, which they share the link of.
+    std::vector<std::vector<std::vector<std::uint32_t>>> crossing; // by round
+    SharedLink link;
+    std::vector<SharedLink::Message> messages;
+    std::vector<double> delay_s; // of what each process receives in this round, for sharing links
     std::vector<double> ready_s;
     std::vector<double> leaving;  // flows that leave the node of each process now
     std::vector<double> reaching; // flows that reach it
@@ -66,7 +71,7 @@ struct Program::ProcessColumn {
 
     ProcessColumn(Program& of, const Panel& factored, std::uint32_t process_column, Rank driving)
         : program(of), panel(factored), column(process_column), driver(driving), processes(of.parameters_.p),
-          ready_s(processes.size()), leaving(processes.size()), reaching(processes.size()) {
+          delay_s(processes.size()), ready_s(processes.size()), leaving(processes.size()), reaching(processes.size()) {
         const Shape& shape = program.shape_at(panel.start);
         for (std::uint32_t distance = 0; distance < p(); ++distance) {
             const std::uint32_t row = (panel.owner_row + distance) % p();
@@ -79,13 +84,17 @@ struct Program::ProcessColumn {
         }
         const std::uint32_t power = std::bit_floor(p());
         for (std::uint32_t bit = 1; bit < power; bit <<= 1U) {
-            // The pairs of a round that cross nodes do so at about the same time, and share the links of the nodes.
-            std::unordered_map<std::uint32_t, std::uint32_t> pairs;
+            std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> from_node;
             for (std::uint32_t distance = 0; distance < power; ++distance) {
                 if (!program.engine_.same_node(processes[distance].rank, processes[distance ^ bit].rank)) {
-                    ++pairs[program.engine_.node_of(processes[distance].rank)];
+                    from_node[program.engine_.node_of(processes[distance ^ bit].rank)].push_back(distance);
                 }
             }
+            std::vector<std::vector<std::uint32_t>>& groups = crossing.emplace_back();
+            for (auto& [node, receivers] : from_node) {
+                groups.push_back(std::move(receivers));
+            }
+            std::ranges::sort(groups); // in an order that no hash decides
             for (std::uint32_t distance = 0; distance < power; ++distance) {
                 const Process& partner = processes[distance ^ bit];
                 // Those below 2 * bit exchange the current row as well: who has it sends two rows.
@@ -94,14 +103,11 @@ struct Program::ProcessColumn {
                 const models::NetworkClass& network =
                     program.engine_.class_between(processes[distance].rank, partner.rank);
                 const models::Segment& in = network.at(received);
-                const auto crossing = pairs.find(program.engine_.node_of(partner.rank));
-                const std::uint32_t flows = crossing == pairs.end() ? 1 : crossing->second;
                 const bool crosses = !program.engine_.same_node(processes[distance].rank, partner.rank);
                 all_eager = all_eager && in.protocol == Protocol::eager;
                 const mpi::Engine::TransferTimes times = program.engine_.transfer_times(in, received);
                 rounds.push_back({network.at(sent).send.of(sent), in.latency_s, times.alone_s,
-                                  crosses ? times.per_flow_s : 0.0, static_cast<double>(flows), in.receive.of(received),
-                                  sent, received});
+                                  crosses ? times.per_flow_s : 0.0, in.receive.of(received), sent, received});
                 any_crosses = any_crosses || crosses;
                 combined_bytes += sent;
                 ++combined_messages;
@@ -306,9 +312,10 @@ struct Program::ProcessColumn {
             }
         }
         const Round* round = rounds.data();
-        for (std::uint32_t bit = 1; bit < power; bit <<= 1U, round += power) {
+        const auto* groups = crossing.data();
+        for (std::uint32_t bit = 1; bit < power; bit <<= 1U, round += power, ++groups) {
             if (all_eager) {
-                exchange_eagerly(bit, power, round);
+                exchange_eagerly(bit, power, round, *groups);
                 continue;
             }
             for (std::uint32_t d = 0; d < power; ++d) {
@@ -335,21 +342,40 @@ struct Program::ProcessColumn {
         }
     }
 
+    /// By how much each message of a round is late for the links that it shares: with the others of the round that
+    /// leave the same node, and with what else is there.
+    void find_delays(std::uint32_t bit, const Round* round, const std::vector<std::vector<std::uint32_t>>& groups) {
+        std::ranges::fill(delay_s, 0.0);
+        for (const std::vector<std::uint32_t>& receivers : groups) {
+            double others = 0.0;
+            messages.clear();
+            for (const std::uint32_t d : receivers) {
+                others = std::max({others, leaving[d ^ bit], reaching[d]});
+                messages.push_back({ready_s[d ^ bit], round[d].alone_s});
+            }
+            const Round& first = round[receivers.front()];
+            link.share(messages, first.per_flow_s / first.alone_s, others);
+            for (std::size_t i = 0; i < receivers.size(); ++i) {
+                delay_s[receivers[i]] = messages[i].delay_s;
+            }
+        }
+    }
+
     /// One round of exchanges whose messages are all eager: what exchange() does, without its cases.
-    void exchange_eagerly(std::uint32_t bit, std::uint32_t power, const Round* round) {
+    void exchange_eagerly(std::uint32_t bit, std::uint32_t power, const Round* round,
+                          const std::vector<std::vector<std::uint32_t>>& groups) {
         for (std::uint32_t d = 0; d < power; ++d) {
             ready_s[d] = processes[d].clock_s + round[d].send_s;
         }
+        find_delays(bit, round, groups);
         for (std::uint32_t d = 0; d < power; ++d) {
             Process& process = processes[d];
             const double start_s = process.clock_s;
             const double ready = ready_s[d];
             const double other_s = ready_s[d ^ bit];
-            const double load = std::max(leaving[d ^ bit], reaching[d]) + round[d].own_flows;
-            const double shared_s = std::max(0.0, round[d].per_flow_s * load - round[d].alone_s);
-            const double end_s = std::max(ready, other_s + round[d].latency_s + round[d].alone_s + shared_s);
+            const double end_s = std::max(ready, other_s + round[d].latency_s + round[d].alone_s + delay_s[d]);
             const double late_s = std::max(0.0, other_s - ready);
-            const double contention_s = std::min(shared_s, end_s - ready - late_s);
+            const double contention_s = std::min(delay_s[d], end_s - ready - late_s);
             process.late_s += late_s;
             process.contention_s += contention_s;
             process.transfer_s += end_s - ready - late_s - contention_s;

@@ -31,8 +31,9 @@ class Command:
 COMMANDS = (
     Command("doctor", "what is installed, what is missing, what would disturb a measurement"),
     Command("calibrate", "measure this machine and fit its models: an archive and a platform"),
-    Command("platform", "list, show and check platforms"),
+    Command("platform", "list, show, check, import and export platforms"),
     Command("predict", "how long an application will take on a platform"),
+    Command("emulate", "run the code of an MPI program, or of HPL, on a simulated machine"),
     Command("verify", "predict, run the real application here, show both and the error"),
     Command("design", "tables of what will be measured"),
     Command("archive", "show, verify and extract archives of measurements"),
@@ -78,6 +79,9 @@ def run_command(name: str, arguments: list[str]) -> int:
     module = import_module(f"lepaute.cli.{name}")
     # Not get_command() for an app: it drops the name of a subcommand that is the only one ("predict hpl" -> "predict").
     command = get_group(plain(module.app)) if hasattr(module, "app") else get_command(app_of(module))
+    default = getattr(module, "DEFAULT", None)
+    if default is not None and arguments and arguments[0] not in (*getattr(command, "commands", ()), "--help"):
+        arguments = [default, *arguments]
     try:
         # Not command.main(): it has its own ideas about interrupts and closed pipes, and those are guarded()'s.
         with command.make_context(f"lepaute {name}", arguments) as context:

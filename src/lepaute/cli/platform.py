@@ -1,10 +1,11 @@
-"""`lepaute platform list | show NAME | check FILE`."""
+"""`lepaute platform list | show NAME | check FILE | import SIMGRID.xml | export FILE --simgrid OUT.xml`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="List, show and check platforms.", no_args_is_help=True)
+app = typer.Typer(help="List, show, check, import and export platforms.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -45,3 +46,53 @@ def check(
     platform = load_platform(file)
     core_topology(platform)  # refuses names of parts that are not there, and nodes that nothing joins
     typer.echo(f"{file}: platform {platform.name} is complete, sha256 {platform.sha256}")
+
+
+@app.command("export")
+def export_platform(
+    name: Annotated[str, typer.Argument(metavar="FILE", help="A platform file, or a shipped platform.")],
+    simgrid: Annotated[Path, typer.Option("--simgrid", metavar="OUT.xml", help="The file to write.")],
+    every_route: Annotated[
+        bool, typer.Option("--every-route", help="Write each route, for latencies and shares of links as modelled.")
+    ] = False,
+) -> None:
+    """Write a platform as SimGrid's XML, for SMPI; says on standard error what the file does not hold."""
+    from lepaute.platform import load_platform
+    from lepaute.platform.io import write_text
+    from lepaute.platform.simgrid import export_xml, host_name
+    from lepaute.simulate.topology import wiring
+
+    platform = load_platform(name)
+    exported = export_xml(platform, wiring(platform), every_route=every_route)
+    write_text(simgrid, exported.text)
+    for sentence in exported.lost:
+        typer.echo(f"not in the file: {sentence}", err=True)
+    last = platform.nodes.count - 1
+    typer.echo(f"{simgrid}: hosts {host_name(platform, 0)} to {host_name(platform, last)}")
+
+
+@app.command("import")
+def import_platform(
+    file: Annotated[Path, typer.Argument(metavar="SIMGRID.xml", help="A platform of SimGrid, calibrated for SMPI.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="OUT.yaml", help="The file to write; default: print it.")
+    ] = None,
+) -> None:
+    """Make a platform of SimGrid's XML; says on standard error what of it was ignored."""
+    from lepaute.errors import InputError
+    from lepaute.platform import dump_platform
+    from lepaute.platform.io import platform_text
+    from lepaute.platform.simgrid import import_xml
+
+    try:
+        text = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror}); give a platform file of SimGrid") from None
+    imported = import_xml(text, str(file))
+    for sentence in imported.notes:
+        typer.echo(f"{file}: {sentence}", err=True)
+    if output is None:
+        typer.echo(platform_text(imported.platform).rstrip("\n"))
+        return
+    dump_platform(imported.platform, output)
+    typer.echo(f"{output}: platform {imported.platform.name}, {imported.platform.nodes.count} nodes")

@@ -45,6 +45,34 @@ def gantt(
 
 
 @app.command()
+def convert(
+    file: Annotated[
+        Path, typer.Argument(metavar="SMPI.trace", help="What smpirun -trace wrote (Paje).", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The Parquet to write.", show_default=False)],
+) -> None:
+    """Makes a trace of what SimGrid's SMPI wrote, for all the other commands here.
+
+    smpirun -trace -trace-file SMPI.trace --cfg=tracing/smpi/computing:yes --cfg=tracing/smpi/sleeping:yes
+    --cfg=tracing/smpi/display-sizes:yes --cfg=tracing/precision:12 ...
+    """
+    import sys
+
+    from lepaute.errors import InputError
+    from lepaute.trace import write_trace
+    from lepaute.trace.smpi import convert as convert_smpi
+    from lepaute.version import __version__
+
+    if not output.parent.is_dir():
+        raise InputError(f"--output {output}: there is no folder {output.parent}")
+    trace = convert_smpi(file, {"version": __version__})
+    write_trace(trace, output)
+    for warning in trace.metadata["warnings"]:
+        print(f"warning: {warning}", file=sys.stderr)
+    print(f"{output}: {len(trace)} calls of {len(trace.ranks)} ranks; lepaute trace show {output}", file=sys.stderr)
+
+
+@app.command()
 def perfetto(
     file: File, output: Annotated[Path, typer.Option("--output", "-o", help="The JSON to write.", show_default=False)]
 ) -> None:

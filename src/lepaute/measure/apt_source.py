@@ -13,9 +13,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from lepaute.cache import cache_folder
+from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem
-from lepaute.measure.command import run_command
-from lepaute.measure.toolchain import cache_folder, find_program
+from lepaute.measure.toolchain import find_program
 
 PACKAGE = "hpcc"
 TARBALL = "hpcc_1.5.0.orig.tar.gz"

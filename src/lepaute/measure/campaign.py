@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.archive import ArchiveWriter
+from lepaute.command import CommandRecord
 from lepaute.design import write_design
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.measure.command import CommandRecord
 from lepaute.measure.environment import collect_environment, cpu_model, first_line, memory_bytes
 from lepaute.measure.kernel_set import KernelSet, choose_kernel_set
 from lepaute.measure.machine_load import Load, load_between, sample

@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from lepaute.cache import cache_folder
 from lepaute.errors import LepauteError
 from lepaute.measure.apt_source import OVERRIDE, TARBALL
 from lepaute.measure.environment import cpu_flags, cpu_model, first_line, memory_bytes
 from lepaute.measure.kernel_set import choose_kernel_set
-from lepaute.measure.toolchain import cache_folder
 
 Status = Literal["ok", "warning", "missing"]
 

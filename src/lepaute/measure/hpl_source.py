@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
+from lepaute.cache import cache_folder
+from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem
-from lepaute.measure.apt_source import TARBALL, hpcc_tarball, sha256_of
-from lepaute.measure.command import run_command
+from lepaute.measure.apt_source import SHA256, TARBALL, hpcc_tarball, sha256_of
 from lepaute.measure.probe_source import C_FLAGS, probe_source
-from lepaute.measure.toolchain import Toolchain, cache_folder, find_toolchain
+from lepaute.measure.toolchain import Toolchain, find_toolchain
 
 #: HPL's own code is compiled as people compile it; its warnings are not ours to mend.
 _HPL_FLAGS = ("-O3", "-w", "-DHPL_CALL_CBLAS")
@@ -62,6 +63,16 @@ def build_hpl(
             if not (built / "xhpl-lepaute").is_file():
                 raise EnvironmentProblem(f"{built} is in the way; remove it and try again") from None
     return built
+
+
+def unpack_source(folder: Path) -> None:
+    """Writes HPL's source (hpl/src, hpl/include, include, ...); raises what hpcc_tarball() and extract() raise."""
+    extract(hpcc_tarball(), folder)
+
+
+def source_key() -> str:
+    """What names the version of HPL's source."""
+    return SHA256
 
 
 def hpl_include_flags(folder: Path) -> tuple[str, ...]:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lepaute.cache import cache_folder
+from lepaute.command import CommandRecord, run_command
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.apt_source import sha256_of
-from lepaute.measure.command import CommandRecord, run_command
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
 from lepaute.measure.probe_source import C_FLAGS, probe_source
-from lepaute.measure.toolchain import Toolchain, cache_folder, find_toolchain, mpirun_argv
+from lepaute.measure.toolchain import Toolchain, find_toolchain, mpirun_argv
 
 _COMMON = ("probe_common.c",)
 _LOG = (*_COMMON, "kernel_log.c")

@@ -13,12 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lepaute.cache import cache_folder
+from lepaute.command import end_session, run_command
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.apt_source import sha256_of
-from lepaute.measure.command import end_session, run_command
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
 from lepaute.measure.probe_source import C_FLAGS, probe_source
-from lepaute.measure.toolchain import Toolchain, cache_folder, find_toolchain
+from lepaute.measure.toolchain import Toolchain, find_toolchain
 
 if TYPE_CHECKING:
     from lepaute.trace import Trace

@@ -36,12 +36,6 @@ class Toolchain:
     blas_flags: tuple[str, ...] = ("-lopenblas",)
 
 
-def cache_folder() -> Path:
-    """Where build products are kept: $LEPAUTE_HOME, else ~/.cache/lepaute."""
-    home = os.environ.get("LEPAUTE_HOME")
-    return Path(home).expanduser() if home else Path.home() / ".cache" / "lepaute"
-
-
 @functools.cache
 def find_toolchain() -> Toolchain:
     """The tools of this machine; raises EnvironmentProblem that names the Debian package of the first one missing."""

@@ -8,6 +8,7 @@ from lepaute.platform.topology import numbers_between
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
+    from lepaute.platform.simgrid import Wiring
 
 
 def core_topology(platform: "Platform") -> _core.Topology:
@@ -56,6 +57,15 @@ def _build(platform: "Platform") -> _core.Topology:
             ]
             names = [switch.name for switch in switches]
             return _core.Topology.graph(count, names, cables_of_nodes + between, topology.routing == "latency", options)
+
+
+def wiring(platform: "Platform") -> "Wiring":
+    """The links and routes of `platform`, for export.  Raises InputError as core_topology."""
+    from lepaute.platform.simgrid import Wiring  # not on the way of a prediction
+
+    topology = core_topology(platform)
+    links = [(topology.link_name(number), *link) for number, link in enumerate(topology.links)]
+    return Wiring(links, topology.route)
 
 
 def core_options(platform: "Platform") -> _core.TopologyOptions:

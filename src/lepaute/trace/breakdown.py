@@ -66,7 +66,7 @@ def breakdown_of(trace: Trace) -> Breakdown:
     for category in range(OTHER):
         numpy.add.at(by_step[:, category], row_of_step, parts[in_step, category])
     return Breakdown(
-        tuple(ranks), by_rank, tuple(steps), by_step, _by_name(trace, float(by_rank.sum())), _is_estimated(trace)
+        tuple(ranks), by_rank, tuple(steps), by_step, _by_name(trace, float(by_rank.sum())), is_estimated(trace)
     )
 
 
@@ -117,7 +117,8 @@ def _late_estimate(trace: Trace) -> "NDArray[Any]":
     return late
 
 
-def _is_estimated(trace: Trace) -> bool:
+def is_estimated(trace: Trace) -> bool:
+    """Whether a call does not know its parts, as in recordings and in what SMPI writes."""
     import numpy
 
     mpi = (trace.kind == MPI) & ~trace.named(PROBES)

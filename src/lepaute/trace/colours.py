@@ -27,7 +27,7 @@ CALLS = (
     Style("dtrsm", "#56B4E9"),
     Style("panel and solve (other BLAS)", "#009E73"),
     Style("row swaps and copies", "#F0E442"),
-    Style("between kernels", "#B8DCCB"),
+    Style("other computing", "#B8DCCB"),
     Style("call overhead", "#5A4A42"),
     Style("waiting for the other side", "#D55E00", "////"),
     Style("transfer", "#E69F00"),
@@ -65,7 +65,7 @@ def class_of_kernel(name: str) -> int:
         return DTRSM
     if "laswp" in name or "locswp" in name or name.endswith(("cpy", "copy", "copy_contiguous", "swap")):
         return COPIES
-    if name.endswith("_glue"):
+    if name.endswith("_glue") or name == "computing":
         return GLUE
     return PANEL
 

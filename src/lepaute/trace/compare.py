@@ -8,6 +8,8 @@ nothing else. So, before anything is compared:
   first block of a panel, and where a process has no rows left; a simulation has none.
 - The pieces in which a rank does an update (phase "pdupdate"), looking for a panel after each, are put together: one
   call of each kernel, whose n (of dtrsm m) is the sum.
+- Time of which only the passing is known (kernel `computing`, in what SMPI writes) takes no part.
+- Calls whose sizes one of the traces does not know (its metadata `unsized`) are compared without sizes and roots.
 - Messages are compared partner by partner: which of two partners is answered first is no property of the program.
 
 Three questions remain, each with its own rule:
@@ -118,7 +120,8 @@ def compare_traces(left: Trace, right: Trace) -> Comparison:
     ranks = sorted(set(left.ranks) & set(right.ranks))
     if not ranks:
         raise InputError("the two traces have no rank in common; they are of different runs, or of chosen ranks")
-    sides = (_side_of(left, ranks), _side_of(right, ranks))
+    unsized = frozenset((*left.metadata.get("unsized", ()), *right.metadata.get("unsized", ())))
+    sides = (_side_of(left, ranks, unsized), _side_of(right, ranks, unsized))
     names = sorted({name for side in sides for name in side.calls})
     counts = [(name, sides[0].calls.get(name, 0), sides[1].calls.get(name, 0)) for name in names]
     both = [count[0] for count in counts if 0 not in count]
@@ -166,23 +169,24 @@ class _Side:
         return f"{name}({', '.join(sizes[:3])})" if self.stream[row] == KERNELS else f"{name} of {sizes[3]} bytes"
 
 
-def _side_of(trace: Trace, ranks: list[int]) -> _Side:
+def _side_of(trace: Trace, ranks: list[int], unsized: frozenset[str]) -> _Side:
     import numpy
 
     mine = numpy.isin(trace.rank, ranks)
     probes = trace.named(PROBES) & (trace.kind == MPI)
-    kernels = trace.kind == KERNEL
+    anonymous = (trace.kind == KERNEL) & trace.named(("computing",))
+    kernels = (trace.kind == KERNEL) & ~anonymous
     idle = kernels & (
         (trace.n == 0) | ((trace.m == 0) & _of(trace, WITH_ROWS)) | ((trace.k == 0) & _of(trace, ("gemm",)))
     )
-    used = trace.where(mine & ~probes & ~idle & (trace.kind != PHASE))
+    used = trace.where(mine & ~probes & ~idle & ~anonymous & (trace.kind != PHASE))
     updates = trace.where(mine & (trace.kind == PHASE) & trace.named(("pdupdate",)))
     is_kernel = used.kind == KERNEL
     # A wait stands for its request, whose peer and size not every writer knows.
-    waits = used.named(WAITS)
+    waits = used.named(WAITS) | used.named(unsized - POINT_TO_POINT)
     sizes = numpy.stack(
         [numpy.where(is_kernel, column, 0.0) for column in (used.m, used.n, used.k)]
-        + [numpy.where(is_kernel | waits, 0.0, used.size_bytes)],
+        + [numpy.where(is_kernel | waits | used.named(unsized), 0.0, used.size_bytes)],
         axis=1,
     )
     names = numpy.array([SAME_KERNEL.get(name, name) for name in trace.names] or [""], dtype=object)

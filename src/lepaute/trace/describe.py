@@ -24,7 +24,9 @@ def headline(trace: Trace) -> str:
 def description(trace: Trace) -> str:
     """What a trace holds, in some lines."""
     lines = [headline(trace)]
-    told = [(key, trace.metadata.get(key)) for key in ("version", "seed", "created", "command", "mpi", "hosts")]
+    told = [
+        (key, trace.metadata.get(key)) for key in ("version", "seed", "created", "command", "engine", "mpi", "hosts")
+    ]
     lines += [f"{key + ':':<10}{_plain(value)}" for key, value in told if value not in (None, "", [])]
     ranks = trace.ranks
     total = trace.metadata.get("ranks", len(ranks))

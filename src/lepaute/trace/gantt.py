@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.trace import colours
-from lepaute.trace.breakdown import split
+from lepaute.trace.breakdown import is_estimated, split
 from lepaute.trace.messages import match_messages
 from lepaute.trace.table import PHASE, Trace
 
@@ -79,7 +79,7 @@ def plot_gantt(
         _draw_overview(axes[0], drawn, seconds, whole, window)
     figure.suptitle(_title(trace, chosen, window, unit, factor), fontsize=11)
     figure.legend(
-        handles=_handles(used, drawn.is_recording), loc="outside lower center", ncols=5, frameon=False, fontsize=9
+        handles=_handles(used, is_estimated(drawn)), loc="outside lower center", ncols=5, frameon=False, fontsize=9
     )
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     figure.savefig(temporary, format="png")
@@ -334,12 +334,12 @@ def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, facto
     return f"{headline(trace)}\n{ranks}, {span}"
 
 
-def _handles(used: "set[int]", is_recording: bool) -> list[Any]:
+def _handles(used: "set[int]", estimated: bool) -> list[Any]:
     from matplotlib.patches import Patch
 
     def label(place: int) -> str:
-        # A recording does not know what the rest of a call is made of.
-        return "transfer and overhead" if place == colours.MOVING and is_recording else colours.CALLS[place].label
+        # A recording does not know what the rest of a call is made of, nor does what SMPI writes.
+        return "transfer and overhead" if place == colours.MOVING and estimated else colours.CALLS[place].label
 
     return [
         Patch(facecolor=style.colour, edgecolor="#555555", lw=0.6, label=label(place))

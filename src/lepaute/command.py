@@ -108,15 +108,19 @@ def end_session(process: "subprocess.Popen[bytes]") -> None:
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.communicate(timeout=_GRACE_S)
+    kill_session(process.pid)
+    process.communicate()
+
+
+def kill_session(session: int) -> None:
+    """Kill every process of a session."""
     # Again until none is left: a killed process ends when it is next scheduled, and may have forked meanwhile.
     deadline = time.monotonic() + _GRACE_S
-    while (members := _session_members(process.pid)) and time.monotonic() < deadline:
+    while (members := _session_members(session)) and time.monotonic() < deadline:
         for pid in members:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        process.poll()
         time.sleep(0.01)
-    process.communicate()
 
 
 def _session_members(session: int) -> list[int]:

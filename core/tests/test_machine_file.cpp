@@ -1,0 +1,60 @@
+#include "models/machine_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace lepaute::models {
+namespace {
+
+Machine some_machine() {
+    Machine machine;
+    machine.nodes = 3;
+    machine.cores_per_node = 4;
+    machine.cpus_per_node = 2;
+    machine.cpu_is_core_modulo = false;
+    KernelPiece piece;
+    piece.where = {{0.0, 0.0, 0.0}, {1e300, 128.0, 1e300}};
+    piece.mean = {1e-11, -2e-12, 0.1 + 0.2, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0 / 3.0};
+    piece.deviation[0] = 5e-324;
+    piece.noise = Noise::half_normal;
+    piece.covariance_terms = {0, 8};
+    piece.covariance = {1.0, 0.5, 0.5, 2.0};
+    machine.kernels[static_cast<std::size_t>(Kernel::dgemm)] = {KernelModel({piece, piece}), KernelModel({piece})};
+    machine.discrepancy_relative_sd[1] = 0.01;
+    machine.episode_s = 0.1;
+    machine.network.remote.segments = {{0.0, Protocol::eager, 1e-6, 1e9, {1e-7, 1e-10}, {}, {}, 0.0},
+                                       {64000.0, Protocol::rendezvous, 1e-5, 1.2e10, {}, {}, {}, 0.25}};
+    machine.network.flow_factor = FlowFactor::scale;
+    return machine;
+}
+
+TEST(MachineFile, IsWrittenTheSameAfterReading) {
+    const std::string text = machine_text(some_machine());
+    EXPECT_EQ(machine_text(machine_of_text(text)), text);
+}
+
+TEST(MachineFile, KeepsEveryNumberToTheLastBit) {
+    const Machine before = some_machine();
+    const Machine after = machine_of_text(machine_text(before));
+    const auto dgemm = static_cast<std::size_t>(Kernel::dgemm);
+    ASSERT_EQ(after.kernels[dgemm].size(), 2U);
+    ASSERT_EQ(after.kernels[dgemm][0].pieces().size(), 2U);
+    EXPECT_EQ(after.kernels[dgemm][0].pieces()[1].mean, before.kernels[dgemm][0].pieces()[1].mean);
+    EXPECT_EQ(after.kernels[dgemm][0].pieces()[0].deviation[0], 5e-324);
+    EXPECT_EQ(after.network.remote.segments[1].noise_relative_sd, 0.25);
+    EXPECT_FALSE(after.cpu_is_core_modulo);
+    EXPECT_EQ(after.network.flow_factor, FlowFactor::scale);
+}
+
+TEST(MachineFile, RefusesWhatIsNotOne) {
+    const std::string text = machine_text(some_machine());
+    EXPECT_THROW((void)machine_of_text(""), std::invalid_argument);
+    EXPECT_THROW((void)machine_of_text("lepaute-machine/2 1 2 3"), std::invalid_argument);
+    EXPECT_THROW((void)machine_of_text(text + " 1"), std::invalid_argument);
+    EXPECT_THROW((void)machine_of_text(text.substr(0, text.size() / 2)), std::invalid_argument);
+    EXPECT_THROW((void)machine_of_text("lepaute-machine/1 1 1 1 1 99999999999999"), std::invalid_argument);
+}
+
+} // namespace
+} // namespace lepaute::models

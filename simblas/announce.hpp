@@ -1,0 +1,16 @@
+#pragma once
+// Messages are announced to the ranks that probe for them, so that a loop of probes costs no event a turn.
+
+#include <smpi/smpi.h>
+
+namespace lepaute::simblas {
+
+/// The rank that runs is about to send: its computing passes, and the receiver is told.
+void announce(int count, MPI_Datatype type, int to, int tag, MPI_Comm comm);
+
+/// A send whose receiver is not known here (persistent requests): from now on, nobody sleeps while probing.
+void announce_anything();
+
+void forget_communicator(MPI_Comm comm);
+
+} // namespace lepaute::simblas

@@ -1,0 +1,62 @@
+#include "factors.hpp"
+
+#include "state.hpp"
+
+#include <algorithm>
+#include <simgrid/kernel/resource/NetworkModelIntf.hpp>
+#include <smpi/smpi.h>
+
+namespace lepaute::simblas {
+
+namespace {
+
+namespace s4u = simgrid::s4u;
+using Links = std::vector<s4u::Link*>;
+
+constexpr double envelope_bytes = 16.0; // that SMPI adds to each message
+
+const models::Segment& segment_of(double size, bool inside) {
+    const models::Network& network = state().machine.network;
+    return (inside ? network.loopback : network.remote).at(size);
+}
+
+/// The factor on the sum of the links' latencies that makes it the latency of the segment, less what the envelope
+/// takes.
+double latency_factor(double size, bool inside, const Links& links) {
+    double sum_s = 0.0;
+    for (const s4u::Link* link : links) {
+        sum_s += link->get_latency();
+    }
+    const models::Segment& segment = segment_of(size, inside);
+    const double wanted_s = segment.latency_s - envelope_bytes / segment.bandwidth_Bps;
+    return sum_s > 0.0 ? std::max(0.0, wanted_s) / sum_s : 1.0;
+}
+
+/// SimGrid bounds a flow by this factor times the bandwidth of its links, and scales its share alike.
+double bandwidth_factor(double size, bool inside) {
+    const models::Network& network = state().machine.network;
+    return segment_of(size, inside).bandwidth_Bps / (inside ? network.loopback_Bps : network.node_link_Bps);
+}
+
+} // namespace
+
+void use_own_factors() {
+    auto* network = s4u::Engine::get_instance()->get_netzone_root()->get_network_model();
+    network->set_lat_factor_cb([](double size, const s4u::Host* from, const s4u::Host* to, const Links& links,
+                                  const auto&) { return latency_factor(size - envelope_bytes, from == to, links); });
+    network->set_bw_factor_cb([](double size, const s4u::Host* from, const s4u::Host* to, const Links&, const auto&) {
+        return bandwidth_factor(size - envelope_bytes, from == to);
+    });
+    using Operation = SmpiOperation;
+    smpi_register_op_cost_callback(Operation::SEND, [](std::size_t size, s4u::Host* from, s4u::Host* to) {
+        return segment_of(static_cast<double>(size), from == to).send.of(static_cast<double>(size));
+    });
+    smpi_register_op_cost_callback(Operation::ISEND, [](std::size_t size, s4u::Host* from, s4u::Host* to) {
+        return segment_of(static_cast<double>(size), from == to).isend.of(static_cast<double>(size));
+    });
+    smpi_register_op_cost_callback(Operation::RECV, [](std::size_t size, s4u::Host* from, s4u::Host* to) {
+        return segment_of(static_cast<double>(size), from == to).receive.of(static_cast<double>(size));
+    });
+}
+
+} // namespace lepaute::simblas

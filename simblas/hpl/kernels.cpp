@@ -1,0 +1,111 @@
+// HPL's own loops as their models, in the place of what HPL has under the same names.
+
+#include "kernels.hpp"
+#include "rng/philox.hpp"
+
+extern "C" {
+#include <hpl.h>
+
+#define WRAP(symbol, kernel, m_, n_, k_, parameters, arguments)                                                        \
+    void symbol parameters {                                                                                           \
+        lepaute::simblas::charge_kernel(lepaute::models::Kernel::kernel,                                               \
+                                        {static_cast<double>(m_), static_cast<double>(n_), static_cast<double>(k_)});  \
+    }
+// NOLINTBEGIN(readability-identifier-naming,readability-avoid-const-params-in-decls,misc-unused-parameters): HPL's own
+#include "hpl_loops.h"
+
+WRAP(HPL_dlaswp01N, dlaswp01N, m, n, lda,
+     (const int m, const int n, double* a, const int lda, double* u, const int ldu, const int* from, const int* to), )
+WRAP(HPL_dlaswp03N, dlaswp03N, m, n, 0,
+     (const int m, const int n, double* u, const int ldu, const double* w0, const double* w, const int ldw), )
+WRAP(HPL_dlaswp04N, dlaswp04N, m1, n, lda,
+     (const int m0, const int m1, const int n, double* u, const int ldu, double* a, const int lda, const double* w0,
+      const double* w, const int ldw, const int* from, const int* to), )
+WRAP(HPL_dlaswp05N, dlaswp05N, m, n, lda,
+     (const int m, const int n, double* a, const int lda, const double* u, const int ldu, const int* from,
+      const int* to), )
+WRAP(HPL_dlaswp06N, dlaswp06N, m, n, lda,
+     (const int m, const int n, double* a, const int lda, double* u, const int ldu, const int* from), )
+
+/* What HPL does between its kernels, and asks for once a panel and once an update. */
+
+void __real_HPL_pdfact(HPL_T_panel* panel);
+void __wrap_HPL_pdfact(HPL_T_panel* panel);
+void __wrap_HPL_pdfact(HPL_T_panel* panel) {
+    if (panel->grid->mycol == panel->pcol && panel->jb > 0) {
+        lepaute::simblas::charge_kernel(lepaute::models::Kernel::pdfact_glue,
+                                        {static_cast<double>(panel->mp), static_cast<double>(panel->jb), 0.0});
+    }
+    __real_HPL_pdfact(panel);
+}
+
+#define UPDATE(form)                                                                                                   \
+    void __real_HPL_pdupdate##form(HPL_T_panel* waiting, int* flag, HPL_T_panel* panel, const int columns);            \
+    void __wrap_HPL_pdupdate##form(HPL_T_panel* waiting, int* flag, HPL_T_panel* panel, const int columns);            \
+    void __wrap_HPL_pdupdate##form(HPL_T_panel* waiting, int* flag, HPL_T_panel* panel, const int columns) {           \
+        const int width = columns < 0 ? panel->nq : Mmin(columns, panel->nq);                                          \
+        if (width > 0 && panel->jb > 0) {                                                                              \
+            lepaute::simblas::charge_kernel(lepaute::models::Kernel::pdupdate_glue,                                    \
+                                            {static_cast<double>(panel->jb), static_cast<double>(width), 0.0});        \
+        }                                                                                                              \
+        __real_HPL_pdupdate##form(waiting, flag, panel, columns);                                                      \
+    }
+UPDATE(TT)
+UPDATE(TN)
+UPDATE(NT)
+UPDATE(NN)
+
+} // extern "C"
+
+namespace {
+
+std::uint64_t pivot_seed = 1;
+bool pivots_are_random = true;
+
+constexpr std::uint32_t pivot_stream = 0x50495600U; // that of the native engine, so that the same rows move
+
+/// The row that column `column` is pivoted with: uniform among those not yet factored, as for a random matrix.
+int drawn_pivot(int column, int n) {
+    const double u = lepaute::rng::uniform({pivot_seed, 0, pivot_stream, static_cast<std::uint64_t>(column)});
+    return column + static_cast<int>(u * static_cast<double>(n - column));
+}
+
+} // namespace
+
+extern "C" {
+
+void lepaute_hpl_pivots(unsigned long seed, int random) {
+    pivot_seed = seed;
+    pivots_are_random = random != 0;
+}
+
+/// The largest entry of a column in the rows of this process. Nothing is computed, so it is said to be where the drawn
+/// pivot is: its owner claims 1, all others less; of equal claims HPL takes that of the first process row.
+void HPL_dlocmax(HPL_T_panel* panel, const int n, const int ii, const int jj, double* work) {
+    if (n <= 0) {
+        work[0] = work[1] = work[2] = 0.0;
+        work[3] = panel->grid->nprow;
+        return;
+    }
+    lepaute::simblas::charge_kernel(lepaute::models::Kernel::idamax, {0.0, static_cast<double>(n), 0.0});
+    const int row = panel->grid->myrow;
+    const int rows = panel->grid->nprow;
+    const int nb = panel->nb;
+    int local = 0;
+    double claim = 0.5;
+    if (pivots_are_random) {
+        const int pivot = drawn_pivot(panel->ia + jj, panel->pmat->n);
+        if (pivot / nb % rows == row) {
+            local = pivot / nb / rows * nb + pivot % nb - panel->ii - ii;
+            claim = 1.0;
+        }
+    }
+    const int held = panel->ii + ii + local;
+    work[0] = claim;
+    work[1] = local;
+    work[2] = (held / nb * rows + row) * nb + held % nb;
+    work[3] = row;
+}
+
+} // extern "C"
+// NOLINTEND(readability-identifier-naming,readability-avoid-const-params-in-decls,misc-unused-parameters)

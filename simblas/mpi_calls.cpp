@@ -1,0 +1,221 @@
+// MPI as the program sees it: what the rank has computed passes first, then SMPI does the call (its PMPI_ entry).
+
+#include "announce.hpp"
+#include "state.hpp"
+
+#include <smpi/smpi.h>
+
+#include <algorithm>
+
+using namespace lepaute::simblas;
+
+extern "C" void lepaute_pass() {
+    if (Rank* rank = current_rank()) {
+        rank->polling.failures = 0;
+        pass(*rank);
+    }
+}
+
+// Calls that only have to wait for the computing: a jump to SMPI's entry with the arguments left where they are, so
+// that no prototype is repeated here. Six registers hold the first arguments (System V ABI, x86-64); none is a double.
+#define FORWARD(name)                                                                                                  \
+    asm(".text\n.globl MPI_" #name "\n.type MPI_" #name ", @function\nMPI_" #name ":\n"                                \
+        "push %rdi\npush %rsi\npush %rdx\npush %rcx\npush %r8\npush %r9\nsub $8, %rsp\n"                               \
+        "call lepaute_pass@PLT\n"                                                                                      \
+        "add $8, %rsp\npop %r9\npop %r8\npop %rcx\npop %rdx\npop %rsi\npop %rdi\n"                                     \
+        "jmp PMPI_" #name "@PLT\n.size MPI_" #name ", .-MPI_" #name "\n")
+
+FORWARD(Init);
+FORWARD(Init_thread);
+FORWARD(Abort);
+FORWARD(Recv);
+FORWARD(Irecv);
+FORWARD(Mrecv);
+FORWARD(Imrecv);
+FORWARD(Probe);
+FORWARD(Mprobe);
+FORWARD(Improbe);
+FORWARD(Wait);
+FORWARD(Waitall);
+FORWARD(Waitany);
+FORWARD(Waitsome);
+FORWARD(Test);
+FORWARD(Testall);
+FORWARD(Testany);
+FORWARD(Testsome);
+FORWARD(Cancel);
+FORWARD(Barrier);
+FORWARD(Bcast);
+FORWARD(Reduce);
+FORWARD(Allreduce);
+FORWARD(Reduce_scatter);
+FORWARD(Reduce_scatter_block);
+FORWARD(Scan);
+FORWARD(Exscan);
+FORWARD(Gather);
+FORWARD(Gatherv);
+FORWARD(Scatter);
+FORWARD(Scatterv);
+FORWARD(Allgather);
+FORWARD(Allgatherv);
+FORWARD(Alltoall);
+FORWARD(Alltoallv);
+FORWARD(Alltoallw);
+FORWARD(Ibarrier);
+FORWARD(Ibcast);
+FORWARD(Ireduce);
+FORWARD(Iallreduce);
+FORWARD(Ireduce_scatter);
+FORWARD(Ireduce_scatter_block);
+FORWARD(Iscan);
+FORWARD(Iexscan);
+FORWARD(Igather);
+FORWARD(Igatherv);
+FORWARD(Iscatter);
+FORWARD(Iscatterv);
+FORWARD(Iallgather);
+FORWARD(Iallgatherv);
+FORWARD(Ialltoall);
+FORWARD(Ialltoallv);
+FORWARD(Ialltoallw);
+FORWARD(Win_create);
+FORWARD(Win_allocate);
+FORWARD(Win_allocate_shared);
+FORWARD(Win_create_dynamic);
+FORWARD(Win_free);
+FORWARD(Win_fence);
+FORWARD(Win_post);
+FORWARD(Win_start);
+FORWARD(Win_complete);
+FORWARD(Win_wait);
+FORWARD(Win_lock);
+FORWARD(Win_lock_all);
+FORWARD(Win_unlock);
+FORWARD(Win_unlock_all);
+FORWARD(Win_flush);
+FORWARD(Win_flush_all);
+FORWARD(Win_flush_local);
+FORWARD(Win_flush_local_all);
+FORWARD(Put);
+FORWARD(Get);
+FORWARD(Accumulate);
+FORWARD(Get_accumulate);
+FORWARD(Fetch_and_op);
+FORWARD(Compare_and_swap);
+FORWARD(Rput);
+FORWARD(Rget);
+FORWARD(Raccumulate);
+FORWARD(Comm_dup);
+FORWARD(Comm_create);
+FORWARD(Comm_create_group);
+FORWARD(Comm_split);
+FORWARD(Comm_split_type);
+FORWARD(Cart_create);
+FORWARD(Cart_sub);
+FORWARD(File_open);
+FORWARD(File_close);
+FORWARD(File_read);
+FORWARD(File_read_all);
+FORWARD(File_read_at);
+FORWARD(File_read_at_all);
+FORWARD(File_write);
+FORWARD(File_write_all);
+FORWARD(File_write_at);
+FORWARD(File_write_at_all);
+
+extern "C" {
+
+int MPI_Send(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+    announce(count, type, to, tag, comm);
+    return PMPI_Send(buffer, count, type, to, tag, comm);
+}
+int MPI_Ssend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+    announce(count, type, to, tag, comm);
+    return PMPI_Ssend(buffer, count, type, to, tag, comm);
+}
+int MPI_Bsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+    announce(count, type, to, tag, comm);
+    return PMPI_Bsend(buffer, count, type, to, tag, comm);
+}
+int MPI_Rsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+    announce(count, type, to, tag, comm);
+    return PMPI_Rsend(buffer, count, type, to, tag, comm);
+}
+int MPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
+    announce(count, type, to, tag, comm);
+    return PMPI_Isend(buffer, count, type, to, tag, comm, request);
+}
+int MPI_Issend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
+    announce(count, type, to, tag, comm);
+    return PMPI_Issend(buffer, count, type, to, tag, comm, request);
+}
+int MPI_Ibsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
+    announce(count, type, to, tag, comm);
+    return PMPI_Ibsend(buffer, count, type, to, tag, comm, request);
+}
+int MPI_Irsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
+    announce(count, type, to, tag, comm);
+    return PMPI_Irsend(buffer, count, type, to, tag, comm, request);
+}
+int MPI_Sendrecv(const void* sent, int sent_count, MPI_Datatype sent_type, int to, int sent_tag, void* received,
+                 int received_count, MPI_Datatype received_type, int from, int received_tag, MPI_Comm comm,
+                 MPI_Status* status) {
+    announce(sent_count, sent_type, to, sent_tag, comm);
+    return PMPI_Sendrecv(sent, sent_count, sent_type, to, sent_tag, received, received_count, received_type, from,
+                         received_tag, comm, status);
+}
+int MPI_Sendrecv_replace(void* buffer, int count, MPI_Datatype type, int to, int sent_tag, int from, int received_tag,
+                         MPI_Comm comm, MPI_Status* status) {
+    announce(count, type, to, sent_tag, comm);
+    return PMPI_Sendrecv_replace(buffer, count, type, to, sent_tag, from, received_tag, comm, status);
+}
+int MPI_Start(MPI_Request* request) {
+    announce_anything();
+    return PMPI_Start(request);
+}
+int MPI_Startall(int count, MPI_Request* requests) {
+    announce_anything();
+    return PMPI_Startall(count, requests);
+}
+int MPI_Comm_free(MPI_Comm* comm) {
+    lepaute_pass();
+    forget_communicator(*comm);
+    return PMPI_Comm_free(comm);
+}
+
+int MPI_Finalize() {
+    if (Rank* rank = current_rank()) {
+        pass(*rank);
+        rank->ended_s = now_s(*rank);
+    }
+    return PMPI_Finalize();
+}
+
+/// SMPI's own cost of the call is a simulated sleep each time, which stops a program that times its kernels; here it
+/// is computing like any other.
+double MPI_Wtime() {
+    Rank* rank = current_rank();
+    if (rank == nullptr) {
+        return PMPI_Wtime();
+    }
+    rank->polling.failures = 0; // the program may give up probing at some date
+    State& there = state();
+    rank->pending_s += there.request.wtime_s;
+    there.wtime_s += there.request.wtime_s;
+    return PMPI_Wtime() + rank->pending_s;
+}
+
+/// The standard's hook for profilers: level 1 begins a region, level 0 ends it.
+int MPI_Pcontrol(const int level, ...) {
+    if (Rank* rank = current_rank()) {
+        if (level == 1) {
+            rank->region_from_s = now_s(*rank);
+        } else if (level == 0 && rank->region_from_s >= 0.0) {
+            rank->region_s += now_s(*rank) - rank->region_from_s;
+            rank->region_from_s = -1.0;
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+} // extern "C"

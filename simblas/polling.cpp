@@ -1,0 +1,164 @@
+// MPI_Iprobe in a loop. Under SMPI each turn is an event, thousands of them for one late message. A rank that has
+// probed in vain a few times in a row sleeps here until a message that it looks for is announced, and wakes up on the
+// very date at which one of its turns would have begun: what the program sees is the same.
+
+#include "announce.hpp"
+#include "state.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+namespace lepaute::simblas {
+
+namespace {
+
+constexpr int patience = 4; // probes in vain before a rank sleeps
+constexpr double margin_s = 1e-9;
+
+bool may_sleep = true; // until a send whose receiver is not known
+std::vector<Rank*> sleepers;
+std::unordered_map<MPI_Comm, std::vector<int>> world_ranks;
+
+/// The rank of the world that `rank` of `comm` is; -1 where that cannot be said.
+int world_rank(int rank, MPI_Comm comm) {
+    if (comm == MPI_COMM_WORLD) {
+        return rank;
+    }
+    auto found = world_ranks.find(comm);
+    if (found == world_ranks.end()) {
+        std::vector<int> numbers;
+        int is_inter = 0;
+        PMPI_Comm_test_inter(comm, &is_inter);
+        if (is_inter == 0) {
+            int size = 0;
+            PMPI_Comm_size(comm, &size);
+            MPI_Group group = MPI_GROUP_NULL;
+            MPI_Group world = MPI_GROUP_NULL;
+            PMPI_Comm_group(comm, &group);
+            PMPI_Comm_group(MPI_COMM_WORLD, &world);
+            std::vector<int> own(static_cast<std::size_t>(size));
+            for (int i = 0; i < size; ++i) {
+                own[static_cast<std::size_t>(i)] = i;
+            }
+            numbers.resize(own.size());
+            PMPI_Group_translate_ranks(group, size, own.data(), world, numbers.data());
+            PMPI_Group_free(&group);
+            PMPI_Group_free(&world);
+        }
+        found = world_ranks.emplace(comm, std::move(numbers)).first;
+    }
+    const auto& numbers = found->second;
+    return rank >= 0 && static_cast<std::size_t>(rank) < numbers.size() ? numbers[static_cast<std::size_t>(rank)] : -1;
+}
+
+/// A message of `size` is posted this long after its send began, at most.
+double longest_overhead_s(double size) {
+    const models::Network& network = state().machine.network;
+    double longest_s = 0.0;
+    for (const models::NetworkClass* links : {&network.loopback, &network.remote}) {
+        if (!links->segments.empty()) {
+            const models::Segment& segment = links->at(size);
+            longest_s = std::max({longest_s, segment.send.of(size), segment.isend.of(size)});
+        }
+    }
+    return longest_s + margin_s;
+}
+
+void wake(Rank& rank) {
+    std::erase(sleepers, &rank);
+    rank.polling.asleep = false;
+    rank.polling.wake->release();
+}
+
+/// Sleeps until a message is announced, and on to the end of the turn that is then under way.
+void sleep_until_announced(Rank& rank, int source, int tag) {
+    Polling& polling = rank.polling;
+    if (!polling.wake) {
+        polling.wake = simgrid::s4u::Semaphore::create(0);
+    }
+    polling.asleep = true;
+    polling.source = source;
+    polling.tag = tag;
+    const double from_s = simgrid::s4u::Engine::get_clock();
+    sleepers.push_back(&rank);
+    polling.wake->acquire();
+    const double turn_s = state().machine.network.iprobe_s;
+    if (turn_s > 0.0) {
+        const double turns = std::ceil((simgrid::s4u::Engine::get_clock() - from_s) / turn_s);
+        simgrid::s4u::this_actor::sleep_until(from_s + turns * turn_s);
+    }
+}
+
+} // namespace
+
+void announce(int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+    Rank* rank = current_rank();
+    if (rank == nullptr) {
+        return;
+    }
+    rank->polling.failures = 0;
+    pass(*rank);
+    if (to == MPI_PROC_NULL) {
+        return;
+    }
+    State& there = state();
+    ++there.messages;
+    const int receiver = world_rank(to, comm);
+    if (receiver < 0 || static_cast<std::size_t>(receiver) >= there.ranks.size()) {
+        announce_anything();
+        return;
+    }
+    int size = 0;
+    PMPI_Type_size(type, &size);
+    Rank& waiting = there.ranks[static_cast<std::size_t>(receiver)];
+    Polling& polling = waiting.polling;
+    polling.until_s = std::max(polling.until_s, simgrid::s4u::Engine::get_clock() +
+                                                    longest_overhead_s(static_cast<double>(size) * count));
+    const bool from_here = polling.source == MPI_ANY_SOURCE || polling.source == static_cast<int>(rank->number);
+    if (polling.asleep && from_here && (polling.tag == MPI_ANY_TAG || polling.tag == tag)) {
+        wake(waiting);
+    }
+}
+
+void announce_anything() {
+    if (Rank* rank = current_rank()) {
+        rank->polling.failures = 0;
+        pass(*rank);
+    }
+    may_sleep = false;
+    while (!sleepers.empty()) {
+        wake(*sleepers.back());
+    }
+}
+
+void forget_communicator(MPI_Comm comm) { world_ranks.erase(comm); }
+
+} // namespace lepaute::simblas
+
+using namespace lepaute::simblas;
+
+extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
+    Rank* rank = current_rank();
+    if (rank == nullptr) {
+        return PMPI_Iprobe(from, tag, comm, flag, status);
+    }
+    Polling& polling = rank->polling;
+    const Polling::Probe probe{from, tag, comm};
+    if (rank->pending_s > 0.0 || probe != polling.last) { // a loop that looks for several messages gets no sleep
+        polling.failures = 0;
+        polling.last = probe;
+        pass(*rank);
+    }
+    if (may_sleep && state().request.sleeping_probes && polling.failures >= patience &&
+        simgrid::s4u::Engine::get_clock() > polling.until_s) {
+        const int source = from == MPI_ANY_SOURCE ? from : world_rank(from, comm);
+        if (source >= 0 || from == MPI_ANY_SOURCE) {
+            sleep_until_announced(*rank, source, tag);
+        }
+    }
+    ++state().probes;
+    const int result = PMPI_Iprobe(from, tag, comm, flag, status);
+    polling.failures = *flag != 0 ? 0 : polling.failures + 1;
+    return result;
+}

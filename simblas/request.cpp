@@ -1,0 +1,79 @@
+#include "request.hpp"
+
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+
+namespace lepaute::simblas {
+
+namespace {
+
+using Line = std::istringstream;
+
+std::string rest_of(Line& line) {
+    std::string text;
+    std::getline(line >> std::ws, text);
+    return text;
+}
+
+const std::map<std::string, std::function<void(Line&, Request&)>> keys = {
+    {"seed", [](Line& line, Request& to) { line >> to.seed; }},
+    {"layers",
+     [](Line& line, Request& to) {
+         line >> to.layers.coefficients >> to.layers.days >> to.layers.discrepancy >> to.layers.noise;
+     }},
+    {"cores",
+     [](Line& line, Request& to) {
+         to.core_of_rank.assign(std::istream_iterator<std::uint32_t>(line), std::istream_iterator<std::uint32_t>());
+         line.clear();
+     }},
+    {"reference", [](Line& line, Request& to) { line >> to.reference.m >> to.reference.n >> to.reference.k; }},
+    {"wtime", [](Line& line, Request& to) { line >> to.wtime_s; }},
+    {"fold", [](Line& line, Request& to) { line >> to.fold_bytes >> to.fold_block_bytes >> to.fold_huge; }},
+    {"private",
+     [](Line& line, Request& to) {
+         Request::Private kept;
+         line >> kept.from >> kept.to;
+         kept.where = rest_of(line);
+         to.keep_private.push_back(std::move(kept));
+     }},
+    {"report", [](Line& line, Request& to) { to.report = rest_of(line); }},
+    {"progress", [](Line& line, Request& to) { to.progress = rest_of(line); }},
+    {"kernel_log", [](Line& line, Request& to) { to.kernel_log = rest_of(line); }},
+    {"measures", [](Line& line, Request& to) { line >> to.measures; }},
+    {"sleeping_probes", [](Line& line, Request& to) { line >> to.sleeping_probes; }},
+    {"own_factors", [](Line& line, Request& to) { line >> to.own_factors; }},
+};
+
+} // namespace
+
+void read_request(const std::string& path, Request& request, models::Machine& machine) {
+    std::ifstream file(path);
+    if (!file) {
+        throw std::invalid_argument("cannot be read");
+    }
+    for (std::string text; std::getline(file, text);) {
+        Line line(text);
+        std::string key;
+        line >> key;
+        if (key == "machine") {
+            const std::string rest{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+            machine = models::machine_of_text(rest);
+            return;
+        }
+        const auto found = keys.find(key);
+        if (found == keys.end()) {
+            throw std::invalid_argument("has an unknown key '" + key + "'");
+        }
+        found->second(line, request);
+        if (line.fail()) {
+            throw std::invalid_argument("has a bad line '" + text + "'");
+        }
+    }
+    throw std::invalid_argument("ends before the machine");
+}
+
+} // namespace lepaute::simblas

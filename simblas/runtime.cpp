@@ -1,0 +1,105 @@
+// The ranks, their computing time, and the calls into SimGrid that let it pass.
+
+#include "factors.hpp"
+#include "folded_memory.hpp"
+#include "report.hpp"
+#include "request.hpp"
+#include "state.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+extern "C" {
+// SMPI's own brackets around the program's computing, for the case that it measures it; not in its headers.
+void smpi_bench_begin();
+void smpi_bench_end();
+}
+
+namespace lepaute::simblas {
+
+namespace s4u = simgrid::s4u;
+
+State& state() {
+    static State the_state;
+    return the_state;
+}
+
+namespace {
+
+void start() {
+    State& there = state();
+    const char* path = std::getenv("LEPAUTE_EMULATION");
+    try {
+        read_request(path, there.request, there.machine);
+        const models::Machine& machine = there.machine;
+        std::vector<std::uint32_t> cpus;
+        std::vector<std::uint32_t> nodes;
+        for (const std::uint32_t core : there.request.core_of_rank) {
+            nodes.push_back(core / machine.cores_per_node);
+            cpus.push_back(machine.cpu_of_core(nodes.back(), core % machine.cores_per_node));
+        }
+        there.day =
+            std::make_unique<models::MachineDay>(machine, there.request.layers, there.request.seed, cpus, nodes);
+        there.ranks.resize(cpus.size());
+    } catch (const std::exception& problem) {
+        std::fprintf(stderr, "simblas: %s %s\n", path, problem.what());
+        std::exit(2);
+    }
+    for (std::uint32_t number = 0; number < there.ranks.size(); ++number) {
+        there.ranks[number].number = number;
+    }
+    set_folding_block(there.request.fold_block_bytes, there.request.fold_huge);
+    if (there.request.own_factors) {
+        use_own_factors();
+    }
+}
+
+/// Runs when the library is loaded, also into programs that are none of ours: then nothing is asked for.
+[[gnu::constructor]] void load() {
+    if (std::getenv("LEPAUTE_EMULATION") != nullptr) {
+        s4u::Engine::on_platform_created_cb(start);
+        s4u::Engine::on_simulation_end_cb(write_report);
+    }
+}
+
+} // namespace
+
+Rank* current_rank() {
+    State& there = state();
+    const auto pid = static_cast<std::size_t>(s4u::this_actor::get_pid());
+    if (pid < there.rank_of_pid.size() && there.rank_of_pid[pid] != nullptr) {
+        return there.rank_of_pid[pid];
+    }
+    if (there.ranks.empty() || s4u::this_actor::is_maestro()) {
+        return nullptr;
+    }
+    const char* number = s4u::Actor::self()->get_property("rank"); // SMPI's
+    if (number == nullptr) {
+        return nullptr;
+    }
+    there.rank_of_pid.resize(std::max(there.rank_of_pid.size(), pid + 1), nullptr);
+    return there.rank_of_pid[pid] = &there.ranks.at(std::strtoul(number, nullptr, 10));
+}
+
+void pass(Rank& rank) {
+    if (rank.pending_s <= 0.0) {
+        return;
+    }
+    const double seconds = rank.pending_s;
+    rank.pending_s = 0.0;
+    state().computing_s += seconds;
+    if (state().request.measures) {
+        smpi_bench_end(); // what was measured since the last call passes first
+        s4u::this_actor::sleep_for(seconds);
+        smpi_bench_begin();
+    } else {
+        s4u::this_actor::sleep_for(seconds);
+    }
+    write_progress();
+}
+
+double now_s(const Rank& rank) { return s4u::Engine::get_clock() + rank.pending_s; }
+
+} // namespace lepaute::simblas

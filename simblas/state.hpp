@@ -1,0 +1,111 @@
+#pragma once
+// What simblas knows while SMPI runs a program: the machine of today, and where each rank stands.
+//
+// SMPI runs all ranks in one thread of one process, as contexts that give way to each other only inside of SMPI. So
+// plain variables do, and each entry point first asks which rank it runs for.
+
+#include "models/machine_file.hpp"
+
+#include <simgrid/s4u.hpp>
+#include <smpi/smpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lepaute::simblas {
+
+/// What the launcher asks for, from the file that the variable LEPAUTE_EMULATION names: a line `key value...` each,
+/// and after the line `machine` the machine itself.
+struct Request {
+    std::uint64_t seed = 1;
+    models::Layers layers;
+    std::vector<std::uint32_t> core_of_rank; // node * cores_per_node + core
+    models::Size reference;                  // of the dgemm whose rate stands for what has no model; 0: none
+    double wtime_s = 0.0;                    // of one call of MPI_Wtime
+    std::size_t fold_bytes = 0;              // allocations of this size and more are folded; 0: none
+    std::size_t fold_block_bytes = 0;
+    bool fold_huge = false; // on huge pages
+    struct Private {
+        std::string where; // file, file:line or function that allocates
+        long from = 0;     // bytes; negative: from the end
+        long to = -1;
+    };
+    std::vector<Private> keep_private;
+    std::string report;          // file to write
+    std::string progress;        // file to append to; empty: none
+    std::string kernel_log;      // file to write; empty: none
+    bool measures = false;       // SMPI times what the program computes itself
+    bool sleeping_probes = true; // polling.cpp
+    bool own_factors = false;    // factors of messages by our own callbacks, in the place of SMPI's tables
+};
+
+/// A rank that only probes sleeps until a message is announced to it (polling.cpp).
+struct Polling {
+    struct Probe {
+        int source;
+        int tag;
+        MPI_Comm comm;
+        bool operator==(const Probe&) const = default;
+    };
+    int failures = 0; // probes in vain, with nothing in between
+    Probe last{0, 0, nullptr};
+    bool asleep = false;
+    int source = 0;       // what it sleeps for: rank of the world or MPI_ANY_SOURCE,
+    int tag = 0;          // tag or MPI_ANY_TAG
+    double until_s = 0.0; // announced messages are posted by then
+    simgrid::s4u::SemaphorePtr wake;
+};
+
+struct Rank {
+    std::uint32_t number = 0;
+    double pending_s = 0.0; // computed, not yet passed
+    double ended_s = 0.0;   // date of MPI_Finalize
+    double region_from_s = -1.0;
+    double region_s = 0.0;
+    std::size_t memory_before = 0; // wishes for the next folded allocation, in bytes (folding.cpp)
+    std::size_t private_from = 0;
+    std::size_t private_to = 0;
+    Polling polling;
+};
+
+struct FallbackUse {
+    std::uint64_t calls = 0;
+    std::uint64_t unmodelled_calls = 0; // cost nothing: neither a model nor a rate or a count of operations
+    double time_s = 0.0;
+};
+
+struct State {
+    Request request;
+    models::Machine machine;
+    std::unique_ptr<models::MachineDay> day;
+    std::vector<Rank> ranks;
+    std::vector<Rank*> rank_of_pid;
+    std::vector<FallbackUse> fallback; // by routine of the generated table
+    std::uint64_t messages = 0;        // point-to-point, sent
+    std::uint64_t probes = 0;
+    double computing_s = 0.0; // over all ranks
+    double wtime_s = 0.0;
+    std::uint64_t folded = 0; // allocations
+    double folded_bytes = 0.0;
+};
+
+/// The one state; LEPAUTE_EMULATION is read when SimGrid has built the platform.
+State& state();
+
+/// The rank that runs now; null outside of one (SimGrid itself, or a program that lepaute does not run).
+Rank* current_rank();
+
+/// Computing goes on for `seconds` on the rank that runs now.
+void compute(double seconds);
+
+/// Lets the time pass that the rank has computed.
+void pass(Rank& rank);
+
+/// Date on the rank's own clock, in seconds.
+[[nodiscard]] double now_s(const Rank& rank);
+
+} // namespace lepaute::simblas

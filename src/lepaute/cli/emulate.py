@@ -1,0 +1,179 @@
+"""`lepaute emulate`: the code of an MPI program, or of HPL, on a simulated machine, by SimGrid/SMPI."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lepaute.cli.emulate_hpl import hpl
+
+if TYPE_CHECKING:
+    from lepaute.simulate.smpi.request import Folding, Private
+
+app = typer.Typer(help="Run the code of an MPI program on a simulated machine.")
+#: What is meant where the first word is none of the commands: lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS.
+DEFAULT = "program"
+
+
+@app.callback()
+def group() -> None:
+    """Run the code of an MPI program on a simulated machine (SimGrid/SMPI).
+
+    lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS (see lepaute emulate program --help); lepaute emulate hpl.
+    """
+
+
+@app.command()
+def program(
+    words: Annotated[list[str], typer.Argument(metavar="-- PROGRAM ARGS", help="The program.", show_default=False)],
+    platform: Annotated[str, typer.Option("--platform", "-p", help="a platform file, or the name of a shipped one")],
+    ranks: Annotated[int, typer.Option("-np", "--np", help="number of ranks")],
+    source: Annotated[Path | None, typer.Option("--source", help="folder to build the program from")] = None,
+    make: Annotated[str, typer.Option("--make", help="command that builds it")] = "make",
+    binary: Annotated[
+        Path | None, typer.Option("--binary", help="a program built with the compilers of 'lepaute emulate compilers'")
+    ] = None,
+    skip: Annotated[list[str] | None, typer.Option("--skip", help="a function that returns at once")] = None,
+    fold: Annotated[str | None, typer.Option("--fold", help="allocations of this many bytes share memory: 1M")] = None,
+    private: Annotated[
+        list[str] | None,
+        typer.Option("--private", help="WHERE[@FIRST-LAST]: not folded; WHERE is file.c, file.c:LINE or a function"),
+    ] = None,
+    computing: Annotated[str, typer.Option("--computing", help="outside of BLAS: none or measured")] = "none",
+    pattern: Annotated[
+        str | None, typer.Option("--time-pattern", help="regular expression around the seconds that the program prints")
+    ] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="FIELD=VALUE of the platform")] = None,
+    runs: Annotated[int, typer.Option("--runs", help="simulated runs")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="run i uses seed + i")] = 1,
+    timeout: Annotated[float, typer.Option("--timeout", help="wall seconds of a run")] = 3600.0,
+    stall: Annotated[float, typer.Option("--stall", help="wall seconds without any MPI call")] = 120.0,
+    stack: Annotated[int, typer.Option("--stack", help="KiB of each rank", min=64)] = 1024,
+    shared_globals: Annotated[
+        bool, typer.Option("--shared-globals", help="global variables are the same for all ranks")
+    ] = False,
+    every_probe: Annotated[bool, typer.Option("--every-probe", help="simulate each turn of a loop of probes")] = False,
+    trace: Annotated[Path | None, typer.Option("--trace", help="kernels and messages of a run, Parquet")] = None,
+    gantt: Annotated[Path | None, typer.Option("--gantt", help="the same as a picture, PNG")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object on standard output")] = False,
+) -> None:
+    """Runs PROGRAM on NP ranks of a simulated machine; BLAS and LAPACK take the time of the platform's models.
+
+    Its time is the one that it prints (--time-pattern), else that between MPI_Pcontrol(1) and MPI_Pcontrol(0), else
+    that of the whole program.
+    """
+    import tempfile
+
+    from lepaute.cli.emulate_text import readable, tell_progress
+    from lepaute.cli.emulate_trace import Wanted
+    from lepaute.cli.quantities import settings_of
+    from lepaute.errors import InputError
+    from lepaute.platform import load_platform, override
+    from lepaute.simulate.smpi.building import build_program, program_in
+    from lepaute.simulate.smpi.emulate import Options
+    from lepaute.simulate.smpi.emulation import emulate
+    from lepaute.simulate.smpi.process import Limits
+
+    if computing not in ("none", "measured"):
+        raise InputError(f"--computing is {computing!r}; it is none or measured")
+    if source is not None and binary is not None:
+        raise InputError("--source builds the program and --binary names one that is built; give one of them")
+    if skip and source is None:
+        raise InputError("--skip takes effect when the program is linked; give --source and --make")
+    overrides = settings_of(settings or [])
+    machine = load_platform(platform)
+    if overrides:
+        machine = override(machine, overrides)
+    options = Options(
+        computing="measured" if computing == "measured" else "none",
+        privatize=not shared_globals,
+        folding=folding_of(fold, private or []),
+        limits=Limits(timeout, stall),
+        stack_kib=stack,
+        value_pattern=pattern,
+        sleeping_probes=not every_probe,
+    )
+    word, *arguments = words
+    with tempfile.TemporaryDirectory(prefix="lepaute-emulate-") as temporary, tell_progress() as on_progress:
+        wanted = Wanted(trace, gantt, Path(temporary))
+        path = binary or Path(word)
+        if binary is not None:
+            arguments = words
+        elif source is not None:
+            path = program_in(build_program(source, make, skip or [], Path(temporary)), word)
+        found = emulate(
+            path,
+            arguments,
+            machine,
+            ranks,
+            runs=runs,
+            seed=seed,
+            settings=overrides,
+            options=options,
+            on_line=None if as_json else lambda line: print(line, flush=True),
+            on_progress=on_progress,
+            keep=wanted.keep,
+        )
+        wanted.write({"application": found.application, "platform": machine.name, "seed": seed, "ranks": ranks})
+    if as_json:
+        json.dump(found.to_dict(), sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    else:
+        print(readable(found), file=sys.stderr)
+
+
+app.command()(hpl)
+
+
+@app.command("compilers")
+def print_compilers() -> None:
+    """Prints the folder of mpicc, mpicxx and mpif90 that build programs for emulation: put it first on PATH."""
+    from lepaute.simulate.smpi.compilers import compilers
+
+    print(compilers())
+
+
+def folding_of(fold: str | None, private: list[str]) -> "Folding":
+    """The folding that the options describe; raises InputError for what is none."""
+    from lepaute.errors import InputError
+    from lepaute.simulate.smpi.request import Folding
+
+    if fold is None:
+        if private:
+            raise InputError("--private says what is not folded, and nothing is: give --fold SIZE")
+        return Folding()
+    size = bytes_of(fold)
+    return Folding(size, private=tuple(private_of(text) for text in private))
+
+
+def bytes_of(text: str) -> int:
+    """A size with an optional suffix K, M or G (powers of 1024); raises InputError for anything else."""
+    from lepaute.errors import InputError
+
+    factors = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    digits, factor = (text[:-1], factors[text[-1].upper()]) if text[-1:].upper() in factors else (text, 1)
+    if not digits.isascii() or not digits.isdigit() or not int(digits):
+        raise InputError(f"--fold {text!r} is no size; write bytes, or 64K, 1M, 1G")
+    return int(digits) * factor
+
+
+def private_of(text: str) -> "Private":
+    """WHERE or WHERE@FIRST-LAST; raises InputError for anything else."""
+    import re
+
+    from lepaute.errors import InputError
+    from lepaute.simulate.smpi.request import Private
+
+    where, separator, span = text.partition("@")
+    if not where or any(character.isspace() for character in where):
+        raise InputError(
+            f"--private {text!r}: name a file, file:line or function, such as panel.c:120 or panel.c@0-4096"
+        )
+    if not separator:
+        return Private(where)
+    found = re.fullmatch(r"(-?\d+)-(-?\d+)", span)
+    if found is None:
+        raise InputError(f"--private {text!r}: bytes are FIRST-LAST, such as 0-4096 or -64--1 (from the end)")
+    return Private(where, int(found[1]), int(found[2]))

@@ -1,0 +1,63 @@
+"""Emulations as a person wants to read them."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from lepaute.cli.predict_text import interval
+
+if TYPE_CHECKING:
+    from lepaute.simulate.smpi.emulation import Emulation
+
+MOST_ROUTINES = 6
+
+
+def readable(emulation: "Emulation") -> str:
+    """Simulated time, where it went, what had no model, what the simulation took."""
+    first = emulation.run_list[0]
+    lines = [
+        f"{emulation.application}  {emulation.ranks} ranks on {emulation.platform_name}",
+        f"  time       {interval(emulation.time_s, 's')}",
+    ]
+    if first.program_s != first.time_s:
+        lines.append(f"  program    {first.program_s:.4g} s in all")
+    computing = f"{first.computing_s:.4g} s over all ranks"
+    lines.append(f"  computing  {computing}; {100.0 * emulation.unmodelled_share:.2g} % of it without a model")
+    uses = sorted((first.fallback | first.kernels).items(), key=lambda item: -item[1].time_s)[:MOST_ROUTINES]
+    lines += [f"    {name:<12} {use.calls:>10} calls {use.time_s:>12.4g} s" for name, use in uses]
+    wall_s = sum(run.wall_s for run in emulation.run_list)
+    rss = max(run.peak_rss_bytes for run in emulation.run_list)
+    folded = f", {first.folded_bytes / 1e9:.3g} GB folded" if first.folded else ""
+    runs = f"{len(emulation.run_list)} simulated run(s), {first.messages} messages each"
+    lines.append(f"  from       {runs}, in {wall_s:.2f} s and {rss / 1e6:.0f} MB{folded}")
+    lines += [f"  warning: {warning}" for warning in emulation.warnings]
+    return "\n".join(lines)
+
+
+@contextmanager
+def tell_progress(every_s: float = 1.0) -> Iterator[Callable[[float], None] | None]:
+    """Gives a function that shows the simulated date on standard error; None where that is no terminal.
+
+    Nobody knows before its end how far a program will go: there is no bar.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    began_s = last_s = time.monotonic()
+
+    def tell(date_s: float) -> None:
+        nonlocal last_s
+        now_s = time.monotonic()
+        if now_s - last_s >= every_s:
+            last_s = now_s
+            sys.stderr.write(f"\rsimulated {date_s:.6g} s in {now_s - began_s:.0f} s ")
+            sys.stderr.flush()
+
+    try:
+        yield tell
+    finally:
+        if last_s > began_s:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()

@@ -1,0 +1,271 @@
+"""The hosts of a SimGrid platform and how they are joined: a cluster element, or the links and routes of a switch."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from decimal import Decimal
+
+from lepaute.errors import InputError
+from lepaute.platform.simgrid.quantities import bandwidth_Bps, numbers, time_s, whole_number
+from lepaute.platform.simgrid.reading import Element
+
+_KINDS = {"FLAT": "switch", "FAT_TREE": "fat-tree", "DRAGONFLY": "dragonfly", "TORUS": "torus"}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a file says of its hosts and links; `backbone_latency_s` counts once a route, `link_latency_s` once a link.
+
+    names : prefix and number of each host;  loopback_* : None where the file has no loopback link
+    notes : what of the file this does not hold, a sentence each
+    """
+
+    name: str
+    numbers: tuple[int, ...]
+    cores: int
+    kind: str
+    parameters: str | None
+    shared: bool
+    link_Bps: Decimal  # noqa: N815 - the unit
+    link_latency_s: Decimal
+    backbone_latency_s: Decimal
+    loopback_Bps: Decimal | None  # noqa: N815 - the unit
+    loopback_latency_s: Decimal
+    node_limit_Bps: float | None  # noqa: N815 - the unit
+    switch_limit_Bps: float | None  # noqa: N815 - the unit
+    notes: tuple[str, ...] = ()
+
+
+def machine_of(platform: Element, origin: str) -> Machine:
+    """The hosts of the file with root element `platform`.
+
+    Raises InputError for none, for several clusters, and for routes that are not those of one switch.
+    """
+    clusters = list(platform.all("cluster"))
+    hosts = list(platform.all("host"))
+    if len(clusters) > 1 or (clusters and hosts):
+        more = clusters[1] if len(clusters) > 1 else hosts[0]
+        raise InputError(
+            f"{origin}:{more.line}: is a second kind of node, '{more.attributes.get('id', '')}'; a platform has nodes "
+            "of one kind. Keep one cluster in the file"
+        )
+    if clusters:
+        return _of_cluster(clusters[0], origin)
+    if hosts:
+        return _of_hosts(platform, hosts, origin)
+    raise InputError(f"{origin}: has no cluster and no host; a platform needs one of them")
+
+
+def mesh_of(platform: Element, origin: str) -> Machine:
+    """The hosts of a file of ours that has every route; its topology stands in a property.
+
+    Raises InputError where the file was changed so that hosts or the links of their latencies are missing.
+    """
+    hosts = list(platform.all("host"))
+    links = {link.attributes.get("id", ""): link for link in platform.all("link")}
+    ids = [host.attributes.get("id", "") for host in hosts]
+    found = [re.fullmatch(r"(.*?)(\d{1,9})", name) for name in ids]
+    if not hosts or not all(found) or f"{ids[0]}_latency" not in links:
+        raise InputError(f"{origin}: lepaute wrote this topology, but its hosts or links were changed; export it again")
+    loopback = links.get(f"{ids[0]}_loopback")
+    loopback_Bps, loopback_latency_s = (None, Decimal(0)) if loopback is None else _values(loopback, origin)
+    return Machine(
+        name="platform",
+        numbers=tuple(int(match[2]) for match in found if match),
+        cores=whole_number(hosts[0].attributes.get("core", "1"), _Reader(hosts[0], origin).where("core")),
+        kind="graph",
+        parameters=None,
+        shared=False,
+        link_Bps=Decimal(1),
+        link_latency_s=_values(links[f"{ids[0]}_latency"], origin)[1],
+        backbone_latency_s=Decimal(0),
+        loopback_Bps=loopback_Bps,
+        loopback_latency_s=loopback_latency_s,
+        node_limit_Bps=None,
+        switch_limit_Bps=None,
+    )
+
+
+def _of_cluster(element: Element, origin: str) -> Machine:
+    at = _Reader(element, origin)
+    kind = _KINDS.get(element.attributes.get("topology", "FLAT"))
+    if kind is None:
+        raise InputError(f"{at.where('topology')}; it is one of {', '.join(_KINDS)}")
+    policy = element.attributes.get("sharing_policy", "SPLITDUPLEX")
+    notes = _policy_notes(policy, "cluster")
+    backbone = element.attributes.get("bb_sharing_policy", "SHARED") == "SHARED"
+    node_limit, switch_limit = at.optional_Bps("limiter_link"), at.optional_Bps("bb_bw")
+    if element.attributes.get("suffix"):
+        notes += (f"suffix '{element.attributes['suffix']}': hosts are numbered, and have no other name.",)
+    return Machine(
+        name=element.attributes.get("id") or "platform",
+        numbers=numbers(at.text("radical"), at.where("radical")),
+        cores=whole_number(element.attributes.get("core", "1"), at.where("core")),
+        kind=kind,
+        parameters=None if kind == "switch" else re.sub(r"\s", "", at.text("topo_parameters")),
+        shared=policy == "SHARED",
+        link_Bps=bandwidth_Bps(at.text("bw"), at.where("bw")),
+        link_latency_s=time_s(at.text("lat"), at.where("lat")),
+        backbone_latency_s=at.time_or_0("bb_lat"),
+        loopback_Bps=at.optional_decimal_Bps("loopback_bw"),
+        loopback_latency_s=at.time_or_0("loopback_lat"),
+        node_limit_Bps=node_limit,
+        # in a cluster of several switches, the limit of nodes holds for switches too
+        switch_limit_Bps=node_limit if kind in ("fat-tree", "dragonfly") else switch_limit if backbone else None,
+        notes=notes,
+    )
+
+
+def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
+    """Hosts that one switch joins, each by a link or a pair of links of its own."""
+    links = {link.attributes.get("id", ""): link for link in platform.all("link")}
+    own, between, loopback = _own_links(platform, hosts, links, origin)
+    notes: tuple[str, ...] = ()
+    first_up, first_down = own[hosts[0].attributes.get("id", "")]
+    if Counter((_values(up, origin), _values(down, origin)) for up, down in own.values()).most_common(1)[0][1] < len(
+        own
+    ):
+        notes += ("links: all nodes have the link of the first; in the file they differ.",)
+    up_Bps, up_latency = _values(first_up, origin)
+    down_Bps, down_latency = _values(first_down, origin)
+    if up_Bps != down_Bps:
+        notes += ("links: both ways have the bandwidth of the way up.",)
+    ids = [host.attributes.get("id", "") for host in hosts]
+    found = [re.fullmatch(r"(.*?)(\d{1,9})", name) for name in ids]
+    numbered = all(found) and len({match[1] for match in found if match}) == 1
+    cores = [whole_number(h.attributes.get("core", "1"), _Reader(h, origin).where("core")) for h in hosts]
+    if len(set(cores)) > 1:
+        raise InputError(f"{origin}:{hosts[0].line}: hosts have different numbers of cores; nodes are of one kind")
+    if not numbered:
+        notes += ("hosts: their names are left out; nodes have numbers from 0 in the order of the file.",)
+    prefix = found[0][1] if found[0] and numbered else ""
+    policy = first_up.attributes.get("sharing_policy", "SHARED")
+    backbones = [_values(link, origin) for link in between]
+    loop = None if loopback is None else _values(loopback, origin)
+    return Machine(
+        name=prefix.strip(" -._") or "platform",
+        numbers=tuple(int(match[2]) for match in found if match) if numbered else tuple(range(len(hosts))),
+        cores=cores[0],
+        kind="switch",
+        parameters=None,
+        shared=first_up is first_down and policy == "SHARED",
+        link_Bps=up_Bps,
+        link_latency_s=(up_latency + down_latency) / 2,
+        backbone_latency_s=sum((latency for _, latency in backbones), Decimal(0)),
+        loopback_Bps=None if loop is None else loop[0],
+        loopback_latency_s=Decimal(0) if loop is None else loop[1],
+        node_limit_Bps=None,
+        switch_limit_Bps=min((float(width) for width, _ in backbones), default=None),
+        notes=notes,
+    )
+
+
+def _own_links(
+    platform: Element, hosts: list[Element], links: dict[str, Element], origin: str
+) -> tuple[dict[str, tuple[Element, Element]], list[Element], Element | None]:
+    """The links (up, down) of each host, those that all routes share, and a loopback link."""
+
+    def link(name: str, user: Element) -> Element:
+        found = links.get(name) or links.get(re.sub("_(UP|DOWN)$", "", name))
+        if found is None:
+            raise InputError(f"{origin}:{user.line}: there is no link '{name}'; define it, or correct the name")
+        return found
+
+    routes: dict[tuple[str, str], list[str]] = {}
+    loopback = None
+    for route in platform.all("route"):
+        ends = (route.attributes.get("src", ""), route.attributes.get("dst", ""))
+        names = [e.attributes.get("id", "") for e in route.all("link_ctn")]
+        if ends[0] == ends[1]:
+            loopback = link(names[0], route) if names else loopback
+            continue
+        routes[ends] = names
+        if route.attributes.get("symmetrical", "YES").upper() == "YES":
+            routes.setdefault(ends[::-1], names[::-1])
+    own: dict[str, tuple[Element, Element]] = {}
+    for entry in platform.all("host_link"):
+        up, down = (link(entry.attributes.get(way, ""), entry) for way in ("up", "down"))
+        own[entry.attributes.get("id", "")] = (up, down)
+    ids = [host.attributes.get("id", "") for host in hosts]
+    if own:
+        if missing := next((name for name in ids if name not in own), None):
+            raise InputError(f"{origin}: host '{missing}' has no host_link; give it one")
+        between = [_as_link(e) for e in platform.all("backbone")]
+        return own, between, loopback
+    return _from_routes(ids, routes, links, loopback, origin)
+
+
+def _from_routes(
+    ids: list[str],
+    routes: dict[tuple[str, str], list[str]],
+    links: dict[str, Element],
+    loopback: Element | None,
+    origin: str,
+) -> tuple[dict[str, tuple[Element, Element]], list[Element], Element | None]:
+    """Of routes such as a's link, a backbone, b's link: each host's own link, and the backbone."""
+    common = set.intersection(*(set(names) for names in routes.values())) if len(routes) > 2 else set()
+    own: dict[str, tuple[Element, Element]] = {}
+    for name in ids:
+        ups = {tuple(x for x in names if x not in common)[:1] for (a, _), names in routes.items() if a == name}
+        downs = {tuple(x for x in names if x not in common)[-1:] for (_, b), names in routes.items() if b == name}
+        if len(ups) != 1 or len(downs) != 1 or () in ups | downs:
+            raise InputError(
+                f"{origin}: the routes of host '{name}' do not all begin (and end) with one link of its own; only "
+                "hosts around one switch are imported, and clusters"
+            )
+        up, down = ups.pop()[0], downs.pop()[0]
+        if up not in links or down not in links:
+            raise InputError(f"{origin}: there is no link '{up if up not in links else down}'; define it")
+        own[name] = (links[up], links[down])
+    expected = 2 + len(common)
+    for (a, b), names in routes.items():
+        if len(names) != expected:
+            raise InputError(
+                f"{origin}: the route from '{a}' to '{b}' has {len(names)} links where one switch makes {expected}; "
+                "only hosts around one switch are imported, and clusters"
+            )
+    return own, [links[name] for name in sorted(common) if name in links], loopback
+
+
+def _as_link(backbone: Element) -> Element:
+    return Element("link", backbone.attributes, backbone.line)
+
+
+def _values(link: Element, origin: str) -> tuple[Decimal, Decimal]:
+    at = _Reader(link, origin)
+    return bandwidth_Bps(at.text("bandwidth"), at.where("bandwidth")), at.time_or_0("latency")
+
+
+def _policy_notes(policy: str, what: str) -> tuple[str, ...]:
+    if policy in ("SHARED", "SPLITDUPLEX", "FULLDUPLEX"):
+        return ()
+    return (f"sharing_policy {policy} of the {what}: its links are shared by the flows of each way.",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """The attributes of an element as values, and where they stand."""
+
+    element: Element
+    origin: str
+
+    def where(self, name: str) -> str:
+        value = self.element.attributes.get("id", "")
+        return f"{self.origin}:{self.element.line}: {name} of {self.element.tag} '{value}'"
+
+    def text(self, name: str) -> str:
+        if name not in self.element.attributes:
+            raise InputError(f"{self.where(name)} is missing; add it")
+        return self.element.attributes[name]
+
+    def time_or_0(self, name: str) -> Decimal:
+        text = self.element.attributes.get(name, "")
+        return time_s(text, self.where(name)) if text else Decimal(0)
+
+    def optional_decimal_Bps(self, name: str) -> Decimal | None:  # noqa: N802 - the unit
+        text = self.element.attributes.get(name, "")
+        return (bandwidth_Bps(text, self.where(name)) or None) if text else None
+
+    def optional_Bps(self, name: str) -> float | None:  # noqa: N802 - the unit
+        value = self.optional_decimal_Bps(name)
+        return None if value is None else float(value)

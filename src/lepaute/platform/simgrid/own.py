@@ -1,0 +1,47 @@
+"""What lepaute writes for itself into the properties of a zone, as JSON: SimGrid does not read it, import does."""
+
+import json
+import math
+from typing import Any, Final
+
+from lepaute.errors import InputError
+from lepaute.platform.simgrid.reading import Element
+
+PREFIX: Final = "lepaute:"
+#: Of each property, the types that its value may have.
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "name": (str,),
+    "description": (str,),
+    "source": (str,),
+    "nodes": (dict,),
+    "sharing": (str,),
+    "node_link_Bps": (float, int),
+    "loopback_Bps": (float, int),
+    "latency": (str,),
+    "enveloped": (list,),
+    "topology": (dict,),
+}
+
+
+def own_properties(root: Element, origin: str) -> dict[str, Any]:
+    """The properties, without their prefix, of the zones in `root`; `origin` is the file's name in messages.
+
+    Raises InputError for one that lepaute does not write.
+    """
+    own: dict[str, Any] = {}
+    for zone in root.all("zone"):
+        for name, text in zone.properties().items():
+            if not name.startswith(PREFIX):
+                continue
+            types = _TYPES.get(name.removeprefix(PREFIX), ())
+            try:
+                value = json.loads(text)
+            except ValueError:
+                value = None
+            sound = isinstance(value, types) and not isinstance(value, bool)
+            if not sound or (isinstance(value, float | int) and not 0 < value < math.inf):
+                raise InputError(
+                    f"{origin}:{zone.line}: the property {name} is {text[:60]!r}, which lepaute never writes; remove it"
+                )
+            own[name.removeprefix(PREFIX)] = value
+    return own

@@ -1,0 +1,73 @@
+"""Bandwidths, times and lists of numbers as SimGrid writes them."""
+
+import re
+from decimal import Decimal, InvalidOperation
+
+from lepaute.errors import InputError
+
+_POWERS_OF_TEN = {"": 0, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_POWERS_OF_TWO = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_SECONDS = {
+    "w": Decimal(604800),
+    "d": Decimal(86400),
+    "h": Decimal(3600),
+    "m": Decimal(60),
+    "s": Decimal(1),
+    "ms": Decimal("1e-3"),
+    "us": Decimal("1e-6"),
+    "ns": Decimal("1e-9"),
+    "ps": Decimal("1e-12"),
+}
+_NUMBER = r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*"
+_MOST_NUMBERS = 1_000_000  # of hosts; a radical of a few letters may ask for any number
+
+
+def bandwidth_Bps(text: str, where: str) -> Decimal:  # noqa: N802 - the unit
+    """Bytes a second of a text such as 10Gbps, 1.25GBps or 125000000; `where` begins the message of a refusal."""
+    number, unit = _split(text, where, "a bandwidth such as 10Gbps or 1.25GBps")
+    found = re.fullmatch(r"(?:([kKMGTPE]?|[KMGTPE]i)([bB])ps)?", unit)
+    if found is None:
+        raise InputError(f"{where} is {text!r}; a bandwidth such as 10Gbps or 1.25GBps is wanted")
+    prefix, kind = found[1] or "", found[2] or "B"
+    scale = Decimal(2) ** _POWERS_OF_TWO[prefix] if prefix.endswith("i") else Decimal(10) ** _POWERS_OF_TEN[prefix]
+    return number * scale / (8 if kind == "b" else 1)
+
+
+def time_s(text: str, where: str) -> Decimal:
+    """Seconds of a text such as 24us or 1E-6; `where` begins the message of a refusal."""
+    number, unit = _split(text, where, "a time such as 24us")
+    if unit and unit not in _SECONDS:
+        raise InputError(f"{where} is {text!r}; a time such as 24us is wanted")
+    return number * _SECONDS[unit or "s"]
+
+
+def numbers(text: str, where: str) -> tuple[int, ...]:
+    """The numbers of a radical such as 0-3,7; `where` begins the message of a refusal."""
+    listed: list[int] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", part)
+        if found is None:
+            raise InputError(f"{where} is {text!r}; numbers are written as in 0-3,7")
+        low, high = int(found[1]), int(found[2] or found[1])
+        if not low <= high < low + _MOST_NUMBERS or len(listed) > _MOST_NUMBERS:
+            raise InputError(f"{where} is {text!r}; 1 to {_MOST_NUMBERS} numbers are wanted, in increasing order")
+        listed += range(low, high + 1)
+    return tuple(listed)
+
+
+def whole_number(text: str, where: str) -> int:
+    """The whole number >= 0 that `text` is; `where` begins the message of a refusal."""
+    if not re.fullmatch(r"\s*\d{1,12}\s*", text):
+        raise InputError(f"{where} is {text!r}; a whole number >= 0 is wanted")
+    return int(text)
+
+
+def _split(text: str, where: str, wanted: str) -> tuple[Decimal, str]:
+    found = re.fullmatch(_NUMBER + r"([A-Za-z]*)\s*", text)
+    try:
+        number = Decimal(found[1]) if found else Decimal("nan")
+    except InvalidOperation:
+        number = Decimal("nan")
+    if found is None or not number.is_finite() or number < 0 or not -400 < number.adjusted() < 200:
+        raise InputError(f"{where} is {text!r}; {wanted} is wanted")
+    return number, found[2]

@@ -1,0 +1,86 @@
+"""XML into elements, safely: no entity is expanded, nothing outside the text is read, size and depth are bounded."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Never
+from xml.parsers import expat
+
+from lepaute.errors import InputError
+
+LARGEST_TEXT_BYTES = 64 * 2**20
+_DEEPEST = 32
+_MOST_ELEMENTS = 2_000_000
+
+
+@dataclass(slots=True)
+class Element:
+    """An element: its tag and attributes, the elements inside, and the line (from 1) where it begins."""
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    inside: list["Element"] = field(default_factory=list)
+
+    def everything(self) -> Iterator["Element"]:
+        """This element and all inside it, at any depth, in the order of the text."""
+        yield self
+        for element in self.inside:
+            yield from element.everything()
+
+    def all(self, *tags: str) -> Iterator["Element"]:
+        """The elements with one of `tags` inside this one, at any depth, in the order of the text."""
+        return (element for element in self.everything() if element.tag in tags and element is not self)
+
+    def properties(self) -> dict[str, str]:
+        """Of the prop elements directly inside: id -> value."""
+        return {e.attributes.get("id", ""): e.attributes.get("value", "") for e in self.inside if e.tag == "prop"}
+
+
+def parse(text: bytes, origin: str) -> Element:
+    """The root element of the XML `text`; `origin` is its name in messages.
+
+    Raises InputError, with the line, for what is not XML, declares entities or an inner DTD, or is too large or deep.
+    """
+    if len(text) > LARGEST_TEXT_BYTES:
+        raise InputError(f"{origin}: has {len(text)} bytes; a platform of more than {LARGEST_TEXT_BYTES} is not read")
+    parser = expat.ParserCreate()
+    root = Element("", {}, 0)
+    open_elements = [root]
+    count = 0
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        count += 1
+        if count > _MOST_ELEMENTS:
+            raise InputError(f"{origin}:{parser.CurrentLineNumber}: has more than {_MOST_ELEMENTS} elements")
+        if len(open_elements) > _DEEPEST:
+            raise InputError(f"{origin}:{parser.CurrentLineNumber}: elements are nested more than {_DEEPEST} deep")
+        element = Element(tag, attributes, parser.CurrentLineNumber)
+        open_elements[-1].inside.append(element)
+        open_elements.append(element)
+
+    def end(_tag: str) -> None:
+        open_elements.pop()
+
+    def doctype(_name: str, _system: str | None, _public: str | None, has_inner: int) -> None:
+        if has_inner:
+            refuse()
+
+    def refuse(*_declared: object) -> Never:
+        raise InputError(
+            f"{origin}:{parser.CurrentLineNumber}: declares a document type or entities of its own, which are not "
+            "read; remove the declarations"
+        )
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.StartDoctypeDeclHandler = doctype
+    parser.EntityDeclHandler = refuse
+    parser.ExternalEntityRefHandler = refuse
+    parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        problem = expat.errors.messages[error.code]
+        raise InputError(f"{origin}:{error.lineno}: is not XML ({problem}); correct the line") from None
+    return root.inside[0]

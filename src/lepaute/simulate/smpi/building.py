@@ -1,0 +1,58 @@
+"""A program's source, built for emulation in a folder of its own."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from lepaute.command import run_command
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.simulate.smpi.compilers import compilers, skip_flags
+
+_BUILD_LIMIT_S = 1800.0
+_COMPILERS = {
+    "CC": "mpicc",
+    "CXX": "mpicxx",
+    "FC": "mpif90",
+    "F77": "mpif90",
+    "F90": "mpif90",
+    "MPICC": "mpicc",
+    "MPICXX": "mpicxx",
+    "MPIF90": "mpif90",
+    "MPIFC": "mpif90",
+}
+
+
+def build_program(source: Path, make: str, skip: Sequence[str], folder: Path) -> Path:
+    """A copy of `source` in `folder`, built by the shell command `make`; mpicc and its like are those of emulation.
+
+    skip : functions that return at once
+    Raises InputError where there is no such folder, EnvironmentProblem where it does not build.
+    """
+    if not source.is_dir():
+        raise InputError(f"--source {source}: is no folder")
+    here = compilers()
+    copy = folder / source.resolve().name
+    shutil.copytree(source, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", "*.o", "*.a"))
+    environment = _COMPILERS | {
+        "PATH": f"{here}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "LEPAUTE_LINK_FLAGS": " ".join(skip_flags(skip, here)),
+    }
+    run_command(
+        ["sh", "-c", make],
+        what=f"'{make}' in a copy of {source}",
+        timeout_s=_BUILD_LIMIT_S,
+        environment=environment,
+        folder=copy,
+    )
+    return copy
+
+
+def program_in(folder: Path, word: str) -> Path:
+    """The program that `word` names in the folder where it was built."""
+    path = folder / word
+    if not path.is_file():
+        made = sorted(file.name for file in folder.iterdir() if os.access(file, os.X_OK) and file.is_file())
+        there = f"; there are {', '.join(made)}" if made else ""
+        raise EnvironmentProblem(f"{word} was not built{there}; name the program as it is called in the source folder")
+    return path

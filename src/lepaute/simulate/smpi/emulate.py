@@ -1,0 +1,302 @@
+"""Program + platform -> predicted distribution of runs, by SimGrid/SMPI: the program's own code is executed."""
+
+import contextlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from lepaute.errors import InputError, SimulationError
+from lepaute.platform.simgrid import export_xml, holds_loopback, host_name
+from lepaute.platform.simgrid.exporting import MOST_NODES_WITH_ROUTES
+from lepaute.simulate.mapping import Mapping
+from lepaute.simulate.predict import Layers
+from lepaute.simulate.smpi.failures import why_it_failed
+from lepaute.simulate.smpi.library import LIBRARY, build_library
+from lepaute.simulate.smpi.limits import check_limits
+from lepaute.simulate.smpi.process import Ended, Limits, run_watched
+from lepaute.simulate.smpi.request import Files, Folding, request_text
+from lepaute.simulate.smpi.simgrid import find_simgrid
+from lepaute.simulate.topology import wiring
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
+
+Computing = Literal["none", "measured"]
+#: A call of MPI_Test that costs nothing would let a loop of them spin at one simulated date for ever.
+_LEAST_TEST_S = 1e-8
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a program is emulated.
+
+    computing : what happens outside of the routines that have a model: nothing is charged for it ("none"), or it is
+        timed on this machine ("measured")
+    privatize : each rank has its own global variables
+    stack_kib : of each rank
+    value_pattern : a regular expression with one group, of the seconds that the program prints; the last match counts
+    sleeping_probes : a loop of MPI_Iprobe costs no event a turn
+    """
+
+    computing: Computing = "none"
+    privatize: bool = True
+    folding: Folding = field(default_factory=Folding)
+    limits: Limits = field(default_factory=Limits)
+    stack_kib: int = 1024
+    value_pattern: str | None = None
+    sleeping_probes: bool = True
+
+
+class Sizes(NamedTuple):
+    """Parameters of a call."""
+
+    m: float = 0.0
+    n: float = 0.0
+    k: float = 0.0
+
+
+NOWHERE = Sizes()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelUse:
+    """Calls of a kernel or routine over all ranks, in the names of the core's KernelUse."""
+
+    calls: int
+    time_s: float
+    unmodelled_calls: int = 0
+    clipped_means: int = 0
+    extrapolated_time_s: float = 0.0
+    outside_low: Sizes = NOWHERE
+    outside_high: Sizes = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class EmulatedRun:
+    """One emulated run.
+
+    time_s : of the value that the program prints where one was asked for, else of the region between MPI_Pcontrol(1)
+        and MPI_Pcontrol(0) where there is one, else of the program
+    program_s : until the last rank calls MPI_Finalize
+    kernels : with a model of the platform; fallback: routines without, from their operations and the rate of dgemm
+    """
+
+    seed: int
+    time_s: float
+    program_s: float
+    region_s: float | None
+    value_s: float | None
+    computing_s: float
+    wtime_s: float
+    kernels: dict[str, KernelUse]
+    fallback: dict[str, KernelUse]
+    messages: int
+    probes: int
+    folded: int
+    folded_bytes: float
+    wall_s: float
+    cpu_s: float
+    peak_rss_bytes: int
+    stdout: tuple[str, ...]
+
+
+def emulate_run(
+    program: Path,
+    arguments: Sequence[str],
+    platform: "Platform",
+    ranks: int,
+    *,
+    seed: int = 1,
+    layers: Layers | None = None,
+    mapping: Mapping | None = None,
+    options: Options | None = None,
+    threads: int = 1,
+    folder: Path | None = None,
+    on_line: Callable[[str], None] | None = None,
+    on_progress: Callable[[float], None] | None = None,
+    keep: "Keep | None" = None,
+) -> EmulatedRun:
+    """Runs `program` once on `ranks` ranks of the simulated platform.
+
+    folder : where the program runs; the present one unless given
+    keep : traces to keep
+    Raises InputError for what does not fit, EnvironmentProblem where SimGrid or a limit of this system stands in the
+    way, SimulationError where the program fails, hangs or ends in a deadlock. Nothing is left behind.
+    """
+    wanted = options or Options()
+    if ranks < 1:
+        raise InputError(f"np is {ranks}; a program has at least one rank")
+    program = program.resolve()
+    if not program.is_file():
+        raise InputError(f"{program} is not there; build the program with the compilers of 'lepaute emulate compilers'")
+    simgrid, library = find_simgrid(), build_library()
+    cores = (mapping or Mapping()).cores(platform, ranks, threads)
+    check_limits(ranks, wanted.stack_kib, wanted.folding.from_bytes)
+    with tempfile.TemporaryDirectory(prefix="lepaute-smpi-") as temporary:
+        here = Path(temporary)
+        files = Files(here / "report.json", here / "progress", here / "kernels" if keep and keep.kernels else None)
+        text = request_text(
+            platform,
+            cores,
+            seed=seed,
+            layers=layers or Layers(),
+            folding=wanted.folding,
+            files=files,
+            threads=threads,
+            measures=wanted.computing == "measured",
+            sleeping_probes=wanted.sleeping_probes,
+        )
+        (here / "request").write_text(text, encoding="utf-8")
+        (here / "platform.xml").write_text(_xml_of(platform), encoding="utf-8")
+        hosts = [host_name(platform, core // platform.nodes.cores) for core in cores]
+        (here / "hostfile").write_text("\n".join(hosts) + "\n", encoding="utf-8")
+        settings = settings_of(platform, ranks, wanted, here)
+        if keep is not None and keep.trace is not None:
+            settings |= keep.settings()
+        argv = [
+            str(simgrid.smpimain),
+            str(program),
+            *(f"--cfg={name}:{value}" for name, value in settings.items()),
+            "--log=root.thresh:error",
+            str(here / "platform.xml"),
+            *arguments,
+        ]
+        ended = run_watched(
+            argv,
+            environment={"LD_PRELOAD": str(library / LIBRARY), "LEPAUTE_EMULATION": str(here / "request")},
+            folder=folder,
+            limits=wanted.limits,
+            progress_file=files.progress,
+            on_line=on_line,
+            on_progress=on_progress,
+        )
+        report = _report(files.report)
+        failure = why_it_failed(ended, report, ranks)
+        if failure is not None:
+            raise SimulationError(f"{program.name} on {ranks} ranks: {failure}")
+        if keep is not None and files.kernel_log is not None:
+            keep.take_kernels(files.kernel_log)
+    assert report is not None
+    return _run_of(report, ended, seed, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What is kept of a run for a trace: SMPI's own trace, in the Paje format, and the kernels."""
+
+    trace: Path | None = None
+    kernels: Path | None = None
+
+    def settings(self) -> dict[str, str]:
+        """Settings of SimGrid that write the trace."""
+        return {
+            "tracing": "yes",
+            "tracing/filename": str(self.trace),
+            "tracing/smpi": "yes",
+            "tracing/smpi/computing": "yes",
+            "tracing/smpi/sleeping": "yes",
+            "tracing/smpi/display-sizes": "yes",
+            "tracing/precision": "12",
+        }
+
+    def take_kernels(self, written: Path) -> None:
+        """Moves the kernels out of the folder of the run."""
+        if self.kernels is not None and written.is_file():
+            self.kernels.write_bytes(written.read_bytes())
+
+
+def _xml_of(platform: "Platform") -> str:
+    """The platform for SimGrid: route by route where that is what keeps latencies and shares right."""
+    several_links = platform.topology.kind != "switch" and platform.nodes.count <= MOST_NODES_WITH_ROUTES
+    tables = holds_loopback(platform)
+    return export_xml(platform, wiring(platform), every_route=several_links, tables=tables).text
+
+
+def settings_of(platform: "Platform", ranks: int, options: Options, here: Path) -> dict[str, str]:
+    """Settings that the file of the platform does not decide; they win over those in it."""
+    return {
+        "network/model": "SMPI",  # as smpirun says
+        "smpi/np": str(ranks),
+        "smpi/hostfile": str(here / "hostfile"),
+        "smpi/privatization": "dlopen" if options.privatize else "no",
+        "smpi/tmpdir": str(here),
+        "smpi/wtime": "0",  # simblas charges it without the sleep
+        "smpi/test": repr(max(platform.network.costs.test_s, _LEAST_TEST_S)),
+        "smpi/simulate-computation": "yes" if options.computing == "measured" else "no",
+        "smpi/display-timing": "no",
+        "contexts/stack-size": str(options.stack_kib),
+        "contexts/guard-size": "1",
+    }
+
+
+def _report(path: Path) -> dict[str, Any] | None:
+    with contextlib.suppress(OSError, json.JSONDecodeError):
+        report = json.loads(path.read_text(encoding="utf-8"))
+        return report if isinstance(report, dict) else None
+    return None
+
+
+def _run_of(report: dict[str, Any], ended: Ended, seed: int, options: Options) -> EmulatedRun:
+    region_s = report["region_s"] or None
+    value_s = value_in(ended.stdout, options.value_pattern) if options.value_pattern is not None else None
+    return EmulatedRun(
+        seed=seed,
+        time_s=next(value for value in (value_s, region_s, report["time_s"]) if value is not None),
+        program_s=report["time_s"],
+        region_s=region_s,
+        value_s=value_s,
+        computing_s=report["computing_s"],
+        wtime_s=report["wtime_s"],
+        kernels=_uses(report["kernels"]),
+        fallback=_uses(report["fallback"]),
+        messages=report["messages"],
+        probes=report["probes"],
+        folded=report["folded"],
+        folded_bytes=report["folded_bytes"],
+        wall_s=ended.wall_s,
+        cpu_s=ended.cpu_s,
+        peak_rss_bytes=ended.peak_rss_bytes,
+        stdout=ended.stdout,
+    )
+
+
+def _uses(written: dict[str, dict[str, Any]]) -> dict[str, KernelUse]:
+    uses = {}
+    for name, use in written.items():
+        for bound in ("outside_low", "outside_high"):
+            if bound in use:
+                use[bound] = Sizes(*use[bound])
+        uses[name] = KernelUse(**use)
+    return uses
+
+
+def checked_pattern(pattern: str) -> str:
+    """`pattern`, a regular expression with one group; raises InputError for anything else."""
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as problem:
+        raise InputError(f"the pattern {pattern!r} is no regular expression: {problem}") from None
+    if groups != 1:
+        raise InputError(f"the pattern {pattern!r} has {groups} groups; it needs one, around the seconds")
+    return pattern
+
+
+def value_in(lines: Sequence[str], pattern: str) -> float:
+    """The number that the last match of `pattern` in `lines` holds; raises SimulationError where there is none."""
+    found = [match[1] for line in lines for match in [re.search(pattern, line)] if match]
+    try:
+        return float(found[-1])
+    except IndexError:
+        raise SimulationError(f"the program printed nothing that matches {pattern!r}") from None
+    except ValueError:
+        raise SimulationError(f"the program printed {found[-1]!r} for {pattern!r}, which is no number") from None
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,178 @@
+"""Kernels that an emulation wrote: the file as simblas writes it, and their place in the trace of SMPI."""
+
+import struct
+import subprocess
+from pathlib import Path
+
+import numpy
+import pytest
+from oracles.traces_by_hand import call, trace
+
+from lepaute.errors import InputError
+from lepaute.trace import Trace
+from lepaute.trace.kernels import MAGIC, KernelCalls, merge_kernels, read_kernels
+
+Record = tuple[int, int, float, float, float, float, float]
+
+
+def packed(names: list[str], records: list[Record]) -> bytes:
+    text = "".join(name + "\n" for name in names).encode()
+    text += b"\0" * (-len(text) % 8)
+    head = MAGIC + struct.pack("<II", len(names), len(text))
+    return head + text + b"".join(struct.pack("<ii5d", *record) for record in records)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "kernels"
+
+
+def kernels_of(file: Path, names: list[str], *records: Record) -> KernelCalls:
+    file.write_bytes(packed(names, list(records)))
+    return read_kernels(file)
+
+
+def named(found: Trace) -> list[tuple[int, str, float, float]]:
+    names = [found.names[code] for code in found.name]
+    return list(zip(found.rank.tolist(), names, found.start_s.tolist(), found.duration_s.tolist(), strict=True))
+
+
+def test_kernels_take_the_place_of_time_that_merely_passed(file: Path) -> None:
+    smpi = trace(
+        call(0, "computing", 0.0, 3.0),
+        call(0, "MPI_Send", 3.0, 1.0, peer=1, tag=2, size_bytes=8),
+        call(1, "computing", 0.0, 1.0),
+        resolution_s=1e-9,
+    )
+    found = merge_kernels(
+        smpi, kernels_of(file, ["dgemm", "dtrsm"], (0, 1, 0.0, 1.0, 10, 20, 0), (0, 0, 1.0, 2.0, 30, 40, 50))
+    )
+    assert named(found) == [
+        (0, "dtrsm", 0.0, 1.0),
+        (0, "dgemm", 1.0, 2.0),
+        (0, "MPI_Send", 3.0, 1.0),
+        (1, "computing", 0.0, 1.0),
+    ]
+    assert (found.m[1], found.n[1], found.k[1]) == (30, 40, 50)
+    assert (found.peer[2], found.tag[2], found.size_bytes[2]) == (1, 2, 8)
+    assert numpy.isnan(found.late_s).all()
+
+
+def test_what_no_kernel_accounts_for_stays(file: Path) -> None:
+    smpi = trace(call(0, "computing", 0.0, 2.0), call(0, "computing", 2.0, 2.0), resolution_s=0.0)
+    found = merge_kernels(smpi, kernels_of(file, ["dgemm"], (0, 0, 0.5, 1.0, 1, 1, 1), (0, 0, 1.75, 0.5, 1, 1, 1)))
+    assert named(found) == [
+        (0, "computing", 0.0, 0.5),
+        (0, "dgemm", 0.5, 1.0),
+        (0, "computing", 1.5, 0.25),
+        (0, "dgemm", 1.75, 0.5),
+        (0, "computing", 2.25, 1.75),
+    ]
+
+
+def test_rounding_of_smpi_leaves_nothing_behind(file: Path) -> None:
+    smpi = trace(call(0, "computing", 1.000000001, 0.999999999), resolution_s=1e-9)
+    found = merge_kernels(smpi, kernels_of(file, ["dgemm"], (0, 0, 1.0000000004, 0.9999999991, 1, 1, 1)))
+    assert [row[1] for row in named(found)] == ["dgemm"]
+
+
+def test_calls_of_mpi_that_the_runtime_saw_replace_those_of_smpi(file: Path) -> None:
+    smpi = trace(
+        call(0, "MPI_Bcast", 0.0, 1.0),
+        call(0, "MPI_Send", 1.0, 1.0, peer=1, tag=2, size_bytes=8),
+        resolution_s=0.0,
+        unsized=["MPI_Bcast", "MPI_Reduce"],
+    )
+    found = merge_kernels(
+        smpi, kernels_of(file, ["MPI_Bcast", "MPI_Iprobe"], (0, 0, 0.0, 1.0, 800, 3, -1), (0, 1, 2.0, 0.5, 0, 1, 9))
+    )
+    assert [row[1] for row in named(found)] == ["MPI_Bcast", "MPI_Send", "MPI_Iprobe"]
+    assert found.size_bytes.tolist() == [800, 8, 0]
+    assert found.peer.tolist() == [3, 1, 1]
+    assert found.tag.tolist() == [-1, 2, 9]
+    assert found.metadata["unsized"] == ["MPI_Reduce"]
+
+
+def test_time_is_neither_lost_nor_counted_twice(file: Path) -> None:
+    """Random kernels inside random states: what all rows of a rank take together is the union of both."""
+    draw = numpy.random.default_rng(3)
+    for _ in range(20):
+        edges = numpy.cumsum(draw.uniform(0.1, 1.0, 40))
+        smpi = trace(
+            *(call(0, "computing", low, high - low) for low, high in zip(edges[::2], edges[1::2], strict=True)),
+            resolution_s=0.0,
+        )
+        records: list[Record] = []
+        for low, high in zip(edges[::2], edges[1::2], strict=True):
+            cuts = numpy.sort(draw.uniform(low, high, 2 * int(draw.integers(0, 4))))
+            pairs = zip(cuts[::2], cuts[1::2], strict=True)
+            records += [(0, 0, float(one), float(other - one), 1, 1, 1) for one, other in pairs]
+        found = merge_kernels(smpi, kernels_of(file, ["dgemm"], *records))
+        assert found.duration_s.sum() == pytest.approx(smpi.duration_s.sum(), rel=1e-12)
+        assert (found.start_s[1:] >= found.end_s[:-1] - 1e-12).all()
+
+
+def test_without_kernels_nothing_changes(file: Path) -> None:
+    smpi = trace(call(0, "computing", 0.0, 3.0), call(0, "MPI_Send", 3.0, 1.0, peer=1), resolution_s=1e-9)
+    assert named(merge_kernels(smpi, kernels_of(file, []))) == named(smpi)
+
+
+WHOLE = packed(["dgemm"], [(0, 0, 0.0, 1.0, 1, 2, 3)])
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "does not begin with LEPKERN1"),
+        (b"PAR1" + WHOLE[4:], "does not begin with LEPKERN1"),
+        (WHOLE[:20], "should have 1 names and has 0; it is cut or damaged"),
+        (WHOLE[:-1], "ends within call 0; it is cut"),
+        (WHOLE[:12] + b"\xff\xff\xff\xff" + WHOLE[16:], "its names would have 4294967295 bytes"),
+        (packed(["dgemm"], [(-1, 0, 0.0, 1.0, 1, 2, 3)]), "call 0 has no rank"),
+        (packed(["dgemm"], [(0, 1, 0.0, 1.0, 1, 2, 3)]), "call 0 has no name"),
+        (packed(["dgemm"], [(0, 0, float("nan"), 1.0, 1, 2, 3)]), "call 0 has no start"),
+        (packed(["dgemm"], [(0, 0, 0.0, -1.0, 1, 2, 3)]), "call 0 has no duration"),
+        (packed(["dgemm"], [(0, 0, 0.0, 1.0, 1, float("inf"), 3)]), "call 0 has sizes that cannot be"),
+    ],
+)
+def test_a_damaged_file_is_refused(file: Path, content: bytes, complaint: str) -> None:
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=f"^{file}: {complaint}"):
+        read_kernels(file)
+
+
+PROGRAM = """
+#include "kernel_trace.hpp"
+int main(int, char **argv) {
+    lepaute::simblas::KernelTrace trace;
+    trace.record(0, 0, 0, 0, 0, 0, 0); // nothing is open yet
+    if (!trace.open(argv[1], {"dgemm", "dtrsm_left"}))
+        return 1;
+    for (int i = 0; i < 40000; i++)
+        trace.record(i % 3, i % 2, i * 0.5, 0.25, i, i + 1, i + 2);
+    return trace.close() ? 0 : 2;
+}
+"""
+
+
+@pytest.mark.machine
+def test_what_simblas_writes_is_read(tmp_path: Path) -> None:
+    import shutil
+
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no g++ here")
+    (tmp_path / "main.cpp").write_text(PROGRAM)
+    headers = Path(__file__).parents[2] / "simblas"
+    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{headers}"]
+    subprocess.run([compiler, *flags, "-o", tmp_path / "main", tmp_path / "main.cpp"], check=True, timeout=100)
+    subprocess.run([tmp_path / "main", tmp_path / "kernels"], check=True, timeout=20)
+    found = read_kernels(tmp_path / "kernels")
+    i = numpy.arange(40000)
+    assert found.names == ("dgemm", "dtrsm_left")
+    assert (found.rank == i % 3).all()
+    assert (found.name == i % 2).all()
+    assert (found.start_s == i * 0.5).all()
+    assert (found.numbers == numpy.stack((i, i + 1, i + 2), axis=1)).all()
+    assert subprocess.run([tmp_path / "main", "/dev/full"], check=False, timeout=20).returncode == 2
+    assert subprocess.run([tmp_path / "main", tmp_path], check=False, timeout=20).returncode == 1

@@ -1,0 +1,128 @@
+"""What is wrong in a table of routines is told with its line; formulas become C++ or are refused."""
+
+from dataclasses import replace
+
+import pytest
+from simblas_recorder import table
+
+from lepaute.errors import InputError
+from lepaute.simulate.machine import KERNELS
+from lepaute.simulate.smpi.entries import generate, members_of
+from lepaute.simulate.smpi.expressions import parse_expression
+from lepaute.simulate.smpi.routines import read_routines, rows
+
+GOOD = """\
+arguments letter  side
+arguments integer m n
+arguments array   a
+arguments reals   w
+routine ?fill s d, z=zfull
+  takes       side m n a w:sd
+  cblas       order
+  row-major   swap m n, flip side
+  let         longer = max(m, n)
+  needs       m n
+  sizes       m, n, min(m, n)
+  multiplies  m*n
+  adds        0
+  moves       m*n  # a comment
+  kernel      d dfill if side == 'L'
+"""
+
+
+def test_a_table_is_read() -> None:
+    (block,) = read_routines(GOOD)
+    assert block.names == (("s", "sfill"), ("d", "dfill"), ("z", "zfull"))
+    assert [argument.name for argument in block.arguments("z")] == ["side", "m", "n", "a"]
+    assert [(row.name, row.kernel) for row in rows((block,))] == [
+        ("sfill", ""),
+        ("dfill", "dfill"),
+        ("dfill", ""),
+        ("zfull", ""),
+    ]
+    assert [(member.name, member.first_row) for member in members_of((block,))] == [
+        ("sfill", 0),
+        ("dfill", 1),
+        ("zfull", 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "what"),
+    [
+        ("arguments array   a", "arguments matrix  a", 3, "'matrix' is none of the kinds"),
+        ("arguments array   a", "arguments", 3, "'' is none of the kinds"),
+        ("arguments array   a", "arguments array   m", 3, "m is integer already"),
+        ("routine ?fill s d, z=zfull", "routine ?fill s q", 5, "neither `?name s d c z` nor"),
+        ("routine ?fill s d, z=zfull", "rutine ?fill s", 5, "starts with `arguments`, `routine`"),
+        ("side m n a w:sd", "side m n a b", 6, "b has no kind"),
+        ("side m n a w:sd", "side m m n a", 6, "stands twice"),
+        ("side m n a w:sd", "side m n a w:x", 6, "letters of sdcz"),
+        ("cblas       order", "cblas       yes", 7, "`plain` or `order`"),
+        ("swap m n,", "swap m a,", 8, "a is no argument of this routine that is letter or integer"),
+        ("flip side", "turn side", 8, "'turn side' is neither"),
+        ("let         longer", "let         long", 9, "C++ has no use for"),
+        ("let         longer", "let         m", 9, "m has a meaning in this block already"),
+        ("max(m, n)", "most(m, n)", 9, "nothing that a formula may contain"),
+        ("needs       m n", "needs       m k", 10, "k in 'k' is no argument"),
+        ("needs       m n", "wants       m n", 10, "'wants' is none of"),
+        ("m, n, min(m, n)", "m, n", 11, "three formulas"),
+        ("multiplies  m*n", "multiplies  m*", 12, "'m*' is not a formula"),
+        ("multiplies  m*n", "adds        m*n", 13, "'adds' stands twice"),
+        ("adds        0", "flops       0", 5, "either `multiplies` and `adds`, or `flops`"),
+        ("  moves       m*n  # a comment\n", "", 5, "lacks one of"),
+        ("d dfill if", "c dfill if", 15, "of a letter of this block"),
+    ],
+)
+def test_what_is_wrong_in_a_table_is_told_in_one_line_with_its_number(old: str, new: str, line: int, what: str) -> None:
+    with pytest.raises(InputError) as error:
+        read_routines(GOOD.replace(old, new, 1), "table.txt")
+    message = str(error.value)
+    assert message.startswith(f"table.txt:{line}: ")
+    assert what in message
+    assert "\n" not in message
+
+
+def test_a_name_described_twice_and_a_line_without_routine_are_refused() -> None:
+    again = "routine d=dfill\n  takes n\n"
+    with pytest.raises(InputError, match=r"^routines.txt:16: dfill is described in line 5 already$"):
+        read_routines(GOOD + again)
+    with pytest.raises(InputError, match=r":1: this line belongs to no routine"):
+        read_routines("  takes n\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "cpp"),
+    [
+        ("2*m*n", "((2.0 * m) * n)"),
+        ("n**3/6", "((n * n * n) / 6.0)"),
+        ("m if side == 'L' else -n", "((side == 'L') ? m : (-n))"),
+        ("min(m, n - 1)", "std::min({m, (n - 1.0)})"),
+        ("side in 'UL' and m > 0", "((side == 'U' || side == 'L') && (m > 0.0))"),
+        ("side not in 'UL'", "(!(side == 'U' || side == 'L'))"),
+    ],
+)
+def test_a_formula_becomes_cpp(text: str, cpp: str) -> None:
+    assert parse_expression(text, {"m", "n", "side"}).cpp == cpp
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "m +", "m; n", "__import__('os')", "m[0]", "m ** n", "m ** 9", "m // n", "lambda: m", "'LR'", "True", "x"],
+)
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"formula|argument"):
+        parse_expression(text, {"m", "n"})
+
+
+def test_every_kernel_of_the_table_is_one_that_platforms_can_model() -> None:
+    kernels = {row.kernel for row in rows(table())} - {""}
+    assert kernels <= set(KERNELS)
+    assert kernels >= {"dgemm", "dgemm_nn", "dtrsm", "dtrsm_left", "dgemv", "dger", "dtrsv", "dscal", "idamax", "daxpy"}
+
+
+def test_the_source_depends_on_the_table_alone_and_tells_where_it_comes_from() -> None:
+    source = generate(table())
+    assert source == generate(table())
+    assert source.startswith("// Made from simblas/routines.txt")
+    assert generate(tuple(replace(block, cblas="", lapacke="") for block in table())).count("cblas_") == 0

@@ -1,0 +1,241 @@
+"""Platforms of SimGrid: the public ones, other forms of a switch, and what is no platform."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.errors import InputError, LepauteError
+from lepaute.platform import load_platform
+from lepaute.platform.simgrid import import_xml
+from lepaute.platform.simgrid.quantities import bandwidth_Bps, time_s
+from lepaute.simulate.topology import core_topology
+
+DATA = Path(__file__).parent.parent / "data" / "simgrid"
+EFFECTIVE = json.loads((DATA / "effective.json").read_text())
+
+
+def imported(name: str):
+    return import_xml((DATA / f"{name}.xml").read_bytes(), name)
+
+
+def zone(inside: str, config: str = "") -> str:
+    return (
+        f'<platform version="4.1"><config>{config}<prop id="smpi/bw-factor" value="0:0.5"/>'
+        f'<prop id="smpi/lat-factor" value="0:2"/></config><zone id="z" routing="Full">{inside}</zone></platform>'
+    )
+
+
+def cluster(**changed: str) -> str:
+    attributes = {
+        "id": "c",
+        "prefix": "n-",
+        "suffix": "",
+        "radical": "0-3",
+        "speed": "1Gf",
+        "bw": "1GBps",
+        "lat": "1us",
+    }
+    return zone("<cluster " + " ".join(f'{k}="{v}"' for k, v in (attributes | changed).items()) + "/>")
+
+
+@pytest.mark.parametrize("name", EFFECTIVE)
+def test_public_platforms_have_the_bandwidths_and_latencies_that_their_factors_stand_for(name: str) -> None:
+    platform = imported(name).platform
+    expected = EFFECTIVE[name]
+    by_start = {segment.above_bytes: segment for segment in platform.network.remote.segments}
+    for above_bytes, latency_s, bandwidth in expected["remote"]:
+        segment = by_start[above_bytes]
+        assert segment.latency_s == pytest.approx(latency_s, rel=1e-12, abs=1e-18)
+        assert segment.bandwidth_Bps == pytest.approx(bandwidth, rel=1e-12)
+    inside = {segment.above_bytes: segment for segment in platform.network.loopback_segments}
+    for above_bytes, latency_s, bandwidth in expected["local"] or []:
+        assert inside[above_bytes].latency_s == pytest.approx(latency_s, rel=1e-12, abs=1e-18)
+        assert inside[above_bytes].bandwidth_Bps == pytest.approx(bandwidth, rel=1e-12)
+    first, last = map(int, expected["nodes"].split("-"))
+    assert (platform.nodes.first_number, platform.nodes.count) == (first, last - first + 1)
+    core_topology(platform)
+
+
+@pytest.mark.parametrize("name", ["taurus", "dahu-optimistic-2019", "dahu-realistic-2020"])
+def test_protocols_change_where_the_thresholds_are(name: str) -> None:
+    segments = imported(name).platform.network.remote.segments
+    eager, detached = EFFECTIVE[name]["eager_max_bytes"], EFFECTIVE[name]["detached_max_bytes"]
+    for segment in segments:
+        largest = segment.above_bytes + 1
+        wanted = "eager" if largest <= eager else "detached" if largest <= detached else "rendezvous"
+        assert segment.protocol == wanted
+
+
+def test_overheads_and_costs_of_taurus_are_those_of_the_file() -> None:
+    network = imported("taurus").platform.network
+    assert network.remote.segments[1].send == (4.06752467953734e-06, 8.98782555257323e-11)
+    assert network.remote.segments[1].isend == (3.83673729379869e-06, 7.84867337035856e-11)
+    assert network.remote.segments[1].receive == (8.16124874852713e-06, 2.66840481979518e-10)
+    assert (network.costs.iprobe_s, network.costs.wtime_s) == (3.49479752916953e-07, 4.195637e-08)
+    assert network.flow_factor == "scale"
+
+
+def test_a_fat_tree_of_one_latency_factor_keeps_the_latency_of_each_cable() -> None:
+    platform = imported("stampede").platform
+    assert (platform.name, platform.topology.kind, platform.topology.parameters) == (
+        "stampede", "fat-tree", "2;20,320;1,8;1,2"
+    )  # fmt: skip
+    topology = core_topology(platform)
+    for other, links in ((1, 2), (6399, 4)):
+        cables_s = sum(topology.links[link][1] for link in topology.route(0, other))
+        assert platform.network.remote.segments[0].latency_s + cables_s == pytest.approx(links * 5.2e-6, rel=1e-12)
+
+
+def test_what_is_ignored_is_said() -> None:
+    notes = "\n".join(imported("taurus").notes)
+    for word in ("watt_per_state", "network/crosstraffic", "16 bytes more", "kernel models"):
+        assert word in notes
+    assert "smpi/async-small-thresh, smpi/send-is-detached-thresh" in "\n".join(imported("stampede").notes)
+
+
+def test_numbers_with_gaps_become_consecutive_and_that_is_said() -> None:
+    result = import_xml(cluster(radical="0-3,7"))
+    assert (result.platform.nodes.count, result.platform.nodes.first_number) == (5, 0)
+    assert any("numbered 0 to 4; the last is 7" in note for note in result.notes)
+
+
+def test_limiter_backbone_and_shared_links_of_a_cluster_are_read() -> None:
+    topology = import_xml(
+        cluster(limiter_link="1.5GBps", bb_bw="20GBps", bb_lat="3us", sharing_policy="SHARED")
+    ).platform
+    assert topology.topology.limiters is not None
+    assert topology.topology.limiters.node_bandwidth_Bps == 1.5e9
+    assert topology.topology.limiters.switch_bandwidth_Bps == 2e10
+    assert topology.topology.duplex == "shared"
+    assert topology.network.remote.segments[0].latency_s == pytest.approx(2 * (2 * 1e-6 + 3e-6))
+
+
+HOSTS = "".join(f'<host id="h{i}" speed="1Gf" core="4"/>' for i in (5, 6, 7))
+LINKS = "".join(f'<link id="l{i}" bandwidth="8Gbps" latency="2us" sharing_policy="SPLITDUPLEX"/>' for i in (5, 6, 7))
+BACKBONE = '<link id="bb" bandwidth="100GBps" latency="1us"/>'
+STARS = {
+    "host links": zone(
+        HOSTS + LINKS + "".join(f'<host_link id="h{i}" up="l{i}_UP" down="l{i}_DOWN"/>' for i in (5, 6, 7))
+        + '<backbone id="bb" bandwidth="100GBps" latency="1us"/>'
+    ),
+    "routes": zone(
+        HOSTS + LINKS + BACKBONE
+        + "".join(
+            f'<route src="h{a}" dst="h{b}"><link_ctn id="l{a}"/><link_ctn id="bb"/><link_ctn id="l{b}"/></route>'
+            for a, b in ((5, 6), (5, 7), (6, 7))
+        )
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", STARS)
+def test_hosts_around_a_switch_are_a_switch(form: str) -> None:
+    platform = import_xml(STARS[form]).platform
+    assert (platform.nodes.count, platform.nodes.first_number, platform.nodes.cores) == (3, 5, 4)
+    assert platform.topology.kind == "switch"
+    assert platform.topology.limiters is not None
+    assert platform.topology.limiters.switch_bandwidth_Bps == 1e11
+    assert platform.network.node_link.bandwidth_Bps == 1e9
+    assert platform.network.remote.segments[0].bandwidth_Bps == 0.5e9
+    assert platform.network.remote.segments[0].latency_s == pytest.approx(2 * 5e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_per_s"),
+    [
+        ("10Gbps", 1.25e9),
+        ("7.0GBps", 7e9),
+        ("1MiBps", 2**20),
+        ("8Kibps", 1024),
+        ("125kBps", 125e3),
+        ("3e6", 3e6),
+        ("1EBps", 1e18),
+    ],
+)
+def test_bandwidths_are_read_in_all_units(text: str, bytes_per_s: float) -> None:
+    assert bandwidth_Bps(text, "bw") == bytes_per_s
+
+
+def test_times_are_read_in_all_units() -> None:
+    texts = ("24us", "1.5ns", "2ms", "1m", "3h", "1w", "5ps", "0.5")
+    assert [float(time_s(text, "lat")) for text in texts] == [24e-6, 1.5e-9, 2e-3, 60, 10800, 604800, 5e-12, 0.5]
+
+
+PASSWD = 'SYSTEM "file:///etc/passwd"'
+MESH = zone(
+    "".join(f'<host id="a{i}" speed="1f"/>' for i in (1, 2, 3))
+    + '<link id="x" bandwidth="1"/><link id="y" bandwidth="1"/>'
+    + '<route src="a1" dst="a2"><link_ctn id="x"/></route><route src="a1" dst="a3"><link_ctn id="y"/></route>'
+    + '<route src="a2" dst="a3"><link_ctn id="x"/></route>'
+)
+BAD = {
+    "bandwidth": (cluster(bw="fast"), "platform.xml:1: bw of cluster 'c' is 'fast'"),
+    "unit": (cluster(lat="3parsec"), "lat of cluster 'c' is '3parsec'"),
+    "radical": (cluster(radical="7-3"), "radical of cluster 'c' is '7-3'"),
+    "no radical": (zone('<cluster id="c" prefix="n" bw="1" lat="1"/>'), "radical of cluster 'c' is missing"),
+    "too many": (cluster(radical="0-999999999"), "radical of cluster 'c'"),
+    "topology": (cluster(topology="RING"), "it is one of FLAT"),
+    "parameters": (cluster(topology="TORUS", topo_parameters="3,3"), "is for 9 nodes; nodes.count is 4"),
+    "two clusters": (cluster().replace("</zone>", '<cluster id="d"/></zone>'), "'d'; a platform has nodes of one kind"),
+    "nothing": (zone(""), "has no cluster and no host"),
+    "no platform": ("<html/>", "begins with 'html'"),
+    "not XML": ("<platform>\n<zone></platform>", "platform.xml:2: is not XML (mismatched tag)"),
+    "empty": ("", "is not XML (no element found)"),
+    "negative": (cluster(bw="-1Bps"), "bw of cluster 'c' is '-1Bps'"),
+    "zero": (cluster(bw="0Bps"), "makes no platform"),
+    "factor": (cluster().replace('"0:2"', '"0:x"'), "smpi/lat-factor: a value is 'x'"),
+    "mesh": (MESH, "only hosts around one switch are imported"),
+    "our property": (
+        cluster().replace("<cluster", '<prop id="lepaute:name" value="7"/><cluster'),
+        "lepaute:name is '7'",
+    ),
+    "deep": ("<platform>" + "<zone>" * 50 + "</zone>" * 50 + "</platform>", "nested more than 32 deep"),
+    "entity": ('<!DOCTYPE platform [<!ENTITY a "x">]><platform/>', "declares a document type or entities of its own"),
+    "external entity": (f"<!DOCTYPE platform [<!ENTITY a {PASSWD}>]><platform>&a;</platform>", "declares"),
+    "parameter entity": (f"<!DOCTYPE platform [<!ENTITY % a {PASSWD}> %a;]><platform/>", "declares"),
+    "attribute defaults": ('<!DOCTYPE platform [<!ATTLIST cluster bw CDATA "1Bps">]><platform/>', "declares"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_is_no_platform_is_refused_in_one_line(what: str) -> None:
+    text, message = BAD[what]
+    with pytest.raises(LepauteError) as refused:
+        import_xml(text)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_billion_laughs_is_not_expanded() -> None:
+    lines = ['<!ENTITY l0 "ha">', *(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 20))]
+    with pytest.raises(InputError, match="declares"):
+        import_xml(f"<!DOCTYPE platform [{''.join(lines)}]><platform>&l19;</platform>")
+
+
+def test_the_command_writes_a_platform_that_check_and_show_take(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "taurus.yaml"
+    assert main(["platform", "import", str(DATA / "taurus.xml"), "-o", str(out)]) == 0
+    printed = capsys.readouterr()
+    assert f"{out}: platform taurus, 16 nodes" in printed.out
+    assert "watt_per_state" in printed.err
+    assert main(["platform", "check", str(out)]) == 0
+    assert main(["platform", "show", str(out)]) == 0
+    assert "16 (numbers 1 to 16), 12 cores" in capsys.readouterr().out
+    assert load_platform(out) == imported("taurus").platform
+
+
+def test_the_command_refuses_a_missing_file_and_a_bad_one_with_status_2(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["platform", "import", str(tmp_path / "none.xml")]) == 2
+    assert "cannot be read (No such file or directory)" in capsys.readouterr().err
+    bad = tmp_path / "bad.xml"
+    bad.write_bytes(b"\xff\xfe\x00")
+    assert main(["platform", "import", str(bad)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert len(printed.err.splitlines()) == 1

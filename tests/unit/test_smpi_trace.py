@@ -1,0 +1,333 @@
+"""What SMPI wrote, as a trace of ours: which call a message belongs to, and one line for what cannot be read."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oracles.paje_by_hand import PajeByHand, exchange
+
+from lepaute.cli.main import main
+from lepaute.errors import InputError
+from lepaute.trace import Trace, read_trace
+from lepaute.trace.compare import compare_traces
+from lepaute.trace.smpi import convert
+from lepaute.trace.table import KERNEL, KINDS
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "smpi.trace"
+
+
+def rows(trace: Trace) -> list[tuple[Any, ...]]:
+    """rank, name, start_s, duration_s, size_bytes, peer, tag."""
+    columns = (trace.start_s, trace.duration_s, trace.size_bytes, trace.peer, trace.tag)
+    names = [trace.names[code] for code in trace.name]
+    return [
+        (rank, name, *numbers)
+        for rank, name, *numbers in zip(trace.rank.tolist(), names, *(c.tolist() for c in columns), strict=True)
+    ]
+
+
+def of(trace: Trace, rank: int, *names: str) -> list[tuple[Any, ...]]:
+    """name, size_bytes, peer, tag of the calls of a rank."""
+    return [(row[1], *row[4:]) for row in rows(trace) if row[0] == rank and row[1] in names]
+
+
+def test_states_become_calls_and_links_their_peers_tags_and_bytes(file: Path) -> None:
+    file.write_text(exchange().text())
+    trace = convert(file)
+    assert rows(trace) == [
+        (0, "computing", 0.0, 2.0, 0.0, -1, -1),
+        (0, "MPI_Send", 2.0, 1.0, 800.0, 1, 7),
+        (0, "MPI_Bcast", 3.0, 0.5, 0.0, -1, -1),
+        (1, "MPI_Recv", 0.0, 3.0, 800.0, 0, 7),
+        (1, "MPI_Bcast", 3.0, 0.5, 0.0, -1, -1),
+    ]
+    assert [KINDS[kind] for kind in trace.kind] == ["kernel", "mpi", "mpi", "mpi", "mpi"]
+    told = trace.metadata
+    assert (told["source"], told["application"], told["ranks"]) == ("simulation", "program", 2)
+    assert told["command"] == "./program cluster.xml"
+    assert told["engine"] == "SimGrid 3.32.0"
+    assert told["unsized"] == ["MPI_Bcast"]
+    assert told["warnings"] == []
+
+
+def test_what_the_caller_knows_stands_above_what_the_file_says(file: Path) -> None:
+    file.write_text(exchange().text())
+    told = convert(file, {"application": "hpl", "platform": "dahu", "warnings": ["a first one"]}).metadata
+    assert (told["application"], told["platform"], told["warnings"]) == ("hpl", "dahu", ["a first one"])
+
+
+def test_receives_that_were_posted_get_what_the_waits_for_them_received(file: Path) -> None:
+    made = PajeByHand(2, "PMPI_Irecv", "PMPI_Isend", "PMPI_Send", "PMPI_Wait", "PMPI_Waitall")
+    made.state(0.0, 0.0, 0, "PMPI_Irecv", "10")
+    made.state(0.0, 0.0, 0, "PMPI_Irecv", "50")
+    made.push(0.0, 1, "PMPI_Send", "40")  # less than there is room for
+    made.start(0.0, 1, "2_1_4", 320)
+    made.pop(0.0, 1)
+    made.push(0.0, 1, "PMPI_Send", "10")
+    made.start(0.0, 1, "2_1_3", 80)
+    made.pop(0.0, 1)
+    made.push(0.5, 0, "PMPI_Isend", "2")
+    made.start(0.5, 0, "1_2_9", 16)
+    made.pop(0.5, 0)
+    # SMPI writes the end of the message after the end of MPI_Wait. The one of 10 items is waited for first.
+    made.state(1.0, 2.0, 0, "PMPI_Wait")
+    made.end(2.0, 0, "2_1_3")
+    made.push(2.0, 0, "PMPI_Waitall", "2.000000")
+    made.end(3.0, 0, "2_1_4")
+    made.pop(3.0, 0)
+    file.write_text(made.text())
+    trace = convert(file)
+    assert of(trace, 0, "MPI_Irecv") == [("MPI_Irecv", 80.0, 1, 3), ("MPI_Irecv", 400.0, 1, 4)]
+    assert of(trace, 0, "MPI_Wait", "MPI_Waitall") == [("MPI_Wait", 80.0, 1, 3), ("MPI_Waitall", 320.0, -1, -1)]
+    assert trace.metadata["warnings"] == []
+
+
+def test_a_posted_receive_from_nobody_is_told_and_takes_no_other_message(file: Path) -> None:
+    made = PajeByHand(2, "PMPI_Irecv", "PMPI_Send", "PMPI_Waitall")
+    made.state(0.0, 0.0, 0, "PMPI_Irecv", "10")
+    made.state(0.0, 0.0, 0, "PMPI_Irecv", "10")
+    made.push(0.0, 1, "PMPI_Send", "10")
+    made.start(0.0, 1, "2_1_3", 80)
+    made.pop(0.0, 1)
+    made.push(0.0, 0, "PMPI_Waitall", "2.000000")
+    made.end(1.0, 0, "2_1_3")
+    made.pop(1.0, 0)
+    file.write_text(made.text())
+    trace = convert(file)
+    assert [row[2] for row in of(trace, 0, "MPI_Irecv")] == [-1, -1]
+    assert "of 2 calls of MPI_Irecv it is not known what they received" in trace.metadata["warnings"][0]
+
+
+def test_a_receive_of_any_tag_takes_the_message_that_came_first(file: Path) -> None:
+    made = PajeByHand(2, "PMPI_Send", "PMPI_Recv")
+    for tag, size in ((5, 50), (6, 60), (5, 70)):
+        made.push(0.0, 0, "PMPI_Send", str(size))
+        made.start(0.0, 0, f"1_2_{tag}", size)
+        made.pop(0.0, 0)
+    for at_s, tag in ((1.0, -444), (2.0, 5), (3.0, 6)):
+        made.push(at_s, 1, "PMPI_Recv", "100")
+        made.end(at_s + 0.5, 1, f"1_2_{tag}")
+        made.pop(at_s + 0.5, 1)
+    file.write_text(made.text())
+    received = of(convert(file), 1, "MPI_Recv")
+    assert received == [("MPI_Recv", 50.0, 0, 5), ("MPI_Recv", 70.0, 0, 5), ("MPI_Recv", 60.0, 0, 6)]
+
+
+def test_a_receive_from_any_source_leaves_to_others_what_they_name(file: Path) -> None:
+    made = PajeByHand(3, "PMPI_Send", "PMPI_Recv")
+    for source, size in ((1, 10), (2, 20), (1, 30)):
+        made.push(0.0, source, "PMPI_Send", str(size))
+        made.start(0.0, source, f"{source + 1}_1_5", size)
+        made.pop(0.0, source)
+    for at_s, sender in ((1.0, -1), (2.0, 2), (3.0, 2)):  # -1: any; 2: process 2 is rank 1
+        made.push(at_s, 0, "PMPI_Recv", "100")
+        made.end(at_s + 0.5, 0, f"{sender}_1_5")
+        made.pop(at_s + 0.5, 0)
+    file.write_text(made.text())
+    received = of(convert(file), 0, "MPI_Recv")
+    assert received == [("MPI_Recv", 20.0, 2, 5), ("MPI_Recv", 10.0, 1, 5), ("MPI_Recv", 30.0, 1, 5)]
+
+
+def test_of_posted_receives_the_one_from_nobody_is_known_where_the_wait_tells_it(file: Path) -> None:
+    made = PajeByHand(2, "PMPI_Irecv", "PMPI_Send", "PMPI_Waitall")
+    made.state(0.0, 0.0, 0, "PMPI_Irecv", "10")
+    made.state(0.0, 0.0, 0, "PMPI_Irecv", "10")
+    made.push(0.0, 1, "PMPI_Send", "10")
+    made.start(0.0, 1, "2_1_3", 80)
+    made.pop(0.0, 1)
+    made.push(0.0, 0, "PMPI_Waitall", "2.000000")
+    made.end(1.0, 0, "-666_1_3")
+    made.end(1.0, 0, "2_1_3")
+    made.pop(1.0, 0)
+    file.write_text(made.text())
+    trace = convert(file)
+    assert of(trace, 0, "MPI_Irecv") == [("MPI_Irecv", 0.0, -1, -1), ("MPI_Irecv", 80.0, 1, 3)]
+    assert trace.metadata["warnings"] == []
+
+
+def sendrecv(made: PajeByHand, partner_of: dict[int, tuple[int, int]]) -> None:
+    """Each rank sends to the first and receives from the second; as SMPI does, keys have these numbers as they are."""
+    for rank, (to, _) in partner_of.items():
+        made.push(0.0, rank, "PMPI_Sendrecv", "50")
+        made.start(0.0, rank, f"{rank + 1}_{to}_3", 400)
+    for rank, (_, source) in partner_of.items():
+        made.end(1.0, rank, f"{source}_{rank + 1}_3")
+        made.pop(1.0, rank)
+
+
+def test_sendrecv_is_two_rows_one_behind_the_other(file: Path) -> None:
+    made = PajeByHand(3, "PMPI_Sendrecv", "PMPI_Barrier")
+    sendrecv(made, {0: (1, 2), 1: (2, 0), 2: (0, 1)})
+    made.state(1.0, 1.0, 0, "PMPI_Barrier")
+    file.write_text(made.text())
+    trace = convert(file)
+    assert [row for row in rows(trace) if row[0] == 0] == [
+        (0, "MPI_Sendrecv", 0.0, 1.0, 400.0, 1, 3),
+        (0, "MPI_Sendrecv_arrival", 1.0, 0.0, 400.0, 2, 3),
+        (0, "MPI_Barrier", 1.0, 0.0, 0.0, -1, -1),
+    ]
+
+
+def test_partners_in_a_communicator_that_is_not_told_are_unknown_and_not_wrong(file: Path) -> None:
+    made = PajeByHand(4, "PMPI_Sendrecv")
+    # Ranks 2 and 3 are 0 and 1 of a communicator of their own.
+    sendrecv(made, {2: (1, 1), 3: (0, 0)})
+    file.write_text(made.text())
+    trace = convert(file)
+    assert trace.peer.tolist() == [-1] * 4
+    assert "of 4 messages of MPI_Sendrecv no peer is known" in trace.metadata["warnings"][0]
+
+
+def test_calls_within_calls_are_not_the_programs(file: Path) -> None:
+    made = PajeByHand(1, "PMPI_Bcast", "PMPI_Send", "computing")
+    made.push(0.0, 0, "PMPI_Bcast", "10")
+    made.state(0.1, 0.4, 0, "computing")
+    made.state(0.4, 0.6, 0, "PMPI_Send")
+    made.pop(1.0, 0)
+    file.write_text(made.text())
+    assert rows(convert(file)) == [(0, "MPI_Bcast", 0.0, 1.0, 0.0, -1, -1)]
+
+
+def test_a_simulation_that_died_is_read_and_told(file: Path) -> None:
+    made = exchange()
+    made.push(4.0, 1, "PMPI_Recv", "5")
+    file.write_text(made.text(end_s=5.0))
+    trace = convert(file)
+    assert rows(trace)[-1] == (1, "MPI_Recv", 4.0, 1.0, 0.0, -1, -1)
+    assert trace.metadata["warnings"] == ["the simulation ended within calls: rank 1 was in MPI_Recv"]
+
+
+def test_dates_in_microseconds_are_told_to_be_coarse(file: Path) -> None:
+    file.write_text(exchange().text().replace("6 0.000000000 ", "6 0.000000 "))
+    assert "dates have 6 decimals" in convert(file).metadata["warnings"][0]
+
+
+def test_fields_stand_where_the_file_says(file: Path) -> None:
+    plain = exchange().text()
+    other = plain.replace("%       Size string\n", "")  # of states and links
+    assert other != plain
+    swapped = []
+    for line in plain.splitlines():
+        words = line.split()
+        swapped.append(" ".join((words[0], words[2], words[1], words[3])) if words[0] == "13" else line)
+    head = "%EventDef PajePopState 13\n%       "
+    text = "\n".join(swapped).replace(f"{head}Time string\n%       Type", f"{head}Type string\n%       Time") + "\n"
+    file.write_text(plain)
+    expected = rows(convert(file))
+    file.write_text(text)
+    assert rows(convert(file)) == expected
+    file.write_text(other)
+    without = convert(file)
+    assert without.size_bytes.tolist() == [0.0] * 5
+    assert without.metadata["unsized"] == ["MPI_Bcast", "MPI_Recv", "MPI_Send"]
+    assert any("messages have no sizes" in warning for warning in without.metadata["warnings"])
+
+
+def test_sizes_that_one_side_does_not_know_are_no_difference(file: Path) -> None:
+    file.write_text(exchange().text())
+    smpi = convert(file)
+    from dataclasses import replace
+
+    sized = replace(
+        smpi,
+        size_bytes=smpi.size_bytes + 80.0 * smpi.named(("MPI_Bcast",)),
+        metadata={"source": "recording"},
+    )
+    found = compare_traces(sized, smpi)
+    assert found.same_sizes
+    assert {one.name: one.paired for one in found.classes}["MPI_Bcast"] == 2
+    other = replace(smpi, size_bytes=smpi.size_bytes + 8.0 * smpi.named(("MPI_Send",)))
+    assert not compare_traces(other, smpi).same_sizes
+
+
+def test_time_that_merely_passed_takes_no_part_in_a_comparison(file: Path) -> None:
+    file.write_text(exchange().text())
+    smpi = convert(file)
+    found = compare_traces(smpi.where(smpi.kind != KERNEL), smpi)
+    assert found.same_sizes
+    assert found.idle == (0, 0)
+    assert found.one_side == ()
+
+
+BROKEN = (
+    ("PAR1\0\0", "line 1: is no Paje trace, which begins with %EventDef"),
+    ("", "line 1: is no Paje trace"),
+    ("# only a comment\n", "line 1: no event is defined"),
+    (
+        "%EventDef PajePopState 13\n%  Time date\n%EndEventDef\n",
+        "line 3: PajePopState is defined without the field Type",
+    ),
+    ("%EventDef PajePopState\n", "line 1: %EventDef and its fields do not fit"),
+    ("%EndEventDef\n", "line 1: %EndEventDef without %EventDef"),
+)
+
+
+@pytest.mark.parametrize(("text", "complaint"), BROKEN)
+def test_what_is_no_paje_trace_is_refused(file: Path, text: str, complaint: str) -> None:
+    file.write_text(text)
+    with pytest.raises(InputError, match=f"^{file}, {complaint}"):
+        convert(file)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("12 2.000000000 2 1 102", "12 2.000000000 9 1 102", "the type '9' is not defined"),
+        ("12 2.000000000 2 1 102", "12 2.000000000 2 7 102", "the container '7' is not defined"),
+        ("12 2.000000000 2 1 102", "12 2.000000000 2 1 109", "the value '109' is not defined"),
+        ("12 2.000000000 2 1 102", "12 1.999999999 2 1 102", "time goes back, from 2 to '1.999999999' s for 'rank-0'"),
+        ("12 2.000000000 2 1 102", "12 2e400 2 1 102", "the date '2e400' is no time of a simulation"),
+        ("12 2.000000000 2 1 102", "12 nan 2 1 102", "the date 'nan' is no time of a simulation"),
+        ("12 2.000000000 2 1 102", "12 soon 2 1 102", "the date is 'soon', which is no number"),
+        ("12 2.000000000 2 1 102 100", "12 2.000000000 2 1 102 some", "the size is 'some', which is no number"),
+        ("12 2.000000000 2 1 102 100", "12 2.000000000 2", "has 3 words, 5 are needed; the line is cut"),
+        ("12 2.000000000 2 1 102", "77 2.000000000 2 1 102", "the event '77' is not defined"),
+        ("13 2.000000000 2 1 ", "13 2.000000000 2 1\n13 2.0 2 1", "a state of 'rank-0' ends that never began"),
+        ("1_2_7_1 800", "1_2_seven_1 800", "the key of a message is"),
+        ("1_2_7_1 800", "1_2_-5_1 800", "run without --cfg=tracing/smpi/internals:yes"),
+        ("1_2_7_1 800", f"1_2_{10**30}_1 800", "holds numbers that no rank or tag has"),
+        ("1_2_7_1 800", "1_2_7_1 -8", "a message of -8 bytes"),
+        ('"rank-1"', '"core-1"', "MPI calls of 'core-1', which is no rank"),
+        ('"rank-1"', '"rank-99999999999"', "which is no rank"),
+        ('"rank-1"', '"rank-0"', "there are two containers 'rank-0'"),
+        ('6 0.000000000 2 1 0 "rank-1"', '6 0.000000000 1 1 0 "rank-1"', "the container '1' is there already"),
+        ('6 0.000000000 2 1 0 "rank-1"', '6 0.000000000 2 8 0 "rank-1"', "the type '8' is not defined"),
+        ("7 10.000000000 1 1\n", "", "the file ends before rank 0 does; it is cut"),
+        ("7 10.000000000 1 1\n", "7 10.0 1 1\n13 10.0 2 1\n", "something happens to 'rank-0' after its end"),
+        ("7 10.000000000 1 2\n", "7 10.000000000 1 2", "the last line has no end; the file is cut"),
+        ("1_2_7_1", "2_1_7_1", "a message that rank 0 sends is said to come from process 2"),
+        ("--cfg=tracing:yes", "--cfg=tracing/smpi/internals:yes", "where each message stands twice"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_line(
+    file: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, complaint: str
+) -> None:
+    plain = exchange().text()
+    assert old in plain
+    file.write_text(plain.replace(old, new, 1))
+    assert main(["trace", "convert", str(file), "-o", str(file.parent / "t.parquet")]) == 2
+    told = capsys.readouterr()
+    (line,) = told.err.splitlines()
+    assert line.startswith(f"lepaute: {file}")
+    assert complaint in line
+    assert not (file.parent / "t.parquet").exists()
+
+
+def test_the_command_writes_a_trace_that_the_others_read(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(exchange().text())
+    output = file.parent / "t.parquet"
+    assert main(["trace", "convert", str(file), "-o", str(output)]) == 0
+    assert capsys.readouterr().err.startswith(f"{output}: 5 calls of 2 ranks")
+    assert rows(read_trace(output)) == rows(convert(file))
+    assert main(["trace", "gantt", str(output), "-o", str(file.parent / "g.png")]) == 0
+    assert main(["trace", "compare", str(output), str(output), "--same"]) == 0
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "convert", str(tmp_path / "none.trace"), "-o", str(tmp_path / "t.parquet")]) == 2
+    assert capsys.readouterr().err.endswith("none.trace: cannot be read: No such file or directory\n")
+    assert main(["trace", "convert", str(tmp_path), "-o", str(tmp_path / "none" / "t.parquet")]) == 2
+    assert "there is no folder" in capsys.readouterr().err
