@@ -24,6 +24,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,10 +37,14 @@ from support.page import write_whole
 from support.report import finish, seconds, signed
 
 from lepaute import Platform, load_platform
+from lepaute.command import run_command
 from lepaute.errors import LepauteError
-from lepaute.measure.command import run_command
 from lepaute.measure.machine_load import load_between, sample
 from lepaute.measure.toolchain import mpirun_argv
+from lepaute.simulate.smpi.building import build_program, program_in
+from lepaute.simulate.smpi.emulate import Options as Emulated
+from lepaute.simulate.smpi.emulation import emulate
+from lepaute.simulate.smpi.process import Limits
 
 STUDY = "emulated_program"
 SOURCE = ROOT / "examples" / "emulation" / "summa_fortran"
@@ -96,10 +101,11 @@ def compared(options: Options) -> pandas.DataFrame:
     cases = cases_of(options.quick)
     WORK.mkdir(parents=True, exist_ok=True)
     program = built_program()
-    platform_file = calibrated(options.quick)
-    platform = load_platform(platform_file)
+    platform = load_platform(calibrated(options.quick))
     frame = pandas.DataFrame([{"n": c.n, "nb": c.nb, "p": c.p, "q": c.q} for c in cases])
-    emulations = [emulated(case, platform_file, 2 if options.quick else EMULATION_SEEDS) for case in cases]
+    with tempfile.TemporaryDirectory(prefix=f"{STUDY}-") as folder:
+        stand_in = program_in(build_program(SOURCE, "make", (), Path(folder)), program.name)
+        emulations = [emulated(case, stand_in, platform, 2 if options.quick else EMULATION_SEEDS) for case in cases]
     frame["emulated_s"] = [numpy.mean(times) for times in emulations]
     frame["emulated_sd_s"] = [numpy.std(times, ddof=1) for times in emulations]
     frame["seeds"] = [len(times) for times in emulations]
@@ -128,7 +134,18 @@ def built_program() -> Path:
 def calibrated(quick: bool) -> Path:
     """The platform of this machine, measured now."""
     path = WORK / "platform.yaml"
-    words = [*lepaute(), "calibrate", "-o", path, "--archive", WORK / "calibration.zip", "--seed", "1"]
+    words = [
+        sys.executable,
+        "-m",
+        "lepaute.cli.main",
+        "calibrate",
+        "-o",
+        path,
+        "--archive",
+        WORK / "calibration.zip",
+        "--seed",
+        "1",
+    ]
     for old in (path, WORK / "calibration.zip"):
         old.unlink(missing_ok=True)
     print("calibrating: two minutes; leave the machine alone", file=sys.stderr, flush=True)
@@ -139,21 +156,20 @@ def calibrated(quick: bool) -> Path:
     return path
 
 
-def lepaute() -> list[str]:
-    """The command line of the package that this script imports."""
-    return [sys.executable, "-m", "lepaute.cli.main"]
-
-
-def emulated(case: Case, platform: Path, seeds: int) -> list[float]:
+def emulated(case: Case, program: Path, platform: Platform, seeds: int) -> list[float]:
     """The times that the emulated program prints, one a seed, in s."""
-    times = []
-    for seed in range(1, seeds + 1):
-        words = [*lepaute(), "emulate", "-p", platform, "-np", str(RANKS), "--source", SOURCE, "--seed", str(seed)]
-        record = run_command(
-            [*words, "--", *case.arguments()], what="lepaute emulate", timeout_s=EMULATION_LIMIT_S, folder=WORK
-        )
-        times.append(time_in(record.stdout + record.stderr))
+    found = emulate(
+        program,
+        case.arguments(),
+        platform,
+        RANKS,
+        runs=seeds,
+        options=Emulated(limits=Limits(timeout_s=EMULATION_LIMIT_S), value_pattern=TIME.pattern),
+    )
+    times = [run.time_s for run in found.run_list]
     print(f"emulated {case}: {numpy.mean(times):.4f} s", file=sys.stderr, flush=True)
+    for warning in found.warnings:
+        print(f"  {warning}", file=sys.stderr)
     return times
 
 
