@@ -90,14 +90,23 @@ void pass(Rank& rank) {
     const double seconds = rank.pending_s;
     rank.pending_s = 0.0;
     state().computing_s += seconds;
-    if (state().request.measures) {
-        smpi_bench_end(); // what was measured since the last call passes first
-        s4u::this_actor::sleep_for(seconds);
-        smpi_bench_begin();
-    } else {
+    {
+        const Unmeasured pause;
         s4u::this_actor::sleep_for(seconds);
     }
     write_progress();
+}
+
+Unmeasured::Unmeasured() {
+    if (state().request.measures) {
+        smpi_bench_end(); // what was measured since the last call passes first
+    }
+}
+
+Unmeasured::~Unmeasured() {
+    if (state().request.measures) {
+        smpi_bench_begin();
+    }
 }
 
 double now_s(const Rank& rank) { return s4u::Engine::get_clock() + rank.pending_s; }
