@@ -1,11 +1,11 @@
-// MPI as the program sees it: what the rank has computed passes first, then SMPI does the call (its PMPI_ entry).
+// MPI as the program sees it: what the rank has computed passes first, then SMPI does the call. Its MPI_ entry, not the
+// PMPI_ one: only that heeds the error handler, by default the one that ends a program with a wrong argument.
 
 #include "announce.hpp"
 #include "state.hpp"
 
+#include <dlfcn.h>
 #include <smpi/smpi.h>
-
-#include <algorithm>
 
 using namespace lepaute::simblas;
 
@@ -16,18 +16,34 @@ extern "C" void lepaute_pass() {
     }
 }
 
+namespace {
+
+template <typename Function>
+Function* next(const char* name) {
+    return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+} // namespace
+
+#define SMPI(name)                                                                                                     \
+    ([] {                                                                                                              \
+        static auto* const entry = next<decltype(MPI_##name)>("MPI_" #name);                                           \
+        return entry;                                                                                                  \
+    }())
+
 // Calls that only have to wait for the computing: a jump to SMPI's entry with the arguments left where they are, so
 // that no prototype is repeated here. Six registers hold the first arguments (System V ABI, x86-64); none is a double.
 #define FORWARD(name)                                                                                                  \
+    extern "C" [[gnu::visibility("hidden")]] void* lepaute_smpi_##name;                                                \
+    void* lepaute_smpi_##name = dlsym(RTLD_NEXT, "MPI_" #name);                                                        \
     asm(".text\n.globl MPI_" #name "\n.type MPI_" #name ", @function\nMPI_" #name ":\n"                                \
         "push %rdi\npush %rsi\npush %rdx\npush %rcx\npush %r8\npush %r9\nsub $8, %rsp\n"                               \
         "call lepaute_pass@PLT\n"                                                                                      \
         "add $8, %rsp\npop %r9\npop %r8\npop %rcx\npop %rdx\npop %rsi\npop %rdi\n"                                     \
-        "jmp PMPI_" #name "@PLT\n.size MPI_" #name ", .-MPI_" #name "\n")
+        "jmp *lepaute_smpi_" #name "(%rip)\n.size MPI_" #name ", .-MPI_" #name "\n")
 
 FORWARD(Init);
 FORWARD(Init_thread);
-FORWARD(Abort);
 FORWARD(Recv);
 FORWARD(Irecv);
 FORWARD(Mrecv);
@@ -152,60 +168,71 @@ int MPI_Cart_sub(MPI_Comm comm, const int* remaining, MPI_Comm* made) {
 
 int MPI_Send(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
     announce(count, type, to, tag, comm);
-    return PMPI_Send(buffer, count, type, to, tag, comm);
+    return SMPI(Send)(buffer, count, type, to, tag, comm);
 }
 int MPI_Ssend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
     announce(count, type, to, tag, comm);
-    return PMPI_Ssend(buffer, count, type, to, tag, comm);
+    return SMPI(Ssend)(buffer, count, type, to, tag, comm);
 }
 int MPI_Bsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
     announce(count, type, to, tag, comm);
-    return PMPI_Bsend(buffer, count, type, to, tag, comm);
+    return SMPI(Bsend)(buffer, count, type, to, tag, comm);
 }
 int MPI_Rsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
     announce(count, type, to, tag, comm);
-    return PMPI_Rsend(buffer, count, type, to, tag, comm);
+    return SMPI(Rsend)(buffer, count, type, to, tag, comm);
 }
 int MPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
     announce(count, type, to, tag, comm);
-    return PMPI_Isend(buffer, count, type, to, tag, comm, request);
+    return SMPI(Isend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Issend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
     announce(count, type, to, tag, comm);
-    return PMPI_Issend(buffer, count, type, to, tag, comm, request);
+    return SMPI(Issend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Ibsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
     announce(count, type, to, tag, comm);
-    return PMPI_Ibsend(buffer, count, type, to, tag, comm, request);
+    return SMPI(Ibsend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Irsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
     announce(count, type, to, tag, comm);
-    return PMPI_Irsend(buffer, count, type, to, tag, comm, request);
+    return SMPI(Irsend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Sendrecv(const void* sent, int sent_count, MPI_Datatype sent_type, int to, int sent_tag, void* received,
                  int received_count, MPI_Datatype received_type, int from, int received_tag, MPI_Comm comm,
                  MPI_Status* status) {
     announce(sent_count, sent_type, to, sent_tag, comm);
-    return PMPI_Sendrecv(sent, sent_count, sent_type, to, sent_tag, received, received_count, received_type, from,
-                         received_tag, comm, status);
+    return SMPI(Sendrecv)(sent, sent_count, sent_type, to, sent_tag, received, received_count, received_type, from,
+                          received_tag, comm, status);
 }
 int MPI_Sendrecv_replace(void* buffer, int count, MPI_Datatype type, int to, int sent_tag, int from, int received_tag,
                          MPI_Comm comm, MPI_Status* status) {
     announce(count, type, to, sent_tag, comm);
-    return PMPI_Sendrecv_replace(buffer, count, type, to, sent_tag, from, received_tag, comm, status);
+    return SMPI(Sendrecv_replace)(buffer, count, type, to, sent_tag, from, received_tag, comm, status);
 }
 int MPI_Start(MPI_Request* request) {
     announce_anything();
-    return PMPI_Start(request);
+    return SMPI(Start)(request);
 }
 int MPI_Startall(int count, MPI_Request* requests) {
     announce_anything();
-    return PMPI_Startall(count, requests);
+    return SMPI(Startall)(count, requests);
 }
 int MPI_Comm_free(MPI_Comm* comm) {
     lepaute_pass();
     forget_communicator(*comm);
-    return PMPI_Comm_free(comm);
+    return SMPI(Comm_free)(comm);
+}
+
+int MPI_Abort(MPI_Comm comm, int code) {
+    if (Rank* rank = current_rank()) {
+        pass(*rank);
+        if (state().aborted_rank < 0) {
+            state().aborted_rank = static_cast<int>(rank->number);
+            state().abort_code = code;
+        }
+    }
+    return SMPI(Abort)(comm, code);
 }
 
 int MPI_Finalize() {
@@ -213,7 +240,7 @@ int MPI_Finalize() {
         pass(*rank);
         rank->ended_s = now_s(*rank);
     }
-    return PMPI_Finalize();
+    return SMPI(Finalize)();
 }
 
 /// SMPI's own cost of the call is a simulated sleep each time, which stops a program that times its kernels; here it
@@ -221,13 +248,13 @@ int MPI_Finalize() {
 double MPI_Wtime() {
     Rank* rank = current_rank();
     if (rank == nullptr) {
-        return PMPI_Wtime();
+        return SMPI(Wtime)();
     }
     rank->polling.failures = 0; // the program may give up probing at some date
     State& there = state();
     rank->pending_s += there.request.wtime_s;
     there.wtime_s += there.request.wtime_s;
-    return PMPI_Wtime() + rank->pending_s;
+    return SMPI(Wtime)() + rank->pending_s;
 }
 
 /// The standard's hook for profilers: level 1 begins a region, level 0 ends it.
