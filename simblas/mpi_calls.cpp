@@ -151,19 +151,19 @@ int unmeasured(Call call) {
 extern "C" {
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
-    return unmeasured([=] { return PMPI_Comm_dup(comm, made); });
+    return unmeasured([=] { return SMPI(Comm_dup)(comm, made); });
 }
 int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made) {
-    return unmeasured([=] { return PMPI_Comm_dup_with_info(comm, info, made); });
+    return unmeasured([=] { return SMPI(Comm_dup_with_info)(comm, info, made); });
 }
 int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* made) {
-    return unmeasured([=] { return PMPI_Comm_create(comm, group, made); });
+    return unmeasured([=] { return SMPI(Comm_create)(comm, group, made); });
 }
 int MPI_Cart_create(MPI_Comm comm, int dimensions, const int* shape, const int* periodic, int reorder, MPI_Comm* made) {
-    return unmeasured([=] { return PMPI_Cart_create(comm, dimensions, shape, periodic, reorder, made); });
+    return unmeasured([=] { return SMPI(Cart_create)(comm, dimensions, shape, periodic, reorder, made); });
 }
 int MPI_Cart_sub(MPI_Comm comm, const int* remaining, MPI_Comm* made) {
-    return unmeasured([=] { return PMPI_Cart_sub(comm, remaining, made); });
+    return unmeasured([=] { return SMPI(Cart_sub)(comm, remaining, made); });
 }
 
 int MPI_Send(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
