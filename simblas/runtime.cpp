@@ -99,12 +99,21 @@ void pass(Rank& rank) {
     const double seconds = rank.pending_s;
     rank.pending_s = 0.0;
     state().computing_s += seconds;
+    {
+        const Unmeasured pause;
+        s4u::this_actor::sleep_for(seconds);
+    }
+}
+
+Unmeasured::Unmeasured() {
     if (state().request.measures) {
         smpi_bench_end(); // what was measured since the last call passes first
-        s4u::this_actor::sleep_for(seconds);
+    }
+}
+
+Unmeasured::~Unmeasured() {
+    if (state().request.measures) {
         smpi_bench_begin();
-    } else {
-        s4u::this_actor::sleep_for(seconds);
     }
 }
 

@@ -108,6 +108,15 @@ void compute(double seconds);
 /// Lets the time pass that the rank has computed.
 void pass(Rank& rank);
 
+/// While it lives, SMPI does not count what this thread computes as computing of the rank: other ranks may run in it.
+class Unmeasured {
+public:
+    Unmeasured();
+    ~Unmeasured();
+    Unmeasured(const Unmeasured&) = delete;
+    Unmeasured& operator=(const Unmeasured&) = delete;
+};
+
 /// Date on the rank's own clock, in seconds.
 [[nodiscard]] double now_s(const Rank& rank);
 
