@@ -51,7 +51,8 @@ struct Polling {
         MPI_Comm comm;
         bool operator==(const Probe&) const = default;
     };
-    int failures = 0; // probes in vain, with nothing in between
+    int failures = 0;  // probes in vain, with nothing in between
+    int patience = 64; // probes in vain before the rank sleeps
     Probe last{0, 0, nullptr};
     bool asleep = false;
     int source = 0;       // what it sleeps for: rank of the world or MPI_ANY_SOURCE,

@@ -42,6 +42,7 @@ _WRAPPED = (
     "HPL_packL",
     "HPL_pdfact",
     *(f"HPL_pdupdate{form}" for form in ("TT", "TN", "NT", "NN")),
+    *(f"HPL_pdlaswp{way}" for way in ("00N", "00T", "01N", "01T")),
 )
 _HPL_FLAGS = ("-O2", "-w", "-DHPL_CALL_CBLAS")
 _COMPILE_JOBS = 2
