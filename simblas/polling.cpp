@@ -17,17 +17,25 @@ namespace {
 constexpr int patience = 4; // probes in vain before a rank sleeps
 constexpr double margin_s = 1e-9;
 
-bool may_sleep = true; // until a send whose receiver is not known
-std::vector<Rank*> sleepers;
-std::unordered_map<MPI_Comm, std::vector<int>> world_ranks;
+struct Probing {
+    bool may_sleep = true; // until a send whose receiver is not known
+    std::vector<Rank*> sleepers;
+    std::unordered_map<MPI_Comm, std::vector<int>> world_ranks; // of each communicator's ranks; empty: not known
+};
+
+Probing& probing() {
+    static Probing the_one;
+    return the_one;
+}
 
 /// The rank of the world that `rank` of `comm` is; -1 where that cannot be said.
 int world_rank(int rank, MPI_Comm comm) {
     if (comm == MPI_COMM_WORLD) {
         return rank;
     }
-    auto found = world_ranks.find(comm);
-    if (found == world_ranks.end()) {
+    auto& known = probing().world_ranks;
+    auto found = known.find(comm);
+    if (found == known.end()) {
         std::vector<int> numbers;
         int is_inter = 0;
         PMPI_Comm_test_inter(comm, &is_inter);
@@ -47,7 +55,7 @@ int world_rank(int rank, MPI_Comm comm) {
             PMPI_Group_free(&group);
             PMPI_Group_free(&world);
         }
-        found = world_ranks.emplace(comm, std::move(numbers)).first;
+        found = known.emplace(comm, std::move(numbers)).first;
     }
     const auto& numbers = found->second;
     return rank >= 0 && static_cast<std::size_t>(rank) < numbers.size() ? numbers[static_cast<std::size_t>(rank)] : -1;
@@ -67,7 +75,7 @@ double longest_overhead_s(double size) {
 }
 
 void wake(Rank& rank) {
-    std::erase(sleepers, &rank);
+    std::erase(probing().sleepers, &rank);
     rank.polling.asleep = false;
     rank.polling.wake->release();
 }
@@ -82,7 +90,7 @@ void sleep_until_announced(Rank& rank, int source, int tag) {
     polling.source = source;
     polling.tag = tag;
     const double from_s = simgrid::s4u::Engine::get_clock();
-    sleepers.push_back(&rank);
+    probing().sleepers.push_back(&rank);
     polling.wake->acquire();
     const double turn_s = state().machine.network.iprobe_s;
     if (turn_s > 0.0) {
@@ -127,13 +135,13 @@ void announce_anything() {
         rank->polling.failures = 0;
         pass(*rank);
     }
-    may_sleep = false;
-    while (!sleepers.empty()) {
-        wake(*sleepers.back());
+    probing().may_sleep = false;
+    while (!probing().sleepers.empty()) {
+        wake(*probing().sleepers.back());
     }
 }
 
-void forget_communicator(MPI_Comm comm) { world_ranks.erase(comm); }
+void forget_communicator(MPI_Comm comm) { probing().world_ranks.erase(comm); }
 
 } // namespace lepaute::simblas
 
@@ -161,7 +169,7 @@ extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Statu
         polling.last = probe;
         pass(*rank);
     }
-    if (may_sleep && state().request.sleeping_probes && polling.failures >= patience &&
+    if (probing().may_sleep && state().request.sleeping_probes && polling.failures >= patience &&
         simgrid::s4u::Engine::get_clock() > polling.until_s) {
         const int source = from == MPI_ANY_SOURCE ? from : world_rank(from, comm);
         if (source >= 0 || from == MPI_ANY_SOURCE) {

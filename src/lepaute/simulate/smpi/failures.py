@@ -53,6 +53,8 @@ def _of_simgrid(ended: Ended) -> str | None:
     if found := _REFUSED.search(text):
         argument = _ARGUMENT.search(text)
         return f"{found[2]} of rank {found[1]} failed: {found[3]}{f', {argument[1].strip()}' if argument else ''}"
+    if found := re.search(r"Not yet implemented: P?(MPI_\w+)", text):
+        return f"this version of SimGrid has no {found[1]}; the program cannot be emulated with it"
     if re.search(r"\bDeadlock detected", text):
         return f"deadlock: every rank waits for a message that nobody sends; {_BOGUS}"
     if found := re.search(r"dlopen failed[^:]*: ([^\n]*)", text):

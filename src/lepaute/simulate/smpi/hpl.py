@@ -85,7 +85,8 @@ def _build(folder: Path, unpack: HplSource, own: Sequence[Path], flags: Sequence
         if source.suffix == ".c":
             argv = [str(here / "mpicc"), *flags, *includes, *compat]
         else:
-            argv = [str(here / "mpicxx"), *CXX_FLAGS, "-DHPL_CALL_CBLAS", *include_flags(), *includes]
+            defined = [flag for flag in flags if flag.startswith("-D")]
+            argv = [str(here / "mpicxx"), *CXX_FLAGS, *defined, *include_flags(), *includes]
             argv += [f"-I{probes_source()}", *compat]
         argv += ["-c", str(source), "-o", str(target)]
         run_command(argv, what=f"compiling {source.name} of HPL for SMPI", timeout_s=_COMPILE_LIMIT_S)
