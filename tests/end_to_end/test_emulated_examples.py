@@ -67,7 +67,7 @@ def test_the_halo_exchange_sends_its_messages_and_has_the_checksum_of_one_rank(
         sums.append(values(out)["checksum"])
     assert sums[0] == pytest.approx(sums[1], rel=1e-11)
     # On a grid of 2 x 2 each rank has two neighbours in each of the 40 sweeps.
-    assert f"{RANKS * 2 * 40} messages" in err
+    assert f"{RANKS * 2 * 40} point-to-point messages" in err
     assert "--computing measured" in err  # without it, what there is to know about this program is missing
 
 
