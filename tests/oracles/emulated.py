@@ -2,7 +2,7 @@
 
 import contextlib
 import io
-import os
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,21 +117,20 @@ def command(*arguments: object) -> Said:
     return Said(status, out.getvalue(), err.getvalue())
 
 
-def left_behind() -> set[str]:
-    """Files of emulations that are there now, in shared memory and in the temporary folder, and their processes."""
-    folders = [Path("/dev/shm"), Path(os.environ.get("TMPDIR", "/tmp"))]
-    files = {str(path) for folder in folders for path in folder.glob("*lepaute-[es]m*")}
-    files |= {str(path) for path in Path("/dev/shm").glob("*smpi*")}
-    return files | {f"process {pid}" for pid in children("smpimain")}
+def left_behind(temporary: Path) -> list[str]:
+    """What emulations that used `temporary` for a temporary folder have left: files there, processes, shared memory."""
+    files = [str(path) for path in temporary.rglob("*")]
+    shared = [str(path) for path in Path("/dev/shm").iterdir() if re.search("lepaute|smpi|simgrid", path.name)]
+    return files + shared + [f"process {pid}" for pid in emulations()]
 
 
-def children(name: str) -> list[int]:
-    """Processes that descend from this one and have `name` in their command line."""
+def emulations(of: int | None = None) -> list[int]:
+    """Processes of SMPI that descend from this process, or from `of`."""
     import psutil
 
     found = []
-    for process in psutil.Process().children(recursive=True):
+    for process in psutil.Process(of).children(recursive=True):
         with contextlib.suppress(psutil.Error):
-            if process.status() != psutil.STATUS_ZOMBIE and name in " ".join(process.cmdline()):
+            if process.status() != psutil.STATUS_ZOMBIE and "smpimain" in " ".join(process.cmdline()):
                 found.append(process.pid)
     return found
