@@ -88,6 +88,8 @@ struct State {
     std::vector<FallbackUse> fallback; // by routine of the generated table
     int aborted_rank = -1;             // the first that called MPI_Abort
     int abort_code = 0;
+    int exited_rank = -1; // the first that ended before it called MPI_Finalize
+    int exit_code = 0;
     std::uint64_t calls = 0;    // of MPI that can wait
     std::uint64_t messages = 0; // point-to-point, sent
     std::uint64_t probes = 0;
