@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -118,9 +119,18 @@ void* try_to_fold(std::size_t size, const Place& place) {
     return wish.first == 0 && wish.last == size ? nullptr : fold(size, wish);
 }
 
+/// The program may not look at what it was given, and crash: then this is the reason (failures.py looks for it).
+void* told(void* data, std::size_t size) {
+    static bool once = false;
+    if (data == nullptr && size > 0 && !std::exchange(once, true)) {
+        std::fprintf(stderr, "simblas: an allocation of %zu bytes failed\n", size);
+    }
+    return data;
+}
+
 void* allocate(std::size_t size, const Place& place) {
     void* data = try_to_fold(size, place);
-    return data != nullptr ? data : std::malloc(size);
+    return data != nullptr ? data : told(std::malloc(size), size);
 }
 
 void* allocate_zeroed(std::size_t count, std::size_t size, const Place& place) {
@@ -130,7 +140,7 @@ void* allocate_zeroed(std::size_t count, std::size_t size, const Place& place) {
         return nullptr;
     }
     void* data = try_to_fold(bytes, place);
-    return data != nullptr ? data : std::calloc(count, size);
+    return data != nullptr ? data : told(std::calloc(count, size), bytes);
 }
 
 void release(void* data) {
@@ -147,7 +157,7 @@ void release(void* data) {
 void* change_size(void* data, std::size_t size, const Place& place) {
     const bool was_folded = is_folded(data);
     if (!was_folded && (data != nullptr || !is_large(size))) {
-        return std::realloc(data, size); // what is private stays so: its content may matter
+        return told(std::realloc(data, size), size); // what is private stays so: its content may matter
     }
     void* larger = allocate(size, place);
     if (larger != nullptr && was_folded) {

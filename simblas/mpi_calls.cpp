@@ -1,11 +1,11 @@
-// MPI as the program sees it: what the rank has computed passes first, then SMPI does the call (its PMPI_ entry).
+// MPI as the program sees it: what the rank has computed passes first, then SMPI does the call. Its MPI_ entry, not the
+// PMPI_ one: only that heeds the error handler, by default the one that ends a program with a wrong argument.
 
 #include "announce.hpp"
 #include "state.hpp"
 
+#include <dlfcn.h>
 #include <smpi/smpi.h>
-
-#include <algorithm>
 
 using namespace lepaute::simblas;
 
@@ -16,18 +16,34 @@ extern "C" void lepaute_pass() {
     }
 }
 
+namespace {
+
+template <typename Function>
+Function* next(const char* name) {
+    return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+} // namespace
+
+#define SMPI(name)                                                                                                     \
+    ([] {                                                                                                              \
+        static auto* const entry = next<decltype(MPI_##name)>("MPI_" #name);                                           \
+        return entry;                                                                                                  \
+    }())
+
 // Calls that only have to wait for the computing: a jump to SMPI's entry with the arguments left where they are, so
 // that no prototype is repeated here. Six registers hold the first arguments (System V ABI, x86-64); none is a double.
 #define FORWARD(name)                                                                                                  \
+    extern "C" [[gnu::visibility("hidden")]] void* lepaute_smpi_##name;                                                \
+    void* lepaute_smpi_##name = dlsym(RTLD_NEXT, "MPI_" #name);                                                        \
     asm(".text\n.globl MPI_" #name "\n.type MPI_" #name ", @function\nMPI_" #name ":\n"                                \
         "push %rdi\npush %rsi\npush %rdx\npush %rcx\npush %r8\npush %r9\nsub $8, %rsp\n"                               \
         "call lepaute_pass@PLT\n"                                                                                      \
         "add $8, %rsp\npop %r9\npop %r8\npop %rcx\npop %rdx\npop %rsi\npop %rdi\n"                                     \
-        "jmp PMPI_" #name "@PLT\n.size MPI_" #name ", .-MPI_" #name "\n")
+        "jmp *lepaute_smpi_" #name "(%rip)\n.size MPI_" #name ", .-MPI_" #name "\n")
 
 FORWARD(Init);
 FORWARD(Init_thread);
-FORWARD(Abort);
 FORWARD(Recv);
 FORWARD(Irecv);
 FORWARD(Mrecv);
@@ -43,6 +59,7 @@ FORWARD(Test);
 FORWARD(Testall);
 FORWARD(Testany);
 FORWARD(Testsome);
+FORWARD(Request_get_status);
 FORWARD(Cancel);
 FORWARD(Barrier);
 FORWARD(Bcast);
@@ -78,6 +95,16 @@ FORWARD(Iallgatherv);
 FORWARD(Ialltoall);
 FORWARD(Ialltoallv);
 FORWARD(Ialltoallw);
+FORWARD(Neighbor_allgather);
+FORWARD(Neighbor_allgatherv);
+FORWARD(Neighbor_alltoall);
+FORWARD(Neighbor_alltoallv);
+FORWARD(Neighbor_alltoallw);
+FORWARD(Ineighbor_allgather);
+FORWARD(Ineighbor_allgatherv);
+FORWARD(Ineighbor_alltoall);
+FORWARD(Ineighbor_alltoallv);
+FORWARD(Ineighbor_alltoallw);
 FORWARD(Win_create);
 FORWARD(Win_allocate);
 FORWARD(Win_allocate_shared);
@@ -88,6 +115,7 @@ FORWARD(Win_post);
 FORWARD(Win_start);
 FORWARD(Win_complete);
 FORWARD(Win_wait);
+FORWARD(Win_test);
 FORWARD(Win_lock);
 FORWARD(Win_lock_all);
 FORWARD(Win_unlock);
@@ -96,6 +124,7 @@ FORWARD(Win_flush);
 FORWARD(Win_flush_all);
 FORWARD(Win_flush_local);
 FORWARD(Win_flush_local_all);
+FORWARD(Win_sync);
 FORWARD(Put);
 FORWARD(Get);
 FORWARD(Accumulate);
@@ -105,13 +134,17 @@ FORWARD(Compare_and_swap);
 FORWARD(Rput);
 FORWARD(Rget);
 FORWARD(Raccumulate);
-FORWARD(Comm_dup);
-FORWARD(Comm_create);
+FORWARD(Rget_accumulate);
+FORWARD(Comm_idup);
+FORWARD(Comm_disconnect);
 FORWARD(Comm_create_group);
 FORWARD(Comm_split);
 FORWARD(Comm_split_type);
-FORWARD(Cart_create);
-FORWARD(Cart_sub);
+FORWARD(Graph_create);
+FORWARD(Dist_graph_create);
+FORWARD(Dist_graph_create_adjacent);
+FORWARD(Intercomm_create);
+FORWARD(Intercomm_merge);
 FORWARD(File_open);
 FORWARD(File_close);
 FORWARD(File_read);
@@ -122,65 +155,146 @@ FORWARD(File_write);
 FORWARD(File_write_all);
 FORWARD(File_write_at);
 FORWARD(File_write_at_all);
+FORWARD(File_iread);
+FORWARD(File_iread_all);
+FORWARD(File_iread_at);
+FORWARD(File_iread_at_all);
+FORWARD(File_iread_shared);
+FORWARD(File_iwrite);
+FORWARD(File_iwrite_all);
+FORWARD(File_iwrite_at);
+FORWARD(File_iwrite_at_all);
+FORWARD(File_iwrite_shared);
+FORWARD(File_read_all_begin);
+FORWARD(File_read_all_end);
+FORWARD(File_read_at_all_begin);
+FORWARD(File_read_at_all_end);
+FORWARD(File_read_ordered);
+FORWARD(File_read_ordered_begin);
+FORWARD(File_read_ordered_end);
+FORWARD(File_read_shared);
+FORWARD(File_sync);
+FORWARD(File_write_all_begin);
+FORWARD(File_write_all_end);
+FORWARD(File_write_at_all_begin);
+FORWARD(File_write_at_all_end);
+FORWARD(File_write_ordered);
+FORWARD(File_write_ordered_begin);
+FORWARD(File_write_ordered_end);
+FORWARD(File_write_shared);
+FORWARD(File_delete);
+FORWARD(File_preallocate);
+
+namespace {
+
+/// A call in which SMPI 3.32 lets other ranks run while its clock of this rank's computing goes on: their computing
+/// would be counted as this rank's too.
+template <typename Call>
+int unmeasured(Call call) {
+    lepaute_pass();
+    const Unmeasured pause;
+    return call();
+}
+
+} // namespace
 
 extern "C" {
 
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
+    return unmeasured([=] { return SMPI(Comm_dup)(comm, made); });
+}
+int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made) {
+    return unmeasured([=] { return SMPI(Comm_dup_with_info)(comm, info, made); });
+}
+int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* made) {
+    return unmeasured([=] { return SMPI(Comm_create)(comm, group, made); });
+}
+int MPI_Cart_create(MPI_Comm comm, int dimensions, const int* shape, const int* periodic, int reorder, MPI_Comm* made) {
+    return unmeasured([=] { return SMPI(Cart_create)(comm, dimensions, shape, periodic, reorder, made); });
+}
+int MPI_Cart_sub(MPI_Comm comm, const int* remaining, MPI_Comm* made) {
+    return unmeasured([=] { return SMPI(Cart_sub)(comm, remaining, made); });
+}
+
 int MPI_Send(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
     announce(count, type, to, tag, comm);
-    return PMPI_Send(buffer, count, type, to, tag, comm);
+    return SMPI(Send)(buffer, count, type, to, tag, comm);
 }
 int MPI_Ssend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
     announce(count, type, to, tag, comm);
-    return PMPI_Ssend(buffer, count, type, to, tag, comm);
+    return SMPI(Ssend)(buffer, count, type, to, tag, comm);
 }
 int MPI_Bsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
     announce(count, type, to, tag, comm);
-    return PMPI_Bsend(buffer, count, type, to, tag, comm);
+    return SMPI(Bsend)(buffer, count, type, to, tag, comm);
 }
 int MPI_Rsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
     announce(count, type, to, tag, comm);
-    return PMPI_Rsend(buffer, count, type, to, tag, comm);
+    return SMPI(Rsend)(buffer, count, type, to, tag, comm);
 }
 int MPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
     announce(count, type, to, tag, comm);
-    return PMPI_Isend(buffer, count, type, to, tag, comm, request);
+    return SMPI(Isend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Issend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
     announce(count, type, to, tag, comm);
-    return PMPI_Issend(buffer, count, type, to, tag, comm, request);
+    return SMPI(Issend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Ibsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
     announce(count, type, to, tag, comm);
-    return PMPI_Ibsend(buffer, count, type, to, tag, comm, request);
+    return SMPI(Ibsend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Irsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
     announce(count, type, to, tag, comm);
-    return PMPI_Irsend(buffer, count, type, to, tag, comm, request);
+    return SMPI(Irsend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Sendrecv(const void* sent, int sent_count, MPI_Datatype sent_type, int to, int sent_tag, void* received,
                  int received_count, MPI_Datatype received_type, int from, int received_tag, MPI_Comm comm,
                  MPI_Status* status) {
     announce(sent_count, sent_type, to, sent_tag, comm);
-    return PMPI_Sendrecv(sent, sent_count, sent_type, to, sent_tag, received, received_count, received_type, from,
-                         received_tag, comm, status);
+    return SMPI(Sendrecv)(sent, sent_count, sent_type, to, sent_tag, received, received_count, received_type, from,
+                          received_tag, comm, status);
 }
 int MPI_Sendrecv_replace(void* buffer, int count, MPI_Datatype type, int to, int sent_tag, int from, int received_tag,
                          MPI_Comm comm, MPI_Status* status) {
     announce(count, type, to, sent_tag, comm);
-    return PMPI_Sendrecv_replace(buffer, count, type, to, sent_tag, from, received_tag, comm, status);
+    return SMPI(Sendrecv_replace)(buffer, count, type, to, sent_tag, from, received_tag, comm, status);
 }
 int MPI_Start(MPI_Request* request) {
     announce_anything();
-    return PMPI_Start(request);
+    return SMPI(Start)(request);
 }
 int MPI_Startall(int count, MPI_Request* requests) {
     announce_anything();
-    return PMPI_Startall(count, requests);
+    return SMPI(Startall)(count, requests);
 }
 int MPI_Comm_free(MPI_Comm* comm) {
     lepaute_pass();
     forget_communicator(*comm);
-    return PMPI_Comm_free(comm);
+    return SMPI(Comm_free)(comm);
+}
+
+int MPI_Abort(MPI_Comm comm, int code) {
+    if (Rank* rank = current_rank()) {
+        pass(*rank);
+        if (state().aborted_rank < 0) {
+            state().aborted_rank = static_cast<int>(rank->number);
+            state().abort_code = code;
+        }
+    }
+    return SMPI(Abort)(comm, code);
+}
+
+/// What SMPI's compilers make of exit().
+void smpi_exit(int code) {
+    if (const Rank* rank = current_rank()) {
+        if (rank->ended_s < 0.0 && state().exited_rank < 0) {
+            state().exited_rank = static_cast<int>(rank->number);
+            state().exit_code = code;
+        }
+    }
+    static auto* const entry = next<void(int)>("smpi_exit");
+    entry(code);
 }
 
 int MPI_Finalize() {
@@ -188,7 +302,7 @@ int MPI_Finalize() {
         pass(*rank);
         rank->ended_s = now_s(*rank);
     }
-    return PMPI_Finalize();
+    return SMPI(Finalize)();
 }
 
 /// SMPI's own cost of the call is a simulated sleep each time, which stops a program that times its kernels; here it
@@ -196,13 +310,13 @@ int MPI_Finalize() {
 double MPI_Wtime() {
     Rank* rank = current_rank();
     if (rank == nullptr) {
-        return PMPI_Wtime();
+        return SMPI(Wtime)();
     }
     rank->polling.failures = 0; // the program may give up probing at some date
     State& there = state();
     rank->pending_s += there.request.wtime_s;
     there.wtime_s += there.request.wtime_s;
-    return PMPI_Wtime() + rank->pending_s;
+    return SMPI(Wtime)() + rank->pending_s;
 }
 
 /// The standard's hook for profilers: level 1 begins a region, level 0 ends it.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <dlfcn.h>
 #include <unordered_map>
 
 namespace lepaute::simblas {
@@ -147,6 +148,16 @@ void forget_communicator(MPI_Comm comm) { probing().world_ranks.erase(comm); }
 
 using namespace lepaute::simblas;
 
+namespace {
+
+/// SMPI's MPI_ entry, which heeds the error handler.
+int smpi_iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
+    static auto* const entry = reinterpret_cast<decltype(&MPI_Iprobe)>(dlsym(RTLD_NEXT, "MPI_Iprobe"));
+    return entry(from, tag, comm, flag, status);
+}
+
+} // namespace
+
 /// The rank that runs now sleeps after this many probes in vain, from now on.
 extern "C" void lepaute_patience(int probes) {
     if (Rank* rank = current_rank()) {
@@ -158,7 +169,7 @@ extern "C" void lepaute_patience(int probes) {
 extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
     Rank* rank = current_rank();
     if (rank == nullptr) {
-        return PMPI_Iprobe(from, tag, comm, flag, status);
+        return smpi_iprobe(from, tag, comm, flag, status);
     }
     Polling& polling = rank->polling;
     const Polling::Probe probe{from, tag, comm};
@@ -175,7 +186,7 @@ extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Statu
         }
     }
     ++state().probes;
-    const int result = PMPI_Iprobe(from, tag, comm, flag, status);
+    const int result = smpi_iprobe(from, tag, comm, flag, status);
     polling.failures = *flag != 0 ? 0 : polling.failures + 1;
     return result;
 }

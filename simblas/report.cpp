@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds between_reports{500};
-constexpr std::uint64_t passes_between_looks = 256; // at the clock
+constexpr std::uint64_t signs_between_looks = 256; // at the clock
 
 void write_kernels(std::FILE* file, const State& there) {
     const auto names = models::kernel_names();
@@ -69,15 +69,18 @@ void write_report() {
     for (const Rank& rank : there.ranks) {
         ended_s = std::max(ended_s, rank.ended_s);
         region_s = std::max(region_s, rank.region_s);
-        finished += rank.ended_s > 0.0 ? 1U : 0U;
+        finished += rank.ended_s >= 0.0 ? 1U : 0U;
     }
     std::fprintf(file,
-                 "{\"time_s\": %.17g, \"finished_ranks\": %zu, \"region_s\": %.17g, \"computing_s\": %.17g, "
+                 "{\"time_s\": %.17g, \"finished_ranks\": %zu, \"aborted_rank\": %d, \"abort_code\": %d, "
+                 "\"exited_rank\": %d, \"exit_code\": %d, \"region_s\": "
+                 "%.17g, \"computing_s\": %.17g, "
                  "\"wtime_s\": %.17g, \"messages\": %llu, \"probes\": %llu, \"folded\": %llu, \"folded_bytes\": %.0f,\n"
                  " \"kernels\": {",
-                 ended_s, finished, region_s, there.computing_s, there.wtime_s,
-                 static_cast<unsigned long long>(there.messages), static_cast<unsigned long long>(there.probes),
-                 static_cast<unsigned long long>(there.folded), there.folded_bytes);
+                 ended_s, finished, there.aborted_rank, there.abort_code, there.exited_rank, there.exit_code, region_s,
+                 there.computing_s, there.wtime_s, static_cast<unsigned long long>(there.messages),
+                 static_cast<unsigned long long>(there.probes), static_cast<unsigned long long>(there.folded),
+                 there.folded_bytes);
     write_kernels(file, there);
     std::fputs("},\n \"fallback\": {", file);
     write_fallback(file, there);
@@ -88,10 +91,10 @@ void write_report() {
 }
 
 void write_progress() {
-    static std::uint64_t passes = 0;
+    static std::uint64_t signs = 0;
     static Clock::time_point last = Clock::now();
     const State& there = state();
-    if (++passes % passes_between_looks != 0 || there.request.progress.empty()) {
+    if (++signs % signs_between_looks != 0 || there.request.progress.empty()) {
         return;
     }
     const Clock::time_point now = Clock::now();
@@ -101,7 +104,7 @@ void write_progress() {
     last = now;
     if (std::FILE* file = std::fopen(there.request.progress.c_str(), "w")) {
         std::fprintf(file, "%.9g %llu\n", simgrid::s4u::Engine::get_clock(),
-                     static_cast<unsigned long long>(there.messages));
+                     static_cast<unsigned long long>(there.calls));
         std::fclose(file);
     }
 }

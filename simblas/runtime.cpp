@@ -66,6 +66,7 @@ void start() {
 [[gnu::constructor]] void load() {
     if (!asked_by().empty()) {
         s4u::Engine::on_platform_created_cb(start);
+        s4u::Engine::on_time_advance_cb([](double) { write_progress(); }); // a large collective is one call
         s4u::Engine::on_simulation_end_cb(write_report);
     }
 }
@@ -90,20 +91,30 @@ Rank* current_rank() {
 }
 
 void pass(Rank& rank) {
+    ++state().calls;
+    write_progress();
     if (rank.pending_s <= 0.0) {
         return;
     }
     const double seconds = rank.pending_s;
     rank.pending_s = 0.0;
     state().computing_s += seconds;
-    if (state().request.measures) {
-        smpi_bench_end(); // what was measured since the last call passes first
-        s4u::this_actor::sleep_for(seconds);
-        smpi_bench_begin();
-    } else {
+    {
+        const Unmeasured pause;
         s4u::this_actor::sleep_for(seconds);
     }
-    write_progress();
+}
+
+Unmeasured::Unmeasured() {
+    if (state().request.measures) {
+        smpi_bench_end(); // what was measured since the last call passes first
+    }
+}
+
+Unmeasured::~Unmeasured() {
+    if (state().request.measures) {
+        smpi_bench_begin();
+    }
 }
 
 double now_s(const Rank& rank) { return s4u::Engine::get_clock() + rank.pending_s; }

@@ -64,7 +64,7 @@ struct Polling {
 struct Rank {
     std::uint32_t number = 0;
     double pending_s = 0.0; // computed, not yet passed
-    double ended_s = 0.0;   // date of MPI_Finalize
+    double ended_s = -1.0;  // date of MPI_Finalize; negative before
     double region_from_s = -1.0;
     double region_s = 0.0;
     std::size_t memory_before = 0; // wishes for the next folded allocation, in bytes (folding.cpp)
@@ -86,7 +86,12 @@ struct State {
     std::vector<Rank> ranks;
     std::vector<Rank*> rank_of_pid;
     std::vector<FallbackUse> fallback; // by routine of the generated table
-    std::uint64_t messages = 0;        // point-to-point, sent
+    int aborted_rank = -1;             // the first that called MPI_Abort
+    int abort_code = 0;
+    int exited_rank = -1; // the first that ended before it called MPI_Finalize
+    int exit_code = 0;
+    std::uint64_t calls = 0;    // of MPI that can wait
+    std::uint64_t messages = 0; // point-to-point, sent
     std::uint64_t probes = 0;
     double computing_s = 0.0; // over all ranks
     double wtime_s = 0.0;
@@ -105,6 +110,15 @@ void compute(double seconds);
 
 /// Lets the time pass that the rank has computed.
 void pass(Rank& rank);
+
+/// While it lives, SMPI does not count what this thread computes as computing of the rank: other ranks may run in it.
+class Unmeasured {
+public:
+    Unmeasured();
+    ~Unmeasured();
+    Unmeasured(const Unmeasured&) = delete;
+    Unmeasured& operator=(const Unmeasured&) = delete;
+};
 
 /// Date on the rank's own clock, in seconds.
 [[nodiscard]] double now_s(const Rank& rank);

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lepaute.cache import cache_folder
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure import apt_source, hpl_source, toolchain
 

@@ -113,6 +113,7 @@ def program(
             settings=overrides,
             options=options,
             on_line=None if as_json else lambda line: print(line, flush=True),
+            on_complaint=lambda line: print(line, file=sys.stderr, flush=True),
             on_progress=on_progress,
             keep=wanted.keep,
         )

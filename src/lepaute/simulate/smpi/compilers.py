@@ -73,6 +73,9 @@ def _write(folder: Path, simgrid: SimGrid, library: Path) -> None:
 def _script(program: Path, library: Path) -> str:
     """A compiler: `program`, with simblas before all libraries where it links."""
     wrapped = "-Wl," + ",".join(f"--wrap={name}" for name in _WRAPPED)
+    # SMPI loads the program with RTLD_DEEPBIND: what stands first among the libraries it needs is what it calls. SMPI's
+    # compilers look for libraries in the system's folder before any other, and so find a real BLAS that is there.
+    first = f"-Wl,--push-state,--no-as-needed {shlex.quote(str(library / LIBRARY))} -Wl,--pop-state"
     # smpif90 asks for f2c's conventions, in which functions return other registers than those of every BLAS.
     own = "-fno-f2c" if program.name == "smpif90" else ""
     return f"""#!/bin/sh
@@ -83,6 +86,6 @@ for word do
     -c | -E | -S | -M | -MM | -show | --showme* | -version | --version) exec {shlex.quote(str(program))} {own} "$@" ;;
   esac
 done
-exec {shlex.quote(str(program))} {own} -L"$here" "$@" {wrapped} $LEPAUTE_LINK_FLAGS \\
-  -L"$here" -Wl,-rpath,{shlex.quote(str(library))} -lsimblas
+exec {shlex.quote(str(program))} {own} {first} -L"$here" "$@" {wrapped} $LEPAUTE_LINK_FLAGS \\
+  -Wl,-rpath,{shlex.quote(str(library))}
 """

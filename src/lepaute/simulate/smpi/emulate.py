@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -15,10 +15,11 @@ from lepaute.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.platform.simgrid.exporting import MOST_NODES_WITH_ROUTES
 from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.predict import Layers
-from lepaute.simulate.smpi.failures import why_it_failed
+from lepaute.simulate.smpi.failures import OwnLines, why_it_failed
 from lepaute.simulate.smpi.library import LIBRARY, build_library
 from lepaute.simulate.smpi.limits import check_limits
 from lepaute.simulate.smpi.process import Ended, Limits, run_watched
+from lepaute.simulate.smpi.program import check_program
 from lepaute.simulate.smpi.request import Files, Folding, request_text
 from lepaute.simulate.smpi.simgrid import find_simgrid
 from lepaute.simulate.topology import wiring
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 Computing = Literal["none", "measured"]
 #: A call of MPI_Test that costs nothing would let a loop of them spin at one simulated date for ever.
 _LEAST_TEST_S = 1e-8
+#: Below each stack: a large array on the stack reaches over a single page into the memory of another rank.
+_GUARD_PAGES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ class EmulatedRun:
     cpu_s: float
     peak_rss_bytes: int
     stdout: tuple[str, ...]
+    warnings: tuple[str, ...] = ()  # about the program
 
 
 def emulate_run(
@@ -118,12 +122,14 @@ def emulate_run(
     threads: int = 1,
     folder: Path | None = None,
     on_line: Callable[[str], None] | None = None,
+    on_complaint: Callable[[str], None] | None = None,
     on_progress: Callable[[float], None] | None = None,
     keep: "Keep | None" = None,
 ) -> EmulatedRun:
     """Runs `program` once on `ranks` ranks of the simulated platform.
 
     folder : where the program runs; the present one unless given
+    on_line, on_complaint : are given each line that the program prints on standard output, and on standard error
     keep : traces to keep
     Raises InputError for what does not fit, EnvironmentProblem where SimGrid or a limit of this system stands in the
     way, SimulationError where the program fails, hangs or ends in a deadlock. Nothing is left behind.
@@ -134,7 +140,11 @@ def emulate_run(
     program = program.resolve()
     if not program.is_file():
         raise InputError(f"{program} is not there; build the program with the compilers of 'lepaute emulate compilers'")
+    there = platform.nodes.count * (platform.nodes.cores // threads)
+    if mapping is None and ranks > there:
+        raise InputError(f"np is {ranks}; platform {platform.name} has cores for {there} ranks")
     simgrid, library = find_simgrid(), build_library()
+    told = check_program(program, library / LIBRARY)
     cores = (mapping or Mapping()).cores(platform, ranks, threads)
     check_limits(ranks, wanted.stack_kib, wanted.folding.from_bytes)
     with tempfile.TemporaryDirectory(prefix="lepaute-smpi-") as temporary:
@@ -163,6 +173,7 @@ def emulate_run(
             str(program),
             *(f"--cfg={name}:{value}" for name, value in settings.items()),
             "--log=root.thresh:error",
+            "--log=smpi_pmpi.thresh:warning",  # which argument was wrong
             str(here / "platform.xml"),
             *arguments,
         ]
@@ -173,6 +184,7 @@ def emulate_run(
             limits=wanted.limits,
             progress_file=files.progress,
             on_line=on_line,
+            on_complaint=_own_lines(on_complaint),
             on_progress=on_progress,
         )
         report = _report(files.report)
@@ -182,7 +194,7 @@ def emulate_run(
         if keep is not None and files.kernel_log is not None:
             keep.take_kernels(files.kernel_log)
     assert report is not None
-    return _run_of(report, ended, seed, wanted)
+    return replace(_run_of(report, ended, seed, wanted), warnings=told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +222,14 @@ class Keep:
             self.kernels.write_bytes(written.read_bytes())
 
 
+def _own_lines(on_complaint: Callable[[str], None] | None) -> Callable[[str], None] | None:
+    """Passes on what the program says, and not what SimGrid does."""
+    if on_complaint is None:
+        return None
+    own = OwnLines()
+    return lambda line: on_complaint(line) if own.keeps(line) else None
+
+
 def _xml_of(platform: "Platform") -> str:
     """The platform for SimGrid: route by route where that is what keeps latencies and shares right."""
     several_links = platform.topology.kind != "switch" and platform.nodes.count <= MOST_NODES_WITH_ROUTES
@@ -230,7 +250,7 @@ def settings_of(platform: "Platform", ranks: int, options: Options, here: Path) 
         "smpi/simulate-computation": "yes" if options.computing == "measured" else "no",
         "smpi/display-timing": "no",
         "contexts/stack-size": str(options.stack_kib),
-        "contexts/guard-size": "1",
+        "contexts/guard-size": str(_GUARD_PAGES),
     }
 
 

@@ -109,6 +109,7 @@ def emulate(
     options: Options | None = None,
     folder: Path | None = None,
     on_line: Callable[[str], None] | None = None,
+    on_complaint: Callable[[str], None] | None = None,
     on_progress: Callable[[float], None] | None = None,
     keep: Keep | None = None,
 ) -> Emulation:
@@ -116,7 +117,7 @@ def emulate(
     seed + i.
 
     settings : overrides of the platform that were applied before, recorded in the result
-    on_line : is given each line that the first run prints
+    on_line, on_complaint : are given each line that the first run prints on standard output, and on standard error
     keep : traces of the first run to keep
     Raises what emulate_run() raises.
     """
@@ -137,6 +138,7 @@ def emulate(
             options=wanted,
             folder=folder,
             on_line=on_line if run == 0 else None,
+            on_complaint=on_complaint if run == 0 else None,
             on_progress=on_progress,
             keep=keep if run == 0 else None,
         )

@@ -11,42 +11,92 @@ _BOGUS = (
     "results of BLAS are not computed: a loop that ends on a computed value, or a branch on one, cannot be emulated "
     "(docs/emulate.md)"
 )
-_MEMORY = "there is not enough memory; fold large allocations (--fold 1M), or take fewer ranks"
+_MEMORY = "fold large allocations (--fold 1M), or take fewer ranks"
+_REBUILD = "it has to be built with the compilers of 'lepaute emulate compilers'"
+
+_LOG_LINE = re.compile(r"^\[[^\]]*\] .*\[\w+/(?:CRITICAL|ERROR|WARNING|INFO|VERBOSE|DEBUG)\]")
+_BACKTRACE = re.compile(r"^(?:\s*->.*|Backtrace \(displayed.*|)$")
+#: Where SimGrid begins to speak of a crash; its guesses fill the rest of what is printed.
+_CRASH = re.compile(r"^(?:Segmentation fault\.|Access violation or Bus error detected\.)$")
+#: SimGrid's word for an access that the pages forbid, as those below each stack do.
+_GUARDED = "Access violation"
+_OURS = "simblas: "
+_NO_MEMORY = re.compile(rf"{_OURS}an allocation of (\d+) bytes failed")
+_REFUSED = re.compile(r"\[[^\]]*:(\d+):\(\d+\)[^\]]*\].*?(\w+) - returned (MPI_ERR_\w+)")
+_ARGUMENT = re.compile(r"\[smpi_pmpi/WARNING\] PMPI_\w+: (.*)")
 
 
-#: What SimGrid says of every crash.
-_OF_SIMGRID = re.compile(r"gdb or valgrind|[Ss]egmentation fault|Access violation|stack overflow|contexts/stack-size")
+class OwnLines:
+    """Tells what a program printed on standard error from what SimGrid did there."""
+
+    def __init__(self) -> None:
+        self._crashed = False
+
+    def keeps(self, line: str) -> bool:
+        """Whether `line`, which comes after those asked about before, is the program's own."""
+        self._crashed = self._crashed or _CRASH.match(line) is not None
+        return not (self._crashed or line.startswith(_OURS) or _LOG_LINE.match(line) or _BACKTRACE.match(line))
 
 
 def why_it_failed(ended: Ended, report: Mapping[str, Any] | None, ranks: int) -> str | None:
     """The reason; None where the program ended as it should."""
-    text = "\n".join((*ended.stderr, *ended.stdout[-20:]))
     if ended.stopped is not None:
         return f"stopped, {ended.stopped}; {_BOGUS}"
-    if re.search(r"deadlock", text, re.IGNORECASE):
+    if report is not None and report["aborted_rank"] >= 0:
+        return f"rank {report['aborted_rank']} called MPI_Abort with code {report['abort_code']}: {_last_line(ended)}"
+    if report is not None and report["exited_rank"] >= 0:
+        status = f"rank {report['exited_rank']} ended with exit status {report['exit_code']}"
+        return f"{status} before it called MPI_Finalize: {_last_line(ended)}"
+    return _of_simgrid(ended) or _of_status(ended, report, ranks)
+
+
+def _of_simgrid(ended: Ended) -> str | None:
+    """A reason that SimGrid, the loader or the allocator gave in words; None where they gave none."""
+    text = "\n".join(ended.stderr)
+    if found := _REFUSED.search(text):
+        argument = _ARGUMENT.search(text)
+        return f"{found[2]} of rank {found[1]} failed: {found[3]}{f', {argument[1].strip()}' if argument else ''}"
+    if found := re.search(r"Not yet implemented: P?(MPI_\w+)", text):
+        return f"this version of SimGrid has no {found[1]}; the program cannot be emulated with it"
+    if re.search(r"\bDeadlock detected", text):
         return f"deadlock: every rank waits for a message that nobody sends; {_BOGUS}"
     if found := re.search(r"dlopen failed[^:]*: ([^\n]*)", text):
-        return (
-            f"it cannot be loaded ({found[1].strip()[:200]}); it has to be built with the compilers of "
-            "'lepaute emulate compilers'"
-        )
-    if re.search(r"bad_alloc|[Cc]annot allocate memory|[Oo]ut of memory|Failed to allocate|mmap", text):
-        return f"{_MEMORY}: {_last_line(ended)}"
+        return f"it cannot be loaded ({found[1].strip()[:200]}); {_REBUILD}"
+    if found := _NO_MEMORY.search(text):
+        return f"there was no memory for {int(found[1]):,} bytes; {_MEMORY}: {_last_line(ended)}"
+    if re.search(r"bad_alloc|[Cc]annot allocate memory|[Oo]ut of memory|[Ff]ailed to (?:al|m)locate|mmap", text):
+        return f"there is not enough memory; {_MEMORY}: {_last_line(ended)}"
+    return None
+
+
+def _of_status(ended: Ended, report: Mapping[str, Any] | None, ranks: int) -> str | None:
     if ended.status == -signal.SIGKILL:
         return f"it was killed from outside, as the system does when memory runs out; {_MEMORY}"
     if ended.status < 0:
-        name = signal.Signals(-ended.status).name
-        return f"it ended by {name}: {_last_line(ended)}; where it runs on a real machine, {_BOGUS}"
+        return _of_signal(ended)
     if ended.status != 0:
         return f"it ended with exit status {ended.status}: {_last_line(ended)}"
     if report is None:
         return f"it ended without a report: {_last_line(ended)}"
     if report["finished_ranks"] < ranks:
-        return f"only {report['finished_ranks']} of {ranks} ranks called MPI_Finalize: {_last_line(ended)}"
+        return (
+            f"it ended when {report['finished_ranks']} of {ranks} ranks had called MPI_Finalize, as each has to: "
+            f"{_last_line(ended)}"
+        )
     return None
 
 
+def _of_signal(ended: Ended) -> str:
+    name = signal.Signals(-ended.status).name
+    if any(_GUARDED in line for line in ended.stderr):
+        return (
+            f"it ended by {name}, as where a stack is too small (more: --stack, in KiB) or memory is written "
+            f"that must not be: {_last_line(ended)}; where it runs on a real machine, {_BOGUS}"
+        )
+    return f"it ended by {name}: {_last_line(ended)}; where it runs on a real machine, {_BOGUS}"
+
+
 def _last_line(ended: Ended) -> str:
-    lines = [line.strip() for line in (*ended.stdout[-5:], *ended.stderr) if line.strip()]
-    own = [line for line in lines if not line.startswith(("->", "Backtrace")) and not _OF_SIMGRID.search(line)]
-    return re.sub(r"\s+", " ", own[-1])[:300] if own else "it printed nothing"
+    own = OwnLines()
+    lines = [line for line in (*ended.stdout[-5:], *filter(own.keeps, ended.stderr)) if line.strip()]
+    return re.sub(r"\s+", " ", lines[-1].strip())[:300] if lines else "it printed nothing"

@@ -52,12 +52,13 @@ def run_watched(
     limits: Limits,
     progress_file: Path,
     on_line: Callable[[str], None] | None = None,
+    on_complaint: Callable[[str], None] | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> Ended:
     """Runs `argv` to its end, or until a limit is reached.
 
-    progress_file : holds the simulated date and the number of messages, written now and then by the process
-    on_line : is given each line of standard output as it comes
+    progress_file : holds the simulated date and the number of MPI calls, written now and then by the process
+    on_line, on_complaint : are given each line of standard output, and of standard error, as it comes
     on_progress : is given the simulated date when it has changed
     Raises EnvironmentProblem where it cannot be started. An interrupt ends the process as well.
     """
@@ -78,7 +79,7 @@ def run_watched(
     assert process.stderr is not None
     said: list[str] = []
     complained: list[str] = []
-    readers = [_reader(process.stdout, said, on_line), _reader(process.stderr, complained, None)]
+    readers = [_reader(process.stdout, said, on_line), _reader(process.stderr, complained, on_complaint)]
     stopped: str | None = None
     last, last_s = "", began_s
     child = _Child(process)
@@ -92,7 +93,8 @@ def run_watched(
             if now_s - began_s > limits.timeout_s:
                 stopped = f"it took longer than {limits.timeout_s:g} s; simulated so far: {_date(last):.6g} s"
             elif now_s - last_s > limits.stall_s:
-                stopped = f"it made no MPI call for {limits.stall_s:g} s; simulated so far: {_date(last):.6g} s"
+                still = f"for {limits.stall_s:g} s it made no MPI call and its simulated date stood still"
+                stopped = f"{still}; simulated so far: {_date(last):.6g} s"
             if stopped is not None:
                 break
             time.sleep(_LOOK_EVERY_S)

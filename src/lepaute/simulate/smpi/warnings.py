@@ -15,6 +15,7 @@ LEAST_SHARE = 0.001  # of it; below, an extrapolation is not worth a sentence
 def emulation_warnings(run: EmulatedRun, platform: "Platform", options: Options) -> list[str]:
     """Sentences about the run of a program."""
     return [
+        *run.warnings,
         *network_warnings(platform),
         *routine_warnings(run, platform),
         *_of_clock(run),

@@ -1,0 +1,105 @@
+"""A compiled program, looked at before it runs: was it built for emulation, and does it call simblas?
+
+SMPI loads a program with RTLD_DEEPBIND: a function is looked for in the program first, then in the libraries that it
+needs, in their order, and only then among what is preloaded. So a program that does not need simblas never calls it,
+and a BLAS of the program's own, or a routine that simblas does not have, really runs.
+"""
+
+import functools
+import os
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from lepaute.errors import InputError
+from lepaute.simulate.smpi.library import LIBRARY
+
+_BUILD = "build it with the compilers of 'lepaute emulate compilers'"
+_OTHER_MPI = re.compile(r"lib(?:mpi|mpich|mpifort|pmpich|mpi_[a-z]+)\.so")
+_BLAS_LIBRARY = re.compile(r"lib(?:\w*blas\w*|\w*lapack\w*|mkl_\w+|atlas|blis|flame)\.so")
+#: What simblas defines for itself and for SMPI, beside routines.
+_NOT_ROUTINES = re.compile(r"MPI_|_?smpi_|lepaute_|_|clock_gettime|openblas_|xerbla|cblas_xerbla|ls?ame")
+_SHOWN = 6
+_LIMIT_S = 60.0
+
+
+def check_program(program: Path, library: Path) -> tuple[str, ...]:
+    """Sentences about what will not be emulated as it should.
+
+    library : libsimblas.so
+    Raises InputError where `program` is none that SMPI and simblas can run.
+    """
+    with program.open("rb") as file:
+        if file.read(4) != b"\x7fELF":
+            raise InputError(f"{program} is no compiled program; name the program itself, and {_BUILD}")
+    loaded = _loaded(program)
+    for name, path in loaded.items():
+        if _OTHER_MPI.match(name):
+            raise InputError(f"{program} needs {name}, another MPI than SimGrid's; {_BUILD}")
+        if path is None and name != LIBRARY:
+            raise InputError(f"{program} needs {name}, which is not found; name its folder in LD_LIBRARY_PATH")
+    if LIBRARY not in loaded:
+        by_smpi = any(name.startswith("libsimgrid") for name in loaded)
+        what = "by SMPI's own compilers" if by_smpi else "for this machine"
+        raise InputError(f"{program} was built {what}, without simblas; {_BUILD}")
+    return (*_own_routines(program, library), *_real_routines(program, library, loaded))
+
+
+def _own_routines(program: Path, library: Path) -> list[str]:
+    own = _symbols(program, "--defined-only") & _routines(library)
+    if not own:
+        return []
+    return [f"the program has {_list(own)} of its own: computed, and free of charge; leave them out of its build"]
+
+
+def _real_routines(program: Path, library: Path, loaded: dict[str, Path | None]) -> list[str]:
+    wanted = _symbols(program, "--undefined-only") - _symbols(library, "--defined-only")
+    told = []
+    for name, path in loaded.items():
+        if path is not None and _BLAS_LIBRARY.match(name) and (real := wanted & _symbols(path, "--defined-only")):
+            told.append(f"simblas has no {_list(real)}: that of {name} runs, on numbers that mean nothing, at no cost")
+    return told
+
+
+def _list(symbols: Iterable[str]) -> str:
+    names = sorted({symbol.rstrip("_") for symbol in symbols})
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _routines(library: Path) -> frozenset[str]:
+    return frozenset(name for name in _symbols(library, "--defined-only") if not _NOT_ROUTINES.match(name))
+
+
+@functools.lru_cache(maxsize=16)
+def _symbols(file: Path, which: str) -> frozenset[str]:
+    """Names in the dynamic symbol table, without versions."""
+    lines = _said("nm", "-D", which, str(file)).splitlines()
+    return frozenset(line.split()[-1].partition("@")[0] for line in lines if line.split())
+
+
+def _loaded(program: Path) -> dict[str, Path | None]:
+    """The libraries that the loader takes for `program`; None where it finds none."""
+    loaded: dict[str, Path | None] = {}
+    for line in _said("ldd", str(program)).splitlines():
+        if found := re.match(r"\s*(\S+) => (?:(/.*) \(0x|not found)", line):
+            loaded[found[1]] = Path(found[2]) if found[2] else None
+    return loaded
+
+
+def _said(*argv: str) -> str:
+    """What a tool prints; nothing where it is missing or fails, since it only serves a warning."""
+    try:
+        done = subprocess.run(
+            argv,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env={**os.environ, "LC_ALL": "C"},
+            timeout=_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout
