@@ -169,8 +169,10 @@ extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Statu
         polling.last = probe;
         pass(*rank);
     }
-    if (probing().may_sleep && state().request.sleeping_probes && polling.failures >= patience &&
-        simgrid::s4u::Engine::get_clock() > polling.until_s) {
+    // Where computing is measured nobody sleeps: what a sender has computed passes inside of SMPI's call, after the
+    // announcement, so that its message comes at a date that is not known here.
+    if (probing().may_sleep && state().request.sleeping_probes && !state().request.measures &&
+        polling.failures >= patience && simgrid::s4u::Engine::get_clock() > polling.until_s) {
         const int source = from == MPI_ANY_SOURCE ? from : world_rank(from, comm);
         if (source >= 0 || from == MPI_ANY_SOURCE) {
             sleep_until_announced(*rank, source, tag);
