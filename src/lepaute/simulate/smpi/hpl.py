@@ -49,6 +49,8 @@ _COMPILE_JOBS = 2
 _COMPILE_LIMIT_S = 120.0
 #: Anything larger than a message that steers the program is folded.
 _FOLD_FROM_BYTES = 32 << 10
+#: Simulated date at which the solver begins (simblas/hpl/driver.cpp).
+START_S = 10.0
 _TIME = r"^xhpl-smpi: time (\S+) info 0$"
 
 HplSource = Callable[[Path], None]
