@@ -285,6 +285,18 @@ int MPI_Abort(MPI_Comm comm, int code) {
     return SMPI(Abort)(comm, code);
 }
 
+/// What SMPI's compilers make of exit().
+void smpi_exit(int code) {
+    if (const Rank* rank = current_rank()) {
+        if (rank->ended_s < 0.0 && state().exited_rank < 0) {
+            state().exited_rank = static_cast<int>(rank->number);
+            state().exit_code = code;
+        }
+    }
+    static auto* const entry = next<void(int)>("smpi_exit");
+    entry(code);
+}
+
 int MPI_Finalize() {
     if (Rank* rank = current_rank()) {
         pass(*rank);

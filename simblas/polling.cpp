@@ -1,6 +1,8 @@
 // MPI_Iprobe in a loop. Under SMPI each turn is an event, thousands of them for one late message. A rank that has
-// probed in vain a few times in a row sleeps here until a message that it looks for is announced, and wakes up on the
-// very date at which one of its turns would have begun: what the program sees is the same.
+// probed in vain many times in a row sleeps here until a message that it looks for is announced, and wakes up on the
+// very date at which one of its turns would have begun: what the program sees is the same, unless it would have given
+// up. So a program that probes a given number of times and then goes on must not be put to sleep: a few probes say
+// nothing, and where simblas knows the program (HPL's row swaps), it says by lepaute_patience() what they mean.
 
 #include "announce.hpp"
 #include "state.hpp"
@@ -14,7 +16,6 @@ namespace lepaute::simblas {
 
 namespace {
 
-constexpr int patience = 4; // probes in vain before a rank sleeps
 constexpr double margin_s = 1e-9;
 
 struct Probing {
@@ -157,6 +158,14 @@ int smpi_iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Status* status)
 
 } // namespace
 
+/// The rank that runs now sleeps after this many probes in vain, from now on.
+extern "C" void lepaute_patience(int probes) {
+    if (Rank* rank = current_rank()) {
+        rank->polling.failures = 0;
+        rank->polling.patience = probes;
+    }
+}
+
 extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
     Rank* rank = current_rank();
     if (rank == nullptr) {
@@ -172,7 +181,7 @@ extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Statu
     // Where computing is measured nobody sleeps: what a sender has computed passes inside of SMPI's call, after the
     // announcement, so that its message comes at a date that is not known here.
     if (probing().may_sleep && state().request.sleeping_probes && !state().request.measures &&
-        polling.failures >= patience && simgrid::s4u::Engine::get_clock() > polling.until_s) {
+        polling.failures >= polling.patience && simgrid::s4u::Engine::get_clock() > polling.until_s) {
         const int source = from == MPI_ANY_SOURCE ? from : world_rank(from, comm);
         if (source >= 0 || from == MPI_ANY_SOURCE) {
             sleep_until_announced(*rank, source, tag);

@@ -72,13 +72,15 @@ void write_report() {
         finished += rank.ended_s >= 0.0 ? 1U : 0U;
     }
     std::fprintf(file,
-                 "{\"time_s\": %.17g, \"finished_ranks\": %zu, \"aborted_rank\": %d, \"abort_code\": %d, \"region_s\": "
+                 "{\"time_s\": %.17g, \"finished_ranks\": %zu, \"aborted_rank\": %d, \"abort_code\": %d, "
+                 "\"exited_rank\": %d, \"exit_code\": %d, \"region_s\": "
                  "%.17g, \"computing_s\": %.17g, "
                  "\"wtime_s\": %.17g, \"messages\": %llu, \"probes\": %llu, \"folded\": %llu, \"folded_bytes\": %.0f,\n"
                  " \"kernels\": {",
-                 ended_s, finished, there.aborted_rank, there.abort_code, region_s, there.computing_s, there.wtime_s,
-                 static_cast<unsigned long long>(there.messages), static_cast<unsigned long long>(there.probes),
-                 static_cast<unsigned long long>(there.folded), there.folded_bytes);
+                 ended_s, finished, there.aborted_rank, there.abort_code, there.exited_rank, there.exit_code, region_s,
+                 there.computing_s, there.wtime_s, static_cast<unsigned long long>(there.messages),
+                 static_cast<unsigned long long>(there.probes), static_cast<unsigned long long>(there.folded),
+                 there.folded_bytes);
     write_kernels(file, there);
     std::fputs("},\n \"fallback\": {", file);
     write_fallback(file, there);

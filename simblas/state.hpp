@@ -51,7 +51,8 @@ struct Polling {
         MPI_Comm comm;
         bool operator==(const Probe&) const = default;
     };
-    int failures = 0; // probes in vain, with nothing in between
+    int failures = 0;  // probes in vain, with nothing in between
+    int patience = 64; // probes in vain before the rank sleeps
     Probe last{0, 0, nullptr};
     bool asleep = false;
     int source = 0;       // what it sleeps for: rank of the world or MPI_ANY_SOURCE,
@@ -87,6 +88,8 @@ struct State {
     std::vector<FallbackUse> fallback; // by routine of the generated table
     int aborted_rank = -1;             // the first that called MPI_Abort
     int abort_code = 0;
+    int exited_rank = -1; // the first that ended before it called MPI_Finalize
+    int exit_code = 0;
     std::uint64_t calls = 0;    // of MPI that can wait
     std::uint64_t messages = 0; // point-to-point, sent
     std::uint64_t probes = 0;

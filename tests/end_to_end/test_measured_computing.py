@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lepaute.cli.main import main
 from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem
 from lepaute.platform import load_platform
@@ -129,3 +130,15 @@ def test_who_probes_for_a_message_has_it_when_its_sender_has_computed(folder: Pa
         receiver, sender = (float(line.split()[2]) for line in sorted(run.stdout))
         # What the receiver computes between two probes is measured as well, some microseconds on a busy machine.
         assert 0.95 * sender < receiver < 1.5 * sender
+
+
+@pytest.mark.machine
+def test_a_program_without_arguments_needs_no_dashes(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = compiled(PROBING, folder, tmp_path / "probing.c")
+    words = ["emulate", "-p", "dahu", "-np", "2", "--computing", "measured"]
+    assert main([*words, "--binary", str(program)]) == 0
+    assert capsys.readouterr().out.count("rank ") == 2
+    assert main(words) == 2
+    assert "no program is named" in capsys.readouterr().err

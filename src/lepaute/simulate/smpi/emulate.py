@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 Computing = Literal["none", "measured"]
 #: A call of MPI_Test that costs nothing would let a loop of them spin at one simulated date for ever.
 _LEAST_TEST_S = 1e-8
+#: Below each stack: a large array on the stack reaches over a single page into the memory of another rank.
+_GUARD_PAGES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +250,7 @@ def settings_of(platform: "Platform", ranks: int, options: Options, here: Path) 
         "smpi/simulate-computation": "yes" if options.computing == "measured" else "no",
         "smpi/display-timing": "no",
         "contexts/stack-size": str(options.stack_kib),
-        "contexts/guard-size": "1",
+        "contexts/guard-size": str(_GUARD_PAGES),
     }
 
 

@@ -44,6 +44,9 @@ def why_it_failed(ended: Ended, report: Mapping[str, Any] | None, ranks: int) ->
         return f"stopped, {ended.stopped}; {_BOGUS}"
     if report is not None and report["aborted_rank"] >= 0:
         return f"rank {report['aborted_rank']} called MPI_Abort with code {report['abort_code']}: {_last_line(ended)}"
+    if report is not None and report["exited_rank"] >= 0:
+        status = f"rank {report['exited_rank']} ended with exit status {report['exit_code']}"
+        return f"{status} before it called MPI_Finalize: {_last_line(ended)}"
     return _of_simgrid(ended) or _of_status(ended, report, ranks)
 
 

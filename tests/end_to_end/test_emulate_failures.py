@@ -1,0 +1,240 @@
+"""Programs that cannot be emulated, or fail: one line that says what happened, exit status 2, nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from oracles.emulated import HEAD, Said, build, command, compiler_folder, emulations, left_behind, tiny_text
+
+from lepaute.simulate.smpi.simgrid import find_simgrid
+
+pytestmark = pytest.mark.machine
+
+BAD = f"""{HEAD}
+static void __attribute__((noinline)) deep(void) {{
+    volatile char large[4 << 20];
+    for (int i = 0; i < 4 << 20; i += 4096) large[i] = 1;
+}}
+int main(int argc, char **argv) {{
+    begin(&argc, &argv);
+    const char *how = argv[1];
+    int x[9] = {{0}};
+    if (!strcmp(how, "deadlock")) MPI_Recv(x, 1, MPI_INT, (rank + 1) % ranks, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (!strcmp(how, "nan")) {{
+        volatile double y = NAN;
+        while (y != y) {{ }}
+    }}
+    if (!strcmp(how, "endless")) for (volatile long i = 0;; i++) {{ }}
+    if (!strcmp(how, "converging")) {{
+        double mine = 1, all = 1;
+        while (all > 0.5) {{
+            dgemm(10, 10, 10);
+            MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        }}
+    }}
+    if (!strcmp(how, "pivot") && rank == 1) {{
+        volatile int *row = malloc(8);
+        row[(long)1 << 40] = 1;
+    }}
+    if (!strcmp(how, "stack")) deep();
+    if (!strcmp(how, "status") && rank == 1) {{
+        fprintf(stderr, "cannot read input.dat\\n");
+        exit(3);
+    }}
+    if (!strcmp(how, "abort") && rank == 1) {{
+        fprintf(stderr, "grid of 0 points\\n");
+        MPI_Abort(MPI_COMM_WORLD, 7);
+    }}
+    if (!strcmp(how, "argument")) MPI_Send(x, 1, MPI_INT, 99, 0, MPI_COMM_WORLD);
+    if (!strcmp(how, "truncated")) {{
+        if (rank == 0) MPI_Send(x, 9, MPI_INT, 1, 0, MPI_COMM_WORLD);
+        if (rank == 1) MPI_Recv(x, 3, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }}
+    if (!strcmp(how, "lacking")) MPI_Neighbor_allgather(x, 1, MPI_INT, x + 1, 1, MPI_INT, MPI_COMM_WORLD);
+    if (!strcmp(how, "unfinished")) return 0;
+    if (!strcmp(how, "memory"))
+        for (int i = 0; i < 200; i++) {{
+            char *p = malloc(1 << 24);
+            p[0] = 1;
+        }}
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return !strcmp(how, "result") ? 4 : 0;
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def bad(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler_folder()
+    return build(tmp_path_factory.mktemp("bad"), "bad", BAD)
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> Path:
+    path = tmp_path / "p.yaml"
+    path.write_text(tiny_text())
+    return path
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A temporary folder of the test's own, which is empty again at its end."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    yield folder
+    assert left_behind(folder) == []
+
+
+def emulate(platform: Path, *words: object, ranks: object = 2) -> Said:
+    return command("emulate", "-p", platform, "-np", ranks, "--timeout", 3, "--stall", 1, *words)
+
+
+def complaint(said: Said) -> str:
+    """The one line that a failed command ends with."""
+    lines = said.err.splitlines()
+    assert said.status == 2, said.err
+    assert [line.startswith("lepaute: ") for line in lines].count(True) == 1
+    assert lines[-1].startswith("lepaute: ")
+    assert "Traceback" not in said.err
+    assert not any(word in said.err for word in ("CRITICAL", "gdb", "Backtrace", "SimGrid team", "simblas:"))
+    return lines[-1]
+
+
+BOGUS = "results of BLAS are not computed"
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("deadlock", ["deadlock: every rank waits for a message that nobody sends", BOGUS]),
+        ("nan", ["stopped, for 1 s it made no MPI call and its simulated date stood still", BOGUS]),
+        ("endless", ["stopped, for 1 s it made no MPI call", BOGUS]),
+        ("converging", ["stopped, it took longer than 3 s; simulated so far: ", BOGUS]),
+        ("pivot", ["it ended by SIGSEGV", BOGUS]),
+        ("stack", ["it ended by SIGSEGV, as where a stack is too small (more: --stack, in KiB)"]),
+        ("status", ["rank 1 ended with exit status 3 before it called MPI_Finalize: cannot read input.dat"]),
+        ("result", ["it ended with exit status 4: it printed nothing"]),
+        ("abort", ["rank 1 called MPI_Abort with code 7: grid of 0 points"]),
+        ("argument", ["MPI_Send of rank 0 failed: MPI_ERR_RANK, param 4 dst (=99)"]),
+        ("truncated", ["of rank 1 failed: MPI_ERR_TRUNCATE"]),
+        ("lacking", ["this version of SimGrid has no MPI_Neighbor_allgather"]),
+        ("unfinished", ["it ended when 0 of 2 ranks had called MPI_Finalize"]),
+    ],
+)
+def test_a_program_that_fails_or_hangs_is_told_in_one_line_and_leaves_nothing(
+    how: str, said: list[str], bad: Path, platform: Path, temporary: Path
+) -> None:
+    line = complaint(emulate(platform, "--", bad, how))
+    assert line.startswith("lepaute: bad on 2 ranks: ")
+    for words in said:
+        assert words in line
+
+
+def test_a_larger_stack_mends_what_the_message_says_it_mends(bad: Path, platform: Path, temporary: Path) -> None:
+    assert emulate(platform, "--stack", 8192, "--", bad, "stack").status == 0
+
+
+def test_progress_in_a_loop_that_never_converges_is_no_stall(bad: Path, platform: Path, temporary: Path) -> None:
+    line = complaint(emulate(platform, "--", bad, "converging"))
+    date_s = float(line.partition("simulated so far: ")[2].partition(" s;")[0])
+    assert date_s > 0.001  # it went on to the end of its three seconds
+
+
+@pytest.mark.parametrize(
+    ("ranks", "said"),
+    [
+        (0, "np is 0; a program has at least one rank"),
+        (-1, "np is -1; a program has at least one rank"),
+        (17, "np is 17; platform tiny has cores for 16 ranks"),
+        ("two", "invalid value for '-np'"),
+    ],
+)
+def test_a_number_of_ranks_that_cannot_be_is_refused(
+    ranks: object, said: str, bad: Path, platform: Path, temporary: Path
+) -> None:
+    assert said in complaint(emulate(platform, "--", bad, "none", ranks=ranks))
+
+
+@pytest.mark.parametrize(
+    ("compiler", "flags", "said"),
+    [
+        (None, [], "is no compiled program"),
+        ("gcc", [], "was built for this machine, without simblas"),
+        ("smpicc", [], "was built by SMPI's own compilers, without simblas"),
+        ("mpicc", ["-lm"], "another MPI than SimGrid's"),
+    ],
+)
+def test_a_program_that_is_not_built_for_emulation_is_refused_with_how_to_build_it(
+    compiler: str | None, flags: list[str], said: str, platform: Path, temporary: Path, tmp_path: Path
+) -> None:
+    compiler_folder()
+    program = tmp_path / "other"
+    program.write_text("#!/bin/sh\n")
+    if compiler is not None:
+        mpi = "#include <mpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); MPI_Barrier(MPI_COMM_WORLD); MPI_Finalize(); return 0; }\n"
+        (tmp_path / "other.c").write_text("int main(void) { return 0; }\n" if compiler == "gcc" else mpi)
+        subprocess.run([compiler, "other.c", "-o", "other", *flags], cwd=tmp_path, check=True, timeout=60)
+    line = complaint(emulate(platform, "--", program))
+    assert said in line
+    assert "lepaute emulate compilers" in line
+
+
+def test_a_program_that_is_not_there_is_named(platform: Path, temporary: Path) -> None:
+    compiler_folder()
+    assert "/none is not there" in complaint(emulate(platform, "--", platform.parent / "none"))
+
+
+def test_without_simgrid_the_package_is_named(
+    bad: Path, platform: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(temporary))
+    find_simgrid.cache_clear()
+    try:
+        line = complaint(emulate(platform, "--", bad, "none"))
+        assert line == (
+            "lepaute: SimGrid's smpirun is missing (Debian package libsimgrid-dev); to emulate, install it: "
+            "apt-get install libsimgrid-dev gfortran g++"
+        )
+    finally:
+        find_simgrid.cache_clear()
+
+
+def test_memory_that_runs_out_is_told_with_what_helps(bad: Path, platform: Path, temporary: Path) -> None:
+    words = ["emulate", "-p", platform, "-np", "4", "--", bad, "memory"]
+    python = [sys.executable, "-m", "lepaute.cli.main"]
+    shell = ["sh", "-c", 'ulimit -v 1500000; exec "$@"', "sh"]
+    done = subprocess.run([*shell, *python, *words], capture_output=True, text=True, timeout=60, check=False)
+    line = complaint(Said(done.returncode, done.stdout, done.stderr))
+    assert "there was no memory for 16,777,216 bytes; fold large allocations (--fold 1M)" in line
+
+
+def test_a_run_that_works_leaves_nothing(bad: Path, platform: Path, temporary: Path) -> None:
+    said = emulate(platform, "--fold", "64K", "--trace", platform.parent / "t.parquet", "--", bad, "none")
+    assert said.status == 0, said.err
+
+
+def test_an_interrupt_ends_the_program_and_leaves_nothing(bad: Path, platform: Path, temporary: Path) -> None:
+    words = ["emulate", "-p", platform, "-np", "2", "--fold", "64K", "--", bad, "endless"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lepaute.cli.main", *map(str, words)], stderr=subprocess.PIPE, start_new_session=True
+    )
+    deadline_s = time.monotonic() + 30
+    while not (found := emulations(process.pid)) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert found
+    time.sleep(0.2)
+    os.kill(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert err.decode().splitlines() == ["lepaute: interrupted"]
+    assert not any(psutil.pid_exists(pid) for pid in found)

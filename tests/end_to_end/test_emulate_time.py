@@ -1,0 +1,345 @@
+"""The simulated time of an emulated program: what is charged, when it passes, and what a clock sees of it."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from oracles.emulated import HEAD, build, command, compiler_folder, dgemm_s, tiny, tiny_text
+
+from lepaute.errors import InputError, SimulationError
+from lepaute.platform import Platform
+from lepaute.platform.io import parse_platform
+from lepaute.simulate import Hpl, Layers, predict
+from lepaute.simulate.smpi.emulate import EmulatedRun, Options, emulate_run
+from lepaute.simulate.smpi.emulation import emulate
+from lepaute.simulate.smpi.library import LIBRARY, build_library
+
+pytestmark = pytest.mark.machine
+
+TIMES = f"""{HEAD}
+extern double PMPI_Wtime(void);
+static void sizes(void) {{ /* 1.0027 us: no whole number of them */
+    dgemm(3, 3, 3);
+}}
+static void untransposed(void) {{
+    double one = 1, none[1] = {{0}};
+    int n = 3;
+    dgemm_("N", "N", &n, &n, &n, &one, none, &n, none, &n, &one, none, &n);
+}}
+static void asked(void) {{
+    double before = MPI_Wtime();
+    dgemm(100, 100, 100);
+    printf("took %.17g s\\n", MPI_Wtime() - before);
+}}
+static void often(void) {{
+    double before = MPI_Wtime();
+    for (int i = 0; i < 1000; i++) {{
+        MPI_Wtime();
+        dgemm(100, 100, 100);
+    }}
+    printf("took %.17g s\\n", MPI_Wtime() - before);
+}}
+static void region(void) {{
+    dgemm(500, 500, 500);
+    MPI_Pcontrol(1);
+    dgemm(100, 100, 100);
+    MPI_Pcontrol(0);
+    dgemm(500, 500, 500);
+    MPI_Pcontrol(1);
+    dgemm(100, 100, 100);
+    MPI_Pcontrol(0);
+}}
+static void late(void) {{ /* the receiver waits for what the sender computes */
+    int x = 0;
+    if (rank == 0) {{
+        dgemm(1000, 1000, 100);
+        MPI_Send(&x, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+    }} else {{
+        double before = MPI_Wtime();
+        MPI_Recv(&x, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        printf("waited %.17g s\\n", MPI_Wtime() - before);
+    }}
+}}
+static void unmodelled(void) {{
+    extern void dsymv_(const char *, const int *, const double *, const double *, const int *, const double *,
+                       const int *, const double *, double *, const int *);
+    int n = 1000, one = 1;
+    double x = 1;
+    dsymv_("U", &n, &x, &x, &n, &x, &one, &x, &x, &one);
+}}
+int main(int argc, char **argv) {{
+    begin(&argc, &argv);
+    if (!strcmp(argv[1], "sizes")) sizes();
+    if (!strcmp(argv[1], "untransposed")) untransposed();
+    if (!strcmp(argv[1], "asked")) asked();
+    if (!strcmp(argv[1], "often")) often();
+    if (!strcmp(argv[1], "region")) region();
+    if (!strcmp(argv[1], "late")) late();
+    if (!strcmp(argv[1], "unmodelled")) unmodelled();
+    MPI_Finalize();
+    return 0;
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler_folder()
+    return tmp_path_factory.mktemp("times")
+
+
+@pytest.fixture(scope="module")
+def times(folder: Path) -> Path:
+    return build(folder, "times", TIMES)
+
+
+def run(program: Path, word: str, platform: Platform | None = None, ranks: int = 1) -> EmulatedRun:
+    return emulate_run(program, [word], platform or tiny(), ranks)
+
+
+def test_a_kernel_takes_what_its_model_says_and_not_whole_microseconds(times: Path) -> None:
+    assert run(times, "sizes").time_s == pytest.approx(dgemm_s(3, 3, 3), rel=1e-12)
+
+
+def test_a_clock_sees_computing_that_no_mpi_call_has_let_pass(times: Path) -> None:
+    seen = re.search(r"took (\S+)", run(times, "asked", tiny(wtime_s="wtime_s: 0")).stdout[0])
+    assert seen is not None
+    assert float(seen[1]) == pytest.approx(dgemm_s(100, 100, 100), rel=1e-12)
+
+
+def test_calls_of_the_clock_cost_what_the_platform_says_and_no_more(times: Path) -> None:
+    free, charged = (run(times, "often", tiny(wtime_s=f"wtime_s: {cost}")) for cost in ("0", "1e-7"))
+    assert free.time_s == pytest.approx(1000 * dgemm_s(100, 100, 100), rel=1e-12)
+    assert charged.time_s == pytest.approx(free.time_s + 1002 * 1e-7, rel=1e-12)
+    assert charged.wtime_s == pytest.approx(1002 * 1e-7, rel=1e-12)
+
+
+def test_a_receiver_waits_for_what_the_sender_computes(times: Path) -> None:
+    seen = re.search(r"waited (\S+)", run(times, "late", tiny(wtime_s="wtime_s: 0"), ranks=2).stdout[0])
+    assert seen is not None
+    # The message inside the node: overhead of sending, latency, 4 bytes (+ 16 of SMPI's), overhead of receiving.
+    moving_s = 3e-7 + 4e-10 + 1e-6 + 4 / 6e9 + 2e-7
+    assert float(seen[1]) == pytest.approx(dgemm_s(1000, 1000, 100) + moving_s, rel=1e-6)
+
+
+def test_the_region_between_two_calls_of_pcontrol_is_timed_and_regions_add_up(times: Path) -> None:
+    found = run(times, "region")
+    assert found.time_s == pytest.approx(2 * dgemm_s(100, 100, 100), rel=1e-12)
+    assert found.program_s == pytest.approx(found.time_s + 2 * dgemm_s(500, 500, 500), rel=1e-12)
+
+
+def test_the_time_that_a_program_prints_is_taken_where_a_pattern_says_so(times: Path) -> None:
+    found = emulate(times, ["asked"], tiny(), 1, options=Options(value_pattern=r"took (\S+) s"))
+    assert found.time_s.mean == pytest.approx(dgemm_s(100, 100, 100) + 1e-7, rel=1e-9)
+    assert found.run_list[0].program_s > found.time_s.mean  # the clock is asked once more
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem", "said"),
+    [
+        (r"took (\S+", InputError, "no regular expression"),
+        (r"took \S+", InputError, "has 0 groups; it needs one"),
+        (r"gone (\S+)", SimulationError, "printed nothing that matches"),
+        (r"(took)", SimulationError, "printed 'took'"),
+    ],
+)
+def test_a_pattern_that_finds_no_number_is_refused(
+    times: Path, pattern: str, problem: type[Exception], said: str
+) -> None:
+    with pytest.raises(problem, match=re.escape(said)):
+        emulate(times, ["asked"], tiny(), 1, options=Options(value_pattern=pattern))
+
+
+def test_a_routine_without_a_model_takes_its_operations_over_the_rate_of_dgemm_and_is_told(times: Path) -> None:
+    found = emulate(times, ["unmodelled"], tiny(), 1)
+    (use,) = found.run_list[0].fallback.values()
+    reference = 89.0  # the middle of 1 to 8000
+    rate = 2 * reference**3 / dgemm_s(reference, reference, reference)
+    assert use.time_s == pytest.approx(2 * 1000**2 / rate, rel=1e-9)
+    assert found.unmodelled_share == 1.0
+    assert any("no model of dsymv (1 calls): 1e+02 %" in warning for warning in found.warnings)
+
+
+NOISY = tiny_text().replace("  - mean:", "  - noise: {kind: half-normal, sd: {mnk: 1.0e-11}}\n    mean:")
+
+
+def test_the_same_seed_gives_the_same_time_and_another_seed_another(times: Path) -> None:
+    platform = parse_platform(NOISY)
+    first, again, other = (emulate_run(times, ["late"], platform, 2, seed=seed).time_s for seed in (7, 7, 8))
+    assert first == again
+    assert first != other
+
+
+DRAWN = """
+  - mean: {mnk: 1.0e-10}
+    covariance: [[1.0e-22]]
+days: {common_relative_sd: 0.05, cpu_relative_sd: 0.02, degrees_of_freedom: 20, source: none}
+"""
+
+
+def test_days_and_coefficients_are_those_that_the_native_engine_draws(times: Path) -> None:
+    """All that HPL of one rank takes on this platform is dgemm_nn: draws scale its time as they scale one call."""
+    before, _, after = tiny_text().replace("kernel: dgemm", "kernel: dgemm_nn").partition("  - mean:")
+    kernel, _, days = DRAWN.partition("days:")
+    platform = parse_platform(before + kernel.strip("\n") + after[after.index("\n") :] + "days:" + days)
+    hpl, off = Hpl(n=512, nb=64, p=1, q=1), Layers(False, False, False, False)
+    drawn = Layers(noise=False, discrepancy=False)
+    plain_s = predict(hpl, platform, runs=1, layers=off).time_s.mean
+    factors = []
+    for seed in (1, 2, 3):
+        factors.append(predict(hpl, platform, runs=1, seed=seed, layers=drawn).time_s.mean / plain_s)
+        ours_s = emulate_run(times, ["untransposed"], platform, 1, seed=seed, layers=drawn).time_s
+        assert ours_s == pytest.approx(27e-10 * factors[-1], rel=1e-9)
+    assert max(factors) > 1.01 * min(factors)  # else nothing was drawn
+
+
+CALLS = f"""{HEAD}
+extern double PMPI_Wtime(void);
+#define CHECK(name, call)                                                                          \\
+    do {{                                                                                           \\
+        double before = PMPI_Wtime(); /* SimGrid's own clock, which does not know what is pending */ \\
+        dgemm(100, 100, 100);                                                                      \\
+        MPI_##name call;                                                                           \\
+        printf("%s %.17g\\n", #name, PMPI_Wtime() - before);                                       \\
+    }} while (0)
+int main(int argc, char **argv) {{
+    begin(&argc, &argv);
+    MPI_Comm self = MPI_COMM_SELF, made;
+    MPI_Request r, other;
+    MPI_Status status;
+    int a[4] = {{0}}, b[4] = {{0}}, flag, at, one = 1, none = 0;
+    MPI_Datatype type = MPI_INT;
+    CHECK(Isend, (a, 1, type, 0, 0, self, &r));
+    CHECK(Iprobe, (0, 0, self, &flag, &status));
+    CHECK(Probe, (0, 0, self, &status));
+    CHECK(Irecv, (b, 1, type, 0, 0, self, &other));
+    CHECK(Test, (&r, &flag, &status));
+    CHECK(Wait, (&other, &status));
+    MPI_Wait(&r, &status);
+    MPI_Irecv(b, 1, type, 0, 0, self, &r);
+    CHECK(Send, (a, 1, type, 0, 0, self));
+    CHECK(Waitall, (1, &r, &status));
+    MPI_Irecv(b, 1, type, 0, 0, self, &r);
+    CHECK(Ssend, (a, 1, type, 0, 0, self));
+    CHECK(Waitany, (1, &r, &at, &status));
+    MPI_Irecv(b, 1, type, 0, 0, self, &r);
+    CHECK(Issend, (a, 1, type, 0, 0, self, &other));
+    CHECK(Testall, (1, &other, &flag, &status));
+    CHECK(Waitsome, (1, &r, &at, &flag, &status));
+    MPI_Wait(&other, &status);
+    MPI_Isend(a, 1, type, 0, 0, self, &r);
+    CHECK(Recv, (b, 1, type, 0, 0, self, &status));
+    MPI_Wait(&r, &status);
+    CHECK(Sendrecv, (a, 1, type, 0, 0, b, 1, type, 0, 0, self, &status));
+    CHECK(Sendrecv_replace, (a, 1, type, 0, 0, 0, 0, self, &status));
+    MPI_Send_init(a, 1, type, 0, 0, self, &r);
+    MPI_Irecv(b, 1, type, 0, 0, self, &other);
+    CHECK(Start, (&r));
+    MPI_Wait(&r, &status);
+    MPI_Wait(&other, &status);
+    CHECK(Barrier, (self));
+    CHECK(Bcast, (a, 1, type, 0, self));
+    CHECK(Reduce, (a, b, 1, type, MPI_SUM, 0, self));
+    CHECK(Allreduce, (a, b, 1, type, MPI_SUM, self));
+    CHECK(Reduce_scatter, (a, b, &one, type, MPI_SUM, self));
+    CHECK(Scan, (a, b, 1, type, MPI_SUM, self));
+    CHECK(Exscan, (a, b, 1, type, MPI_SUM, self));
+    CHECK(Gather, (a, 1, type, b, 1, type, 0, self));
+    CHECK(Gatherv, (a, 1, type, b, &one, &none, type, 0, self));
+    CHECK(Scatter, (a, 1, type, b, 1, type, 0, self));
+    CHECK(Scatterv, (a, &one, &none, type, b, 1, type, 0, self));
+    CHECK(Allgather, (a, 1, type, b, 1, type, self));
+    CHECK(Allgatherv, (a, 1, type, b, &one, &none, type, self));
+    CHECK(Alltoall, (a, 1, type, b, 1, type, self));
+    CHECK(Alltoallv, (a, &one, &none, type, b, &one, &none, type, self));
+    CHECK(Alltoallw, (a, &one, &none, &type, b, &one, &none, &type, self));
+    CHECK(Ibcast, (a, 1, type, 0, self, &r));
+    MPI_Wait(&r, &status);
+    CHECK(Comm_split, (self, 0, 0, &made));
+    CHECK(Comm_free, (&made));
+    MPI_Win window;
+    CHECK(Win_create, (a, sizeof a, sizeof(int), MPI_INFO_NULL, self, &window));
+    CHECK(Win_fence, (0, window));
+    CHECK(Put, (b, 1, type, 0, 0, 1, type, window));
+    CHECK(Win_free, (&window));
+    MPI_Finalize();
+    return 0;
+}}
+"""
+
+
+def test_computing_passes_in_every_kind_of_mpi_call(folder: Path) -> None:
+    found = emulate_run(build(folder, "calls", CALLS), [], tiny(), 1)
+    passed_s = {line.split()[0]: float(line.split()[1]) for line in found.stdout}
+    assert len(passed_s) == CALLS.count("    CHECK(")
+    late = {name: passed for name, passed in passed_s.items() if passed < dgemm_s(100, 100, 100) * (1 - 1e-9)}
+    assert late == {}
+
+
+#: Calls of SMPI that neither wait nor are seen by another rank, so that computing may go on pending.
+LOCAL = re.compile(
+    r"MPI_(Type|Group|Op|Info|Attr|Errhandler|Address|Error|Get_|Keyval|Status|Add_error|Aint|Alloc_mem|Free_mem|"
+    r"Buffer|Cart_(coords|get|map|rank|shift)|Cartdim|Dims|Graph(dims)?_(get|map|neigh)|Dist_graph_neigh|Topo_test|"
+    r"Comm_(rank|size|group|compare|remote|test_inter|call_err|create_err)|Pack|Unpack|Reduce_local|Init(ialized)|"
+    r"Finalized|Is_thread|Query_thread|Request_free|(Send|Bsend|Rsend|Ssend|Recv)_init|Test_cancelled|Wtick|PTR|"
+    r"COMM_WORLD|Win_(call|create)_err|Win_shared_query|Win_attach|Win_detach|File_(call|create)_err|File_seek|"
+    r"Register_datarep|Grequest|"
+    r"\w+_(c2f|f2c|get_\w+|set_\w+|toint|fromint|create_keyval|free_keyval|delete_attr)$|"
+    # SMPI has none of these: they end the program
+    r"(Close|Open)_port|Comm_(accept|connect|join|spawn)|(Lookup|Publish|Unpublish)_name)"
+)
+
+
+def test_no_mpi_call_that_can_wait_is_forgotten() -> None:
+    ours = build_library() / LIBRARY
+    needed = subprocess.run(["ldd", ours], capture_output=True, text=True, check=True).stdout
+    theirs = re.search(r"libsimgrid\S* => (\S+)", needed)
+    assert theirs is not None
+    waits = {name for name in mpi_calls(theirs[1]) if not LOCAL.match(name)}
+    assert len(waits) > 150
+    assert waits - mpi_calls(ours) == set()
+
+
+def mpi_calls(file: str | Path) -> set[str]:
+    listed = subprocess.run(["nm", "-D", "--defined-only", file], capture_output=True, text=True, check=True).stdout
+    return {name for name in (line.split()[-1] for line in listed.splitlines()) if re.match(r"MPI_[A-Z]", name)}
+
+
+def test_computing_outside_of_blas_is_timed_where_that_is_asked_for(folder: Path) -> None:
+    program = build(
+        folder,
+        "loop",
+        f"""{HEAD}
+int main(int argc, char **argv) {{
+    begin(&argc, &argv);
+    volatile double x = 1;
+    for (long i = 0; i < 30000000; i++) x = x * 0.999 + 1;
+    dgemm(1000, 1000, 1000);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}}
+""",
+    )
+    free, measured = (
+        emulate(program, [], tiny(), 1, options=Options(computing=computing)) for computing in ("none", "measured")
+    )
+    assert free.time_s.mean == pytest.approx(dgemm_s(1000, 1000, 1000), rel=1e-3)
+    assert measured.time_s.mean > free.time_s.mean + 0.01  # 30 million steps of several cycles each
+    assert any("timed on this machine" in warning for warning in measured.warnings)
+
+
+def test_the_command_prints_what_the_program_prints_and_where_the_time_went(times: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(tiny_text())
+    said = command("emulate", "-p", tmp_path / "p.yaml", "-np", 2, "--", times, "late")
+    assert said.status == 0, said.err
+    assert re.fullmatch(r"waited \S+ s\n", said.out)
+    assert "times  2 ranks on tiny" in said.err
+    assert re.search(r"dgemm +1 calls", said.err)
+    again = command("emulate", "-p", tmp_path / "p.yaml", "-np", 2, "--json", "--", times, "late")
+    found = json.loads(again.out)
+    assert found["routines"]["dgemm"] == {"calls": 1, "time_s": dgemm_s(1000, 1000, 100), "modelled": True}
+    assert found["simulation"]["messages"] == 1
+    assert found["parameters"]["np"] == 2
