@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The real HPL (from Debian's source package) and the probes, in the cache: $LEPAUTE_HOME or ~/.cache/lepaute. Says
+# The real HPL (from Debian's source package), the probes and simblas, in the cache: $LEPAUTE_HOME or ~/.cache/lepaute. Says
 # nothing where they are there. A failure is told and not fatal: predictions and most tests do without these programs,
 # and a command that needs them tells again what is missing.
 set -euo pipefail
@@ -9,10 +9,18 @@ cd "$(dirname "$0")/.."
 import sys
 
 from lepaute.errors import LepauteError
+from lepaute.measure.hpl_source import source_key, unpack_source
 from lepaute.measure.probes import build_probes
+from lepaute.simulate.smpi.hpl import build_hpl_smpi
+from lepaute.simulate.smpi.library import build_library
 
 try:
     build_probes(progress=lambda what: print("HPL and probes:", what, flush=True))
 except LepauteError as error:
     print("lepaute: the programs for measurements could not be built:", error, file=sys.stderr)
+try:
+    build_library(progress=lambda what: print("Emulation:", what, flush=True))
+    build_hpl_smpi(unpack_source, source_key())
+except LepauteError as error:
+    print("lepaute: what an emulation needs could not be built:", error, file=sys.stderr)
 PYTHON

@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 clang_format=$(command -v clang-format-16 || command -v clang-format)
-find core probes \( -name '*.cpp' -o -name '*.hpp' -o -name '*.c' -o -name '*.h' \) -print0 |
+find core probes simblas \( -name '*.cpp' -o -name '*.hpp' -o -name '*.c' -o -name '*.h' \) -print0 |
   xargs -0 -r "$clang_format" -i
 .venv/bin/ruff check --quiet --fix . || true
 .venv/bin/ruff format --quiet .

@@ -5,7 +5,8 @@ set -euo pipefail
 
 case ${1:-} in
   build) wanted=(build-essential cmake ninja-build python3 python3-venv python3-dev pkg-config
-                 openmpi-bin libopenmpi-dev libopenblas-dev libgtest-dev ca-certificates) ;;
+                 openmpi-bin libopenmpi-dev libopenblas-dev libgtest-dev ca-certificates
+                 libsimgrid-dev gfortran) ;;
   lint) wanted=(clang-format-16 clang-tidy-16) ;;
   *) echo "usage: scripts/install_debian.sh build|lint" >&2; exit 2 ;;
 esac

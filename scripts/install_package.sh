@@ -9,7 +9,7 @@ stamp=.venv/lepaute-package.fingerprint
 fingerprint() {
   {
     printf '%s\0' "${inputs[@]}"
-    find core src probes -type f ! -name '*.pyc' ! -name '*.so' ! -path 'core/tests/*' -print0
+    find core src probes simblas -type f ! -name '*.pyc' ! -name '*.so' ! -path 'core/tests/*' -print0
   } | sort -z | xargs -0 sha256sum | sha256sum | cut -d ' ' -f 1
 }
 

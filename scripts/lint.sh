@@ -14,6 +14,7 @@ check() {
 
 mapfile -t cxx < <(find core -name '*.cpp' -o -name '*.hpp' | sort)
 mapfile -t units < <(find core -name '*.cpp' ! -path 'core/bindings/*' ! -path 'core/tests/*' | sort)
+mapfile -t simblas < <(find simblas -name '*.cpp' -o -name '*.hpp' -o -name '*.h' | sort)
 mapfile -t c < <(find probes -name '*.c' -o -name '*.h' | sort)
 clang_format=$(command -v clang-format-16 || command -v clang-format) || clang_format=clang-format-16
 clang_tidy=$(command -v clang-tidy-16 || command -v clang-tidy) || clang_tidy=clang-tidy-16
@@ -43,6 +44,16 @@ print(*hpl_include_flags(build_hpl()))' 2>/dev/null)"
   return "$status"
 }
 
+# simblas is compiled where SimGrid is; that of HPL (simblas/hpl) includes HPL's headers, which are no C++ to be tidied.
+tidy_simblas() {
+  if [[ ! -f /usr/include/simgrid/s4u.hpp ]]; then
+    echo "skipped: SimGrid's headers are not installed"
+    return
+  fi
+  printf '%s\0' simblas/*.cpp |
+    xargs -0 -I '{}' -P "$(nproc)" "$clang_tidy" --quiet '{}' -- -std=c++20 -Isimblas -Icore 2>/dev/null
+}
+
 # HPL's headers, directly or through one of our own headers.
 needs_hpl() {
   local header
@@ -55,9 +66,11 @@ needs_hpl() {
 
 ((${#cxx[@]})) && check "clang-format core" "$clang_format" --dry-run -Werror "${cxx[@]}"
 ((${#c[@]})) && check "clang-format probes" "$clang_format" --dry-run -Werror "${c[@]}"
+((${#simblas[@]})) && check "clang-format simblas" "$clang_format" --dry-run -Werror "${simblas[@]}"
 check "clang-format scripts" "$clang_format" --dry-run -Werror scripts/*.c
 ((${#units[@]})) && check "clang-tidy core" tidy_core
 ((${#c[@]})) && check "clang-tidy probes" tidy_probes
+((${#simblas[@]})) && check "clang-tidy simblas" tidy_simblas
 check "ruff check" "$bin/ruff" check --quiet .
 check "ruff format" "$bin/ruff" format --check --quiet .
 check "mypy --strict src" "$bin/mypy" --no-error-summary

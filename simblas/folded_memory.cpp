@@ -15,7 +15,10 @@ struct Block {
     bool huge = false;
 };
 
-Block block;
+Block& block() {
+    static Block the_one;
+    return the_one;
+}
 
 /// Allocations by the address where they begin.
 std::map<const std::byte*, Folded>& allocations() {
@@ -25,32 +28,32 @@ std::map<const std::byte*, Folded>& allocations() {
 
 constexpr std::size_t small_page_bytes = 4096;
 
-std::size_t page_bytes() { return block.huge ? std::size_t{2} << 20U : small_page_bytes; }
+std::size_t page_bytes() { return block().huge ? std::size_t{2} << 20U : small_page_bytes; }
 
 std::size_t rounded_up(std::size_t size) { return (size + page_bytes() - 1) / page_bytes() * page_bytes(); }
 
 /// A file of memory that is nowhere but in this process.
 bool open_block() {
-    if (block.file < 0) {
-        block.file = memfd_create("lepaute-folded", MFD_CLOEXEC | (block.huge ? MFD_HUGETLB : 0U));
-        if (block.file < 0 && block.huge) {
-            block.huge = false;
-            block.file = memfd_create("lepaute-folded", MFD_CLOEXEC);
+    if (block().file < 0) {
+        block().file = memfd_create("lepaute-folded", MFD_CLOEXEC | (block().huge ? MFD_HUGETLB : 0U));
+        if (block().file < 0 && block().huge) {
+            block().huge = false;
+            block().file = memfd_create("lepaute-folded", MFD_CLOEXEC);
         }
-        if (block.file >= 0 && ftruncate(block.file, static_cast<off_t>(rounded_up(block.bytes))) != 0) {
-            close(block.file);
-            block.file = -1;
+        if (block().file >= 0 && ftruncate(block().file, static_cast<off_t>(rounded_up(block().bytes))) != 0) {
+            close(block().file);
+            block().file = -1;
         }
     }
-    return block.file >= 0;
+    return block().file >= 0;
 }
 
 /// Puts the block over the addresses from `first` to `last`, as often as it takes; both on pages.
 bool overlay(std::byte* data, std::size_t first, std::size_t last) {
-    const std::size_t step = rounded_up(block.bytes);
+    const std::size_t step = rounded_up(block().bytes);
     for (std::size_t at = first; at < last; at += step) {
         const std::size_t length = at + step < last ? step : last - at;
-        if (mmap(data + at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, block.file, 0) ==
+        if (mmap(data + at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, block().file, 0) ==
             MAP_FAILED) {
             return false;
         }
@@ -60,7 +63,7 @@ bool overlay(std::byte* data, std::size_t first, std::size_t last) {
 
 /// Address space of `size` bytes whose begin suits the pages of the block.
 std::byte* reserve(std::size_t size) {
-    const std::size_t more = block.huge ? page_bytes() : 0;
+    const std::size_t more = block().huge ? page_bytes() : 0;
     void* data = mmap(nullptr, size + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) {
         return nullptr;
@@ -79,7 +82,7 @@ std::byte* reserve(std::size_t size) {
 
 } // namespace
 
-void set_folding_block(std::size_t bytes, bool huge) { block = {bytes, -1, huge}; }
+void set_folding_block(std::size_t bytes, bool huge) { block() = {bytes, -1, huge}; }
 
 void* map_folded(std::size_t size, const std::vector<Range>& own) {
     if (!open_block()) {

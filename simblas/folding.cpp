@@ -222,6 +222,7 @@ void* smpi_shared_realloc_intercept(void* data, std::size_t size, const char* fi
     return change_size(data, size, {file, line});
 }
 
+// NOLINTBEGIN(readability-identifier-naming): the linker's names
 void* __wrap_malloc(std::size_t size) { return allocate(size, {nullptr, 0, __builtin_return_address(0)}); }
 void* __wrap_calloc(std::size_t count, std::size_t size) {
     return allocate_zeroed(count, size, {nullptr, 0, __builtin_return_address(0)});
@@ -260,5 +261,6 @@ void __wrap__ZdlPv(void* data) { is_folded(data) ? release(data) : ::operator de
 void __wrap__ZdlPvm(void* data, std::size_t /*size*/) { __wrap__ZdlPv(data); }
 void __wrap__ZdaPv(void* data) { is_folded(data) ? release(data) : ::operator delete[](data); }
 void __wrap__ZdaPvm(void* data, std::size_t /*size*/) { __wrap__ZdaPv(data); }
+// NOLINTEND(readability-identifier-naming)
 
 } // extern "C"

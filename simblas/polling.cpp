@@ -1,6 +1,8 @@
 // MPI_Iprobe in a loop. Under SMPI each turn is an event, thousands of them for one late message. A rank that has
-// probed in vain a few times in a row sleeps here until a message that it looks for is announced, and wakes up on the
-// very date at which one of its turns would have begun: what the program sees is the same.
+// probed in vain many times in a row sleeps here until a message that it looks for is announced, and wakes up on the
+// very date at which one of its turns would have begun: what the program sees is the same, unless it would have given
+// up. So a program that probes a given number of times and then goes on must not be put to sleep: a few probes say
+// nothing, and where simblas knows the program (HPL's row swaps), it says by lepaute_patience() what they mean.
 
 #include "announce.hpp"
 #include "state.hpp"
@@ -14,20 +16,27 @@ namespace lepaute::simblas {
 
 namespace {
 
-constexpr int patience = 4; // probes in vain before a rank sleeps
 constexpr double margin_s = 1e-9;
 
-bool may_sleep = true; // until a send whose receiver is not known
-std::vector<Rank*> sleepers;
-std::unordered_map<MPI_Comm, std::vector<int>> world_ranks;
+struct Probing {
+    bool may_sleep = true; // until a send whose receiver is not known
+    std::vector<Rank*> sleepers;
+    std::unordered_map<MPI_Comm, std::vector<int>> world_ranks; // of each communicator's ranks; empty: not known
+};
+
+Probing& probing() {
+    static Probing the_one;
+    return the_one;
+}
 
 /// The rank of the world that `rank` of `comm` is; -1 where that cannot be said.
 int world_rank(int rank, MPI_Comm comm) {
     if (comm == MPI_COMM_WORLD) {
         return rank;
     }
-    auto found = world_ranks.find(comm);
-    if (found == world_ranks.end()) {
+    auto& known = probing().world_ranks;
+    auto found = known.find(comm);
+    if (found == known.end()) {
         std::vector<int> numbers;
         int is_inter = 0;
         PMPI_Comm_test_inter(comm, &is_inter);
@@ -47,7 +56,7 @@ int world_rank(int rank, MPI_Comm comm) {
             PMPI_Group_free(&group);
             PMPI_Group_free(&world);
         }
-        found = world_ranks.emplace(comm, std::move(numbers)).first;
+        found = known.emplace(comm, std::move(numbers)).first;
     }
     const auto& numbers = found->second;
     return rank >= 0 && static_cast<std::size_t>(rank) < numbers.size() ? numbers[static_cast<std::size_t>(rank)] : -1;
@@ -72,7 +81,7 @@ double overhead_s(Sending how, double size, const Rank& from, const Rank& to) {
 }
 
 void wake(Rank& rank) {
-    std::erase(sleepers, &rank);
+    std::erase(probing().sleepers, &rank);
     rank.polling.asleep = false;
     rank.polling.wake->release();
 }
@@ -90,7 +99,7 @@ bool sleep_until_announced(Rank& rank, int source, int tag, MPI_Comm comm) {
     polling.comm = comm;
     polling.posted_s = HUGE_VAL;
     const double from_s = simgrid::s4u::Engine::get_clock();
-    sleepers.push_back(&rank);
+    probing().sleepers.push_back(&rank);
     polling.wake->acquire();
     const double turn_s = state().machine.network.iprobe_s;
     if (turn_s > 0.0) {
@@ -144,13 +153,13 @@ void announce_anything() {
         rank->polling.failures = 0;
         pass(*rank);
     }
-    may_sleep = false;
-    while (!sleepers.empty()) {
-        wake(*sleepers.back());
+    probing().may_sleep = false;
+    while (!probing().sleepers.empty()) {
+        wake(*probing().sleepers.back());
     }
 }
 
-void forget_communicator(MPI_Comm comm) { world_ranks.erase(comm); }
+void forget_communicator(MPI_Comm comm) { probing().world_ranks.erase(comm); }
 
 } // namespace lepaute::simblas
 
@@ -166,6 +175,14 @@ int smpi_iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Status* status)
 
 } // namespace
 
+/// The rank that runs now sleeps after this many probes in vain, from now on.
+extern "C" void lepaute_patience(int probes) {
+    if (Rank* rank = current_rank()) {
+        rank->polling.failures = 0;
+        rank->polling.patience = probes;
+    }
+}
+
 extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
     Rank* rank = current_rank();
     if (rank == nullptr) {
@@ -178,8 +195,10 @@ extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Statu
         polling.last = probe;
         pass(*rank);
     }
-    if (may_sleep && state().request.sleeping_probes && polling.failures >= patience &&
-        simgrid::s4u::Engine::get_clock() > polling.until_s) {
+    // Where computing is measured nobody sleeps: what a sender has computed passes inside of SMPI's call, after the
+    // announcement, so that its message comes at a date that is not known here.
+    if (probing().may_sleep && state().request.sleeping_probes && !state().request.measures &&
+        polling.failures >= polling.patience && simgrid::s4u::Engine::get_clock() > polling.until_s) {
         const int source = from == MPI_ANY_SOURCE ? from : world_rank(from, comm);
         if (source >= 0 || from == MPI_ANY_SOURCE) {
             if (sleep_until_announced(*rank, source, tag, comm)) {

@@ -19,34 +19,39 @@ std::string rest_of(Line& line) {
     return text;
 }
 
-const std::map<std::string, std::function<void(Line&, Request&)>> keys = {
-    {"seed", [](Line& line, Request& to) { line >> to.seed; }},
-    {"layers",
-     [](Line& line, Request& to) {
-         line >> to.layers.coefficients >> to.layers.days >> to.layers.discrepancy >> to.layers.noise;
-     }},
-    {"cores",
-     [](Line& line, Request& to) {
-         to.core_of_rank.assign(std::istream_iterator<std::uint32_t>(line), std::istream_iterator<std::uint32_t>());
-         line.clear();
-     }},
-    {"reference", [](Line& line, Request& to) { line >> to.reference.m >> to.reference.n >> to.reference.k; }},
-    {"wtime", [](Line& line, Request& to) { line >> to.wtime_s; }},
-    {"fold", [](Line& line, Request& to) { line >> to.fold_bytes >> to.fold_block_bytes >> to.fold_huge; }},
-    {"private",
-     [](Line& line, Request& to) {
-         Request::Private kept;
-         line >> kept.from >> kept.to;
-         kept.where = rest_of(line);
-         to.keep_private.push_back(std::move(kept));
-     }},
-    {"report", [](Line& line, Request& to) { to.report = rest_of(line); }},
-    {"progress", [](Line& line, Request& to) { to.progress = rest_of(line); }},
-    {"kernel_log", [](Line& line, Request& to) { to.kernel_log = rest_of(line); }},
-    {"measures", [](Line& line, Request& to) { line >> to.measures; }},
-    {"sleeping_probes", [](Line& line, Request& to) { line >> to.sleeping_probes; }},
-    {"own_factors", [](Line& line, Request& to) { line >> to.own_factors; }},
-};
+using Keys = std::map<std::string, std::function<void(Line&, Request&)>>;
+
+const Keys& keys() {
+    static const Keys known = {
+        {"seed", [](Line& line, Request& to) { line >> to.seed; }},
+        {"layers",
+         [](Line& line, Request& to) {
+             line >> to.layers.coefficients >> to.layers.days >> to.layers.discrepancy >> to.layers.noise;
+         }},
+        {"cores",
+         [](Line& line, Request& to) {
+             to.core_of_rank.assign(std::istream_iterator<std::uint32_t>(line), std::istream_iterator<std::uint32_t>());
+             line.clear();
+         }},
+        {"reference", [](Line& line, Request& to) { line >> to.reference.m >> to.reference.n >> to.reference.k; }},
+        {"wtime", [](Line& line, Request& to) { line >> to.wtime_s; }},
+        {"fold", [](Line& line, Request& to) { line >> to.fold_bytes >> to.fold_block_bytes >> to.fold_huge; }},
+        {"private",
+         [](Line& line, Request& to) {
+             Request::Private kept;
+             line >> kept.from >> kept.to;
+             kept.where = rest_of(line);
+             to.keep_private.push_back(std::move(kept));
+         }},
+        {"report", [](Line& line, Request& to) { to.report = rest_of(line); }},
+        {"progress", [](Line& line, Request& to) { to.progress = rest_of(line); }},
+        {"kernel_log", [](Line& line, Request& to) { to.kernel_log = rest_of(line); }},
+        {"measures", [](Line& line, Request& to) { line >> to.measures; }},
+        {"sleeping_probes", [](Line& line, Request& to) { line >> to.sleeping_probes; }},
+        {"own_factors", [](Line& line, Request& to) { line >> to.own_factors; }},
+    };
+    return known;
+}
 
 } // namespace
 
@@ -64,8 +69,8 @@ void read_request(const std::string& path, Request& request, models::Machine& ma
             machine = models::machine_of_text(rest);
             return;
         }
-        const auto found = keys.find(key);
-        if (found == keys.end()) {
+        const auto found = keys().find(key);
+        if (found == keys().end()) {
             throw std::invalid_argument("has an unknown key '" + key + "'");
         }
         found->second(line, request);

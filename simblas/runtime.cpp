@@ -28,9 +28,15 @@ State& state() {
 
 namespace {
 
+/// The file that says what is asked for; empty where nobody asks.
+std::string asked_by() {
+    const char* path = std::getenv("LEPAUTE_EMULATION");
+    return path == nullptr ? "" : path;
+}
+
 void start() {
     State& there = state();
-    const char* path = std::getenv("LEPAUTE_EMULATION");
+    const std::string path = asked_by();
     try {
         read_request(path, there.request, there.machine);
         const models::Machine& machine = there.machine;
@@ -44,7 +50,7 @@ void start() {
             std::make_unique<models::MachineDay>(machine, there.request.layers, there.request.seed, cpus, nodes);
         there.ranks.resize(cpus.size());
     } catch (const std::exception& problem) {
-        std::fprintf(stderr, "simblas: %s %s\n", path, problem.what());
+        std::fprintf(stderr, "simblas: %s %s\n", path.c_str(), problem.what());
         std::exit(2);
     }
     for (std::uint32_t number = 0; number < there.ranks.size(); ++number) {
@@ -58,7 +64,7 @@ void start() {
 
 /// Runs when the library is loaded, also into programs that are none of ours: then nothing is asked for.
 [[gnu::constructor]] void load() {
-    if (std::getenv("LEPAUTE_EMULATION") != nullptr) {
+    if (!asked_by().empty()) {
         s4u::Engine::on_platform_created_cb(start);
         s4u::Engine::on_time_advance_cb([](double) { write_progress(); }); // a large collective is one call
         s4u::Engine::on_simulation_end_cb(write_report);
@@ -93,12 +99,21 @@ void pass(Rank& rank) {
     const double seconds = rank.pending_s;
     rank.pending_s = 0.0;
     state().computing_s += seconds;
+    {
+        const Unmeasured pause;
+        s4u::this_actor::sleep_for(seconds);
+    }
+}
+
+Unmeasured::Unmeasured() {
     if (state().request.measures) {
         smpi_bench_end(); // what was measured since the last call passes first
-        s4u::this_actor::sleep_for(seconds);
+    }
+}
+
+Unmeasured::~Unmeasured() {
+    if (state().request.measures) {
         smpi_bench_begin();
-    } else {
-        s4u::this_actor::sleep_for(seconds);
     }
 }
 

@@ -51,7 +51,8 @@ struct Polling {
         MPI_Comm comm;
         bool operator==(const Probe&) const = default;
     };
-    int failures = 0; // probes in vain, with nothing in between
+    int failures = 0;  // probes in vain, with nothing in between
+    int patience = 64; // probes in vain before the rank sleeps
     Probe last{0, 0, nullptr};
     bool asleep = false;
     int source = 0; // what it sleeps for: rank of the world or MPI_ANY_SOURCE,
@@ -112,6 +113,15 @@ void compute(double seconds);
 
 /// Lets the time pass that the rank has computed.
 void pass(Rank& rank);
+
+/// While it lives, SMPI does not count what this thread computes as computing of the rank: other ranks may run in it.
+class Unmeasured {
+public:
+    Unmeasured();
+    ~Unmeasured();
+    Unmeasured(const Unmeasured&) = delete;
+    Unmeasured& operator=(const Unmeasured&) = delete;
+};
 
 /// Date on the rank's own clock, in seconds.
 [[nodiscard]] double now_s(const Rank& rank);

@@ -64,10 +64,10 @@ bool pivots_are_random = true;
 
 constexpr std::uint32_t pivot_stream = 0x50495600U; // that of the native engine, so that the same rows move
 
-/// The row that column `column` is pivoted with: uniform among those not yet factored, as for a random matrix.
-int drawn_pivot(int column, int n) {
+/// One of `rows` rows, drawn for `column`.
+int drawn(int column, int rows) {
     const double u = lepaute::rng::uniform({pivot_seed, 0, pivot_stream, static_cast<std::uint64_t>(column)});
-    return column + static_cast<int>(u * static_cast<double>(n - column));
+    return static_cast<int>(u * static_cast<double>(rows));
 }
 
 } // namespace
@@ -80,7 +80,8 @@ void lepaute_hpl_pivots(unsigned long seed, int random) {
 }
 
 /// The largest entry of a column in the rows of this process. Nothing is computed, so it is said to be where the drawn
-/// pivot is: its owner claims 1, all others less; of equal claims HPL takes that of the first process row.
+/// pivot is, uniform among the rows not yet factored as for a random matrix: its owner claims 1, all others less. Of
+/// equal claims HPL takes that of the first process row.
 void HPL_dlocmax(HPL_T_panel* panel, const int n, const int ii, const int jj, double* work) {
     if (n <= 0) {
         work[0] = work[1] = work[2] = 0.0;
@@ -91,10 +92,11 @@ void HPL_dlocmax(HPL_T_panel* panel, const int n, const int ii, const int jj, do
     const int row = panel->grid->myrow;
     const int rows = panel->grid->nprow;
     const int nb = panel->nb;
-    int local = 0;
+    const int column = panel->ia + jj;
+    int local = pivots_are_random ? 0 : drawn(column, n);
     double claim = 0.5;
     if (pivots_are_random) {
-        const int pivot = drawn_pivot(panel->ia + jj, panel->pmat->n);
+        const int pivot = column + drawn(column, panel->pmat->n - column);
         if (pivot / nb % rows == row) {
             local = pivot / nb / rows * nb + pivot % nb - panel->ii - ii;
             claim = 1.0;

@@ -34,7 +34,11 @@ void __wrap_HPL_pdpanel_init(HPL_T_grid* grid, HPL_T_palg* algorithm, const int 
                              HPL_T_pmat* matrix, const int row, const int column, const int tag, HPL_T_panel* panel) {
     const size_t l2 = rows_below(grid, m, width, matrix, row) * static_cast<size_t>(width) * sizeof(double);
     const size_t l1 = static_cast<size_t>(width) * static_cast<size_t>(width) * sizeof(double);
+#ifdef HPL_COPY_L
+    const bool reuses = grid->npcol == 1;
+#else
     const bool reuses = grid->npcol == 1 || column / matrix->nb % grid->npcol == grid->mycol;
+#endif
     const size_t pivots = (static_cast<size_t>(width) + 1 + static_cast<size_t>(algorithm->align)) * sizeof(double);
     const size_t from = l1 + (reuses ? 0 : l2);
     lepaute_fold_next(reuses ? l2 : 0, from, from + pivots);

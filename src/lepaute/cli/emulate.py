@@ -27,9 +27,11 @@ def group() -> None:
 
 @app.command()
 def program(
-    words: Annotated[list[str], typer.Argument(metavar="-- PROGRAM ARGS", help="The program.", show_default=False)],
     platform: Annotated[str, typer.Option("--platform", "-p", help="a platform file, or the name of a shipped one")],
     ranks: Annotated[int, typer.Option("-np", "--np", help="number of ranks")],
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="-- PROGRAM ARGS", help="The program.", show_default=False)
+    ] = None,
     source: Annotated[Path | None, typer.Option("--source", help="folder to build the program from")] = None,
     make: Annotated[str, typer.Option("--make", help="command that builds it")] = "make",
     binary: Annotated[
@@ -82,6 +84,9 @@ def program(
         raise InputError("--source builds the program and --binary names one that is built; give one of them")
     if skip and source is None:
         raise InputError("--skip takes effect when the program is linked; give --source and --make")
+    given = words or []
+    if not given and binary is None:
+        raise InputError("no program is named; write it behind two dashes: lepaute emulate ... -- PROGRAM ARGS")
     overrides = settings_of(settings or [])
     machine = load_platform(platform)
     if overrides:
@@ -95,14 +100,12 @@ def program(
         value_pattern=pattern,
         sleeping_probes=not every_probe,
     )
-    word, *arguments = words
     with tempfile.TemporaryDirectory(prefix="lepaute-emulate-") as temporary, tell_progress() as on_progress:
         wanted = Wanted(trace, gantt, Path(temporary))
-        path = binary or Path(word)
-        if binary is not None:
-            arguments = words
-        elif source is not None:
-            path = program_in(build_program(source, make, skip or [], Path(temporary)), word)
+        path = binary or Path(given[0])
+        arguments = given if binary is not None else given[1:]
+        if source is not None:
+            path = program_in(build_program(source, make, skip or [], Path(temporary)), given[0])
         found = emulate(
             path,
             arguments,

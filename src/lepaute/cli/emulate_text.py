@@ -24,13 +24,15 @@ def readable(emulation: "Emulation") -> str:
     if first.program_s != first.time_s:
         lines.append(f"  program    {first.program_s:.4g} s in all")
     computing = f"{first.computing_s:.4g} s over all ranks"
+    if emulation.options.computing == "measured":
+        computing += ", besides what was timed here"
     lines.append(f"  computing  {computing}; {100.0 * emulation.unmodelled_share:.2g} % of it without a model")
     uses = sorted((first.fallback | first.kernels).items(), key=lambda item: -item[1].time_s)[:MOST_ROUTINES]
     lines += [f"    {name:<12} {use.calls:>10} calls {use.time_s:>12.4g} s" for name, use in uses]
     wall_s = sum(run.wall_s for run in emulation.run_list)
     rss = max(run.peak_rss_bytes for run in emulation.run_list)
     folded = f", {first.folded_bytes / 1e9:.3g} GB folded" if first.folded else ""
-    runs = f"{len(emulation.run_list)} simulated run(s), {first.messages} messages each"
+    runs = f"{len(emulation.run_list)} simulated run(s), {first.messages} point-to-point messages each"
     lines.append(f"  from       {runs}, in {wall_s:.2f} s and {rss / 1e6:.0f} MB{folded}")
     lines += [f"  warning: {warning}" for warning in emulation.warnings]
     return "\n".join(lines)

@@ -73,7 +73,9 @@ def plot_gantt(
     _draw_arrows(main, drawn, window, row_inch)
     _label_ranks(main, trace, window)
     unit, factor = _unit(window.high_s)
-    _set_time_axis(main, window, unit, factor)
+    # What SMPI writes are dates of the simulation.
+    start = "program" if str(trace.metadata.get("engine", "")).startswith("SimGrid") else "timed region"
+    _set_time_axis(main, window, unit, factor, start)
     _draw_steps(main, drawn, window)
     if zoomed:
         _draw_overview(axes[0], drawn, seconds, whole, window)
@@ -303,13 +305,13 @@ def _label_ranks(axis: Any, trace: Trace, window: Window) -> None:
         axis.spines[side].set_visible(False)
 
 
-def _set_time_axis(axis: Any, window: Window, unit: str, factor: float) -> None:
+def _set_time_axis(axis: Any, window: Window, unit: str, factor: float, start: str) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axis.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 2.5, 5, 10]))
     digits = max(0, 2 - _exponent((window.high_s - window.low_s) * factor))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * factor:.{digits}f}"))
-    axis.set_xlabel(f"time since the start of the timed region, {unit}", fontsize=9)
+    axis.set_xlabel(f"time since the start of the {start}, {unit}", fontsize=9)
 
 
 def _exponent(value: float) -> int:
@@ -338,8 +340,10 @@ def _handles(used: "set[int]", estimated: bool) -> list[Any]:
     from matplotlib.patches import Patch
 
     def label(place: int) -> str:
-        # A recording does not know what the rest of a call is made of, nor does what SMPI writes.
-        return "transfer and overhead" if place == colours.MOVING and estimated else colours.CALLS[place].label
+        # A recording does not know what the rest of a call is made of, nor does what SMPI writes: of collectives and of
+        # waits for several messages it is mostly waiting.
+        unknown = place == colours.MOVING and estimated
+        return "transfer, overhead, waits not told apart" if unknown else colours.CALLS[place].label
 
     return [
         Patch(facecolor=style.colour, edgecolor="#555555", lw=0.6, label=label(place))

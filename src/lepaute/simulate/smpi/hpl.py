@@ -42,12 +42,15 @@ _WRAPPED = (
     "HPL_packL",
     "HPL_pdfact",
     *(f"HPL_pdupdate{form}" for form in ("TT", "TN", "NT", "NN")),
+    *(f"HPL_pdlaswp{way}" for way in ("00N", "00T", "01N", "01T")),
 )
 _HPL_FLAGS = ("-O2", "-w", "-DHPL_CALL_CBLAS")
 _COMPILE_JOBS = 2
 _COMPILE_LIMIT_S = 120.0
 #: Anything larger than a message that steers the program is folded.
 _FOLD_FROM_BYTES = 32 << 10
+#: Simulated date at which the solver begins (simblas/hpl/driver.cpp).
+START_S = 10.0
 _TIME = r"^xhpl-smpi: time (\S+) info 0$"
 
 HplSource = Callable[[Path], None]
@@ -85,7 +88,8 @@ def _build(folder: Path, unpack: HplSource, own: Sequence[Path], flags: Sequence
         if source.suffix == ".c":
             argv = [str(here / "mpicc"), *flags, *includes, *compat]
         else:
-            argv = [str(here / "mpicxx"), *CXX_FLAGS, "-DHPL_CALL_CBLAS", *include_flags(), *includes]
+            defined = [flag for flag in flags if flag.startswith("-D")]
+            argv = [str(here / "mpicxx"), *CXX_FLAGS, *defined, *include_flags(), *includes]
             argv += [f"-I{probes_source()}", *compat]
         argv += ["-c", str(source), "-o", str(target)]
         run_command(argv, what=f"compiling {source.name} of HPL for SMPI", timeout_s=_COMPILE_LIMIT_S)

@@ -1,0 +1,300 @@
+"""A small real program on two ranks of this machine, against its emulation on the platform that was calibrated here.
+
+    .venv/bin/python validation/emulated_program.py [--quick] [--summarise]
+
+Fixed before any result was looked at:
+
+* program: examples/emulation/summa_fortran as it stands: a matrix product in Fortran, dgemm between broadcasts;
+* platform: written by `lepaute calibrate` (the whole calibration, seed 1) at the start, with nothing added by hand; the
+  program runs the same kernels of OpenBLAS as the calibration did (OPENBLAS_CORETYPE as the platform says). A
+  calibration that says itself that other load disturbed too many of its runs is made again, at most twice; the last
+  one counts;
+* cases: 10, drawn with seed 20: N log-uniform in ten strata from 800 to 5000, NB each of 64, 96, 128, 192 and 256
+  twice, the grids 1 x 2 and 2 x 1 five times each, the last two in random order. NB other than 128 and products larger
+  than the calibration's are on purpose: a user's program does not ask what was calibrated;
+* emulation: before the first real run; all layers of uncertainty on, seeds 1 to 5, their mean is the emulated time;
+* real runs: 6 of each case, all cases in a new random order in each of the six rounds, a fresh process each, rank r on
+  core r, one thread. A run that other load disturbed (the rule of measure/machine_load.py, blind to the time) is
+  marked and made again, at most three times; those marked are not used, unless a case has no others;
+* quiet: each calibration and each real run waits for two seconds without other load by the same rule, five minutes and
+  twenty seconds at most;
+* what is compared: the time that the program prints, of the whole product, the slower rank's;
+* statistic: error of a case, mean of the emulated times / mean of the real times - 1;
+* goals: mean absolute error at most 10 %, each at most 10 %.
+"""
+
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy
+import pandas
+from matplotlib.figure import Figure
+from support.goals import Goal, at_most, markdown
+from support.options import ROOT, Options, options_of
+from support.page import write_whole
+from support.report import finish, seconds, signed
+
+from lepaute import Platform, load_platform
+from lepaute.command import run_command
+from lepaute.errors import LepauteError
+from lepaute.measure.machine_load import load_between, sample
+from lepaute.measure.toolchain import mpirun_argv
+from lepaute.simulate.smpi.building import build_program, program_in
+from lepaute.simulate.smpi.emulate import Options as Emulated
+from lepaute.simulate.smpi.emulation import emulate
+from lepaute.simulate.smpi.process import Limits
+
+STUDY = "emulated_program"
+SOURCE = ROOT / "examples" / "emulation" / "summa_fortran"
+WORK = ROOT / "build" / STUDY
+SEED, CASES, RANKS = 20, 10, 2
+N_RANGE, BLOCKS, GRIDS = (800, 5000), (64, 96, 128, 192, 256), ((1, 2), (2, 1))
+EMULATION_SEEDS, ROUNDS, ATTEMPTS = 5, 6, 4
+MEAN_LIMIT_PERCENT, EACH_LIMIT_PERCENT = 10.0, 10.0
+CALIBRATIONS = 3
+PROGRAM_LIMIT_S, EMULATION_LIMIT_S, CALIBRATION_LIMIT_S = 120.0, 300.0, 900.0
+LOOK_S, WAIT_TO_CALIBRATE_S, WAIT_TO_RUN_S = 2.0, 300.0, 20.0
+TIME = re.compile(r"^time: +([\d.]+) s$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One product: order of the matrices, width of the panels, P x Q ranks."""
+
+    n: int
+    nb: int
+    p: int
+    q: int
+
+    def arguments(self) -> list[str]:
+        """What the program is given."""
+        return [str(value) for value in (self.n, self.nb, self.p, self.q)]
+
+
+def main() -> int:
+    options = options_of(__doc__, ())
+    if options.summarise:
+        frame = pandas.read_csv(options.table(STUDY))
+    else:
+        try:
+            frame = compared(options)
+        except LepauteError as problem:
+            print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
+            return 2
+    return finish(options, STUDY, frame, judged(frame), text(frame), picture(frame))
+
+
+def cases_of(quick: bool) -> list[Case]:
+    """The cases, from their seed alone."""
+    rng = numpy.random.default_rng(SEED)
+    low, high = (numpy.log(value) for value in N_RANGE)
+    places = (numpy.arange(CASES) + rng.random(CASES)) / CASES
+    sizes = [int(value) for value in numpy.exp(low + (high - low) * places)]
+    blocks = rng.permutation(numpy.repeat(BLOCKS, CASES // len(BLOCKS)))
+    grids = rng.permutation(numpy.repeat(numpy.arange(len(GRIDS)), CASES // len(GRIDS)))
+    cases = [Case(n, int(nb), *GRIDS[grid]) for n, nb, grid in zip(sizes, blocks, grids, strict=True)]
+    return cases[:2] if quick else cases
+
+
+def compared(options: Options) -> pandas.DataFrame:
+    """A row a case: the emulation, then the real runs, whose own table is written beside."""
+    cases = cases_of(options.quick)
+    WORK.mkdir(parents=True, exist_ok=True)
+    program = built_program()
+    platform = load_platform(calibrated(options.quick))
+    frame = pandas.DataFrame([{"n": c.n, "nb": c.nb, "p": c.p, "q": c.q} for c in cases])
+    with tempfile.TemporaryDirectory(prefix=f"{STUDY}-") as folder:
+        stand_in = program_in(build_program(SOURCE, "make", (), Path(folder)), program.name)
+        emulations = [emulated(case, stand_in, platform, 2 if options.quick else EMULATION_SEEDS) for case in cases]
+    frame["emulated_s"] = [numpy.mean(times) for times in emulations]
+    frame["emulated_sd_s"] = [numpy.std(times, ddof=1) for times in emulations]
+    frame["seeds"] = [len(times) for times in emulations]
+    write_whole(WORK / "emulated.csv", frame.to_csv(index=False).encode())
+    runs = measured(cases, program, platform, 2 if options.quick else ROUNDS)
+    write_whole(options.output / "accuracy" / f"{STUDY}_runs.csv", runs.to_csv(index=False).encode())
+    for name, chosen in (("real", undisturbed(runs)), ("real_all", runs)):
+        found = chosen.groupby("case")["time_s"].agg(["mean", "std", "count"])
+        frame[f"{name}_s"], frame[f"{name}_sd_s"], frame[f"{name}_runs"] = (
+            found[column].reindex(frame.index) for column in ("mean", "std", "count")
+        )
+    frame["error_percent"] = 100.0 * (frame["emulated_s"] / frame["real_s"] - 1.0)
+    frame["platform_sha256"] = platform.sha256
+    return frame
+
+
+def built_program() -> Path:
+    """The real program, built by its Makefile in a copy of its folder."""
+    folder = WORK / "real"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(SOURCE, folder)
+    run_command(["make", "-s", "-B", "-C", folder], what=f"make in {SOURCE.relative_to(ROOT)}", timeout_s=120.0)
+    return folder / "summa"
+
+
+def calibrated(quick: bool) -> Path:
+    """The platform of this machine, measured now."""
+    path, archive = WORK / "platform.yaml", WORK / "calibration.zip"
+    words = [sys.executable, "-m", "lepaute.cli.main", "calibrate", "-o", path, "--archive", archive, "--seed", "1"]
+    for _ in range(1 if quick else CALIBRATIONS):
+        for old in (path, archive):
+            old.unlink(missing_ok=True)
+        print("calibrating: two minutes; leave the machine alone", file=sys.stderr, flush=True)
+        if not quick:
+            wait_for_quiet(WAIT_TO_CALIBRATE_S)
+        record = run_command(
+            [*words, *(["--quick"] if quick else [])], what="the calibration", timeout_s=CALIBRATION_LIMIT_S
+        )
+        print(record.stdout, record.stderr, sep="", file=sys.stderr)
+        if "other load disturbed too many runs" not in record.stdout + record.stderr:
+            break
+    return path
+
+
+def wait_for_quiet(limit_s: float) -> None:
+    """Returns when nothing else ran for a while, or after `limit_s`."""
+    deadline_s = time.monotonic() + limit_s
+    while time.monotonic() < deadline_s:
+        before = sample()
+        time.sleep(LOOK_S)
+        if not load_between(before, sample(), os.cpu_count() or RANKS).disturbances():
+            return
+
+
+def emulated(case: Case, program: Path, platform: Platform, seeds: int) -> list[float]:
+    """The times that the emulated program prints, one a seed, in s."""
+    found = emulate(
+        program,
+        case.arguments(),
+        platform,
+        RANKS,
+        runs=seeds,
+        options=Emulated(limits=Limits(timeout_s=EMULATION_LIMIT_S), value_pattern=TIME.pattern),
+    )
+    times = [run.time_s for run in found.run_list]
+    print(f"emulated {case}: {numpy.mean(times):.4f} s", file=sys.stderr, flush=True)
+    for warning in found.warnings:
+        print(f"  {warning}", file=sys.stderr)
+    return times
+
+
+def measured(cases: list[Case], program: Path, platform: Platform, rounds: int) -> pandas.DataFrame:
+    """A row a real run, in the order in which they were made."""
+    rng = numpy.random.default_rng(SEED + 1)
+    coretype = platform.blas.coretype_env if platform.blas is not None else None
+    argv, environment = mpirun_argv(RANKS, sorted(os.sched_getaffinity(0))[:RANKS], coretype=coretype)
+    rows = []
+    for number in range(rounds):
+        for index in (int(value) for value in rng.permutation(len(cases))):
+            for attempt in range(ATTEMPTS):
+                wait_for_quiet(WAIT_TO_RUN_S)
+                before = sample()
+                record = run_command(
+                    [*argv, program, *cases[index].arguments()],
+                    what="the real program",
+                    timeout_s=PROGRAM_LIMIT_S,
+                    environment=environment,
+                )
+                causes = load_between(before, sample(), os.cpu_count() or RANKS).disturbances()
+                time_s = time_in(record.stdout)
+                rows.append((index, number, attempt, time_s, record.start, "; ".join(causes)))
+                if not causes:
+                    break
+        print(f"round {number + 1} of {rounds} of the real program done", file=sys.stderr, flush=True)
+    return pandas.DataFrame(rows, columns=["case", "round", "attempt", "time_s", "start", "disturbed_by"])
+
+
+def undisturbed(runs: pandas.DataFrame) -> pandas.DataFrame:
+    """The runs that count: those that nothing disturbed, and all of a case that has no others."""
+    quiet = runs["disturbed_by"] == ""
+    return runs[quiet | ~quiet.groupby(runs["case"]).transform("any")]
+
+
+def time_in(output: str) -> float:
+    """The time that the program printed, in s."""
+    found = TIME.search(output)
+    if found is None:
+        raise LepauteError(f"the program printed no time; its output: {json.dumps(output[-300:])}")
+    return float(found[1])
+
+
+def judged(frame: pandas.DataFrame) -> list[Goal]:
+    """The goals."""
+    errors = frame["error_percent"].abs()
+    return [
+        at_most("mean absolute error in time", MEAN_LIMIT_PERCENT, errors.mean()),
+        at_most("largest absolute error in time", EACH_LIMIT_PERCENT, errors.max()),
+    ]
+
+
+def text(frame: pandas.DataFrame) -> str:
+    """The section of the page."""
+    rows = [
+        (
+            str(row["n"]),
+            str(row["nb"]),
+            f"{row['p']} × {row['q']}",
+            seconds(row["emulated_s"]),
+            seconds(row["emulated_sd_s"]),
+            seconds(row["real_s"]),
+            seconds(row["real_sd_s"]),
+            f"{row['real_runs']:.0f} of {row['real_all_runs']:.0f}",
+            signed(row["error_percent"]),
+            signed(100.0 * (row["emulated_s"] / row["real_all_s"] - 1.0)),
+        )
+        for row in frame.to_dict("records")
+    ]
+    header = ("N", "NB", "grid", "emulated, s", "sd, s", "real, s", "sd, s", "runs used", "error", "error, all runs")
+    return f"""## This machine: an emulated program against the real one
+
+A matrix product in Fortran ([summa_fortran](../examples/emulation/summa_fortran/summa.f90)) on two ranks, emulated on
+the platform that `lepaute calibrate` wrote here and then run here. Error: mean of the emulated times / mean of the real
+times − 1. Written by `validation/emulated_program.py`, where everything was fixed before.
+
+{{goals}}
+
+![emulated against real time, and their relative difference, by case]({{picture}})
+
+{markdown(header, rows)}
+
+The runs themselves are in `docs/accuracy/{STUDY}_runs.csv`; those not used were disturbed by other load.
+"""
+
+
+def picture(frame: pandas.DataFrame) -> Figure:
+    """Rates above (times differ too much for one scale), differences below, by case in order of N."""
+    figure = Figure(figsize=(8, 6), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    places = numpy.arange(len(frame), dtype=float)
+    gflop = 2e-9 * frame["n"].astype(float) ** 3
+    for name, marker, colour, label, shift in (
+        ("real", "_", "#222222", "real runs, mean and sd", -0.08),
+        ("emulated", "o", "#4c78a8", "emulated, mean and sd", 0.08),
+    ):
+        rate = gflop / frame[f"{name}_s"]
+        spread = rate * frame[f"{name}_sd_s"] / frame[f"{name}_s"]
+        above.errorbar(
+            places + shift, rate, yerr=spread, fmt=marker, color=colour, ms=6, lw=1.2, capsize=2, label=label
+        )
+    below.axhspan(-EACH_LIMIT_PERCENT, EACH_LIMIT_PERCENT, color="#000000", alpha=0.05, lw=0, label="goal")
+    below.axhline(0.0, color="#222222", lw=0.8)
+    below.plot(places, frame["error_percent"], "o", color="#4c78a8", ms=5)
+    labels = [f"{row['n']}\n{row['nb']}\n{row['p']} × {row['q']}" for row in frame.to_dict("records")]
+    below.set_xticks(places, labels, fontsize=8)
+    below.set_xlabel("N, NB, grid")
+    below.set_ylabel("emulated relative to real (%)")
+    above.set_ylabel("rate (Gflop/s)")
+    above.set_ylim(bottom=0.0)
+    above.legend(fontsize=8, frameon=False)
+    below.legend(fontsize=8, frameon=False)
+    return figure
+
+
+if __name__ == "__main__":
+    sys.exit(main())

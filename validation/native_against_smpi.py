@@ -1,0 +1,320 @@
+"""The native engine against HPL's own code under SMPI, on the same platform.
+
+    .venv/bin/python validation/native_against_smpi.py [--groups ABCD] [--quick] [--summarise]
+
+Fixed before any result was looked at:
+
+* platform: dahu-2020-01 as shipped, with network.flow_factor=scale, which is what SMPI does with its factors;
+* both run the same parameters: NB = 128, L1 and U transposed, crout in right, nbmin 2, ndiv 2, as lepaute.Hpl has them;
+* A: no noise, 64 ranks 8 x 8, N = 5000: all 6 broadcasts, 3 swaps, depth 0 and 1 (36 cases);
+* B: no noise, 2ring and binary exchange, N = 2000, 5000, 10,000, depth 0 and 1: 16 ranks as 4 x 4, 2 x 8, 1 x 16;
+  36 as 6 x 6; 48 as 6 x 8; 64 as 4 x 16, 16 x 4, 32 x 2, 2 x 32 (54 cases);
+* C: all layers of uncertainty, seeds 1 to 3 and the means compared: 8 x 8, N = 5000 and 10,000, depth 0 and 1,
+  1ring-modified and 2ring, binary exchange and spread-roll (16 cases);
+* D: 1024 ranks 32 x 32: N = 10,000 depth 0 and 1; N = 10,000 depth 1 with the long broadcast and spread-roll;
+  N = 20,000 depth 1 with all layers (seed 1); N = 20,000 depth 0 (5 cases);
+* statistic: difference = time of the native engine / time under SMPI - 1;
+* goals: mean absolute difference over all cases at most 2 %, none above 5 %; both count the same messages in every run.
+  A single run without noise and with look-ahead is chaotic: tiny changes move it by 0.2 to 2 %.
+
+An emulation is made again only where what goes into it changed (the column smpi_inputs of the table); a prediction of
+the native engine always is. Needs SimGrid and HPL's source (make setup), and no reference data. Group D takes some ten
+minutes. Beside the table of differences, docs/speed.md gets CPU time and memory of both.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pandas
+from matplotlib.figure import Figure
+from support.goals import Goal, at_most, markdown
+from support.options import ROOT, Options
+from support.page import replace_section, write_whole
+from support.report import finish, signed
+from support.smpi_cases import SmpiCase, cases_of, emulated, emulation_inputs, mean, native, shared_platform
+
+from lepaute.errors import LepauteError
+from lepaute.measure.hpl_source import source_key, unpack_source
+from lepaute.simulate.hpl import BROADCASTS, SWAPS
+from lepaute.simulate.smpi.hpl import build_hpl_smpi
+
+STUDY = "native_against_smpi"
+MEAN_LIMIT_PERCENT, EACH_LIMIT_PERCENT = 2.0, 5.0
+GROUPS = {
+    "A": "64 ranks, all broadcasts and swaps",
+    "B": "16 to 64 ranks, shapes of the grid",
+    "C": "64 ranks, all layers of uncertainty",
+    "D": "1024 ranks",
+}
+KEYS = ["group", "n", "p", "q", "depth", "bcast", "swap", "noise", "seeds"]
+SIZES = {2000: "#72b7b2", 5000: "#4c78a8", 10000: "#f58518", 20000: "#e45756"}
+#: Cases of the table in docs/speed.md: noise off, 2ring, binary exchange and these (p, n), and group D.
+SPEED_CASES = ((4, 5000), (8, 5000), (6, 10000), (16, 10000), (32, 10000), (32, 20000))
+
+
+def main() -> int:
+    options, groups = arguments()
+    table = options.table(STUDY)
+    if not options.summarise:
+        compare(table, [case for case in cases_of(groups) if not options.quick or case.n == 2000])
+    frame = pandas.read_csv(table, dtype={"seeds": str, "smpi_times_s": str, "native_times_s": str})
+    replace_section(options.output / "speed.md", STUDY, speed_text(frame))
+    return finish(options, STUDY, frame, judged(frame), text(frame), picture(frame))
+
+
+def arguments() -> tuple[Options, str]:
+    """The options, and the letters of the groups to run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--groups", default="ABCD", help="letters of the groups to run; the others stay as they are")
+    parser.add_argument("--output", type=Path, help="where accuracy.md stands (docs; build/quick with --quick)")
+    parser.add_argument("--quick", action="store_true", help="N = 2000 alone, to see that the script works")
+    parser.add_argument("--summarise", action="store_true", help="judge and draw the table of the last run again")
+    # `make validate` gives every script the folder of the reference data.
+    parser.add_argument("--reference", type=Path, default=ROOT, help=argparse.SUPPRESS)
+    found = parser.parse_args()
+    output = found.output or (ROOT / "build" / "quick" if found.quick else ROOT / "docs")
+    return Options(found.reference, output, found.quick, False, found.summarise), found.groups
+
+
+def compare(table: Path, cases: list[SmpiCase]) -> None:
+    """Runs the cases, and writes the table after each of them; rows of other cases stay in it.
+
+    Ends the program where the two engines do not send as many messages: then they do not run the same program.
+    """
+    program, platform = build_hpl_smpi(unpack_source, source_key()), shared_platform()
+    rows = {key_of(row): row for row in read(table)}
+    for at, case in enumerate(cases):
+        key = key_of(named(case))
+        inputs, old = emulation_inputs(case, platform, program), rows.get(key)
+        if old is None or old["smpi_inputs"] != inputs:
+            told = emulated(case, platform, program)
+            ours = {
+                "smpi_inputs": inputs,
+                "smpi_s": mean(told.times_s),
+                "smpi_messages": sum(told.messages),
+                "smpi_cpu_s": told.cpu_s,
+                "smpi_peak_rss_bytes": told.peak_rss_bytes,
+                "smpi_times_s": " ".join(map(repr, told.times_s)),
+            }
+        else:
+            ours = {name: value for name, value in old.items() if name.startswith("smpi_")}
+        found = native(case)
+        if sum(found.messages) != ours["smpi_messages"]:
+            sys.exit(
+                f"{case.name}: the native engine sends {sum(found.messages)} messages, HPL's own code "
+                f"{ours['smpi_messages']}; they do not run the same program"
+            )
+        rows[key] = named(case) | {
+            "smpi_s": ours["smpi_s"],
+            "native_s": mean(found.times_s),
+            "difference_percent": 100.0 * (mean(found.times_s) / ours["smpi_s"] - 1.0),
+            "smpi_messages": ours["smpi_messages"],
+            "native_messages": sum(found.messages),
+            "smpi_cpu_s": ours["smpi_cpu_s"],
+            "native_cpu_s": found.cpu_s,
+            "smpi_peak_rss_bytes": ours["smpi_peak_rss_bytes"],
+            "native_peak_rss_bytes": found.peak_rss_bytes,
+            "smpi_times_s": ours["smpi_times_s"],
+            "native_times_s": " ".join(map(repr, found.times_s)),
+            "smpi_inputs": inputs,
+        }
+        ordered = sorted(rows.values(), key=order)
+        write_whole(table, pandas.DataFrame(ordered).to_csv(index=False).encode())
+        print(
+            f"[{at + 1}/{len(cases)}] {case.group} {case.name}: SMPI {ours['smpi_s']:.6f} s, native "
+            f"{mean(found.times_s):.6f} s, {rows[key]['difference_percent']:+.2f} %",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def read(table: Path) -> list[dict[str, Any]]:
+    """The rows of the table, none where it is not there."""
+    return pandas.read_csv(table, dtype={"seeds": str}).to_dict("records") if table.is_file() else []
+
+
+def named(case: SmpiCase) -> dict[str, Any]:
+    """The columns that say which case it is."""
+    return {name: getattr(case, name) for name in KEYS[:-1]} | {"seeds": " ".join(map(str, case.seeds))}
+
+
+def key_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    """The same for a case and for its row in the table."""
+    return tuple(row[name] for name in KEYS)
+
+
+def order(row: dict[str, Any]) -> tuple[Any, ...]:
+    """The place of a row: by group, then as people would list it."""
+    where = (row["p"] * row["q"], row["p"], BROADCASTS.index(row["bcast"]), SWAPS.index(row["swap"]))
+    return (row["group"], *where, row["n"], row["depth"], row["noise"])
+
+
+def label(row: dict[str, Any]) -> str:
+    """A row in words."""
+    return SmpiCase(**{name: row[name] for name in KEYS[:-1]}).name
+
+
+def judged(frame: pandas.DataFrame) -> list[Goal]:
+    """The goals, over all cases of the table."""
+    size = frame["difference_percent"].abs()
+    same = frame["smpi_messages"] == frame["native_messages"]
+    groups = [
+        at_most(f"mean absolute difference, {name}", MEAN_LIMIT_PERCENT, size[frame["group"] == group].mean())
+        for group, name in GROUPS.items()
+    ]
+    return [
+        Goal("cases", f"{len(cases_of('ABCD'))}", f"{len(frame)}", len(frame) == len(cases_of("ABCD"))),
+        at_most("mean absolute difference, all", MEAN_LIMIT_PERCENT, size.mean()),
+        at_most("largest absolute difference", EACH_LIMIT_PERCENT, size.max()),
+        Goal("cases with as many messages on both sides", "all", f"{same.sum()} of {len(frame)}", bool(same.all())),
+        *groups,
+    ]
+
+
+def text(frame: pandas.DataFrame) -> str:
+    """The section of docs/accuracy.md."""
+    rows = [summary(GROUPS[group], part) for group, part in frame.groupby("group")]
+    rows.append(summary("all", frame))
+    kinds: list[tuple[str, pandas.DataFrame]] = []
+    in_a, in_b, in_c = (frame[frame["group"] == group] for group in "ABC")
+    kinds += [(f"8 × 8: {bcast}", in_a[in_a["bcast"] == bcast]) for bcast in BROADCASTS]
+    kinds += [(f"8 × 8: {swap}", in_a[in_a["swap"] == swap]) for swap in SWAPS]
+    kinds += [(f"{p} × {q}", part) for (p, q), part in in_b.groupby(["p", "q"])]
+    kinds += [(f"shapes: N = {n:,}", part) for n, part in in_b.groupby("n")]
+    kinds += [(f"without noise, depth {depth}", part) for depth, part in pandas.concat([in_a, in_b]).groupby("depth")]
+    kinds += [(f"noise: {swap}", part) for swap, part in in_c.groupby("swap")]
+    large = [
+        (label(row), f"{row['smpi_s']:.4f}", f"{row['native_s']:.4f}", signed(row["difference_percent"]))
+        for row in frame[frame["group"] == "D"].to_dict("records")
+    ]
+    header = ("", "cases", "mean", "mean absolute", "largest", "worst case")
+    return f"""## The native engine against HPL's own code under SMPI
+
+`dahu-2020-01` with `network.flow_factor=scale`, NB = 128: the native engine, which has HPL's algorithm written anew,
+and HPL's own source under SMPI with [simblas](simblas.md), which share the models of kernels and the file of the
+platform. Difference: time of the native engine / time under SMPI − 1. Written by
+`validation/native_against_smpi.py`, where everything was fixed before; all cases: `accuracy/{STUDY}.csv`.
+
+{{goals}}
+
+![difference of every case, by group](accuracy/{STUDY}.png)
+
+{markdown(header, rows)}
+
+By kind:
+
+{markdown(header, [summary(name, part) for name, part in kinds if len(part)])}
+
+1024 ranks:
+
+{markdown(("case", "SMPI, s", "native, s", "difference"), large)}
+
+CPU time and memory of both: [speed](speed.md).
+"""
+
+
+def summary(name: str, part: pandas.DataFrame) -> tuple[str, ...]:
+    """A row about some cases."""
+    differences = part["difference_percent"]
+    worst = part.loc[differences.abs().idxmax()].to_dict()
+    return (
+        name,
+        f"{len(part)}",
+        f"{differences.mean():+.2f} %",
+        f"{differences.abs().mean():.2f} %",
+        f"{worst['difference_percent']:+.2f} %",
+        label(worst),
+    )
+
+
+def speed_text(frame: pandas.DataFrame) -> str:
+    """The section of docs/speed.md."""
+    usual = (frame["bcast"] == "2ring") & (frame["swap"] == "binary-exchange") & ~frame["noise"]
+    wanted = pandas.Series([pair in SPEED_CASES for pair in zip(frame["p"], frame["n"], strict=True)], frame.index)
+    chosen = frame[usual & wanted]
+    rows = [
+        (
+            f"{row['p']} × {row['q']}, N = {row['n']:,}, depth {row['depth']}",
+            f"{row['smpi_messages']:,}",
+            f"{row['smpi_cpu_s']:.1f}",
+            f"{row['native_cpu_s']:.3f}",
+            f"{row['smpi_cpu_s'] / row['native_cpu_s']:.0f}",
+            f"{row['smpi_peak_rss_bytes'] / 1e6:.0f}",
+            f"{row['native_peak_rss_bytes'] / 1e6:.0f}",
+            f"{row['smpi_peak_rss_bytes'] / row['native_peak_rss_bytes']:.1f}",
+        )
+        for row in chosen.drop_duplicates(["p", "q", "n", "depth"]).to_dict("records")
+    ]
+    ratio = frame["smpi_cpu_s"] / frame["native_cpu_s"]
+    middle = numpy.exp(numpy.log(ratio).mean())
+    header = (
+        *("case", "messages", "SMPI, CPU s", "native, CPU s", "ratio"),
+        *("SMPI, MB", "native, MB", "ratio"),
+    )
+    return f"""## The native engine against SMPI
+
+    .venv/bin/python validation/native_against_smpi.py
+
+The same runs of HPL on the same platform by both ([accuracy](accuracy.md)). User and system time: of SimGrid's process
+from its start to its end; of the native engine's prediction without the start of Python (0.2 s). Memory: most of the
+process that was resident, Python included. Matrix and panels are folded under SMPI. Over all {len(frame)} cases SMPI
+takes {ratio.min():.0f} to {ratio.max():.0f} times as much CPU time, {middle:.0f} times as the geometric mean.
+
+{markdown(header, rows)}
+"""
+
+
+def picture(frame: pandas.DataFrame) -> Figure:
+    """Differences, a column of points for each broadcast and swap, or shape."""
+    figure = Figure(figsize=(11, 4.6), layout="constrained")
+    axes = figure.add_subplot()
+    columns: dict[tuple[str, str], int] = {}
+    places: list[float] = []
+    for row in frame.to_dict("records"):
+        columns.setdefault((row["group"], column(row)), len(columns))
+        gap = "ABCD".index(row["group"])
+        places.append(columns[row["group"], column(row)] + gap)
+    spot = pandas.Series(places, index=frame.index)
+    for n, colour in SIZES.items():
+        for depth in (0, 1):
+            part = frame[(frame["n"] == n) & (frame["depth"] == depth)]
+            shift = 0.16 * (list(SIZES).index(n) - 1.5) + 0.05 * (2 * depth - 1)
+            axes.plot(spot[part.index] + shift, part["difference_percent"], "o", ms=4.5, mew=1.2, color=colour,
+                      mfc=colour if depth else "white")  # fmt: skip
+        axes.plot([], [], "o", color=colour, label=f"N = {n:,}")
+    axes.plot([], [], "o", color="#555555", mfc="white", label="depth 0")
+    axes.plot([], [], "o", color="#555555", label="depth 1")
+    for limit, shade in ((MEAN_LIMIT_PERCENT, 0.07), (EACH_LIMIT_PERCENT, 0.05)):
+        axes.axhspan(-limit, limit, color="#000000", alpha=shade, lw=0)
+    axes.axhline(0.0, color="#222222", lw=0.8)
+    ticks = {columns[group, name] + "ABCD".index(group): name for group, name in columns}
+    axes.set_xticks(list(ticks), list(ticks.values()), rotation=55, ha="right", rotation_mode="anchor", fontsize=7)
+    for group, name in GROUPS.items():
+        mine = [place + "ABCD".index(group) for (of, _), place in columns.items() if of == group]
+        if mine:
+            axes.annotate(name, (sum(mine) / len(mine), 1.0), xycoords=("data", "axes fraction"), xytext=(0, 4),
+                          textcoords="offset points", ha="center", fontsize=7)  # fmt: skip
+    most = max(EACH_LIMIT_PERCENT, float(frame["difference_percent"].abs().max())) * 1.08
+    axes.set_ylim(-most, most)
+    axes.set_ylabel("native engine relative to SMPI (%)")
+    figure.legend(loc="outside upper center", ncols=6, fontsize=8, frameon=False)
+    return figure
+
+
+def column(row: dict[str, Any]) -> str:
+    """The column of the picture that a row belongs to."""
+    if row["group"] == "B":
+        return f"{row['p']} × {row['q']}"
+    return f"{row['bcast']}, {row['swap']}"
+
+
+if __name__ == "__main__":
+    try:
+        status = main()
+    except LepauteError as problem:
+        print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
+        status = 2
+    sys.exit(status)

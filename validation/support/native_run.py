@@ -1,0 +1,42 @@
+"""Predictions of the native engine in a process of their own, so that its CPU time and its memory are nobody else's.
+
+    python native_run.py '{"hpl": {...}, "platform": NAME, "set": {...}, "noise": true, "seeds": [1, 2]}'
+
+Prints one JSON object: times_s and messages, one for each seed; cpu_s of the predictions (user and system; without the
+start of the process), peak_rss_bytes of the process, engine_bytes at most.
+"""
+
+import json
+import resource
+import sys
+import time
+from typing import Any
+
+from lepaute.platform import load_platform
+from lepaute.platform.io import override
+from lepaute.simulate.hpl import Hpl
+from lepaute.simulate.predict import Layers, predict
+
+
+def run(asked: dict[str, Any]) -> dict[str, Any]:
+    """What the program prints."""
+    noise = asked["noise"]
+    layers = Layers(noise, noise, noise, noise)
+    platform = override(load_platform(asked["platform"]), asked["set"])
+    hpl = Hpl(**asked["hpl"])
+    began_s = time.process_time()
+    found = [
+        predict(hpl, platform, runs=1, seed=seed, layers=layers, settings=asked["set"], fidelity="full")
+        for seed in asked["seeds"]
+    ]
+    return {
+        "cpu_s": time.process_time() - began_s,
+        "times_s": [prediction.run_list[0].time_s for prediction in found],
+        "messages": [prediction.simulation.messages for prediction in found],
+        "engine_bytes": max(prediction.simulation.engine_bytes for prediction in found),
+        "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(json.loads(sys.argv[1]))))
