@@ -21,7 +21,7 @@ def test_a_program_that_ended_well_has_no_reason() -> None:
     ("end", "report", "said"),
     [
         (ended(stopped="it took too long"), None, "stopped, it took too long; results of BLAS are not computed"),
-        (ended(DEADLOCK), FINE, "deadlock: every rank waits"),
+        (ended(DEADLOCK), FINE | {"finished_ranks": 0}, "deadlock: every rank waits"),
         (ended("no input", DEADLOCK), FINE | {"exited_rank": 3, "exit_code": 2}, "rank 3 ended with exit status 2"),
         (ended("no input"), FINE | {"aborted_rank": 0, "abort_code": 9}, "rank 0 called MPI_Abort with code 9: no inp"),
         (ended(status=-11), None, "it ended by SIGSEGV: it printed nothing; where it runs on a real machine"),

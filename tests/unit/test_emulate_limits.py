@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.simulate.smpi.limits import check_limits, free_huge_bytes
+from lepaute.simulate.smpi.limits import check_copies, check_limits, free_huge_bytes
 
 
 def system(root: Path, *, maps: int = 65530, overcommit: int = 0, available_kib: int = 16 << 20) -> Path:
@@ -52,6 +52,12 @@ def test_a_shell_that_allows_less_address_space_than_the_stacks_take_is_told(
 def test_a_system_without_control_files_is_not_complained_about(tmp_path: Path) -> None:
     check_limits(100_000, 1024, 1 << 20, tmp_path)
     assert free_huge_bytes(tmp_path) == 0
+
+
+def test_copies_of_the_program_that_find_no_room_are_told(tmp_path: Path) -> None:
+    check_copies(1024, 100_000, tmp_path)
+    with pytest.raises(EnvironmentProblem, match=r"1024 copies of the program take 1.02e\+09 GB, .* TMPDIR"):
+        check_copies(1024, 10**15, tmp_path)
 
 
 def test_free_huge_pages_are_counted_in_bytes(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.predict import Layers
 from lepaute.simulate.smpi.failures import OwnLines, why_it_failed
 from lepaute.simulate.smpi.library import LIBRARY, build_library
-from lepaute.simulate.smpi.limits import check_limits
+from lepaute.simulate.smpi.limits import check_copies, check_limits
 from lepaute.simulate.smpi.process import Ended, Limits, run_watched
 from lepaute.simulate.smpi.program import check_program
 from lepaute.simulate.smpi.request import Files, Folding, request_text
@@ -149,6 +149,8 @@ def emulate_run(
     check_limits(ranks, wanted.stack_kib, wanted.folding.from_bytes)
     with tempfile.TemporaryDirectory(prefix="lepaute-smpi-") as temporary:
         here = Path(temporary)
+        if wanted.privatize:
+            check_copies(ranks, program.stat().st_size, here)
         files = Files(here / "report.json", here / "progress", here / "kernels" if keep and keep.kernels else None)
         text = request_text(
             platform,
