@@ -83,6 +83,7 @@ def test_without_a_skip_the_program_does_all_it_does(source: Path) -> None:
     ("words", "said"),
     [
         (["--make", "make CC=mpicc nonsense"], "'make CC=mpicc nonsense' in a copy of"),
+        (["--make", "make CC=gcc"], "main.c:2:10: fatal error: mpi.h: No such file or directory"),
         (["--make", "true"], "solver was not built"),
         (["--make", "make CC=mpicc", "--skip", "9lives"], "--skip '9lives' is not the name of a function"),
         (["--binary", "solver"], "give one of them"),
