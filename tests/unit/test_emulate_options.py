@@ -10,7 +10,8 @@ from lepaute.errors import InputError, SimulationError
 from lepaute.platform.io import parse_platform
 from lepaute.simulate import Layers
 from lepaute.simulate.smpi.compilers import _script, skip_flags
-from lepaute.simulate.smpi.emulate import Keep, Options, settings_of, value_in
+from lepaute.simulate.smpi.emulate import Keep, Options, settings_of
+from lepaute.simulate.smpi.emulated_run import value_in
 from lepaute.simulate.smpi.request import Files, Folding, Private, reference_sizes, request_text
 
 
