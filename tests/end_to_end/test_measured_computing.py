@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lepaute.cli.main import main
 from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem
 from lepaute.platform import load_platform
@@ -56,6 +57,33 @@ int main(int argc, char** argv) {
     return 0;
 }
 """
+#: One rank computes, the other looks for its message meanwhile.
+PROBING = r"""
+#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
+
+int main(int argc, char** argv) {
+    int rank, found = 0, value = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Barrier(MPI_COMM_WORLD);
+    double start = MPI_Wtime(), sum = 0;
+    if (rank == 0) {
+        while (!found)
+            MPI_Iprobe(1, 5, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+        MPI_Recv(&value, 1, MPI_INT, 1, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+        for (int i = 0; i < 400000; i++)
+            sum += sin(i);
+        MPI_Send(&value, 1, MPI_INT, 0, 5, MPI_COMM_WORLD);
+    }
+    double mine = MPI_Wtime() - start;
+    printf("rank %d: %.9f s, %g\n", rank, mine, sum);
+    MPI_Finalize();
+    return 0;
+}
+"""
 CALLS = (
     *("Comm_dup", "Comm_dup_with_info", "Comm_split", "Comm_create", "Cart_create", "Cart_sub"),
     *("Win_create", "Allreduce"),
@@ -63,13 +91,21 @@ CALLS = (
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder() -> Path:
     try:
-        folder = compilers()
+        return compilers()
     except EnvironmentProblem as problem:
         pytest.skip(str(problem))
-    source = tmp_path_factory.mktemp("measured") / "calls.c"
-    source.write_text(PROGRAM)
+
+
+@pytest.fixture(scope="module")
+def program(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(PROGRAM, folder, tmp_path_factory.mktemp("measured") / "calls.c")
+
+
+def compiled(program: str, folder: Path, source: Path) -> Path:
+    """The program, built beside its source by the compilers in `folder`."""
+    source.write_text(program)
     built = source.with_suffix("")
     run_command([folder / "mpicc", "-O1", "-o", built, source, "-lm"], what="the program", timeout_s=60)
     return built
@@ -83,3 +119,26 @@ def test_no_rank_is_charged_for_what_others_compute(call: str, program: Path) ->
     assert len(times) == RANKS
     # It would be up to six times as much for the last one.
     assert 0.0 < times[-1] < 2.5 * times[0]
+
+
+@pytest.mark.machine
+def test_who_probes_for_a_message_has_it_when_its_sender_has_computed(folder: Path, tmp_path: Path) -> None:
+    program = compiled(PROBING, folder, tmp_path / "probing.c")
+    for sleeping in (True, False):
+        options = Options(computing="measured", sleeping_probes=sleeping)
+        run = emulate_run(program, [], load_platform("dahu"), 2, options=options)
+        receiver, sender = (float(line.split()[2]) for line in sorted(run.stdout))
+        # What the receiver computes between two probes is measured as well, some microseconds on a busy machine.
+        assert 0.95 * sender < receiver < 1.5 * sender
+
+
+@pytest.mark.machine
+def test_a_program_without_arguments_needs_no_dashes(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = compiled(PROBING, folder, tmp_path / "probing.c")
+    words = ["emulate", "-p", "dahu", "-np", "2", "--computing", "measured"]
+    assert main([*words, "--binary", str(program)]) == 0
+    assert capsys.readouterr().out.count("rank ") == 2
+    assert main(words) == 2
+    assert "no program is named" in capsys.readouterr().err

@@ -12,24 +12,26 @@ from lepaute.cli.emulate_hpl import hpl
 if TYPE_CHECKING:
     from lepaute.simulate.smpi.request import Folding, Private
 
-app = typer.Typer(help="Run the code of an MPI program on a simulated machine.")
+app = typer.Typer()
 #: What is meant where the first word is none of the commands: lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS.
 DEFAULT = "program"
 
 
 @app.callback()
 def group() -> None:
-    """Run the code of an MPI program on a simulated machine (SimGrid/SMPI).
+    """Run the code of an MPI program on a simulated machine, by SimGrid/SMPI; BLAS takes simulated time.
 
-    lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS (see lepaute emulate program --help); lepaute emulate hpl.
+    lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS: the same as lepaute emulate program, whose --help lists options.
     """
 
 
 @app.command()
 def program(
-    words: Annotated[list[str], typer.Argument(metavar="-- PROGRAM ARGS", help="The program.", show_default=False)],
     platform: Annotated[str, typer.Option("--platform", "-p", help="a platform file, or the name of a shipped one")],
     ranks: Annotated[int, typer.Option("-np", "--np", help="number of ranks")],
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="-- PROGRAM ARGS", help="The program.", show_default=False)
+    ] = None,
     source: Annotated[Path | None, typer.Option("--source", help="folder to build the program from")] = None,
     make: Annotated[str, typer.Option("--make", help="command that builds it")] = "make",
     binary: Annotated[
@@ -49,7 +51,7 @@ def program(
     runs: Annotated[int, typer.Option("--runs", help="simulated runs")] = 1,
     seed: Annotated[int, typer.Option("--seed", help="run i uses seed + i")] = 1,
     timeout: Annotated[float, typer.Option("--timeout", help="wall seconds of a run")] = 3600.0,
-    stall: Annotated[float, typer.Option("--stall", help="wall seconds without any MPI call")] = 120.0,
+    stall: Annotated[float, typer.Option("--stall", help="wall seconds without any sign of progress")] = 120.0,
     stack: Annotated[int, typer.Option("--stack", help="KiB of each rank", min=64)] = 1024,
     shared_globals: Annotated[
         bool, typer.Option("--shared-globals", help="global variables are the same for all ranks")
@@ -82,6 +84,9 @@ def program(
         raise InputError("--source builds the program and --binary names one that is built; give one of them")
     if skip and source is None:
         raise InputError("--skip takes effect when the program is linked; give --source and --make")
+    given = words or []
+    if not given and binary is None:
+        raise InputError("no program is named; write it behind two dashes: lepaute emulate ... -- PROGRAM ARGS")
     overrides = settings_of(settings or [])
     machine = load_platform(platform)
     if overrides:
@@ -95,14 +100,12 @@ def program(
         value_pattern=pattern,
         sleeping_probes=not every_probe,
     )
-    word, *arguments = words
     with tempfile.TemporaryDirectory(prefix="lepaute-emulate-") as temporary, tell_progress() as on_progress:
         wanted = Wanted(trace, gantt, Path(temporary))
-        path = binary or Path(word)
-        if binary is not None:
-            arguments = words
-        elif source is not None:
-            path = program_in(build_program(source, make, skip or [], Path(temporary)), word)
+        path = binary or Path(given[0])
+        arguments = given if binary is not None else given[1:]
+        if source is not None:
+            path = program_in(build_program(source, make, skip or [], Path(temporary)), given[0])
         found = emulate(
             path,
             arguments,

@@ -54,7 +54,7 @@ def hpl(
     from lepaute.measure.hpl_source import source_key, unpack_source
     from lepaute.platform import load_platform, override
     from lepaute.simulate.hpl_dat import read_hpl_dat
-    from lepaute.simulate.smpi.hpl import build_hpl_smpi, emulate_hpl
+    from lepaute.simulate.smpi.hpl import START_S, build_hpl_smpi, emulate_hpl
     from lepaute.simulate.smpi.process import Limits
 
     if dat is not None:
@@ -109,7 +109,8 @@ def hpl(
             )
             for one in hpls
         ]
-        wanted.write({"application": "hpl", "platform": machine.name, "seed": seed, "ranks": hpls[0].ranks})
+        metadata = {"application": "hpl", "platform": machine.name, "seed": seed, "ranks": hpls[0].ranks}
+        wanted.write(metadata, (START_S, START_S + predictions[0].run_list[0].time_s))
     if as_json:
         found = [prediction.to_dict() for prediction in predictions]
         json.dump(found[0] if dat is None else {"predictions": found}, sys.stdout, indent=2)

@@ -1,7 +1,7 @@
 """The trace of an emulation: SMPI's own, with the kernels put into it."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +31,11 @@ class Wanted:
             return None
         return Keep(self.folder / "smpi.trace", self.folder / "smpi.kernels")
 
-    def write(self, metadata: dict[str, Any]) -> None:
-        """Writes what is wanted, and tells on standard error what is in it."""
+    def write(self, metadata: dict[str, Any], part: tuple[float, float] | None = None) -> None:
+        """Writes what is wanted, and tells on standard error what is in it.
+
+        part : simulated dates between which calls begin that are kept; the first becomes 0
+        """
         if self.keep is None:
             return
         from lepaute.trace import write_trace
@@ -43,6 +46,9 @@ class Wanted:
         trace = convert(self.folder / "smpi.trace", metadata)
         if (self.folder / "smpi.kernels").is_file():
             trace = merge_kernels(trace, read_kernels(self.folder / "smpi.kernels"))
+        if part is not None:
+            trace = trace.where((trace.start_s >= part[0]) & (trace.start_s < part[1]))
+            trace = replace(trace, start_s=trace.start_s - part[0])
         if self.parquet is not None:
             write_trace(trace, self.parquet)
             count = f"{len(trace)} calls of {len(trace.ranks)} ranks"

@@ -13,7 +13,8 @@ from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.predict import GLUE, Layers
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.smpi.compilers import compilers
-from lepaute.simulate.smpi.emulate import EmulatedRun, Keep, Options, emulate_run
+from lepaute.simulate.smpi.emulate import Keep, Options, emulate_run
+from lepaute.simulate.smpi.emulated_run import EmulatedRun
 from lepaute.simulate.smpi.library import (
     CXX_FLAGS,
     built_once,
@@ -49,6 +50,8 @@ _COMPILE_JOBS = 2
 _COMPILE_LIMIT_S = 120.0
 #: Anything larger than a message that steers the program is folded.
 _FOLD_FROM_BYTES = 32 << 10
+#: Simulated date at which the solver begins (simblas/hpl/driver.cpp).
+START_S = 10.0
 _TIME = r"^xhpl-smpi: time (\S+) info 0$"
 
 HplSource = Callable[[Path], None]
