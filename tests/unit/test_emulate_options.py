@@ -77,7 +77,7 @@ def test_options_that_make_no_sense_are_refused_before_anything_is_built(
 def test_a_command_without_a_program_says_so() -> None:
     answer = command("emulate", "-p", "dahu", "-np", 2)
     assert answer.status == 2
-    assert "missing argument" in answer.err
+    assert "no program is named; write it behind two dashes" in answer.err
 
 
 def request(**options: object) -> dict[str, str]:
