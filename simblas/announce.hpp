@@ -5,8 +5,11 @@
 
 namespace lepaute::simblas {
 
+/// How a message is sent: what the sender is charged before the message is posted depends on it.
+enum class Sending { blocking, synchronous, nonblocking };
+
 /// The rank that runs is about to send: its computing passes, and the receiver is told.
-void announce(int count, MPI_Datatype type, int to, int tag, MPI_Comm comm);
+void announce(Sending how, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm);
 
 /// A send whose receiver is not known here (persistent requests): from now on, nobody sleeps while probing.
 void announce_anything();

@@ -154,6 +154,20 @@ void release(void* data) {
     }
 }
 
+/// The private bytes of a folded allocation, as far as they fit into `size` bytes at `to`.
+void copy_private(const void* data, void* to, std::size_t size) {
+    const auto [begin, memory] = folded_at(data);
+    const auto* given = static_cast<const std::byte*>(data);
+    const auto before = static_cast<std::size_t>(given - begin);
+    for (const auto& [first, last] : memory->own) {
+        const std::size_t from = first - before;
+        const std::size_t until = std::min(last - before, size);
+        if (from < until) {
+            std::memcpy(static_cast<std::byte*>(to) + from, given + from, until - from);
+        }
+    }
+}
+
 void* change_size(void* data, std::size_t size, const Place& place) {
     const bool was_folded = is_folded(data);
     if (!was_folded && (data != nullptr || !is_large(size))) {
@@ -161,7 +175,8 @@ void* change_size(void* data, std::size_t size, const Place& place) {
     }
     void* larger = allocate(size, place);
     if (larger != nullptr && was_folded) {
-        release(data); // its content means nothing
+        copy_private(data, larger, size); // the rest means nothing
+        release(data);
     }
     return larger;
 }

@@ -217,47 +217,47 @@ int MPI_Cart_sub(MPI_Comm comm, const int* remaining, MPI_Comm* made) {
 }
 
 int MPI_Send(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-    announce(count, type, to, tag, comm);
+    announce(Sending::blocking, count, type, to, tag, comm);
     return SMPI(Send)(buffer, count, type, to, tag, comm);
 }
 int MPI_Ssend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-    announce(count, type, to, tag, comm);
+    announce(Sending::synchronous, count, type, to, tag, comm);
     return SMPI(Ssend)(buffer, count, type, to, tag, comm);
 }
 int MPI_Bsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-    announce(count, type, to, tag, comm);
+    announce(Sending::blocking, count, type, to, tag, comm);
     return SMPI(Bsend)(buffer, count, type, to, tag, comm);
 }
 int MPI_Rsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-    announce(count, type, to, tag, comm);
+    announce(Sending::blocking, count, type, to, tag, comm);
     return SMPI(Rsend)(buffer, count, type, to, tag, comm);
 }
 int MPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
-    announce(count, type, to, tag, comm);
+    announce(Sending::nonblocking, count, type, to, tag, comm);
     return SMPI(Isend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Issend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
-    announce(count, type, to, tag, comm);
+    announce(Sending::nonblocking, count, type, to, tag, comm);
     return SMPI(Issend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Ibsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
-    announce(count, type, to, tag, comm);
+    announce(Sending::nonblocking, count, type, to, tag, comm);
     return SMPI(Ibsend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Irsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
-    announce(count, type, to, tag, comm);
+    announce(Sending::nonblocking, count, type, to, tag, comm);
     return SMPI(Irsend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Sendrecv(const void* sent, int sent_count, MPI_Datatype sent_type, int to, int sent_tag, void* received,
                  int received_count, MPI_Datatype received_type, int from, int received_tag, MPI_Comm comm,
                  MPI_Status* status) {
-    announce(sent_count, sent_type, to, sent_tag, comm);
+    announce(Sending::blocking, sent_count, sent_type, to, sent_tag, comm);
     return SMPI(Sendrecv)(sent, sent_count, sent_type, to, sent_tag, received, received_count, received_type, from,
                           received_tag, comm, status);
 }
 int MPI_Sendrecv_replace(void* buffer, int count, MPI_Datatype type, int to, int sent_tag, int from, int received_tag,
                          MPI_Comm comm, MPI_Status* status) {
-    announce(count, type, to, sent_tag, comm);
+    announce(Sending::blocking, count, type, to, sent_tag, comm);
     return SMPI(Sendrecv_replace)(buffer, count, type, to, sent_tag, from, received_tag, comm, status);
 }
 int MPI_Start(MPI_Request* request) {

@@ -62,17 +62,22 @@ int world_rank(int rank, MPI_Comm comm) {
     return rank >= 0 && static_cast<std::size_t>(rank) < numbers.size() ? numbers[static_cast<std::size_t>(rank)] : -1;
 }
 
-/// A message of `size` is posted this long after its send began, at most.
-double longest_overhead_s(double size) {
-    const models::Network& network = state().machine.network;
-    double longest_s = 0.0;
-    for (const models::NetworkClass* links : {&network.loopback, &network.remote}) {
-        if (!links->segments.empty()) {
-            const models::Segment& segment = links->at(size);
-            longest_s = std::max({longest_s, segment.send.of(size), segment.isend.of(size)});
-        }
+/// A message of `size` is posted this long after its send began. SMPI charges a rendezvous for nothing but MPI_Isend.
+double overhead_s(Sending how, double size, const Rank& from, const Rank& to) {
+    const State& there = state();
+    const std::uint32_t cores = there.machine.cores_per_node;
+    const auto& placed = there.request.core_of_rank;
+    const bool inside = placed[from.number] / cores == placed[to.number] / cores;
+    const models::NetworkClass& links = inside ? there.machine.network.loopback : there.machine.network.remote;
+    if (links.segments.empty()) {
+        return 0.0;
     }
-    return longest_s + margin_s;
+    const models::Segment& segment = links.at(size);
+    if (how == Sending::nonblocking) {
+        return segment.isend.of(size);
+    }
+    const bool free = how == Sending::blocking && segment.protocol == models::Protocol::rendezvous;
+    return free ? 0.0 : segment.send.of(size);
 }
 
 void wake(Rank& rank) {
@@ -81,8 +86,9 @@ void wake(Rank& rank) {
     rank.polling.wake->release();
 }
 
-/// Sleeps until a message is announced, and on to the end of the turn that is then under way.
-void sleep_until_announced(Rank& rank, int source, int tag) {
+/// Sleeps until a message is announced, and on to the end of the turn that is then under way. Whether that turn finds
+/// the message: a further probe would cost a further turn.
+bool sleep_until_announced(Rank& rank, int source, int tag, MPI_Comm comm) {
     Polling& polling = rank.polling;
     if (!polling.wake) {
         polling.wake = simgrid::s4u::Semaphore::create(0);
@@ -90,6 +96,8 @@ void sleep_until_announced(Rank& rank, int source, int tag) {
     polling.asleep = true;
     polling.source = source;
     polling.tag = tag;
+    polling.comm = comm;
+    polling.posted_s = HUGE_VAL;
     const double from_s = simgrid::s4u::Engine::get_clock();
     probing().sleepers.push_back(&rank);
     polling.wake->acquire();
@@ -98,11 +106,12 @@ void sleep_until_announced(Rank& rank, int source, int tag) {
         const double turns = std::ceil((simgrid::s4u::Engine::get_clock() - from_s) / turn_s);
         simgrid::s4u::this_actor::sleep_until(from_s + turns * turn_s);
     }
+    return polling.posted_s <= simgrid::s4u::Engine::get_clock();
 }
 
 } // namespace
 
-void announce(int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+void announce(Sending how, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
     Rank* rank = current_rank();
     if (rank == nullptr) {
         return;
@@ -123,10 +132,18 @@ void announce(int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
     PMPI_Type_size(type, &size);
     Rank& waiting = there.ranks[static_cast<std::size_t>(receiver)];
     Polling& polling = waiting.polling;
-    polling.until_s = std::max(polling.until_s, simgrid::s4u::Engine::get_clock() +
-                                                    longest_overhead_s(static_cast<double>(size) * count));
+    const double bytes = static_cast<double>(size) * count;
+    const double posted_s = simgrid::s4u::Engine::get_clock() + overhead_s(how, bytes, *rank, waiting);
+    polling.until_s = std::max(polling.until_s, posted_s + margin_s);
     const bool from_here = polling.source == MPI_ANY_SOURCE || polling.source == static_cast<int>(rank->number);
     if (polling.asleep && from_here && (polling.tag == MPI_ANY_TAG || polling.tag == tag)) {
+        if (comm == polling.comm) {
+            polling.posted_s = posted_s;
+            polling.announced = {};
+            PMPI_Comm_rank(comm, &polling.announced.MPI_SOURCE);
+            polling.announced.MPI_TAG = tag;
+            polling.announced.count = size * count;
+        }
         wake(waiting);
     }
 }
@@ -184,7 +201,14 @@ extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Statu
         polling.failures >= polling.patience && simgrid::s4u::Engine::get_clock() > polling.until_s) {
         const int source = from == MPI_ANY_SOURCE ? from : world_rank(from, comm);
         if (source >= 0 || from == MPI_ANY_SOURCE) {
-            sleep_until_announced(*rank, source, tag);
+            if (sleep_until_announced(*rank, source, tag, comm)) {
+                polling.failures = 0;
+                *flag = 1;
+                if (status != MPI_STATUS_IGNORE) {
+                    *status = polling.announced;
+                }
+                return MPI_SUCCESS;
+            }
         }
     }
     ++state().probes;

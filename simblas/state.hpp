@@ -55,9 +55,12 @@ struct Polling {
     int patience = 64; // probes in vain before the rank sleeps
     Probe last{0, 0, nullptr};
     bool asleep = false;
-    int source = 0;       // what it sleeps for: rank of the world or MPI_ANY_SOURCE,
-    int tag = 0;          // tag or MPI_ANY_TAG
-    double until_s = 0.0; // announced messages are posted by then
+    int source = 0; // what it sleeps for: rank of the world or MPI_ANY_SOURCE,
+    int tag = 0;    // tag or MPI_ANY_TAG
+    MPI_Comm comm = nullptr;
+    MPI_Status announced{}; // of the message that ended the sleep
+    double posted_s = 0.0;  // when it is there; infinite where that is not known
+    double until_s = 0.0;   // announced messages are posted by then
     simgrid::s4u::SemaphorePtr wake;
 };
 

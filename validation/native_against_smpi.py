@@ -23,6 +23,7 @@ minutes. Beside the table of differences, docs/speed.md gets CPU time and memory
 """
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -312,6 +313,7 @@ def column(row: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # or SMPI would go on alone
     try:
         status = main()
     except LepauteError as problem:

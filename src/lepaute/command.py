@@ -94,11 +94,14 @@ def run_command(
 def complaint(record: CommandRecord) -> str:
     """The line of a program's output that says what went wrong.
 
-    Probes start their messages with their name; mpirun adds paragraphs of its own around them, framed by dashes.
+    Probes start their messages with their name; compilers say "error: "; mpirun adds paragraphs of its own around
+    them, framed by dashes.
     """
     text = record.stderr.strip() or record.stdout.strip()
     lines = [line.strip() for line in text.splitlines() if line.strip(" -")]
     own = [line for line in lines if line.startswith(("probe-", "xhpl-lepaute:", "E: "))]
+    # Compilers draw the place below it, and make counts its own errors afterwards.
+    own = own or [line for line in lines if "error: " in line or "undefined reference" in line]
     found = " | ".join(own[:2] or lines[-4:])
     return found[:600] or "it printed nothing"
 

@@ -181,7 +181,7 @@ def test_a_program_that_is_not_built_for_emulation_is_refused_with_how_to_build_
     program = tmp_path / "other"
     program.write_text("#!/bin/sh\n")
     if compiler is not None:
-        mpi = "#include <mpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); MPI_Barrier(MPI_COMM_WORLD); MPI_Finalize(); return 0; }\n"
+        mpi = "#include <mpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); return MPI_Barrier(MPI_COMM_WORLD); }\n"
         (tmp_path / "other.c").write_text("int main(void) { return 0; }\n" if compiler == "gcc" else mpi)
         subprocess.run([compiler, "other.c", "-o", "other", *flags], cwd=tmp_path, check=True, timeout=60)
     line = complaint(emulate(platform, "--", program))

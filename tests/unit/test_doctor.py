@@ -81,6 +81,19 @@ def test_a_tarball_of_hpl_that_is_not_there_is_missing(monkeypatch: pytest.Monke
     assert "no such file" in check.found
 
 
+def test_without_simgrid_a_calibration_can_be_made_and_an_emulation_cannot(empty_path: Path) -> None:
+    (check,) = doctor.check_simgrid()
+    assert (check.status, check.found) == ("warning", "none")
+    assert check.remedy == "to emulate programs: apt-get install libsimgrid-dev gfortran g++"
+    for name in ("smpirun", "smpicc", "smpicxx", "g++"):
+        (empty_path / name).write_text("#!/bin/sh\necho SimGrid version 3.32\n")
+        (empty_path / name).chmod(0o755)
+    (check,) = doctor.check_simgrid()
+    assert (check.status, check.found) == ("warning", "without smpif90")
+    (empty_path / "smpif90").symlink_to(empty_path / "smpicc")
+    assert doctor.check_simgrid() == [Check("SimGrid", "ok", "SimGrid version 3.32")]
+
+
 def test_a_single_core_cannot_time_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0})
     (check,) = doctor.check_cores()
@@ -114,6 +127,7 @@ def test_what_is_not_ok_says_what_to_do() -> None:
         *doctor.check_compiler(),
         *doctor.check_mpi(),
         *doctor.check_hpl(),
+        *doctor.check_simgrid(),
         *doctor.check_cores(),
         *doctor.check_frequency(),
         *doctor.check_virtual(),

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from lepaute import command
 from lepaute.errors import EnvironmentProblem
-from lepaute.measure import command, probes, toolchain
+from lepaute.measure import probes, toolchain
 
 pytestmark = pytest.mark.machine
 

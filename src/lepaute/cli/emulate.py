@@ -12,16 +12,16 @@ from lepaute.cli.emulate_hpl import hpl
 if TYPE_CHECKING:
     from lepaute.simulate.smpi.request import Folding, Private
 
-app = typer.Typer(help="Run the code of an MPI program on a simulated machine.")
+app = typer.Typer()
 #: What is meant where the first word is none of the commands: lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS.
 DEFAULT = "program"
 
 
 @app.callback()
 def group() -> None:
-    """Run the code of an MPI program on a simulated machine (SimGrid/SMPI).
+    """Run the code of an MPI program on a simulated machine, by SimGrid/SMPI; BLAS takes simulated time.
 
-    lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS (see lepaute emulate program --help); lepaute emulate hpl.
+    lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS: the same as lepaute emulate program, whose --help lists options.
     """
 
 
@@ -51,7 +51,7 @@ def program(
     runs: Annotated[int, typer.Option("--runs", help="simulated runs")] = 1,
     seed: Annotated[int, typer.Option("--seed", help="run i uses seed + i")] = 1,
     timeout: Annotated[float, typer.Option("--timeout", help="wall seconds of a run")] = 3600.0,
-    stall: Annotated[float, typer.Option("--stall", help="wall seconds without any MPI call")] = 120.0,
+    stall: Annotated[float, typer.Option("--stall", help="wall seconds without any sign of progress")] = 120.0,
     stack: Annotated[int, typer.Option("--stack", help="KiB of each rank", min=64)] = 1024,
     shared_globals: Annotated[
         bool, typer.Option("--shared-globals", help="global variables are the same for all ranks")

@@ -131,6 +131,20 @@ def check_hpl() -> list[Check]:
     return [Check(name, "ok", "not built yet; its source (Debian package hpcc) will be fetched by apt")]
 
 
+def check_simgrid() -> list[Check]:
+    """SimGrid, which only `lepaute emulate` needs: without it nothing is missing for a calibration."""
+    name, install = "SimGrid", "to emulate programs: apt-get install libsimgrid-dev gfortran g++"
+    lacking = [program for program in ("smpirun", "smpicc", "smpicxx", "smpif90", "g++") if not shutil.which(program)]
+    if len(lacking) == 5:
+        return [Check(name, "warning", "none", install)]
+    if lacking:
+        return [Check(name, "warning", f"without {', '.join(lacking)}", install)]
+    version = first_line(("smpirun", "-version"))
+    if version is None:
+        return [Check(name, "warning", "smpirun does not run", install)]
+    return [Check(name, "ok", version)]
+
+
 def check_cores() -> list[Check]:
     """Cores and memory that this process may use."""
     cores = len(os.sched_getaffinity(0))
@@ -251,6 +265,7 @@ _CHECKS: tuple[tuple[str, Callable[[], list[Check]]], ...] = (
     ("MPI", check_mpi),
     ("BLAS", check_blas),
     ("HPL", check_hpl),
+    ("SimGrid", check_simgrid),
     ("cores and memory", check_cores),
     ("frequency", check_frequency),
     ("virtualisation", check_virtual),

@@ -42,12 +42,19 @@ def why_it_failed(ended: Ended, report: Mapping[str, Any] | None, ranks: int) ->
     """The reason; None where the program ended as it should."""
     if ended.stopped is not None:
         return f"stopped, {ended.stopped}; {_BOGUS}"
+    if report is not None and ended.status == 0 and _all_is_well(report, ranks):
+        return None
     if report is not None and report["aborted_rank"] >= 0:
         return f"rank {report['aborted_rank']} called MPI_Abort with code {report['abort_code']}: {_last_line(ended)}"
     if report is not None and report["exited_rank"] >= 0:
         status = f"rank {report['exited_rank']} ended with exit status {report['exit_code']}"
         return f"{status} before it called MPI_Finalize: {_last_line(ended)}"
     return _of_simgrid(ended) or _of_status(ended, report, ranks)
+
+
+def _all_is_well(report: Mapping[str, Any], ranks: int) -> bool:
+    """What was printed tells nothing then: a program may speak of memory as it likes."""
+    return bool(report["finished_ranks"] == ranks and report["aborted_rank"] < 0 and report["exited_rank"] < 0)
 
 
 def _of_simgrid(ended: Ended) -> str | None:
@@ -69,7 +76,7 @@ def _of_simgrid(ended: Ended) -> str | None:
     return None
 
 
-def _of_status(ended: Ended, report: Mapping[str, Any] | None, ranks: int) -> str | None:
+def _of_status(ended: Ended, report: Mapping[str, Any] | None, ranks: int) -> str:
     if ended.status == -signal.SIGKILL:
         return f"it was killed from outside, as the system does when memory runs out; {_MEMORY}"
     if ended.status < 0:
@@ -78,12 +85,8 @@ def _of_status(ended: Ended, report: Mapping[str, Any] | None, ranks: int) -> st
         return f"it ended with exit status {ended.status}: {_last_line(ended)}"
     if report is None:
         return f"it ended without a report: {_last_line(ended)}"
-    if report["finished_ranks"] < ranks:
-        return (
-            f"it ended when {report['finished_ranks']} of {ranks} ranks had called MPI_Finalize, as each has to: "
-            f"{_last_line(ended)}"
-        )
-    return None
+    finished = f"{report['finished_ranks']} of {ranks} ranks"
+    return f"it ended when {finished} had called MPI_Finalize, as each has to: {_last_line(ended)}"
 
 
 def _of_signal(ended: Ended) -> str:

@@ -1,6 +1,7 @@
 """Limits of this system that stop an emulation half-way, told beforehand with what to set."""
 
 import resource
+import shutil
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
@@ -39,6 +40,17 @@ def check_limits(ranks: int, stack_kib: int, fold_bytes: int | None, root: Path 
         raise EnvironmentProblem(
             f"the stacks of {ranks} ranks take {stacks / 1e9:.3g} GB, {there / 1e9:.3g} GB are free; "
             "take a smaller --stack"
+        )
+
+
+def check_copies(ranks: int, program_bytes: int, folder: Path) -> None:
+    """Raises EnvironmentProblem where `folder` has no room for a copy of the program for each rank, as SMPI makes to
+    give each its own global variables."""
+    needed, free = ranks * program_bytes, shutil.disk_usage(folder).free
+    if needed > free:
+        raise EnvironmentProblem(
+            f"{ranks} copies of the program take {needed / 1e9:.3g} GB, {folder} has {free / 1e9:.3g} GB free; "
+            "strip the program, name another folder in TMPDIR, or take --shared-globals"
         )
 
 

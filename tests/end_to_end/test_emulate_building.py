@@ -1,0 +1,177 @@
+"""Programs built for emulation: from a folder of sources, with functions left out, with a BLAS that is not simblas."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from oracles.emulated import HEAD, Said, build, command, compiler_folder, dgemm_s, tiny, tiny_text
+
+from lepaute.simulate.smpi.emulate import emulate_run
+
+pytestmark = pytest.mark.machine
+
+MAIN = f"""{HEAD}
+extern void check(void);
+void __attribute__((noinline)) initialise(void) {{ dgemm(100, 100, 100); }}
+int main(int argc, char **argv) {{
+    begin(&argc, &argv);
+    initialise();
+    check();
+    dgemm(10, 10, 10);
+    printf("done with %s\\n", argv[1]);
+    MPI_Finalize();
+    return 0;
+}}
+"""
+CHECK = """
+#include <mpi.h>
+void check(void) { MPI_Abort(MPI_COMM_WORLD, 1); }
+"""
+MAKEFILE = """
+CC = cc
+solver: main.o check.o
+\t$(CC) -o $@ $^ -lopenblas -lm
+main.o check.o: %.o: %.c
+\t$(CC) -O0 -c $<
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    compiler_folder()
+    folder = tmp_path / "solver-1.0"
+    folder.mkdir()
+    for name, text in (("main.c", MAIN), ("check.c", CHECK), ("Makefile", MAKEFILE), ("p.yaml", tiny_text())):
+        (folder / name).write_text(text)
+    return folder
+
+
+def emulate(source: Path, *words: str) -> Said:
+    return command(
+        "emulate", "-p", source / "p.yaml", "-np", 1, "--source", source, *words, "--", "solver", "input.dat"
+    )
+
+
+def time_s(said: Said) -> float:
+    found = re.search(r"time +(\S+) s", said.err)
+    assert found is not None, said.err
+    return float(found[1])
+
+
+def test_a_folder_is_built_as_its_makefile_says_and_left_as_it_was(source: Path) -> None:
+    before = sorted(source.iterdir())
+    said = emulate(source, "--make", "make CC=mpicc", "--skip", "check")
+    assert said.status == 0, said.err
+    assert said.out == "done with input.dat\n"
+    assert time_s(said) == pytest.approx(dgemm_s(100, 100, 100) + dgemm_s(10, 10, 10), rel=1e-3)
+    assert sorted(source.iterdir()) == before
+
+
+def test_a_skipped_function_returns_at_once_in_its_own_file_too(source: Path) -> None:
+    said = emulate(source, "--make", "make CC=mpicc", "--skip", "check", "--skip", "initialise")
+    assert time_s(said) == pytest.approx(dgemm_s(10, 10, 10), rel=1e-3)
+
+
+def test_without_a_skip_the_program_does_all_it_does(source: Path) -> None:
+    said = emulate(source, "--make", "make CC=mpicc")
+    assert said.status == 2
+    assert "rank 0 called MPI_Abort with code 1" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--make", "make CC=mpicc nonsense"], "'make CC=mpicc nonsense' in a copy of"),
+        (["--make", "make CC=gcc"], "main.c:2:10: fatal error: mpi.h: No such file or directory"),
+        (["--make", "true"], "solver was not built"),
+        (["--make", "make CC=mpicc", "--skip", "9lives"], "--skip '9lives' is not the name of a function"),
+        (["--binary", "solver"], "give one of them"),
+    ],
+)
+def test_what_does_not_build_is_told_in_one_line(words: list[str], said: str, source: Path) -> None:
+    answer = emulate(source, *words)
+    assert answer.status == 2
+    assert said in answer.err
+    assert answer.err.count("\n") == 1
+
+
+FORTRAN = """
+program solver
+  implicit none
+  include 'mpif.h'
+  integer :: rank, ranks, problem
+  double precision :: a(3, 3), began
+  double precision, allocatable :: large(:)
+  double precision, external :: ddot
+  call MPI_Init(problem)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, problem)
+  call MPI_Comm_size(MPI_COMM_WORLD, ranks, problem)
+  allocate(large(1000000))
+  large(1) = rank
+  call initialise(a)
+  began = MPI_Wtime()
+  call dgemm('N', 'T', 3, 3, 3, 1d0, a, 3, a, 3, 1d0, a, 3)
+  call MPI_Barrier(MPI_COMM_WORLD, problem)
+  if (rank == 0) print '(a, 2es24.15)', 'took', MPI_Wtime() - began, ddot(3, a, 1, a, 1)
+  deallocate(large)
+  call MPI_Finalize(problem)
+contains
+end program
+subroutine initialise(a)
+  double precision :: a(3, 3)
+  call dgemm('N', 'T', 1000, 1000, 1000, 1d0, a, 1000, a, 1000, 1d0, a, 1000)
+end subroutine
+"""
+
+
+def test_a_program_in_fortran_is_built_charged_folded_and_skipped(tmp_path: Path) -> None:
+    compiler_folder()
+    if not (compiler_folder() / "mpif90").exists() or subprocess.run(["which", "gfortran"], check=False).returncode:
+        pytest.skip("gfortran is not installed")
+    (tmp_path / "solver.f90").write_text(FORTRAN)
+    (tmp_path / "p.yaml").write_text(tiny_text(wtime_s="wtime_s: 0"))
+    said = command(
+        *("emulate", "-p", tmp_path / "p.yaml", "-np", 1, "--source", tmp_path, "--skip", "initialise"),
+        *("--fold", "1M", "--make", "mpif90 -O1 solver.f90 -o solver -lblas", "--", "solver"),
+    )
+    assert said.status == 0, said.err
+    took, dot = (float(word) for word in said.out.split()[1:])
+    assert took == pytest.approx(dgemm_s(3, 3, 3), rel=1e-9)
+    assert dot == 1.0  # what simblas answers; a function, whose convention of calling matters
+    assert "0.008 GB folded" in said.err
+
+
+def real_blas() -> Path:
+    listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"libopenblas\.so\S* .*=> (\S+)", listed)
+    if found is None:
+        pytest.skip("there is no real BLAS here")
+    return Path(found[1])
+
+
+def test_a_real_blas_that_is_linked_by_its_full_path_is_not_called(tmp_path: Path) -> None:
+    source = HEAD + "int main(int c, char **v) { begin(&c, &v); dgemm(3, 3, 3); MPI_Finalize(); return 0; }"
+    program = build(tmp_path, "full", source, str(real_blas()))
+    found = emulate_run(program, [], tiny(), 1)
+    assert found.time_s == pytest.approx(dgemm_s(3, 3, 3), rel=1e-12)
+    assert found.warnings == ()
+
+
+def test_a_routine_that_only_the_real_lapack_has_is_told(tmp_path: Path) -> None:
+    source = HEAD + (
+        "extern void dhgeqz_(void); static void (*volatile never)(void) = dhgeqz_;"
+        "int main(int c, char **v) { begin(&c, &v); dgemm(3, 3, 3); MPI_Finalize(); return never == 0; }"
+    )
+    program = build(tmp_path, "lapack", source, str(real_blas()))
+    (warning,) = emulate_run(program, [], tiny(), 1).warnings
+    assert warning.startswith("simblas has no dhgeqz: that of libopenblas.so")
+
+
+def test_a_blas_that_the_program_brings_along_is_told(tmp_path: Path) -> None:
+    source = HEAD + (
+        "void dscal_(const int *n, const double *a, double *x, const int *step) { x[0] += n == a || step != n; }"
+        "int main(int c, char **v) { begin(&c, &v); double x = 0; dscal_(0, 0, &x, 0); MPI_Finalize(); return x != 1; }"
+    )
+    (warning,) = emulate_run(build(tmp_path, "own", source), [], tiny(), 1).warnings
+    assert warning.startswith("the program has dscal of its own")

@@ -1,0 +1,85 @@
+"""Why an emulated program failed: from how its process ended, what was printed, and the report."""
+
+import pytest
+
+from lepaute.simulate.smpi.failures import OwnLines, why_it_failed
+from lepaute.simulate.smpi.process import Ended
+
+FINE = {"finished_ranks": 4, "aborted_rank": -1, "abort_code": 0, "exited_rank": -1, "exit_code": 0}
+DEADLOCK = "[0.000000] ./src/kernel/EngineImpl.cpp:718: [ker_engine/CRITICAL] Oops! Deadlock detected, some activities"
+
+
+def ended(*stderr: str, status: int = 0, stopped: str | None = None, stdout: tuple[str, ...] = ()) -> Ended:
+    return Ended(status, stopped, stdout, stderr, wall_s=1.0, cpu_s=1.0, peak_rss_bytes=1)
+
+
+def test_a_program_that_ended_well_has_no_reason() -> None:
+    assert why_it_failed(ended("a warning of the program"), FINE, 4) is None
+
+
+@pytest.mark.parametrize(
+    ("end", "report", "said"),
+    [
+        (ended(stopped="it took too long"), None, "stopped, it took too long; results of BLAS are not computed"),
+        (ended(DEADLOCK), FINE | {"finished_ranks": 0}, "deadlock: every rank waits"),
+        (ended("no input", DEADLOCK), FINE | {"exited_rank": 3, "exit_code": 2}, "rank 3 ended with exit status 2"),
+        (ended("no input"), FINE | {"aborted_rank": 0, "abort_code": 9}, "rank 0 called MPI_Abort with code 9: no inp"),
+        (ended(status=-11), None, "it ended by SIGSEGV: it printed nothing; where it runs on a real machine"),
+        (ended("Access violation or Bus error detected.", status=-11), None, "more: --stack"),
+        (ended(status=-9), None, "it was killed from outside, as the system does when memory runs out"),
+        (
+            ended("terminate called after throwing an instance of 'std::bad_alloc'", status=-6),
+            None,
+            "not enough memory",
+        ),
+        (ended("simblas: an allocation of 8000000 bytes failed", status=-11), None, "no memory for 8,000,000 bytes"),
+        (ended("sorry", status=5), FINE, "it ended with exit status 5: sorry"),
+        (ended(stdout=("last words",)), None, "it ended without a report: last words"),
+        (ended(), FINE | {"finished_ranks": 3}, "it ended when 3 of 4 ranks had called MPI_Finalize"),
+        (
+            ended(
+                "[h:2:(3) 0.000000] ./x.cpp:257: [root/CRITICAL] MPI_Send - returned MPI_ERR_TAG instead of", status=-6
+            ),
+            None,
+            "MPI_Send of rank 2 failed: MPI_ERR_TAG",
+        ),
+        (
+            ended("[h:0:(1) 0.0] ./x.cpp:471: [root/CRITICAL] Not yet implemented: PMPI_Comm_spawn. Please"),
+            None,
+            "no MPI_C",
+        ),
+        (ended("... dlopen failed: /tmp/a.so: undefined symbol: qux", status=1), None, "cannot be loaded (/tmp/a.so"),
+    ],
+)
+def test_the_reason_is_the_most_telling_one(end: Ended, report: dict[str, int] | None, said: str) -> None:
+    reason = why_it_failed(end, report, 4)
+    assert reason is not None
+    assert said in reason
+    assert "\n" not in reason
+    assert "CRITICAL" not in reason
+
+
+def test_a_program_that_speaks_of_deadlock_or_memory_maps_is_believed_to_be_well() -> None:
+    assert why_it_failed(ended("Deadlock detection: on, mmap_threshold=3"), FINE, 4) is None
+
+
+def test_the_last_line_is_the_programs_own_and_short() -> None:
+    reason = why_it_failed(ended("mine  is\tthis", DEADLOCK.replace("Deadlock", "Hm"), "", status=3), FINE, 4)
+    assert reason == "it ended with exit status 3: mine is this"
+    reason = why_it_failed(ended("x" * 5000, status=3), FINE, 4)
+    assert reason is not None
+    assert len(reason) < 400
+
+
+def test_lines_of_simgrid_are_told_from_those_of_the_program() -> None:
+    own = OwnLines()
+    lines = [
+        "reading input",
+        "[node-1:0:(1) 0.000000] ./src/smpi/x.cpp:268: [smpi_pmpi/WARNING] PMPI_Send: param 4",
+        "Backtrace (displayed in actor 0):",
+        "  ->  0# xbt_backtrace_display_current in /usr/lib/libsimgrid.so",
+        "[1] iteration 5 of [10]",
+        "Segmentation fault.",
+        "of the fault captured with gdb or valgrind.",
+    ]
+    assert [line for line in lines if own.keeps(line)] == ["reading input", "[1] iteration 5 of [10]"]

@@ -1,0 +1,163 @@
+"""Options of `lepaute emulate` that are more than a number, and what simblas and the linker are told of them."""
+
+from pathlib import Path
+
+import pytest
+from oracles.emulated import command, tiny, tiny_text
+
+from lepaute.cli.emulate import bytes_of, folding_of, private_of
+from lepaute.errors import InputError, SimulationError
+from lepaute.platform.io import parse_platform
+from lepaute.simulate import Layers
+from lepaute.simulate.smpi.compilers import _script, skip_flags
+from lepaute.simulate.smpi.emulate import Keep, Options, settings_of
+from lepaute.simulate.smpi.emulated_run import value_in
+from lepaute.simulate.smpi.request import Files, Folding, Private, reference_sizes, request_text
+
+
+@pytest.mark.parametrize(("text", "size"), [("4096", 4096), ("64K", 65536), ("1M", 1 << 20), ("2g", 2 << 30)])
+def test_sizes_have_suffixes_of_1024(text: str, size: int) -> None:
+    assert bytes_of(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "M", "0", "-1M", "1.5M", "1MB", "1 M", "٣M"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="is no size; write bytes, or 64K, 1M, 1G"):
+        bytes_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "private"),
+    [
+        ("panel.c", Private("panel.c")),
+        ("panel.c:120", Private("panel.c:120")),
+        ("make_panel@0-4096", Private("make_panel", 0, 4096)),
+        ("panel.c@-64--1", Private("panel.c", -64, -1)),
+    ],
+)
+def test_what_stays_private_is_a_place_and_bytes(text: str, private: Private) -> None:
+    assert private_of(text) == private
+
+
+@pytest.mark.parametrize("text", ["", "@0-1", "a b", "panel.c@", "panel.c@5", "panel.c@a-b", "panel.c@1-2-3"])
+def test_what_is_no_place_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--private"):
+        private_of(text)
+
+
+def test_private_without_folding_is_refused() -> None:
+    assert folding_of(None, []) == Folding()
+    with pytest.raises(InputError, match="nothing is: give --fold SIZE"):
+        folding_of(None, ["panel.c"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--computing", "guessed"], "--computing is 'guessed'; it is none or measured"),
+        (["--skip", "check"], "give --source and --make"),
+        (["--source", ".", "--binary", "x"], "give one of them"),
+        (["--runs", "0"], "runs is 0; at least one run is simulated"),
+        (["--fold", "much"], "'much' is no size"),
+        (["--stack", "1"], "invalid value for '--stack'"),
+        (["--time-pattern", "t=(", "--binary", "x"], "is no regular expression"),
+        (["--set", "network.nonsense=1"], "nonsense"),
+        (["--trace", "no/such/folder/t.parquet"], "there is no folder no/such/folder"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_anything_is_built(
+    words: list[str], said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "p.yaml").write_text(tiny_text())
+    answer = command("emulate", "-p", tmp_path / "p.yaml", "-np", 2, *words, "--", "program")
+    assert answer.status == 2
+    assert said in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_a_command_without_a_program_says_so() -> None:
+    answer = command("emulate", "-p", "dahu", "-np", 2)
+    assert answer.status == 2
+    assert "no program is named" in answer.err
+
+
+def request(**options: object) -> dict[str, str]:
+    files = Files(Path("/r"), Path("/p"), options.pop("kernel_log", None))  # type: ignore[arg-type]
+    text = request_text(
+        tiny(),
+        [0, 1, 4],
+        seed=7,
+        layers=Layers(days=False),
+        files=files,
+        **{"folding": Folding(), **options},  # type: ignore[arg-type]
+    )
+    head, machine, _ = text.partition("\nmachine\n")
+    assert machine
+    return dict(line.partition(" ")[::2] for line in head.splitlines())
+
+
+def test_the_request_has_a_line_for_all_that_simblas_asks_for() -> None:
+    assert request() == {
+        "seed": "7",
+        "layers": "1 0 1 1",
+        "cores": "0 1 4",
+        "reference": "89 89 89",
+        "wtime": "1e-07",
+        "fold": f"0 {64 << 20} 0",
+        "report": "/r",
+        "progress": "/p",
+        "measures": "0",
+        "sleeping_probes": "1",
+        "own_factors": "0",
+    }
+
+
+def test_the_request_tells_what_is_folded_and_what_stays_private() -> None:
+    told = request(
+        folding=Folding(1 << 20, huge=False, private=(Private("my file.c:3", 5, -9),)), kernel_log=Path("/k")
+    )
+    assert told["fold"] == f"{1 << 20} {64 << 20} 0"
+    assert told["private"] == "5 -9 my file.c:3"
+    assert told["kernel_log"] == "/k"
+
+
+def test_the_rate_of_what_has_no_model_is_that_of_dgemm_in_the_middle_of_its_range() -> None:
+    assert reference_sizes(tiny()) == (89, 89, 89)  # sqrt(1 * 8000)
+    without_m = parse_platform(tiny_text().replace("{m: [1, 8000], n: [1, 8000], k: [1, 8000]}", "{k: [64, 256]}"))
+    assert reference_sizes(without_m) == (1024, 1024, 128)
+
+
+def test_settings_of_smpi_leave_the_clock_to_simblas_and_forbid_a_free_test(tmp_path: Path) -> None:
+    settings = settings_of(tiny(), 8, Options(stack_kib=2048), tmp_path)
+    assert settings["smpi/wtime"] == "0"
+    assert float(settings["smpi/test"]) > 0
+    assert settings["smpi/tmpdir"] == str(tmp_path)
+    assert settings["contexts/stack-size"] == "2048"
+    assert settings["smpi/privatization"] == "dlopen"
+    assert settings_of(tiny(), 8, Options(privatize=False), tmp_path)["smpi/privatization"] == "no"
+    assert Keep(trace=tmp_path / "t").settings()["tracing/filename"] == str(tmp_path / "t")
+
+
+def test_a_skipped_function_is_replaced_under_its_c_and_its_fortran_name(tmp_path: Path) -> None:
+    assert skip_flags([], tmp_path) == []
+    assert skip_flags(["check", "fill_"], tmp_path) == [
+        f"{tmp_path}/skip.o",
+        *("-Wl,--defsym=check=lepaute_skip", "-Wl,--defsym=check_=lepaute_skip", "-Wl,--defsym=fill_=lepaute_skip"),
+    ]
+    with pytest.raises(InputError, match="not the name of a function"):
+        skip_flags(["a;b"], tmp_path)
+
+
+def test_the_compilers_name_simblas_before_all_that_the_makefile_names() -> None:
+    script = _script(Path("/usr/bin/smpicc"), Path("/cache dir/simblas"))
+    link = script.split("done\n")[1]
+    assert link.index("'/cache dir/simblas/libsimblas.so'") < link.index('"$@"') < link.index("--wrap=malloc")
+    assert "-fno-f2c" not in script
+    assert "-fno-f2c" in _script(Path("/usr/bin/smpif90"), Path("/x"))
+
+
+def test_the_last_value_that_matches_counts() -> None:
+    lines = ["time 1.5 s", "time 2e-3 s", "end"]
+    assert value_in(lines, r"time (\S+)") == 2e-3
+    with pytest.raises(SimulationError, match="nothing that matches"):
+        value_in(lines, r"Time (\S+)")

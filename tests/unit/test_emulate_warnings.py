@@ -1,0 +1,79 @@
+"""What a reader of an emulation is told: what SMPI does otherwise, and what was charged without a model."""
+
+from dataclasses import replace
+
+import pytest
+from oracles.emulated import tiny, tiny_text
+
+from lepaute.platform import override
+from lepaute.platform.io import parse_platform
+from lepaute.simulate.smpi.emulate import Options
+from lepaute.simulate.smpi.emulated_run import EmulatedRun, KernelUse, Sizes
+from lepaute.simulate.smpi.warnings import emulation_warnings, network_warnings
+
+RUN = EmulatedRun(
+    seed=1,
+    time_s=1.0,
+    program_s=1.0,
+    region_s=None,
+    value_s=None,
+    computing_s=2.0,
+    wtime_s=0.0,
+    kernels={"dgemm": KernelUse(10, 2.0)},
+    fallback={},
+    messages=0,
+    probes=0,
+    folded=0,
+    folded_bytes=0.0,
+    wall_s=1.0,
+    cpu_s=1.0,
+    peak_rss_bytes=1,
+    stdout=(),
+)
+
+
+def test_a_run_whose_platform_says_what_smpi_does_has_nothing_to_tell() -> None:
+    assert emulation_warnings(RUN, tiny(), Options()) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"fallback": {"dsymv": KernelUse(3, 0.5)}}, "no model of dsymv (3 calls): 25 % of the computing"),
+        ({"fallback": {"dcopy": KernelUse(3, 0.0, unmodelled_calls=3)}}, "dcopy (3 calls); taken to cost nothing"),
+        (
+            {"kernels": {"dgemm": KernelUse(10, 2.0, 0, 0, 0.5, Sizes(1, 1, 9000), Sizes(1, 1, 9500))}},
+            "25 % of dgemm time is outside the fitted ranges: ",
+        ),
+        ({"wtime_s": 0.1}, "5 % of the computing is calls of MPI_Wtime"),
+        ({"kernels": {}}, "the program called no BLAS or LAPACK routine"),
+        ({"warnings": ("the program has dscal of its own",)}, "dscal of its own"),
+    ],
+)
+def test_what_had_no_model_is_told_with_its_share(changed: dict[str, object], said: str) -> None:
+    (warning,) = emulation_warnings(replace(RUN, **changed), tiny(), Options())  # type: ignore[arg-type]
+    assert said in warning
+
+
+def test_computing_that_was_timed_here_is_told() -> None:
+    (warning,) = emulation_warnings(replace(RUN, kernels={}), tiny(), Options(computing="measured"))
+    assert "timed on this machine" in warning
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("network.flow_factor", "bound", "--set network.flow_factor=scale"),
+        ("network.loopback.shared", "true", "do not slow each other under SMPI"),
+        ("network.costs.iprobe_looks_first", "true", "MPI_Iprobe finds what has come by its end"),
+    ],
+)
+def test_what_smpi_does_otherwise_than_the_platform_says_is_told(setting: str, value: str, said: str) -> None:
+    (warning,) = network_warnings(override(tiny(), {setting: value}))
+    assert said in warning
+
+
+def test_noise_of_messages_is_told_not_to_be_drawn() -> None:
+    noisy = tiny_text().replace("latency_s: 5e-6,", "latency_s: 5e-6, noise_relative_sd: 0.1,")
+    (warning,) = network_warnings(parse_platform(noisy))
+    assert "noise of messages" in warning
