@@ -32,7 +32,8 @@ from lepaute.platform.io import override  # noqa: E402
 from lepaute.platform.simgrid import export_xml, host_name  # noqa: E402
 from lepaute.simulate.predict import Layers  # noqa: E402
 from lepaute.simulate.smpi.compilers import compilers  # noqa: E402
-from lepaute.simulate.smpi.emulate import Options, emulate_run, value_in  # noqa: E402
+from lepaute.simulate.smpi.emulate import Options, emulate_run  # noqa: E402
+from lepaute.simulate.smpi.emulated_run import value_in  # noqa: E402
 from lepaute.simulate.smpi.process import Limits, run_watched  # noqa: E402
 from lepaute.simulate.smpi.request import Folding  # noqa: E402
 from lepaute.simulate.smpi.simgrid import find_simgrid  # noqa: E402

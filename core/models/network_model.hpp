@@ -25,7 +25,7 @@ struct Segment {
     double latency_s = 0.0; // of the whole route
     double bandwidth_Bps = 1.0;
     Overhead send;
-    Overhead isend; // not drawn upon yet: HPL's sends block
+    Overhead isend; // of MPI_Issend too; HPL's other sends block
     Overhead receive;
     double noise_relative_sd = 0.0; // of messages that share no link
 };

@@ -206,7 +206,10 @@ void Engine::prepare_send(Rank rank) {
     }
     ++statistics_.messages;
     statistics_.bytes += message.bytes;
-    spend(rank, Share::overhead, message.segment->send.of(message.bytes));
+    // A synchronous exchange is MPI_Issend, MPI_Recv, MPI_Wait; the usual one sends by MPI_Send.
+    const bool sends_at_once = operation.synchronous && operation.kind == Operation::Kind::exchange;
+    const models::Overhead& overhead = sends_at_once ? message.segment->isend : message.segment->send;
+    spend(rank, Share::overhead, overhead.of(message.bytes));
     sender.outgoing = id;
     if (message.local) {
         handle_send(rank); // the order of dates does not matter

@@ -101,7 +101,10 @@ void Engine::arrive(std::uint32_t id, double date_s) {
     };
     receiver.receive_pending = false;
     receiver.arrival_s = date_s;
-    receiver.receive_overhead_s = message.segment->receive.of(message.bytes);
+    // What the receiver pays is for taking an eager message out of a buffer. A synchronous one of that size waits for
+    // the receiver, and needs none.
+    const bool is_buffered = message.protocol == message.segment->protocol;
+    receiver.receive_overhead_s = is_buffered ? message.segment->receive.of(message.bytes) : 0.0;
     receiver.received_bytes = message.bytes;
     if (receiver.send_pending || receiver.send_done_s <= date_s) { // of an exchange, the later end counts
         receiver.wait = wait_from(receiver.receive_posted_s);

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from oracles.emulated import HEAD, build, command, compiler_folder, tiny, tiny_text
 
-from lepaute.simulate.smpi.emulate import EmulatedRun, Options, emulate_run
+from lepaute.simulate.smpi.emulate import Options, emulate_run
+from lepaute.simulate.smpi.emulated_run import EmulatedRun
 from lepaute.simulate.smpi.request import Folding, Private
 
 pytestmark = pytest.mark.machine

@@ -6,7 +6,8 @@ import pytest
 from oracles.emulated import HEAD, build, compiler_folder, dgemm_s, tiny
 
 from lepaute.errors import SimulationError
-from lepaute.simulate.smpi.emulate import EmulatedRun, Options, emulate_run
+from lepaute.simulate.smpi.emulate import Options, emulate_run
+from lepaute.simulate.smpi.emulated_run import EmulatedRun
 from lepaute.simulate.smpi.process import Limits
 
 pytestmark = pytest.mark.machine

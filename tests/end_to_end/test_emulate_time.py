@@ -12,7 +12,8 @@ from lepaute.errors import InputError, SimulationError
 from lepaute.platform import Platform
 from lepaute.platform.io import parse_platform
 from lepaute.simulate import Hpl, Layers, predict
-from lepaute.simulate.smpi.emulate import EmulatedRun, Options, emulate_run
+from lepaute.simulate.smpi.emulate import Options, emulate_run
+from lepaute.simulate.smpi.emulated_run import EmulatedRun
 from lepaute.simulate.smpi.emulation import emulate
 from lepaute.simulate.smpi.library import LIBRARY, build_library
 

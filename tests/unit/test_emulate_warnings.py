@@ -7,7 +7,8 @@ from oracles.emulated import tiny, tiny_text
 
 from lepaute.platform import override
 from lepaute.platform.io import parse_platform
-from lepaute.simulate.smpi.emulate import EmulatedRun, KernelUse, Options, Sizes
+from lepaute.simulate.smpi.emulate import Options
+from lepaute.simulate.smpi.emulated_run import EmulatedRun, KernelUse, Sizes
 from lepaute.simulate.smpi.warnings import emulation_warnings, network_warnings
 
 RUN = EmulatedRun(

@@ -22,6 +22,7 @@ from lepaute.simulate.smpi.request import Files, Folding, request_text
 from lepaute.simulate.topology import wiring
 
 PLATFORM, SETTINGS = "dahu-2020-01", {"network.flow_factor": "scale"}
+EXACT = {"network.sharing": "exact"}
 SHAPES = ((4, 4), (2, 8), (1, 16), (6, 6), (6, 8), (4, 16), (16, 4), (32, 2), (2, 32))
 LIMITS = Limits(timeout_s=3600.0, stall_s=300.0)
 NATIVE_LIMIT_S = 600.0
@@ -124,10 +125,16 @@ def emulated(case: SmpiCase, platform: Platform, program: Path) -> Said:
     )
 
 
-def native(case: SmpiCase) -> Said:
-    """The native engine in a process of its own."""
+def native(case: SmpiCase, settings: dict[str, str] | None = None) -> Said:
+    """The native engine in a process of its own; settings : of the platform, beside those of both."""
     hpl = {name: getattr(case, name) for name in ("n", "p", "q", "depth", "bcast", "swap")} | {"nb": case.hpl.nb}
-    asked = {"hpl": hpl, "platform": PLATFORM, "set": SETTINGS, "noise": case.noise, "seeds": case.seeds}
+    asked = {
+        "hpl": hpl,
+        "platform": PLATFORM,
+        "set": SETTINGS | (settings or {}),
+        "noise": case.noise,
+        "seeds": case.seeds,
+    }
     worker = Path(__file__).with_name("native_run.py")
     done = subprocess.run(
         [sys.executable, "-P", str(worker), json.dumps(asked)], capture_output=True, text=True, check=True,

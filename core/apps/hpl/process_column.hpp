@@ -3,12 +3,12 @@
 // column (HPL_pdmxswp) move, as a recurrence of sums and maxima. Its messages see what else is on the links of their
 // nodes when the exchange of a column begins, but are too small to slow others.
 
-#include "apps/hpl/shared_link.hpp"
+#include "apps/hpl/pivot_rounds.hpp"
 #include "apps/hpl/simulation.hpp"
 
 #include <algorithm>
 #include <bit>
-#include <unordered_map>
+#include <optional>
 
 namespace lepaute::hpl {
 
@@ -45,22 +45,9 @@ struct Program::ProcessColumn {
     };
     std::vector<Process> processes; // by distance from the owner row
 
-    /// One process's side of one round of the pivot exchange.
-    struct Round {
-        double send_s; // overhead of what it sends
-        double latency_s;
-        double alone_s;    // of what it receives, when it shares no link
-        double per_flow_s; // for each flow on its most loaded link; 0 inside a node
-        double receive_s;  // overhead of what it receives
-        double sent_bytes;
-        double received_bytes;
-    };
-    std::vector<Round> rounds; // log2(power) x power
-    /// Processes whose messages of a round come from one node, which they share the link of.
-    std::vector<std::vector<std::vector<std::uint32_t>>> crossing; // by round
-    SharedLink link;
-    std::vector<SharedLink::Message> messages;
-    std::vector<double> delay_s; // of what each process receives in this round, for sharing links
+    std::vector<PivotRound> rounds; // log2(power) x power
+    std::optional<PivotRounds> over_rounds;
+    double per_flow = 0.0; // of the messages that cross, relative to their time alone, at most
     std::vector<double> ready_s;
     std::vector<double> leaving;  // flows that leave the node of each process now
     std::vector<double> reaching; // flows that reach it
@@ -71,7 +58,7 @@ struct Program::ProcessColumn {
 
     ProcessColumn(Program& of, const Panel& factored, std::uint32_t process_column, Rank driving)
         : program(of), panel(factored), column(process_column), driver(driving), processes(of.parameters_.p),
-          delay_s(processes.size()), ready_s(processes.size()), leaving(processes.size()), reaching(processes.size()) {
+          ready_s(processes.size()), leaving(processes.size()), reaching(processes.size()) {
         const Shape& shape = program.shape_at(panel.start);
         for (std::uint32_t distance = 0; distance < p(); ++distance) {
             const std::uint32_t row = (panel.owner_row + distance) % p();
@@ -84,17 +71,6 @@ struct Program::ProcessColumn {
         }
         const std::uint32_t power = std::bit_floor(p());
         for (std::uint32_t bit = 1; bit < power; bit <<= 1U) {
-            std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> from_node;
-            for (std::uint32_t distance = 0; distance < power; ++distance) {
-                if (!program.engine_.same_node(processes[distance].rank, processes[distance ^ bit].rank)) {
-                    from_node[program.engine_.node_of(processes[distance ^ bit].rank)].push_back(distance);
-                }
-            }
-            std::vector<std::vector<std::uint32_t>>& groups = crossing.emplace_back();
-            for (auto& [node, receivers] : from_node) {
-                groups.push_back(std::move(receivers));
-            }
-            std::ranges::sort(groups); // in an order that no hash decides
             for (std::uint32_t distance = 0; distance < power; ++distance) {
                 const Process& partner = processes[distance ^ bit];
                 // Those below 2 * bit exchange the current row as well: who has it sends two rows.
@@ -109,9 +85,17 @@ struct Program::ProcessColumn {
                 rounds.push_back({network.at(sent).send.of(sent), in.latency_s, times.alone_s,
                                   crosses ? times.per_flow_s : 0.0, in.receive.of(received), sent, received});
                 any_crosses = any_crosses || crosses;
+                per_flow = std::max(per_flow, crosses ? times.per_flow_s / times.alone_s : 0.0);
                 combined_bytes += sent;
                 ++combined_messages;
             }
+        }
+        if (any_crosses && all_eager) {
+            std::vector<std::uint32_t> nodes(power);
+            for (std::uint32_t distance = 0; distance < power; ++distance) {
+                nodes[distance] = program.engine_.node_of(processes[distance].rank);
+            }
+            over_rounds.emplace(nodes);
         }
     }
 
@@ -311,16 +295,23 @@ struct Program::ProcessColumn {
                 send(processes[d], processes[d - power], one_row());
             }
         }
-        const Round* round = rounds.data();
-        const auto* groups = crossing.data();
-        for (std::uint32_t bit = 1; bit < power; bit <<= 1U, round += power, ++groups) {
-            if (all_eager) {
-                exchange_eagerly(bit, power, round, *groups);
-                continue;
-            }
-            for (std::uint32_t d = 0; d < power; ++d) {
-                if (d < (d ^ bit)) {
-                    exchange(processes[d], round[d].sent_bytes, processes[d ^ bit], round[d].received_bytes);
+        if (over_rounds && over_rounds->can_meet(per_flow, most_others())) {
+            over_rounds->run(
+                rounds, leaving, reaching, [&](std::uint32_t d) -> double& { return processes[d].clock_s; },
+                [&](std::uint32_t d, std::uint32_t round, const PivotWait& wait) {
+                    note_round(d, d ^ (1U << round), rounds[round * power + d], wait);
+                });
+        } else {
+            const PivotRound* round = rounds.data();
+            for (std::uint32_t bit = 1; bit < power; bit <<= 1U, round += power) {
+                if (all_eager) {
+                    exchange_eagerly(bit, power, round);
+                    continue;
+                }
+                for (std::uint32_t d = 0; d < power; ++d) {
+                    if (d < (d ^ bit)) {
+                        exchange(processes[d], round[d].sent_bytes, processes[d ^ bit], round[d].received_bytes);
+                    }
                 }
             }
         }
@@ -342,49 +333,42 @@ struct Program::ProcessColumn {
         }
     }
 
-    /// By how much each message of a round is late for the links that it shares: with the others of the round that
-    /// leave the same node, and with what else is there.
-    void find_delays(std::uint32_t bit, const Round* round, const std::vector<std::vector<std::uint32_t>>& groups) {
-        std::ranges::fill(delay_s, 0.0);
-        for (const std::vector<std::uint32_t>& receivers : groups) {
-            double others = 0.0;
-            messages.clear();
-            for (const std::uint32_t d : receivers) {
-                others = std::max({others, leaving[d ^ bit], reaching[d]});
-                messages.push_back({ready_s[d ^ bit], round[d].alone_s});
-            }
-            const Round& first = round[receivers.front()];
-            link.share(messages, first.per_flow_s / first.alone_s, others);
-            for (std::size_t i = 0; i < receivers.size(); ++i) {
-                delay_s[receivers[i]] = messages[i].delay_s;
-            }
-        }
+    /// Flows on the links that the messages take, at most.
+    [[nodiscard]] double most_others() const {
+        return std::max(*std::ranges::max_element(leaving), *std::ranges::max_element(reaching));
     }
 
-    /// One round of exchanges whose messages are all eager: what exchange() does, without its cases.
-    void exchange_eagerly(std::uint32_t bit, std::uint32_t power, const Round* round,
-                          const std::vector<std::vector<std::uint32_t>>& groups) {
+    /// One round of exchanges whose messages are all eager and meet no other of the exchange: what exchange() does,
+    /// without its cases.
+    void exchange_eagerly(std::uint32_t bit, std::uint32_t power, const PivotRound* round) {
         for (std::uint32_t d = 0; d < power; ++d) {
             ready_s[d] = processes[d].clock_s + round[d].send_s;
         }
-        find_delays(bit, round, groups);
         for (std::uint32_t d = 0; d < power; ++d) {
             Process& process = processes[d];
-            const double start_s = process.clock_s;
-            const double ready = ready_s[d];
+            const double flows = 1.0 + std::max(leaving[d ^ bit], reaching[d]);
+            const double contention_s = std::max(0.0, round[d].per_flow_s * flows - round[d].alone_s);
             const double other_s = ready_s[d ^ bit];
-            const double end_s = std::max(ready, other_s + round[d].latency_s + round[d].alone_s + delay_s[d]);
-            const double late_s = std::max(0.0, other_s - ready);
-            const double contention_s = std::min(delay_s[d], end_s - ready - late_s);
-            process.late_s += late_s;
-            process.contention_s += contention_s;
-            process.transfer_s += end_s - ready - late_s - contention_s;
-            process.overhead_s += round[d].send_s + round[d].receive_s;
+            const double end_s = std::max(ready_s[d], other_s + round[d].latency_s + round[d].alone_s + contention_s);
+            const double start_s = process.clock_s;
             process.clock_s = end_s + round[d].receive_s;
-            if (process.traced) {
-                trace_exchange(process, processes[d ^ bit], start_s, ready, round[d].sent_bytes,
-                               round[d].received_bytes, {late_s, end_s - ready - late_s - contention_s, contention_s});
-            }
+            note_round(d, d ^ bit, round[d], {start_s, ready_s[d], other_s, end_s, contention_s});
+        }
+    }
+
+    /// Where the time of a round went, after the clock has moved.
+    void note_round(std::uint32_t distance, std::uint32_t partner, const PivotRound& round, const PivotWait& wait) {
+        Process& process = processes[distance];
+        const double late_s = std::max(0.0, wait.other_s - wait.ready_s);
+        const double contention_s = std::clamp(wait.contention_s, 0.0, wait.end_s - wait.ready_s - late_s);
+        const double transfer_s = wait.end_s - wait.ready_s - late_s - contention_s;
+        process.late_s += late_s;
+        process.contention_s += contention_s;
+        process.transfer_s += transfer_s;
+        process.overhead_s += round.send_s + round.receive_s;
+        if (process.traced) {
+            trace_exchange(process, processes[partner], wait.start_s, wait.ready_s, round.sent_bytes,
+                           round.received_bytes, {late_s, transfer_s, contention_s});
         }
     }
 };

@@ -1,24 +1,21 @@
 """Program + platform -> predicted distribution of runs, by SimGrid/SMPI: the program's own code is executed."""
 
-import contextlib
-import json
-import os
-import re
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from lepaute.errors import InputError, SimulationError
 from lepaute.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.platform.simgrid.exporting import MOST_NODES_WITH_ROUTES
 from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.predict import Layers
+from lepaute.simulate.smpi.emulated_run import EmulatedRun, read_report, run_of
 from lepaute.simulate.smpi.failures import OwnLines, why_it_failed
 from lepaute.simulate.smpi.library import LIBRARY, build_library
 from lepaute.simulate.smpi.limits import check_copies, check_limits
-from lepaute.simulate.smpi.process import Ended, Limits, run_watched
+from lepaute.simulate.smpi.process import Limits, run_watched
 from lepaute.simulate.smpi.program import check_program
 from lepaute.simulate.smpi.request import Files, Folding, request_text
 from lepaute.simulate.smpi.simgrid import find_simgrid
@@ -53,60 +50,6 @@ class Options:
     stack_kib: int = 1024
     value_pattern: str | None = None
     sleeping_probes: bool = True
-
-
-class Sizes(NamedTuple):
-    """Parameters of a call."""
-
-    m: float = 0.0
-    n: float = 0.0
-    k: float = 0.0
-
-
-NOWHERE = Sizes()
-
-
-@dataclass(frozen=True, slots=True)
-class KernelUse:
-    """Calls of a kernel or routine over all ranks, in the names of the core's KernelUse."""
-
-    calls: int
-    time_s: float
-    unmodelled_calls: int = 0
-    clipped_means: int = 0
-    extrapolated_time_s: float = 0.0
-    outside_low: Sizes = NOWHERE
-    outside_high: Sizes = NOWHERE
-
-
-@dataclass(frozen=True, slots=True)
-class EmulatedRun:
-    """One emulated run.
-
-    time_s : of the value that the program prints where one was asked for, else of the region between MPI_Pcontrol(1)
-        and MPI_Pcontrol(0) where there is one, else of the program
-    program_s : until the last rank calls MPI_Finalize
-    kernels : with a model of the platform; fallback: routines without, from their operations and the rate of dgemm
-    """
-
-    seed: int
-    time_s: float
-    program_s: float
-    region_s: float | None
-    value_s: float | None
-    computing_s: float
-    wtime_s: float
-    kernels: dict[str, KernelUse]
-    fallback: dict[str, KernelUse]
-    messages: int
-    probes: int
-    folded: int
-    folded_bytes: float
-    wall_s: float
-    cpu_s: float
-    peak_rss_bytes: int
-    stdout: tuple[str, ...]
-    warnings: tuple[str, ...] = ()  # about the program
 
 
 def emulate_run(
@@ -189,14 +132,14 @@ def emulate_run(
             on_complaint=_own_lines(on_complaint),
             on_progress=on_progress,
         )
-        report = _report(files.report)
+        report = read_report(files.report)
         failure = why_it_failed(ended, report, ranks)
         if failure is not None:
             raise SimulationError(f"{program.name} on {ranks} ranks: {failure}")
         if keep is not None and files.kernel_log is not None:
             keep.take_kernels(files.kernel_log)
     assert report is not None
-    return replace(_run_of(report, ended, seed, wanted), warnings=told)
+    return run_of(report, ended, seed, wanted.value_pattern, told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,71 +197,3 @@ def settings_of(platform: "Platform", ranks: int, options: Options, here: Path) 
         "contexts/stack-size": str(options.stack_kib),
         "contexts/guard-size": str(_GUARD_PAGES),
     }
-
-
-def _report(path: Path) -> dict[str, Any] | None:
-    with contextlib.suppress(OSError, json.JSONDecodeError):
-        report = json.loads(path.read_text(encoding="utf-8"))
-        return report if isinstance(report, dict) else None
-    return None
-
-
-def _run_of(report: dict[str, Any], ended: Ended, seed: int, options: Options) -> EmulatedRun:
-    region_s = report["region_s"] or None
-    value_s = value_in(ended.stdout, options.value_pattern) if options.value_pattern is not None else None
-    return EmulatedRun(
-        seed=seed,
-        time_s=next(value for value in (value_s, region_s, report["time_s"]) if value is not None),
-        program_s=report["time_s"],
-        region_s=region_s,
-        value_s=value_s,
-        computing_s=report["computing_s"],
-        wtime_s=report["wtime_s"],
-        kernels=_uses(report["kernels"]),
-        fallback=_uses(report["fallback"]),
-        messages=report["messages"],
-        probes=report["probes"],
-        folded=report["folded"],
-        folded_bytes=report["folded_bytes"],
-        wall_s=ended.wall_s,
-        cpu_s=ended.cpu_s,
-        peak_rss_bytes=ended.peak_rss_bytes,
-        stdout=ended.stdout,
-    )
-
-
-def _uses(written: dict[str, dict[str, Any]]) -> dict[str, KernelUse]:
-    uses = {}
-    for name, use in written.items():
-        for bound in ("outside_low", "outside_high"):
-            if bound in use:
-                use[bound] = Sizes(*use[bound])
-        uses[name] = KernelUse(**use)
-    return uses
-
-
-def checked_pattern(pattern: str) -> str:
-    """`pattern`, a regular expression with one group; raises InputError for anything else."""
-    try:
-        groups = re.compile(pattern).groups
-    except re.error as problem:
-        raise InputError(f"the pattern {pattern!r} is no regular expression: {problem}") from None
-    if groups != 1:
-        raise InputError(f"the pattern {pattern!r} has {groups} groups; it needs one, around the seconds")
-    return pattern
-
-
-def value_in(lines: Sequence[str], pattern: str) -> float:
-    """The number that the last match of `pattern` in `lines` holds; raises SimulationError where there is none."""
-    found = [match[1] for line in lines for match in [re.search(pattern, line)] if match]
-    try:
-        return float(found[-1])
-    except IndexError:
-        raise SimulationError(f"the program printed nothing that matches {pattern!r}") from None
-    except ValueError:
-        raise SimulationError(f"the program printed {found[-1]!r} for {pattern!r}, which is no number") from None
-
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0))

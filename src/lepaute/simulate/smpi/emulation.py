@@ -9,7 +9,8 @@ from lepaute.errors import InputError
 from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.predict import Layers
 from lepaute.simulate.prediction import Spread, spread_of
-from lepaute.simulate.smpi.emulate import EmulatedRun, Keep, Options, checked_pattern, emulate_run
+from lepaute.simulate.smpi.emulate import Keep, Options, emulate_run
+from lepaute.simulate.smpi.emulated_run import EmulatedRun, checked_pattern
 from lepaute.simulate.smpi.warnings import emulation_warnings
 from lepaute.version import __version__
 

@@ -13,7 +13,8 @@ from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.predict import GLUE, Layers
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.smpi.compilers import compilers
-from lepaute.simulate.smpi.emulate import EmulatedRun, Keep, Options, emulate_run
+from lepaute.simulate.smpi.emulate import Keep, Options, emulate_run
+from lepaute.simulate.smpi.emulated_run import EmulatedRun
 from lepaute.simulate.smpi.library import (
     CXX_FLAGS,
     built_once,

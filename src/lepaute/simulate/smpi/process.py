@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import subprocess
 import threading
 import time
@@ -23,7 +24,7 @@ class Ended:
     """How the process ended.
 
     status : exit status, negative for a signal; stopped : why it was stopped by us, None where it ended by itself
-    peak_rss_bytes : a folded block counts once for each of its mappings
+    peak_rss_bytes : looked at twenty times a second; a folded block counts once for each of its mappings
     """
 
     status: int
@@ -122,10 +123,13 @@ class _Child:
 
     def has_ended(self) -> bool:
         if self.process.returncode is None:
+            # What wait4 says of memory begins with that of the process which this one was forked from.
+            self.peak_rss_bytes = _peak_rss_bytes(self.process.pid) or self.peak_rss_bytes
             pid, status, used = os.wait4(self.process.pid, os.WNOHANG)
             if pid != 0:
                 self.process.returncode = os.waitstatus_to_exitcode(status)
-                self.cpu_s, self.peak_rss_bytes = used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+                self.cpu_s = used.ru_utime + used.ru_stime
+                self.peak_rss_bytes = self.peak_rss_bytes or used.ru_maxrss * 1024
         return self.process.returncode is not None
 
     def end(self) -> None:
@@ -152,6 +156,12 @@ def _reader(stream: IO[bytes], lines: list[str], on_line: Callable[[str], None] 
     thread = threading.Thread(target=read, daemon=True)
     thread.start()
     return thread
+
+
+def _peak_rss_bytes(pid: int) -> int:
+    """Of a process that runs; 0 where the system does not say."""
+    found = re.search(r"^VmHWM:\s+(\d+) kB$", _read(Path(f"/proc/{pid}/status")), re.MULTILINE)
+    return int(found[1]) * 1024 if found else 0
 
 
 def _read(path: Path) -> str:

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from lepaute.simulate.smpi.emulate import EmulatedRun, Options
+from lepaute.simulate.smpi.emulate import Options
+from lepaute.simulate.smpi.emulated_run import EmulatedRun
 from lepaute.simulate.warnings import outside
 
 if TYPE_CHECKING:

@@ -1,0 +1,134 @@
+"""What one emulated run has told: its times, and what its routines were charged."""
+
+import contextlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lepaute.errors import InputError, SimulationError
+from lepaute.simulate.smpi.process import Ended
+
+
+class Sizes(NamedTuple):
+    """Parameters of a call."""
+
+    m: float = 0.0
+    n: float = 0.0
+    k: float = 0.0
+
+
+NOWHERE = Sizes()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelUse:
+    """Calls of a kernel or routine over all ranks, in the names of the core's KernelUse."""
+
+    calls: int
+    time_s: float
+    unmodelled_calls: int = 0
+    clipped_means: int = 0
+    extrapolated_time_s: float = 0.0
+    outside_low: Sizes = NOWHERE
+    outside_high: Sizes = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class EmulatedRun:
+    """One emulated run.
+
+    time_s : of the value that the program prints where one was asked for, else of the region between MPI_Pcontrol(1)
+        and MPI_Pcontrol(0) where there is one, else of the program
+    program_s : until the last rank calls MPI_Finalize
+    kernels : with a model of the platform; fallback: routines without, from their operations and the rate of dgemm
+    """
+
+    seed: int
+    time_s: float
+    program_s: float
+    region_s: float | None
+    value_s: float | None
+    computing_s: float
+    wtime_s: float
+    kernels: dict[str, KernelUse]
+    fallback: dict[str, KernelUse]
+    messages: int
+    probes: int
+    folded: int
+    folded_bytes: float
+    wall_s: float
+    cpu_s: float
+    peak_rss_bytes: int
+    stdout: tuple[str, ...]
+    warnings: tuple[str, ...] = ()  # about the program
+
+
+def read_report(path: Path) -> dict[str, Any] | None:
+    """What simblas wrote at the end; None where there is no whole report."""
+    with contextlib.suppress(OSError, json.JSONDecodeError):
+        report = json.loads(path.read_text(encoding="utf-8"))
+        return report if isinstance(report, dict) else None
+    return None
+
+
+def run_of(
+    report: dict[str, Any], ended: Ended, seed: int, value_pattern: str | None, warnings: tuple[str, ...]
+) -> EmulatedRun:
+    """The run that the report and the process tell of; raises what value_in() raises."""
+    region_s = report["region_s"] or None
+    value_s = value_in(ended.stdout, value_pattern) if value_pattern is not None else None
+    return EmulatedRun(
+        seed=seed,
+        time_s=next(value for value in (value_s, region_s, report["time_s"]) if value is not None),
+        program_s=report["time_s"],
+        region_s=region_s,
+        value_s=value_s,
+        computing_s=report["computing_s"],
+        wtime_s=report["wtime_s"],
+        kernels=_uses(report["kernels"]),
+        fallback=_uses(report["fallback"]),
+        messages=report["messages"],
+        probes=report["probes"],
+        folded=report["folded"],
+        folded_bytes=report["folded_bytes"],
+        wall_s=ended.wall_s,
+        cpu_s=ended.cpu_s,
+        peak_rss_bytes=ended.peak_rss_bytes,
+        stdout=ended.stdout,
+        warnings=warnings,
+    )
+
+
+def _uses(written: dict[str, dict[str, Any]]) -> dict[str, KernelUse]:
+    uses = {}
+    for name, use in written.items():
+        for bound in ("outside_low", "outside_high"):
+            if bound in use:
+                use[bound] = Sizes(*use[bound])
+        uses[name] = KernelUse(**use)
+    return uses
+
+
+def checked_pattern(pattern: str) -> str:
+    """`pattern`, a regular expression with one group; raises InputError for anything else."""
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as problem:
+        raise InputError(f"the pattern {pattern!r} is no regular expression: {problem}") from None
+    if groups != 1:
+        raise InputError(f"the pattern {pattern!r} has {groups} groups; it needs one, around the seconds")
+    return pattern
+
+
+def value_in(lines: Sequence[str], pattern: str) -> float:
+    """The number that the last match of `pattern` in `lines` holds; raises SimulationError where there is none."""
+    found = [match[1] for line in lines for match in [re.search(pattern, line)] if match]
+    try:
+        return float(found[-1])
+    except IndexError:
+        raise SimulationError(f"the program printed nothing that matches {pattern!r}") from None
+    except ValueError:
+        raise SimulationError(f"the program printed {found[-1]!r} for {pattern!r}, which is no number") from None
