@@ -94,13 +94,8 @@ def run_command(
 def complaint(record: CommandRecord) -> str:
     """The line of a program's output that says what went wrong.
 
-<<<<<<< HEAD
-    Probes start their messages with their name, compilers say "error: "; mpirun adds paragraphs of its own around them,
-    framed by dashes.
-=======
     Probes start their messages with their name; compilers say "error: "; mpirun adds paragraphs of its own around
     them, framed by dashes.
->>>>>>> main
     """
     text = record.stderr.strip() or record.stdout.strip()
     lines = [line.strip() for line in text.splitlines() if line.strip(" -")]
