@@ -71,8 +71,8 @@ Left, and why:
 
 * 32 × 32: the engine's usual sharing of links. With `--set network.sharing=exact` the difference is at most 0.1 %.
 * Grids with many process rows on a node, with look-ahead, small N (16 × 4, 32 × 2): pivot messages and what other
-  columns send at the same time slow each other. The native engine looks at the links once a column of the panel, and its
-  pivot messages slow nobody. With pivot messages that load no link, on both sides, they differ by less than 0.1 %.
+  columns send at the same time slow each other. The native engine looks at the links once a column of the panel, and
+  its pivot messages slow nobody. With pivot messages that load no link, on both sides, they differ by less than 0.1 %.
   It is SMPI's way with factors (`flow_factor: scale`) that makes this large: a small message holds a whole share of a
   link but uses a fraction of it.
 """
