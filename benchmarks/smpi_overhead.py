@@ -156,8 +156,8 @@ def main() -> int:
 An LU factorisation without pivoting on 64 ranks, as often as the table says: prepared by hand for SMPI (macros with
 `smpi_execute`, `SMPI_SHARED_MALLOC`, blocks of 2 MiB), and as it was (BLAS and malloc) under simblas. {options.pairs}
 pairs in turn, CPU time of SimGrid's process; memory: most that was resident, where SMPI's shared pages count once for
-each mapping. Wanted: a ratio of at most {GOAL:g}: {"reached" if met else "NOT reached"}. simblas is cheaper since the
-kernels between two messages pass as one sleep, and since it does not touch the pages that it folds.
+each mapping. Wanted: a ratio of at most {GOAL:g}: {"reached" if met else "NOT reached"}. simblas lets the
+kernels between two messages pass as one sleep, and does not touch the pages that it folds.
 
 {markdown(header, rows)}
 """
