@@ -27,15 +27,15 @@ Function* next(const char* name) {
 
 #define SMPI(name)                                                                                                     \
     ([] {                                                                                                              \
-        static auto* const entry = next<decltype(MPI_##name)>("MPI_" #name);                                           \
+        static const auto entry = next<decltype(MPI_##name)>("MPI_" #name);                                            \
         return entry;                                                                                                  \
     }())
 
 // Calls that only have to wait for the computing: a jump to SMPI's entry with the arguments left where they are, so
 // that no prototype is repeated here. Six registers hold the first arguments (System V ABI, x86-64); none is a double.
 #define FORWARD(name)                                                                                                  \
-    extern "C" [[gnu::visibility("hidden")]] void* lepaute_smpi_##name;                                                \
-    void* lepaute_smpi_##name = dlsym(RTLD_NEXT, "MPI_" #name);                                                        \
+    extern "C" [[gnu::visibility("hidden")]] const void* const lepaute_smpi_##name;                                    \
+    const void* const lepaute_smpi_##name = dlsym(RTLD_NEXT, "MPI_" #name);                                            \
     asm(".text\n.globl MPI_" #name "\n.type MPI_" #name ", @function\nMPI_" #name ":\n"                                \
         "push %rdi\npush %rsi\npush %rdx\npush %rcx\npush %r8\npush %r9\nsub $8, %rsp\n"                               \
         "call lepaute_pass@PLT\n"                                                                                      \
@@ -293,8 +293,9 @@ void smpi_exit(int code) {
             state().exit_code = code;
         }
     }
-    static auto* const entry = next<void(int)>("smpi_exit");
+    static const auto entry = next<void(int)>("smpi_exit");
     entry(code);
+    __builtin_unreachable();
 }
 
 int MPI_Finalize() {

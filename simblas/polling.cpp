@@ -169,7 +169,7 @@ namespace {
 
 /// SMPI's MPI_ entry, which heeds the error handler.
 int smpi_iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
-    static auto* const entry = reinterpret_cast<decltype(&MPI_Iprobe)>(dlsym(RTLD_NEXT, "MPI_Iprobe"));
+    static const auto entry = reinterpret_cast<decltype(&MPI_Iprobe)>(dlsym(RTLD_NEXT, "MPI_Iprobe"));
     return entry(from, tag, comm, flag, status);
 }
 

@@ -27,9 +27,7 @@ void visit_pieces(File& file, std::vector<KernelPiece>& pieces) {
             }
         }
         for (Coefficients* coefficients : {&piece.mean, &piece.deviation}) {
-            for (double& coefficient : *coefficients) {
-                file.value(coefficient);
-            }
+            std::ranges::for_each(*coefficients, [&file](double& coefficient) { file.value(coefficient); });
         }
         file.value(piece.noise);
         file.list(piece.covariance_terms, [&file](int& term) { file.value(term); });

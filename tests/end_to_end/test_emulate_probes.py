@@ -102,7 +102,7 @@ def test_sleeping_spares_the_probes_in_vain(probes: Path) -> None:
     asleep, awake = (run(probes, "one", EAGER, sleeping=sleeping).probes for sleeping in (True, False))
     # A round of rank 2 takes 200 us and more, and a probe takes 0.2 us.
     assert awake > 3 * 1000
-    assert asleep < awake / 20
+    assert asleep < awake / 5  # a few for each message before a rank goes to sleep
 
 
 @pytest.mark.parametrize("sleeping", [True, False], ids=["asleep", "awake"])
