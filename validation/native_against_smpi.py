@@ -69,7 +69,7 @@ Closed, in whichever of the two was wrong:
 
 Left, and why:
 
-* 32 × 32: the engine's usual sharing of links. With `--set network.sharing=exact` at most 0.1 % are left, 0.4 % with noise.
+* 32 × 32: the engine's usual sharing of links. With `--set network.sharing=exact` 0.1 % are left, with noise 0.4 %.
 * Grids with many process rows on a node, with look-ahead, small N (16 × 4, 32 × 2): pivot messages and what other
   columns send at the same time slow each other. The native engine looks at the links once a column of the panel, and
   its pivot messages slow nobody. With pivot messages that load no link, on both sides, they differ by less than 0.1 %.
@@ -335,7 +335,7 @@ def picture(frame: pandas.DataFrame) -> Figure:
     for group, name in GROUPS.items():
         mine = [place + "ABCD".index(group) for (of, _), place in columns.items() if of == group]
         if mine:
-            axes.annotate(name, (sum(mine) / len(mine), 1.0), xycoords=("data", "axes fraction"), xytext=(0, 4),
+            axes.annotate(name.replace(", all layers of uncertainty", ", noise"), (sum(mine) / len(mine), 1.0), xycoords=("data", "axes fraction"), xytext=(0, 4),
                           textcoords="offset points", ha="center", fontsize=7)  # fmt: skip
     most = max(EACH_LIMIT_PERCENT, float(frame["difference_percent"].abs().max())) * 1.08
     axes.set_ylim(-most, most)
