@@ -335,7 +335,8 @@ def picture(frame: pandas.DataFrame) -> Figure:
     for group, name in GROUPS.items():
         mine = [place + "ABCD".index(group) for (of, _), place in columns.items() if of == group]
         if mine:
-            axes.annotate(name.replace(", all layers of uncertainty", ", noise"), (sum(mine) / len(mine), 1.0), xycoords=("data", "axes fraction"), xytext=(0, 4),
+            short = name.replace("all layers of uncertainty", "noise")
+            axes.annotate(short, (sum(mine) / len(mine), 1.0), xycoords=("data", "axes fraction"), xytext=(0, 4),
                           textcoords="offset points", ha="center", fontsize=7)  # fmt: skip
     most = max(EACH_LIMIT_PERCENT, float(frame["difference_percent"].abs().max())) * 1.08
     axes.set_ylim(-most, most)
