@@ -66,6 +66,7 @@ def program(
     Its time is the one that it prints (--time-pattern), else that between MPI_Pcontrol(1) and MPI_Pcontrol(0), else
     that of the whole program.
     """
+    import signal
     import tempfile
 
     from lepaute.cli.emulate_text import readable, tell_progress
@@ -87,6 +88,8 @@ def program(
     given = words or []
     if not given and binary is None:
         raise InputError("no program is named; write it behind two dashes: lepaute emulate ... -- PROGRAM ARGS")
+    # A batch system ends a job with SIGTERM: SimGrid's process must end too, and its folder go.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     overrides = settings_of(settings or [])
     machine = load_platform(platform)
     if overrides:

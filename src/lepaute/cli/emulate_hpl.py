@@ -44,6 +44,7 @@ def hpl(
     gantt: Annotated[Path | None, typer.Option("--gantt", help="the same as a picture, PNG")] = None,
 ) -> None:
     """Emulates the real HPL with simulated kernels: what `predict hpl` predicts, by its own code."""
+    import signal
     import tempfile
 
     from lepaute.cli.emulate_text import tell_progress
@@ -86,6 +87,8 @@ def hpl(
         ]
     else:
         raise InputError("say what to emulate: --n N and further options, or --dat HPL.dat")
+    # A batch system ends a job with SIGTERM: SimGrid's process must end too, and its folder go.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     overrides = settings_of(settings or [])
     machine = load_platform(platform)
     if overrides:
