@@ -86,7 +86,7 @@ def _platform(
     enveloped = own.get("enveloped", [])
     segments = tuple(_segment(row, link_Bps, nominal_s, _at(enveloped, i)) for i, row in enumerate(table))
     if on_links:
-        topology = topology.model_copy(update={"levels": _cables(machine, table[0], topology.levels)})
+        topology = topology.model_copy(update={"levels": _cables(machine, table[0], topology.levels, route)})
     return Platform(
         name=own.get("name", machine.name),
         description=own.get("description", ""),
@@ -185,10 +185,15 @@ def _links_counted(machine: Machine, on_links: bool, route: tuple[int, ...]) -> 
     return 0 if machine.kind == "torus" else 2
 
 
-def _cables(machine: Machine, row: Row, levels: tuple[CableModel, ...] | None) -> tuple[CableModel, ...] | None:
-    """`levels` with the latencies of the links: of all in a torus, else of those between switches."""
+def _cables(
+    machine: Machine, row: Row, levels: tuple[CableModel, ...] | None, route: tuple[int, ...]
+) -> tuple[CableModel, ...] | None:
+    """`levels` with the latencies of the links: of all in a torus, else of those between switches.
+
+    route : the level of each link of a longest route; a tree of one switch has no others than those of the nodes
+    """
     latency = float(product(machine.link_latency_s, row.latency_factor))
-    if machine.kind == "switch" or not latency:
+    if machine.kind == "switch" or not latency or (machine.kind != "torus" and not any(route)):
         return levels
     width = levels[0].bandwidth_Bps if levels else None
     cable = CableModel(bandwidth_Bps=width, latency_s=latency)
