@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import erfc, sqrt
 from typing import TYPE_CHECKING
 
-from lepaute.stats.rank_cusum import cautious_correlation
+from lepaute.stats.correlation import cautious_correlation
 from lepaute.stats.series import FEWEST, ordered_series
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def drift(
     least_size     : relative change over the whole series below which a trend is not called one, however certain it is
     Correlated neighbours make the test give false alarms; its variance is therefore multiplied by (1 + rho) / (1 -
     rho), the inverse share of values that are as good as independent (Yue & Wang, Water Resources Management 18, 2004),
-    rho taken cautiously and from differences, which a trend does not change. A step is a trend for this test as well:
+    rho taken cautiously and from what the slope leaves. A step is a trend for this test as well:
     ask it about the stretches between steps (`find_steps` first).
     Fewer than 8 dates: p-value 1, and a note. Raises InputError for a series that cannot be.
     """
@@ -58,13 +58,11 @@ def drift(
     dates, x = ordered_series(time_s, values)
     if len(x) < FEWEST:
         return Drift(False, 0.0, 0.0, 1.0, f"too few values for a drift: {len(x)} dates, {FEWEST} are needed")
-    rho = cautious_correlation(x)
     if len(x) > MOST_VALUES:
         size = -(-len(x) // MOST_VALUES)
         dates, x = (np.array([np.median(v[i : i + size]) for i in range(0, len(v), size)]) for v in (dates, x))
-        rho = cautious_correlation(x)
     slope_per_s, rising = theil_sen(dates, x)
-    p = _mann_kendall(x, rising, rho)
+    p = _mann_kendall(x, rising, cautious_correlation(x - slope_per_s * (dates - dates[0])))
     middle = float(np.median(x))
     total = slope_per_s * float(dates[-1] - dates[0]) / middle
     found = p <= false_alarms and abs(total) >= least_size

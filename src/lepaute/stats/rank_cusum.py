@@ -16,7 +16,7 @@ ranks only, that the noise is normal there matters little (the promise tests hav
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, sqrt
+from math import exp
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-#: Standard errors added to the estimated correlation: guessing it too low makes false alarms, too high costs power.
-CAUTION = 1.0
-#: Correlation in the simulated series: never above this, or nothing could be told from a wandering level any more.
-MOST_CORRELATION = 0.9
 #: The p-value is taken from so many simulated series first, and from all of them only if it is small there.
 FIRST_SERIES = 200
 ALL_SERIES = 5000
@@ -66,31 +62,6 @@ def largest_change(values: "Floats") -> Change:
     count = len(values)
     u = np.arange(1, count) * (count + 1.0) - 2.0 * np.cumsum(ranks(values))[:-1]
     return Change(int(np.argmax(np.abs(u))) + 1, float(max(u.max(), 0.0) - min(u.min(), 0.0)))
-
-
-def correlation(values: "Floats") -> float:
-    """Correlation of neighbours, 0 to MOST_CORRELATION, whether or not the level changes on the way; n >= 4.
-
-    From differences: the mean square of x(i+2) - x(i) over that of x(i+1) - x(i) is 1 + rho for an autoregressive
-    series, and a step is in one or two of them only. Ranks are taken and the largest tenth of each is left out, against
-    outliers and steps. A negative estimate counts as 0: that errs towards fewer alarms.
-    """
-    import numpy as np
-
-    ranked = ranks(values)
-    near, far = (_trimmed_square(ranked[lag:] - ranked[:-lag]) for lag in (1, 2))
-    if near == 0:
-        return 0.0 if far == 0 else MOST_CORRELATION
-    return float(np.clip(far / near - 1, 0.0, MOST_CORRELATION))
-
-
-def cautious_correlation(values: "Floats") -> float:
-    """The correlation plus CAUTION standard errors, 2 / root n each; in steps of 0.05, so that tables are shared.
-
-    2 / root n: the standard deviation of the estimate is 1.8 to 2.4 / root n for rho from 0 to 0.6, by simulation.
-    """
-    estimate = correlation(values) + CAUTION * 2 / sqrt(len(values))
-    return min(MOST_CORRELATION, round(estimate * 20) / 20)
 
 
 def p_value(spread: float, count: int, rho: float, seed: int) -> float:
@@ -152,10 +123,3 @@ def autoregressive(rng: "np.random.Generator", shape: tuple[int, int], rho: floa
     for i in range(1, shape[1]):
         x[:, i] += rho * x[:, i - 1]
     return x
-
-
-def _trimmed_square(differences: "Floats") -> float:
-    import numpy as np
-
-    squares = np.sort(differences * differences)
-    return float(squares[: len(squares) - max(1, len(squares) // 10)].mean())

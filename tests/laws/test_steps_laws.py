@@ -1,0 +1,145 @@
+"""Laws of steps, drifts, stopping and marks: what must not change when the same data are written differently."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import rank_steps as slow
+
+from lepaute.measure.experiment.verdict import Verdict, mark
+from lepaute.stats import rank_cusum
+from lepaute.stats.drift import drift, theil_sen
+from lepaute.stats.next_round import next_round
+from lepaute.stats.steps import find_steps
+from lepaute.stats.stopping import Target, assess
+
+seeds = st.integers(0, 2**32 - 1)
+# few different values: ties occur
+small_series = st.lists(st.integers(1, 9).map(float), min_size=2, max_size=14)
+durations = st.lists(st.floats(1e-6, 1e3), max_size=40)
+
+
+def series(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(30, 70))
+    values = 1 + 0.01 * np.abs(rng.normal(size=count))
+    values[rng.integers(count) :] *= 1 + rng.uniform(-0.1, 0.1)
+    # multiples of 1/4 s: adding a shift is exact
+    return np.cumsum(rng.integers(1, 400, count)) / 4, values
+
+
+@given(small_series)
+def test_the_rank_cusum_is_what_counting_pairs_gives(values: list[float]) -> None:
+    change = rank_cusum.largest_change(np.array(values))
+    assert (change.index, change.spread) == slow.largest_change(values)
+
+
+@given(small_series)
+def test_theil_and_sens_slope_is_what_all_pairs_give(values: list[float]) -> None:
+    dates = [1.5 * i for i in range(len(values))]
+    slope, rising = theil_sen(np.array(dates), np.array(values))
+    expected, pairs = slow.theil_sen(dates, values)
+    assert slope == pytest.approx(expected, abs=1e-12)
+    assert rising == pairs
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.integers(-30, 30))
+def test_the_unit_of_the_values_does_not_matter(seed: int, power: int) -> None:
+    dates, values = series(seed)
+    assert find_steps(dates, values * 2.0**power) == find_steps(dates, values)
+    assert drift(dates, values * 2.0**power) == drift(dates, values)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.integers(-(10**6), 10**6))
+def test_a_shift_of_all_dates_shifts_the_steps(seed: int, shift_s: int) -> None:
+    dates, values = series(seed)
+    here, there = find_steps(dates, values).steps, find_steps(dates + shift_s, values).steps
+    assert [(s.after_s + shift_s, s.before_s + shift_s, s.relative_size) for s in here] == [
+        (s.after_s, s.before_s, s.relative_size) for s in there
+    ]
+    assert drift(dates + shift_s, values) == drift(dates, values)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds)
+def test_the_order_in_which_a_series_is_written_does_not_matter_even_of_equal_dates(seed: int) -> None:
+    dates, values = series(seed)
+    dates = np.floor(dates / 60)  # several values a date
+    order = np.random.default_rng(seed).permutation(len(dates))
+    assert find_steps(dates[order], values[order]) == find_steps(dates, values)
+    assert drift(dates[order], values[order]) == drift(dates, values)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds)
+def test_steps_are_large_enough_significant_and_in_the_order_of_their_dates(seed: int) -> None:
+    dates, values = series(seed)
+    steps = find_steps(dates, values, least_size=0.02).steps
+    assert all(abs(step.relative_size) >= 0.02 and step.p_value <= 0.01 for step in steps)
+    assert all(one.before_s <= other.after_s for one, other in pairwise(steps))
+    index = {date: i for i, date in enumerate(dates)}
+    assert all(index[step.before_s] == index[step.after_s] + 1 for step in steps)
+
+
+@given(durations, st.integers(-20, 20), st.sampled_from(["mean", "median"]))
+def test_the_unit_of_durations_does_not_matter_to_when_it_stops(
+    values: list[float], power: int, statistic: str
+) -> None:
+    target = Target(relative_half_width=0.3, least=3, most=30, statistic=statistic)  # type: ignore[arg-type]
+    one, other = assess(values, target), assess([v * 2.0**power for v in values], target)
+    assert (one.reached, one.more, one.used) == (other.reached, other.more, other.used)
+    assert one.relative_half_width == pytest.approx(other.relative_half_width, rel=1e-9)
+
+
+@given(durations, st.booleans())
+def test_what_is_said_of_a_level_holds_together(values: list[float], ended: bool) -> None:
+    target = Target(relative_half_width=0.3, least=3, most=30)
+    progress = assess(values, target, ended=ended)
+    assert progress.used <= progress.seen == len(values)
+    assert progress.reached == (progress.relative_half_width <= target.relative_half_width)
+    assert progress.more >= 0
+    if progress.more:
+        assert progress.seen + progress.more in target.looks()
+    if progress.estimate is not None:
+        low, high = progress.interval
+        assert low <= progress.estimate <= high
+
+
+@given(st.lists(durations, max_size=5), st.integers(0, 60), st.floats(0, 100))
+def test_a_round_keeps_to_its_budget_and_gives_no_level_more_than_it_needs(
+    levels: list[list[float]], observations: int, seconds: float
+) -> None:
+    target = Target(relative_half_width=0.1, least=3, most=30)
+    named = dict(enumerate(levels))
+    plan = next_round(named, target, observations=observations, seconds=seconds)
+    assert plan.keys() == named.keys()
+    assert sum(plan.values()) <= observations
+    assert all(0 <= count <= assess(named[key], target).more for key, count in plan.items())
+    known = sum(count * sum(named[key]) / len(named[key]) for key, count in plan.items() if named[key])
+    assert known <= seconds * (1 + 1e-9)
+    assert next_round(named, target) == {key: assess(values, target).more for key, values in named.items()}
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 100), st.sampled_from("ab")), max_size=20),
+    st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["step", "other user"]), st.integers(0, 99)), max_size=4),
+)
+def test_marks_are_one_a_row_and_trust_what_no_verdict_speaks_of(
+    rows: list[tuple[float, str]], spoken: list[tuple[str, str, int]]
+) -> None:
+    found = [Verdict(node, kind, start, start + 1, "") for node, kind, start in spoken]  # type: ignore[arg-type]
+    times, nodes = [t for t, _ in rows], [n for _, n in rows]
+    marks = mark(times, nodes, found)
+    assert len(marks) == len(rows)
+    for time_s, node, text in zip(times, nodes, marks, strict=True):
+        inside = any(v.node == node and v.start_s < time_s < v.end_s for v in found)
+        after = any(v.node == node and v.kind == "step" and v.end_s <= time_s for v in found)
+        if inside or after:
+            assert text
+        if not any(v.node == node and v.start_s <= time_s for v in found):
+            assert text == ""
+    assert mark(times[::-1], nodes[::-1], found[::-1]) == marks[::-1]

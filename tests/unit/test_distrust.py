@@ -1,0 +1,162 @@
+"""When a machine is distrusted: verdicts from made-up campaigns whose troubles are known, and the marks of rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lepaute.errors import InputError
+from lepaute.measure.experiment.distrust import verdicts
+from lepaute.measure.experiment.monitored import monitored
+from lepaute.measure.experiment.verdict import Verdict, mark, when
+
+NOON = 1_700_049_600.0  # 2023-11-15 12:00:00 UTC
+
+
+def reference(count: int = 80, seed: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """One value every 30 s from noon on, 2 s ± 0.3 %."""
+    return NOON + 30.0 * np.arange(count), 2.0 * (1 + 0.003 * np.random.default_rng(seed).normal(size=count))
+
+
+def samples(count: int = 480, **changed: object) -> dict[str, list[object]]:
+    """A quiet node, one sample every 5 s from noon on; `changed`: column -> values."""
+    times = [NOON + 5.0 * i for i in range(count)]
+    quiet: dict[str, list[object]] = {
+        "time_s": list(times),
+        "monotonic_s": [t - NOON + 7.0 for t in times],
+        "temperature_package_celsius": [60.0] * count,
+        "other_users_share": [0.0] * count,
+        "other_users_names": [""] * count,
+        "frequency_core0_hz": [2.0e9] * count,
+        "frequency_core1_hz": [1.0e9] * count,  # idle
+    }
+    return quiet | changed  # type: ignore[operator]
+
+
+def changed(value: object, usual: object, places: range, count: int = 480) -> list[object]:
+    return [value if i in places else usual for i in range(count)]
+
+
+def test_a_quiet_node_gets_no_verdict() -> None:
+    assert verdicts({"node1": reference()}, {"node1": samples()}) == []
+
+
+def test_nothing_is_said_where_nothing_was_seen() -> None:
+    assert verdicts({}, {}) == []
+    assert verdicts({"node1": ([], [])}, {"node1": {}}) == []
+    assert list(monitored("node1", {"time_s": []})) == []
+
+
+def test_a_step_is_named_with_its_size_date_chance_and_temperature() -> None:
+    dates, durations = reference()
+    durations[40:] *= 1.062  # from 12:20:00 on; the last value before is of 12:19:30
+    warmer = changed(69.0, 60.0, range(236, 480))  # from 12:19:40 on
+    found = verdicts({"node3": (dates, durations)}, {"node3": samples(temperature_package_celsius=warmer)})
+    (step,) = found
+    assert (step.node, step.kind, step.start_s, step.end_s) == ("node3", "step", NOON + 1170, NOON + 1200)
+    assert step.message.startswith("node3: the reference kernel became 6.")
+    assert "% slower between 12:19:30 and 12:20:00 UTC (p = " in step.message
+    assert step.message.endswith(", temperature package +9 K meanwhile")
+
+
+def test_a_drift_is_named_and_is_no_step() -> None:
+    dates, durations = reference()
+    (found,) = verdicts({"node1": (dates, durations * np.linspace(1, 1.05, 80))}, {})
+    assert (found.kind, found.start_s, found.end_s) == ("drift", dates[0], dates[-1])
+    assert "from 12:00:00 to 12:39:30 UTC the reference kernel became" in found.message
+    assert "slower little by little" in found.message
+
+
+def test_heat_is_named_while_it_lasts() -> None:
+    celsius = changed(80.0, 60.0, range(100, 121))
+    celsius[110] = None  # a sensor that did not answer once
+    (found,) = monitored("node1", samples(temperature_package_celsius=celsius))
+    assert (found.kind, found.start_s, found.end_s) == ("temperature", NOON + 500, NOON + 600)
+    assert found.message == ("node1: temperature package reached 80 °C (usually 60 °C) from 12:08:20 to 12:10:00 UTC")
+    # a start in the cold is no reason, and neither are 15 K
+    assert list(monitored("node1", samples(temperature_package_celsius=changed(30.0, 60.0, range(50))))) == []
+    assert list(monitored("node1", samples(temperature_package_celsius=changed(75.0, 60.0, range(50))))) == []
+    # always too hot is: nothing rises above its median
+    assert [v.kind for v in monitored("node1", samples(temperature_package_celsius=[95.0] * 480))] == ["temperature"]
+
+
+def test_another_user_is_named_from_the_sample_before_on() -> None:
+    users = samples(
+        other_users_share=changed(1.5, 0.05, range(100, 103)),
+        other_users_names=changed("bob,alice", "root", range(100, 103)),
+    )
+    (found,) = monitored("node1", users)
+    assert (found.kind, found.start_s, found.end_s) == ("other user", NOON + 495, NOON + 510)
+    assert found.message == "node1: alice, bob used up to 1.5 cores from 12:08:15 to 12:08:30 UTC"
+
+
+def test_another_user_without_a_name_is_named_as_such() -> None:
+    users = samples(other_users_share=changed(0.5, 0.0, range(9, 10)))
+    assert "another user used up to 0.5 core" in next(monitored("n", users)).message
+
+
+@pytest.mark.parametrize(("jump_s", "way"), [(2.5, "forward"), (-0.02, "back")])
+def test_a_clock_that_was_set_is_named(jump_s: float, way: str) -> None:
+    times = [NOON + 5.0 * i + (jump_s if i >= 50 else 0.0) for i in range(480)]
+    (found,) = monitored("node1", samples(time_s=times))
+    assert (found.kind, found.start_s, found.end_s) == ("clock step", NOON + 245, NOON + 250 + jump_s)
+    assert f"the clock was set {way} by {abs(jump_s):.3g} s" in found.message
+
+
+def test_a_clock_that_is_slewed_was_not_set() -> None:
+    # one sample an hour, and the kernel's fastest correction: 1.8 s in between
+    hours = [3600.0 * i for i in range(480)]
+    slewed = samples(time_s=[NOON + h * (1 + 499e-6) for h in hours], monotonic_s=hours)
+    assert list(monitored("node1", slewed)) == []
+    jitter = samples(time_s=[NOON + 5.0 * i + 0.004 * (i % 2) for i in range(480)])
+    assert list(monitored("node1", jitter)) == []
+
+
+def test_a_slow_clock_is_throttling_only_where_it_is_hot() -> None:
+    slow = changed(1.5e9, 2.0e9, range(200, 210))
+    assert list(monitored("node1", samples(frequency_core0_hz=slow))) == []
+    hot = changed(96.0, 60.0, range(200, 210))
+    found = list(monitored("node1", samples(frequency_core0_hz=slow, temperature_package_celsius=hot)))
+    assert [v.kind for v in found] == ["temperature", "throttling"]
+    assert "the fastest core was down to 1.50 GHz (usually 2.00 GHz) while hot" in found[1].message
+
+
+def test_a_data_frame_is_as_good_as_lists() -> None:
+    users = samples(other_users_share=changed(1.5, 0.0, range(100, 103)))
+    assert list(monitored("node1", pd.DataFrame(users))) == list(monitored("node1", users))
+
+
+def test_verdicts_come_by_date() -> None:
+    dates, durations = reference()
+    durations[40:] *= 1.1
+    users = samples(other_users_share=changed(1.0, 0.0, range(10)))
+    found = verdicts({"a": (dates, durations), "b": reference(seed=3)}, {"b": users})
+    assert [(v.node, v.kind) for v in found] == [("b", "other user"), ("a", "step")]
+
+
+def test_rows_get_the_troubles_of_their_node_at_their_date() -> None:
+    found = [
+        Verdict("a", "step", 10.0, 12.0, ""),
+        Verdict("a", "step", 20.0, 22.0, ""),
+        Verdict("a", "other user", 5.0, 11.0, ""),
+        Verdict("a", "temperature", 21.0, 30.0, ""),
+        Verdict("b", "clock step", 1.0, 2.0, ""),
+    ]
+    rows = [(4.9, ""), (5.0, "other user"), (10.0, "other user"), (10.5, "other user; step"), (11.5, "step")]
+    rows += [
+        (12.0, "segment 2 of 3"),
+        (21.0, "segment 2 of 3; step; temperature"),
+        (22.0, "segment 3 of 3; temperature"),
+    ]
+    rows += [(31.0, "segment 3 of 3")]
+    assert mark([t for t, _ in rows], ["a"] * len(rows), found) == [text for _, text in rows]
+    assert mark([1.5, 1.5, 3.0], ["b", "c", "b"], found) == ["clock step", "", ""]
+
+
+def test_marks_need_a_node_for_each_row() -> None:
+    with pytest.raises(InputError, match="2 dates and 1 nodes"):
+        mark([1.0, 2.0], ["a"], [])
+
+
+def test_dates_are_told_to_the_second() -> None:
+    assert when(NOON, NOON + 0.4) == "at 12:00:00 UTC"
+    assert when(NOON, NOON + 61) == "from 12:00:00 to 12:01:01 UTC"

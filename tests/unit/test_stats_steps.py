@@ -1,0 +1,153 @@
+"""Steps and drifts of a series, with answers worked out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from lepaute.errors import InputError
+from lepaute.stats import rank_cusum
+from lepaute.stats.correlation import cautious_correlation, differences_correlation, levels_correlation
+from lepaute.stats.drift import drift, theil_sen
+from lepaute.stats.series import ordered_series
+from lepaute.stats.steps import find_steps
+
+
+def noise(count: int, seed: int = 1, sd: float = 0.003) -> np.ndarray:
+    return 1 + sd * np.random.default_rng(seed).normal(size=count)
+
+
+def test_the_rank_cusum_of_small_series_is_what_counting_gives() -> None:
+    # 1 2 3 4: across the middle all four pairs rise
+    assert rank_cusum.largest_change(np.array([1.0, 2, 3, 4])) == rank_cusum.Change(2, 4.0)
+    # up and back: U = 2 4 0 -4 -2
+    assert rank_cusum.largest_change(np.array([1.0, 1, 5, 5, 1, 1])) == rank_cusum.Change(2, 8.0)
+    # nothing changes: no pair rises or falls
+    assert rank_cusum.largest_change(np.ones(5)).spread == 0
+
+
+def test_equal_values_share_the_mean_of_their_ranks() -> None:
+    assert rank_cusum.ranks(np.array([3.0, 1, 3, 2])).tolist() == [3.5, 1, 3.5, 2]
+
+
+def test_a_correlation_is_found_with_and_without_a_step() -> None:
+    series = rank_cusum.autoregressive(np.random.default_rng(3), (1, 4000), 0.5)[0]
+    for _ in range(2):
+        # standard deviations 2 and 1 / root 4000 = 0.03 and 0.016; ranks and trimming add as much as the first
+        assert differences_correlation(series) == pytest.approx(0.5, abs=0.15)
+        assert levels_correlation(series) == pytest.approx(0.5, abs=0.08)
+        assert 0.45 <= cautious_correlation(series) <= 0.65
+        series[2000:] += 20
+    assert differences_correlation(np.ones(20)) == levels_correlation(np.ones(20)) == 0
+
+
+def test_a_step_is_found_between_the_samples_where_it_happened() -> None:
+    values = noise(60)
+    values[25:] *= 1.062
+    result = find_steps(np.arange(60) * 30.0, values)
+    assert result.note is None
+    (step,) = result.steps
+    assert (step.after_s, step.before_s) == (24 * 30.0, 25 * 30.0)
+    assert step.relative_size == pytest.approx(0.062, abs=0.003)  # medians of 25 values of sd 0.003: 0.0008 each
+    assert step.p_value < 0.001
+
+
+def test_a_level_that_comes_back_makes_two_steps() -> None:
+    values = noise(90)
+    values[30:60] *= 1.05
+    first, second = find_steps(range(90), values).steps
+    assert (first.before_s, second.before_s) == (30, 60)
+    assert first.relative_size == pytest.approx(0.05, abs=0.003)
+    assert second.relative_size == pytest.approx(1 / 1.05 - 1, abs=0.003)
+
+
+def test_a_step_without_any_noise_is_found() -> None:
+    (step,) = find_steps(range(60), [1.0] * 30 + [2.0] * 30).steps
+    assert (step.after_s, step.before_s, step.relative_size) == (29, 30, 1)
+
+
+def test_outliers_are_no_step() -> None:
+    values = noise(80)
+    values[[3, 17, 18, 40, 77, 78, 79]] *= 10
+    assert find_steps(range(80), values).steps == ()
+
+
+def test_a_step_below_the_least_size_is_none_however_certain() -> None:
+    values = noise(2000, sd=0.001)
+    values[1000:] *= 1.004
+    assert find_steps(range(2000), values).steps == ()
+    assert len(find_steps(range(2000), values, least_size=0.002).steps) == 1
+
+
+def test_a_drift_is_no_step() -> None:
+    values = noise(100) * (1 + 0.001 * np.arange(100))
+    assert find_steps(range(100), values).steps == ()
+    trend = drift(np.arange(100) * 36.0, values)  # an hour, 10 % up
+    assert trend.found
+    assert trend.relative_per_hour == pytest.approx(0.1 / 1.05, rel=0.03)  # relative to the median, 1.05
+    assert "slower little by little" in str(trend)
+
+
+def test_a_step_on_top_of_a_drift_is_found_with_its_own_size() -> None:
+    values = noise(120) * (1 + 0.0003 * np.arange(120))
+    values[70:] += 0.08
+    (step,) = find_steps(range(120), values).steps
+    assert step.before_s == 70
+    # 0.0003 a sample for the 60 samples between the middles of both sides, 1.8 %, must not be in it
+    assert step.relative_size == pytest.approx(0.08, abs=0.006)
+
+
+def test_short_series_say_that_they_are_too_short() -> None:
+    seven = find_steps(range(7), [1.0, 1, 1, 1, 2, 2, 2])
+    assert seven.steps == ()
+    assert seven.note == "too few values for a step: 7 dates, 8 are needed"
+    # 8 values: two levels of 4 come about once in 35 times without any correlation
+    assert "no proof among 8 values" in (find_steps(range(8), [1.0, 2] * 4).note or "")
+    assert find_steps([], []).note is not None
+    short = drift(range(7), range(1, 8))
+    assert not short.found
+    assert str(short) == "too few values for a drift: 7 dates, 8 are needed"
+
+
+def test_values_of_equal_dates_become_their_median() -> None:
+    dates, values = ordered_series([2.0, 1.0, 2.0, 2.0], [5.0, 1.0, 9.0, 6.0])
+    assert dates.tolist() == [1, 2]
+    assert values.tolist() == [1, 6]
+
+
+@pytest.mark.parametrize(
+    ("time_s", "values"),
+    [([1.0, 2.0], [1.0]), ([1.0, 2.0], [1.0, math.nan]), ([1.0, math.inf], [1.0, 1.0]), ([1.0, 2.0], [1.0, 0.0])],
+)
+def test_a_series_that_cannot_be_is_refused(time_s: list[float], values: list[float]) -> None:
+    for question in (find_steps, drift):
+        with pytest.raises(InputError, match="the series"):
+            question(time_s, values)
+
+
+def test_a_chance_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError, match="false alarms"):
+        find_steps(range(9), range(1, 10), false_alarms=0.0)
+
+
+def test_theil_and_sens_slope_is_the_median_of_all_pairs() -> None:
+    # slopes 1, 2 and 1.5; three pairs rise
+    assert theil_sen(np.array([0.0, 1, 2]), np.array([1.0, 2, 4])) == (1.5, 3.0)
+
+
+def test_equal_values_have_no_drift() -> None:
+    assert drift(range(10), [2.0] * 10).p_value == 1
+    assert str(drift(range(10), [2.0] * 10)) == "no drift"
+
+
+def test_the_p_value_of_a_drift_is_mann_and_kendalls() -> None:
+    # 10 rising values: S = 45, variance 10 · 9 · 25 / 18 = 125 times (1 + rho) / (1 - rho). The slope leaves nothing;
+    # rho is what caution adds to 0: 1.5 / root 10 + 2 / 10 = 0.674 is more than 2 / root 10 = 0.632, rounded to 0.65
+    z = 44 / math.sqrt(125 * 1.65 / 0.35)
+    assert drift(range(10), range(1, 11)).p_value == pytest.approx(math.erfc(z / math.sqrt(2)))
+
+
+def test_the_same_arguments_give_the_same_steps() -> None:
+    values = noise(50)
+    values[20:] *= 1.01
+    assert find_steps(range(50), values) == find_steps(range(50), values)
