@@ -58,6 +58,17 @@ def test_a_step_is_named_with_its_size_date_chance_and_temperature() -> None:
     assert step.message.endswith(", temperature package +9 K meanwhile")
 
 
+def test_failed_runs_of_the_reference_kernel_say_nothing() -> None:
+    dates, durations = reference()
+    durations[40:] *= 1.062
+    (clean,) = verdicts({"a": (dates, durations)}, {})
+    broken = [*durations.tolist(), float("nan"), 0.0, -1.0]
+    (step,) = verdicts({"a": ([*dates.tolist(), dates[50] + 1, dates[60] + 1, float("inf")], broken)}, {})
+    assert step == clean
+    with pytest.raises(InputError, match="a has 1 dates and 0 durations"):
+        verdicts({"a": ([1.0], [])}, {})
+
+
 def test_a_drift_is_named_and_is_no_step() -> None:
     dates, durations = reference()
     (found,) = verdicts({"node1": (dates, durations * np.linspace(1, 1.05, 80))}, {})

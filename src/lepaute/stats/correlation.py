@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 #: Never above this, or nothing could be told from a wandering level any more.
 MOST_CORRELATION = 0.9
 #: Standard errors added, since a correlation taken too low makes false alarms and one taken too high costs power. The
-#: estimate from differences has the wider error, 1.8 to 2.4 / root n by simulation for rho from 0 to 0.6. With the other
-#: one besides, steps of six standard deviations in 40 values are found in 72 % of series at rho = 0.6, not 26 %.
+#: estimate from differences has the wider error, 1.8 to 2.4 / root n by simulation for rho from 0 to 0.6. With the
+#: other one besides, steps of six standard deviations in 40 values are found in 72 % of series at rho = 0.6, not 26 %.
 CAUTION_DIFFERENCES = 1.0
 CAUTION_LEVELS = 1.5
 

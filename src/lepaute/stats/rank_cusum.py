@@ -30,6 +30,8 @@ FIRST_SERIES = 200
 ALL_SERIES = 5000
 #: Below this p-value, where 20 of all series are left, the tail is taken for that of Kuiper's distribution.
 TAIL = 0.004
+#: Longer series are compared with simulated ones of this length: the range of U over n^1.5 hardly depends on n there.
+LONGEST_SIMULATED = 1000
 #: Simulated values at once: 16 MB of them.
 CHUNK_VALUES = 2_000_000
 
@@ -74,6 +76,8 @@ def p_value(spread: float, count: int, rho: float, seed: int) -> float:
     whose scale is the mean excess of the largest 100 (Knijnenburg et al., Bioinformatics 25, 2009, fit such tails). For
     short series the range is bounded and the true chance smaller still.
     """
+    if count > LONGEST_SIMULATED:
+        spread, count = spread * (LONGEST_SIMULATED / count) ** 1.5, LONGEST_SIMULATED
     first = _share(spread, null_table(count, rho, FIRST_SERIES, seed))
     if first > 0.1:
         return first

@@ -1,6 +1,6 @@
 """What is said against the observations of a node, between two dates, and how it gets into their rows."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,10 +44,19 @@ def mark(rows_time_s: Sequence[float], rows_node: Sequence[str], verdicts: Itera
     for verdict in verdicts:
         of_node.setdefault(verdict.node, []).append(verdict)
     steps = {node: sorted(v.end_s for v in mine if v.kind == "step") for node, mine in of_node.items()}
-    return [
-        _text(time_s, of_node.get(node, []), steps.get(node, []))
-        for time_s, node in zip(rows_time_s, rows_node, strict=True)
-    ]
+    # a text depends on nothing but the dates that a row lies between, and there are many more rows than dates
+    edges = {node: sorted({date for v in mine for date in (v.start_s, v.end_s)}) for node, mine in of_node.items()}
+    known: dict[tuple[str, int, int], str] = {}
+    texts = []
+    for time_s, node in zip(rows_time_s, rows_node, strict=True):
+        if node not in edges:
+            texts.append("")
+            continue
+        place = (node, bisect_left(edges[node], time_s), bisect_right(edges[node], time_s))
+        if place not in known:
+            known[place] = _text(time_s, of_node[node], steps[node])
+        texts.append(known[place])
+    return texts
 
 
 def _text(time_s: float, verdicts: Sequence[Verdict], step_ends_s: Sequence[float]) -> str:
