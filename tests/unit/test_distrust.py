@@ -54,7 +54,7 @@ def test_a_step_is_named_with_its_size_date_chance_and_temperature() -> None:
     (step,) = found
     assert (step.node, step.kind, step.start_s, step.end_s) == ("node3", "step", NOON + 1170, NOON + 1200)
     assert step.message.startswith("node3: the reference kernel became 6.")
-    assert "% slower between 12:19:30 and 12:20:00 UTC (p = " in step.message
+    assert "% slower between 12:19:30 and 12:20:00 UTC (p < 0.000001), " in step.message
     assert step.message.endswith(", temperature package +9 K meanwhile")
 
 

@@ -30,6 +30,8 @@ FIRST_SERIES = 200
 ALL_SERIES = 5000
 #: Below this p-value, where 20 of all series are left, the tail is taken for that of Kuiper's distribution.
 TAIL = 0.004
+#: No p-value is smaller: so far from what was simulated, a number would only look exact.
+LEAST_P = 1e-9
 #: Longer series are compared with simulated ones of this length: the range of U over n^1.5 hardly depends on n there.
 LONGEST_SIMULATED = 1000
 #: Simulated values at once: 16 MB of them.
@@ -74,7 +76,7 @@ def p_value(spread: float, count: int, rho: float, seed: int) -> float:
     series are enough where it is above 0.1 there (Besag & Clifford, Biometrika 78, 1991). Below TAIL, so that a
     campaign of hundreds of nodes needs no millions of series: the square of the range has an exponential tail (Kuiper),
     whose scale is the mean excess of the largest 100 (Knijnenburg et al., Bioinformatics 25, 2009, fit such tails). For
-    short series the range is bounded and the true chance smaller still.
+    short series the range is bounded and the true chance smaller still. Never below LEAST_P.
     """
     if count > LONGEST_SIMULATED:
         spread, count = spread * (LONGEST_SIMULATED / count) ** 1.5, LONGEST_SIMULATED
@@ -87,7 +89,8 @@ def p_value(spread: float, count: int, rho: float, seed: int) -> float:
         return p
     squares = table[-100:] ** 2
     scale = max(float(squares.mean() - squares[0]), 1e-12)
-    return float(min(TAIL, 100 / (1 + ALL_SERIES) * exp(-max(0.0, spread**2 - float(squares[0])) / scale)))
+    p = 100 / (1 + ALL_SERIES) * exp(-max(0.0, spread**2 - float(squares[0])) / scale)
+    return min(TAIL, max(LEAST_P, p))
 
 
 def _share(spread: float, table: "Floats") -> float:

@@ -65,7 +65,7 @@ def find_steps(
 
     time_s, values : n dates in any order, irregular or not, and values > 0 in any one unit, as in `ordered_series`
     false_alarms   : chance that a series whose level never changes gets a step, the whole series together, also where
-                     the noise has a heavy tail; up to twice as much where neighbours are correlated by 0.6
+                     the noise has a heavy tail; half as much again where neighbours are correlated by 0.6
     least_size     : relative change below which a step is none, however certain it is
     seed           : of the simulation that p-values come from; the same arguments give the same result
 

@@ -79,8 +79,12 @@ def _step(node: str, step: Step, samples: Samples) -> Verdict:
     before, after = clock(step.after_s), clock(step.before_s)
     date = f"at {after}" if before == after else f"between {before} and {after}"
     size = f"{100 * abs(step.relative_size):.1f} % {way}"
-    message = f"{node}: the reference kernel became {size} {date} UTC (p = {step.p_value:.1g}){_warmer(step, samples)}"
+    message = f"{node}: the reference kernel became {size} {date} UTC ({_chance(step.p_value)}){_warmer(step, samples)}"
     return Verdict(node, "step", step.after_s, step.before_s, message)
+
+
+def _chance(p: float) -> str:
+    return "p < 0.000001" if p < 1e-6 else f"p = {p:.1g}"
 
 
 def _warmer(step: Step, samples: Samples) -> str:
