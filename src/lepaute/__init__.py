@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _HOME_OF = {  # the public names, and the package each is loaded from
     "Archive": "lepaute.archive",
+    "Job": "lepaute.measure.experiment.job",
+    "Until": "lepaute.measure.experiment.rounds",
     "Hpl": "lepaute.simulate",
     "Platform": "lepaute.platform",
     "Prediction": "lepaute.simulate",

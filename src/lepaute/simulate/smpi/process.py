@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from lepaute.command import kill_session
+from lepaute.sessions import kill_session
 from lepaute.errors import EnvironmentProblem
 
 _LOOK_EVERY_S = 0.05
