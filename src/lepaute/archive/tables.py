@@ -81,7 +81,7 @@ def _parquet(name: str, data: bytes) -> "pandas.DataFrame":
     for number, field in enumerate(schema):
         if table.schema.field(number).type != field.type:
             table = table.set_column(number, field.name, table[number].cast(field.type))
-    frame: "pandas.DataFrame" = table.replace_schema_metadata(None).to_pandas()
+    frame: pandas.DataFrame = table.replace_schema_metadata(None).to_pandas()
     return frame
 
 
