@@ -1,42 +1,93 @@
-"""`lepaute archive`: what an archive holds, and whether it is whole."""
+"""`lepaute archive`: what an archive holds, whether it is whole, what differs between two, and its files."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Show and verify archives of measurements.", no_args_is_help=True)
+from lepaute.cli.entry import BAD_INPUT, complain
+from lepaute.errors import LepauteError
+
+app = typer.Typer(help="Show, verify, compare and extract archives of measurements.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The .zip that a campaign wrote.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 
 
 @app.command()
-def show(file: File, as_json: Json = False) -> None:
-    """Prints the archive's id, its metadata and its members; the archive is verified first."""
+def show(
+    file: File,
+    as_json: Json = False,
+    members: Annotated[bool, typer.Option("--members", help="All members, with their sizes.")] = False,
+) -> None:
+    """What the archive is, on one screen; of a failed experiment, why. The archive is verified first."""
     import json
 
     from lepaute.archive import Archive
+    from lepaute.archive.screen import COMPLETE, first_screen, status_of
 
     archive = Archive.open(file)
-    members = archive.members()
+    listed = archive.members()
     if as_json:
-        sizes = {name: {"sha256": member.sha256, "size_bytes": member.size_bytes} for name, member in members.items()}
+        sizes = {name: {"sha256": member.sha256, "size_bytes": member.size_bytes} for name, member in listed.items()}
         print(json.dumps({"id": archive.id, "metadata": archive.metadata, "members": sizes}, indent=1))
         return
-    print(f"id  {archive.id}")
-    for key, value in sorted(archive.metadata.items()):
-        print(f"{key}: {value if isinstance(value, str) else json.dumps(value)}")
-    print(f"{len(members)} members:")
-    for name, member in members.items():
-        print(f"  {member.size_bytes:>10}  {name}")
+    status, *lines = first_screen(archive)
+    print(_loud(status, good=status_of(archive.metadata) == COMPLETE))
+    for line in lines:
+        print(line)
+    if members:
+        print(f"{len(listed)} members:")
+        for name, member in listed.items():
+            print(f"  {member.size_bytes:>12}  {name}")
+
+
+def _loud(line: str, *, good: bool) -> str:
+    """The line in bold on a terminal, red where something is wrong."""
+    import os
+
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return line
+    return f"\033[1{'' if good else ';31'}m{line}\033[0m"
 
 
 @app.command()
-def verify(file: File) -> None:
-    """Checks every byte of the archive against its seal and its manifest; exit status 2 where they differ."""
+def verify(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Archives.", show_default=False)],
+) -> int:
+    """Checks every byte of archives against seal, manifest and RO-Crate; exit status 2 where one differs."""
     from lepaute.archive import Archive
+    from lepaute.archive.crate_check import check_crate
+    from lepaute.archive.screen import COMPLETE, status_of
 
-    archive = Archive.open(file)
-    partial = " (partial: its campaign was interrupted)" if archive.metadata.get("partial") else ""
-    print(f"{file}: whole, {len(archive.members())} members, id {archive.id}{partial}")
+    status = 0
+    for file in files:
+        try:
+            archive = Archive.open(file)
+            check_crate(archive)
+        except LepauteError as problem:  # the others are still to be checked
+            complain(str(problem))
+            status = BAD_INPUT
+            continue
+        ended = status_of(archive.metadata)
+        note = "" if ended == COMPLETE else f" ({ended}: `lepaute archive show` tells why)"
+        print(f"{file}: whole, {len(archive.members())} members, id {archive.id}{note}")
+    return status
+
+
+@app.command()
+def extract(
+    file: File,
+    members: Annotated[
+        list[str] | None, typer.Argument(metavar="[MEMBER...]", help="Members or folders of them; default: all.")
+    ] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where to.")] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+) -> None:
+    """Writes members as files into a folder: never outside of it, through a link, or over another file."""
+    from lepaute.archive import Archive
+    from lepaute.archive.extraction import extract as extract_members
+
+    written = extract_members(Archive.open(file), output, members or (), force=force)
+    print(f"{output}: {len(written)} file{'s' * (len(written) != 1)}")
