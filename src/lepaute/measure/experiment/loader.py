@@ -50,7 +50,7 @@ def line_in(problem: BaseException, script: Path | None) -> str:
     place = ""
     trace = problem.__traceback__
     while trace is not None and script is not None:
-        if trace.tb_frame.f_code.co_filename == str(script):
+        if Path(trace.tb_frame.f_code.co_filename).absolute() == script.absolute():
             place = f":{trace.tb_lineno}"
         trace = trace.tb_next
     if not place and isinstance(problem, SyntaxError) and problem.lineno is not None:

@@ -74,6 +74,7 @@ class Channel:
                 start_new_session=True,
             )
         except OSError as problem:
+            self._complaints.close()
             raise NodeLost(f"{self.name}: {argv[0]} cannot be started: {problem.strerror}") from None
         assert self._process.stdin is not None
         self._sender = Sender(self._process.stdin)  # type: ignore[arg-type]  # a buffered binary stream
@@ -157,11 +158,14 @@ class Channel:
             while (received := receive(stream)) is not None:  # type: ignore[arg-type]
                 self._heard = time.monotonic()
                 self._take(*received)
-        except WireError as problem:
-            why = f"its agent sent {problem}"
+        except (WireError, LookupError, TypeError) as problem:
+            why = f"its agent sent {problem if isinstance(problem, WireError) else 'a message without sense'}"
         except (OSError, ValueError):
             pass  # what ssh or srun says of it is on standard error
         self._lose(why or self._complaint() or "the connection ended")
+        self._end()
+        stream.close()
+        self._complaints.close()
 
     def _find_hello(self, stream: IO[bytes]) -> None:
         """Passes over what the node's shell prints first."""
@@ -218,10 +222,9 @@ class Channel:
         self._lose("left")
 
     def _end(self) -> None:
-        for stream in (self._process.stdin,):
-            with contextlib.suppress(OSError):
-                if stream is not None:
-                    stream.close()
+        with contextlib.suppress(OSError, ValueError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
         try:
             self._process.wait(1.0)
         except subprocess.TimeoutExpired:
@@ -248,6 +251,8 @@ class Channel:
         """The last line that ssh, srun or the interpreter wrote on standard error."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)  # its last words come before its end
+        if self._complaints.closed:
+            return ""
         size = self._complaints.seek(0, 2)
         self._complaints.seek(max(0, size - _COMPLAINT_BYTES))
         lines = [line.strip() for line in self._complaints.read().decode(errors="replace").splitlines() if line.strip()]
