@@ -7,6 +7,7 @@ The daemons run in the foreground below the test, on ports and sockets of their 
 jobs. Nothing of an installed Slurm is read or written. The nodes n1, n2, ... are this one machine under several names.
 """
 
+import contextlib
 import os
 import shutil
 import signal
@@ -36,6 +37,8 @@ from farms.daemons import (
 #: Each pretended; a job of the tests computes nothing.
 CPUS_PER_NODE = 2
 MEMORY_PER_NODE_MIB = 512
+#: Variables that Slurm's commands read.
+_VARIABLES = ("SLURM_", "SALLOC_", "SRUN_", "SBATCH_")
 
 
 @dataclass
@@ -52,17 +55,28 @@ class SlurmFarm:
         assert done.returncode == 0, f"{argv}: {done.stderr}"
         return done.stdout
 
+    def enter(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Makes this process, and what it starts, use this Slurm for the time of a test, outside of all jobs."""
+        for name in os.environ:
+            if name.startswith(_VARIABLES):
+                monkeypatch.delenv(name)
+        monkeypatch.setenv("SLURM_CONF", self.environment["SLURM_CONF"])
+
     def jobs(self) -> list[str]:
         """Numbers of the jobs that wait or run."""
         return self.run("squeue", "--noheader", "--format=%i", "--states=PENDING,RUNNING,CONFIGURING").split()
 
     def kill(self, name: str) -> None:
-        """The node dies with all that ran on it, at once."""
+        """The node dies with all that ran on it, at once. Slurm notices after a while, or is told by `declare_down`."""
         daemon = self.daemons[name]
-        victims = [*below(daemon.pid), *self.processes(name)]
+        victims = [*below(daemon.pid), *step_daemons(self.folder / f"slurmd.{name}.log"), *self.processes(name)]
         daemon.kill()
         signal_all(victims, signal.SIGKILL)
         daemon.wait()
+
+    def declare_down(self, name: str) -> None:
+        """Slurm takes the node for dead now, as it does by itself some time after it died."""
+        self.run("scontrol", "update", f"nodename={name}", "state=down", "reason=test")
 
     def processes(self, name: str) -> list[psutil.Process]:
         """What steps of jobs started on the node."""
@@ -96,7 +110,7 @@ def slurm_farm(folder: Path, nodes: int = 4) -> Iterator[SlurmFarm]:
     folder.mkdir(parents=True, exist_ok=True)
     names = tuple(f"n{index + 1}" for index in range(nodes))
     sockets = Path(tempfile.mkdtemp(prefix="slurm-"))  # the folder's path may be too long for the name of a socket
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "SALLOC_"))}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(_VARIABLES)}
     environment["SLURM_CONF"] = str(folder / "slurm.conf")
     started: list[subprocess.Popen[bytes]] = []
 
@@ -121,6 +135,7 @@ def slurm_farm(folder: Path, nodes: int = 4) -> Iterator[SlurmFarm]:
         yield farm
     finally:
         children = [process for daemon in started if daemon.poll() is None for process in below(daemon.pid)]
+        children += [process for name in names for process in step_daemons(folder / f"slurmd.{name}.log")]
         for daemon in started:
             daemon.kill()
             daemon.wait()
@@ -128,6 +143,16 @@ def slurm_farm(folder: Path, nodes: int = 4) -> Iterator[SlurmFarm]:
         signal_all(left, signal.SIGKILL)
         psutil.wait_procs(left, timeout=5)
         shutil.rmtree(sockets, ignore_errors=True)
+
+
+def step_daemons(log: Path) -> list[psutil.Process]:
+    """The slurmstepd's that a slurmd started: they leave its process group, and share only its log."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.name().startswith("slurmstepd") and str(log) in {file.path for file in process.open_files()}:
+                found.append(process)
+    return found
 
 
 def _program(name: str) -> str:
@@ -172,20 +197,20 @@ SlurmdPidFile={folder}/slurmd.%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd.%n.log
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin=task/affinity
 SwitchType=switch/none
 MpiDefault=none
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
+SelectTypeParameters=CR_CPU_Memory
 # The machine has neither these CPUs nor this memory for every node.
 SlurmdParameters=config_overrides
 SchedulerType=sched/backfill
 SchedulerParameters=sched_min_interval=0,batch_sched_delay=0
 ReturnToService=2
 KillWait=2
-SlurmdTimeout=10
+SlurmdTimeout=60
 {nodes}\
 PartitionName=all Nodes={",".join(ports)} Default=YES MaxTime=INFINITE State=UP
 PartitionName=other Nodes={next(iter(ports))} MaxTime=INFINITE State=UP
