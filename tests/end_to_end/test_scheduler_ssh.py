@@ -15,8 +15,16 @@ from lepaute.measure.schedulers import NodeAddress, Request, scheduler
 _LIMIT_S = 30
 
 
+def _quiet(text: str) -> None:
+    """Hears what is waited for."""
+
+
+def _run(node: NodeAddress, *words: str) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(node.argv(words), capture_output=True, timeout=_LIMIT_S, check=False)
+
+
 def _nodes(farm: SshdFarm, nodes: str) -> tuple[NodeAddress, ...]:
-    return scheduler("ssh").acquire(Request(nodes=nodes, ssh_config=farm.ssh_config), lambda text: None).nodes
+    return scheduler("ssh").acquire(Request(nodes=nodes, ssh_config=farm.ssh_config), _quiet).nodes
 
 
 def _start(node: NodeAddress, *words: str) -> subprocess.Popen[bytes]:
@@ -29,8 +37,8 @@ def test_each_node_of_a_set_is_reached_under_its_own_name(ssh_nodes: SshdFarm) -
     nodes = _nodes(ssh_nodes, "node[1-4],node2")
     assert [node.name for node in nodes] == ["node1", "node2", "node3", "node4"]
     for node in nodes:
-        done = subprocess.run(node.argv(["printenv", "LEPAUTE_NODE"]), capture_output=True, text=True, timeout=_LIMIT_S)
-        assert (done.stdout, done.stderr, done.returncode) == (f"{node.name}\n", "", 0)
+        done = _run(node, "printenv", "LEPAUTE_NODE")
+        assert (done.stdout.decode(), done.stderr, done.returncode) == (f"{node.name}\n", b"", 0)
 
 
 def test_bytes_pass_unharmed_both_ways_and_a_short_message_is_not_held_back(ssh_nodes: SshdFarm) -> None:
@@ -68,7 +76,7 @@ def test_words_arrive_as_they_were_given_and_no_shell_reads_them(ssh_nodes: Sshd
         "é~*?[x]",
         "-o",
     ]
-    done = subprocess.run(node.argv(["printf", "%s\\0", *words]), capture_output=True, timeout=_LIMIT_S)
+    done = _run(node, "printf", "%s\\0", *words)
     assert done.stdout.decode().split("\0")[:-1] == words
     assert not mark.exists()
 
@@ -76,7 +84,7 @@ def test_words_arrive_as_they_were_given_and_no_shell_reads_them(ssh_nodes: Sshd
 def test_a_program_whose_name_looks_like_an_option_is_not_an_option_of_ssh(ssh_nodes: SshdFarm, tmp_path: Path) -> None:
     (node,) = _nodes(ssh_nodes, "node1")
     mark = tmp_path / "mark"
-    done = subprocess.run(node.argv([f"-oProxyCommand=touch {mark}"]), capture_output=True, timeout=_LIMIT_S)
+    done = _run(node, f"-oProxyCommand=touch {mark}")
     assert done.returncode == 127  # the node's shell finds no such command
     assert not mark.exists()
 
@@ -85,9 +93,9 @@ def test_a_host_whose_key_is_unknown_is_refused_without_a_question(tmp_path: Pat
     with sshd_farm(tmp_path / "farm", ["node1"]) as farm:
         (farm.folder / "known_hosts").write_text("")
         (node,) = _nodes(farm, "node1")
-        done = subprocess.run(node.argv(["true"]), capture_output=True, text=True, timeout=_LIMIT_S)
+        done = _run(node, "true")
     assert done.returncode == 255
-    assert "Host key verification failed" in done.stderr
+    assert b"Host key verification failed" in done.stderr
 
 
 def test_a_host_that_dies_ends_its_connection_and_no_other(tmp_path: Path) -> None:
@@ -103,7 +111,7 @@ def test_a_host_that_dies_ends_its_connection_and_no_other(tmp_path: Path) -> No
         assert second.communicate(b"alive", timeout=_LIMIT_S)[0] == b"alive"
         farm.start("node1")
         (again,) = _nodes(farm, "node1")
-        assert subprocess.run(again.argv(["true"]), timeout=_LIMIT_S, check=False).returncode == 0
+        assert _run(again, "true").returncode == 0
 
 
 def test_a_cut_connection_closes_standard_input_of_what_runs_there(tmp_path: Path) -> None:
@@ -152,4 +160,4 @@ def test_hostile_and_malformed_sets_are_refused_before_they_reach_ssh(nodes: str
 )
 def test_what_ssh_lacks_or_has_no_use_for_is_named(request_: Request, named: str) -> None:
     with pytest.raises(InputError, match=named):
-        scheduler("ssh").acquire(request_, lambda text: None)
+        scheduler("ssh").acquire(request_, _quiet)

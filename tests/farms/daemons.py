@@ -49,7 +49,7 @@ def start_daemon(argv: Sequence[str], log: Path, environment: Mapping[str, str])
             stderr=output,
             env=dict(environment),
             start_new_session=True,
-            preexec_fn=die_with_parent,
+            preexec_fn=die_with_parent,  # noqa: PLW1509  one system call, no Python lock taken
         )
 
 

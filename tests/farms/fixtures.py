@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-
 from farms.slurm import SlurmFarm, slurm_farm
 from farms.sshd import SshdFarm, sshd_farm
 
@@ -23,6 +22,6 @@ def _running_slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmFa
 
 @pytest.fixture
 def slurm(_running_slurm: SlurmFarm, monkeypatch: pytest.MonkeyPatch) -> SlurmFarm:
-    """Four nodes of Slurm, n1 to n4, that the commands of Slurm lead to; no node is to be killed, no job left behind."""
+    """Four nodes of Slurm, n1 to n4, that Slurm's commands lead to; kill no node, leave no job behind."""
     _running_slurm.enter(monkeypatch)
     return _running_slurm

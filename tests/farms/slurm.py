@@ -21,7 +21,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-
 from farms.daemons import (
     below,
     free_ports,
@@ -208,6 +207,7 @@ SelectTypeParameters=CR_CPU_Memory
 SlurmdParameters=config_overrides
 SchedulerType=sched/backfill
 SchedulerParameters=sched_min_interval=0,batch_sched_delay=0
+EnforcePartLimits=ALL
 ReturnToService=2
 KillWait=2
 SlurmdTimeout=60

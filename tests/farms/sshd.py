@@ -18,7 +18,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-
 from farms.daemons import (
     below,
     free_ports,

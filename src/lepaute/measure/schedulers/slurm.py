@@ -1,7 +1,7 @@
 """Nodes of Slurm: those of the job that we are in, of a job that is named, or of one that is asked for here.
 
 A job of ours lives as long as `salloc` does, which holds it for a `cat` that reads from us: it ends when we release
-it, and also when we are killed. Programs are started by `srun`, a step for each, which shares the nodes with other steps.
+it, and also when we are killed. Programs are started by `srun`, a step for each; steps share the nodes.
 """
 
 import contextlib
@@ -142,6 +142,8 @@ def _wait_until_granted(holder: "subprocess.Popen[str]", tell: Tell) -> str:
             return granted[1]
         if pending:
             tell(f"job {pending[1]} of Slurm's waits for nodes")
+        elif "job allocation" not in line and line.strip():
+            tell(line.strip())  # why it may wait for long: "Requested partition configuration not available now"
     raise EnvironmentProblem(f"Slurm gave no nodes: {' | '.join(said[-3:])[:600] or 'salloc said nothing'}")
 
 

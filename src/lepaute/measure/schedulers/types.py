@@ -160,7 +160,7 @@ class Scheduler(Protocol):
     """One module each; `lepaute.measure.schedulers.scheduler(name)` finds it."""
 
     def acquire(self, request: Request, tell: Tell) -> Allocation:
-        """Waits until the nodes are there. Raises InputError or EnvironmentProblem; leaves no reservation behind then."""
+        """Waits until the nodes are there. Raises InputError or EnvironmentProblem, and leaves no reservation then."""
         ...
 
     def plan(self, request: Request) -> Plan: ...
