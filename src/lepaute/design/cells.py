@@ -77,15 +77,14 @@ def text_of(cell: str) -> str:
     return cell[1:-1].replace('""', '"') if cell.startswith('"') else cell
 
 
-def split_cells(line: str, separator: str = ",") -> list[str]:
+def split_cells(line: str) -> list[str]:
     """The cells of a line, quotes still on; raises ValueError where a quote does not close or is not alone."""
     cells = []
     position = 0
-    pattern = _CELL if separator == "," else re.compile(_CELL.pattern.replace(",", separator))
     while True:
-        match = pattern.match(line, position)
+        match = _CELL.match(line, position)
         end = match.end() if match else position
-        if end < len(line) and line[end] != separator:
+        if end < len(line) and line[end] != ",":
             raise ValueError("a quote that does not belong there")
         cells.append(line[position:end])
         if end == len(line):

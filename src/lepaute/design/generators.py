@@ -79,7 +79,11 @@ def latin_hypercube(
     drawn = []
     for names, positions in zip(order, best, strict=True):
         draws = Draws(seed, "within", *names)
-        drawn.append([found[names].at(position, draws) for position in positions])
+        factor = found[names]
+        if isinstance(factor, Levels):
+            drawn.append(_balanced(factor, positions, draws))
+        else:
+            drawn.append([factor.at(position, draws) for position in positions])
     return _drawn("latin", found, drawn, count, replications, blocks, seed)
 
 
@@ -131,6 +135,16 @@ def _hypercube(order: Sequence[Names], count: int, seed: int, number: int) -> li
         # Rounding up at the end of a stratum would put two into the next one.
         cube.append([min((k + draws.unit()) / count, math.nextafter((k + 1) / count, 0.0)) for k in strata])
     return cube
+
+
+def _balanced(levels: Levels, positions: Sequence[float], draws: Draws) -> list[Level]:
+    """The levels in the order of the positions, each equally often to within one; which ones more often is drawn."""
+    count, many = len(positions), len(levels.values)
+    first = draws.below(many)
+    chosen = [levels.values[0]] * count
+    for rank, row in enumerate(sorted(range(count), key=positions.__getitem__)):
+        chosen[row] = levels.values[(rank * many // count + first) % many]
+    return chosen
 
 
 def _discrepancy(cube: Sequence[Sequence[float]]) -> float:

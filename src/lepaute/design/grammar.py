@@ -33,17 +33,16 @@ _EXAMPLE = "write NAME=LEVEL,LEVEL,... or NAME=loguniform:LOW:HIGH"
 def parse_factor(text: str) -> tuple[Names, Factor]:
     """The names and the factor that a text describes; raises DesignError with what to write."""
     name, equals, given = text.partition("=")
-    if not equals or not name or not given:
+    if not equals or not name or not given or "\n" in text:
         raise DesignError(f"factor {shown(text)!r}: {_EXAMPLE}")
     names = tuple(part.strip() for part in name.split(","))
     try:
         distribution = _DISTRIBUTION.fullmatch(given)
         if distribution:
             return names, _distribution(names, distribution[1], distribution[2].split(":"))
-        tuples = [given] if len(names) == 1 else split_cells(given, ";")
         if len(names) == 1:
             return names, levels_of(names, _column(split_cells(given)))
-        rows = [split_cells(item) for item in tuples]
+        rows = [split_cells(item) for item in _split_tuples(given)]
         if any(len(row) != len(names) for row in rows):
             raise ValueError(f"each tuple has {len(names)} values: {name}={_tuples_example(len(names))}")
         columns = [_column([row[place] for row in rows]) for place in range(len(names))]
@@ -89,6 +88,13 @@ def number_of(text: str) -> int | float:
     if _REAL.fullmatch(text) and math.isfinite(float(text)):
         return float(text)
     raise ValueError(f"{shown(text)!r} is not a number such as 1024, 4Ki, 1e6 or 0.5")
+
+
+def _split_tuples(text: str) -> list[str]:
+    """What stands between the semicolons that are outside quotes."""
+    parts = text.split('"')  # those with an odd number are inside; a doubled quote leaves an empty one outside
+    parts[::2] = [part.replace(";", "\n") for part in parts[::2]]
+    return '"'.join(parts).split("\n")
 
 
 def _column(given: list[str]) -> list[Value]:
