@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _HOME_OF = {  # the public names, and the package each is loaded from
     "Archive": "lepaute.archive",
     "Job": "lepaute.measure.experiment.job",
+    "Target": "lepaute.stats.stopping",
     "Until": "lepaute.measure.experiment.rounds",
     "Hpl": "lepaute.simulate",
     "Platform": "lepaute.platform",

@@ -91,3 +91,13 @@ def extract(
 
     written = extract_members(Archive.open(file), output, members or (), force=force)
     print(f"{output}: {len(written)} file{'s' * (len(written) != 1)}")
+
+
+@app.command()
+def close(folder: Annotated[Path, typer.Argument(metavar="FOLDER.work", help="What an interrupted run left.")]) -> None:
+    """Makes an archive of what a run had measured when its engine was killed; the run can still be resumed."""
+    from lepaute.archive import Archive
+    from lepaute.measure.experiment.closing import close_interrupted
+
+    target = close_interrupted(folder)
+    print(f"{target}: {len(Archive.open(target).members())} members, partial")

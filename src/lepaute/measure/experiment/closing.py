@@ -3,11 +3,12 @@
 import io
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.archive import ArchiveWriter
-from lepaute.measure.experiment.distrust import mark, verdicts
+from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, verdicts
 from lepaute.measure.experiment.workspace import DESIGN, Workspace
 from lepaute.version import __version__
 
@@ -26,6 +27,23 @@ def partial_name(archive: Path) -> Path:
     return archive.with_name(f"{archive.stem}.partial.zip")
 
 
+def close_interrupted(folder: Path) -> Path:
+    """The archive of a run whose engine was killed, made of the workspace it left; the workspace stays, to go on from.
+
+    Raises InputError where there is none, or the run is still going on.
+    """
+    workspace = Workspace.reopen(folder)
+    try:
+        if workspace.state.get("status") in (None, "running"):
+            workspace.state["status"] = "partial"
+            workspace.state["warnings"].append("the engine ended without a word: this archive holds what it had written")
+        target = partial_name(folder.with_suffix(".zip"))
+        archive_workspace(workspace, target)
+        return target
+    finally:
+        workspace.close()
+
+
 def archive_workspace(workspace: Workspace, target: Path) -> None:
     """Writes the archive of all that a workspace holds; the workspace stays as it is.
 
@@ -35,8 +53,8 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
     monitoring = {
         path.stem: frame_of(workspace.entries(f"monitoring/{path.stem}")) for path in _files(folder / "monitoring")
     }
-    reference = frame_of(workspace.entries("reference"))
-    found = verdicts(reference, monitoring)
+    reference = workspace.entries("reference")
+    found = distrusted(reference, monitoring)
     metadata = metadata_of(workspace)
     metadata["warnings"] = [*metadata["warnings"], *(verdict.message for verdict in found)]
     with ArchiveWriter(target, metadata) as archive:
@@ -49,19 +67,36 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
         for name in _LISTS:
             archive.add_bytes(f"{name}.json", _json(workspace.entries(name)))
         for path in _files(folder / "raw"):
-            archive.add_table(f"observations/{path.stem}.parquet", observations(path, found))
+            archive.add_table(f"observations/{path.stem}.parquet", observations(path, found, workspace.state["nodes"][0]))
         for node, frame in monitoring.items():
             archive.add_table(f"monitoring/{node}.parquet", frame)
-        if not reference.empty:
-            archive.add_table("reference.parquet", reference)
-        archive.add_bytes("verdicts.json", _json([verdict.to_dict() for verdict in found]))
+        if reference:
+            archive.add_table("reference.parquet", frame_of(reference))
+        archive.add_bytes("verdicts.json", _json([asdict(verdict) for verdict in found]))
         for entry in workspace.entries("commands"):
             archive.add_command(**entry)
 
 
+def distrusted(
+    reference: Iterable[Mapping[str, Any]], monitoring: Mapping[str, "pandas.DataFrame"]
+) -> list[Verdict]:
+    """What speaks against the observations: the reference kernel's two parts, computing and memory, and the monitoring."""
+    found: list[Verdict] = []
+    for part, what in (("compute_s", "the reference kernel"), ("memory_s", "the memory part of the reference kernel")):
+        series: dict[str, tuple[list[float], list[float]]] = {}
+        for entry in reference:
+            dates, durations = series.setdefault(str(entry["node"]), ([], []))
+            dates.append(float(entry["time_s"]))
+            durations.append(float(entry[part]))
+        # The monitoring speaks once, and half of the false alarms go to each part.
+        seen = verdicts(series, monitoring if part == "compute_s" else {}, false_alarms=FALSE_ALARMS / 2)
+        found += [replace(verdict, message=verdict.message.replace("the reference kernel", what)) for verdict in seen]
+    return sorted(found, key=lambda verdict: (verdict.start_s, verdict.node))
+
+
 def metadata_of(workspace: Workspace) -> dict[str, Any]:
     """What the archive says of the run as a whole."""
-    state, design = workspace.state, workspace.design
+    state, (done, rows) = workspace.state, workspace.measured()
     return {
         **state,
         "kind": "experiment",
@@ -70,17 +105,20 @@ def metadata_of(workspace: Workspace) -> dict[str, Any]:
         "partial": state.get("status") != "complete",
         "failure": state.get("failure"),
         "host": ",".join(state["nodes"][:4]),
-        "design": None if design is None else {"rows": len(design), "done": len(workspace.done())},
+        "design": {"rows": rows, "done": done, "further": len(workspace.done()) - done} if rows else None,
     }
 
 
-def observations(path: Path, found: Iterable[Any]) -> "pandas.DataFrame":
-    """A raw table with the column machine_changed: why a row is not to be trusted, empty where it is."""
+def observations(path: Path, found: Iterable[Verdict], alone: str) -> "pandas.DataFrame":
+    """A raw table with the column machine_changed: why a row is not to be trusted, empty where it is.
+
+    alone: the node of rows that name none
+    """
     import pandas
 
     frame = pandas.read_csv(path, comment="#") if path.stat().st_size else pandas.DataFrame()
     if "recorded_s" in frame:
-        nodes = frame["node"].astype(str).tolist() if "node" in frame else [None] * len(frame)
+        nodes = frame["node"].astype(str).tolist() if "node" in frame else [alone] * len(frame)
         frame["machine_changed"] = mark(frame["recorded_s"].tolist(), nodes, list(found))
     return frame
 

@@ -184,7 +184,8 @@ class Job(Helpers):
         """Seed and parameters are those of the run's beginning: its design was drawn with them."""
         state = workspace.state
         self.seed, self.parameters = int(state["seed"]), dict(state["parameters"])
-        state.pop("failure", None)
+        for ended in ("failure", "status"):
+            state.pop(ended, None)
         state["phases"].append({"name": "resumed", "start": now(), "duration_s": 0.0, "status": "done"})
         if state["name"] != type(self).__name__:
             raise InputError(f"{workspace.folder}: was begun by {state['name']}, not by {type(self).__name__}")

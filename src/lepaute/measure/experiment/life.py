@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lepaute.errors import LepauteError
+from lepaute.errors import EnvironmentProblem, LepauteError
 from lepaute.measure.experiment.closing import archive_workspace, partial_name
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.loader import line_in
 from lepaute.measure.experiment.record import now
-from lepaute.measure.nodes.channel import NodeLost
+from lepaute.measure.nodes.channel import NodeLost, NodeRefused
 from lepaute.measure.nodes.results import CommandFailed
 
 _TAIL_LINES = 12
@@ -27,7 +27,6 @@ class Outcome:
     failure: str | None
     rows_done: int
     rows: int
-    resumable: bool
 
 
 def execute(job: Job, resume: bool = False) -> Outcome:
@@ -122,35 +121,44 @@ def finish(job: Job, problem: BaseException | None) -> Outcome:
     """Ends the watching, gives the nodes back, and archives what there is.
 
     A run that ended well leaves NAME.zip and nothing else. Another leaves NAME.partial.zip, and its workspace, from
-    which it can go on.
+    which it can go on. Raises EnvironmentProblem where the archive cannot be written: the workspace has everything then.
     """
+    workspace = job.workspace
+    try:
+        return _finished(job, problem)
+    except OSError as trouble:
+        raise EnvironmentProblem(
+            f"{trouble.filename or job.options.archive}: cannot be written ({trouble.strerror}); what was measured is in "
+            f"{workspace.folder}: make room, then lepaute archive close {workspace.folder}"
+        ) from problem
+    finally:
+        job.close()
+
+
+def _finished(job: Job, problem: BaseException | None) -> Outcome:
     workspace, record = job.workspace, job.record_of_run
-    record.phase = "end"
-    with contextlib.suppress(NodeLost):
+    phase, record.phase = record.phase, "end"
+    with contextlib.suppress(NodeLost, NodeRefused):
         job.release_machine()
     state = workspace.state
     if problem is None:
         status = "complete"
     elif isinstance(problem, KeyboardInterrupt):
         status = "partial"
+        record.warn(f"interrupted in phase {phase}: this archive holds what was measured until then")
     else:
         status = "failed"
-        state.setdefault("failure", failure_of(job, record.phase, problem))
-    if status == "partial":
-        record.warn("interrupted: this archive holds what was measured until then")
+        state.setdefault("failure", failure_of(job, phase, problem))
     state["status"] = status
     state["sessions"][-1].update({"end": now(), "status": status})
     workspace.save()
     record.log(f"archiving ({status})")
     target = job.options.archive if status == "complete" else partial_name(job.options.archive)
-    design = workspace.design
-    rows, done = (len(design) if design is not None else 0), len(workspace.done())
-    try:
-        archive_workspace(workspace, target)
-    finally:
-        job.close()
+    done, rows = workspace.measured()
+    archive_workspace(workspace, target)
     if status == "complete":
+        job.close()
         workspace.remove()
         partial_name(job.options.archive).unlink(missing_ok=True)
     failure = state.get("failure")
-    return Outcome(target, status, failure["message"] if failure else None, done, rows, status != "complete")
+    return Outcome(target, status, failure["message"] if failure else None, done, rows)

@@ -118,6 +118,12 @@ class Workspace:
         """Numbers of the design's rows that have been measured."""
         return {int(entry["design_row"]) for entry in self.entries("done")}
 
+    def measured(self) -> tuple[int, int]:
+        """(rows of the design that have been measured, rows of the design); further rounds do not count."""
+        design = self.design
+        rows = 0 if design is None else len(design)
+        return sum(number < rows for number in self.done()), rows
+
     def keep_file(self, name: str, data: bytes) -> None:
         """A file for the archive, whole or not at all; `name` is a relative path of plain parts."""
         path = self.folder / name
