@@ -96,6 +96,8 @@ def c_states(files: SystemFiles, wanted: dict[str, Any] | bool) -> Plan:
     states = [found for found in files.glob(f"{_CPU}/cpu[0-9]*/cpuidle/state[0-9]*/disable") if _state(found) > 0]
     if not files.glob(f"{_CPU}/cpu[0-9]*/cpuidle/state[0-9]*"):
         return [], [warning(name, f"{_CPU}/cpu0/cpuidle", "the kernel does not manage idle states on this node")]
+    if not states:
+        return [], [warning(name, f"{_CPU}/cpu0/cpuidle", "the kernel has no switch for each idle state on this node")]
     most = 0 if wanted is False else wanted["max"]  # type: ignore[index]
     if isinstance(most, str):
         named = [found for found in states if files.read_or(found.replace("/disable", "/name")) == most]

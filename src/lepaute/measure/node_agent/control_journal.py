@@ -81,6 +81,7 @@ class Journal:
         """(the changes in the order they were made, one a target; what is wrong with the journal)."""
         entries: dict[str, Entry] = {}
         wrong = []
+        same_boot = True
         with self.path.open("rb") as file:
             owner = os.fstat(file.fileno()).st_uid
             if owner not in {os.geteuid(), 0}:
@@ -90,8 +91,9 @@ class Journal:
             try:
                 fields = json.loads(line)
                 if "journal" in fields:
-                    if fields.get("boot", "") != self._files.read_or(_BOOT):
-                        entries.clear()  # what it tells of ended with the boot
+                    same_boot = fields.get("boot", "") == self._files.read_or(_BOOT)
+                elif not same_boot:
+                    continue  # what it tells of ended with that boot
                 elif "before" in fields:
                     entry = _entry(fields)
                     first = entries.get(entry.target)
