@@ -119,7 +119,7 @@ class KernelThatChecks(SystemFiles):
 class KernelThatRefuses(SystemFiles):
     """Nothing may be written, as for a user without rights."""
 
-    def write(self, name: str, value: str) -> None:
+    def write(self, name: str, value: str) -> None:  # noqa: ARG002
         raise PermissionError(errno.EACCES, "Permission denied")
 
     def open(self, name: str, flags: int = 0) -> int:
@@ -131,5 +131,5 @@ class KernelThatRefuses(SystemFiles):
 class KernelThatIgnores(SystemFiles):
     """Takes every value and keeps the old one."""
 
-    def write(self, name: str, value: str) -> None:
+    def write(self, name: str, value: str) -> None:  # noqa: ARG002
         self.setting(name)

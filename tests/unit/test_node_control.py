@@ -1,7 +1,6 @@
 """Machine control on made-up nodes: what is changed, what is told, and that all comes back."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -163,16 +162,13 @@ def test_idle_states_without_switches_are_limited_by_a_request_that_is_held_open
     switches, request = control.apply({"c_states": {"max": "C1"}})
     assert switches["status"] == "warning"
     assert (request["status"], request["before"], request["after"]) == ("done", "2000000000 us", "2 us")
-    held = [os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if _open(name)]
-    assert str(latency) in held
+    assert latency in _held_open()
     assert control.undo()[0]["message"] == "the request on wake-up time is withdrawn"
-    assert str(latency) not in [
-        os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if _open(name)
-    ]
+    assert latency not in _held_open()
 
 
-def _open(name: str) -> bool:
-    return Path(f"/proc/self/fd/{name}").is_symlink()
+def _held_open() -> list[Path]:
+    return [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
 
 
 def test_a_value_that_somebody_else_changed_meanwhile_is_left_with_a_warning(tmp_path: Path) -> None:
@@ -263,7 +259,7 @@ def test_a_second_demand_keeps_the_values_from_before_the_first(tmp_path: Path) 
 
 def test_a_journal_names_the_change_before_it_is_made(tmp_path: Path) -> None:
     class DiesAtTheFirstWrite(SystemFiles):
-        def write(self, name: str, value: str) -> None:
+        def write(self, name: str, value: str) -> None:  # noqa: ARG002
             raise KeyboardInterrupt
 
     machines.intel(tmp_path / "root")

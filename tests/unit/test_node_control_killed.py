@@ -50,10 +50,10 @@ def watchdogs(folder: Path) -> list[int]:
     found = []
     for pid in filter(str.isdecimal, os.listdir("/proc")):
         try:
-            links = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
+            links = [link.readlink() for link in Path(f"/proc/{pid}/fd").iterdir()]
         except OSError:
             continue
-        if str(folder / "journal.lock") in links:
+        if folder / "journal.lock" in links:
             found.append(int(pid))
     return found
 
