@@ -25,6 +25,7 @@ from lepaute.measure.schedulers.types import (
     Tell,
     check_node_name,
     check_word,
+    choose_nodes,
     clock_time,
 )
 
@@ -82,25 +83,10 @@ def _nodes_of_found_job(job: str, request: Request, tell: Tell) -> Allocation:
     unused = [name.removesuffix("_s") for name in request.given() if name not in {"job", "nodes", "count"}]
     if unused:  # the script that asks for a job runs inside one as well
         tell(f"runs in job {job} of Slurm's, which is there: {', '.join(unused)} ask for nothing")
-    there = _job_nodes(job)
-    names = _chosen(there, request, job)
+    wanted = parse_node_set(request.nodes) if request.nodes is not None else ()
+    names = choose_nodes(_job_nodes(job), request, wanted, job)
     tell(f"uses {fold_node_set(names)} of job {job} of Slurm's")
     return Given(_addresses(job, names), {"scheduler": "slurm", "job": job, "submitted": False})
-
-
-def _chosen(there: tuple[str, ...], request: Request, job: str) -> tuple[str, ...]:
-    """The nodes of a job that are asked for: those named, or the first ones, or all."""
-    if request.nodes is not None:
-        wanted = parse_node_set(request.nodes)
-        request.size(wanted)
-        absent = [name for name in wanted if name not in there]
-        if absent:
-            raise InputError(f"job {job} has {fold_node_set(there)}, and not {', '.join(absent[:5])}")
-        return wanted
-    count = request.size() if request.count is not None else len(there)
-    if count > len(there):
-        raise InputError(f"count is {count}, but job {job} has {len(there)} nodes")
-    return there[:count]
 
 
 def _submit(request: Request, tell: Tell) -> Allocation:

@@ -104,6 +104,20 @@ class Request:
         return len(names) or self.count or 1
 
 
+def choose_nodes(there: tuple[str, ...], request: Request, wanted: tuple[str, ...], job: str) -> tuple[str, ...]:
+    """The nodes of a job that are asked for: those named, or the first `count`, or all."""
+    if wanted:
+        request.size(wanted)
+        absent = [name for name in wanted if name not in there]
+        if absent:
+            raise InputError(f"job {job} has {', '.join(there[:8])}, and not {', '.join(absent[:5])}")
+        return wanted
+    count = request.size() if request.count is not None else len(there)
+    if count > len(there):
+        raise InputError(f"count is {count}, but job {job} has {len(there)} nodes")
+    return there[:count]
+
+
 def clock_time(duration_s: int) -> str:
     """HH:MM:SS, as Slurm and OAR take durations; hours beyond 99 get as many digits as they need."""
     return f"{duration_s // 3600:02d}:{duration_s // 60 % 60:02d}:{duration_s % 60:02d}"
