@@ -69,7 +69,7 @@ def _factor_line(factor: "FactorSummary") -> str:
         line += f": {_cut(levels, 160)}"
         line += f"; {next(iter(same))} rows each" if len(same) == 1 and factor.distinct > 1 else ""
     elif factor.low is not None:
-        line += f", from {factor.low:.6g} to {factor.high:.6g}"
+        line += f", from {_level(factor.low)} to {_level(factor.high)}"
     if factor.empty:
         line += f"; empty in {factor.empty} rows"
     if factor.with_order is not None:

@@ -1,8 +1,11 @@
 """The picture of a design: what is covered, and in which order."""
 
+import math
 import os
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
 from lepaute.design.cells import Value
@@ -14,7 +17,8 @@ if TYPE_CHECKING:
 
 MOST_FACTORS = 7
 _MOST_TEXT_LEVELS = 30
-_BLUE, _GREY = "#4c78a8", "#555555"
+_BLUE, _RED, _GREY = "#4c78a8", "#e45756", "#555555"
+_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def plot_design(design: Design, path: Path, title: str) -> None:
@@ -44,10 +48,19 @@ def plot_design(design: Design, path: Path, title: str) -> None:
                 _counts(axes, horizontal)
             else:
                 _pair(axes, horizontal, vertical)
-            _label(axes, horizontal if row == count - 1 else None, vertical if column == 0 and row else None)
+            _label(
+                axes,
+                horizontal if row == count - 1 else None,
+                vertical if column == 0 and row else None,
+                diagonal=column == row,
+            )
     for column, horizontal in enumerate(drawn):
         _order(grid[count][column], horizontal, first=column == 0)
-    figure.suptitle(f"{title}: {len(design)} rows{note}", fontsize=10)
+    discs = sum(axis.discrete for axis in drawn) > 1
+    area = "; the area of a disc is its number of rows" if discs else ""
+    figure.suptitle(
+        f"{_short(title, 60)}: {len(design)} {'row' if len(design) == 1 else 'rows'}{note}{area}", fontsize=9
+    )
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         figure.savefig(temporary, format="png", dpi=100)
@@ -70,10 +83,13 @@ class _Axis:
         self.empty = len(values) - len(present)
         place = {level: float(i) for i, level in enumerate(self.levels)}
         self.positions = [None if v is None else place[v] if isinstance(v, str) else float(v) for v in values]
-        self.scale = "linear" if self.text else _scale(sorted({p for p in self.positions if p is not None}))
+        present_at = [p for p in self.positions if p is not None]
+        self.scale = "linear" if self.text else _scale(sorted(set(present_at)) if self.discrete else present_at)
 
     def set(self, axes: "Axes", which: "Literal['x', 'y']") -> None:
         """Scale, limits and ticks of one axis of a plot ("x" or "y")."""
+        from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+
         axis = axes.xaxis if which == "x" else axes.yaxis
         low, high = self._limits()
         getattr(axes, f"set_{which}scale")(self.scale, **({"linthresh": 1} if self.scale == "symlog" else {}))
@@ -84,28 +100,53 @@ class _Axis:
             axis.set_ticks(list(range(0, len(self.levels), step)), names)
             if which == "x" and sum(map(len, names)) > 16:
                 axes.tick_params(axis="x", labelrotation=90)
-        elif self.scale == "linear" and len(self.levels) <= 8:
+        elif len(self.levels) <= 8 and all(len(f"{level:g}") <= 5 for level in self.levels):
             axis.set_ticks([float(level or 0) for level in self.levels], [f"{level:g}" for level in self.levels])
+            axis.set_minor_locator(NullLocator())
+        elif self.scale == "linear":
+            axis.set_major_locator(MaxNLocator(4))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.tick_params(axis=which, labelsize=7)
+
+    def scattered(self) -> list[float | None]:
+        """The positions; those of levels are moved a little, so that the rows of a level are seen one by one."""
+        if not self.discrete or len(self.levels) < 2:
+            return self.positions
+        to, back = (math.log, math.exp) if self.scale == "log" else (float, float)
+        places = sorted({to(p) for p in self.positions if p is not None})
+        width = min(0.5 * min(b - a for a, b in pairwise(places)), 0.2 * (places[-1] - places[0]))
+        # Multiples of the golden section fill an interval evenly, without a generator's clumps.
+        return [
+            None if p is None else back(to(p) + width * (number * _GOLDEN % 1 - 0.5))
+            for number, p in enumerate(self.positions)
+        ]
 
     def _limits(self) -> tuple[float, float]:
         present = [p for p in self.positions if p is not None] or [0.0]
         low, high = min(present), max(present)
         if self.scale == "log":
-            room = (high / low) ** 0.06
+            room = (high / low) ** (0.12 if self.discrete else 0.06)
             return low / room, high * room
         if self.scale == "symlog":
             return -0.6, high * 2
-        room = max(0.06 * (high - low), 0.5 if self.text or low == high else 0.0)
+        room = max((0.12 if self.discrete else 0.06) * (high - low), 0.6 if self.text or low == high else 0.0)
         return low - room, high + room
 
 
-def _scale(levels: list[float]) -> str:
-    """Logarithmic where values span more than a decade and a half upwards from 0 or more."""
-    positive = [level for level in levels if level > 0]
-    if len(positive) < 3 or levels[0] < 0 or positive[-1] / positive[0] < 30:
+def _scale(values: list[float]) -> str:
+    """Logarithmic where that puts the middle one of the values nearer to the middle of the axis."""
+    positive = [value for value in values if value > 0]
+    if len(set(positive)) < 3 or min(values) < 0 or max(positive) / min(positive) < 4:
         return "linear"
-    return "log" if levels[0] > 0 else "symlog"
+    if _off_middle(positive) <= _off_middle([math.log(value) for value in positive]):
+        return "linear"
+    return "log" if min(values) > 0 else "symlog"
+
+
+def _off_middle(values: list[float]) -> float:
+    """How far the median lies from the middle between the ends, as a share of their distance."""
+    low, high = min(values), max(values)
+    return abs((median(values) - low) / (high - low) - 0.5)
 
 
 def _chosen(axes: list[_Axis]) -> tuple[list[_Axis], str]:
@@ -121,25 +162,28 @@ def _chosen(axes: list[_Axis]) -> tuple[list[_Axis], str]:
 
 def _pair(axes: "Axes", horizontal: _Axis, vertical: _Axis) -> None:
     """Points; where both factors have few levels, discs whose area is the number of rows."""
-    both = zip(horizontal.positions, vertical.positions, strict=True)
-    points = [(x, y) for x, y in both if x is not None and y is not None]
+    discs = horizontal.discrete and vertical.discrete
+    across, up = (axis.positions if discs else axis.scattered() for axis in (horizontal, vertical))
+    points = [(x, y) for x, y in zip(across, up, strict=True) if x is not None and y is not None]
     horizontal.set(axes, "x")
     vertical.set(axes, "y")
     if not points:
         axes.text(0.5, 0.5, "never together", transform=axes.transAxes, ha="center", fontsize=8, color=_GREY)
         return
-    if horizontal.discrete and vertical.discrete:
+    if discs:
         counts = Counter(points)
         most = max(counts.values())
         room = 100 / max(len(horizontal.levels), len(vertical.levels))  # points of the plot a level has, about
         sizes = [max(min(room * 0.7, 14.0) ** 2 * number / most, 1.0) for number in counts.values()]
         axes.scatter([x for x, _ in counts], [y for _, y in counts], s=sizes, color=_BLUE, lw=0)
         return
-    axes.plot([x for x, _ in points], [y for _, y in points], ".", color=_BLUE, **_marks(len(points)))
+    axes.plot([x for x, _ in points], [y for _, y in points], "o", color=_BLUE, **_marks(len(points)))
 
 
 def _counts(axes: "Axes", factor: _Axis) -> None:
     """How many rows have each level, or fall into each of up to 20 classes of equal width on the axis's scale."""
+    from matplotlib.ticker import MaxNLocator
+
     present = [position for position in factor.positions if position is not None]
     factor.set(axes, "x")
     if factor.discrete:
@@ -156,34 +200,43 @@ def _counts(axes: "Axes", factor: _Axis) -> None:
         elif factor.scale == "symlog":
             edges = np.concatenate([[0.0], np.geomspace(0.5, high, 20)])
         axes.hist(present, bins=list(map(float, edges)), color=_BLUE, rwidth=0.9)
+    axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.set_title("rows" + (f" ({factor.empty} without it)" if factor.empty else ""), fontsize=7, color=_GREY)
     axes.tick_params(axis="y", labelsize=7)
 
 
 def _order(axes: "Axes", factor: _Axis, *, first: bool) -> None:
     """The factor of each row against the row's number, first one on top: a shuffled design shows no pattern."""
+    from matplotlib.ticker import MaxNLocator
+
     factor.set(axes, "x")
-    points = [(x, number) for number, x in enumerate(factor.positions) if x is not None]
-    axes.plot([x for x, _ in points], [y for _, y in points], ".", color="#e45756", **_marks(len(points)))
+    points = [(x, number) for number, x in enumerate(factor.scattered()) if x is not None]
+    axes.plot([x for x, _ in points], [y for _, y in points], "o", color=_RED, **_marks(len(points)))
     axes.set_ylim(len(factor.positions) - 0.5, -0.5)
+    axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.set_xlabel(_short(factor.name, 28), fontsize=8)
     axes.tick_params(axis="y", labelsize=7)
     if first:
         axes.set_ylabel("order of execution", fontsize=8)
     else:
-        axes.set_yticklabels([])
+        axes.tick_params(axis="y", labelleft=False)
 
 
-def _label(axes: "Axes", horizontal: _Axis | None, vertical: _Axis | None) -> None:
+def _label(axes: "Axes", horizontal: _Axis | None, vertical: _Axis | None, *, diagonal: bool) -> None:
+    """Names and numbers at the left and below; None leaves a plot inside the picture without them."""
     if horizontal is not None:
         axes.set_xlabel(_short(horizontal.name, 28), fontsize=8)
+    else:
+        axes.tick_params(axis="x", labelbottom=False)
     if vertical is not None:
         axes.set_ylabel(_short(vertical.name, 28), fontsize=8)
+    elif not diagonal:
+        axes.tick_params(axis="y", labelleft=False)
 
 
 def _marks(points: int) -> dict[str, Any]:
-    size = 4.0 if points < 300 else 3.0 if points < 2000 else 2.0
-    return {"ms": size, "alpha": 0.8 if points < 1000 else 0.4, "mew": 0}
+    size = 3.0 if points < 300 else 2.0 if points < 2000 else 1.3
+    return {"ms": size, "alpha": 0.8 if points < 1000 else 0.5, "mew": 0}
 
 
 def _short(text: str, most: int = 14) -> str:

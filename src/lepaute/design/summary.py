@@ -27,8 +27,8 @@ class FactorSummary:
     distinct: int
     empty: int
     counts: tuple[tuple[Value, int], ...]
-    low: float | None
-    high: float | None
+    low: Value
+    high: Value
     with_order: float | None
 
 
@@ -70,7 +70,7 @@ def _factor(design: Design, name: str) -> FactorSummary:
     texts = all(isinstance(value, str) for value in values)
     levels = sorted(counted, key=_sort_key)
     kind = "text" if texts and values else "real" if any(isinstance(v, float) for v in values) else "int"
-    numbers = [] if texts else [float(value) for value in levels]
+    numbers: list[Value] = [] if texts else [*levels]
     counts = tuple((level, counted[level]) for level in levels) if len(levels) <= MOST_LEVELS_LISTED else ()
     return FactorSummary(
         name=name,
