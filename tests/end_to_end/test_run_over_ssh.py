@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from farms.sshd import SshdFarm, sshd_farm
+from support_run import run_lepaute, start_lepaute
 
 from lepaute.archive import Archive
-from support_run import run_lepaute, start_lepaute
 
 SCRIPTS = Path(__file__).parent.parent.parent / "examples" / "experiments"
 NODES = "node[1-4]"
@@ -181,7 +181,9 @@ def small_disk(tmp_path: Path):
     """A file system of one mebibyte."""
     place = tmp_path / "small"
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], capture_output=True, check=False
+    )
     if mounted.returncode != 0:
         pytest.skip("a small file system cannot be mounted here: this needs the rights of root")
     yield place
@@ -249,7 +251,9 @@ class Large(lp.Job):
     assert len(table) >= rows - 4  # a head of two lines, the names, and the row that no longer fitted
 
 
-def test_a_clock_that_is_set_on_one_host_is_noticed_named_and_marked(farm: SshdFarm, slow: Path, tmp_path: Path) -> None:
+def test_a_clock_that_is_set_on_one_host_is_noticed_named_and_marked(
+    farm: SshdFarm, slow: Path, tmp_path: Path
+) -> None:
     library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
     if library is None:
         pytest.skip("libfaketime is not installed, with which a process is given another clock")

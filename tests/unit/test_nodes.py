@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support_nodes import local_nodes
 
 from lepaute.errors import InputError
 from lepaute.measure.nodes import channel as channels
@@ -20,7 +21,6 @@ from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.nodes.results import MOST_OUTPUT_BYTES, CommandFailed
 from lepaute.measure.schedulers.types import NodeAddress, check_node_name
 from lepaute.sessions import session_members
-from support_nodes import local_nodes
 
 
 def unique() -> str:
@@ -66,8 +66,9 @@ def test_a_node_reached_through_a_shell_gets_the_same_words():
     hostile = "a'; touch /tmp/lepaute-must-not-be-there; echo '"
     through_shell = NodeAddress("host", prefix=("sh", "-c"), joined=True)
     with Pool([through_shell], python=sys.executable, folder=unique()) as pool:
-        from lepaute.measure.nodes.group import Nodes
         from support_nodes import Remembered
+
+        from lepaute.measure.nodes.group import Nodes
 
         assert Nodes(pool.channels, Remembered()).run("printf", "%s", hostile).stdout == hostile
     assert not Path("/tmp/lepaute-must-not-be-there").exists()
@@ -259,8 +260,16 @@ def test_a_node_that_cannot_be_reached_is_told_with_the_reason(prefix, told):
 
 
 def test_what_is_no_message_ends_the_connection_and_nothing_else():
-    for garbage in (b'{"event":"out","id":1,"size":99999999}\n', b"[1]\n", b"\xff\xfe\n", b'{"event":"monitor"}\n', b"{" * 5000 + b"\n"):
-        channel = Channel(NodeAddress("rogue", prefix=(sys.executable, "-c", ROGUE.format(garbage=garbage))), python="x")
+    for garbage in (
+        b'{"event":"out","id":1,"size":99999999}\n',
+        b"[1]\n",
+        b"\xff\xfe\n",
+        b'{"event":"monitor"}\n',
+        b"{" * 5000 + b"\n",
+    ):
+        channel = Channel(
+            NodeAddress("rogue", prefix=(sys.executable, "-c", ROGUE.format(garbage=garbage))), python="x"
+        )
         channel.wait_until_there(10)
         wait_until(lambda channel=channel: channel.lost is not None)
         _, answer = channel.ask({"do": "ping"})
@@ -319,7 +328,7 @@ def test_clocks_of_names_of_one_machine_agree(nodes):
 
 
 def test_the_offset_is_that_of_the_quickest_probe():
-    # Sent at 10, answered with 110.2, received at 10.4: the middle is 10.2, so the node is 100 s ahead, give or take 0.2.
+    # Sent at 10, answered with 110.2, received at 10.4: the middle is 10.2, so the node is 100 s ahead, +- 0.2.
     found = best_offset("n", [(0.0, 109.0, 9.0), (10.0, 110.2, 10.4)])
     assert found.offset_s == pytest.approx(100.0)
     assert found.error_s == pytest.approx(0.2)

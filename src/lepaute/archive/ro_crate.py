@@ -56,7 +56,7 @@ def ro_crate_metadata(metadata: Mapping[str, Any], members: Mapping[str, Member 
         "license": {"@id": "#license"},
         "conformsTo": {"@id": _PROCESS_PROFILE},
         "hasPart": [{"@id": file["@id"]} for file in files],
-        "mentions": [{"@id": action["@id"]}],
+        "mentions": {"@id": action["@id"]},
     }
     descriptor = {
         "@id": RO_CRATE,
@@ -147,14 +147,12 @@ def _license(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _program(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    version = str(metadata.get("lepaute_version", "unknown"))
     return {
         "@id": "#lepaute",
         "@type": "SoftwareApplication",
         "name": "Lepaute",
         "description": "Measures computers, fits models, and predicts how long applications will run.",
-        "softwareVersion": version,
-        "version": version,
+        "softwareVersion": str(metadata.get("lepaute_version", "unknown")),
     }
 
 

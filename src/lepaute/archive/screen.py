@@ -37,7 +37,12 @@ def first_screen(archive: Archive) -> list[str]:
     head = [_status_line(metadata, status), *_identity(archive), *_measured(metadata)]
     why = [] if status == COMPLETE else _why(metadata)
     failed, stderr = _failed_command(archive) if status != COMPLETE else ([], [])
-    tail = [*_lost(metadata), *_warnings(metadata), *_go_on(archive, status), *_content(archive)]
+    tail = [
+        *_lost(metadata),
+        *_warnings(metadata),
+        *_go_on(archive, status),
+        *_content(archive, most_lines=1 if status == FAILED else 2),
+    ]
     room = LINES - len(head) - len(why) - len(failed) - len(tail)
     kept = stderr[-max(0, min(room - 1, _MOST_STDERR)) :] if room > 1 else []
     title = [_line("its stderr", f"last {len(kept)} of {len(stderr)} lines")] if kept else []
@@ -186,7 +191,7 @@ def _command(command: dict[str, Any], index: int) -> tuple[list[str], str]:
     )
     took = _duration(command.get("duration_s"))
     place = f" in {text(command.get('folder'))}" if text(command.get("folder")) else ""
-    lines.append(_line("", f"{ended}" + (f" after {took}" if took else "") + f"{place}; number {index} of {COMMANDS}"))
+    lines.append(_line("", f"{ended}" + (f" after {took}" if took else "") + f", number {index} of {COMMANDS}{place}"))
     return lines, text(command.get("stderr")) or text(command.get("stdout"))
 
 
@@ -225,10 +230,10 @@ def _go_on(archive: Archive, status: str) -> list[str]:
     ]
 
 
-def _content(archive: Archive) -> list[str]:
+def _content(archive: Archive, most_lines: int) -> list[str]:
     folders = members_by_folder(archive)
     total = sum(size for _, _, size in folders)
     folders.sort(key=lambda folder: not folder[0].endswith("/"))  # folders first, then files
     told = ", ".join(f"{top} {count}" if top.endswith("/") else top for top, count, _ in folders)
     members = sum(count for _, count, _ in folders)
-    return _paragraph("members", f"{members}, {bytes_text(total)}: {told}", 2)
+    return _paragraph("members", f"{members}, {bytes_text(total)}: {told}", most_lines)

@@ -101,3 +101,36 @@ def close(folder: Annotated[Path, typer.Argument(metavar="FOLDER.work", help="Wh
 
     target = close_interrupted(folder)
     print(f"{target}: {len(Archive.open(target).members())} members, partial")
+
+
+@app.command()
+def diff(
+    first: Annotated[Path, typer.Argument(metavar="A", help="An archive.", show_default=False)],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another one.", show_default=False)],
+    as_json: Json = False,
+    everything: Annotated[bool, typer.Option("--all", help="Every difference in full.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit status 1 where the setups differ.")] = False,
+) -> int:
+    """What differs between the setups of two experiments; results are not compared."""
+    import json
+
+    from lepaute.archive import Archive
+    from lepaute.archive.comparison import compare
+    from lepaute.archive.comparison_text import comparison_json, comparison_lines
+    from lepaute.archive.setups.setup import setup_of
+
+    archives = [Archive.open(file) for file in (first, second)]
+    setups = [setup_of(archive) for archive in archives]
+    comparison = compare(*setups)
+    unread = [f"{side}: {problem}" for side, setup in zip("AB", setups, strict=True) for problem in setup.unread]
+    if as_json:
+        sides = {
+            side: {"path": str(archive.path), "id": archive.id} for side, archive in zip("ab", archives, strict=True)
+        }
+        print(json.dumps({**sides, **comparison_json(comparison), "not_compared": unread}, indent=1))
+    else:
+        for side, archive in zip("AB", archives, strict=True):
+            print(f"{side}: {archive.path}  {archive.id[:12]}")
+        for line in comparison_lines(comparison, unread, everything=everything):
+            print(line)
+    return 1 if exit_code and not comparison.same else 0

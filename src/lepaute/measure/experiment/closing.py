@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 #: Folders of the workspace whose files become members of the same name.
 _KEPT = ("experiment", "environment", "files", "raw")
-#: Journals that become members as lists: what was cloned, set, copied; clocks; the monitor's own cost; rows of the design
-#: that were measured; further rounds of rows, and what each level reached.
+#: Journals that become members as lists: what was cloned, set, copied; clocks; the monitor's own cost; rows of the
+#: design that were measured; further rounds of rows, and what each level reached.
 _LISTS = ("repositories", "controls", "transfers", "clock", "monitor", "done", "rounds", "reached")
 
 
@@ -36,7 +36,9 @@ def close_interrupted(folder: Path) -> Path:
     try:
         if workspace.state.get("status") in (None, "running"):
             workspace.state["status"] = "partial"
-            workspace.state["warnings"].append("the engine ended without a word: this archive holds what it had written")
+            workspace.state["warnings"].append(
+                "the engine ended without a word: this archive holds what it had written"
+            )
         target = partial_name(folder.with_suffix(".zip"))
         archive_workspace(workspace, target)
         return target
@@ -67,7 +69,9 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
         for name in _LISTS:
             archive.add_bytes(f"{name}.json", _json(workspace.entries(name)))
         for path in _files(folder / "raw"):
-            archive.add_table(f"observations/{path.stem}.parquet", observations(path, found, workspace.state["nodes"][0]))
+            archive.add_table(
+                f"observations/{path.stem}.parquet", observations(path, found, workspace.state["nodes"][0])
+            )
         for node, frame in monitoring.items():
             archive.add_table(f"monitoring/{node}.parquet", frame)
         if reference:
@@ -77,11 +81,10 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
             archive.add_command(**entry)
 
 
-def distrusted(
-    reference: Iterable[Mapping[str, Any]], monitoring: Mapping[str, "pandas.DataFrame"]
-) -> list[Verdict]:
-    """What speaks against the observations: the reference kernel's two parts, computing and memory, and the monitoring."""
+def distrusted(reference: Iterable[Mapping[str, Any]], monitoring: Mapping[str, "pandas.DataFrame"]) -> list[Verdict]:
+    """What speaks against the observations: the reference kernel's parts, computing and memory, and monitoring."""
     found: list[Verdict] = []
+    told = {node: {str(name): frame[name].tolist() for name in frame} for node, frame in monitoring.items()}
     for part, what in (("compute_s", "the reference kernel"), ("memory_s", "the memory part of the reference kernel")):
         series: dict[str, tuple[list[float], list[float]]] = {}
         for entry in reference:
@@ -89,7 +92,7 @@ def distrusted(
             dates.append(float(entry["time_s"]))
             durations.append(float(entry[part]))
         # The monitoring speaks once, and half of the false alarms go to each part.
-        seen = verdicts(series, monitoring if part == "compute_s" else {}, false_alarms=FALSE_ALARMS / 2)
+        seen = verdicts(series, told if part == "compute_s" else {}, false_alarms=FALSE_ALARMS / 2)
         found += [replace(verdict, message=verdict.message.replace("the reference kernel", what)) for verdict in seen]
     return sorted(found, key=lambda verdict: (verdict.start_s, verdict.node))
 

@@ -50,7 +50,8 @@ def _told_steps(job: Job, options: Options) -> Iterator[str]:
             yield what.format(period_s)
     design = job.workspace.design
     if design is not None:
-        yield f"design: {len(design)} rows of {', '.join(design.columns)}; below, the first {min(SHOWN_ROWS, len(design))}"
+        shown = min(SHOWN_ROWS, len(design))
+        yield f"design: {len(design)} rows of {', '.join(design.columns)}; below, the first {shown}"
         job.workspace.keep_design(replace(design, rows=design.rows[:SHOWN_ROWS]))
 
 
@@ -99,23 +100,23 @@ class ToldNodes(Nodes):
         chosen = self._names[which]
         return ToldNodes((chosen,) if isinstance(chosen, str) else chosen, self._tell)
 
-    def with_environment(self, **variables: str) -> Nodes:
+    def with_environment(self, **_variables: str) -> Nodes:
         return self
 
-    def run(self, *words: object, folder: str | Path | None = None, **options: Any) -> Results:
+    def run(self, *words: object, folder: str | Path | None = None, **_options: Any) -> Results:
         argv = tuple(str(word) for word in words)
         where = f" in {folder}" if folder else ""
         self._tell(f"{_folded(self._names)}{where}: {' '.join(argv)}"[:400])
         return Results({name: Result(name, argv, None, 0, "", "", "", 0.0) for name in self._names})
 
-    def write(self, path: str | Path, content: str | bytes, mode: int = 0o644) -> None:
+    def write(self, path: str | Path, content: str | bytes, mode: int = 0o644) -> None:  # noqa: ARG002 - as Nodes has it
         self._tell(f"{_folded(self._names)}: write {path} ({len(content)} bytes)")
 
-    def read(self, path: str | Path, most_bytes: int = 0) -> dict[str, bytes]:
+    def read(self, path: str | Path, most_bytes: int = 0) -> dict[str, bytes]:  # noqa: ARG002
         self._tell(f"{_folded(self._names)}: read {path}")
         return dict.fromkeys(self._names, b"")
 
-    def call(self, what: str, timeout_s: float = 60.0, **arguments: Any) -> dict[str, Any]:
+    def call(self, what: str, timeout_s: float = 60.0, **arguments: Any) -> dict[str, Any]:  # noqa: ARG002
         return {}
 
 

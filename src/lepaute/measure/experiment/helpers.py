@@ -81,7 +81,7 @@ class Helpers:
     def clone(self, url: str, folder: str, revision: str = "HEAD") -> str:
         """Clones a git repository at a revision (a commit, tag or branch), submodules included; the commit's hash.
 
-        Remote address, revision and commit are written down. Raises EnvironmentProblem where the nodes got different ones.
+        Address, revision and commit are written down. Raises EnvironmentProblem where the nodes got different ones.
         """
         if revision.startswith("-") or url.startswith("-"):
             raise InputError(f"{url} at {revision}: neither begins with a dash; give a repository and its revision")

@@ -88,7 +88,7 @@ class Job(Helpers):
         return self._nodes
 
     def rows(self, until: Until | None = None) -> Iterator[Mapping[str, Value]]:
-        """The rows of the design that are still to be measured, in its order; a row counts as done when the next is asked for.
+        """The rows of the design that are still to be measured, in its order; one is done when the next is asked for.
 
         until: go on with further rounds of the design's levels until their intervals are narrow enough
         What is recorded meanwhile carries the row's number and factors. Between rows the machine is checked.
@@ -101,8 +101,8 @@ class Job(Helpers):
             if number not in done:
                 yield from self._measuring(number, row)
         if until is not None:
-            for number, row in rounds(self.workspace, design, until, self.seed, self._told_of_rounds):
-                yield from self._measuring(number, row)
+            for number, further in rounds(self.workspace, design, until, self.seed, self.record_of_run.log):
+                yield from self._measuring(number, further)
         self.machine.check()
 
     def _measuring(self, number: int, row: Mapping[str, Value]) -> Iterator[Mapping[str, Value]]:
@@ -116,19 +116,16 @@ class Job(Helpers):
         if not len(self.nodes):
             raise EnvironmentProblem("no node is left; what was measured until now is kept")
 
-    def _told_of_rounds(self, text: str) -> None:
-        self.record_of_run.log(text)
-
     def record(self, table: str = "observations", **columns: Value) -> None:
         """Writes down one measurement: a row of a table, on the disk before this returns.
 
-        columns: what was seen, units in the names (duration_s); the design's row, if one is being measured, and the date
-        are added
+        columns: what was seen, units in the names (duration_s); the row of the design that is being measured, if one
+        is, and the date are added
         """
         row = {**(self._row or {}), **columns}
         for name, value in row.items():
-            if hasattr(value, "item"):  # a NumPy scalar
-                row[name] = value.item()
+            if callable(scalar := getattr(value, "item", None)):  # of NumPy
+                row[name] = scalar()
             elif isinstance(value, float) and not math.isfinite(value):
                 raise InputError(f"{name} is {value}; a measurement that failed is no row")
         self.record_of_run.row(table, {**row, "recorded_s": time.time()})
@@ -220,7 +217,7 @@ class Job(Helpers):
         )
         self._pool = self._stack.enter_context(pool)
         self.use(Nodes(pool.channels, self.record_of_run))
-        self.record_of_run.log(f"connected to {len(pool.channels)} node(s): {', '.join(self._nodes.names[:8])}")
+        self.record_of_run.log(f"connected to {len(pool.channels)} node(s): {', '.join(self.nodes.names[:8])}")
 
     def use(self, nodes: Nodes) -> None:
         """From now on these are the experiment's nodes."""

@@ -78,7 +78,7 @@ class Table:
         self._lock = threading.Lock()
 
     def add(self, row: Mapping[str, Value]) -> None:
-        """Appends a row. Raises InputError for one with other columns than the first, or with a line break in a value."""
+        """Appends a row. Raises InputError for other columns than the first has, and for a line break in a value."""
         for name, value in row.items():
             if any(mark in text for text in (name, value if isinstance(value, str) else "") for mark in "\n\r\0"):
                 raise InputError(

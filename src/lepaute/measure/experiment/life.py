@@ -32,8 +32,8 @@ class Outcome:
 def execute(job: Job, resume: bool = False) -> Outcome:
     """Runs an experiment from the first step to the archive.
 
-    Raises LepauteError where it could not begin (bad options, no nodes); nothing is left then. From setup() on every end
-    is an Outcome: also a failure, and Ctrl-C.
+    Raises LepauteError where it could not begin (bad options, no nodes); nothing is left then. From setup() on every
+    end is an Outcome: also a failure, and Ctrl-C.
     """
     try:
         job.begin(resume)
@@ -121,15 +121,15 @@ def finish(job: Job, problem: BaseException | None) -> Outcome:
     """Ends the watching, gives the nodes back, and archives what there is.
 
     A run that ended well leaves NAME.zip and nothing else. Another leaves NAME.partial.zip, and its workspace, from
-    which it can go on. Raises EnvironmentProblem where the archive cannot be written: the workspace has everything then.
+    which it can go on. Raises EnvironmentProblem where the archive cannot be written: the workspace has it all then.
     """
     workspace = job.workspace
     try:
         return _finished(job, problem)
     except OSError as trouble:
         raise EnvironmentProblem(
-            f"{trouble.filename or job.options.archive}: cannot be written ({trouble.strerror}); what was measured is in "
-            f"{workspace.folder}: make room, then lepaute archive close {workspace.folder}"
+            f"{trouble.filename or job.options.archive}: cannot be written ({trouble.strerror}); what was measured is "
+            f"in {workspace.folder}: make room, then lepaute archive close {workspace.folder}"
         ) from problem
     finally:
         job.close()

@@ -28,7 +28,7 @@ def load_job_class(script: Path, name: str | None = None) -> "type[Job]":
     sys.path.insert(0, str(script.parent.absolute()))
     try:
         specification.loader.exec_module(module)
-    except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever a stranger's script raises is told in one line
+    except (Exception, SystemExit) as problem:
         raise InputError(f"{script}{line_in(problem, script)}: {type(problem).__name__}: {problem}") from problem
     found = {
         key: value

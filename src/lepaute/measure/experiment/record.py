@@ -1,5 +1,6 @@
 """Writes down what happens in a run: nothing secret, and nothing lost."""
 
+import contextlib
 import os
 import sys
 import threading
@@ -81,10 +82,8 @@ class Record:
 
     def keep(self, name: str, data: bytes) -> None:
         """A file for the archive; text is kept without secrets."""
-        try:
+        with contextlib.suppress(UnicodeDecodeError):  # no text: a picture, a Parquet file
             data = self._redactor.text(data.decode()).encode()
-        except UnicodeDecodeError:
-            pass  # no text: a picture, a Parquet file
         self.workspace.keep_file(name, data)
 
 

@@ -74,9 +74,8 @@ def rounds(
         ]
         for entry in planned:
             workspace.journal("rounds").add(entry)
-        tell(
-            f"round {number}: {len(planned)} more measurements, for {sum(map(bool, wanted.values()))} of {len(wanted)} levels"
-        )
+        short = sum(map(bool, wanted.values()))
+        tell(f"round {number}: {len(planned)} more measurements, for {short} of {len(wanted)} levels")
     _tell_reached(workspace, until, factors, seen, tell)
 
 
@@ -111,7 +110,7 @@ def _tell_reached(
 
 
 def observed(path: Path, column: str, factors: Sequence[str], levels: Mapping[Key, object]) -> dict[Key, list[float]]:
-    """What has been recorded in each level, in the order in which it came. Raises InputError where the column is missing."""
+    """What has been recorded in each level, as it came. Raises InputError where the column is missing."""
     seen: dict[Key, list[float]] = {key: [] for key in levels}
     if not path.is_file():
         return seen
@@ -120,9 +119,8 @@ def observed(path: Path, column: str, factors: Sequence[str], levels: Mapping[Ke
         reader = csv.DictReader(line for line in file if not line.startswith("#@"))
         for name in (column, *factors):
             if name not in (reader.fieldnames or ()):
-                raise InputError(
-                    f"{path.name}: nothing was recorded as {name}; name a column of {', '.join(reader.fieldnames or ())}"
-                )
+                known = ", ".join(reader.fieldnames or ())
+                raise InputError(f"{path.name}: nothing was recorded as {name}; name a column of {known}")
         for row in reader:
             key = tuple(row[name] for name in factors)
             if key in seen and row[column]:

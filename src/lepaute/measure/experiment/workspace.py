@@ -139,8 +139,10 @@ class Workspace:
 
     def close(self) -> None:
         """Lets go of the files and of the lock; the folder stays."""
-        for open_file in (*self._journals.values(), *self._tables.values()):
-            open_file.close()
+        for journal in self._journals.values():
+            journal.close()
+        for table in self._tables.values():
+            table.close()
         self._journals.clear()
         self._tables.clear()
         if self._lock is not None:

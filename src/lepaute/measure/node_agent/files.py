@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, Callable
+from typing import Any, BinaryIO
 
 from lepaute.measure.node_agent.wire import PIECE_BYTES
 
@@ -73,7 +74,7 @@ class Arriving:
 
 def send_file(path: str, most_bytes: int, emit: Callable[[bytes], None]) -> int:
     """Sends a file in pieces; its size. Raises OSError, also for one that is larger than `most_bytes`."""
-    with open(path, "rb") as file:
+    with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > most_bytes:
             raise OSError(27, f"has {size} bytes, more than the {most_bytes} that are collected", path)

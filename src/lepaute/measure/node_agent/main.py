@@ -7,13 +7,13 @@ import os
 import platform
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 from lepaute.measure.node_agent import clock
 from lepaute.measure.node_agent.control import Controls
@@ -22,7 +22,6 @@ from lepaute.measure.node_agent.files import Incoming, send_file
 from lepaute.measure.node_agent.load import machine_load
 from lepaute.measure.node_agent.monitor import Monitor
 from lepaute.measure.node_agent.processes import Processes
-from lepaute.measure.node_agent.redact import Redactor
 from lepaute.measure.node_agent.reference_kernel import ReferenceKernel
 from lepaute.measure.node_agent.system_files import SystemFiles
 from lepaute.measure.node_agent.wire import ALIVE_S, CUT_S, PIECE_BYTES, Sender, WireError, receive
@@ -125,12 +124,9 @@ class Agent:
         return send_file(message["path"], message["most_bytes"], emit)
 
     def _environment(self, message: dict[str, Any]) -> list[str]:
-        redactor = Redactor(os.environ)
-        members = collect(self._files, run_briefly, os.environ)
+        members = collect(self._files, environ=os.environ)
         for name, content in members.items():
-            text = redactor.text(content.decode(errors="replace")).encode()
-            for first in range(0, max(len(text), 1), PIECE_BYTES):
-                self._event("data", {"id": message["id"], "name": name}, text[first : first + PIECE_BYTES])
+            self._event("data", {"id": message["id"], "name": name}, content)
         return sorted(members)
 
     def _call(self, message: dict[str, Any]) -> Any:
@@ -148,8 +144,7 @@ class Agent:
 
     def _control(self, arguments: dict[str, Any]) -> list[dict[str, Any]]:
         if self._controls is None:
-            journal = Path(arguments.pop("journal_folder", None) or tempfile.gettempdir())
-            self._controls = Controls(self._files, journal / f"lepaute-controls-{os.geteuid()}.jsonl", run_briefly)
+            self._controls = Controls(self._files, journal_folder(self._files) / "controls.jsonl")
         records = self._controls.apply(arguments["wanted"])
         self._processes.launch = self._controls.launch
         return records
@@ -169,7 +164,8 @@ class Agent:
         if self._monitor is not None:
             raise RuntimeError("this node is being monitored already")
         self._monitor = Monitor(self._files, arguments["period_s"], lambda row: self._event("monitor", {"row": row}))
-        return self._monitor.start()
+        self._monitor.start()
+        return {"columns": self._monitor.columns, "absent": [one._asdict() for one in self._monitor.absent]}
 
     def _stop_monitor(self, _arguments: dict[str, Any]) -> Any:
         monitor, self._monitor = self._monitor, None
@@ -185,9 +181,25 @@ class Agent:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def run_briefly(argv: list[str], timeout_s: float = 10.0) -> subprocess.CompletedProcess[bytes]:
-    """A program of the system, to its end. Raises OSError or subprocess.TimeoutExpired."""
-    return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False)
+def journal_folder(files: SystemFiles) -> Path:
+    """Where the values from before a change are kept: the same for all experiments of a user, and nobody else's.
+
+    What lies there is written back to the system's files, so nobody else may have put it there.
+    Raises PermissionError where somebody else has made the folder.
+    """
+    folder = files.path("run/lepaute")
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    folder = Path(tempfile.gettempdir()) / f"lepaute-controls-{os.geteuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.geteuid() or found.st_mode & 0o077 or not folder.is_dir() or folder.is_symlink():
+        raise PermissionError(1, "belongs to somebody else, or is open to others; remove it", str(folder))
+    return folder
 
 
 def explain(problem: Exception) -> str:

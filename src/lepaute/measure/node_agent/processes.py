@@ -10,9 +10,10 @@ import signal
 import subprocess
 import threading
 import time
-from datetime import datetime, timezone
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 from lepaute.measure.node_agent.control_launch import started_as
 from lepaute.measure.node_agent.wire import PIECE_BYTES
@@ -97,7 +98,7 @@ class Running:
             os.write(self._wake_in, b"x")
 
     def _live(self, emit: Emit, ended: Callable[[int], None]) -> None:
-        start, clock = datetime.now(timezone.utc).isoformat(), time.monotonic()
+        start, clock = datetime.now(UTC).isoformat(), time.monotonic()
         facts: dict[str, Any] = {"id": self.number, "start": start}
         try:
             self._run(emit, facts)

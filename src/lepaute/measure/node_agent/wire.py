@@ -1,6 +1,6 @@
 """Messages between the engine and the agent of a node.
 
-A message is one line of JSON, an object, and, where that has a `size`, as many bytes after the line. The same both ways.
+A message is one line of JSON, an object, and, where that has a `size`, as many bytes after it; the same both ways.
 """
 
 from __future__ import annotations

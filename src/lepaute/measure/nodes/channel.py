@@ -154,7 +154,7 @@ class Channel:
         assert stream is not None
         why = None
         try:
-            self._find_hello(stream)  # type: ignore[arg-type]
+            self._find_hello(stream)
             while (received := receive(stream)) is not None:  # type: ignore[arg-type]
                 self._heard = time.monotonic()
                 self._take(*received)

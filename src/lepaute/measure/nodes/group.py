@@ -72,7 +72,7 @@ class Nodes:
         return (self._of([channel]) for channel in self.channels)
 
     def __getitem__(self, which: "str | int | slice") -> "Nodes":
-        """One node, by name or by position, or a slice of them, as a group. Raises InputError for one that is not there."""
+        """A node, by name or position, or a slice of them, as a group. Raises InputError for one that is not there."""
         if isinstance(which, slice):
             return self._of(self._all[which])
         for position, channel in enumerate(self._all):
@@ -137,7 +137,7 @@ class Nodes:
         return results
 
     def shell(self, script: str, *arguments: object, shell: str = "sh", **options: Any) -> Results:
-        """Runs a script of the shell; `arguments` are its "$1", "$2" ..., never part of its text. Options as for run()."""
+        """Runs a shell script; `arguments` are its "$1", "$2" ..., never part of its text. Options as for run()."""
         return self.run(shell, "-e", "-c", script, shell, *arguments, **options)
 
     def _start(self, channel: Channel, message: dict[str, Any], data: bytes, follow: Sequence[Follow]) -> Pending:

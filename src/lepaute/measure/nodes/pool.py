@@ -18,7 +18,7 @@ CONNECT_S = 60.0
 class Pool:
     """Context manager: the agents of some nodes, each with a folder of its own on its node.
 
-    folder : its name, below the node's folder of temporary files; nodes that are one machine under several names get one each
+    folder : its name, below the node's folder of temporary files; names of one machine get one each
     keep   : leave the folders where they are at the end
     on_lost: told (node, why) when a connection ends before it should; from another thread
     root   : under which agents look for the system's control files
