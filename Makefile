@@ -31,6 +31,7 @@ demo: setup
 	@$(LEPAUTE) verify hpl --calibrate --output-dir $(DEMO_OUTPUT)
 
 test: setup
+	@scripts/install_debian.sh test
 	@scripts/build_core_tests.sh
 	@$(PYTHON) scripts/run_tests.py
 

@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing, and says nothing where none is.
-#   scripts/install_debian.sh build|lint
+#   scripts/install_debian.sh build|test|lint
 set -euo pipefail
 
 case ${1:-} in
   build) wanted=(build-essential cmake ninja-build python3 python3-venv python3-dev pkg-config
                  openmpi-bin libopenmpi-dev libopenblas-dev libgtest-dev ca-certificates
                  libsimgrid-dev gfortran) ;;
+  # Real sshd's and a real Slurm for the tests of experiments, the tools that describe and warm up a machine, and the
+  # `clush` that they are compared with. Tests start daemons of their own: the packages' must not run.
+  test) wanted=(openssh-server openssh-client slurmctld slurmd slurm-client munge clustershell git
+                stress-ng hwloc-nox pciutils dmidecode kmod util-linux procps) ;;
   lint) wanted=(clang-format-16 clang-tidy-16) ;;
-  *) echo "usage: scripts/install_debian.sh build|lint" >&2; exit 2 ;;
+  *) echo "usage: scripts/install_debian.sh build|test|lint" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null; then
@@ -39,10 +43,29 @@ trap 'rm -f "$log"' EXIT
 apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get --quiet --yes -o DPkg::Lock::Timeout=120 "$@" >>"$log" 2>&1
 }
+
+# What a package would start when it is installed, and at every boot from then on: not an ssh server that nobody wanted.
+services=()
+for package in "${missing[@]}"; do
+  case $package in
+    openssh-server) services+=(ssh.service ssh.socket) ;;
+    slurmctld | slurmd | munge) services+=("$package.service") ;;
+  esac
+done
+policy=/usr/sbin/policy-rc.d
+if ((${#services[@]})) && [[ -d /run/systemd/system && ! -e $policy ]]; then
+  trap 'rm -f "$log"; "${as_root[@]}" rm -f "$policy"' EXIT
+  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+  "${as_root[@]}" chmod 755 "$policy"
+fi
+
 # An update that fails (one of several mirrors is down) is no reason to stop while the installation works.
 apt update || true
 if ! apt install --no-install-recommends "${missing[@]}"; then
   tail -n 25 "$log" >&2
   echo "install_debian.sh: apt-get could not install ${missing[*]}" >&2
   exit 2
+fi
+if ((${#services[@]})) && [[ -d /run/systemd/system ]]; then
+  "${as_root[@]}" systemctl --quiet disable "${services[@]}" >>"$log" 2>&1 || true
 fi

@@ -1,1 +1,1 @@
-"""An experiment from its design to its archive."""
+"""An experiment: a class with setup, run and teardown, and all that happens around it."""

@@ -1,9 +1,10 @@
 """What every scheduler gives: nodes that commands can be started on, and a way to give them back."""
 
+import math
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +12,12 @@ from lepaute.errors import InputError
 
 #: A host name, or an alias of ssh's configuration; nothing that a shell or an option parser could take otherwise.
 _NODE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
+
+#: What a reservation is for when nobody says how long, and what none is longer than.
+DEFAULT_WALLTIME_S = 3600.0
+MOST_WALLTIME_S = 366 * 86400.0
+#: More nodes than this are a slip of the keyboard.
+MOST_NODES = 10_000
 
 #: Told what is being waited for.
 Tell = Callable[[str], None]
@@ -49,7 +56,7 @@ class Request:
 
     nodes      : a node set such as node[1-32], or None
     count      : how many nodes, where the scheduler chooses them
-    walltime_s : for how long
+    walltime_s : for how long; where None, a reservation is for DEFAULT_WALLTIME_S
     queue      : partition (Slurm) or queue (OAR)
     account    : account or project that pays
     site, cluster, image: of Grid'5000; an image is deployed
@@ -60,7 +67,7 @@ class Request:
 
     nodes: str | None = None
     count: int | None = None
-    walltime_s: float = 3600.0
+    walltime_s: float | None = None
     queue: str | None = None
     account: str | None = None
     site: str | None = None
@@ -69,6 +76,64 @@ class Request:
     properties: str | None = None
     job: str | None = None
     ssh_config: Path | None = None
+
+    def given(self) -> tuple[str, ...]:
+        """Names of the fields that say something."""
+        return tuple(each.name for each in fields(self) if getattr(self, each.name) is not None)
+
+    def refuse_all_but(self, scheduler: str, *used: str) -> None:
+        """Raises InputError, which names the field, where one is given that this scheduler has no use for."""
+        for name in self.given():
+            if name not in used:
+                known = ", ".join(_option(each) for each in used) or "nothing"
+                raise InputError(f"{scheduler} has no use for {_option(name)}; it takes {known}")
+
+    def duration_s(self) -> int:
+        """How long to reserve nodes for, in whole seconds, at least one; raises InputError for what is no duration."""
+        asked = DEFAULT_WALLTIME_S if self.walltime_s is None else self.walltime_s
+        if not 0 < asked < MOST_WALLTIME_S:
+            raise InputError(f"walltime is {asked:g} s; nodes are reserved for more than 0 s and less than a year")
+        return math.ceil(asked)
+
+    def size(self, names: Sequence[str] = ()) -> int:
+        """How many nodes to ask for, with `names` the nodes that are asked for by name; 1 where nothing says it."""
+        if names and self.count is not None and self.count != len(names):
+            raise InputError(f"count is {self.count}, but nodes names {len(names)}; give one of them")
+        if self.count is not None and not 0 < self.count <= MOST_NODES:
+            raise InputError(f"count is {self.count}; nodes are counted from 1 to {MOST_NODES}")
+        return len(names) or self.count or 1
+
+
+def choose_nodes(there: tuple[str, ...], request: Request, wanted: tuple[str, ...], job: str) -> tuple[str, ...]:
+    """The nodes of a job that are asked for: those named, or the first `count`, or all."""
+    if wanted:
+        request.size(wanted)
+        absent = [name for name in wanted if name not in there]
+        if absent:
+            raise InputError(f"job {job} has {', '.join(there[:8])}, and not {', '.join(absent[:5])}")
+        return wanted
+    count = request.size() if request.count is not None else len(there)
+    if count > len(there):
+        raise InputError(f"count is {count}, but job {job} has {len(there)} nodes")
+    return there[:count]
+
+
+def clock_time(duration_s: int) -> str:
+    """HH:MM:SS, as Slurm and OAR take durations; hours beyond 99 get as many digits as they need."""
+    return f"{duration_s // 3600:02d}:{duration_s // 60 % 60:02d}:{duration_s % 60:02d}"
+
+
+def check_word(option: str, value: str) -> str:
+    """A value that goes to a scheduler's own command or interface as one word; raises InputError for others."""
+    if not value or not value.isprintable() or value.startswith("-"):
+        raise InputError(
+            f"{_option(option)} is {value[:60]!r}; give a text that is not empty, printable, without a - first"
+        )
+    return value
+
+
+def _option(field_name: str) -> str:
+    return field_name.removesuffix("_s").replace("_", "-")
 
 
 class Allocation(Protocol):
@@ -109,7 +174,7 @@ class Scheduler(Protocol):
     """One module each; `lepaute.measure.schedulers.scheduler(name)` finds it."""
 
     def acquire(self, request: Request, tell: Tell) -> Allocation:
-        """Waits until the nodes are there. Raises InputError or EnvironmentProblem; leaves no reservation behind then."""
+        """Waits until the nodes are there. Raises InputError or EnvironmentProblem, and leaves no reservation then."""
         ...
 
     def plan(self, request: Request) -> Plan: ...

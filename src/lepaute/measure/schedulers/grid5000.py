@@ -1,0 +1,271 @@
+"""Nodes of Grid'5000: a job of its REST API, with an image deployed on the nodes where one is named.
+
+Written after the documented API; run against recorded answers only. EnOSlib, which offers more (networks, several sites,
+virtual machines), is not needed and not used: an experiment that reserved nodes with it hands their names to `ssh`.
+"""
+
+import contextlib
+import re
+import secrets
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.schedulers.grid5000_api import Grid5000Api, check_g5k_name
+from lepaute.measure.schedulers.node_sets import fold_node_set, parse_node_set
+from lepaute.measure.schedulers.ssh import ssh_prefix
+from lepaute.measure.schedulers.types import (
+    Allocation,
+    Given,
+    NodeAddress,
+    Plan,
+    Request,
+    Tell,
+    check_node_name,
+    check_word,
+    choose_nodes,
+    clock_time,
+)
+
+_POLL_S = 10.0
+#: A node that fails once often comes up the second time; one that fails twice is for the site's staff.
+_DEPLOYMENTS = 2
+_FOUND = ("site", "job", "nodes", "count", "image", "ssh_config")
+_USED = (*_FOUND, "walltime_s", "queue", "account", "cluster", "properties")
+_PUBLIC_KEYS = ("id_ed25519.pub", "id_ecdsa.pub", "id_rsa.pub")
+_JOB_BEFORE = {"waiting", "hold", "tolaunch", "launching", "toackreservation", "resuming", "suspended"}
+_DEPLOYMENT_BEFORE = {"waiting", "processing"}
+
+
+class Grid5000Scheduler:
+    """Submits a job and deploys `image`, or uses the running job that `job` names and leaves it alone afterwards."""
+
+    def __init__(self, poll_s: float = _POLL_S, backoff_s: float = 0.5) -> None:
+        self._poll_s = poll_s
+        self._backoff_s = backoff_s
+
+    def acquire(self, request: Request, tell: Tell) -> Allocation:
+        _check(request)
+        api = Grid5000Api(_site(request), backoff_s=self._backoff_s)
+        key = _public_key() if request.image is not None else None
+        if request.job is not None:
+            return self._use(api, request, key, tell)
+        return self._submit(api, request, key, tell)
+
+    def plan(self, request: Request) -> Plan:
+        _check(request)
+        url = Grid5000Api(_site(request)).url
+        address = NodeAddress("NODE", _prefix("NODE", request))
+        job = [f"POST {url}/jobs {_job(request, 'lepaute-NUMBER')}"] if request.job is None else []
+        number = request.job or "JOB"
+        deployment = [f"POST {url}/deployments {_deployment(['NODE'], request.image, 'PUBLIC KEY')}"]
+        return Plan(
+            (
+                *job,
+                f"GET {url}/jobs/{number}",
+                *(deployment if request.image is not None else []),
+                " ".join(address.prefix),
+                *([f"DELETE {url}/jobs/{number}"] if job else []),
+            )
+        )
+
+    def _use(self, api: Grid5000Api, request: Request, key: str | None, tell: Tell) -> Allocation:
+        number = request.job or ""
+        shown = api.job(number)
+        if shown.get("state") != "running":
+            raise EnvironmentProblem(
+                f"job {number} of Grid'5000's is {shown.get('state')}; nodes are there while it runs"
+            )
+        wanted = parse_node_set(request.nodes) if request.nodes is not None else ()
+        names = choose_nodes(_assigned(number, shown), request, wanted, number)
+        names, dropped = self._deploy(api, request, names, key, tell)
+        facts = {"scheduler": "grid5000", "job": number, "submitted": False, "image": request.image, "dropped": dropped}
+        return Given(_addresses(names, request), facts)
+
+    def _submit(self, api: Grid5000Api, request: Request, key: str | None, tell: Tell) -> Allocation:
+        """Asks for a job and waits for it. However the wait ends, a job that is not returned is deleted."""
+        name = f"lepaute-{secrets.token_hex(6)}"
+        body = _job(request, name)
+        job = _Grid5000Job(api, name, tell)
+        try:
+            job.number = api.submit_job(body)
+            tell(f"job {job.number} of Grid'5000's waits for nodes")
+            reserved = self._wait_until_running(api, job.number, tell)
+            tell(f"job {job.number} of Grid'5000's has {fold_node_set(reserved)}")
+            names, dropped = self._deploy(api, request, reserved, key, tell)
+        except BaseException:
+            job.release()
+            raise
+        job.nodes = _addresses(names, request)
+        job.facts = {
+            "scheduler": "grid5000", "job": job.number, "submitted": True, "asked": body, "nodes": list(names),
+            "image": request.image, "dropped": dropped,
+        }  # fmt: skip
+        return job
+
+    def _wait_until_running(self, api: Grid5000Api, number: str, tell: Tell) -> tuple[str, ...]:
+        told = ""
+        while True:
+            shown = api.job(number)
+            state, message = str(shown.get("state")).lower(), str(shown.get("message") or "")
+            if state == "running":
+                return _assigned(number, shown)
+            if state not in _JOB_BEFORE:
+                raise EnvironmentProblem(f"job {number} of Grid'5000's is {state} before it ran: {message[:300]}")
+            if message != told:
+                tell(f"job {number} of Grid'5000's is {state}: {message[:200]}")
+                told = message
+            time.sleep(self._poll_s)
+
+    def _deploy(
+        self, api: Grid5000Api, request: Request, names: tuple[str, ...], key: str | None, tell: Tell
+    ) -> tuple[tuple[str, ...], list[str]]:
+        """The nodes that have the image, in order, and those that failed to take it, again and again."""
+        if request.image is None or key is None:
+            return names, []
+        left, deadline = list(names), time.monotonic() + request.duration_s()
+        for attempt in range(_DEPLOYMENTS):
+            tell(f"deploys {request.image} on {fold_node_set(tuple(left))}{', once more' if attempt else ''}")
+            identifier = api.submit_deployment(_deployment(left, request.image, key))
+            result = self._wait_until_deployed(api, identifier, deadline)
+            left = [name for name in left if result.get(name) != "OK"]
+            if not left:
+                break
+        good = tuple(name for name in names if name not in left)
+        if not good:
+            raise EnvironmentProblem(f"{request.image} came up on none of {fold_node_set(names)}; is that its name?")
+        if left:
+            tell(f"warning: {fold_node_set(tuple(left))} failed to take {request.image}; goes on without")
+        return good, left
+
+    def _wait_until_deployed(self, api: Grid5000Api, identifier: str, deadline: float) -> dict[str, str]:
+        """State of each node, OK or another."""
+        while True:
+            shown = api.deployment(identifier)
+            status = str(shown.get("status")).lower()
+            if status == "terminated":
+                result = shown.get("result")
+                states = result.items() if isinstance(result, dict) else []
+                return {str(name): str(each.get("state")) for name, each in states if isinstance(each, dict)}
+            if status not in _DEPLOYMENT_BEFORE:
+                said = " ".join(str(shown.get("output") or "it says nothing").split())[:300]
+                raise EnvironmentProblem(f"deployment {identifier} of Grid'5000's ended as {status}: {said}")
+            if time.monotonic() > deadline:
+                raise EnvironmentProblem(f"deployment {identifier} of Grid'5000's took longer than the reservation")
+            time.sleep(self._poll_s)
+
+
+@dataclass(slots=True)
+class _Grid5000Job:
+    """A job of ours; without a number while we do not know whether it was accepted."""
+
+    api: Grid5000Api
+    name: str
+    tell: Tell
+    number: str | None = None
+    nodes: tuple[NodeAddress, ...] = ()
+    facts: Mapping[str, object] = field(default_factory=dict)
+    _released: bool = False
+
+    def release(self) -> None:
+        if self._released:
+            return
+        self._released = True
+        numbers = [self.number] if self.number is not None else self._of_our_name()
+        for number in numbers:
+            try:
+                self.api.delete_job(number)
+            except EnvironmentProblem as problem:
+                self.tell(f"warning: job {number} of Grid'5000's may still be there: {problem}")
+
+    def _of_our_name(self) -> list[str]:
+        # The submission's own error is on its way to the user already.
+        with contextlib.suppress(EnvironmentProblem):
+            return self.api.jobs_named(self.name)
+        return []
+
+
+def _check(request: Request) -> None:
+    """Everything that can be told to be wrong before anything is reserved."""
+    if request.job is not None:
+        request.refuse_all_but("grid5000 in a job that is there", *_FOUND)
+        if not re.fullmatch(r"[0-9]{1,12}", request.job):
+            raise InputError(f"{request.job[:40]!r} is not the number of a job of Grid'5000's")
+    request.refuse_all_but("grid5000", *_USED)
+    if request.ssh_config is not None and not request.ssh_config.is_file():
+        raise InputError(f"{request.ssh_config}: there is no such file; ssh-config names a configuration for ssh")
+    if request.image is not None:
+        check_word("image", request.image)
+    _job(request, "")
+
+
+def _site(request: Request) -> str:
+    """The site that is named, or the one that this machine belongs to."""
+    if request.site is not None:
+        return check_g5k_name("site", request.site)
+    here = socket.getfqdn().split(".")
+    if here[-2:] == ["grid5000", "fr"] and len(here) > 3:
+        return check_g5k_name("site", here[-3])
+    raise InputError("grid5000 needs the site outside of Grid'5000; give one such as grenoble")
+
+
+def _job(request: Request, name: str) -> dict[str, object]:
+    """The body of a submission; its members are those of oarsub's options."""
+    names = parse_node_set(request.nodes) if request.nodes is not None else ()
+    duration_s = request.duration_s()
+    properties = []
+    if request.cluster is not None:
+        properties.append(f"cluster='{check_g5k_name('cluster', request.cluster)}'")
+    if names:  # letters, digits, dots and hyphens: nothing in them could leave the quotes
+        properties.append(f"host in ({', '.join(repr(each) for each in names)})")
+    if request.properties is not None:
+        properties.append(check_word("properties", request.properties))
+    body: dict[str, object] = {
+        "name": name,
+        "resources": f"nodes={request.size(names)},walltime={clock_time(duration_s)}",
+        "command": f"sleep {duration_s}",
+        "stdout": "/dev/null",
+        "stderr": "/dev/null",
+    }
+    if properties:
+        body["properties"] = " and ".join(f"({each})" for each in properties)
+    if request.image is not None:
+        body["types"] = ["deploy"]
+    if request.queue is not None:
+        body["queue"] = check_word("queue", request.queue)
+    if request.account is not None:
+        body["project"] = check_word("account", request.account)
+    return body
+
+
+def _deployment(names: Sequence[str], image: str | None, key: str) -> dict[str, object]:
+    return {"nodes": list(names), "environment": image, "key": key}
+
+
+def _public_key() -> str:
+    """The user's public key, which lets root of the deployed image be reached."""
+    folder = Path.home() / ".ssh"
+    for name in _PUBLIC_KEYS:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return (folder / name).read_text(encoding="utf-8").strip()
+    raise InputError(f"an image is reached with your public key, and {folder} has none of {', '.join(_PUBLIC_KEYS)}")
+
+
+def _assigned(number: str, shown: Mapping[str, object]) -> tuple[str, ...]:
+    names = shown.get("assigned_nodes")
+    if not isinstance(names, list) or not names:
+        raise EnvironmentProblem(f"job {number} of Grid'5000's runs, but shows no assigned_nodes")
+    return tuple(check_node_name(str(name)) for name in dict.fromkeys(names))
+
+
+def _prefix(name: str, request: Request) -> tuple[str, ...]:
+    """root is the user of a deployed image; the reserved node's own system has ours."""
+    config = None if request.ssh_config is None else request.ssh_config.absolute()
+    return ssh_prefix(name, config, user="root" if request.image is not None else None)
+
+
+def _addresses(names: tuple[str, ...], request: Request) -> tuple[NodeAddress, ...]:
+    return tuple(NodeAddress(name, _prefix(name, request), joined=True) for name in names)

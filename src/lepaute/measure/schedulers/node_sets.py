@@ -1,0 +1,57 @@
+"""Sets of nodes as people write them, node[1-32]; ClusterShell reads them."""
+
+import re
+from math import prod
+
+from lepaute.errors import InputError
+from lepaute.measure.schedulers.types import MOST_NODES, check_node_name
+
+#: Names, ranges, groups and set operators. Nothing else reaches ClusterShell: it may pass the name of a group to a
+#: shell, in the commands that a site's groups.conf configures.
+_NODE_SET = re.compile(r"[A-Za-z0-9._,@:*/\[\]!&^+-]{1,10000}")
+
+
+def parse_node_set(text: str) -> tuple[str, ...]:
+    """The nodes of a set such as `node[1-4,7]` or `@compute`, each once, in ClusterShell's order.
+
+    Raises InputError for what is no set, has no or too many nodes, or names that no node can have.
+    """
+    if not _NODE_SET.fullmatch(text):
+        raise InputError(f"{text[:60]!r} is not a set of nodes; give names and ranges such as node[1-4,7],login")
+    if _upper_bound(text) > MOST_NODES:
+        raise InputError(f"{text[:60]!r} names more than {MOST_NODES} nodes")
+    from ClusterShell.NodeSet import NodeSet, NodeSetException
+
+    try:
+        found = NodeSet(text)
+        if len(found) > MOST_NODES:
+            raise InputError(f"{text[:60]!r} names more than {MOST_NODES} nodes")
+        names = tuple(str(name) for name in found)
+    except NodeSetException as problem:
+        raise InputError(f"{text[:60]!r} is not a set of nodes: {str(problem)[:200]}") from None
+    if not names:
+        raise InputError(f"{text[:60]!r} is an empty set of nodes")
+    return tuple(check_node_name(name) for name in names)
+
+
+def fold_node_set(names: tuple[str, ...]) -> str:
+    """The short form of a set, node[1-4,7]."""
+    from ClusterShell.NodeSet import NodeSet
+
+    return str(NodeSet.fromlist(list(names)))
+
+
+def _upper_bound(text: str) -> int:
+    """At least the number of names in the set's brackets, found without expanding them."""
+    total = 0
+    for part in re.findall(r"(?:\[[^\]]*\]|[^\[,])+", text):
+        total += prod(_range_bound(ranges) for ranges in re.findall(r"\[([^\]]*)\]", part))
+    return total
+
+
+def _range_bound(ranges: str) -> int:
+    total = 0
+    for item in ranges.split(","):
+        ends = re.fullmatch(r"(\d+)-(\d+)(?:/\d+)?", item)
+        total += max(int(ends[2][:12]) - int(ends[1][:12]) + 1, 1) if ends else 1
+    return total

@@ -1,0 +1,219 @@
+"""Nodes of Slurm: those of the job that we are in, of a job that is named, or of one that is asked for here.
+
+A job of ours lives as long as `salloc` does, which holds it for a `cat` that reads from us: it ends when we release
+it, and also when we are killed. Programs are started by `srun`, a step for each; steps share the nodes.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lepaute.command import run_command
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.schedulers.node_sets import fold_node_set, parse_node_set
+from lepaute.measure.schedulers.types import (
+    Allocation,
+    Given,
+    NodeAddress,
+    Plan,
+    Request,
+    Tell,
+    check_node_name,
+    check_word,
+    choose_nodes,
+    clock_time,
+)
+from lepaute.sessions import kill_session
+
+_ANSWER_S = 60.0
+_GRACE_S = 10.0
+_JOB_ID = re.compile(r"[0-9]{1,12}([_+][0-9]{1,12})?")
+_GRANTED = re.compile(r"Granted job allocation ([0-9]+)")
+_PENDING = re.compile(r"Pending job allocation ([0-9]+)")
+
+
+class SlurmScheduler:
+    """Uses the job that `job` or SLURM_JOB_ID names and leaves it alone afterwards; asks for one where neither is."""
+
+    def acquire(self, request: Request, tell: Tell) -> Allocation:
+        job = _found_job(request)
+        if job is not None:
+            return _nodes_of_found_job(job, request, tell)
+        return _submit(request, tell)
+
+    def plan(self, request: Request) -> Plan:
+        job = _found_job(request)
+        if job is not None:
+            nodes = request.nodes or (f"{request.count} of its nodes" if request.count else "all its nodes")
+            return Plan((f"use {nodes} in job {job}, which is there", shlex.join(_srun(job, "NODE"))))
+        return Plan((shlex.join(_salloc(request, "lepaute-NUMBER")), shlex.join(_srun("JOB", "NODE")), "scancel JOB"))
+
+
+@dataclass(slots=True)
+class _SlurmJob:
+    """A job of ours."""
+
+    job: str
+    holder: "subprocess.Popen[str]"
+    nodes: tuple[NodeAddress, ...] = ()
+    facts: Mapping[str, object] = field(default_factory=dict)
+    _released: bool = False
+
+    def release(self) -> None:
+        if not self._released:
+            self._released = True
+            _end(self.holder, [self.job])
+
+
+def _found_job(request: Request) -> str | None:
+    job = request.job or os.environ.get("SLURM_JOB_ID")
+    if job is not None and not _JOB_ID.fullmatch(job):
+        raise InputError(f"{job[:40]!r} is not the number of a job of Slurm's")
+    if request.job is not None:
+        request.refuse_all_but("slurm in a job that is there", "job", "nodes", "count")
+    request.refuse_all_but("slurm", "nodes", "count", "walltime_s", "queue", "account", "properties", "job")
+    return job
+
+
+def _nodes_of_found_job(job: str, request: Request, tell: Tell) -> Allocation:
+    unused = [name.removesuffix("_s") for name in request.given() if name not in {"job", "nodes", "count"}]
+    if unused:  # the script that asks for a job runs inside one as well
+        tell(f"runs in job {job} of Slurm's, which is there: {', '.join(unused)} ask for nothing")
+    wanted = parse_node_set(request.nodes) if request.nodes is not None else ()
+    names = choose_nodes(_job_nodes(job), request, wanted, job)
+    tell(f"uses {fold_node_set(names)} of job {job} of Slurm's")
+    return Given(_addresses(job, names), {"scheduler": "slurm", "job": job, "submitted": False})
+
+
+def _submit(request: Request, tell: Tell) -> Allocation:
+    """Asks for a job and waits for it. However the wait ends, a job that is not returned is cancelled."""
+    name = f"lepaute-{secrets.token_hex(6)}"
+    argv = _salloc(request, name)
+    try:
+        # A session of its own: a Ctrl-C of the terminal's comes to us alone, and we end salloc.
+        holder = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as problem:
+        raise EnvironmentProblem(f"salloc cannot be started: {problem.strerror}; is Slurm installed here?") from None
+    job: str | None = None
+    try:
+        job = _wait_until_granted(holder, tell)
+        names = _job_nodes(job)
+        tell(f"job {job} of Slurm's has {fold_node_set(names)}")
+        facts = {"scheduler": "slurm", "job": job, "submitted": True, "argv": argv, "nodes": list(names)}
+        return _SlurmJob(job, holder, _addresses(job, names), facts)
+    except BaseException:
+        _end(holder, [f"--name={name}"] if job is None else [job])
+        raise
+
+
+def _wait_until_granted(holder: "subprocess.Popen[str]", tell: Tell) -> str:
+    assert holder.stderr is not None
+    said = []
+    for line in holder.stderr:
+        said.append(line.strip())
+        granted, pending = _GRANTED.search(line), _PENDING.search(line)
+        if granted:
+            return granted[1]
+        if pending:
+            tell(f"job {pending[1]} of Slurm's waits for nodes")
+        elif "job allocation" not in line and line.strip():
+            tell(line.strip())  # why it may wait for long: "Requested partition configuration not available now"
+    raise EnvironmentProblem(f"Slurm gave no nodes: {' | '.join(said[-3:])[:600] or 'salloc said nothing'}")
+
+
+def _end(holder: "subprocess.Popen[str]", which: Sequence[str]) -> None:
+    """Ends the job that salloc holds or waits for, and salloc; also when a Ctrl-C comes in between."""
+    try:
+        # First the job: a salloc that is told to end while its command ends of itself may wait for ever.
+        # A job that is gone already is no failure, and nobody could act on another one here.
+        with contextlib.suppress(EnvironmentProblem):
+            run_command(["scancel", "--quiet", *which], what="scancel", timeout_s=_ANSWER_S)
+    finally:
+        for stream in (holder.stdin, holder.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                holder.wait(_GRACE_S)
+        finally:
+            kill_session(holder.pid)
+            holder.wait()
+
+
+def _salloc(request: Request, name: str) -> list[str]:
+    """Whole nodes, with all their memory: what is measured on a shared node is its neighbours."""
+    names = parse_node_set(request.nodes) if request.nodes is not None else ()
+    options = {
+        "--partition": ("queue", request.queue),
+        "--account": ("account", request.account),
+        "--constraint": ("properties", request.properties),
+    }
+    return [
+        "salloc",
+        f"--job-name={name}",
+        f"--nodes={request.size(names)}",
+        f"--time={clock_time(request.duration_s())}",
+        "--exclusive",
+        "--mem=0",
+        # The job outlives a node that dies: the others' measurements go on.
+        "--no-kill",
+        *(f"{option}={check_word(what, value)}" for option, (what, value) in options.items() if value is not None),
+        *([f"--nodelist={fold_node_set(names)}"] if names else []),
+        "cat",
+    ]
+
+
+def _job_nodes(job: str) -> tuple[str, ...]:
+    """The nodes of a running job."""
+    shown = _answer(["squeue", "--noheader", f"--jobs={job}", "--format=%T|%N"], f"what Slurm knows of job {job}")
+    state, _, folded = (shown.splitlines() or ["gone"])[0].strip().partition("|")
+    if state != "RUNNING" or not folded:
+        raise EnvironmentProblem(f"job {job} of Slurm's is {state.lower()}; nodes are there while it runs")
+    names = _answer(["scontrol", "show", "hostnames", folded], f"the names of {folded[:60]}").split()
+    return tuple(check_node_name(name) for name in names)
+
+
+def _answer(argv: list[str], what: str) -> str:
+    return run_command(argv, what=what, timeout_s=_ANSWER_S).stdout
+
+
+def _addresses(job: str, names: tuple[str, ...]) -> tuple[NodeAddress, ...]:
+    return tuple(NodeAddress(name, _srun(job, name)) for name in names)
+
+
+def _srun(job: str, node: str) -> tuple[str, ...]:
+    """The words that make srun run one program on a node of a job, standard input and output passed byte by byte."""
+    return (
+        "srun",
+        f"--jobid={job}",
+        "--job-name=lepaute",
+        f"--nodelist={node}",
+        "--nodes=1",
+        "--ntasks=1",
+        # Another step may have the same CPUs and memory: a program that runs on all nodes beside this one.
+        "--overlap",
+        "--mem=0",
+        "--cpu-bind=none",
+        "--mpi=none",
+        "--unbuffered",
+        "--input=all",
+        "--no-kill",
+        "--kill-on-bad-exit=0",
+        # One Ctrl-C ends it, where srun would tell the state of the step first.
+        "--quit-on-interrupt",
+        "--quiet",
+    )

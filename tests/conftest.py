@@ -1,0 +1,3 @@
+"""What tests of every kind share."""
+
+pytest_plugins = ["farms.fixtures"]

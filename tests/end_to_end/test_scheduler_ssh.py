@@ -1,0 +1,163 @@
+"""The ssh scheduler against real sshd's."""
+
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from farms.daemons import wait_until
+from farms.sshd import SshdFarm, sshd_farm
+
+from lepaute.errors import InputError
+from lepaute.measure.schedulers import NodeAddress, Request, scheduler
+
+_LIMIT_S = 30
+
+
+def _quiet(text: str) -> None:
+    """Hears what is waited for."""
+
+
+def _run(node: NodeAddress, *words: str) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(node.argv(words), capture_output=True, timeout=_LIMIT_S, check=False)
+
+
+def _nodes(farm: SshdFarm, nodes: str) -> tuple[NodeAddress, ...]:
+    return scheduler("ssh").acquire(Request(nodes=nodes, ssh_config=farm.ssh_config), _quiet).nodes
+
+
+def _start(node: NodeAddress, *words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        node.argv(words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+
+
+def test_each_node_of_a_set_is_reached_under_its_own_name(ssh_nodes: SshdFarm) -> None:
+    nodes = _nodes(ssh_nodes, "node[1-4],node2")
+    assert [node.name for node in nodes] == ["node1", "node2", "node3", "node4"]
+    for node in nodes:
+        done = _run(node, "printenv", "LEPAUTE_NODE")
+        assert (done.stdout.decode(), done.stderr, done.returncode) == (f"{node.name}\n", b"", 0)
+
+
+def test_bytes_pass_unharmed_both_ways_and_a_short_message_is_not_held_back(ssh_nodes: SshdFarm) -> None:
+    (node,) = _nodes(ssh_nodes, "node3")
+    process = _start(node, "cat")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    # Ten bytes, among them those that terminals and ssh's own escapes would take; the stream stays open.
+    short = b"\n~.\x00\x03\x04\x11\x13\xff\n"
+    os.write(process.stdin.fileno(), short)
+    answer = b""
+    while len(answer) < len(short):
+        answer += os.read(process.stdout.fileno(), 100)
+    assert answer == short
+    data = os.urandom(1 << 20)
+    writer = threading.Thread(target=lambda: (process.stdin.write(data), process.stdin.close()))
+    writer.start()
+    assert process.stdout.read() == data
+    writer.join()
+    assert process.wait(_LIMIT_S) == 0
+
+
+def test_words_arrive_as_they_were_given_and_no_shell_reads_them(ssh_nodes: SshdFarm, tmp_path: Path) -> None:
+    (node,) = _nodes(ssh_nodes, "node1")
+    mark = tmp_path / "mark"
+    words = [
+        "a b",
+        "",
+        "'",
+        '"',
+        f"$(touch {mark})",
+        f"; touch {mark}",
+        f"`touch {mark}`",
+        "line\nbreak",
+        "é~*?[x]",
+        "-o",
+    ]
+    done = _run(node, "printf", "%s\\0", *words)
+    assert done.stdout.decode().split("\0")[:-1] == words
+    assert not mark.exists()
+
+
+def test_a_program_whose_name_looks_like_an_option_is_not_an_option_of_ssh(ssh_nodes: SshdFarm, tmp_path: Path) -> None:
+    (node,) = _nodes(ssh_nodes, "node1")
+    mark = tmp_path / "mark"
+    done = _run(node, f"-oProxyCommand=touch {mark}")
+    assert done.returncode == 127  # the node's shell finds no such command
+    assert not mark.exists()
+
+
+def test_a_host_whose_key_is_unknown_is_refused_without_a_question(tmp_path: Path) -> None:
+    with sshd_farm(tmp_path / "farm", ["node1"]) as farm:
+        (farm.folder / "known_hosts").write_text("")
+        (node,) = _nodes(farm, "node1")
+        done = _run(node, "true")
+    assert done.returncode == 255
+    assert b"Host key verification failed" in done.stderr
+
+
+def test_a_host_that_dies_ends_its_connection_and_no_other(tmp_path: Path) -> None:
+    with sshd_farm(tmp_path / "farm", ["node1", "node2"]) as farm:
+        first, second = (_start(node, "sh", "-c", "echo up; exec cat") for node in _nodes(farm, "node[1-2]"))
+        assert first.stdout is not None
+        assert second.stdout is not None
+        assert (first.stdout.readline(), second.stdout.readline()) == (b"up\n", b"up\n")
+        assert len(farm.processes("node1")) == 1
+        farm.kill("node1")
+        assert first.wait(_LIMIT_S) == 255
+        assert farm.processes("node1") == []
+        assert second.communicate(b"alive", timeout=_LIMIT_S)[0] == b"alive"
+        farm.start("node1")
+        (again,) = _nodes(farm, "node1")
+        assert _run(again, "true").returncode == 0
+
+
+def test_a_cut_connection_closes_standard_input_of_what_runs_there(tmp_path: Path) -> None:
+    with sshd_farm(tmp_path / "farm", ["node1"]) as farm:
+        (node,) = _nodes(farm, "node1")
+        mark = tmp_path / "input ended"
+        process = _start(node, "sh", "-c", f"echo up; cat; touch '{mark}'")
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        farm.cut("node1")
+        assert process.wait(_LIMIT_S) == 255
+        wait_until(mark.exists, "end of input")
+
+
+def test_a_farm_leaves_no_process_behind(tmp_path: Path) -> None:
+    with sshd_farm(tmp_path / "farm", ["node1", "node2", "node3"], daemons=1) as farm:
+        (node,) = _nodes(farm, "node3")
+        process = _start(node, "sh", "-c", "echo up; setsid sleep 1000 & exec cat")
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        wait_until(lambda: len(farm.processes("node3")) == 2, "both processes")
+    process.wait(_LIMIT_S)
+    assert farm.processes("node3") == []
+    assert all(daemon.process.poll() is not None for daemon in farm.daemons)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    ["-oProxyCommand=x", "a;b", "a b", "a\nb", "a$(b)", "a`b`", "node[1-", "node[3-1]", "", " ", "@nosuchgroup", "a|b",
+     "user@host", "node1,-v", "node[1-100000000]", "node[1-9999]x[1-9999]", "@a;touch x", "a'b", "é", "host/../x", ","],
+)  # fmt: skip
+def test_hostile_and_malformed_sets_are_refused_before_they_reach_ssh(nodes: str) -> None:
+    with pytest.raises(InputError):
+        scheduler("ssh").plan(Request(nodes=nodes))
+
+
+@pytest.mark.parametrize(
+    ("request_", "named"),
+    [
+        (Request(), "nodes"),
+        (Request(nodes="a", count=2), "count"),
+        (Request(nodes="a", queue="q"), "queue"),
+        (Request(nodes="a", image="debian"), "image"),
+        (Request(nodes="a", ssh_config=Path("/no/such/file")), "ssh-config"),
+    ],
+)
+def test_what_ssh_lacks_or_has_no_use_for_is_named(request_: Request, named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        scheduler("ssh").acquire(request_, _quiet)

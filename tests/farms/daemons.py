@@ -1,0 +1,93 @@
+"""Daemons of a test: started, waited for, and gone afterwards with all that they started."""
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+_PR_SET_PDEATHSIG = 1
+
+
+def missing_programs(names: Sequence[str]) -> list[str]:
+    """Those that are not here; Debian keeps daemons in /usr/sbin, which a user's PATH may lack."""
+    return [name for name in names if program(name) is None]
+
+
+def program(name: str) -> str | None:
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody listens on now, all different."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def start_daemon(argv: Sequence[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Starts a daemon in the foreground, in a session of its own; it is killed when this process dies, however."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def die_with_parent() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=dict(environment),
+            start_new_session=True,
+            preexec_fn=die_with_parent,  # noqa: PLW1509  one system call, no Python lock taken
+        )
+
+
+def wait_until(condition: Callable[[], bool], what: str, limit_s: float = 20.0) -> None:
+    """Returns when the condition holds; fails when it does not within the limit."""
+    deadline = time.monotonic() + limit_s
+    pause_s = 0.005
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {limit_s:g} s")
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, 0.1)
+
+
+def listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
+        return True
+    return False
+
+
+def below(pid: int) -> list[psutil.Process]:
+    """The processes that descend from this one, now."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).children(recursive=True)
+    return []
+
+
+def with_variable(name: str, value: str) -> list[psutil.Process]:
+    """The processes that were started with this environment variable, wherever they hang in the tree."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and process.environ().get(name) == value:
+                found.append(process)
+    return found
+
+
+def signal_all(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
