@@ -24,8 +24,8 @@ def samples(count: int = 480, **changed: object) -> dict[str, list[object]]:
         "time_s": list(times),
         "monotonic_s": [t - NOON + 7.0 for t in times],
         "temperature_package_celsius": [60.0] * count,
-        "other_users_share": [0.0] * count,
-        "other_users_names": [""] * count,
+        "other_users_cpu_s": [0.01 * i for i in range(count)],  # housekeeping of root's
+        "other_users": ["0:systemd 0.01"] * count,
         "frequency_core0_hz": [2.0e9] * count,
         "frequency_core1_hz": [1.0e9] * count,  # idle
     }
@@ -82,27 +82,42 @@ def test_heat_is_named_while_it_lasts() -> None:
     celsius[110] = None  # a sensor that did not answer once
     (found,) = monitored("node1", samples(temperature_package_celsius=celsius))
     assert (found.kind, found.start_s, found.end_s) == ("temperature", NOON + 500, NOON + 600)
-    assert found.message == ("node1: temperature package reached 80 °C (usually 60 °C) from 12:08:20 to 12:10:00 UTC")
-    # a start in the cold is no reason, and neither are 15 K
-    assert list(monitored("node1", samples(temperature_package_celsius=changed(30.0, 60.0, range(50))))) == []
-    assert list(monitored("node1", samples(temperature_package_celsius=changed(75.0, 60.0, range(50))))) == []
+    assert found.message == (
+        "node1: temperature package reached 80 °C (usually up to 60 °C) from 12:08:20 to 12:10:00 UTC"
+    )
+    # a start in the cold is no reason, neither is a load that comes again, nor are 10 K
+    assert list(monitored("node1", samples(temperature_package_celsius=changed(30.0, 60.0, range(400))))) == []
+    assert list(monitored("node1", samples(temperature_package_celsius=changed(85.0, 50.0, range(0, 480, 8))))) == []
+    assert list(monitored("node1", samples(temperature_package_celsius=changed(70.0, 60.0, range(20))))) == []
     # always too hot is: nothing rises above its median
     assert [v.kind for v in monitored("node1", samples(temperature_package_celsius=[95.0] * 480))] == ["temperature"]
 
 
+def busy(cores: float, places: range, period_s: float = 5.0) -> list[object]:
+    """The counter of CPU time where others use that many cores in the samples at `places`."""
+    return np.cumsum([cores * period_s * (i in places) for i in range(480)]).tolist()
+
+
 def test_another_user_is_named_from_the_sample_before_on() -> None:
     users = samples(
-        other_users_share=changed(1.5, 0.05, range(100, 103)),
-        other_users_names=changed("bob,alice", "root", range(100, 103)),
+        other_users_cpu_s=busy(1.5, range(100, 103)),
+        other_users=changed("1001:make -j 1.30; 1000:python 0.20", "0:sshd 0.01", range(100, 103)),
     )
     (found,) = monitored("node1", users)
     assert (found.kind, found.start_s, found.end_s) == ("other user", NOON + 495, NOON + 510)
-    assert found.message == "node1: alice, bob used up to 1.5 cores from 12:08:15 to 12:08:30 UTC"
+    assert found.message == "node1: 1000:python, 1001:make -j used up to 1.5 cores from 12:08:15 to 12:08:30 UTC"
 
 
 def test_another_user_without_a_name_is_named_as_such() -> None:
-    users = samples(other_users_share=changed(0.5, 0.0, range(9, 10)))
-    assert "another user used up to 0.5 core" in next(monitored("n", users)).message
+    users = samples(other_users_cpu_s=busy(0.5, range(9, 10)), other_users=[None] * 480)
+    assert "another user used up to 0.5 core " in next(monitored("n", users)).message
+
+
+def test_a_twentieth_of_a_core_and_the_ticks_of_the_kernel_are_nobody() -> None:
+    assert list(monitored("n", samples(other_users_cpu_s=busy(0.05, range(480))))) == []
+    fast = [0.1 * i for i in range(480)]  # ten samples a second, each with two ticks of a hundredth: 0.2 cores
+    ticks = samples(time_s=fast, monotonic_s=fast, other_users_cpu_s=[0.02 * (i % 2) for i in range(480)])
+    assert list(monitored("n", ticks)) == []
 
 
 @pytest.mark.parametrize(("jump_s", "way"), [(2.5, "forward"), (-0.02, "back")])
@@ -132,14 +147,14 @@ def test_a_slow_clock_is_throttling_only_where_it_is_hot() -> None:
 
 
 def test_a_data_frame_is_as_good_as_lists() -> None:
-    users = samples(other_users_share=changed(1.5, 0.0, range(100, 103)))
+    users = samples(other_users_cpu_s=busy(1.5, range(100, 103)))
     assert list(monitored("node1", pd.DataFrame(users))) == list(monitored("node1", users))
 
 
 def test_verdicts_come_by_date() -> None:
     dates, durations = reference()
     durations[40:] *= 1.1
-    users = samples(other_users_share=changed(1.0, 0.0, range(10)))
+    users = samples(other_users_cpu_s=busy(1.0, range(1, 10)))
     found = verdicts({"a": (dates, durations), "b": reference(seed=3)}, {"b": users})
     assert [(v.node, v.kind) for v in found] == [("b", "other user"), ("a", "step")]
 

@@ -15,10 +15,14 @@ Samples = Mapping[str, Sequence[object]]
 
 #: Processors of servers lower their clock between 95 and 105 degrees; sensors and sampling need some distance.
 HOT_CELSIUS = 90.0
-#: Above the median of the node: a load that comes and goes moves a package by some 5 K; 15 K is a fan or the room.
-RISE_KELVIN = 15.0
-#: Of one core, as the median of Linux's own housekeeping is well below 1 %: a person or a daemon of theirs was active.
-OTHER_USERS_SHARE = 0.05
+#: Above what nine tenths of the node's samples stay below: the experiment's own load warms a package by 30 K, but does
+#: so again and again. 10 K more than that is a fan, the room, or a neighbour.
+RISE_KELVIN = 10.0
+USUAL_SHARE = 0.9
+#: Of one core: Linux's own housekeeping is well below 1 %, so a person or a daemon of theirs was active.
+OTHER_USERS_CORES = 0.05
+#: CPU time is counted in hundredths of a second: three of them may fall to any sample, however short.
+GRANULARITY_S = 0.03
 #: A message takes microseconds and a kernel milliseconds: a jump of 10 ms spoils dates that are compared across nodes.
 CLOCK_STEP_S = 0.010
 #: The kernel slews the clock by 500 microseconds a second at most (adjtimex(2)); that is no step.
@@ -30,8 +34,8 @@ THROTTLED = 0.9
 def monitored(node: str, samples: Samples) -> Iterator[Verdict]:
     """Verdicts from the samples of one node, in the order in which they were taken; missing columns say nothing.
 
-    Columns: time_s (needed), monotonic_s, temperature_<label>_celsius, other_users_share (cores), other_users_names,
-    frequency_core<N>_hz. A value that is no finite number says nothing either. Samples in a row that are over a limit
+    Columns: time_s (needed), monotonic_s, temperature_<label>_celsius, other_users_cpu_s (a counter), other_users (who:
+    "1000:python 0.53; 0:sshd 0.02"), frequency_core<N>_hz. A value that is no finite number says nothing either. Samples in a row that are over a limit
     make one verdict; a single good one in between does not end it. A share and a clock are of the time since the sample
     before, so their verdicts begin there.
     """
@@ -65,36 +69,41 @@ def _hot(node: str, samples: Samples, times: Sequence[float]) -> Iterator[Verdic
         known = [value for value in celsius if isfinite(value)]
         if not known:
             continue
-        usual = median(known)
+        usual = sorted(known)[int(USUAL_SHARE * (len(known) - 1))]
         over = [value >= HOT_CELSIUS or value > usual + RISE_KELVIN for value in celsius]
 
         def words(
             first: int, last: int, label: str = label, celsius: list[float] = celsius, usual: float = usual
         ) -> str:
             top = max(value for value in celsius[first : last + 1] if isfinite(value))
-            return f"temperature {label} reached {top:.0f} °C (usually {usual:.0f} °C)"
+            return f"temperature {label} reached {top:.0f} °C (usually up to {usual:.0f} °C)"
 
         yield from _verdicts(node, "temperature", times, over, words, since_before=False)
 
 
 def _others(node: str, samples: Samples, times: Sequence[float]) -> Iterator[Verdict]:
-    if "other_users_share" not in samples:
+    if "other_users_cpu_s" not in samples:
         return
-    shares = numbers(samples, "other_users_share")
-    names = list(samples["other_users_names"]) if "other_users_names" in samples else [""] * len(shares)
-    over = [share > OTHER_USERS_SHARE for share in shares]
+    used = numbers(samples, "other_users_cpu_s")
+    # the steady clock where there is one: a clock that is set makes no core busy
+    steady = numbers(samples, "monotonic_s") if "monotonic_s" in samples else times
+    names = list(samples["other_users"]) if "other_users" in samples else [""] * len(used)
+    cpu_s = [0.0, *(after - before for before, after in pairwise(used))]
+    passed_s = [0.0, *(after - before for before, after in pairwise(steady))]
+    over = [cpu > OTHER_USERS_CORES * wall + GRANULARITY_S for cpu, wall in zip(cpu_s, passed_s, strict=True)]
 
     def words(first: int, last: int) -> str:
         chosen = [i for i in range(first, last + 1) if over[i]]
         who = sorted({name for i in chosen for name in _names(names[i])})
-        most = max(shares[i] for i in chosen)
+        most = max(cpu_s[i] / passed_s[i] if passed_s[i] > 0 else 0.0 for i in chosen)
         return f"{', '.join(who) or 'another user'} used up to {most:.2g} core{'s' * (most > 1)}"
 
     yield from _verdicts(node, "other user", times, over, words, since_before=True)
 
 
 def _names(text: object) -> Iterable[str]:
-    return str(text).replace(",", " ").split() if isinstance(text, str) else ()
+    """ "1000:python" of "1000:python 0.53; 0:sshd 0.02", and "0:sshd"."""
+    return (entry.rpartition(" ")[0] for entry in text.split("; ") if entry) if isinstance(text, str) else ()
 
 
 def _clock(node: str, samples: Samples, times: Sequence[float]) -> Iterator[Verdict]:
