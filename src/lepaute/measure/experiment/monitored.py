@@ -35,7 +35,7 @@ def monitored(node: str, samples: Samples) -> Iterator[Verdict]:
     """Verdicts from the samples of one node, in the order in which they were taken; missing columns say nothing.
 
     Columns: time_s (needed), monotonic_s, temperature_<label>_celsius, other_users_cpu_s (a counter), other_users (who:
-    "1000:python 0.53; 0:sshd 0.02"), frequency_core<N>_hz. A value that is no finite number says nothing either. Samples
+    "1000:python 0.53; 0:sshd 0.02"), frequency_core<N>_hz. A value that is no finite number says nothing. Samples
     in a row that are over a limit make one verdict; a single good one in between does not end it. A counter and a clock
     are of the time since the sample before, so their verdicts begin there.
     """
