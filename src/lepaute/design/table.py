@@ -131,6 +131,9 @@ def write_design(design: Design, path: Path | str) -> None:
             file.write(content)
         temporary.chmod(0o644)  # mkstemp's 0600 would keep a colleague from reading the table
         temporary.replace(path)
+    except OSError as problem:
+        temporary.unlink()
+        raise DesignError(f"{path}: cannot be written ({problem.strerror}); choose another place") from None
     except BaseException:
         temporary.unlink()
         raise
