@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import qmc
 
 import lepaute as lp
-from lepaute.design import balanced
+from lepaute.design import balanced, two_level
 from lepaute.design.distributions import MOST_LEVELS
 from lepaute.design.draws import Draws
 from lepaute.design.summary import summary_of
@@ -34,6 +34,26 @@ def test_the_search_finds_the_resolution_of_the_published_table(factors: int, ru
     design = lp.design.fractional(two_levels(factors), runs=runs, seed=1)
     assert len(set(design.rows)) == runs
     assert design.header["resolution"] == resolution
+
+
+@pytest.mark.parametrize(("factors", "runs"), [(11, 32), (8, 16)])
+def test_more_factors_than_can_be_searched_still_keep_main_effects_clear_of_pairs(
+    monkeypatch: pytest.MonkeyPatch, factors: int, runs: int
+) -> None:
+    monkeypatch.setattr(two_level, "_MOST_WORDS", 30_000)  # 330 sets of 16 words would be searched for 8 factors
+    assert lp.design.fractional(two_levels(factors), runs=runs, seed=1).header["resolution"] == "IV"
+
+
+def test_a_search_that_would_take_too_long_says_what_to_give() -> None:
+    factors = {f"f{i:02}": [0, 1] for i in range(30)}
+    with pytest.raises(DesignError, match="would take too long to search; name them, such as f29=f00"):
+        lp.design.fractional(factors, runs=2**18, seed=1)
+
+
+def test_nearly_all_combinations_are_taken_without_a_repetition() -> None:
+    design = lp.design.fractional({name: [0, 1, 2, 3] for name in "abc"}, runs=60, seed=1)
+    assert len(set(design.rows)) == 60
+    assert set(Counter(design.column("a")).values()) == {15}
 
 
 def test_aliases_of_the_half_fraction_of_four_factors_are_the_textbook_ones() -> None:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import random
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +20,6 @@ MOST_FACTORS = 7
 _MOST_TEXT_LEVELS = 30
 _LEAST_DRAWN = 1e-100  # products and ratios of what is drawn must be numbers
 _BLUE, _RED, _GREY = "#4c78a8", "#e45756", "#555555"
-_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def plot_design(design: Design, path: Path, title: str) -> None:
@@ -121,11 +121,8 @@ class _Axis:
         to, back = (math.log, math.exp) if self.scale == "log" else (float, float)
         places = sorted({to(p) for p in self.positions if p is not None})
         width = min(0.5 * min(b - a for a, b in pairwise(places)), 0.2 * (places[-1] - places[0]))
-        # Multiples of the golden section fill an interval evenly, without a generator's clumps.
-        return [
-            None if p is None else back(to(p) + width * (number * _GOLDEN % 1 - 0.5))
-            for number, p in enumerate(self.positions)
-        ]
+        move = random.Random(1).random  # not a regular sequence, which would look like an order that is not random
+        return [None if p is None else back(to(p) + width * (move() - 0.5)) for p in self.positions]
 
     def _limits(self) -> tuple[float, float]:
         present = [p for p in self.positions if p is not None] or [0.0]
