@@ -22,6 +22,7 @@ MOST_LINE_BYTES = 8 << 20
 MOST_CELLS = 20_000_000
 MOST_HEADER_LINES = 10_000
 MOST_HEADER_CHARACTERS = 100_000
+_MOST_SHARED = 100_000
 
 Schema = Sequence[Column | DeclaredColumn]
 
@@ -221,7 +222,9 @@ def _rows(lines: Iterable[tuple[int, str]], schema: Schema, where: str) -> Itera
                     f"{place}: {column.name} is {shown(cell)}; {problem}. "
                     "Correct the row, or make the table again with `lepaute design`."
                 ) from None
-            values.append(seen.setdefault(value, value) if isinstance(value, str) else value)
+            if isinstance(value, str):
+                value = seen.get(value, value) if len(seen) >= _MOST_SHARED else seen.setdefault(value, value)
+            values.append(value)
         yield tuple(values)
 
 
