@@ -120,6 +120,13 @@ def test_blocks_of_a_mix_stay_together_and_kinds_are_shuffled_within() -> None:
     assert [row["operation"] for row in mixed] != (["send"] * 4 + ["barrier"] * 2) * 3
 
 
+def test_each_block_has_an_order_of_its_own() -> None:
+    design = lp.design.full_factorial({"a": list(range(24))}, blocks=3, seed=1)
+    orders = {tuple(row["a"] for row in design if row["block"] == block) for block in range(3)}
+    assert len(orders) == 3  # two of three equal: once in 24!/3 seeds
+    assert tuple(range(24)) not in orders
+
+
 def test_fixed_tuples_are_mixed_into_drawn_ones() -> None:
     drawn = lp.design.latin_hypercube(
         {("m", "n", "k"): lp.design.log_uniform_product(1e3, 1e9, most=(8000, 8000, 2048))}, count=20, seed=1
