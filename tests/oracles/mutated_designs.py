@@ -1,9 +1,10 @@
 """Damaged design files: what a disk, an editor or an enemy makes of a good one.
 
-`mutate_designs(100_000, seed=1, folder=...)` is the long run; the unit test makes a few thousand.
+`mutate_designs(100_000, seed=1)` is the long run; the unit test makes a few thousand.
 """
 
 import random
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,12 +109,15 @@ def _reordered(rng: random.Random, lines: list[bytes]) -> list[bytes]:
     return lines or [b""]
 
 
-def mutate_designs(count: int, seed: int, folder: Path) -> Outcome:
+def mutate_designs(count: int, seed: int, folder: Path | None = None) -> Outcome:
     """Reads `count` damaged files; raises AssertionError where one does anything but be read or be refused.
 
     A file that is refused is named in a message of one line; one that is read comes back equal from its own text, and
-    every hundredth is summed up as `lepaute design show` does.
+    every hundredth is summed up as `lepaute design show` does. `folder` holds the files; a temporary one unless given.
     """
+    if folder is None:
+        with tempfile.TemporaryDirectory() as temporary:
+            return mutate_designs(count, seed, Path(temporary))
     rng = random.Random(seed)
     good = good_files()
     path = folder / "damaged.csv"

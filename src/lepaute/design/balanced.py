@@ -1,9 +1,10 @@
 """Balanced, nearly orthogonal subsets of all combinations, for factors with any numbers of levels."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 from lepaute.design.draws import Draws
 
@@ -32,6 +33,13 @@ def balanced_subset(sizes: Sequence[int], runs: int, draws: Draws) -> Subset:
     of pairs (and of whole rows, against repeated ones) does not rise: the E(s^2) criterion for many levels, all in
     whole numbers. The best of a few starts.
     """
+    whole = math.prod(sizes)
+    if runs < whole < 2 * runs:
+        # What remains of a balanced whole without a balanced subset is balanced too, and nothing in it is repeated.
+        without = set(balanced_subset(sizes, whole - runs, draws).rows)
+        rows = tuple(row for row in product(*map(range, sizes)) if row not in without)
+        if len(rows) == runs:
+            return Subset(rows, imbalance_of(rows, sizes))
     best = min((_improved(sizes, runs, draws) for _ in range(_STARTS)), key=lambda found: found[0])[1]
     rows = tuple(zip(*best, strict=True))
     return Subset(rows, imbalance_of(rows, sizes))

@@ -98,10 +98,10 @@ def _column(name: str, values: list[Any]) -> tuple[str, list[Value]]:
             return kind, found
     if all(is_integer(value) or is_real(value) for value in found):
         return "real", [float(value) for value in found]
-    odd = next((v for v in found if not (is_integer(v) or is_real(v) or is_text(v))), None)
-    if odd is not None:
+    odd = [value for value in found if not (is_integer(value) or is_real(value) or is_text(value))]
+    if odd:
         raise DesignError(
-            f"a level of {shown(name)} is {shown(repr(odd))}; give whole numbers of 64 bits, finite real numbers, or "
-            "texts of one line; for true and false, 1 and 0 or words"
+            f"a level of {shown(name)} is {shown(repr(odd[0]))}; give whole numbers of 64 bits, finite real numbers, "
+            "or texts of one line; for true and false, 1 and 0 or words"
         )
     raise DesignError(f"the levels of {shown(name)} are numbers and texts; give them all as texts")

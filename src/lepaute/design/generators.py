@@ -92,8 +92,8 @@ def levels_in(factors: Mapping[Names, Factor], names: Names) -> Levels:
     factor = factors[names]
     if not isinstance(factor, Levels):
         raise DesignError(
-            f"{','.join(names)} is a distribution; combinations need levels (log_spaced gives some), or take sample or "
-            "latin_hypercube"
+            f"{','.join(names)} is a distribution; combinations need levels (log_spaced, or logspace on the command "
+            "line, gives some), or take a sample or a Latin hypercube"
         )
     return factor
 

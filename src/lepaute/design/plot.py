@@ -2,6 +2,7 @@
 
 import math
 import os
+import random
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 MOST_FACTORS = 7
 _MOST_TEXT_LEVELS = 30
+_LEAST_DRAWN = 1e-100  # products and ratios of what is drawn must be numbers
 _BLUE, _RED, _GREY = "#4c78a8", "#e45756", "#555555"
-_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def plot_design(design: Design, path: Path, title: str) -> None:
@@ -61,10 +62,13 @@ def plot_design(design: Design, path: Path, title: str) -> None:
     figure.suptitle(
         f"{_short(title, 60)}: {len(design)} {'row' if len(design) == 1 else 'rows'}{note}{area}", fontsize=9
     )
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"  # with_name() refuses "."
     try:
         figure.savefig(temporary, format="png", dpi=100)
         temporary.replace(path)
+    except OSError as problem:
+        temporary.unlink(missing_ok=True)
+        raise DesignError(f"{path}: cannot be written ({problem.strerror}); choose another place") from None
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -83,6 +87,8 @@ class _Axis:
         self.empty = len(values) - len(present)
         place = {level: float(i) for i, level in enumerate(self.levels)}
         self.positions = [None if v is None else place[v] if isinstance(v, str) else float(v) for v in values]
+        if any(p and not _LEAST_DRAWN < abs(p) < 1 / _LEAST_DRAWN for p in self.positions):
+            raise DesignError(f"{name} has values beyond {_LEAST_DRAWN:g} or {1 / _LEAST_DRAWN:g}: too wide to draw")
         present_at = [p for p in self.positions if p is not None]
         self.scale = "linear" if self.text else _scale(sorted(set(present_at)) if self.discrete else present_at)
 
@@ -104,7 +110,7 @@ class _Axis:
             axis.set_ticks([float(level or 0) for level in self.levels], [f"{level:g}" for level in self.levels])
             axis.set_minor_locator(NullLocator())
         elif self.scale == "linear":
-            axis.set_major_locator(MaxNLocator(4))
+            axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.tick_params(axis=which, labelsize=7)
 
@@ -115,11 +121,8 @@ class _Axis:
         to, back = (math.log, math.exp) if self.scale == "log" else (float, float)
         places = sorted({to(p) for p in self.positions if p is not None})
         width = min(0.5 * min(b - a for a, b in pairwise(places)), 0.2 * (places[-1] - places[0]))
-        # Multiples of the golden section fill an interval evenly, without a generator's clumps.
-        return [
-            None if p is None else back(to(p) + width * (number * _GOLDEN % 1 - 0.5))
-            for number, p in enumerate(self.positions)
-        ]
+        move = random.Random(1).random  # not a regular sequence, which would look like an order that is not random
+        return [None if p is None else back(to(p) + width * (move() - 0.5)) for p in self.positions]
 
     def _limits(self) -> tuple[float, float]:
         present = [p for p in self.positions if p is not None] or [0.0]
@@ -200,7 +203,7 @@ def _counts(axes: "Axes", factor: _Axis) -> None:
         elif factor.scale == "symlog":
             edges = np.concatenate([[0.0], np.geomspace(0.5, high, 20)])
         axes.hist(present, bins=list(map(float, edges)), color=_BLUE, rwidth=0.9)
-    axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
     axes.set_title("rows" + (f" ({factor.empty} without it)" if factor.empty else ""), fontsize=7, color=_GREY)
     axes.tick_params(axis="y", labelsize=7)
 
@@ -213,7 +216,7 @@ def _order(axes: "Axes", factor: _Axis, *, first: bool) -> None:
     points = [(x, number) for number, x in enumerate(factor.scattered()) if x is not None]
     axes.plot([x for x, _ in points], [y for _, y in points], "o", color=_RED, **_marks(len(points)))
     axes.set_ylim(len(factor.positions) - 0.5, -0.5)
-    axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
     axes.set_xlabel(_short(factor.name, 28), fontsize=8)
     axes.tick_params(axis="y", labelsize=7)
     if first:

@@ -22,6 +22,7 @@ MOST_LINE_BYTES = 8 << 20
 MOST_CELLS = 20_000_000
 MOST_HEADER_LINES = 10_000
 MOST_HEADER_CHARACTERS = 100_000
+_MOST_SHARED = 100_000
 
 Schema = Sequence[Column | DeclaredColumn]
 
@@ -131,6 +132,9 @@ def write_design(design: Design, path: Path | str) -> None:
             file.write(content)
         temporary.chmod(0o644)  # mkstemp's 0600 would keep a colleague from reading the table
         temporary.replace(path)
+    except OSError as problem:
+        temporary.unlink()
+        raise DesignError(f"{path}: cannot be written ({problem.strerror}); choose another place") from None
     except BaseException:
         temporary.unlink()
         raise
@@ -218,7 +222,9 @@ def _rows(lines: Iterable[tuple[int, str]], schema: Schema, where: str) -> Itera
                     f"{place}: {column.name} is {shown(cell)}; {problem}. "
                     "Correct the row, or make the table again with `lepaute design`."
                 ) from None
-            values.append(seen.setdefault(value, value) if isinstance(value, str) else value)
+            if isinstance(value, str):
+                value = seen.get(value, value) if len(seen) >= _MOST_SHARED else seen.setdefault(value, value)
+            values.append(value)
         yield tuple(values)
 
 

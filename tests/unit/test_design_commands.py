@@ -1,0 +1,134 @@
+"""`lepaute design` over any factors, from the command line: tables, show, pictures, and one line for each error."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.design import full_factorial, latin_hypercube, log_uniform, read_design, sample, uniform
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def test_the_command_line_and_python_give_the_same_table(capsys: pytest.CaptureFixture[str]) -> None:
+    factors = {"size_bytes": [1, 1024, 1 << 20], "op": ["send", "a,b", "1"]}
+    command = "design factorial --replications 2 --blocks 3 --seed 7 --factor size_bytes=1,1Ki,1Mi".split()
+    assert main([*command, "--factor", 'op=send,"a,b","1"']) == 0
+    assert capsys.readouterr().out == full_factorial(factors, replications=2, blocks=3, seed=7).to_csv()
+    laws = {"n": log_uniform(1, 10**6), "x": uniform(0.0, 1.0)}
+    for name, make in (("sample", sample), ("latin", latin_hypercube)):
+        assert main(["design", name, "-f", "n=loguniform:1:1e6", "-f", "x=uniform:0.0:1", "--count", "9"]) == 0
+        assert capsys.readouterr().out == make(laws, count=9, seed=1).to_csv()
+
+
+def test_the_factors_in_the_header_make_the_same_table_again(tmp_path: Path) -> None:
+    first, again = tmp_path / "first.csv", tmp_path / "again.csv"
+    given = ["-f", "m,n,k=loguniformproduct:1e3:1e9:8000,8000,2048", "-f", "op=send,recv", "--count", "12"]
+    assert main(["design", "latin", *given, "--seed", "5", "-o", str(first)]) == 0
+    header = read_design(first).header
+    factors = [part for i in range(2) for part in ("-f", header[f"factor.{i}"])]
+    command = ["design", header["generator"].split()[-1], *factors, "--count", header["count"]]
+    assert main([*command, "--seed", header["seed"], "-o", str(again)]) == 0
+    assert again.read_bytes() == first.read_bytes()
+
+
+def test_the_kinds_of_the_contract_write_tables(tmp_path: Path) -> None:
+    for kind in ("p2p", "dgemm", "memory", "collective"):
+        assert main(["design", kind, "--seed", "3", "--out", str(tmp_path / kind)]) == 0
+        assert len(read_design(tmp_path / kind)) > 100
+
+
+def test_show_tells_levels_ranges_blocks_and_first_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "d.csv"
+    command = "design factorial -f size_bytes=1,1Ki -f op=send,recv --replications 5 --blocks 2".split()
+    assert main([*command, "-o", str(path)]) == 0
+    assert main(["design", "show", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert "40 rows: 4 treatments, each 5 times in a block; 2 blocks, each holds every treatment" in printed
+    assert "size_bytes (int): 2 different: 1, 1024; 20 rows each" in printed
+    assert "... and 35 more" in printed
+    assert main(["design", "show", str(path), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["factors"][2]["counts"] == [["recv", 20], ["send", 20]]
+
+
+def test_a_mix_of_files_names_its_kinds(tmp_path: Path) -> None:
+    for name, factor in (("a", "x=1,2,3"), ("b", "y=u,v")):
+        assert main(["design", "factorial", "-f", factor, "-o", str(tmp_path / name)]) == 0
+    parts = [str(tmp_path / "a"), str(tmp_path / "b")]
+    assert main(["design", "mix", *parts, "--kinds", "one,two", "--blocks", "2", "-o", str(tmp_path / "c")]) == 0
+    mixed = read_design(tmp_path / "c")
+    assert mixed.columns == ("block", "kind", "x", "y")
+    assert len(mixed) == 10
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["latin", "-f", "n=loguniform:1:1e6", "-f", "op=a,b", "-f", "m,k=1,2;3,4", "--count", "30"],
+        ["factorial", "-f", 'text="$x_1$","a,b",c'],
+        ["sample", "-f", "x=uniform:-5.0:5", "--count", "1"],
+        ["factorial", "-f", "x=7"],
+        ["p2p"],
+        ["factorial", *[word for name in "abcdefghi" for word in ("-f", f"{name}=0,1")]],
+        ["sample", "-f", "x=uniform:-1.0e99:1.0e99", "-f", "y=loguniform:1.0e-99:1.0e99", "--count", "50"],
+    ],
+)
+def test_every_design_has_a_picture(tmp_path: Path, arguments: list[str]) -> None:
+    assert main(["design", *arguments, "-o", str(tmp_path / "d.csv")]) == 0
+    assert main(["design", "picture", str(tmp_path / "d.csv"), "-o", str(tmp_path / "d.png")]) == 0
+    assert (tmp_path / "d.png").read_bytes().startswith(PNG)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.csv", "d.png"]
+
+
+def test_values_too_wide_to_draw_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "d.csv")
+    assert main(["design", "sample", "-f", "x=uniform:-1.0e308:1.0e308", "--count", "5", "-o", path]) == 0
+    assert main(["design", "picture", path, "-o", str(tmp_path / "d.png")]) == 2
+    assert "x has values beyond" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("factorial", "missing option '--factor'"),
+        ("factorial -f x", "write NAME=LEVEL,LEVEL,... or NAME=loguniform:LOW:HIGH"),
+        ("factorial -f x=1,a", "put the numbers in quotes"),
+        ("factorial -f x=1,,2", "levels are numbers and texts"),
+        ("factorial -f x=1 -f x=2", "--factor x is given twice"),
+        ("factorial -f x=uniform:1:5", "x is a distribution"),
+        ("factorial -f block=1,2 --blocks 2", "two columns are named block"),
+        ("sample -f x=loguniform:1 --count 2", "write loguniform:LOW:HIGH"),
+        ("sample -f x=loguniform:0:1 --count 2", "both bounds must be above 0"),
+        ("sample -f m,n=1,2;3 --count 3", "each tuple has 2 values"),
+        ("fractional -f a=0,1 -f b=0,1", "either a list of generators"),
+        ("fractional -f a=0,1 -f b=0,1 -f c=0,1 -g c=a*z", "write NEW=FACTOR*FACTOR"),
+        ("fractional -f a=0,1 -f b=0,1 -f c=0,1 -g c=a", "factors that always change together"),
+        ("fractional -f a=0,1,2 -f b=0,1 --runs 99", "give a number from 3"),
+        ("fractional -f a=0,1 -f b=0,1 -f c=0,1 --runs 2", "give a power of two above 3"),
+        ("show none.csv", "none.csv: cannot be read"),
+        ("picture none.csv -o .", "none.csv: cannot be read"),
+        ("mix none.csv", "none.csv: cannot be read"),
+        ("memory --strides x", "--strides is 'x'"),
+        ("collective --operations foo", "unknown collective operation foo"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_exit_status_2(
+    capsys: pytest.CaptureFixture[str], arguments: str, message: str
+) -> None:
+    assert main(["design", *arguments.split()]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert message in printed.err
+
+
+def test_a_folder_in_the_place_of_the_output_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "d.csv"
+    assert main(["design", "factorial", "-f", "x=1", "-o", str(path)]) == 0
+    assert main(["design", "picture", str(path), "-o", str(tmp_path)]) == 2
+    assert main(["design", "factorial", "-f", "x=1", "-o", str(tmp_path)]) == 2
+    assert main(["design", "picture", str(path), "-o", str(tmp_path / "none" / "d.png")]) == 2
+    assert capsys.readouterr().err.count("\n") == 3
+    assert [entry.name for entry in tmp_path.iterdir()] == ["d.csv"]
