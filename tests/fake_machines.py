@@ -116,6 +116,16 @@ class KernelThatChecks(SystemFiles):
         super().write(name, value)
 
 
+class KernelWithTurbo(KernelThatChecks):
+    """Shows no limit above 2.1 GHz while turbo is off, and keeps the limit that was asked for, as intel_pstate does."""
+
+    def setting(self, name: str) -> str:
+        text = super().setting(name)
+        if name.endswith("scaling_max_freq") and super().setting(f"{CPU}/intel_pstate/no_turbo") == "1":
+            return str(min(int(text), 2_100_000))
+        return text
+
+
 class KernelThatRefuses(SystemFiles):
     """Nothing may be written, as for a user without rights."""
 

@@ -16,7 +16,7 @@ from .control_journal import Journal, undo_journal
 from .control_lock import NodeLock
 from .control_record import Change, Record, fold, record, warning
 from .control_watchdog import guard, report_path
-from .system_files import SystemFiles, why
+from .system_files import SystemFiles, format_cpus, why
 
 _LATENCY = "dev/cpu_dma_latency"
 #: The order in which they are applied: CPUs that are taken off line need nothing else; a change of turbo or of the
@@ -54,6 +54,7 @@ class Controls:
         self._lock = NodeLock(self._path.with_name(self._path.name + ".lock"))
         self._journal = Journal(self._path, files)
         self._before: dict[str, str] = {}
+        self._allowed: set[int] = set()
         self._pipe: int | None = None
         self._latency: int | None = None
 
@@ -95,18 +96,32 @@ class Controls:
             os.close(self._pipe)  # with nothing left in the journal the watchdog just ends
             self._pipe = None
         self._lock.release()
+        records += self._lost_cpus()
         self._before.clear()
         self.launch = {}
         return fold(records)
+
+    def _lost_cpus(self) -> list[Record]:
+        """A control group of version 1 forgets a CPU that was off line: the processes in it never get it back."""
+        before, after = self._allowed, control_launch.allowed_cpus(self._files)
+        self._allowed = set()
+        if not before - after:
+            return []
+        message = (
+            f"this job may not use the CPUs {format_cpus(sorted(before - after))} any more, though they are on line "
+            "again: its cpuset forgot them"
+        )
+        return [warning("hyper_threading", "proc/self/status", message)]
 
     def _take_the_node(self) -> tuple[str, list[Record]]:
         """(why the node cannot be ours, or ""; what was undone of experiments that were killed)."""
         if self._lock.descriptor is not None:
             return "", []
         try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             refusal = self._lock.acquire()
         except OSError as error:
-            return f"the lock {self._lock.path} cannot be had: {why(error)}", []
+            return f"the lock {self._lock.path} cannot be had: {error.strerror}", []
         if refusal:
             return refusal, []
         records = undo_leftover(self._path, self._files)
@@ -115,11 +130,13 @@ class Controls:
                 self._pipe = guard(self._path, self._files, (self._lock.descriptor or 0,))
             except OSError as error:
                 self._lock.release()
-                return f"no watchdog can be started to undo it: {why(error)}", records
+                return f"no watchdog can be started to undo it: {error.strerror}", records
         return "", records
 
     def _remember(self, fine: Mapping[str, Any]) -> None:
         """Values before anything is changed: one control may change what the file of another one reads."""
+        if "hyper_threading" in fine and not self._allowed:
+            self._allowed = control_launch.allowed_cpus(self._files)
         for name, stage in _STAGES.items():
             if name in fine:
                 for change in stage(self._files, fine[name])[0]:
@@ -145,7 +162,7 @@ class Controls:
             try:
                 self._journal.intend([(change, before) for change, before, _ in todo])
             except OSError as error:
-                message = f"not done, since the journal {self._path} cannot be written: {why(error)}"
+                message = f"not done, since the journal {self._path} cannot be written: {error.strerror}"
                 return records + [warning(name, change.target, message) for change, _, _ in todo]
             records += [self._change(change, current) for change, _, current in todo]
         if name == "c_states" and not any(one["status"] in {"done", "unchanged"} for one in records):

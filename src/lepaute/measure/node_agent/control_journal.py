@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -53,7 +54,11 @@ class Journal:
         lines: list[dict[str, Any]] = []
         if self._descriptor is None:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._descriptor = os.open(self.path, flags, 0o600)
+            descriptor = os.open(self.path, flags, 0o600)
+            if os.fstat(descriptor).st_uid != os.geteuid():  # laid there by another user: undo would not believe it
+                os.close(descriptor)
+                raise PermissionError(errno.EPERM, "it belongs to another user")
+            self._descriptor = descriptor
             lines.append({"journal": _VERSION, "boot": self._files.read_or(_BOOT), "pid": os.getpid()})
         for change, before in changes:
             lines.append({**change._asdict(), "before": before})
