@@ -79,7 +79,7 @@ def acpi(root: Path) -> SystemFiles:
             f"{CPU}/cpu{cpu}/cpufreq/scaling_min_freq": "1200000",
             f"{CPU}/cpu{cpu}/cpufreq/scaling_max_freq": "2600000",
         }
-    return write(root, files)
+    return KernelThatChecks(write(root, files).root)
 
 
 def amd(root: Path) -> SystemFiles:
@@ -92,7 +92,7 @@ def amd(root: Path) -> SystemFiles:
             f"{CPU}/cpufreq/policy{cpu}/scaling_min_freq": "1500000",
             f"{CPU}/cpufreq/policy{cpu}/scaling_max_freq": "3300000",
         }
-    return write(root, files)
+    return KernelThatChecks(write(root, files).root)
 
 
 def bare(root: Path) -> SystemFiles:

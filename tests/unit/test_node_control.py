@@ -1,6 +1,7 @@
 """Machine control on made-up nodes: what is changed, what is told, and that all comes back."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -280,6 +281,22 @@ def test_memory_policy_is_tried_and_goes_before_each_command(tmp_path: Path) -> 
         {"page_placement": {"policy": "interleave"}}
     )
     assert record["message"] == "interleave memory takes numactl: numactl is not installed"
+
+
+def test_the_warm_up_runs_in_slices_on_all_cpus_and_a_failure_is_told(tmp_path: Path) -> None:
+    ran: list[list[str]] = []
+
+    def run(argv: list[str], limit_s: float) -> Ran:
+        ran.append(argv)
+        time.sleep(0.06)
+        return Ran(0, b"")
+
+    files = machines.intel(tmp_path / "root")
+    (record,) = controls(files, tmp_path, run).apply({"warm_up": {"duration_s": 0.1}})
+    assert ran == [["stress-ng", "--cpu", "0", "--timeout", "1s"]] * 2
+    assert record["status"] == "done"
+    (record,) = controls(files, tmp_path / "other", absent).apply({"warm_up": {"duration_s": 60}})
+    assert record["message"] == "the processor was not warmed up: stress-ng is not installed"
 
 
 def test_a_frequency_the_processor_does_not_have_is_told(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import struct
 import time
@@ -18,6 +19,7 @@ from .control_record import Change, Record, fold, record, warning
 from .control_watchdog import guard, report_path
 from .system_files import SystemFiles, format_cpus, why
 
+_WARM_UP_SLICE_S = 10.0
 _LATENCY = "dev/cpu_dma_latency"
 #: The order in which they are applied: CPUs that are taken off line need nothing else; a change of turbo or of the
 #: governor resets the limits of the frequency.
@@ -235,15 +237,16 @@ class Controls:
         return records
 
     def _warm_up(self, duration_s: float) -> Record:
+        """In slices: if the agent is killed, what it started for this ends soon by itself."""
         start_s = time.monotonic()
-        argv = ["stress-ng", "--cpu", "0", "--timeout", f"{max(1, round(duration_s))}s"]
-        ran = self._run(argv, duration_s + 60.0)
-        took = f"{time.monotonic() - start_s:.0f} s"
-        if ran.returncode == 0:
-            return record("warm_up", "stress-ng", "done", f"all CPUs at work for {took}", None, None)
-        tail = ran.stderr.decode(errors="replace").strip().split("\n")[-1]
-        reason = ran.problem or tail or f"exit status {ran.returncode}"
-        return warning("warm_up", "stress-ng", f"the processor was not warmed up: {reason}")
+        while (left_s := duration_s - (time.monotonic() - start_s)) > 0:
+            slice_s = math.ceil(min(left_s, _WARM_UP_SLICE_S))
+            ran = self._run(["stress-ng", "--cpu", "0", "--timeout", f"{slice_s}s"], slice_s + 30.0)
+            if ran.returncode != 0:
+                tail = ran.stderr.decode(errors="replace").strip().split("\n")[-1]
+                reason = ran.problem or tail or f"exit status {ran.returncode}"
+                return warning("warm_up", "stress-ng", f"the processor was not warmed up: {reason}")
+        return record("warm_up", "stress-ng", "done", f"all CPUs at work for {time.monotonic() - start_s:.0f} s")
 
 
 def undo_leftover(journal: Path, files: SystemFiles) -> list[Record]:
