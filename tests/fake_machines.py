@@ -79,7 +79,7 @@ def acpi(root: Path) -> SystemFiles:
             f"{CPU}/cpu{cpu}/cpufreq/scaling_min_freq": "1200000",
             f"{CPU}/cpu{cpu}/cpufreq/scaling_max_freq": "2600000",
         }
-    return write(root, files)
+    return KernelThatChecks(write(root, files).root)
 
 
 def amd(root: Path) -> SystemFiles:
@@ -92,7 +92,7 @@ def amd(root: Path) -> SystemFiles:
             f"{CPU}/cpufreq/policy{cpu}/scaling_min_freq": "1500000",
             f"{CPU}/cpufreq/policy{cpu}/scaling_max_freq": "3300000",
         }
-    return write(root, files)
+    return KernelThatChecks(write(root, files).root)
 
 
 def bare(root: Path) -> SystemFiles:
@@ -114,6 +114,16 @@ class KernelThatChecks(SystemFiles):
         if name.endswith("transparent_hugepage/enabled"):
             value = " ".join(f"[{word}]" if word == value else word for word in ("always", "madvise", "never"))
         super().write(name, value)
+
+
+class KernelWithTurbo(KernelThatChecks):
+    """Shows no limit above 2.1 GHz while turbo is off, and keeps the limit that was asked for, as intel_pstate does."""
+
+    def setting(self, name: str) -> str:
+        text = super().setting(name)
+        if name.endswith("scaling_max_freq") and super().setting(f"{CPU}/intel_pstate/no_turbo") == "1":
+            return str(min(int(text), 2_100_000))
+        return text
 
 
 class KernelThatRefuses(SystemFiles):

@@ -1,6 +1,7 @@
 """Machine control on made-up nodes: what is changed, what is told, and that all comes back."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,43 @@ def test_limits_never_cross_on_the_way_to_a_fixed_frequency_and_back(tmp_path: P
     assert machines.tree(files.root) == before
 
 
+def test_a_limit_that_another_control_changes_too_comes_back_as_it_was_before_both(tmp_path: Path) -> None:
+    machines.intel(tmp_path / "root")
+    files = machines.KernelWithTurbo(tmp_path / "root")
+    before = machines.tree(files.root)
+    control = controls(files, tmp_path)
+    records = by_control(control.apply({"turbo": False, "frequency": {"fixed_hz": 1.5e9}}))
+    assert (records["frequency"]["status"], records["frequency"]["after"]) == ("done", "1500000")
+    assert {one["status"] for one in control.undo()} == {"done"}
+    assert machines.tree(files.root) == before
+
+
+def test_cpus_that_a_job_does_not_get_back_are_told(tmp_path: Path) -> None:
+    files = machines.intel(tmp_path / "root")
+    control = controls(files, tmp_path)
+    control.apply({"hyper_threading": False})
+    files.write("proc/self/status", "Cpus_allowed_list:\t0-1")
+    (message,) = [one["message"] for one in control.undo() if one["status"] == "warning"]
+    assert message.startswith("this job may not use the CPUs 2-3 any more")
+
+
+def test_a_journal_that_cannot_be_written_leaves_the_node_as_it_is(tmp_path: Path) -> None:
+    files = machines.intel(tmp_path / "root")
+    (tmp_path / "journal").mkdir()  # as good as a full disk: nothing can be written to it
+    (record,) = [one for one in controls(files, tmp_path).apply({"turbo": False}) if one["control"] == "turbo"]
+    assert "not done, since the journal" in record["message"]
+    assert files.setting(f"{CPU}/intel_pstate/no_turbo") == "0"
+
+
+def test_the_folder_of_the_journal_is_made_or_the_reason_told(tmp_path: Path) -> None:
+    files = machines.intel(tmp_path / "root")
+    assert controls(files, tmp_path / "a/b").apply({"turbo": False})[0]["status"] == "done"
+    (tmp_path / "file").touch()
+    (record,) = controls(files, tmp_path / "file").apply({"governor": "performance"})
+    assert record["status"] == "warning"
+    assert "cannot be had" in record["message"]
+
+
 def test_an_acpi_node_turns_threads_off_one_by_one_and_boost_by_its_switch(tmp_path: Path) -> None:
     files = machines.acpi(tmp_path / "root")
     before = machines.tree(files.root)
@@ -127,7 +165,11 @@ def test_without_rights_every_control_warns_and_nothing_is_left_to_undo(tmp_path
     control = controls(files, tmp_path)
     records = control.apply(EVERYTHING)
     assert {one["status"] for one in records} == {"warning"}
-    assert all("permission denied" in one["message"] for one in records if "cpu_dma" not in one["target"])
+    assert all(
+        "permission denied" in one["message"] or "refused even to root" in one["message"]
+        for one in records
+        if "cpu_dma" not in one["target"]
+    )
     assert control.undo() == []
 
 
@@ -239,6 +281,22 @@ def test_memory_policy_is_tried_and_goes_before_each_command(tmp_path: Path) -> 
         {"page_placement": {"policy": "interleave"}}
     )
     assert record["message"] == "interleave memory takes numactl: numactl is not installed"
+
+
+def test_the_warm_up_runs_in_slices_on_all_cpus_and_a_failure_is_told(tmp_path: Path) -> None:
+    ran: list[list[str]] = []
+
+    def run(argv: list[str], limit_s: float) -> Ran:
+        ran.append(argv)
+        time.sleep(0.06)
+        return Ran(0, b"")
+
+    files = machines.intel(tmp_path / "root")
+    (record,) = controls(files, tmp_path, run).apply({"warm_up": {"duration_s": 0.1}})
+    assert ran == [["stress-ng", "--cpu", "0", "--timeout", "1s"]] * 2
+    assert record["status"] == "done"
+    (record,) = controls(files, tmp_path / "other", absent).apply({"warm_up": {"duration_s": 60}})
+    assert record["message"] == "the processor was not warmed up: stress-ng is not installed"
 
 
 def test_a_frequency_the_processor_does_not_have_is_told(tmp_path: Path) -> None:

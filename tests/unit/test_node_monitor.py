@@ -10,6 +10,7 @@ from typing import Any
 import fake_machines as machines
 import pytest
 
+from lepaute.measure.node_agent import sensors
 from lepaute.measure.node_agent.monitor import Monitor
 from lepaute.measure.node_agent.other_processes import OtherProcesses, parse_stat
 from lepaute.measure.node_agent.reference_kernel import ReferenceKernel
@@ -109,6 +110,13 @@ def test_sensors_that_a_node_does_not_show_are_named_with_the_reason(tmp_path: P
     assert absent["memory"] == "/proc/meminfo: the kernel or the hardware does not have it"
 
 
+def test_a_sensor_that_is_slow_to_answer_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = measured_node(tmp_path)
+    monkeypatch.setattr(sensors, "reading_time_s", lambda _: 0.004)
+    absent = dict(Found(files, 0.0).absent)
+    assert "coretemp Core 0: left out, a reading takes 4.0 ms" in absent["temperature"]
+
+
 def stat(pid: int, name: str, parent: int, session: int, ticks: int, flags: int = 0) -> str:
     return f"{pid} ({name}) S {parent} {pid} {session} 0 -1 {flags} 0 0 0 0 {ticks} 0 0 0 20 0 1 0 77 0 0"
 
@@ -141,6 +149,8 @@ def test_processes_of_the_experiment_its_user_and_other_users_are_told_apart(tmp
         "others_share": pytest.approx(0.15),
         "other_users": "1001:matlab 0.30",
     }
+    others.read(repeated := {}, 10.5)
+    assert repeated == row  # half a second later there is no new scan
     put(tmp_path, 40, 1002, "new", 1, 40, 100)  # began in between: all that it used counts
     others.read(row, 20.0)
     assert (row["other_users_cpu_s"], row["other_users"]) == (4.0, "1002:new 0.10")

@@ -117,7 +117,8 @@ def test_values_of_secret_variables_are_found_wherever_they_are() -> None:
 
 def test_words_that_session_and_path_variables_hold_are_left_in_other_texts() -> None:
     environ = {"XDG_SESSION_DESKTOP": "ubuntu", "SSH_AUTH_SOCK": "/tmp/agent.1", "A_TOKEN": "short", "B_PASS": "false"}
-    text = "ubuntu /tmp/agent.1 short false"
+    environ |= {"SORT_KEY": "default", "AUTHOR": "Jane Doe"}
+    text = "ubuntu /tmp/agent.1 short false default Jane Doe"
     assert Redactor(environ).text(text) == text
 
 

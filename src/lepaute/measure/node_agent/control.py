@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import struct
 import time
@@ -16,8 +17,9 @@ from .control_journal import Journal, undo_journal
 from .control_lock import NodeLock
 from .control_record import Change, Record, fold, record, warning
 from .control_watchdog import guard, report_path
-from .system_files import SystemFiles, why
+from .system_files import SystemFiles, format_cpus, why
 
+_WARM_UP_SLICE_S = 10.0
 _LATENCY = "dev/cpu_dma_latency"
 #: The order in which they are applied: CPUs that are taken off line need nothing else; a change of turbo or of the
 #: governor resets the limits of the frequency.
@@ -54,6 +56,7 @@ class Controls:
         self._lock = NodeLock(self._path.with_name(self._path.name + ".lock"))
         self._journal = Journal(self._path, files)
         self._before: dict[str, str] = {}
+        self._allowed: set[int] = set()
         self._pipe: int | None = None
         self._latency: int | None = None
 
@@ -95,18 +98,32 @@ class Controls:
             os.close(self._pipe)  # with nothing left in the journal the watchdog just ends
             self._pipe = None
         self._lock.release()
+        records += self._lost_cpus()
         self._before.clear()
         self.launch = {}
         return fold(records)
+
+    def _lost_cpus(self) -> list[Record]:
+        """A control group of version 1 forgets a CPU that was off line: the processes in it never get it back."""
+        before, after = self._allowed, control_launch.allowed_cpus(self._files)
+        self._allowed = set()
+        if not before - after:
+            return []
+        message = (
+            f"this job may not use the CPUs {format_cpus(sorted(before - after))} any more, though they are on line "
+            "again: its cpuset forgot them"
+        )
+        return [warning("hyper_threading", "proc/self/status", message)]
 
     def _take_the_node(self) -> tuple[str, list[Record]]:
         """(why the node cannot be ours, or ""; what was undone of experiments that were killed)."""
         if self._lock.descriptor is not None:
             return "", []
         try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             refusal = self._lock.acquire()
         except OSError as error:
-            return f"the lock {self._lock.path} cannot be had: {why(error)}", []
+            return f"the lock {self._lock.path} cannot be had: {error.strerror}", []
         if refusal:
             return refusal, []
         records = undo_leftover(self._path, self._files)
@@ -115,11 +132,13 @@ class Controls:
                 self._pipe = guard(self._path, self._files, (self._lock.descriptor or 0,))
             except OSError as error:
                 self._lock.release()
-                return f"no watchdog can be started to undo it: {why(error)}", records
+                return f"no watchdog can be started to undo it: {error.strerror}", records
         return "", records
 
     def _remember(self, fine: Mapping[str, Any]) -> None:
         """Values before anything is changed: one control may change what the file of another one reads."""
+        if "hyper_threading" in fine and not self._allowed:
+            self._allowed = control_launch.allowed_cpus(self._files)
         for name, stage in _STAGES.items():
             if name in fine:
                 for change in stage(self._files, fine[name])[0]:
@@ -145,7 +164,7 @@ class Controls:
             try:
                 self._journal.intend([(change, before) for change, before, _ in todo])
             except OSError as error:
-                message = f"not done, since the journal {self._path} cannot be written: {why(error)}"
+                message = f"not done, since the journal {self._path} cannot be written: {error.strerror}"
                 return records + [warning(name, change.target, message) for change, _, _ in todo]
             records += [self._change(change, current) for change, _, current in todo]
         if name == "c_states" and not any(one["status"] in {"done", "unchanged"} for one in records):
@@ -218,15 +237,16 @@ class Controls:
         return records
 
     def _warm_up(self, duration_s: float) -> Record:
+        """In slices: if the agent is killed, what it started for this ends soon by itself."""
         start_s = time.monotonic()
-        argv = ["stress-ng", "--cpu", "0", "--timeout", f"{max(1, round(duration_s))}s"]
-        ran = self._run(argv, duration_s + 60.0)
-        took = f"{time.monotonic() - start_s:.0f} s"
-        if ran.returncode == 0:
-            return record("warm_up", "stress-ng", "done", f"all CPUs at work for {took}", None, None)
-        tail = ran.stderr.decode(errors="replace").strip().split("\n")[-1]
-        reason = ran.problem or tail or f"exit status {ran.returncode}"
-        return warning("warm_up", "stress-ng", f"the processor was not warmed up: {reason}")
+        while (left_s := duration_s - (time.monotonic() - start_s)) > 0:
+            slice_s = math.ceil(min(left_s, _WARM_UP_SLICE_S))
+            ran = self._run(["stress-ng", "--cpu", "0", "--timeout", f"{slice_s}s"], slice_s + 30.0)
+            if ran.returncode != 0:
+                tail = ran.stderr.decode(errors="replace").strip().split("\n")[-1]
+                reason = ran.problem or tail or f"exit status {ran.returncode}"
+                return warning("warm_up", "stress-ng", f"the processor was not warmed up: {reason}")
+        return record("warm_up", "stress-ng", "done", f"all CPUs at work for {time.monotonic() - start_s:.0f} s")
 
 
 def undo_leftover(journal: Path, files: SystemFiles) -> list[Record]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -53,7 +54,11 @@ class Journal:
         lines: list[dict[str, Any]] = []
         if self._descriptor is None:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._descriptor = os.open(self.path, flags, 0o600)
+            descriptor = os.open(self.path, flags, 0o600)
+            if os.fstat(descriptor).st_uid != os.geteuid():  # laid there by another user: undo would not believe it
+                os.close(descriptor)
+                raise PermissionError(errno.EPERM, "it belongs to another user")
+            self._descriptor = descriptor
             lines.append({"journal": _VERSION, "boot": self._files.read_or(_BOOT), "pid": os.getpid()})
         for change, before in changes:
             lines.append({**change._asdict(), "before": before})
@@ -128,25 +133,20 @@ def undo_journal(path: Path, files: SystemFiles) -> list[Record]:
     records = [warning("undo", str(path), message) for message in wrong]
     # All are read first: giving back one (turbo) may change what another (the frequency limit) reads.
     found = [(entry, _current(files, entry.target)) for entry in reversed(entries)]
-    restored: list[tuple[Entry, str]] = []
-    failed = False
+    todo: list[tuple[Entry, str | None]] = []
     for entry, current in found:
-        if current == entry.before:
-            continue
-        if current is not None and entry.after is not None and current != entry.after:
+        if current is not None and entry.after is not None and current not in {entry.after, entry.before}:
             message = (
                 f"somebody else set it to {current} in the meantime; left so "
                 f"(it was {entry.before} before the experiment, {entry.after} during it)"
             )
             records.append(record(entry.control, entry.target, "warning", message, current, current))
-            continue
-        try:
-            files.write(entry.target, entry.before)
-            restored.append((entry, current or ""))
-        except OSError as error:
-            failed = True
-            message = f"cannot be set back to {entry.before}: {why(error)}"
-            records.append(record(entry.control, entry.target, "warning", message, current, current))
+        elif current != entry.before:
+            todo.append((entry, current))
+    restored, refused = _write_back(files, todo)
+    for entry, current, reason in refused:
+        message = f"cannot be set back to {entry.before}: {reason}"
+        records.append(record(entry.control, entry.target, "warning", message, current, current))
     deadline_s = time.monotonic() + _SETTLING_S
     for entry, current in restored:
         after = _current(files, entry.target)
@@ -155,12 +155,33 @@ def undo_journal(path: Path, files: SystemFiles) -> list[Record]:
         fine = after == entry.before
         message = "set back" if fine else f"set back to {entry.before}, but the kernel keeps {after}"
         records.append(record(entry.control, entry.target, "done" if fine else "warning", message, current, after))
-    if not failed:
+    if not refused:
         try:
             path.unlink()
         except OSError as error:
             records.append(warning("undo", str(path), f"the journal cannot be removed: {why(error)}"))
     return records
+
+
+def _write_back(
+    files: SystemFiles, todo: list[tuple[Entry, str | None]]
+) -> tuple[list[tuple[Entry, str | None]], list[tuple[Entry, str | None, str]]]:
+    """(those written, those refused and why). One that is refused is tried again as long as another one succeeds.
+
+    A limit may not pass the other limit before that one is back; a CPU has no files before it is on line again.
+    """
+    written: list[tuple[Entry, str | None]] = []
+    while True:
+        refused: list[tuple[Entry, str | None, str]] = []
+        for entry, current in todo:
+            try:
+                files.write(entry.target, entry.before)
+                written.append((entry, current))
+            except OSError as error:
+                refused.append((entry, current, why(error)))
+        if not refused or len(refused) == len(todo):
+            return written, refused
+        todo = [(entry, current) for entry, current, _ in refused]
 
 
 def _current(files: SystemFiles, target: str) -> str | None:

@@ -61,7 +61,7 @@ def _become(launch: Launch) -> None:
 
 def pinning(files: SystemFiles, wanted: str | list[int]) -> tuple[Launch, Record]:
     """One CPU a physical core, or those given; of these only such as this process may use."""
-    allowed = _allowed(files)
+    allowed = allowed_cpus(files)
     asked = files.cores() if wanted == "cores" else [int(cpu) for cpu in wanted]
     cpus = [cpu for cpu in asked if cpu in allowed] if allowed else asked
     before, after = format_cpus(sorted(allowed)), format_cpus(cpus)
@@ -116,7 +116,8 @@ def _class_name() -> str:
     return f"{name}, nice {os.getpriority(os.PRIO_PROCESS, 0)}"
 
 
-def _allowed(files: SystemFiles) -> set[int]:
+def allowed_cpus(files: SystemFiles) -> set[int]:
+    """The CPUs that this process may use."""
     for line in files.read_or("proc/self/status").splitlines():
         if line.startswith("Cpus_allowed_list:"):
             return set(parse_cpus(line.split(":", 1)[1]))

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import warnings
 from pathlib import Path
 
 from .control_journal import undo_journal
@@ -26,13 +27,15 @@ def guard(journal: Path, files: SystemFiles, keep: tuple[int, ...] = ()) -> int:
     descriptors to `keep` (the node's lock: nobody else can take control before the values are back).
     A kill of everything in the job's cgroup takes the watchdog too; then the next experiment undoes the rest.
 
-    To be called while the process has a single thread: only the calling one goes on in a fork.
-    Raises OSError.
+    Better called while the process has a single thread: only the calling one goes on in a fork, and a lock that
+    another one held stays locked there. The watchdog takes none but the interpreter's own. Raises OSError.
     """
     journal = Path(journal).absolute()
     files = SystemFiles(files.root.absolute()) if type(files) is SystemFiles else files
     read_end, write_end = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():  # of Python 3.12 on, of a fork beside threads: the docstring says it
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
     if child == 0:
         try:
             os.setsid()
@@ -63,6 +66,8 @@ def _watch(journal: Path, files: SystemFiles, read_end: int, keep: tuple[int, ..
     if records:
         lines = "".join(json.dumps(one) + "\n" for one in records)
         report = report_path(journal)
-        temporary = report.with_name(report.name + ".tmp")
-        temporary.write_text(lines)
+        temporary = report.with_name(f"{report.name}.{os.getpid()}.tmp")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        os.write(descriptor, lines.encode())
+        os.close(descriptor)
         temporary.replace(report)

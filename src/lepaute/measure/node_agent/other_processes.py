@@ -35,12 +35,21 @@ class OtherProcesses:
     before), others_share (the same of processes of our own user that are not the experiment's), other_users (the
     busiest: "uid:name share-of-one-CPU", joined by "; "). What a process used between the last sample and its end is
     not seen; threads of the kernel are nobody's. Ranks that a launcher's daemon starts count as `others` unless they
-    are in a session of ours.
+    are in a session of ours. A scan costs one file a process: there is at most one each `least_s`; rows in between
+    repeat the one before.
     """
 
     columns = ("other_users_cpu_s", "other_users_share", "others_share", "other_users")
 
-    def __init__(self, files: SystemFiles, agent: int, user: int, now_s: float, ticks_per_s: int = 0) -> None:
+    def __init__(
+        self,
+        files: SystemFiles,
+        agent: int,
+        user: int,
+        now_s: float,
+        ticks_per_s: int = 0,
+        least_s: float = 1.0,
+    ) -> None:
         self._files = files
         self._agent = agent
         self._user = user
@@ -51,6 +60,8 @@ class OtherProcesses:
         self._scans = 0
         self._last_s = now_s
         self._total_s = 0.0
+        self._least_s = least_s
+        self._shown: Row = dict.fromkeys(self.columns)
         self._last = self._scan()
 
     def hidden(self) -> str:
@@ -66,7 +77,12 @@ class OtherProcesses:
         return ""
 
     def read(self, row: Row, now_s: float) -> None:
-        """One scan; the cost is one file a process."""
+        """The four columns."""
+        if now_s - self._last_s >= self._least_s:
+            self._look(now_s)
+        row.update(self._shown)
+
+    def _look(self, now_s: float) -> None:
         before, self._last = self._last, self._scan()
         passed_s = now_s - self._last_s
         self._last_s = now_s
@@ -90,10 +106,12 @@ class OtherProcesses:
                 named.append((used_s / passed_s, f"{user}:{process.name}"))
         self._total_s += strangers_s
         capacity_s = passed_s * self._cpus
-        row["other_users_cpu_s"] = self._total_s
-        row["other_users_share"] = strangers_s / capacity_s if capacity_s > 0 else None
-        row["others_share"] = others_s / capacity_s if capacity_s > 0 else None
-        row["other_users"] = "; ".join(f"{who} {share:.2f}" for share, who in sorted(named, reverse=True)[:_NAMED])
+        self._shown = {
+            "other_users_cpu_s": self._total_s,
+            "other_users_share": strangers_s / capacity_s if capacity_s > 0 else None,
+            "others_share": others_s / capacity_s if capacity_s > 0 else None,
+            "other_users": "; ".join(f"{who} {share:.2f}" for share, who in sorted(named, reverse=True)[:_NAMED]),
+        }
 
     def _scan(self) -> dict[int, Process]:
         if self._scans % _FORGET_EVERY == 0:

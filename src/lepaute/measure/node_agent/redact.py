@@ -16,6 +16,8 @@ _INNOCENT_NAME = re.compile(
     r"|(?:XDG|DESKTOP)_SESSION|SESSION_(?:MANAGER|TYPE|DESKTOP)|TOKENIZERS?_|PUBLIC_KEY|_KEYS?_?(?:FILE|PATH|DIR)",
     re.IGNORECASE,
 )
+#: Of such variables a value of letters only is a word ("SORT_KEY=default"), to be left alone in other texts too.
+_SURE_NAME = re.compile(r"TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|PRIVATE|JWT", re.IGNORECASE)
 _SHORTEST_VALUE = 6
 #: Values that say that there is a secret, or none, and are none.
 _NO_SECRET = re.compile(
@@ -85,7 +87,8 @@ class Redactor:
     def __init__(self, environ: Mapping[str, str]) -> None:
         literals: set[str] = set()
         for name, value in environ.items():
-            if SECRET_NAME.search(name) and not _INNOCENT_NAME.search(name):
+            word = value.isalpha() and not _SURE_NAME.search(name)
+            if SECRET_NAME.search(name) and not _INNOCENT_NAME.search(name) and not word:
                 literals.update(_forms(value.strip()))
         ordered = sorted(literals, key=lambda text: (-len(text), text))  # the longest that fits wins
         self._literals = re.compile("|".join(map(_literal, ordered))) if ordered else None

@@ -116,7 +116,7 @@ def format_cpus(cpus: list[int]) -> str:
 def why(error: OSError) -> str:
     """A failure of a system file in words that tell what to do about it."""
     if error.errno in {errno.EACCES, errno.EPERM}:
-        return "permission denied (it takes root)"
+        return "permission denied (it takes root)" if os.geteuid() != 0 else "refused even to root (by the firmware?)"
     if error.errno == errno.EROFS:
         return "read-only here (inside a container?)"
     if error.errno == errno.ENOENT:
