@@ -1,7 +1,7 @@
 """Nodes of Grid'5000: a job of its REST API, with an image deployed on the nodes where one is named.
 
-Written after the documented API; run against recorded answers only. EnOSlib, which offers more (networks, several sites,
-virtual machines), is not needed and not used: an experiment that reserved nodes with it hands their names to `ssh`.
+Written after the documented API; run against recorded answers only. EnOSlib, which offers more (networks, several
+sites, virtual machines), is not needed and not used: who reserves nodes with it hands their names to `ssh`.
 """
 
 import contextlib

@@ -9,6 +9,8 @@ from lepaute.measure.schedulers.types import MOST_NODES, check_node_name
 #: Names, ranges, groups and set operators. Nothing else reaches ClusterShell: it may pass the name of a group to a
 #: shell, in the commands that a site's groups.conf configures.
 _NODE_SET = re.compile(r"[A-Za-z0-9._,@:*/\[\]!&^+-]{1,10000}")
+_RANGE = r"[0-9]+(-[0-9]+(/[1-9][0-9]*)?)?"
+_RANGES = re.compile(rf"{_RANGE}(,{_RANGE})*")
 
 
 def parse_node_set(text: str) -> tuple[str, ...]:
@@ -18,6 +20,10 @@ def parse_node_set(text: str) -> tuple[str, ...]:
     """
     if not _NODE_SET.fullmatch(text):
         raise InputError(f"{text[:60]!r} is not a set of nodes; give names and ranges such as node[1-4,7],login")
+    for ranges in re.findall(r"\[([^\]]*)\]", text):
+        # ClusterShell has negative numbers as well, which are in no host's name.
+        if not _RANGES.fullmatch(ranges):
+            raise InputError(f"{text[:60]!r} is not a set of nodes: [{ranges[:40]}] is no list of ranges such as 1-4,7")
     if _upper_bound(text) > MOST_NODES:
         raise InputError(f"{text[:60]!r} names more than {MOST_NODES} nodes")
     from ClusterShell.NodeSet import NodeSet, NodeSetException
@@ -27,8 +33,8 @@ def parse_node_set(text: str) -> tuple[str, ...]:
         if len(found) > MOST_NODES:
             raise InputError(f"{text[:60]!r} names more than {MOST_NODES} nodes")
         names = tuple(str(name) for name in found)
-    except NodeSetException as problem:
-        raise InputError(f"{text[:60]!r} is not a set of nodes: {str(problem)[:200]}") from None
+    except (NodeSetException, ValueError) as problem:
+        raise InputError(f"{text[:60]!r} is not a set of nodes: {' '.join(str(problem).split())[:200]}") from None
     if not names:
         raise InputError(f"{text[:60]!r} is an empty set of nodes")
     return tuple(check_node_name(name) for name in names)
