@@ -1,7 +1,10 @@
 """What all schedulers share: names, requests, sets of nodes; and this machine as the only node."""
 
+import os
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -74,6 +77,24 @@ def test_a_set_of_too_many_nodes_is_refused_before_it_is_expanded(text: str) -> 
     with pytest.raises(InputError, match="more than 10000 nodes"):
         parse_node_set(text)
     assert time.monotonic() - start < 5  # expanding the second would never end
+
+
+@pytest.mark.parametrize(
+    "text", ["@a;touch {}", "@$(touch {})", "@x/touch {}/e", "@:x", "@-x", "@a b", "@a|b", "@s:`b`"]
+)
+def test_the_name_of_a_group_runs_nothing(text: str, tmp_path: Path) -> None:
+    # Configured groups are looked up by a shell command that has the name in it, whatever it is.
+    with pytest.raises(InputError):
+        parse_node_set(text.format(tmp_path / "mark"))
+    assert not (tmp_path / "mark").exists()
+
+
+def test_a_group_of_the_sites_configuration_is_expanded(tmp_path: Path) -> None:
+    (tmp_path / "groups.conf").write_text("[Main]\ndefault: here\n[here]\nmap: echo n[1-3]-$GROUP\nall: echo n[7-9]\n")
+    program = "from lepaute.measure.schedulers.node_sets import parse_node_set as p; print(p('@gpu,m1'), p('@*'))"
+    environment = {**os.environ, "CLUSTERSHELL_CFGDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "('m1', 'n1-gpu', 'n2-gpu', 'n3-gpu') ('n7', 'n8', 'n9')\n"
 
 
 @given(st.text(st.sampled_from("abn01290[]-,;@:*/!&^+. \n$`'\"|\\é"), max_size=24) | st.text(max_size=24))
