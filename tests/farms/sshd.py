@@ -179,7 +179,8 @@ PermitUserRC no
 MaxStartups 1000:30:2000
 MaxSessions 1000
 AcceptEnv LEPAUTE_NODE
-SetEnv LEPAUTE_FARM={token}
+# SHLVL: bash reads no ~/.bashrc of whoever runs the tests.
+SetEnv LEPAUTE_FARM={token} SHLVL=1
 """
 
 
