@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
+    from lepaute import design as design
     from lepaute import fit as fit
     from lepaute.archive import Archive as Archive
     from lepaute.platform import Platform as Platform
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 _HOME_OF = {  # the public names, and the package each is loaded from
     "Archive": "lepaute.archive",
+    "Job": "lepaute.measure.experiment.job",
+    "Target": "lepaute.stats.stopping",
+    "Until": "lepaute.measure.experiment.rounds",
     "Hpl": "lepaute.simulate",
     "Platform": "lepaute.platform",
     "Prediction": "lepaute.simulate",
@@ -26,12 +30,12 @@ _HOME_OF = {  # the public names, and the package each is loaded from
     "predict": "lepaute.simulate",
 }
 
-__all__ = ["Archive", "Hpl", "Platform", "Prediction", "__version__", "fit", "load_platform", "predict"]
+__all__ = ["Archive", "Hpl", "Platform", "Prediction", "__version__", "design", "fit", "load_platform", "predict"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "fit":
-        return import_module("lepaute.fit")
+    if name in {"design", "fit"}:
+        return import_module(f"lepaute.{name}")
     if name in _HOME_OF:
         return getattr(import_module(_HOME_OF[name]), name)
     raise AttributeError(f"module 'lepaute' has no attribute {name!r}")

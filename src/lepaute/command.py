@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
+from lepaute.sessions import kill_session
 
 #: Longer output is cut in the middle when it is kept; a program that prints this much is broken anyway.
 _MOST_OUTPUT = 1 << 20
@@ -113,31 +113,6 @@ def end_session(process: "subprocess.Popen[bytes]") -> None:
         process.communicate(timeout=_GRACE_S)
     kill_session(process.pid)
     process.communicate()
-
-
-def kill_session(session: int) -> None:
-    """Kill every process of a session."""
-    # Again until none is left: a killed process ends when it is next scheduled, and may have forked meanwhile.
-    deadline = time.monotonic() + _GRACE_S
-    while (members := _session_members(session)) and time.monotonic() < deadline:
-        for pid in members:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.01)
-
-
-def _session_members(session: int) -> list[int]:
-    """Processes of a session that still run; those that only wait to be collected do not."""
-    members = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            # The name, in parentheses, may hold anything: the fields are counted from its end.
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-        except (OSError, UnicodeDecodeError):
-            continue
-        if len(fields) > 3 and int(fields[3]) == session and fields[0] != "Z":
-            members.append(int(entry.name))
-    return members
 
 
 def _kept(output: bytes) -> str:

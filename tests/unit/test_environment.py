@@ -1,8 +1,14 @@
 """Provenance of the node: what is kept, and what is never kept."""
 
 import json
+from pathlib import Path
+
+import fake_machines
 
 from lepaute.measure.environment import collect_environment, cpuinfo_field, redact
+from lepaute.measure.node_agent.command_run import Ran, run_command
+from lepaute.measure.node_agent.environment import LARGEST_BYTES, collect, without_identities
+from lepaute.measure.node_agent.system_files import SystemFiles
 
 
 def test_values_of_variables_that_cannot_matter_are_not_kept() -> None:
@@ -31,3 +37,70 @@ def test_fields_of_cpuinfo_are_those_of_the_first_processor() -> None:
     assert cpuinfo_field("model name", text) == "Fast One"
     assert cpuinfo_field("flags", text) == "fpu avx2"
     assert cpuinfo_field("governor", text) is None
+
+
+def node(root: Path) -> SystemFiles:
+    return fake_machines.write(
+        root, {"proc/cpuinfo": "model name : X", "proc/cmdline": "root=/dev/sda password=hunter2"}
+    )
+
+
+def test_what_a_node_lacks_is_named_with_the_reason(tmp_path: Path) -> None:
+    def run(argv: list[str], limit_s: float) -> Ran:
+        if argv[0] == "lstopo":
+            return Ran(0, b"<topology/>")
+        if argv[0] == "dmesg":
+            return Ran(1, b"", b"dmesg: read kernel buffer failed: Operation not permitted\n")
+        if argv[0] == "dpkg-query":
+            return Ran(1, b"libc6 2.36\n", b"no packages found matching libblis*\n")
+        if argv[0] == "lspci":
+            return Ran(None, b"", b"", f"lspci did not end within {limit_s:g} s")
+        return Ran(None, b"", b"", f"{argv[0]} is not installed")
+
+    members = collect(node(tmp_path), run)
+    absent = json.loads(members["absent.json"])
+    assert members["lstopo.xml"] == b"<topology/>"  # the second name was tried
+    assert members["openblas.txt"] == b"libc6 2.36\n"
+    assert absent["openblas.txt"] == "dpkg-query: exit status 1: no packages found matching libblis*"
+    assert absent["dmesg.txt"].endswith("Operation not permitted")
+    assert absent["lspci.txt"] == "lspci did not end within 10 s"
+    assert absent["gcc.txt"] == "gcc is not installed"
+    assert absent["meminfo.txt"] == "/proc/meminfo: the kernel or the hardware does not have it"
+    # Each member is there or named as absent; only what is there in part is both.
+    assert set(absent) & set(members) == {"openblas.txt"}
+    assert members["cmdline.txt"] == b"root=/dev/sda password=(redacted)\n"
+
+
+def test_an_endless_output_is_cut_and_said_to_be(tmp_path: Path) -> None:
+    members = collect(node(tmp_path), lambda argv, _: Ran(0, b"x" * (LARGEST_BYTES + 7) if argv[0] == "dmesg" else b""))
+    assert len(members["dmesg.txt"]) == LARGEST_BYTES
+    assert json.loads(members["absent.json"])["dmesg.txt"].startswith("cut: the last")
+
+
+def test_identities_are_replaced_by_a_digest_that_stays_the_same() -> None:
+    text = "\tSerial Number: PF1A2B3C\n\tUUID: 4c4c4544-0031\n\tAsset Tag: Not Specified\n\tManufacturer: Acme\n"
+    shown = without_identities(text)
+    assert "PF1A2B3C" not in shown
+    assert "4c4c4544" not in shown
+    assert "Asset Tag: Not Specified" in shown
+    assert "Manufacturer: Acme" in shown
+    assert shown == without_identities(shown) == without_identities(text)
+    topology = '<info name="DMIProductSerial" value="PF1A2B3C"/><info name="Address" value="AA:bb:cc:dd:ee:01"/>'
+    hidden = without_identities(topology)
+    assert "bb:cc" not in hidden
+    assert hidden.split('value="')[1].split('"')[0] == shown.split("Serial Number: ")[1].split("\n")[0]
+    # Not addresses: of the PCI bus, a time, and one that is nobody's.
+    innocent = "0000:00:1f.2 12:30:45 00:00:00:00:00:00 [8086:0d57]"
+    assert without_identities(innocent) == innocent
+
+
+def test_a_command_that_hangs_is_ended_with_what_it_started() -> None:
+    ran = run_command(["sh", "-c", "echo before; sleep 100 & sleep 100"], 0.3)
+    assert (ran.returncode, ran.stdout, ran.problem) == (None, b"before\n", "sh did not end within 0.3 s")
+    assert run_command(["/no/such/program"], 1.0).problem == "/no/such/program is not installed"
+
+
+def test_this_machine_tells_what_it_is_and_what_it_lacks() -> None:
+    members = collect_environment({})
+    assert {"cpuinfo.txt", "cmdline.txt", "kernel.txt", "uname.txt", "python.txt", "absent.json"} <= set(members)
+    assert all(isinstance(reason, str) and reason for reason in json.loads(members["absent.json"]).values())

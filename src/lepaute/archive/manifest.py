@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lepaute.archive.documents import bounded_json
 from lepaute.errors import ArchiveError
 
 FORMAT = "lepaute-archive/1"
@@ -12,6 +13,11 @@ MANIFEST = "manifest.json"
 METADATA = "metadata.json"
 COMMANDS = "commands.json"
 RO_CRATE = "ro-crate-metadata.json"
+
+#: A thousand nodes with fifty files each.
+MOST_MEMBERS = 50_000
+#: What file systems accept: longer names could be written into an archive and never come out of it.
+MOST_NAME_BYTES, MOST_PART_BYTES, MOST_PARTS = 1000, 255, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +33,17 @@ class Member:
 
 
 def check_name(name: str) -> None:
-    """Refuses a member name that is not a plain relative path; raises ArchiveError."""
+    """Refuses a member name that is not a plain relative path; raises ArchiveError.
+
+    Not printable are control characters, terminal escapes, and the marks that turn the direction of writing.
+    """
     parts = name.split("/")
     plain = name.isprintable() and "\\" not in name and ":" not in name
     if not plain or any(part in ("", ".", "..") for part in parts):
         raise ArchiveError(f"member name {name[:80]!r} is not a plain relative path; refuse such an archive")
+    longest = max(len(part.encode()) for part in parts)
+    if len(name.encode()) > MOST_NAME_BYTES or longest > MOST_PART_BYTES or len(parts) > MOST_PARTS:
+        raise ArchiveError(f"member name {name[:80]!r}... is longer than a path may be; refuse such an archive")
 
 
 def manifest_bytes(members: Mapping[str, Member]) -> bytes:
@@ -43,11 +55,11 @@ def manifest_bytes(members: Mapping[str, Member]) -> bytes:
 def parse_manifest(data: bytes) -> dict[str, Member]:
     """Member names and fingerprints; raises ArchiveError when the text is not a manifest of this format."""
     try:
-        document = json.loads(data)
+        document = bounded_json(data, MANIFEST)
         declared = document["format"]
         listed = document["members"].items() if declared == FORMAT else []
         members = {str(name): Member(str(entry["sha256"]), int(entry["size_bytes"])) for name, entry in listed}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, ArchiveError):
         raise ArchiveError(f"{MANIFEST} is not a manifest; the archive is damaged, copy it again") from None
     if declared != FORMAT:
         raise ArchiveError(f"format is {str(declared)[:40]!r}; this version of Lepaute reads {FORMAT}")

@@ -1,28 +1,24 @@
-"""Opens an archive, checks all of it, and reads members; nothing is ever extracted to a path."""
+"""Opens an archive, checks all of it, and reads members; nothing is ever run or unpickled, nothing written."""
 
+import contextlib
 import hashlib
 import io
-import json
-import zipfile
-import zlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from lepaute.archive.manifest import MANIFEST, METADATA, Member, archive_id, check_name, parse_manifest
+from lepaute.archive.container import Entry, read_directory, unpack
+from lepaute.archive.documents import bounded_json
+from lepaute.archive.manifest import MANIFEST, METADATA, Member, archive_id, parse_manifest
+from lepaute.archive.printable import printable
 from lepaute.archive.seal import check_seal
 from lepaute.errors import ArchiveError
 
 if TYPE_CHECKING:
     import pandas
 
-#: More than this is refused before anything is unpacked: a campaign's archive has megabytes.
-MOST_BYTES = 8 * 1024**3
-#: Deflate reaches 1032:1 on a run of one byte; measurements reach about 10:1.
-MOST_RATIO = 1000
-#: Below this size a ratio says nothing: no bomb fits.
-RATIO_MATTERS_BYTES = 1 << 20
-_CHUNK = 1 << 20
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
+#: A manifest of MOST_MEMBERS members, and metadata with as many nodes and warnings as an experiment may have.
+MOST_HEAD_BYTES = 32 << 20
 
 
 class Archive:
@@ -31,12 +27,14 @@ class Archive:
     Every member is verified against the manifest when the archive is opened, and again when it is read.
     """
 
-    def __init__(self, path: Path, identity: str, members: dict[str, Member], metadata: dict[str, Any]) -> None:
+    def __init__(self, path: Path, manifest: bytes, members: dict[str, Member], entries: dict[str, Entry]) -> None:
         """For `open`; a caller has no reason to make one from parts."""
         self.path = path
-        self.id = identity
-        self.metadata = metadata
+        self.id = archive_id(manifest)
+        self.manifest = manifest
+        self.metadata: dict[str, Any] = {}
         self._members = members
+        self._entries = entries
 
     @classmethod
     def open(cls, path: str | Path) -> "Archive":
@@ -46,20 +44,14 @@ class Archive:
             raise ArchiveError(f"{path}: there is no such file; give the .zip that a campaign wrote")
         try:
             check_seal(path)
-            with zipfile.ZipFile(path) as packed:
-                _refuse_hostile(packed, path)
-                manifest = _read(packed, MANIFEST)
-                members = parse_manifest(manifest)
-                _same_names(packed, members)
-                for name, member in members.items():
-                    _verify(packed, name, member)
-                metadata = _metadata(packed)
+            with path.open("rb") as file:
+                archive = _checked(cls, path, file)
         except ArchiveError as problem:
             message = str(problem)
             raise ArchiveError(message if message.startswith(f"{path}: ") else f"{path}: {message}") from None
-        except _DAMAGE as problem:
-            raise ArchiveError(f"{path}: cannot be read ({problem}); copy the archive again") from None
-        return cls(path, archive_id(manifest), members, metadata)
+        except OSError as problem:
+            raise ArchiveError(f"{path}: cannot be read ({problem.strerror}); copy the archive again") from None
+        return archive
 
     def members(self) -> dict[str, Member]:
         """Every member but the manifest, by name, in sorted order."""
@@ -67,88 +59,123 @@ class Archive:
 
     def read_bytes(self, name: str) -> bytes:
         """The content of a member; raises ArchiveError when there is none or the file has changed since."""
+        with self.open_member(name) as stream:
+            return stream.read()
+
+    @contextlib.contextmanager
+    def open_member(self, name: str) -> Iterator[BinaryIO]:
+        """A member as a stream to be read forward, in as little memory as the reader takes at once.
+
+        Raises ArchiveError when there is no such member, and, at the end of the stream at the latest, when the file
+        has changed since the archive was opened: what was read until then is not to be trusted.
+        """
         member = self._members.get(name)
         if member is None:
-            raise ArchiveError(f"{self.path}: has no member {name}; `lepaute archive show` lists those it has")
+            raise ArchiveError(
+                f"{self.path}: has no member {printable(name[:80])}; `lepaute archive show` lists those it has"
+            )
         try:
-            with zipfile.ZipFile(self.path) as packed:
-                data = _read(packed, name)
-        except (KeyError, *_DAMAGE) as problem:
+            with self.path.open("rb") as file:
+                yield io.BufferedReader(_Content(file, self._entries[name], member, self.path))
+        except OSError as problem:
             raise ArchiveError(f"{self.path}: member {name} cannot be read ({problem}); copy it again") from None
-        if Member.of(data) != member:
-            raise ArchiveError(f"{self.path}: member {name} changed since the archive was opened; open it again")
-        return data
+
+    def json(self, name: str) -> Any:
+        """A member that is a JSON text; raises ArchiveError where it is none or out of proportion."""
+        try:
+            return bounded_json(self.read_bytes(name), name)
+        except ArchiveError as problem:
+            message = str(problem)
+            raise ArchiveError(message if message.startswith(f"{self.path}: ") else f"{self.path}: {message}") from None
 
     def table(self, name: str) -> "pandas.DataFrame":
-        """A member as a data frame: .parquet, or .csv whose provenance lines are left out."""
-        import pandas
+        """A member as a data frame: .parquet, or .csv whose provenance lines are left out.
 
-        data = io.BytesIO(self.read_bytes(name))
+        Raises ArchiveError where it is no table, or one that would take more memory than a table may.
+        """
+        from lepaute.archive.tables import table_of
+
+        data = self.read_bytes(name)
         try:
-            if name.endswith(".parquet"):
-                return pandas.read_parquet(data)
-            if name.endswith(".csv"):
-                return pandas.read_csv(data, comment="#")
-        except (ValueError, OSError) as problem:  # pyarrow's and pandas' errors of parsing derive from these
-            raise ArchiveError(f"{self.path}: member {name} is not a table ({problem})") from None
-        raise ArchiveError(f"{self.path}: member {name} is not a table; only .parquet and .csv are")
+            return table_of(name, data)
+        except ArchiveError as problem:
+            raise ArchiveError(f"{self.path}: {problem}") from None
 
 
-def _refuse_hostile(packed: zipfile.ZipFile, path: Path) -> None:
-    """Refuses names that lead elsewhere, names given twice, and declared sizes no campaign reaches."""
-    seen: set[str] = set()
-    total = 0
-    for entry in packed.infolist():
-        check_name(entry.orig_filename)
-        if entry.filename in seen:
-            raise ArchiveError(f"member {entry.filename} is there twice; refuse such an archive")
-        seen.add(entry.filename)
-        total += entry.file_size
-        if entry.file_size > max(MOST_RATIO * entry.compress_size, RATIO_MATTERS_BYTES):
-            raise ArchiveError(
-                f"member {entry.filename} would unpack to {entry.file_size} bytes from {entry.compress_size}; "
-                "no measurement compresses so well, refuse such an archive"
-            )
-        if entry.compress_size > path.stat().st_size:
-            raise ArchiveError(f"member {entry.filename} is declared larger than the file; copy the archive again")
-    if total > MOST_BYTES:
-        raise ArchiveError(f"would unpack to {total} bytes, more than the {MOST_BYTES} that are accepted")
+class _Content(io.RawIOBase):
+    """The unpacked bytes of a member; the end is reached only when they are those of the manifest."""
+
+    def __init__(self, file: BinaryIO, entry: Entry, member: Member, path: Path) -> None:
+        super().__init__()
+        self._pieces = unpack(file, entry)
+        self._piece = memoryview(b"")
+        self._digest = hashlib.sha256()
+        self._member = member
+        self._changed = f"{path}: member {entry.name} changed since the archive was opened; open it again"
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._piece:
+            try:
+                piece = next(self._pieces, None)
+            except ArchiveError:  # it could be unpacked when the archive was opened
+                raise ArchiveError(self._changed) from None
+            if piece is None:
+                if self._digest.hexdigest() != self._member.sha256:
+                    raise ArchiveError(self._changed)
+                return 0
+            self._digest.update(piece)
+            self._piece = memoryview(piece)
+        count = min(len(buffer), len(self._piece))
+        buffer[:count] = self._piece[:count]
+        self._piece = self._piece[count:]
+        return count
 
 
-def _read(packed: zipfile.ZipFile, name: str) -> bytes:
-    if name not in packed.NameToInfo:
+def _checked(cls: type[Archive], path: Path, file: BinaryIO) -> Archive:
+    entries = read_directory(file)
+    manifest = _head(file, entries, MANIFEST)
+    members = parse_manifest(manifest)
+    _same_names(set(entries) - {MANIFEST}, members)
+    for name, member in members.items():
+        _verify(file, entries[name], member)
+    archive = cls(path, manifest, members, entries)
+    archive.metadata = _metadata(_head(file, entries, METADATA))
+    return archive
+
+
+def _head(file: BinaryIO, entries: dict[str, Entry], name: str) -> bytes:
+    """A member that is read whole to open an archive."""
+    if name not in entries:
         raise ArchiveError(f"has no member {name}: it is incomplete, or another program's zip")
-    return packed.read(name)
+    if entries[name].size_bytes > MOST_HEAD_BYTES:
+        raise ArchiveError(f"member {name} has {entries[name].size_bytes} bytes; refuse such an archive")
+    return b"".join(unpack(file, entries[name]))
 
 
-def _same_names(packed: zipfile.ZipFile, members: dict[str, Member]) -> None:
+def _same_names(present: set[str], members: dict[str, Member]) -> None:
     """The zip holds the manifest and what it lists, and nothing else."""
-    present = set(packed.namelist()) - {MANIFEST}
     for name in sorted(set(members) - present):
-        raise ArchiveError(f"member {name} is missing; copy the archive again from where it was made")
+        raise ArchiveError(f"member {printable(name[:80])} is missing; copy the archive again from where it was made")
     for name in sorted(present - set(members)):
         raise ArchiveError(f"member {name} is not in the manifest: something was added; refuse such an archive")
 
 
-def _verify(packed: zipfile.ZipFile, name: str, member: Member) -> None:
+def _verify(file: BinaryIO, entry: Entry, member: Member) -> None:
     """The member unpacks to the size and SHA-256 of the manifest; in pieces, so memory stays small."""
     digest = hashlib.sha256()
-    size = 0
-    try:
-        with packed.open(name) as stream:
-            while chunk := stream.read(_CHUNK):
-                digest.update(chunk)
-                size += len(chunk)
-    except _DAMAGE as problem:
-        raise ArchiveError(f"member {name} cannot be unpacked ({problem}); copy the archive again") from None
-    if (digest.hexdigest(), size) != (member.sha256, member.size_bytes):
-        raise ArchiveError(f"member {name} differs from its SHA-256 in the manifest; copy the archive again")
+    for piece in unpack(file, entry):
+        digest.update(piece)
+    if (digest.hexdigest(), entry.size_bytes) != (member.sha256, member.size_bytes):
+        raise ArchiveError(f"member {entry.name} differs from its SHA-256 in the manifest; copy the archive again")
 
 
-def _metadata(packed: zipfile.ZipFile) -> dict[str, Any]:
+def _metadata(data: bytes) -> dict[str, Any]:
     try:
-        metadata = json.loads(_read(packed, METADATA))
-    except (ValueError, RecursionError):
+        metadata = bounded_json(data, METADATA)
+    except ArchiveError:
         metadata = None
     if not isinstance(metadata, dict) or not isinstance(metadata.get("kind"), str):
         raise ArchiveError(f"{METADATA} is not an object with a kind; another program wrote this archive")

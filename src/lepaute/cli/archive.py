@@ -1,42 +1,136 @@
-"""`lepaute archive`: what an archive holds, and whether it is whole."""
+"""`lepaute archive`: what an archive holds, whether it is whole, what differs between two, and its files."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Show and verify archives of measurements.", no_args_is_help=True)
+from lepaute.cli.entry import BAD_INPUT, complain
+from lepaute.errors import LepauteError
+
+app = typer.Typer(help="Show, verify, compare and extract archives of measurements.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The .zip that a campaign wrote.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 
 
 @app.command()
-def show(file: File, as_json: Json = False) -> None:
-    """Prints the archive's id, its metadata and its members; the archive is verified first."""
+def show(
+    file: File,
+    as_json: Json = False,
+    members: Annotated[bool, typer.Option("--members", help="All members, with their sizes.")] = False,
+) -> None:
+    """What the archive is, on one screen; of a failed experiment, why. The archive is verified first."""
     import json
 
     from lepaute.archive import Archive
+    from lepaute.archive.screen import COMPLETE, first_screen, status_of
 
     archive = Archive.open(file)
-    members = archive.members()
+    listed = archive.members()
     if as_json:
-        sizes = {name: {"sha256": member.sha256, "size_bytes": member.size_bytes} for name, member in members.items()}
+        sizes = {name: {"sha256": member.sha256, "size_bytes": member.size_bytes} for name, member in listed.items()}
         print(json.dumps({"id": archive.id, "metadata": archive.metadata, "members": sizes}, indent=1))
         return
-    print(f"id  {archive.id}")
-    for key, value in sorted(archive.metadata.items()):
-        print(f"{key}: {value if isinstance(value, str) else json.dumps(value)}")
-    print(f"{len(members)} members:")
-    for name, member in members.items():
-        print(f"  {member.size_bytes:>10}  {name}")
+    status, *lines = first_screen(archive)
+    print(_loud(status, good=status_of(archive.metadata) == COMPLETE))
+    for line in lines:
+        print(line)
+    if members:
+        print(f"{len(listed)} members:")
+        for name, member in listed.items():
+            print(f"  {member.size_bytes:>12}  {name}")
+
+
+def _loud(line: str, *, good: bool) -> str:
+    """The line in bold on a terminal, red where something is wrong."""
+    import os
+
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return line
+    return f"\033[1{'' if good else ';31'}m{line}\033[0m"
 
 
 @app.command()
-def verify(file: File) -> None:
-    """Checks every byte of the archive against its seal and its manifest; exit status 2 where they differ."""
+def verify(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Archives.", show_default=False)],
+) -> int:
+    """Checks every byte of archives against seal, manifest and RO-Crate; exit status 2 where one differs."""
     from lepaute.archive import Archive
+    from lepaute.archive.crate_check import check_crate
+    from lepaute.archive.screen import COMPLETE, status_of
 
-    archive = Archive.open(file)
-    partial = " (partial: its campaign was interrupted)" if archive.metadata.get("partial") else ""
-    print(f"{file}: whole, {len(archive.members())} members, id {archive.id}{partial}")
+    status = 0
+    for file in files:
+        try:
+            archive = Archive.open(file)
+            check_crate(archive)
+        except LepauteError as problem:  # the others are still to be checked
+            complain(str(problem))
+            status = BAD_INPUT
+            continue
+        ended = status_of(archive.metadata)
+        note = "" if ended == COMPLETE else f" ({ended}: `lepaute archive show` tells why)"
+        print(f"{file}: whole, {len(archive.members())} members, id {archive.id}{note}")
+    return status
+
+
+@app.command()
+def extract(
+    file: File,
+    members: Annotated[
+        list[str] | None, typer.Argument(metavar="[MEMBER...]", help="Members or folders of them; default: all.")
+    ] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where to.")] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+) -> None:
+    """Writes members as files into a folder: never outside of it, through a link, or over another file."""
+    from lepaute.archive import Archive
+    from lepaute.archive.extraction import extract as extract_members
+
+    written = extract_members(Archive.open(file), output, members or (), force=force)
+    print(f"{output}: {len(written)} file{'s' * (len(written) != 1)}")
+
+
+@app.command()
+def close(folder: Annotated[Path, typer.Argument(metavar="FOLDER.work", help="What an interrupted run left.")]) -> None:
+    """Makes an archive of what a run had measured when its engine was killed; the run can still be resumed."""
+    from lepaute.archive import Archive
+    from lepaute.measure.experiment.closing import close_interrupted
+
+    target = close_interrupted(folder)
+    print(f"{target}: {len(Archive.open(target).members())} members, partial")
+
+
+@app.command()
+def diff(
+    first: Annotated[Path, typer.Argument(metavar="A", help="An archive.", show_default=False)],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another one.", show_default=False)],
+    as_json: Json = False,
+    everything: Annotated[bool, typer.Option("--all", help="Every difference in full.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit status 1 where the setups differ.")] = False,
+) -> int:
+    """What differs between the setups of two experiments; results are not compared."""
+    import json
+
+    from lepaute.archive import Archive
+    from lepaute.archive.comparison import compare
+    from lepaute.archive.comparison_text import comparison_json, comparison_lines
+    from lepaute.archive.setups.setup import setup_of
+
+    archives = [Archive.open(file) for file in (first, second)]
+    setups = [setup_of(archive) for archive in archives]
+    comparison = compare(*setups)
+    unread = [f"{side}: {problem}" for side, setup in zip("AB", setups, strict=True) for problem in setup.unread]
+    if as_json:
+        sides = {
+            side: {"path": str(archive.path), "id": archive.id} for side, archive in zip("ab", archives, strict=True)
+        }
+        print(json.dumps({**sides, **comparison_json(comparison), "not_compared": unread}, indent=1))
+    else:
+        for side, archive in zip("AB", archives, strict=True):
+            print(f"{side}: {archive.path}  {archive.id[:12]}")
+        for line in comparison_lines(comparison, unread, everything=everything):
+            print(line)
+    return 1 if exit_code and not comparison.same else 0

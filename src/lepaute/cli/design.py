@@ -1,17 +1,23 @@
 """`lepaute design`: tables of what will be measured."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from lepaute.design import Design
+from lepaute.cli import design_factors, design_look
+from lepaute.cli.design_output import Out, Seed, write
 
 app = typer.Typer(help="Tables of what will be measured, fully shuffled.", no_args_is_help=True)
-
-Seed = Annotated[int, typer.Option(help="The same seed gives the same table, byte for byte.", min=0)]
-Out = Annotated[Path | None, typer.Option(help="File to write; standard output unless given.", show_default=False)]
+for general in (
+    design_factors.factorial,
+    design_factors.fractional,
+    design_factors.latin,
+    design_factors.sample,
+    design_factors.mix,
+    design_look.show,
+    design_look.picture,
+):
+    app.command()(general)
 
 
 @app.command()
@@ -27,7 +33,7 @@ def dgemm(
     """Calls of dgemm: products spread evenly over decades, all permutations, and sizes that HPL uses."""
     from lepaute.design import dgemm_design
 
-    _write(
+    write(
         dgemm_design(seed, products=products, product_range=(lowest, highest), most=(max_n, max_n, max_k)),
         out,
     )
@@ -42,7 +48,7 @@ def p2p(
     """MPI point-to-point operations: sizes 10^U, kinds interleaved."""
     from lepaute.design import p2p_design
 
-    _write(p2p_design(seed, size_range_bytes=(1, max_bytes)), out)
+    write(p2p_design(seed, size_range_bytes=(1, max_bytes)), out)
 
 
 @app.command(name="hpl-step")
@@ -56,13 +62,56 @@ def hpl_step(
     """Short pieces of HPL's factorisation, at sizes that a run passes through."""
     from lepaute.design import hpl_step_design
 
-    _write(hpl_step_design(seed, rows=rows, nb=nb, max_n=max_n), out)
+    write(hpl_step_design(seed, rows=rows, nb=nb, max_n=max_n), out)
 
 
-def _write(design: "Design", out: Path | None) -> None:
-    if out is None:
-        print(design.to_csv(), end="")
-    else:
-        from lepaute.design import write_design
+@app.command()
+def memory(
+    seed: Seed = 1,
+    out: Out = None,
+    max_bytes: Annotated[int, typer.Option(help="Largest buffer; the smallest has 1 KiB.", min=1024)] = 64 << 20,
+    strides: Annotated[str, typer.Option(help="Every how many elements one is read.")] = "1,2,4,8,16",
+    element_bytes: Annotated[str, typer.Option(help="Widths of an element.")] = "4,8,16",
+    unrolls: Annotated[str, typer.Option(help="How often the loop is unrolled.")] = "1,8",
+    allocations: Annotated[int, typer.Option(help="Buffers of each size.", min=1)] = 4,
+    repetitions: Annotated[int, typer.Option(help="Rows of each combination.", min=1)] = 1,
+) -> None:
+    """Passes over memory: buffer size, stride, width, unrolling and allocation, all combinations."""
+    from lepaute.cli.quantities import numbers_of
+    from lepaute.design import memory_design
+    from lepaute.design.memory import SIZES_BYTES
 
-        write_design(design, out)
+    design = memory_design(
+        seed,
+        sizes_bytes=[size for size in SIZES_BYTES if size <= max_bytes],
+        strides=numbers_of(strides, "--strides"),
+        element_bytes=numbers_of(element_bytes, "--element-bytes"),
+        unrolls=numbers_of(unrolls, "--unrolls"),
+        allocations=allocations,
+        repetitions=repetitions,
+    )
+    write(design, out)
+
+
+@app.command()
+def collective(
+    seed: Seed = 1,
+    out: Out = None,
+    operations: Annotated[str | None, typer.Option(help="Some of the operations: bcast,barrier. Default: all.")] = None,
+    max_bytes: Annotated[int, typer.Option(help="Largest message; sizes are powers of 4.", min=1)] = 16 << 20,
+    ranks: Annotated[str, typer.Option(help="Numbers of ranks: 2,4,8.")] = "2",
+    repetitions: Annotated[int, typer.Option(help="Rows of each combination.", min=1)] = 20,
+) -> None:
+    """MPI collective operations: operation, size, ranks, all combinations."""
+    from lepaute.cli.quantities import numbers_of
+    from lepaute.design import collective_design
+    from lepaute.design.collective import SIZED, SIZES_BYTES, UNSIZED
+
+    design = collective_design(
+        seed,
+        operations=operations.split(",") if operations is not None else SIZED + UNSIZED,
+        sizes_bytes=[size for size in SIZES_BYTES if size <= max_bytes],
+        ranks=numbers_of(ranks, "--ranks"),
+        repetitions=repetitions,
+    )
+    write(design, out)

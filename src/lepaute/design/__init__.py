@@ -4,9 +4,35 @@ A design is drawn once from a seed, written down, and only then executed: the sa
 same file byte for byte. This package knows no machine and no program; it makes tables.
 """
 
+from lepaute.design.arrange import blocks, mix
+from lepaute.design.collective import collective_design
 from lepaute.design.dgemm import dgemm_design
+from lepaute.design.distributions import log_spaced, log_uniform, log_uniform_product, uniform, uniform_product
+from lepaute.design.fraction import fractional
+from lepaute.design.generators import full_factorial, latin_hypercube, sample
 from lepaute.design.hpl_step import hpl_step_design
+from lepaute.design.memory import memory_design
 from lepaute.design.p2p import p2p_design
 from lepaute.design.table import Design, read_design, write_design
 
-__all__ = ["Design", "dgemm_design", "hpl_step_design", "p2p_design", "read_design", "write_design"]
+__all__ = [
+    "Design",
+    "blocks",
+    "collective_design",
+    "dgemm_design",
+    "fractional",
+    "full_factorial",
+    "hpl_step_design",
+    "latin_hypercube",
+    "log_spaced",
+    "log_uniform",
+    "log_uniform_product",
+    "memory_design",
+    "mix",
+    "p2p_design",
+    "read_design",
+    "sample",
+    "uniform",
+    "uniform_product",
+    "write_design",
+]

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from lepaute.design.columns import P2P_SIZED, P2P_UNSIZED
 from lepaute.design.provenance import header_of
 from lepaute.design.sizes import log_uniform_bytes, shuffled
-from lepaute.design.table import P2P_SIZED, P2P_UNSIZED, Design
+from lepaute.design.table import Design
 from lepaute.errors import DesignError
 
 MEBIBYTE = 1024 * 1024

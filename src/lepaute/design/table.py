@@ -1,81 +1,39 @@
 """The design table: one row a measurement, a column a factor, in the order of execution.
 
 Stored as CSV: provenance lines ``#@key=value`` first, then a line of column names that begins with
-``design_row``, then one numbered row a measurement.
+``design_row``, then one numbered row a measurement. The tables that our own probes read have one of a few closed
+sets of columns; any other design declares its columns and their types in its header.
 """
 
-import csv
-import io
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
+from lepaute.design.cells import Value, is_one_line, joined, shown, split_cells
+from lepaute.design.columns import DECLARATION, ROW_NUMBER, Column, DeclaredColumn, declared, schema_of
 from lepaute.errors import DesignError
 
-ROW_NUMBER = "design_row"
+#: What a file from a stranger may cost: about a gigabyte of memory.
+MOST_BYTES = 256 << 20
+MOST_LINE_BYTES = 8 << 20
+MOST_CELLS = 20_000_000
+MOST_HEADER_LINES = 10_000
+MOST_HEADER_CHARACTERS = 100_000
 
-Value = int | str
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One factor: an integer between `low` and `high` (None: no upper bound), or one of `choices`."""
-
-    name: str
-    low: int = 0
-    high: int | None = None
-    choices: tuple[str, ...] = ()
-
-    def parse(self, text: str) -> Value:
-        """The value that `text` stands for; raises ValueError with what was expected."""
-        if self.choices:
-            if text not in self.choices:
-                raise ValueError(f"expected one of {', '.join(self.choices)}")
-            return text
-        bounds = f"an integer >= {self.low}" if self.high is None else f"an integer from {self.low} to {self.high}"
-        # int() would also take " 7", "+7" and "1_000", which the probes in C do not.
-        if not (text.isascii() and text.isdigit()):
-            raise ValueError(f"expected {bounds}")
-        value = int(text)
-        if value < self.low or (self.high is not None and value > self.high):
-            raise ValueError(f"expected {bounds}")
-        return value
-
-
-P2P_SIZED = ("recv", "isend", "pingpong", "exchange", "strided", "seen")
-P2P_UNSIZED = ("iprobe", "test", "wtime")
-
-SCHEMAS: Mapping[str, tuple[Column, ...]] = {
-    "dgemm": (
-        Column("kind", choices=("dgemm",)),
-        Column("m", low=1),
-        Column("n", low=1),
-        Column("k", low=1),
-    ),
-    "hpl_step": (
-        Column("kind", choices=("hpl_step",)),
-        Column("m", low=1),
-        Column("n", low=1),
-        Column("nb", low=1),
-        Column("chunks", low=0, high=64),
-        Column("steps", low=1, high=64),
-    ),
-    "p2p": (
-        Column("operation", choices=P2P_SIZED + P2P_UNSIZED),
-        Column("size_bytes", low=0),
-    ),
-}
+Schema = Sequence[Column | DeclaredColumn]
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A table of measurements.
+    """A table of measurements; iterating gives a dict a row, factor to value, in the order of execution.
 
     header : provenance, text to text (generator, version, seed, and the generator's arguments)
     columns: names of the factors, `design_row` not among them
-    rows   : one tuple a measurement, as long as `columns`; the position of a row is its number
+    rows   : one tuple a measurement, as long as `columns`; the position of a row is its number. None stands for a
+             factor that this kind of measurement does not have.
     """
 
     header: Mapping[str, str]
@@ -83,20 +41,29 @@ class Design:
     rows: tuple[tuple[Value, ...], ...]
 
     def __post_init__(self) -> None:
-        schema = schema_of(self.columns)
+        for key, text in self.header.items():
+            if problem := _header_problem(key, text):
+                raise DesignError(f"design header {key[:60]!r} {problem}")
+        schema = self.schema
+        if tuple(column.name for column in schema) != self.columns:
+            raise DesignError(
+                f"the header declares other columns than {shown(','.join(self.columns), 200)}; make them equal"
+            )
+        if len(self.rows) * (len(schema) + 1) > MOST_CELLS or len(self.header) > MOST_HEADER_LINES:
+            raise DesignError(
+                f"a design of {len(self.rows)} rows, {len(schema)} columns and {len(self.header)} header lines is too "
+                f"large; the most are {MOST_CELLS} cells and {MOST_HEADER_LINES} header lines. Split it."
+            )
         for number, row in enumerate(self.rows):
             if len(row) != len(schema):
                 raise DesignError(f"design row {number} has {len(row)} values for {len(schema)} columns; give one each")
             for column, value in zip(schema, row, strict=True):
                 try:
-                    column.parse(str(value))
+                    column.check(value)
                 except ValueError as problem:
                     raise DesignError(
-                        f"design row {number}: {column.name} is {value}; {problem}. Correct the row."
+                        f"design row {number}: {column.name} is {shown(str(value))}; {problem}. Correct the row."
                     ) from None
-        for key, text in self.header.items():
-            if "=" in key or "\n" in key + text or "\r" in key + text:
-                raise DesignError(f"design header {key!r} holds an '=' in its name or a line break; take them out")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -104,24 +71,26 @@ class Design:
     def __iter__(self) -> Iterator[dict[str, Value]]:
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
+    @property
+    def schema(self) -> Schema:
+        """What may stand in each column."""
+        if DECLARATION in self.header:
+            return declared(self.header[DECLARATION])
+        return schema_of(self.columns)
+
+    def column(self, name: str) -> list[Value]:
+        """The values of one factor in the order of execution; raises DesignError when there is no such factor."""
+        if name not in self.columns:
+            raise DesignError(f"the design has no factor {name}; it has {', '.join(self.columns)}")
+        place = self.columns.index(name)
+        return [row[place] for row in self.rows]
+
     def to_csv(self) -> str:
         """The text of the file; equal designs give equal text."""
-        out = io.StringIO()
-        for key, text in self.header.items():
-            out.write(f"#@{key}={text}\n")
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow((ROW_NUMBER, *self.columns))
-        writer.writerows((number, *row) for number, row in enumerate(self.rows))
-        return out.getvalue()
-
-
-def schema_of(columns: Sequence[str]) -> tuple[Column, ...]:
-    """The columns of the kind of design that has exactly these names; raises DesignError when none has."""
-    for schema in SCHEMAS.values():
-        if tuple(columns) == tuple(column.name for column in schema):
-            return schema
-    known = "; ".join(f"{kind}: {','.join(column.name for column in schema)}" for kind, schema in SCHEMAS.items())
-    raise DesignError(f"no design has the columns {','.join(columns)}; the kinds are {known}")
+        lines = [f"#@{key}={text}" for key, text in self.header.items()]
+        lines.append(joined((ROW_NUMBER, *self.columns)))
+        lines.extend(joined((number, *row)) for number, row in enumerate(self.rows))
+        return "\n".join(lines) + "\n"
 
 
 def parse_design(text: str, where: str) -> Design:
@@ -129,77 +98,136 @@ def parse_design(text: str, where: str) -> Design:
 
     Raises DesignError as ``file:line: column is X; what was expected. What to do.``
     """
-    header: dict[str, str] = {}
-    lines = text.splitlines()
-    first = 0
-    for first, line in enumerate(lines):
-        if not line.startswith("#"):
-            break
-        key, equals, value = line.removeprefix("#@").partition("=")
-        if not line.startswith("#@") or not equals or not key:
-            raise DesignError(f"{where}:{first + 1}: the line is {line[:60]!r}; expected #@key=value. Correct it.")
-        header[key] = value
-    else:
-        raise DesignError(f"{where}: no line of column names; make the table again with `lepaute design`")
-    names = lines[first].split(",")
-    if names[0] != ROW_NUMBER:
-        raise DesignError(
-            f"{where}:{first + 1}: the first column is {names[0][:60]!r}; expected {ROW_NUMBER}. "
-            "Make the table again with `lepaute design`."
-        )
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return _design_of(lines, where)
+
+
+def read_design(path: Path | str) -> Design:
+    """The design stored in a file; raises DesignError when there is none or it is malformed or far too large."""
     try:
-        schema = schema_of(names[1:])
-    except DesignError as problem:
-        raise DesignError(f"{where}:{first + 1}: {problem}") from None
-    return Design(header, tuple(names[1:]), tuple(_rows(lines, first + 1, schema, where)))
+        with Path(path).open("rb") as file:
+            return _design_of(_lines(file, str(path)), str(path))
+    except (OSError, ValueError) as problem:  # ValueError: a name with a null character
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise DesignError(f"{path}: cannot be read ({reason}); check the name") from None
 
 
-def _rows(lines: list[str], first: int, schema: tuple[Column, ...], where: str) -> Iterator[tuple[Value, ...]]:
-    for number, line in enumerate(lines[first:]):
-        place = f"{where}:{first + number + 1}"
-        cells = line.split(",")
-        if len(cells) != len(schema) + 1:
-            raise DesignError(f"{place}: {len(cells)} values; expected {len(schema) + 1}. Correct the row.")
-        if cells[0] != str(number):
-            raise DesignError(
-                f"{place}: {ROW_NUMBER} is {cells[0][:60]}; expected {number}, rows count up from 0. "
-                "Restore the missing rows, or make the table again with `lepaute design`."
-            )
-        values = []
-        for column, cell in zip(schema, cells[1:], strict=True):
-            try:
-                values.append(column.parse(cell))
-            except ValueError as problem:
-                raise DesignError(
-                    f"{place}: {column.name} is {cell[:60]}; {problem}. "
-                    "Correct the row, or make the table again with `lepaute design`."
-                ) from None
-        yield tuple(values)
-
-
-def read_design(path: Path) -> Design:
-    """The design stored in a file; raises DesignError when there is none or it is malformed."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as problem:
-        raise DesignError(f"{path}: cannot be read ({problem.strerror}); check the name") from None
-    except UnicodeDecodeError:
-        raise DesignError(f"{path}: is not a text file; expected a design table in CSV") from None
-    return parse_design(text, str(path))
-
-
-def write_design(design: Design, path: Path) -> None:
+def write_design(design: Design, path: Path | str) -> None:
     """Writes the design's file; an existing file is replaced at once or not at all."""
+    path = Path(path)
+    content = design.to_csv().encode()
+    if len(content) > MOST_BYTES:
+        raise DesignError(f"{path}: the design takes {len(content)} bytes; the most is {MOST_BYTES}. Split it.")
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as problem:
-        raise DesignError(f"{path}: cannot be written ({problem.strerror}); choose another place") from None
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise DesignError(f"{path}: cannot be written ({reason}); choose another place") from None
     temporary = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(design.to_csv())
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
         temporary.chmod(0o644)  # mkstemp's 0600 would keep a colleague from reading the table
         temporary.replace(path)
     except BaseException:
         temporary.unlink()
         raise
+
+
+def _lines(file: BinaryIO, where: str) -> Iterator[str]:
+    """The lines of a file, one at a time and none of them long: a file of any size costs little until it is refused."""
+    taken = 0
+    number = 0
+    while line := file.readline(MOST_LINE_BYTES + 1):
+        number += 1
+        taken += len(line)
+        if len(line) > MOST_LINE_BYTES or taken > MOST_BYTES:
+            raise DesignError(
+                f"{where}:{number}: too long for a design table; the most is {MOST_LINE_BYTES} bytes a line and "
+                f"{MOST_BYTES} in all. Check the name, or split the design."
+            )
+        try:
+            # Spreadsheets put a byte order mark before the first line.
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError:
+            raise DesignError(f"{where}:{number}: is not text in UTF-8; expected a design table in CSV") from None
+        yield text.removesuffix("\n")
+
+
+def _design_of(lines: Iterable[str], where: str) -> Design:
+    header: dict[str, str] = {}
+    numbered = ((number, line.removesuffix("\r")) for number, line in enumerate(lines, start=1))
+    for number, line in numbered:
+        if not line.startswith("#"):
+            break
+        key, equals, value = line.removeprefix("#@").partition("=")
+        if not line.startswith("#@") or not equals or not key:
+            raise DesignError(f"{where}:{number}: the line is {line[:60]!r}; expected #@key=value. Correct it.")
+        problem = _header_problem(key, value) or ("is given twice; take one out" if key in header else "")
+        if problem or len(header) >= MOST_HEADER_LINES:
+            problem = problem or f"is one too many; a header has at most {MOST_HEADER_LINES} lines"
+            raise DesignError(f"{where}:{number}: the header {key[:60]!r} {problem}")
+        header[key] = value
+    else:
+        raise DesignError(f"{where}: no line of column names; make the table again with `lepaute design`")
+    names = line.split(",")
+    if names[0] != ROW_NUMBER:
+        raise DesignError(
+            f"{where}:{number}: the first column is {names[0][:60]!r}; expected {ROW_NUMBER}. "
+            "Make the table again with `lepaute design`."
+        )
+    try:
+        schema: Schema = declared(header[DECLARATION]) if DECLARATION in header else schema_of(names[1:])
+    except DesignError as problem:
+        raise DesignError(f"{where}:{number}: {problem}") from None
+    if [column.name for column in schema] != names[1:]:
+        raise DesignError(
+            f"{where}:{number}: the columns are {shown(line, 200)}; the header declares {header[DECLARATION][:200]}. "
+            "Make the two equal."
+        )
+    return Design(header, tuple(names[1:]), tuple(_rows(numbered, schema, where)))
+
+
+def _rows(lines: Iterable[tuple[int, str]], schema: Schema, where: str) -> Iterator[tuple[Value, ...]]:
+    free = isinstance(schema[0], DeclaredColumn)
+    seen: dict[str, str] = {}  # equal texts share one object: a table has few different ones
+    for number, (line_number, line) in enumerate(lines):
+        place = f"{where}:{line_number}"
+        try:
+            # The probes in C know no quotes.
+            cells = split_cells(line) if free and '"' in line else line.split(",")
+        except ValueError as problem:
+            raise DesignError(f'{place}: {problem}; write a " inside quotes as "". Correct the row.') from None
+        if len(cells) != len(schema) + 1:
+            raise DesignError(f"{place}: {len(cells)} values; expected {len(schema) + 1}. Correct the row.")
+        if cells[0] != str(number):
+            raise DesignError(
+                f"{place}: {ROW_NUMBER} is {shown(cells[0])}; expected {number}, rows count up from 0. "
+                "Restore the missing rows, or make the table again with `lepaute design`."
+            )
+        if (number + 1) * len(cells) > MOST_CELLS:
+            raise DesignError(f"{place}: more than {MOST_CELLS} cells; split the design.")
+        values = []
+        for column, cell in zip(schema, cells[1:], strict=True):
+            try:
+                value = column.parse(cell)
+            except ValueError as problem:
+                raise DesignError(
+                    f"{place}: {column.name} is {shown(cell)}; {problem}. "
+                    "Correct the row, or make the table again with `lepaute design`."
+                ) from None
+            values.append(seen.setdefault(value, value) if isinstance(value, str) else value)
+        yield tuple(values)
+
+
+def _header_problem(key: str, text: str) -> str:
+    """What is wrong with a line of the header, or nothing."""
+    if not key or "=" in key or "\n" in key + text or "\r" in key + text:
+        return "holds an '=' in its name or a line break; take them out"
+    if not is_one_line((key + text).replace("\t", " ")):
+        return "holds a control character; take it out"
+    if len(key) + len(text) > MOST_HEADER_CHARACTERS:
+        return f"is longer than {MOST_HEADER_CHARACTERS} characters; shorten it"
+    return ""

@@ -3,11 +3,9 @@
 The verdict is a rule fixed before any measurement and blind to the durations measured.
 """
 
-import os
-import resource
-import time
 from dataclasses import dataclass
-from pathlib import Path
+
+from lepaute.measure.node_agent.load import machine_load
 
 #: Share of the CPU time of all cores that others may use: the kernel's own housekeeping stays below 1 %.
 MOST_OTHERS_SHARE = 0.03
@@ -49,10 +47,7 @@ class Load:
 
 def sample() -> Sample:
     """The counters now. Children count as ours from the moment they have been waited for."""
-    busy_s, steal_s = parse_stat(Path("/proc/stat").read_text(), os.sysconf("SC_CLK_TCK"))
-    usages = (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
-    own_s = sum(usage.ru_utime + usage.ru_stime for usage in usages)
-    return Sample(time.monotonic(), busy_s, steal_s, own_s)
+    return Sample(**machine_load())
 
 
 def load_between(before: Sample, after: Sample, cores: int) -> Load:
@@ -65,12 +60,3 @@ def load_between(before: Sample, after: Sample, cores: int) -> Load:
         others_cpu_s=after.busy_s - before.busy_s - own_s,
         steal_s=after.steal_s - before.steal_s,
     )
-
-
-def parse_stat(text: str, ticks_per_s: int) -> tuple[float, float]:
-    """(busy, stolen) seconds of all cores since boot, from the first line of /proc/stat.
-
-    Guest time is contained in user time there and must not be counted twice (proc(5)).
-    """
-    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(word) for word in text.split()[1:9])
-    return (user + nice + system + irq + softirq) / ticks_per_s, steal / ticks_per_s

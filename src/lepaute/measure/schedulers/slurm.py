@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lepaute.command import kill_session, run_command
+from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.schedulers.node_sets import fold_node_set, parse_node_set
 from lepaute.measure.schedulers.types import (
@@ -28,6 +28,7 @@ from lepaute.measure.schedulers.types import (
     choose_nodes,
     clock_time,
 )
+from lepaute.sessions import kill_session
 
 _ANSWER_S = 60.0
 _GRACE_S = 10.0

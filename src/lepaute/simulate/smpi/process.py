@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from lepaute.command import kill_session
 from lepaute.errors import EnvironmentProblem
+from lepaute.sessions import kill_session
 
 _LOOK_EVERY_S = 0.05
 _GRACE_S = 2.0

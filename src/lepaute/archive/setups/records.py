@@ -1,0 +1,183 @@
+"""Facts from the documents of an archive: metadata, repositories, machine control, commands, designs, script."""
+
+import hashlib
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lepaute.archive.documents import mapping, sequence, text
+from lepaute.archive.nodes import folded
+from lepaute.archive.setups.facts import (
+    COMMANDS,
+    CONTROL,
+    EXPERIMENT,
+    HARDWARE,
+    NODES,
+    OUTCOME,
+    SCRIPT,
+    SOFTWARE,
+    Fact,
+    Value,
+)
+
+#: A fact and the node that it is about; "" where it is about the whole experiment.
+Placed = tuple[str, Fact]
+
+#: Of one run, not of a setup; or told in another way.
+_OWN_KEYS = frozenset(
+    "created run_id phases failure lost_nodes partial partial_cause status design warnings nodes parameters scheduler "
+    "license author script kind name".split()
+)
+_OWN_SCHEDULER_KEYS = re.compile(
+    r"(job|job_?id|jobs?|nodes|nodelist|start|end|expires|id|uid|walltime_left_s)", re.IGNORECASE
+)
+_GROUP_OF = {
+    "blas": SOFTWARE,
+    "mpi": SOFTWARE,
+    "lepaute_version": SOFTWARE,
+    "cpu_model": HARDWARE,
+    "memory_bytes": HARDWARE,
+    "node_cores": HARDWARE,
+    "host": NODES,
+}
+_TIME_KEY = re.compile(r"(start|end|when|time|date|duration|pid|node|before|restored|undone|.*_s|.*_at)", re.IGNORECASE)
+#: Names that a run makes up: temporary folders, process numbers in them.
+_MADE_UP = re.compile(r"(?<=[-_./])(tmp[A-Za-z0-9_]{6,}|[A-Za-z0-9_]{8})(?=$|[/.])|(?<=/proc/)[0-9]+")
+_TEMPORARY = re.compile(r"/tmp/[^\s'\"]*")
+_MOST_DEPTH, _MOST_FLAT, _MOST_COMMANDS = 6, 2000, 20_000
+
+
+def metadata_facts(metadata: Mapping[str, Any]) -> Iterator[Placed]:
+    """What metadata.json tells of the setup and of how it ended."""
+    failure = mapping(metadata.get("failure"))
+    lost = folded(text(mapping(loss).get("node")) for loss in sequence(metadata.get("lost_nodes")))
+    names = folded(name for name in sequence(metadata.get("nodes")) if isinstance(name, str))
+    design = mapping(metadata.get("design"))
+    status = metadata.get("status", "partial" if metadata.get("partial") else "complete")
+    warnings = frozenset(item for item in sequence(metadata.get("warnings")) if isinstance(item, str))
+    told: list[tuple[str, str, Value]] = [
+        (OUTCOME, "kind", _plain(metadata.get("kind"))),
+        (OUTCOME, "status", _plain(status)),
+        (OUTCOME, "failed in phase", text(failure.get("phase"))),
+        (OUTCOME, "failure", text(failure.get("message")) or text(metadata.get("partial_cause"))),
+        (OUTCOME, "lost nodes", lost),
+        (OUTCOME, "rows measured", _plain(design.get("done"))),
+        (OUTCOME, "warnings", warnings),
+        (EXPERIMENT, "name", text(metadata.get("name"))),
+        (EXPERIMENT, "rows of the design", _plain(design.get("rows"))),
+        (NODES, "nodes", names),
+        (NODES, "number of nodes", str(len(sequence(metadata.get("nodes")))) if names else ""),
+    ]
+    for what, value in flat(metadata.get("parameters")):
+        told.append((EXPERIMENT, f"parameter {what}", value))
+    for what, value in flat(metadata.get("scheduler")):
+        if not _OWN_SCHEDULER_KEYS.fullmatch(what.rpartition(".")[2]):
+            told.append((NODES, f"scheduler {what}", value))
+    for key, item in metadata.items():
+        if key not in _OWN_KEYS:
+            group = _GROUP_OF.get(key, EXPERIMENT)
+            told.extend((group, f"{key}.{what}".rstrip("."), value) for what, value in flat(item))
+    yield from (("", Fact(group, what, value)) for group, what, value in told if value)
+
+
+def flat(value: object, name: str = "", depth: int = 0) -> list[tuple[str, str]]:
+    """The leaves of a JSON value with their paths, a.b[2]; lists of plain values are one leaf."""
+    if depth > _MOST_DEPTH:
+        return [(name, "(nested too deep)")]
+    found: list[tuple[str, str]] = []
+    if isinstance(value, dict):
+        for key, item in sorted(value.items()):
+            found.extend(flat(item, f"{name}.{key}" if name else key, depth + 1))
+    elif isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        for place, item in enumerate(value[:_MOST_FLAT]):
+            found.extend(flat(item, f"{name}[{place}]", depth + 1))
+    else:
+        found.append((name, _plain(value)))
+    return found[:_MOST_FLAT]
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return " ".join(map(_plain, value))
+    # Python refuses to spell out integers of thousands of digits; as floats they may be too large.
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
+        return f"an integer of {value.bit_length()} bits"
+    return value if isinstance(value, str) else str(value)
+
+
+def repository_facts(document: object) -> Iterator[Placed]:
+    """One fact a repository that was cloned: its commit."""
+    for item in map(mapping, sequence(document)):
+        url, commit, revision = (text(item.get(key)) for key in ("url", "commit", "revision"))
+        if url or commit:
+            wanted = f" ({revision})" if revision and revision != commit else ""
+            yield text(item.get("node")), Fact(SOFTWARE, f"git {url or text(item.get('folder'))}", f"{commit}{wanted}")
+
+
+def control_facts(document: object) -> Iterator[Placed]:
+    """What was asked of the machine and what it then was; times and process numbers left out."""
+    told: dict[tuple[str, str], list[str]] = {}
+    for item in map(mapping, sequence(document)):
+        name = next(
+            (text(item.get(key)) for key in ("control", "name", "what", "kind") if text(item.get(key))), "control"
+        )
+        rest = {key: value for key, value in item.items() if not _TIME_KEY.fullmatch(key) and value != name}
+        line = ", ".join(f"{what} {value}" for what, value in flat(rest) if value)
+        lines = told.setdefault((text(item.get("node")), name), [])
+        if line not in lines:
+            lines.append(line)
+    for (node, name), lines in told.items():
+        yield node, Fact(CONTROL, name, lines[0] if len(lines) == 1 else frozenset(lines))
+
+
+def command_facts(document: object, run_id: str) -> Iterator[Placed]:
+    """The commands that were run, one line each, equal ones on several nodes as one; a single fact."""
+    nodes: dict[str, list[str]] = {}
+    for item in map(mapping, sequence(document)[:_MOST_COMMANDS]):
+        words = [word for word in sequence(item.get("argv")) if isinstance(word, str)]
+        added = mapping(item.get("environment"))
+        shown = shlex.join([*(f"{key}={_plain(value)}" for key, value in sorted(added.items())), *words])
+        node, phase = text(item.get("node")), text(item.get("phase"))
+        for own, general in ((run_id, "RUN"), (node, "NODE")):
+            if own:
+                shown = shown.replace(own, general)
+        shown = _TEMPORARY.sub(lambda found: _MADE_UP.sub("TEMPORARY", found.group()), shown)
+        status = item.get("returncode")
+        ended = "" if status == 0 else f"   -> exit status {_plain(status)}"
+        nodes.setdefault(f"{phase}: {shown}{ended}" if phase else f"{shown}{ended}", []).append(node)
+    lines = tuple(f"{_several(found)}{line}" for line, found in nodes.items())
+    if lines:
+        yield "", Fact(COMMANDS, "commands", lines)
+
+
+def _several(nodes: list[str]) -> str:
+    """How often a command ran where it did not run on all nodes once; nothing else about the nodes, which differ."""
+    times = max(nodes.count(node) for node in set(nodes)) if len(nodes) < _MOST_FLAT else 1
+    return f"{times} times a node: " if times > 1 else ""
+
+
+def design_facts(name: str, data: bytes) -> Iterator[Placed]:
+    """Generator, factors, rows and order of a design table; the order only as a fingerprint."""
+    lines = data.decode(errors="replace").splitlines()
+    header = [line for line in lines if line.startswith("#@")]
+    rows = [line for line in lines if line.strip() and not line.startswith("#")]
+    for line in header[:200]:
+        key, _, value = line[2:].partition("=")
+        yield "", Fact(EXPERIMENT, f"{name}: {key}", value)
+    if rows:
+        yield "", Fact(EXPERIMENT, f"{name}: factors", rows[0])
+        yield "", Fact(EXPERIMENT, f"{name}: rows", str(len(rows) - 1))
+        yield "", Fact(EXPERIMENT, f"{name}: rows in any order", _fingerprint(sorted(rows)))
+        yield "", Fact(EXPERIMENT, f"{name}: rows in their order", _fingerprint(rows))
+
+
+def _fingerprint(rows: list[str]) -> str:
+    return f"sha256 {hashlib.sha256(chr(10).join(rows).encode()).hexdigest()[:16]}"
+
+
+def script_facts(name: str, data: bytes) -> Iterator[Placed]:
+    """The lines of a file of the experiment itself."""
+    yield "", Fact(SCRIPT, name, tuple(data.decode(errors="replace").splitlines()))

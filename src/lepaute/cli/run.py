@@ -1,0 +1,134 @@
+"""`lepaute run`: an experiment, from a script to an archive."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from lepaute.measure.experiment.life import Outcome
+    from lepaute.measure.experiment.options import Options
+
+
+def command(
+    script: Annotated[Path, typer.Argument(metavar="EXPERIMENT.py", help="A script with one subclass of lepaute.Job.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Archive to write; EXPERIMENT-DATE.zip unless given.")
+    ] = None,
+    nodes: Annotated[str | None, typer.Option(help="A node set such as node[1-32].")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="local, ssh, slurm, oar or grid5000; ssh where --nodes is given, else local.")
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", help="How many nodes the scheduler shall choose.", min=1)
+    ] = None,
+    walltime: Annotated[
+        str | None, typer.Option(help="For how long: seconds, or h:mm:ss; an hour unless given.")
+    ] = None,
+    queue: Annotated[str | None, typer.Option(help="Partition of Slurm, queue of OAR.")] = None,
+    account: Annotated[str | None, typer.Option(help="Account or project that pays.")] = None,
+    constraint: Annotated[str | None, typer.Option(help="Slurm's constraint, OAR's properties.")] = None,
+    job: Annotated[str | None, typer.Option("--job", help="An allocation that exists already.")] = None,
+    site: Annotated[str | None, typer.Option(help="Of Grid'5000.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="Of Grid'5000.")] = None,
+    image: Annotated[str | None, typer.Option(help="System to deploy on Grid'5000's nodes.")] = None,
+    ssh_config: Annotated[Path | None, typer.Option("--ssh-config", help="A configuration file for ssh.")] = None,
+    python: Annotated[str | None, typer.Option(help="Python 3.9 or newer on the nodes.")] = None,
+    install: Annotated[Path | None, typer.Option("--install", help="Installation file: settings in YAML.")] = None,
+    parameter: Annotated[
+        list[str] | None, typer.Option("--set", help="A parameter of the experiment, NAME=VALUE.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the design and of all that is drawn.", min=0)] = 1,
+    monitor: Annotated[float | None, typer.Option(help="Seconds between samples of the monitor; 0 for none.")] = None,
+    class_name: Annotated[
+        str | None, typer.Option("--class", help="The experiment, where the script has several.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that did not end.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would happen, and do none of it.")] = False,
+    keep_folders: Annotated[
+        bool, typer.Option("--keep-folders", help="Leave the working folders on the nodes.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on the way, only the end.")] = False,
+) -> int:
+    """Runs an experiment and writes its archive: measurements, commands, environment, settings, monitoring.
+
+    Exit status 1: the experiment failed, or was interrupted with rows left; its archive says why.
+    """
+    import signal
+
+    from lepaute.cli.quantities import settings_of
+    from lepaute.measure.experiment.loader import load_job_class
+    from lepaute.measure.experiment.options import options_of
+    from lepaute.measure.schedulers.types import Request
+
+    # A batch system ends a job with SIGTERM: the nodes must be given back then too, and what was measured be kept.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    job_class = load_job_class(script, class_name)
+    request = Request(
+        nodes=nodes,
+        count=count,
+        walltime_s=seconds_of(walltime) if walltime is not None else None,
+        queue=queue,
+        account=account,
+        site=site,
+        cluster=cluster,
+        image=image,
+        properties=constraint,
+        job=job,
+        ssh_config=ssh_config,
+    )
+    options = options_of(
+        script=script,
+        archive=output,
+        scheduler=scheduler or ("ssh" if nodes else "local"),
+        request=request,
+        seed=seed,
+        installation=install,
+        parameters=settings_of(parameter or []),
+        monitor_period_s=monitor,
+        python=python,
+        keep_folders=keep_folders,
+        resume=resume,
+    )
+    if dry_run:
+        from lepaute.measure.experiment.dry_run import told_plan
+
+        for line in told_plan(job_class, options):
+            print(line)
+        return 0
+    from lepaute.measure.experiment.life import execute
+
+    outcome = execute(job_class(options, say=_silent if quiet else None), resume=resume)
+    return tell(outcome, options)
+
+
+def _silent(_line: str) -> None:
+    """For --quiet."""
+
+
+def tell(outcome: "Outcome", options: "Options") -> int:
+    """Says how it ended; the exit status."""
+    import sys
+
+    rows = f", {outcome.rows_done} of {outcome.rows} rows of the design measured" if outcome.rows else ""
+    if outcome.status == "complete":
+        print(f"{outcome.archive}: complete{rows}")
+        return 0
+    why = f": {outcome.failure}" if outcome.failure else ""
+    print(f"{outcome.archive}: {outcome.status}{rows}{why}")
+    again = f"lepaute run {options.script} --resume -o {options.archive}"
+    print(f"lepaute: {' '.join((outcome.failure or 'interrupted').split())}; go on with: {again}", file=sys.stderr)
+    return 130 if outcome.status == "partial" else 1
+
+
+def seconds_of(text: str) -> float:
+    """Seconds of 90, 1:30 (minutes), or 2:00:00; raises InputError for anything else."""
+    from lepaute.errors import InputError
+
+    parts = text.split(":")
+    if len(parts) > 3 or not all(part.isascii() and part.isdigit() for part in parts) or not int("".join(parts)):
+        raise InputError(f"--walltime is {text!r}; give seconds, or h:mm:ss such as 2:00:00")
+    seconds = 0
+    for part in parts:
+        seconds = 60 * seconds + int(part)
+    return float(seconds)

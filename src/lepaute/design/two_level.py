@@ -1,0 +1,191 @@
+"""Fractions 2^(k-p) of two-level designs: generators, defining relation, resolution, aliases.
+
+An effect is a set of factors, kept as a bit mask: the product of two effects is their exclusive or, since the square of
+a column of -1 and +1 is a column of ones. Box and Hunter, "The 2^(k-p) fractional factorial designs", Technometrics 3
+(1961).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+
+from lepaute.errors import DesignError
+
+#: More sets of generators than this are not searched.
+_MOST_SETS = 100_000
+_MOST_FACTORS = 40
+_MOST_GENERATORS = 14
+_MOST_BASIC = 20
+_ROMAN = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A signed product of factors: bit i of `mask` stands for factor i."""
+
+    mask: int
+    sign: int = 1
+
+    def times(self, other: "Word") -> "Word":
+        return Word(self.mask ^ other.mask, self.sign * other.sign)
+
+    def text(self, names: Sequence[str]) -> str:
+        factors = "*".join(name for place, name in enumerate(names) if self.mask >> place & 1)
+        return ("-" if self.sign < 0 else "") + factors
+
+
+@dataclass(frozen=True, slots=True)
+class Fraction:
+    """A regular fraction.
+
+    names     : of the k factors
+    generators: place of each generated factor to the word of other factors that gives its column
+    """
+
+    names: tuple[str, ...]
+    generators: tuple[tuple[int, Word], ...]
+
+    @property
+    def defining(self) -> tuple[Word, ...]:
+        """All 2^p - 1 words that equal the identity, the shortest first."""
+        return _subgroup([Word(word.mask ^ 1 << place, word.sign) for place, word in self.generators])
+
+    @property
+    def resolution(self) -> int | None:
+        """Length of the shortest word of the defining relation; None for a full design."""
+        return min((word.mask.bit_count() for word in self.defining), default=None)
+
+    def rows(self) -> list[tuple[int, ...]]:
+        """The 2^(k-p) treatments, a 0 (first level) or 1 (second level) a factor."""
+        generated = dict(self.generators)
+        basic = [place for place in range(len(self.names)) if place not in generated]
+        rows = []
+        for levels in product((0, 1), repeat=len(basic)):
+            row = [0] * len(self.names)
+            for place, level in zip(basic, levels, strict=True):
+                row[place] = level
+            for place, word in self.generators:
+                low = sum(1 - row[i] for i in basic if word.mask >> i & 1)  # factors at -1
+                row[place] = int((-1) ** low * word.sign > 0)
+            rows.append(tuple(row))
+        return rows
+
+    def describe(self) -> dict[str, str]:
+        """Lines for a header: generators, defining relation, resolution, and which effects cannot be told apart."""
+        resolution = self.resolution
+        if resolution is None:
+            return {"fraction": "1/1", "resolution": "full", "aliases": "none"}
+        words = [word.text(self.names) for word in self.defining]
+        return {
+            "fraction": f"1/{2 ** len(self.generators)}",
+            "resolution": _ROMAN[resolution] if resolution < len(_ROMAN) else str(resolution),
+            "generators": "; ".join(f"{self.names[place]}={word.text(self.names)}" for place, word in self.generators),
+            "defining_relation": _shortened("I", words, "="),
+            "aliases": _shortened("", self.aliases(), "; ") or "none among main effects and interactions of two",
+        }
+
+    def aliases(self) -> list[str]:
+        """Main effects and interactions of two factors that cannot be told apart: `a=b*c`, one text a class."""
+        count = len(self.names)
+        effects = [1 << i for i in range(count)] + [1 << i | 1 << j for i, j in combinations(range(count), 2)]
+        classes = []
+        done: set[int] = set()
+        words = [word for word in self.defining if word.mask.bit_count() <= 4]  # longer ones alias nothing so short
+        for effect in effects:
+            if effect in done:
+                continue
+            same = [Word(effect), *(word.times(Word(effect)) for word in words)]
+            short = sorted((w for w in same if 0 < w.mask.bit_count() <= 2), key=lambda w: (w.mask.bit_count(), w.mask))
+            done |= {word.mask for word in short}
+            if len(short) > 1:
+                classes.append("=".join(word.text(self.names) for word in short))
+        return classes
+
+
+def parsed(names: Sequence[str], texts: Sequence[str]) -> Fraction:
+    """The fraction with generators such as `d=a*b*c` or `e=-a*b`; raises DesignError with what is wrong."""
+    generators = []
+    generated: list[str] = []
+    for text in texts:
+        left, equals, right = (part.strip() for part in text.partition("="))
+        factors = [factor.strip() for factor in right.removeprefix("-").split("*")]
+        unknown = [factor for factor in (left, *factors) if factor not in names]
+        if not equals or unknown or len(set(factors)) != len(factors) or left in factors or left in generated:
+            raise DesignError(
+                f"generator {text[:60]!r}; write NEW=FACTOR*FACTOR with names of factors, each once, such as "
+                f"{names[-1]}={'*'.join(names[:-1][:3])}; the factors are {', '.join(names)}"
+            )
+        generated.append(left)
+        mask = sum(1 << names.index(factor) for factor in factors)
+        generators.append((names.index(left), Word(mask, -1 if right.startswith("-") else 1)))
+    _check_numbers(len(names), len(generators))
+    for place, word in generators:
+        if any(word.mask >> other & 1 for other, _ in generators):
+            raise DesignError(
+                f"generator of {names[place]}: a generator multiplies factors that are not generated themselves"
+            )
+    return _checked(Fraction(tuple(names), tuple(generators)))
+
+
+def searched(names: Sequence[str], runs: int) -> Fraction:
+    """The fraction with `runs` rows of the highest resolution, then with the fewest words of that length.
+
+    The last factors are generated by the first. Raises DesignError when runs is no power of two, too few for that many
+    factors, or there are too many sets of generators to search.
+    """
+    count = len(names)
+    base = runs.bit_length() - 1
+    most = min(count, _MOST_BASIC)
+    if runs != 1 << base or not count < runs or base > most:
+        raise DesignError(
+            f"{runs} runs of {count} factors with two levels; give a power of two above {count} and up to 2^{most}"
+        )
+    extra = count - base
+    words = [mask for mask in range(1, 1 << base) if mask.bit_count() >= 2]
+    sets = math.comb(len(words), extra)
+    _check_numbers(count, extra)
+    if sets * 2**extra > _MOST_SETS * 32:
+        raise DesignError(
+            f"{sets} sets of generators for {count} factors in {runs} runs are too many to search; name the "
+            f"generators, such as {names[-1]}={'*'.join(names[:3])}"
+        )
+    best = min(combinations(words, extra), key=lambda masks: _badness(base, masks))
+    generators = tuple((base + i, Word(mask)) for i, mask in enumerate(best))
+    return _checked(Fraction(tuple(names), generators))
+
+
+def _badness(base: int, masks: Sequence[int]) -> tuple[int, int]:
+    lengths = [word.mask.bit_count() for word in _subgroup([Word(m | 1 << base + i) for i, m in enumerate(masks)])]
+    shortest = min(lengths, default=0)
+    return -shortest, lengths.count(shortest)
+
+
+def _subgroup(words: Sequence[Word]) -> tuple[Word, ...]:
+    found = [Word(0)]
+    for word in words:
+        found += [word.times(other) for other in found]
+    return tuple(sorted(found[1:], key=lambda word: (word.mask.bit_count(), word.mask)))
+
+
+def _check_numbers(factors: int, generators: int) -> None:
+    if factors > _MOST_FACTORS or generators > _MOST_GENERATORS:
+        raise DesignError(
+            f"{factors} factors and {generators} generators; at most {_MOST_FACTORS} and {_MOST_GENERATORS}"
+        )
+
+
+def _checked(fraction: Fraction) -> Fraction:
+    if any(word.mask.bit_count() < 3 for word in fraction.defining):
+        word = fraction.defining[0]
+        raise DesignError(
+            f"the generators make I={word.text(fraction.names)}: factors that always change together, or never; "
+            "multiply others"
+        )
+    return fraction
+
+
+def _shortened(first: str, texts: Sequence[str], separator: str) -> str:
+    shown = [first, *texts[:500]] if first else list(texts[:500])
+    more = [f"and {len(texts) - 500} more"] if len(texts) > 500 else []
+    return separator.join([*shown, *more])

@@ -1,0 +1,1 @@
+"""An experiment: a class with setup, run and teardown, and all that happens around it."""

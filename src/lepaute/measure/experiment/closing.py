@@ -1,0 +1,147 @@
+"""From a workspace to an archive."""
+
+import io
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.archive import ArchiveWriter
+from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, verdicts
+from lepaute.measure.experiment.workspace import DESIGN, Workspace
+from lepaute.version import __version__
+
+if TYPE_CHECKING:
+    import pandas
+
+#: Folders of the workspace whose files become members of the same name.
+_KEPT = ("experiment", "environment", "files", "raw")
+#: Journals that become members as lists: what was cloned, set, copied; clocks; the monitor's own cost; rows of the
+#: design that were measured; further rounds of rows, and what each level reached.
+_LISTS = ("repositories", "controls", "transfers", "clock", "monitor", "done", "rounds", "reached")
+
+
+def partial_name(archive: Path) -> Path:
+    """Where the archive of a run that did not end goes."""
+    return archive.with_name(f"{archive.stem}.partial.zip")
+
+
+def close_interrupted(folder: Path) -> Path:
+    """The archive of a run whose engine was killed, made of the workspace it left; the workspace stays, to go on from.
+
+    Raises InputError where there is none, or the run is still going on.
+    """
+    workspace = Workspace.reopen(folder)
+    try:
+        if workspace.state.get("status") in (None, "running"):
+            workspace.state["status"] = "partial"
+            workspace.state["warnings"].append(
+                "the engine ended without a word: this archive holds what it had written"
+            )
+        target = partial_name(folder.with_suffix(".zip"))
+        archive_workspace(workspace, target)
+        return target
+    finally:
+        workspace.close()
+
+
+def archive_workspace(workspace: Workspace, target: Path) -> None:
+    """Writes the archive of all that a workspace holds; the workspace stays as it is.
+
+    Raises ArchiveError or OSError where it cannot be written; nothing half-written is left then.
+    """
+    folder = workspace.folder
+    monitoring = {
+        path.stem: frame_of(workspace.entries(f"monitoring/{path.stem}")) for path in _files(folder / "monitoring")
+    }
+    reference = workspace.entries("reference")
+    found = distrusted(reference, monitoring)
+    metadata = metadata_of(workspace)
+    metadata["warnings"] = [*metadata["warnings"], *(verdict.message for verdict in found)]
+    with ArchiveWriter(target, metadata) as archive:
+        for top in _KEPT:
+            for path in _files(folder / top):
+                archive.add_file(str(path.relative_to(folder)), path)
+        for name in (DESIGN, "log.txt"):
+            if (folder / name).is_file():
+                archive.add_file(name, folder / name)
+        for name in _LISTS:
+            archive.add_bytes(f"{name}.json", _json(workspace.entries(name)))
+        for path in _files(folder / "raw"):
+            archive.add_table(
+                f"observations/{path.stem}.parquet", observations(path, found, workspace.state["nodes"][0])
+            )
+        for node, frame in monitoring.items():
+            archive.add_table(f"monitoring/{node}.parquet", frame)
+        if reference:
+            archive.add_table("reference.parquet", frame_of(reference))
+        archive.add_bytes("verdicts.json", _json([asdict(verdict) for verdict in found]))
+        for entry in workspace.entries("commands"):
+            archive.add_command(**entry)
+
+
+def distrusted(reference: Iterable[Mapping[str, Any]], monitoring: Mapping[str, "pandas.DataFrame"]) -> list[Verdict]:
+    """What speaks against the observations: the reference kernel's parts, computing and memory, and monitoring."""
+    found: list[Verdict] = []
+    told = {node: {str(name): frame[name].tolist() for name in frame} for node, frame in monitoring.items()}
+    for part, what in (("compute_s", "the reference kernel"), ("memory_s", "the memory part of the reference kernel")):
+        series: dict[str, tuple[list[float], list[float]]] = {}
+        for entry in reference:
+            dates, durations = series.setdefault(str(entry["node"]), ([], []))
+            dates.append(float(entry["time_s"]))
+            durations.append(float(entry[part]))
+        # The monitoring speaks once, and half of the false alarms go to each part.
+        seen = verdicts(series, told if part == "compute_s" else {}, false_alarms=FALSE_ALARMS / 2)
+        found += [replace(verdict, message=verdict.message.replace("the reference kernel", what)) for verdict in seen]
+    return sorted(found, key=lambda verdict: (verdict.start_s, verdict.node))
+
+
+def metadata_of(workspace: Workspace) -> dict[str, Any]:
+    """What the archive says of the run as a whole."""
+    state, (done, rows) = workspace.state, workspace.measured()
+    return {
+        **state,
+        "kind": "experiment",
+        "lepaute_version": state.get("lepaute_version", __version__),
+        "status": state.get("status", "partial"),
+        "partial": state.get("status") != "complete",
+        "failure": state.get("failure"),
+        "host": ",".join(state["nodes"][:4]),
+        "design": {"rows": rows, "done": done, "further": len(workspace.done()) - done} if rows else None,
+    }
+
+
+def observations(path: Path, found: Iterable[Verdict], alone: str) -> "pandas.DataFrame":
+    """A raw table with the column machine_changed: why a row is not to be trusted, empty where it is.
+
+    alone: the node of rows that name none
+    """
+    import pandas
+
+    frame = pandas.read_csv(path, comment="#") if path.stat().st_size else pandas.DataFrame()
+    if "recorded_s" in frame:
+        nodes = frame["node"].astype(str).tolist() if "node" in frame else [alone] * len(frame)
+        frame["machine_changed"] = mark(frame["recorded_s"].tolist(), nodes, list(found))
+    return frame
+
+
+def frame_of(entries: list[dict[str, Any]]) -> "pandas.DataFrame":
+    """Entries of a journal as a table; what is no number or text is kept as JSON."""
+    import pandas
+
+    return pandas.DataFrame([{key: _cell(value) for key, value in entry.items()} for entry in entries])
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list) else value
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
+
+
+def _json(value: Mapping[str, Any] | list[Any]) -> bytes:
+    out = io.StringIO()
+    json.dump(value, out, indent=1, sort_keys=True)
+    return out.getvalue().encode() + b"\n"

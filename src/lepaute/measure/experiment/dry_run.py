@@ -1,0 +1,132 @@
+"""What a run would do, told and not done."""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lepaute.errors import InputError
+from lepaute.measure.experiment.job import Job
+from lepaute.measure.experiment.loader import line_in
+from lepaute.measure.experiment.options import Options
+from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.nodes.results import Result, Results
+from lepaute.measure.schedulers import scheduler
+from lepaute.measure.schedulers.types import Given
+
+#: Rows of the design that are gone through, to show what each does.
+SHOWN_ROWS = 2
+
+
+def told_plan(job_class: type[Job], options: Options) -> list[str]:
+    """The lines of a dry run. No node is asked for anything; commands of the script are told and give empty output."""
+    lines: list[str] = []
+    plan = scheduler(options.scheduler).plan(options.request)
+    lines.extend(f"nodes: {step}" for step in plan.steps)
+    with tempfile.TemporaryDirectory(prefix="lepaute-dry-run-") as folder:
+        job = job_class(replace(options, archive=Path(folder, "dry.zip")), say=lambda _line: None)
+        try:
+            job.begin()
+            lines.extend(_told_steps(job, options))
+            _told_script(job, options, lines)
+        finally:
+            job.close()
+    lines.append(f"archive: {options.archive}")
+    return lines
+
+
+def _told_steps(job: Job, options: Options) -> Iterator[str]:
+    control = {**type(job).control, **options.control}
+    yield "prepare: record every node's environment and clock"
+    for name, value in control.items():
+        yield f"prepare: set {name} to {value}, undone at the end"
+    for name, what in (
+        ("warm_up_s", "prepare: warm up all cores for {:g} s"),
+        ("monitor_period_s", "prepare: sample every node each {:g} s"),
+        ("reference_period_s", "prepare: run the reference kernel between rows, each {:g} s"),
+    ):
+        if (period_s := job.period(name)) > 0:
+            yield what.format(period_s)
+    design = job.workspace.design
+    if design is not None:
+        shown = min(SHOWN_ROWS, len(design))
+        yield f"design: {len(design)} rows of {', '.join(design.columns)}; below, the first {shown}"
+        job.workspace.keep_design(replace(design, rows=design.rows[:SHOWN_ROWS]))
+
+
+def _told_script(job: Job, options: Options, lines: list[str]) -> None:
+    names = _names(options)
+    for phase in ("setup", "run", "teardown"):
+        job.use(ToldNodes(names, lambda text, phase=phase: lines.append(f"{phase}: {text}")))  # type: ignore[misc]
+        try:
+            getattr(job, phase)()
+        except Exception as problem:  # noqa: BLE001 - a script that reads output gets none here
+            where = line_in(problem, options.script).removeprefix(":")
+            place = f" at line {where}" if where else ""
+            lines.append(f"{phase}: from here on it needs real output ({type(problem).__name__}{place})")
+
+
+def _names(options: Options) -> tuple[str, ...]:
+    if options.scheduler in ("local", "ssh"):
+        allocation = scheduler(options.scheduler).acquire(options.request, lambda _text: None)
+        assert isinstance(allocation, Given)
+        return tuple(node.name for node in allocation.nodes)
+    return tuple(f"node{number + 1}" for number in range(options.request.count or 1))
+
+
+class ToldNodes(Nodes):
+    """Nodes on which nothing is done."""
+
+    def __init__(self, names: tuple[str, ...], tell: Any) -> None:
+        super().__init__((), _Nobody())
+        self._names, self._tell = names, tell
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[Nodes]:
+        return (ToldNodes((name,), self._tell) for name in self._names)
+
+    def __getitem__(self, which: str | int | slice) -> Nodes:
+        if isinstance(which, str):
+            if which not in self._names:
+                raise InputError(f"there is no node {which!r}; the nodes are {', '.join(self._names)}")
+            return ToldNodes((which,), self._tell)
+        chosen = self._names[which]
+        return ToldNodes((chosen,) if isinstance(chosen, str) else chosen, self._tell)
+
+    def with_environment(self, **_variables: str) -> Nodes:
+        return self
+
+    def run(self, *words: object, folder: str | Path | None = None, **_options: Any) -> Results:
+        argv = tuple(str(word) for word in words)
+        where = f" in {folder}" if folder else ""
+        self._tell(f"{_folded(self._names)}{where}: {' '.join(argv)}"[:400])
+        return Results({name: Result(name, argv, None, 0, "", "", "", 0.0) for name in self._names})
+
+    def write(self, path: str | Path, content: str | bytes, mode: int = 0o644) -> None:  # noqa: ARG002 - as Nodes has it
+        self._tell(f"{_folded(self._names)}: write {path} ({len(content)} bytes)")
+
+    def read(self, path: str | Path, most_bytes: int = 0) -> dict[str, bytes]:  # noqa: ARG002
+        self._tell(f"{_folded(self._names)}: read {path}")
+        return dict.fromkeys(self._names, b"")
+
+    def call(self, what: str, timeout_s: float = 60.0, **arguments: Any) -> dict[str, Any]:  # noqa: ARG002
+        return {}
+
+
+class _Nobody:
+    """Records nothing."""
+
+    def command(self, result: Result) -> None: ...
+
+    def file(self, node: str, what: str, path: str, size_bytes: int) -> None: ...
+
+
+def _folded(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -1,0 +1,165 @@
+"""What every experiment needs: packages, sources, programs, ranks, files."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.nodes.results import Results
+
+if TYPE_CHECKING:
+    from lepaute.measure.experiment.record import Record
+
+#: Debian Policy 5.6.1, with the version that apt takes after a name.
+_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(:[a-z0-9]+)?(=[A-Za-z0-9.+:~-]+)?")
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+_INSTALL_S = 1800.0
+_CLONE_S = 1800.0
+_BUILD_S = 3600.0
+
+_INSTALL = """
+missing=
+for package; do
+  case $package in
+    *=*) missing="$missing $package" ;;
+    *) state=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)
+       [ "$state" = installed ] || missing="$missing $package" ;;
+  esac
+done
+[ -n "$missing" ] || exit 0
+[ "$(id -u)" = 0 ] && sudo= || sudo=sudo
+export DEBIAN_FRONTEND=noninteractive
+$sudo apt-get -qq -o DPkg::Lock::Timeout=120 update || true
+$sudo apt-get -qq -y -o DPkg::Lock::Timeout=120 install --no-install-recommends $missing
+"""
+_BUILD = """
+[ -d "$1" ] && cd "$1" || { echo "there is no folder $1" >&2; exit 1; }
+shift
+jobs=$(getconf _NPROCESSORS_ONLN)
+if [ -f CMakeLists.txt ]; then
+  cmake -S . -B build -DCMAKE_BUILD_TYPE=Release "$@"
+  cmake --build build --parallel "$jobs"
+elif [ -x configure ]; then
+  ./configure "$@"
+  make -j "$jobs"
+elif [ -f Makefile ] || [ -f makefile ]; then
+  make -j "$jobs" "$@"
+else
+  echo "neither CMakeLists.txt, configure nor Makefile is there" >&2
+  exit 1
+fi
+"""
+_CLONE = """
+git clone --quiet --no-checkout -- "$1" "$2"
+commit=$(git -C "$2" rev-parse --verify --quiet "origin/$3^{commit}" || git -C "$2" rev-parse --verify "$3^{commit}")
+git -C "$2" checkout --quiet --detach "$commit"
+[ ! -f "$2/.gitmodules" ] || git -C "$2" submodule --quiet update --init --recursive
+git -C "$2" rev-parse HEAD
+"""
+
+
+class Helpers:
+    """Of a job; each works on all nodes unless it says otherwise."""
+
+    record_of_run: "Record"
+
+    @property
+    def nodes(self) -> Nodes:
+        raise NotImplementedError
+
+    def install(self, *packages: str) -> None:
+        """Installs packages of Debian, as root or by sudo; nothing where all are there. A version: name=version."""
+        for package in packages:
+            if not _PACKAGE.fullmatch(package):
+                raise InputError(
+                    f"{package[:60]!r} cannot be the name of a Debian package; such as git or cmake=3.25.1-1"
+                )
+        self.nodes.shell(_INSTALL, *packages, timeout_s=_INSTALL_S)
+
+    def clone(self, url: str, folder: str, revision: str = "HEAD") -> str:
+        """Clones a git repository at a revision (a commit, tag or branch), submodules included; the commit's hash.
+
+        Address, revision and commit are written down. Raises EnvironmentProblem where the nodes got different ones.
+        """
+        if revision.startswith("-") or url.startswith("-"):
+            raise InputError(f"{url} at {revision}: neither begins with a dash; give a repository and its revision")
+        results = self.nodes.shell(_CLONE, url, relative(folder), revision, timeout_s=_CLONE_S)
+        commits = {node: result.stdout.strip().splitlines()[-1] for node, result in results.items()}
+        for node, commit in commits.items():
+            if not _COMMIT.fullmatch(commit):
+                raise EnvironmentProblem(f"{node}: git told no commit of {folder}, but {commit[:60]!r}")
+            entry = {"node": node, "url": url, "revision": revision, "commit": commit, "folder": folder}
+            self.record_of_run.workspace.journal("repositories").add(self.record_of_run.clean(entry))
+        if len(set(commits.values())) > 1:
+            told = ", ".join(f"{node}: {commit[:10]}" for node, commit in commits.items())
+            raise EnvironmentProblem(
+                f"{folder}: the nodes have different commits ({told}); name a commit, not a branch"
+            )
+        return next(iter(commits.values()))
+
+    def build(self, folder: str, *arguments: str) -> Results:
+        """Builds what lies in a folder: by cmake (into its folder `build`), configure and make, or make.
+
+        arguments: for cmake or configure, or where there is only a Makefile for make
+        """
+        return self.nodes.shell(_BUILD, relative(folder), *arguments, timeout_s=_BUILD_S)
+
+    def mpi(
+        self,
+        *words: object,
+        ranks_per_node: int = 1,
+        ranks: int | None = None,
+        options: Sequence[str] = (),
+        folder: str | Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        check: bool = True,
+    ) -> Results:
+        """Runs a program by mpirun from the first node, with ranks on all nodes, `ranks_per_node` on each in turn.
+
+        ranks  : fewer than all
+        options: of mpirun, such as ("--mca", "btl", "tcp,self")
+        The program must have the same path on all nodes, as what the other helpers make has.
+        """
+        names = self.nodes.names
+        if ranks_per_node < 1:
+            raise InputError(f"ranks_per_node is {ranks_per_node}; give at least 1")
+        total = ranks if ranks is not None else ranks_per_node * len(names)
+        first = self.nodes[0]
+        added = {
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            **(environment or {}),
+        }
+        where: list[str] = []
+        if len(names) > 1:
+            self.nodes[0].write("hosts.txt", "".join(f"{name} slots={ranks_per_node}\n" for name in names))
+            base = first.channels[0].hello["folder"]
+            where = ["--hostfile", f"{base}/hosts.txt", *self._between_nodes()]
+        argv = ["mpirun", "--oversubscribe", "--bind-to", "none", *where, *options, "-np", str(total), *map(str, words)]
+        return first.run(*argv, folder=folder, environment=added, timeout_s=timeout_s, check=check)
+
+    def _between_nodes(self) -> list[str]:
+        """How mpirun reaches the other nodes."""
+        return []
+
+    def collect(self, path: str | Path, name: str | None = None) -> None:
+        """Takes a file of every node into the archive, as files/<node>/<name>."""
+        kept = relative(name if name is not None else PurePosixPath(path).name)
+        for node, content in self.nodes.read(path).items():
+            self.record_of_run.keep(f"files/{node}/{kept}", content)
+
+    def keep(self, name: str, content: str | bytes) -> None:
+        """Puts a file made here into the archive, as files/<name>."""
+        data = content.encode() if isinstance(content, str) else content
+        self.record_of_run.keep(f"files/{relative(name)}", data)
+
+
+def relative(path: str) -> str:
+    """The path, if it stays below the folder it is taken from; raises InputError otherwise."""
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith(("/", "-")) or ".." in parts or not path.isprintable():
+        raise InputError(f"{path[:80]!r} does not name a place inside the experiment's folder; give a relative path")
+    return path

@@ -1,0 +1,129 @@
+"""Files that only grow, line by line, each line on its way to the disk before the next is begun."""
+
+import csv
+import io
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lepaute.errors import InputError
+
+Value = str | int | float | bool | None
+
+
+class Journal:
+    """Objects, one a line of JSON; from any thread. A line cut short by a crash is cut off when the file is opened."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        drop_broken_end(path)
+        self._file = path.open("a", encoding="utf-8")
+        self._lock = threading.Lock()
+
+    def add(self, entry: Mapping[str, Any]) -> None:
+        line = json.dumps(entry, separators=(",", ":"), default=str) + "\n"
+        with self._lock:
+            if not self._file.closed:
+                self._file.write(line)
+                self._file.flush()
+
+    def close(self) -> None:
+        with self._lock:
+            self._file.close()
+
+
+def entries(path: Path) -> Iterator[dict[str, Any]]:
+    """What a journal holds; nothing where there is no such file, nor of a line that was cut short."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield json.loads(line)
+
+
+def drop_broken_end(path: Path) -> None:
+    """Cuts off what follows the last line break."""
+    if not path.is_file():
+        return
+    with path.open("r+b") as file:
+        size = end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            start = max(0, end - (1 << 16))
+            file.seek(start)
+            if (found := file.read(end - start).rfind(b"\n")) >= 0:
+                end = start + found + 1
+                break
+            end = start
+        if end < size:
+            file.truncate(end)
+
+
+class Table:
+    """Rows of measurements, as CSV: the columns are those of the first row, each row is flushed as it comes.
+
+    header: `#@key=value` lines at the head of a new file
+    """
+
+    def __init__(self, path: Path, header: Mapping[str, str]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        drop_broken_end(path)
+        self.path = path
+        self.columns = columns_of(path)
+        self._header = header
+        self._file = path.open("a", encoding="utf-8", newline="")
+        self._lock = threading.Lock()
+
+    def add(self, row: Mapping[str, Value]) -> None:
+        """Appends a row. Raises InputError for other columns than the first has, and for a line break in a value."""
+        for name, value in row.items():
+            if any(mark in text for text in (name, value if isinstance(value, str) else "") for mark in "\n\r\0"):
+                raise InputError(
+                    f"column {name!r}: a value with a line break cannot be a table's; keep such text as a file"
+                )
+        with self._lock:
+            if not self.columns:
+                self.columns = tuple(row)
+                self._write("".join(f"#@{key}={text}\n" for key, text in self._header.items()) + line_of(self.columns))
+            if set(row) != set(self.columns):
+                strange = ", ".join(sorted(set(row) ^ set(self.columns)))
+                raise InputError(
+                    f"a row of table {self.path.stem} has other columns than its first ({strange}); record it in a "
+                    "table of its own: record(table=...)"
+                )
+            self._write(line_of([plain(row[name]) for name in self.columns]))
+
+    def _write(self, text: str) -> None:
+        self._file.write(text)
+        self._file.flush()
+
+    def close(self) -> None:
+        with self._lock:
+            self._file.close()
+
+
+def plain(value: Value) -> str:
+    """As a cell: floats so that they come back the same, nothing for None."""
+    if value is None:
+        return ""
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def line_of(cells: "tuple[str, ...] | list[str]") -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue()
+
+
+def columns_of(path: Path) -> tuple[str, ...]:
+    """The columns of a table's file; none where there is none yet."""
+    if not path.is_file():
+        return ()
+    with path.open(encoding="utf-8", newline="") as file:
+        for line in file:
+            if not line.startswith("#@"):
+                return tuple(next(csv.reader([line])))
+    return ()

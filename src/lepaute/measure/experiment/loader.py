@@ -1,0 +1,58 @@
+"""From a script to the experiment that it defines."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lepaute.errors import InputError
+
+if TYPE_CHECKING:
+    from lepaute.measure.experiment.job import Job
+
+
+def load_job_class(script: Path, name: str | None = None) -> "type[Job]":
+    """The class in a script that is an experiment; `name` where it has several.
+
+    The script is run as a module, from its own folder: it may import what lies beside it.
+    Raises InputError when it cannot be run, or defines none, or several.
+    """
+    from lepaute.measure.experiment.job import Job
+
+    if not script.is_file():
+        raise InputError(f"{script}: there is no such file; give the script of an experiment")
+    specification = importlib.util.spec_from_file_location(f"lepaute_experiment_{script.stem}", script)
+    if specification is None or specification.loader is None:
+        raise InputError(f"{script}: is not a Python script; its name ends in .py")
+    module = importlib.util.module_from_spec(specification)
+    sys.path.insert(0, str(script.parent.absolute()))
+    try:
+        specification.loader.exec_module(module)
+    except (Exception, SystemExit) as problem:
+        raise InputError(f"{script}{line_in(problem, script)}: {type(problem).__name__}: {problem}") from problem
+    found = {
+        key: value
+        for key, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Job) and value.__module__ == module.__name__
+    }
+    if name is not None:
+        if name not in found:
+            raise InputError(f"{script}: defines no experiment {name}; it has {', '.join(found) or 'none'}")
+        return found[name]
+    if len(found) != 1:
+        what = "defines no subclass of lepaute.Job" if not found else f"defines several ({', '.join(found)})"
+        raise InputError(f"{script}: {what}; an experiment is one class (choose with --class)")
+    return next(iter(found.values()))
+
+
+def line_in(problem: BaseException, script: Path | None) -> str:
+    """`:12`, the line of the script in which it happened, where it did."""
+    place = ""
+    trace = problem.__traceback__
+    while trace is not None and script is not None:
+        if Path(trace.tb_frame.f_code.co_filename).absolute() == script.absolute():
+            place = f":{trace.tb_lineno}"
+        trace = trace.tb_next
+    if not place and isinstance(problem, SyntaxError) and problem.lineno is not None:
+        place = f":{problem.lineno}"
+    return place

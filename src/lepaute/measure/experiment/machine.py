@@ -1,0 +1,122 @@
+"""What an experiment does to its nodes besides the measurement, and how it sees that they stay the same."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from lepaute.measure.experiment.record import Record, now
+from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
+from lepaute.measure.nodes.clock import clock_offset
+from lepaute.measure.nodes.group import Nodes
+
+_ENVIRONMENT_S = 120.0
+_CONTROL_S = 60.0
+
+
+class Machine:
+    """The nodes as machines: environment, clocks, settings, monitor, reference kernel.
+
+    reference_period_s: between runs of the reference kernel; 0 for none
+    """
+
+    def __init__(self, nodes: Nodes, record: Record, reference_period_s: float) -> None:
+        self._nodes, self._record = nodes, record
+        self._reference_period_s = reference_period_s
+        self._checked = float("-inf")
+
+    def record_environment(self) -> None:
+        """What every node is and runs, as files environment/<node>/<name>."""
+        asked = []
+        for channel in self._nodes.channels:
+            members: dict[str, bytearray] = {}
+
+            def on_piece(
+                _event: str, fields: Mapping[str, Any], piece: bytes, members: dict[str, bytearray] = members
+            ) -> None:
+                members.setdefault(str(fields["name"]), bytearray()).extend(piece)
+
+            asked.append((channel, channel.ask({"do": "environment"}, on_piece=on_piece)[1], members))
+        for channel, answer, members in asked:
+            try:
+                channel.result(answer, _ENVIRONMENT_S)
+            except NodeLost:
+                continue
+            except NodeRefused as problem:
+                self._record.warn(f"the environment was not recorded: {problem}")
+            for name, content in members.items():
+                if "/" not in name and not name.startswith("."):
+                    self._record.keep(f"environment/{channel.name}/{name}", bytes(content))
+
+    def record_clocks(self) -> None:
+        """How far each node's clock is from this machine's."""
+        for channel in self._nodes.channels:
+            try:
+                offset = clock_offset(channel)
+            except NodeLost:
+                continue
+            self._record.workspace.journal("clock").add(asdict(offset))
+
+    def control(self, wanted: Mapping[str, Any]) -> None:
+        """Sets the nodes' machines; what could not be set is a warning. Undone by `undo`, or when the agents end."""
+        if wanted:
+            self._note_controls(self._nodes.call("control", _CONTROL_S, wanted=dict(wanted)))
+
+    def undo(self) -> None:
+        """Puts every setting back to what it was."""
+        self._note_controls(self._nodes.call("undo", _CONTROL_S))
+
+    def warm_up(self, duration_s: float) -> None:
+        """stress-ng on all cores of all nodes."""
+        if duration_s > 0:
+            self._record.log(f"warming up for {duration_s:g} s")
+            wanted = {"warm_up": {"duration_s": duration_s}}
+            self._note_controls(self._nodes.call("control", _CONTROL_S + 2 * duration_s, wanted=wanted))
+
+    def _note_controls(self, records: Mapping[str, Any]) -> None:
+        refused: dict[str, list[str]] = {}
+        for node, entries in records.items():
+            for entry in entries:
+                self._record.workspace.journal("controls").add({"node": node, "date": now(), **entry})
+                if entry["status"] == "warning":
+                    refused.setdefault(f"{entry['control']}: {entry['message']}", []).append(node)
+        for message, nodes in refused.items():
+            where = nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes ({nodes[0]}, ...)"
+            self._record.warn(f"{where}: {message}")
+
+    def start_monitoring(self, period_s: float) -> None:
+        """Begins to sample every node; 0 for not at all."""
+        if period_s <= 0:
+            return
+        for channel in self._nodes.channels:
+            channel.on_monitor = self._record.workspace.journal(f"monitoring/{channel.name}").add
+        for node, facts in self._nodes.call("monitor", period_s=period_s).items():
+            self._record.workspace.journal("monitor").add(
+                {"node": node, "date": now(), "event": "start", "facts": facts}
+            )
+
+    def stop_monitoring(self) -> None:
+        """Ends the sampling; its own cost is written down."""
+        for node, summary in self._nodes.call("unmonitor").items():
+            if summary is not None:
+                entry = {"node": node, "date": now(), "event": "stop", "facts": summary}
+                self._record.workspace.journal("monitor").add(entry)
+
+    def check_if_due(self) -> None:
+        if time.monotonic() - self._checked >= self._reference_period_s > 0:
+            self.check()
+
+    def check(self) -> None:
+        """Runs the reference kernel on all nodes at once: a step in it tells that a machine has changed."""
+        if self._reference_period_s <= 0:
+            return
+        asked: list[tuple[Channel, Any]] = [
+            (channel, channel.ask({"do": "call", "what": "reference"})[1]) for channel in self._nodes.channels
+        ]
+        for channel, answer in asked:
+            try:
+                result = channel.result(answer, _CONTROL_S)
+            except (NodeLost, NodeRefused):
+                continue
+            self._record.workspace.journal("reference").add({"node": channel.name, "time_s": time.time(), **result})
+        self._checked = time.monotonic()

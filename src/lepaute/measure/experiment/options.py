@@ -1,0 +1,155 @@
+"""What a run was asked for, on the command line and in its installation file."""
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from lepaute.errors import InputError
+from lepaute.measure.experiment.workspace import latest_workspace
+from lepaute.measure.schedulers.types import Request
+
+DEFAULT_MONITOR_PERIOD_S = 1.0
+DEFAULT_REFERENCE_PERIOD_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Of one run.
+
+    archive           : the file it will leave
+    control           : what the machine is set to, see docs/experiments.md; undone at the end
+    warm_up_s         : stress-ng on all cores before the run; 0 for none
+    monitor_period_s  : between samples of the monitor on each node; 0 for none
+    reference_period_s: between runs of the reference kernel on each node, made between design rows; 0 for none
+    parameters        : the experiment's own, as text
+    python            : the interpreter on the nodes, where it is not this one
+    system_root       : under which nodes look for the system's control files
+    """
+
+    archive: Path
+    scheduler: str = "local"
+    request: Request = field(default_factory=Request)
+    seed: int = 1
+    control: Mapping[str, Any] = field(default_factory=dict)
+    warm_up_s: float = 0.0
+    monitor_period_s: float = DEFAULT_MONITOR_PERIOD_S
+    reference_period_s: float = DEFAULT_REFERENCE_PERIOD_S
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    installation: Path | None = None
+    script: Path | None = None
+    python: str | None = None
+    keep_folders: bool = False
+    system_root: str = "/"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**63:
+            raise InputError(f"seed is {self.seed}; give an integer from 0 to 2^63 - 1")
+        for name in ("warm_up_s", "monitor_period_s", "reference_period_s"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise InputError(f"{name} is {getattr(self, name)}; give a number of seconds, 0 for none")
+        if 0 < self.monitor_period_s < 0.05:
+            raise InputError(f"monitor_period_s is {self.monitor_period_s}; 0.05 s is the shortest: more would disturb")
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What an installation file says; None and empty where it is silent."""
+
+    control: Mapping[str, Any] = field(default_factory=dict)
+    warm_up_s: float | None = None
+    monitor_period_s: float | None = None
+    reference_period_s: float | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_installation(path: Path) -> Installation:
+    """The installation file, YAML with the fields of `Installation`. Raises InputError saying what is wrong where."""
+    import yaml
+
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except OSError as problem:
+        raise InputError(f"{path}: cannot be read ({problem.strerror}); give an installation file") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as problem:
+        raise InputError(f"{path}: is not YAML ({' '.join(str(problem).split())[:200]})") from None
+    known = Installation.__dataclass_fields__
+    if not isinstance(document, dict):
+        raise InputError(f"{path}: is a {type(document).__name__}; give fields: {', '.join(known)}")
+    for name, value in document.items():
+        if name not in known:
+            raise InputError(f"{path}: there is no field {str(name)[:40]!r}; the fields are {', '.join(known)}")
+        if name in ("control", "parameters"):
+            if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+                raise InputError(f"{path}: {name} is {value!r:.60}; give names and values")
+        elif isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f"{path}: {name} is {value!r:.60}; give a number of seconds")
+    parameters = {key: str(value) for key, value in document.pop("parameters", {}).items()}
+    return Installation(**document, parameters=parameters)
+
+
+def options_of(
+    *,
+    script: Path,
+    archive: Path | None,
+    request: Request,
+    scheduler: str,
+    seed: int,
+    installation: Path | None,
+    parameters: Mapping[str, str],
+    monitor_period_s: float | None,
+    python: str | None,
+    keep_folders: bool,
+    resume: bool,
+) -> Options:
+    """The options of a run from the command line: what it says goes before the installation file, that before defaults.
+
+    Without an archive: EXPERIMENT-DATE-XXXX.zip here, or when resuming that of the last interrupted run of the script.
+    Raises InputError.
+    """
+    said = read_installation(installation) if installation is not None else Installation()
+    if archive is None:
+        archive = latest_workspace(Path(), script.stem).with_suffix(".zip") if resume else new_name(script.stem)
+    if archive.suffix != ".zip":
+        raise InputError(f"{archive}: the name of an archive ends in .zip; add it")
+    if not archive.absolute().parent.is_dir() or archive.is_dir():
+        raise InputError(f"{archive}: its folder does not exist, or it is one; choose another place")
+    if archive.exists():
+        raise InputError(f"{archive}: is there already, and no archive is overwritten; choose another name")
+    periods = {"warm_up_s": said.warm_up_s, "reference_period_s": said.reference_period_s}
+    periods["monitor_period_s"] = monitor_period_s if monitor_period_s is not None else said.monitor_period_s
+    return Options(
+        archive=archive,
+        scheduler=scheduler,
+        request=request,
+        seed=seed,
+        control=said.control,
+        parameters={**said.parameters, **parameters},
+        installation=installation,
+        script=script,
+        python=python,
+        keep_folders=keep_folders,
+        system_root=os.environ.get("LEPAUTE_SYSTEM_ROOT", "/"),
+        **{name: float(value) for name, value in periods.items() if value is not None},
+    )
+
+
+def new_name(stem: str) -> Path:
+    """An archive's name that no other run has."""
+    return Path(f"{stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}.zip")
+
+
+def options_from(stem: str, settings: Mapping[str, Any]) -> Options:
+    """Options from the names of their fields and of a request's, for use by hand; `ssh` where nodes are given."""
+    of_request = {name: value for name, value in settings.items() if name in Request.__dataclass_fields__}
+    rest = {name: value for name, value in settings.items() if name not in of_request}
+    for name in rest:
+        if name not in Options.__dataclass_fields__:
+            known = ", ".join((*Options.__dataclass_fields__, *Request.__dataclass_fields__))
+            raise InputError(f"an experiment has no setting {name!r}; it has {known}")
+    rest["archive"] = Path(rest.get("archive") or new_name(stem.lower()))
+    rest.setdefault("scheduler", "ssh" if of_request.get("nodes") else "local")
+    return Options(**rest, request=Request(**of_request))

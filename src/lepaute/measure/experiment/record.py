@@ -1,0 +1,91 @@
+"""Writes down what happens in a run: nothing secret, and nothing lost."""
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from lepaute.measure.experiment.journal import Value
+from lepaute.measure.experiment.workspace import Workspace
+from lepaute.measure.node_agent.redact import Redactor
+from lepaute.measure.nodes.results import Result
+
+
+def now() -> str:
+    """The date as archives have it: ISO 8601, UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class Record:
+    """The record of a run, in its workspace.
+
+    say: told each line of the log as well
+    """
+
+    def __init__(self, workspace: Workspace, say: Callable[[str], None] | None = None) -> None:
+        self.workspace = workspace
+        self.phase = "start"
+        self._redactor = Redactor(os.environ)
+        self._say = say if say is not None else _to_standard_error
+        self._log_lock = threading.Lock()
+
+    def clean(self, value: Any) -> Any:
+        """The value without secrets in any text of it."""
+        if isinstance(value, str):
+            return self._redactor.text(value)
+        if isinstance(value, Mapping):
+            return {self.clean(key): self.clean(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.clean(item) for item in value]
+        return value
+
+    def log(self, text: str) -> None:
+        """A line for people."""
+        line = " ".join(self._redactor.text(text).split())
+        with self._log_lock, (self.workspace.folder / "log.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{now()} {self.phase}: {line}\n")
+        self._say(line)
+
+    def warn(self, text: str) -> None:
+        """Something that whoever reads the archive must know."""
+        warnings = self.workspace.state.setdefault("warnings", [])
+        line = " ".join(self._redactor.text(text).split())
+        if line not in warnings:
+            warnings.append(line)
+            self.workspace.save()
+            self.log(f"warning: {line}")
+
+    def command(self, result: Result) -> None:
+        entry = {"phase": self.phase, **self.clean(asdict(result))}
+        self.workspace.journal("commands").add(entry)
+        outcome = "done" if result.ok else result.complaint()
+        self.log(f"{result.node}: {' '.join(result.argv)[:160]}: {outcome[:200]} ({result.duration_s:.3g} s)")
+
+    def file(self, node: str, what: str, path: str, size_bytes: int) -> None:
+        entry = {"phase": self.phase, "date": now(), "node": node, "what": what, "path": path, "size_bytes": size_bytes}
+        self.workspace.journal("transfers").add(self.clean(entry))
+
+    def lost(self, node: str, why: str) -> None:
+        """A node that has dropped out."""
+        entry = self.clean({"node": node, "when": now(), "why": why, "phase": self.phase})
+        self.workspace.state.setdefault("lost_nodes", []).append(entry)
+        self.workspace.save()
+        self.warn(f"{node} was lost: {why}")
+
+    def row(self, table: str, row: Mapping[str, Value]) -> None:
+        cleaned = {name: self.clean(value) for name, value in row.items()}
+        self.workspace.table(table).add(cleaned)
+
+    def keep(self, name: str, data: bytes) -> None:
+        """A file for the archive; text is kept without secrets."""
+        with contextlib.suppress(UnicodeDecodeError):  # no text: a picture, a Parquet file
+            data = self._redactor.text(data.decode()).encode()
+        self.workspace.keep_file(name, data)
+
+
+def _to_standard_error(line: str) -> None:
+    print(line, file=sys.stderr)

@@ -1,0 +1,128 @@
+"""Measuring until the interval that the measurement is for is narrow enough."""
+
+import csv
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lepaute.design import Design
+from lepaute.errors import InputError
+from lepaute.measure.experiment.journal import Value, drop_broken_end
+from lepaute.measure.experiment.workspace import Workspace
+from lepaute.stats.next_round import next_round
+from lepaute.stats.stopping import Target, assess
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """When enough has been measured.
+
+    column   : what is recorded and shall be known, such as duration_s
+    target   : how narrow its interval shall be, in every level
+    per      : the factors whose combinations are the levels; all factors of the design unless given
+    budget_s : of all further rounds together, by the wall clock; None: until the target's `most`
+    """
+
+    column: str = "duration_s"
+    target: Target = field(default_factory=Target)
+    per: Sequence[str] | None = None
+    budget_s: float | None = None
+    table: str = "observations"
+
+
+def rounds(
+    workspace: Workspace, design: Design, until: Until, seed: int, tell: Callable[[str], None]
+) -> Iterator[tuple[int, Mapping[str, Value]]]:
+    """Further rows, (number, factors), numbered on from the design's, in shuffled rounds, until every level is known.
+
+    A round is written down before its first row is measured, so that a run that is resumed goes on inside it. At the
+    end what each level has reached is written down.
+    """
+    import numpy as np
+
+    factors = design.columns if until.per is None else tuple(until.per)
+    for name in factors:
+        if name not in design.columns:
+            raise InputError(f"the design has no factor {name!r}; it has {', '.join(design.columns)}")
+    levels: dict[Key, list[Mapping[str, Value]]] = {}
+    for row in design:
+        levels.setdefault(tuple(str(row[name]) for name in factors), []).append(row)
+    began_s = time.monotonic()
+    planned = workspace.entries("rounds")
+    while True:
+        done = workspace.done()
+        for entry in planned:
+            if entry["design_row"] not in done:
+                yield entry["design_row"], entry["row"]
+        left_s = None if until.budget_s is None else max(0.0, until.budget_s - (time.monotonic() - began_s))
+        seen = observed(workspace.folder / "raw" / f"{until.table}.csv", until.column, factors, levels)
+        wanted = next_round(seen, until.target, seconds=left_s)
+        number = 1 + max((entry["round"] for entry in workspace.entries("rounds")), default=0)
+        rng = np.random.default_rng([seed, number])
+        rows = [levels[key][int(rng.integers(len(levels[key])))] for key, count in wanted.items() for _ in range(count)]
+        if not rows:
+            break
+        first = len(design) + len(workspace.entries("rounds"))
+        order = rng.permutation(len(rows))
+        planned = [
+            {"round": number, "design_row": first + position, "row": dict(rows[int(index)])}
+            for position, index in enumerate(order)
+        ]
+        for entry in planned:
+            workspace.journal("rounds").add(entry)
+        short = sum(map(bool, wanted.values()))
+        tell(f"round {number}: {len(planned)} more measurements, for {short} of {len(wanted)} levels")
+    _tell_reached(workspace, until, factors, seen, tell)
+
+
+def _tell_reached(
+    workspace: Workspace,
+    until: Until,
+    factors: Sequence[str],
+    seen: Mapping[Key, Sequence[float]],
+    tell: Callable[[str], None],
+) -> None:
+    short = 0
+    for key, values in seen.items():
+        progress = assess(values, until.target, ended=True)
+        short += not progress.reached
+        level: dict[str, Any] = dict(zip(factors, key, strict=True))
+        workspace.journal("reached").add(
+            {
+                "level": level,
+                "column": until.column,
+                "observations": len(values),
+                "estimate": progress.estimate,
+                "low": progress.interval.low,
+                "high": progress.interval.high,
+                "reached": progress.reached,
+                "told": str(progress),
+            }
+        )
+    verdict = (
+        "every level is known well enough" if not short else f"{short} of {len(seen)} levels did not reach their target"
+    )
+    tell(f"{verdict}: {until.column} within {100 * until.target.relative_half_width:g} %")
+
+
+def observed(path: Path, column: str, factors: Sequence[str], levels: Mapping[Key, object]) -> dict[Key, list[float]]:
+    """What has been recorded in each level, as it came. Raises InputError where the column is missing."""
+    seen: dict[Key, list[float]] = {key: [] for key in levels}
+    if not path.is_file():
+        return seen
+    drop_broken_end(path)
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(line for line in file if not line.startswith("#@"))
+        for name in (column, *factors):
+            if name not in (reader.fieldnames or ()):
+                known = ", ".join(reader.fieldnames or ())
+                raise InputError(f"{path.name}: nothing was recorded as {name}; name a column of {known}")
+        for row in reader:
+            key = tuple(row[name] for name in factors)
+            if key in seen and row[column]:
+                seen[key].append(float(row[column]))
+    return seen

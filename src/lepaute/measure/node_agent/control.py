@@ -1,0 +1,262 @@
+"""Machine control: makes a node steady for an experiment, tells what it did, and gives the node back as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from . import control_cpu, control_launch, control_memory, control_wishes
+from .command_run import Run, run_command
+from .control_journal import Journal, undo_journal
+from .control_lock import NodeLock
+from .control_record import Change, Record, fold, record, warning
+from .control_watchdog import guard, report_path
+from .system_files import SystemFiles, why
+
+_LATENCY = "dev/cpu_dma_latency"
+#: The order in which they are applied: CPUs that are taken off line need nothing else; a change of turbo or of the
+#: governor resets the limits of the frequency.
+_STAGES: dict[str, Callable[[SystemFiles, Any], tuple[list[Change], list[Record]]]] = {
+    "hyper_threading": control_cpu.hyper_threading,
+    "turbo": control_cpu.turbo,
+    "governor": control_cpu.governor,
+    "frequency": control_cpu.frequency,
+    "c_states": control_cpu.c_states,
+    "page_placement": control_memory.page_placement,
+}
+
+
+class Controls:
+    """The controls of one experiment on one node.
+
+    files   : the root of the system's control files
+    journal : where the values from before are kept (made when needed, removed by undo). All experiments on a node
+              must name the same one, on a disk of the node itself: the lock beside it (the suffix .lock) lets one of
+              them at a time change the node, and a journal that is found was left behind by one that was killed.
+    run     : runs numactl, stress-ng and sync
+    watchdog: whether a process of its own undoes everything if this one dies; made at the first change
+
+    Nothing here raises for want of permission, hardware or sense in what is wanted: a record with the status
+    "warning" says so in one sentence. `launch` says how to start commands under these controls (control_launch).
+    """
+
+    def __init__(self, files: SystemFiles, journal: Path, run: Run = run_command, watchdog: bool = True) -> None:
+        self.launch: control_launch.Launch = {}
+        self._files = files
+        self._path = Path(journal)
+        self._run = run
+        self._watchdog = watchdog
+        self._lock = NodeLock(self._path.with_name(self._path.name + ".lock"))
+        self._journal = Journal(self._path, files)
+        self._before: dict[str, str] = {}
+        self._pipe: int | None = None
+        self._latency: int | None = None
+
+    def apply(self, wanted: Mapping[str, Any]) -> list[Record]:
+        """Does what is wanted (control_wishes tells what there is) and returns a record of each thing done or not."""
+        strange = control_wishes.problems(wanted)
+        records = [warning(name, "", f"not done: {message}") for name, message in strange.items()]
+        fine = {name: value for name, value in wanted.items() if name not in strange}
+        shared = [name for name in control_wishes.MACHINE if name in fine and not _only_launch(name, fine[name])]
+        if shared:
+            refusal, leftovers = self._take_the_node()
+            records += leftovers
+            if refusal:
+                records += [warning(name, "", f"not done: {refusal}") for name in shared]
+                fine = {name: value for name, value in fine.items() if name not in shared}
+        self._remember(fine)
+        for name in _STAGES:
+            if name in fine:
+                records += self._stage(name, fine[name])
+        self._settle()
+        records += self._prepare_launch(fine)
+        if "warm_up" in fine:
+            records.append(self._warm_up(float(fine["warm_up"]["duration_s"])))
+        if fine.get("drop_caches"):
+            records.append(control_memory.drop_caches(self._files, self._run))
+        return fold(records)
+
+    def undo(self) -> list[Record]:
+        """Gives the node back: values in reverse order, the request on idle states, the watchdog, the lock."""
+        records: list[Record] = []
+        self._journal.close()
+        if self._latency is not None:
+            os.close(self._latency)  # the kernel drops the request with its file
+            self._latency = None
+            records.append(record("c_states", _LATENCY, "done", "the request on wake-up time is withdrawn"))
+        if self._lock.descriptor is not None:
+            records += undo_journal(self._path, self._files)
+        if self._pipe is not None:
+            os.close(self._pipe)  # with nothing left in the journal the watchdog just ends
+            self._pipe = None
+        self._lock.release()
+        self._before.clear()
+        self.launch = {}
+        return fold(records)
+
+    def _take_the_node(self) -> tuple[str, list[Record]]:
+        """(why the node cannot be ours, or ""; what was undone of experiments that were killed)."""
+        if self._lock.descriptor is not None:
+            return "", []
+        try:
+            refusal = self._lock.acquire()
+        except OSError as error:
+            return f"the lock {self._lock.path} cannot be had: {why(error)}", []
+        if refusal:
+            return refusal, []
+        records = undo_leftover(self._path, self._files)
+        if self._watchdog:
+            try:
+                self._pipe = guard(self._path, self._files, (self._lock.descriptor or 0,))
+            except OSError as error:
+                self._lock.release()
+                return f"no watchdog can be started to undo it: {why(error)}", records
+        return "", records
+
+    def _remember(self, fine: Mapping[str, Any]) -> None:
+        """Values before anything is changed: one control may change what the file of another one reads."""
+        for name, stage in _STAGES.items():
+            if name in fine:
+                for change in stage(self._files, fine[name])[0]:
+                    try:
+                        self._before.setdefault(change.target, self._files.setting(change.target))
+                    except OSError:
+                        continue  # told when it is to be changed
+
+    def _stage(self, name: str, value: Any) -> list[Record]:
+        planned, records = _STAGES[name](self._files, value)
+        todo: list[tuple[Change, str, str]] = []
+        for change in planned:
+            try:
+                current = self._files.setting(change.target)
+            except OSError as error:
+                records.append(warning(name, change.target, f"not done: {why(error)}"))
+                continue
+            if current == change.wanted:
+                records.append(record(name, change.target, "unchanged", "", current, current))
+            else:
+                todo.append((change, self._before.get(change.target, current), current))
+        if todo:
+            try:
+                self._journal.intend([(change, before) for change, before, _ in todo])
+            except OSError as error:
+                message = f"not done, since the journal {self._path} cannot be written: {why(error)}"
+                return records + [warning(name, change.target, message) for change, _, _ in todo]
+            records += [self._change(change, current) for change, _, current in todo]
+        if name == "c_states" and not any(one["status"] in {"done", "unchanged"} for one in records):
+            records.append(self._request_latency(value))
+        return records
+
+    def _change(self, change: Change, current: str) -> Record:
+        try:
+            self._files.write(change.target, change.wanted)
+        except OSError as error:
+            return record(change.control, change.target, "warning", f"not done: {why(error)}", current, current)
+        try:
+            after = self._files.setting(change.target)
+        except OSError as error:
+            message = f"written, but it cannot be read back: {why(error)}"
+            return record(change.control, change.target, "warning", message, current)
+        fine = after == change.wanted
+        message = "" if fine else f"{change.wanted} was asked for; the kernel took it and keeps {after}"
+        return record(change.control, change.target, "done" if fine else "warning", message, current, after)
+
+    def _settle(self) -> None:
+        """Notes what the changed files read once all is set: at the end a different value is somebody else's."""
+        values = []
+        for target in self._journal.targets:
+            try:
+                values.append((target, self._files.setting(target)))
+            except OSError:
+                continue  # gone with its CPU; undo finds it again once the CPU is back
+        try:
+            self._journal.settle(values)
+        except OSError:
+            return  # a full disk: undo then sets back whatever it finds
+
+    def _request_latency(self, wanted: Any) -> Record:
+        """The other way to shallow idle states: a request that holds as long as its file is open."""
+        limit_us = control_cpu.latency_us(self._files, wanted)
+        if not self._files.glob("sys/devices/system/cpu/cpu[0-9]*/cpuidle/state[0-9]*"):
+            return warning("c_states", _LATENCY, "no request either: without idle states it would change nothing")
+        if self._latency is not None:
+            return record("c_states", _LATENCY, "unchanged", "the request was made already")
+        try:
+            descriptor = self._files.open(_LATENCY, os.O_RDWR)
+        except OSError as error:
+            return warning("c_states", _LATENCY, f"not done this way either: {why(error)}")
+        try:
+            before = _microseconds(os.pread(descriptor, 4, 0))
+            os.pwrite(descriptor, struct.pack("=i", limit_us), 0)
+            after = _microseconds(os.pread(descriptor, 4, 0))
+        except OSError as error:
+            os.close(descriptor)
+            return warning("c_states", _LATENCY, f"not done this way either: {why(error)}")
+        self._latency = descriptor
+        message = f"wake-up within {limit_us} us is requested as long as the experiment lasts"
+        return record("c_states", _LATENCY, "done", message, before, after)
+
+    def _prepare_launch(self, fine: Mapping[str, Any]) -> list[Record]:
+        records = []
+        if "pinning" in fine:
+            part, one = control_launch.pinning(self._files, fine["pinning"])
+            self.launch.update(part)
+            records.append(one)
+        if "scheduling" in fine:
+            part, one = control_launch.scheduling(fine["scheduling"])
+            self.launch.update(part)
+            records.append(one)
+        if "policy" in fine.get("page_placement", {}):
+            part, one = control_launch.memory_policy(self._files, fine["page_placement"], self.launch, self._run)
+            self.launch.update(part)
+            records.append(one)
+        return records
+
+    def _warm_up(self, duration_s: float) -> Record:
+        start_s = time.monotonic()
+        argv = ["stress-ng", "--cpu", "0", "--timeout", f"{max(1, round(duration_s))}s"]
+        ran = self._run(argv, duration_s + 60.0)
+        took = f"{time.monotonic() - start_s:.0f} s"
+        if ran.returncode == 0:
+            return record("warm_up", "stress-ng", "done", f"all CPUs at work for {took}", None, None)
+        tail = ran.stderr.decode(errors="replace").strip().split("\n")[-1]
+        reason = ran.problem or tail or f"exit status {ran.returncode}"
+        return warning("warm_up", "stress-ng", f"the processor was not warmed up: {reason}")
+
+
+def undo_leftover(journal: Path, files: SystemFiles) -> list[Record]:
+    """What an experiment that was killed left behind: undone now, or already by its watchdog (which left a report).
+
+    Only to be called by who holds the node's lock: a journal in use is none that was left behind.
+    """
+    records: list[Record] = []
+    report = report_path(Path(journal))
+    try:
+        lines = report.read_text().splitlines()
+        report.unlink()
+        for line in lines:
+            one = json.loads(line)
+            one["message"] = f"by the watchdog of an earlier experiment that was killed: {one['message']}"
+            records.append(one)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # no report is the ordinary case, and half a one tells of nothing that needs doing
+    for one in undo_journal(Path(journal), files):
+        one["message"] = f"left behind by an earlier experiment that was killed: {one['message']}"
+        records.append(one)
+    return fold(records)
+
+
+def _only_launch(name: str, value: Any) -> bool:
+    """Whether it concerns only the commands to come (a memory policy), or nobody (caches that stay)."""
+    return (
+        value is False if name == "drop_caches" else name == "page_placement" and not set(value) - {"policy", "nodes"}
+    )
+
+
+def _microseconds(data: bytes) -> str | None:
+    return f"{struct.unpack('=i', data)[0]} us" if len(data) == 4 else None

@@ -1,0 +1,176 @@
+"""What a node is and runs: the provenance that goes into an archive."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import re
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from .command_run import Run, run_command
+from .redact import REDACTED, SECRET_NAME, Redactor
+from .system_files import SystemFiles, why
+
+#: Variables whose values can change a measurement; of all others only the names are kept.
+RELEVANT = re.compile(
+    r"^(OMPI_|PMIX_|PRTE_|I_MPI_|MPICH_|MV2_|UCX_|FI_|PSM|OPENBLAS_|GOTO_|BLIS_|OMP_|MKL_|KMP_|GOMP_|LD_|MALLOC_"
+    r"|GLIBC_TUNABLES|LEPAUTE_|SLURM_|OAR_|PBS_|LOADEDMODULES$|CUDA_|LANG$|LC_|PATH$|CC$|CXX$|FC$|CFLAGS$|TMPDIR$)"
+)
+#: Long enough for a cold start of any of them on a busy node.
+COMMAND_LIMIT_S = 10.0
+#: No member is larger: a kernel that complains without end would fill the archive.
+LARGEST_BYTES = 4 << 20
+_AT_ONCE = 4
+
+_CPU = "sys/devices/system/cpu"
+#: Member and its file; those with names that say so are of the first CPU.
+_FILES = {
+    "cpuinfo.txt": "proc/cpuinfo",
+    "meminfo.txt": "proc/meminfo",
+    "loadavg.txt": "proc/loadavg",
+    "cmdline.txt": "proc/cmdline",
+    "mounts.txt": "proc/mounts",
+    "kernel.txt": "proc/version",
+    "os-release.txt": "etc/os-release",
+    "transparent_hugepage.txt": "sys/kernel/mm/transparent_hugepage/enabled",
+    "numa_balancing.txt": "proc/sys/kernel/numa_balancing",
+    "swappiness.txt": "proc/sys/vm/swappiness",
+    "governor.txt": f"{_CPU}/cpu0/cpufreq/scaling_governor",
+    "frequency_driver.txt": f"{_CPU}/cpu0/cpufreq/scaling_driver",
+    "boost.txt": f"{_CPU}/cpufreq/boost",
+    "no_turbo.txt": f"{_CPU}/intel_pstate/no_turbo",
+    "smt.txt": f"{_CPU}/smt/control",
+    "clocksource.txt": "sys/devices/system/clocksource/clocksource0/current_clocksource",
+    "microcode.txt": f"{_CPU}/cpu0/microcode/version",
+}
+#: Member and the command lines that make it, the first that is installed and works.
+_COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "uname.txt": (("uname", "-a"),),
+    "lscpu.txt": (("lscpu",),),
+    "lstopo.xml": (("lstopo-no-graphics", "--of", "xml"), ("lstopo", "--of", "xml"), ("hwloc-ls", "--of", "xml")),
+    "lspci.txt": (("lspci", "-nn"),),
+    "dmidecode.txt": (("dmidecode",),),
+    "lsmod.txt": (("lsmod",),),
+    "dmesg.txt": (("dmesg",),),
+    "mpirun.txt": (("mpirun", "--version"),),
+    "mpicc.txt": (("mpicc", "--showme:version"), ("mpicc", "-show")),
+    "gcc.txt": (("gcc", "--version"),),
+    "openblas.txt": (
+        ("dpkg-query", "-W", "libopenblas*", "libblis*", "libopenmpi*", "libmpich*", "libc6"),
+        ("rpm", "-qa", "*blas*", "*blis*", "openmpi*", "mpich*", "glibc"),
+    ),
+    "libraries.txt": (("ldconfig", "-p"), ("/sbin/ldconfig", "-p")),
+    "ulimit.txt": (("sh", "-c", "ulimit -a"),),
+}
+_LIBRARY = re.compile(
+    r"blas|lapack|blis|mkl|libmpi|libfabric|libucp|libpsm|libibverbs|libpmix|libgomp|libc\.so", re.IGNORECASE
+)
+#: Values that are there for want of a serial number.
+_NO_SERIAL = re.compile(
+    r"\W*(|not (specified|provided|available|present|settable|applicable).*|n/?a|none|unknown|no asset.*|to be filled.*"
+    r"|default string|system serial.*|0+|01234567.*)\W*",
+    re.IGNORECASE,
+)
+_SERIALS = (
+    re.compile(r"(?P<head>^\s*(?:Serial Number|UUID|Asset Tag|Service Tag):[ \t]*)(?P<value>[^\r\n]*)", re.MULTILINE),
+    re.compile(r'(?P<head>name="\w{0,40}(?:Serial|UUID|AssetTag|SerialNumber)\w{0,20}" value=")(?P<value>[^"]*)'),
+    re.compile(r"(?P<head>\bSerial ?Number:?[ \t]{1,3})(?P<value>\w[\w.-]{2,63})(?=[ \t]*$)", re.MULTILINE),
+)
+#: Six octets or more: of Ethernet, and of InfiniBand's longer ones.
+_HARDWARE_ADDRESS = re.compile(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{2}:){5,31}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])")
+_NO_ADDRESS = re.compile(r"(?:00:)+00|(?:ff:)+ff", re.IGNORECASE)
+
+
+def collect(files: SystemFiles, run: Run = run_command, environ: Mapping[str, str] | None = None) -> dict[str, bytes]:
+    """Name of a member (without folder) to its content; `absent.json` says what is missing or cut, and why.
+
+    files  : the root of the system's files
+    run    : runs a command for at most 10 s; several run at once
+    environ: the variables to record in variables.json, by default none; what they hold of secrets is kept out of all
+             members (redact.Redactor)
+
+    Serial numbers, UUIDs, asset tags and hardware addresses are replaced by the first 12 digits of their SHA-256: a
+    node, a disk or a memory module that is replaced can be seen over the years, and its number is in no archive. The
+    digest hides such a number from readers, not from somebody who tries all numbers that a maker gives.
+    """
+    variables = {} if environ is None else environ
+    redactor = Redactor(variables)
+    absent: dict[str, str] = {}
+    members: dict[str, bytes] = {}
+
+    def keep(name: str, text: str) -> None:
+        data = without_identities(redactor.text(text)).encode(errors="replace")
+        if len(data) > LARGEST_BYTES:
+            absent[name] = f"cut: the last {LARGEST_BYTES} of {len(data)} bytes are kept"
+            data = data[-LARGEST_BYTES:]
+        members[name] = data
+
+    for name, source in _FILES.items():
+        try:
+            keep(name, files.read(source))
+        except OSError as error:
+            absent[name] = f"/{source}: {why(error)}"
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        outcomes = {name: pool.submit(_first_that_works, lines, run) for name, lines in _COMMANDS.items()}
+    for name, outcome in outcomes.items():
+        output, problem = outcome.result()
+        if output is not None:
+            keep(name, _libraries(output) if name == "libraries.txt" else output)
+        if problem:
+            absent[name] = problem
+    members["python.txt"] = f"{platform.python_implementation()} {sys.version}\n".encode()
+    members["variables.json"] = _json(chosen_variables(variables, redactor))
+    members["absent.json"] = _json(absent)
+    return members
+
+
+def chosen_variables(variables: Mapping[str, str], redactor: Redactor) -> dict[str, object]:
+    """{"values": of the relevant variables, "other_names": of the rest}; what looks like a secret is replaced."""
+    values = {
+        name: REDACTED if SECRET_NAME.search(name) else redactor.text(value)
+        for name, value in variables.items()
+        if RELEVANT.search(name)
+    }
+    return {"values": values, "other_names": sorted(set(variables) - set(values))}
+
+
+def without_identities(text: str) -> str:
+    """The text with digests in the place of serial numbers, UUIDs, asset tags and hardware addresses."""
+    for pattern in _SERIALS:
+        text = pattern.sub(lambda match: match["head"] + _digest(match["value"], _NO_SERIAL), text)
+    return _HARDWARE_ADDRESS.sub(lambda match: _digest(match[0].lower(), _NO_ADDRESS), text)
+
+
+def _digest(value: str, meaningless: re.Pattern[str]) -> str:
+    stripped = value.strip()
+    if meaningless.fullmatch(stripped) or stripped.startswith("sha256:"):
+        return value
+    return f"sha256:{hashlib.sha256(stripped.encode()).hexdigest()[:12]}"
+
+
+def _first_that_works(lines: tuple[tuple[str, ...], ...], run: Run) -> tuple[str | None, str]:
+    """(output or None, what went wrong or ""): output of a command that failed is kept and the failure told."""
+    problems: list[str] = []
+    for argv in lines:
+        ran = run(list(argv), COMMAND_LIMIT_S)
+        output = ran.stdout.decode(errors="replace")
+        if ran.returncode == 0:
+            return (output or ran.stderr.decode(errors="replace")), ""
+        said = ran.stderr.decode(errors="replace").strip().split("\n")[0]
+        problem = ran.problem or f"{argv[0]}: exit status {ran.returncode}{': ' if said else ''}{said}"
+        problems.append(problem)
+        if output.strip():
+            return output, problem
+    return None, "; ".join(problems)
+
+
+def _libraries(output: str) -> str:
+    """Of all libraries that the loader knows, those that computing and communicating use."""
+    return "".join(line.strip() + "\n" for line in output.splitlines() if _LIBRARY.search(line))
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, indent=1, sort_keys=True).encode() + b"\n"

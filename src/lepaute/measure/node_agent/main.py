@@ -1,0 +1,259 @@
+"""The agent's life: it answers the engine until the connection ends, and leaves the node as it found it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lepaute.measure.node_agent import clock
+from lepaute.measure.node_agent.control import Controls
+from lepaute.measure.node_agent.environment import collect
+from lepaute.measure.node_agent.files import Incoming, send_file
+from lepaute.measure.node_agent.load import machine_load
+from lepaute.measure.node_agent.monitor import Monitor
+from lepaute.measure.node_agent.processes import Processes
+from lepaute.measure.node_agent.reference_kernel import ReferenceKernel
+from lepaute.measure.node_agent.system_files import SystemFiles
+from lepaute.measure.node_agent.wire import ALIVE_S, CUT_S, PIECE_BYTES, Sender, WireError, receive
+
+
+class Agent:
+    """One connection of an engine to a node."""
+
+    def __init__(self, sender: Sender, root: str) -> None:
+        self._sender = sender
+        self._files = SystemFiles(root)
+        self._processes = Processes(self._event)
+        self._incoming = Incoming()
+        self._controls: Controls | None = None
+        self._monitor: Monitor | None = None
+        self._reference: ReferenceKernel | None = None
+        self._folder: Path | None = None
+        self._keep_folder = False
+        self.heard = time.monotonic()
+        self._calls: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "control": self._control,
+            "folder": self._make_folder,
+            "load": lambda _arguments: machine_load(),
+            "monitor": self._start_monitor,
+            "reference": self._run_reference,
+            "undo": self._undo,
+            "unmonitor": self._stop_monitor,
+        }
+
+    def _event(self, event: str, fields: dict[str, Any], payload: bytes = b"") -> None:
+        # The engine may be gone: then the reader notices as well, and everything is ended from there.
+        with contextlib.suppress(OSError, ValueError):
+            for first in range(0, max(len(payload), 1), PIECE_BYTES):
+                self._sender.send({"event": event, **fields}, payload[first : first + PIECE_BYTES])
+
+    def hello(self, nonce: str) -> None:
+        """The first message: who answers."""
+        self._event(
+            "hello",
+            {
+                "nonce": nonce,
+                "host": platform.node(),
+                "python": platform.python_version(),
+                "machine": platform.machine(),
+                "pid": os.getpid(),
+                "user": os.geteuid(),
+                "cpus": sorted(os.sched_getaffinity(0)),
+                "boot": boot_id(),
+                "temporary": tempfile.gettempdir(),
+                **clock.now(),
+            },
+        )
+
+    def take(self, message: dict[str, Any], payload: bytes) -> None:
+        """Does what a message asks; what goes wrong is told, and ends nothing."""
+        number = message.get("id")
+        what = message.get("do")
+        try:
+            if what == "start":
+                self._start(message, payload)
+            elif what == "stop":
+                self._processes.stop(int(message["target"]))
+            elif what == "put":
+                if self._incoming.take(message["id"], message, payload):
+                    self._event("end", {"id": number})
+            elif what == "get":
+                self._in_thread(message, self._get)
+            elif what == "clock":
+                self._event("end", {"id": number, "result": clock.now()})
+            elif what == "environment":
+                self._in_thread(message, self._environment)
+            elif what == "call":
+                self._in_thread(message, self._call)
+            elif what != "ping":
+                self._event("end", {"id": number, "error": f"this agent cannot {what!r}"})
+        except Exception as problem:  # noqa: BLE001 - an agent that ends would take every measurement with it
+            self._event("end", {"id": number, "error": explain(problem)})
+
+    def _in_thread(self, message: dict[str, Any], work: Callable[[dict[str, Any]], Any]) -> None:
+        def live() -> None:
+            try:
+                fields = {"result": work(message)}
+            except Exception as problem:  # noqa: BLE001 - the engine waits for an answer
+                fields = {"error": explain(problem)}
+            self._event("end", {"id": message["id"], **fields})
+
+        threading.Thread(target=live, daemon=True).start()
+
+    def _start(self, message: dict[str, Any], payload: bytes) -> None:
+        if message.get("input"):
+            message["stdin"] = payload
+        if message.get("folder") is None and self._folder is not None:
+            message["folder"] = str(self._folder)
+        self._processes.start(message["id"], message)
+
+    def _get(self, message: dict[str, Any]) -> int:
+        def emit(piece: bytes) -> None:
+            self._event("data", {"id": message["id"]}, piece)
+
+        return send_file(message["path"], message["most_bytes"], emit)
+
+    def _environment(self, message: dict[str, Any]) -> list[str]:
+        members = collect(self._files, environ=os.environ)
+        for name, content in members.items():
+            self._event("data", {"id": message["id"], "name": name}, content)
+        return sorted(members)
+
+    def _call(self, message: dict[str, Any]) -> Any:
+        call = self._calls.get(message["what"])
+        if call is None:
+            raise LookupError(f"this agent cannot {message['what']!r}")
+        return call(message.get("arguments", {}))
+
+    def _make_folder(self, arguments: dict[str, Any]) -> str:
+        """The folder in which this node works: made for us alone, removed at the end unless it is to be kept."""
+        folder = Path(arguments["path"])
+        folder.mkdir(mode=0o700, parents=True, exist_ok=bool(arguments.get("again")))
+        self._folder, self._keep_folder = folder, bool(arguments.get("keep"))
+        return str(folder)
+
+    def _control(self, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+        if self._controls is None:
+            self._controls = Controls(self._files, journal_folder(self._files) / "controls.jsonl")
+        records = self._controls.apply(arguments["wanted"])
+        self._processes.launch = self._controls.launch
+        return records
+
+    def _undo(self, _arguments: dict[str, Any]) -> list[dict[str, Any]]:
+        controls, self._controls = self._controls, None
+        self._processes.launch = {}
+        return [] if controls is None else controls.undo()
+
+    def _run_reference(self, _arguments: dict[str, Any]) -> dict[str, float]:
+        if self._reference is None:
+            self._reference = ReferenceKernel()
+        compute_s, memory_s = self._reference.measure()
+        return {"compute_s": compute_s, "memory_s": memory_s}
+
+    def _start_monitor(self, arguments: dict[str, Any]) -> Any:
+        if self._monitor is not None:
+            raise RuntimeError("this node is being monitored already")
+        self._monitor = Monitor(self._files, arguments["period_s"], lambda row: self._event("monitor", {"row": row}))
+        self._monitor.start()
+        return {"columns": self._monitor.columns, "absent": [one._asdict() for one in self._monitor.absent]}
+
+    def _stop_monitor(self, _arguments: dict[str, Any]) -> Any:
+        monitor, self._monitor = self._monitor, None
+        return None if monitor is None else monitor.stop()
+
+    def leave(self) -> None:
+        """Ends what runs, undoes what was changed, removes what was written."""
+        self._processes.stop_all()
+        self._stop_monitor({})
+        self._undo({})
+        self._incoming.drop_all()
+        if self._folder is not None and not self._keep_folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def journal_folder(files: SystemFiles) -> Path:
+    """Where the values from before a change are kept: the same for all experiments of a user, and nobody else's.
+
+    What lies there is written back to the system's files, so nobody else may have put it there.
+    Raises PermissionError where somebody else has made the folder.
+    """
+    folder = files.path("run/lepaute")
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    folder = Path(tempfile.gettempdir()) / f"lepaute-controls-{os.geteuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.geteuid() or found.st_mode & 0o077 or not folder.is_dir() or folder.is_symlink():
+        raise PermissionError(1, "belongs to somebody else, or is open to others; remove it", str(folder))
+    return folder
+
+
+def explain(problem: Exception) -> str:
+    if isinstance(problem, OSError) and problem.strerror:
+        return f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror
+    return f"{type(problem).__name__}: {problem}"
+
+
+def boot_id() -> str:
+    """Equal for all names of one machine."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return platform.node()
+
+
+def main(nonce: str, root: str = "/") -> None:
+    """Serves the engine at standard input and output until it says goodbye or is gone."""
+    source, out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    # What a library prints must not get between the messages.
+    os.dup2(2, 1)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)  # Ctrl-C at the engine ends a command there, not the agent here
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
+    sender = Sender(out)
+    agent = Agent(sender, root)
+    agent.hello(nonce)
+    threading.Thread(target=tell_alive, args=(agent, sender), daemon=True).start()
+    try:
+        while (received := receive(source)) is not None:
+            agent.heard = time.monotonic()
+            message, payload = received
+            if message.get("do") == "bye":
+                break
+            agent.take(message, payload)
+    except WireError as problem:
+        print(f"lepaute agent: {problem}", file=sys.stderr)
+    finally:
+        agent.leave()
+        with contextlib.suppress(OSError, ValueError):
+            sender.send({"event": "left"})
+        # Not sys.exit: a thread that still waits for something must not keep the node busy.
+        os._exit(0)
+
+
+def tell_alive(agent: Agent, sender: Sender) -> None:
+    """Tells the engine that this node lives; ends the agent when the engine is silent for long."""
+    while True:
+        time.sleep(ALIVE_S)
+        try:
+            sender.send({"event": "alive"})
+        except (OSError, ValueError):
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        if time.monotonic() - agent.heard > CUT_S:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return

@@ -1,0 +1,132 @@
+"""Watches a node while an experiment runs on it, and says what the watching cost."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .other_processes import OtherProcesses
+from .sensors import Absent, Found, Row, Sensor
+from .system_files import SystemFiles
+
+
+class Monitor:
+    """A thread that emits one row each period, on a schedule that does not drift.
+
+    files   : the root of the system's files
+    period_s: from 0.01 to 3600 s
+    emit    : takes a row; called in the monitor's thread. If it raises, monitoring ends and the summary says so
+    wall    : the clock of time_s; no other time is taken from it, so a step of it changes nothing else
+
+    A row has time_s (wall clock), monotonic_s, monitor_cpu_s (CPU time of the monitor up to the row before), and the
+    columns of the sensors that were found at start(); a value is None where a sensor failed for once. `absent` lists
+    those that the node does not have, with the reason. A sample that would come a period late or more is left out
+    and counted as missed.
+    """
+
+    def __init__(
+        self,
+        files: SystemFiles,
+        period_s: float,
+        emit: Callable[[Row], object],
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        if not 0.01 <= period_s <= 3600:
+            raise ValueError(f"the period is {period_s!r} s; it is from 0.01 s to an hour")
+        self.absent: list[Absent] = []
+        self.columns: list[str] = []
+        self._files = files
+        self._period_s = period_s
+        self._emit = emit
+        self._wall = wall
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._found: Found | None = None
+        self._sensors: list[Sensor] = []
+        self._summary: dict[str, Any] = {}
+        self._failures: dict[str, int] = {}
+
+    def start(self) -> None:
+        """Finds the sensors and begins; the first row comes after one period, since a power takes two readings."""
+        now_s = time.monotonic()
+        self._found = Found(self._files, now_s)
+        self._sensors = list(self._found.sensors)
+        self.absent = list(self._found.absent)
+        try:
+            others = OtherProcesses(self._files, os.getpid(), os.getuid(), now_s)
+        except OSError as error:
+            self.absent.append(Absent("processes", f"/proc cannot be listed: {error.strerror}"))
+        else:
+            self._sensors.append(others)
+            if others.hidden():
+                self.absent.append(Absent("other users' processes", others.hidden()))
+        self.columns = [column for sensor in self._sensors for column in sensor.columns]
+        self._thread = threading.Thread(target=self._watch, args=(now_s,), name="monitor", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> dict[str, Any]:
+        """Ends the thread and returns the summary; a second call returns it again."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        if self._found is not None:
+            self._found.close()
+            self._found = None
+        return self.summary()
+
+    def summary(self) -> dict[str, Any]:
+        """Samples, missed, duration and what it cost: monitor_cpu_s, of it a sample, and as share of one CPU."""
+        absent = [one._asdict() for one in self.absent]
+        return {**self._summary, "period_s": self._period_s, "absent": absent, "failures": dict(self._failures)}
+
+    def _watch(self, start_s: float) -> None:
+        begin_cpu_s = time.thread_time()
+        samples = missed = slot = 0
+        problem = ""
+        cpu_s = 0.0
+        while True:
+            slot += 1
+            behind = int((time.monotonic() - start_s) / self._period_s) - slot
+            if behind > 0:
+                missed += behind
+                slot += behind
+            if self._stopping.wait(max(0.0, start_s + slot * self._period_s - time.monotonic())):
+                break
+            row = self._sample(cpu_s)
+            samples += 1
+            try:
+                self._emit(row)
+            except Exception as error:  # noqa: BLE001  whatever it is, it is told at the end
+                problem = f"monitoring ended early: {type(error).__name__}: {error}"
+                break
+            cpu_s = time.thread_time() - begin_cpu_s
+            self._summarise(samples, missed, cpu_s, start_s, problem)
+        self._summarise(samples, missed, time.thread_time() - begin_cpu_s, start_s, problem)
+
+    def _sample(self, cpu_s: float) -> Row:
+        now_s = time.monotonic()
+        row: Row = {"time_s": self._wall(), "monotonic_s": now_s, "monitor_cpu_s": cpu_s}
+        for sensor in self._sensors:
+            try:
+                sensor.read(row, now_s)
+            except (OSError, ValueError, IndexError):
+                for column in sensor.columns:
+                    row[column] = None
+                    self._failures[column] = self._failures.get(column, 0) + 1
+        return row
+
+    def _summarise(self, samples: int, missed: int, cpu_s: float, start_s: float, problem: str) -> None:
+        duration_s = time.monotonic() - start_s
+        self._summary = {
+            "samples": samples,
+            "missed": missed,
+            "duration_s": duration_s,
+            "monitor_cpu_s": cpu_s,
+            "monitor_cpu_s_per_sample": cpu_s / samples if samples else None,
+            "monitor_share_of_one_cpu": cpu_s / duration_s if duration_s > 0 else None,
+            "problem": problem,
+        }

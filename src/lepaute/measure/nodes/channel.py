@@ -1,0 +1,263 @@
+"""The connection to the agent of one node."""
+
+import contextlib
+import json
+import secrets
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.measure.node_agent.wire import ALIVE_S, Sender, WireError, receive
+from lepaute.measure.nodes.bootstrap import agent_argv, agent_program
+from lepaute.measure.schedulers.types import NodeAddress
+
+#: A node that says nothing for so long is lost: its agent says every ALIVE_S that it lives.
+SILENCE_S = 6 * ALIVE_S
+#: What the shell of a node may print before its agent's first message.
+_MOST_GREETING_BYTES = 1 << 16
+_LEAVE_S = 10.0
+_COMPLAINT_BYTES = 2000
+
+
+class NodeLost(EnvironmentProblem):
+    """The connection to a node has ended, or its agent is silent."""
+
+
+class NodeRefused(EnvironmentProblem):
+    """The agent could not do what it was asked for."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """What belongs to one request, as it comes; `done` holds the fields of its last message."""
+
+    done: "Future[dict[str, Any]]" = field(default_factory=Future)
+    on_piece: Callable[[str, Mapping[str, Any], bytes], None] | None = None
+
+
+class Channel:
+    """One agent; requests from any thread, answers as futures."""
+
+    def __init__(self, address: NodeAddress, *, python: str, root: str = "/") -> None:
+        self.address = address
+        self.hello: dict[str, Any] = {}
+        self.on_monitor: Callable[[dict[str, Any]], None] = _ignore
+        self.lost: str | None = None
+        self._on_lost: list[Callable[[str], None]] = []
+        self._answers: dict[int, Answer] = {}
+        self._lock = threading.Lock()
+        self._next = 0
+        self._leaving = False
+        self._heard = time.monotonic()
+        self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the channel
+        self._start(python, root)
+
+    @property
+    def name(self) -> str:
+        return self.address.name
+
+    def _start(self, python: str, root: str) -> None:
+        argv = agent_argv(self.address, python)
+        try:
+            # A session of its own: Ctrl-C here is answered by the engine, which ends things in order.
+            self._process = subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._complaints,
+                start_new_session=True,
+            )
+        except OSError as problem:
+            self._complaints.close()
+            raise NodeLost(f"{self.name}: {argv[0]} cannot be started: {problem.strerror}") from None
+        assert self._process.stdin is not None
+        self._sender = Sender(self._process.stdin)  # type: ignore[arg-type]  # a buffered binary stream
+        self._nonce = secrets.token_hex(8)
+        self._root = root
+        self._started: Future[None] = Future()
+        threading.Thread(target=self._read, name=f"node {self.name}", daemon=True).start()
+        threading.Thread(target=self._greet, daemon=True).start()
+
+    def _greet(self) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):  # the reader notices that the process has ended
+            self._process.stdin.write(agent_program(self._nonce, self._root))
+            self._process.stdin.flush()
+
+    def wait_until_there(self, timeout_s: float) -> None:
+        """Returns when the agent has answered; raises NodeLost with ssh's or srun's own words when it does not."""
+        try:
+            self._started.result(timeout_s)
+        except TimeoutError:
+            self.abandon(f"did not answer within {timeout_s:g} s")
+            raise NodeLost(f"{self.name}: {self.lost}") from None
+
+    def when_lost(self, call: Callable[[str], None]) -> None:
+        """`call` is told why, once the node is lost; at once where it is lost already."""
+        with self._lock:
+            if self.lost is None:
+                self._on_lost.append(call)
+                return
+        call(self.lost)
+
+    def ask(
+        self,
+        message: dict[str, Any],
+        payload: bytes = b"",
+        on_piece: Callable[[str, Mapping[str, Any], bytes], None] | None = None,
+    ) -> tuple[int, "Future[dict[str, Any]]"]:
+        """Sends a request; its number, and a future of the fields of the answer's last message.
+
+        on_piece: told (event, fields, payload) of what comes before, on the channel's own thread
+        The future raises NodeLost when the node is lost meanwhile.
+        """
+        answer = Answer(on_piece=on_piece)
+        with self._lock:
+            if self.lost is not None:
+                answer.done.set_exception(NodeLost(f"{self.name}: {self.lost}"))
+                return -1, answer.done
+            self._next += 1
+            number = self._next
+            self._answers[number] = answer
+        self.send({**message, "id": number}, payload)
+        return number, answer.done
+
+    def send(self, message: dict[str, Any], payload: bytes = b"") -> None:
+        """Sends a message that has no answer, or a further piece of one."""
+        try:
+            self._sender.send(message, payload)
+        except (OSError, ValueError):
+            self._lose(self._complaint() or "the connection ended")
+
+    def call(self, what: str, timeout_s: float = 60.0, **arguments: Any) -> Any:
+        """The result of a call; raises NodeLost or NodeRefused."""
+        return self.result(self.ask({"do": "call", "what": what, "arguments": arguments})[1], timeout_s)
+
+    def result(self, future: "Future[dict[str, Any]]", timeout_s: float) -> Any:
+        """The result in an answer's last message; raises NodeRefused for an error in it."""
+        try:
+            fields = future.result(timeout_s)
+        except TimeoutError:
+            raise NodeRefused(f"{self.name}: no answer within {timeout_s:g} s") from None
+        if "error" in fields:
+            raise NodeRefused(f"{self.name}: {fields['error']}")
+        return fields.get("result")
+
+    def _read(self) -> None:
+        stream = self._process.stdout
+        assert stream is not None
+        why = None
+        try:
+            self._find_hello(stream)
+            while (received := receive(stream)) is not None:  # type: ignore[arg-type]
+                self._heard = time.monotonic()
+                self._take(*received)
+        except (WireError, LookupError, TypeError) as problem:
+            why = f"its agent sent {problem if isinstance(problem, WireError) else 'a message without sense'}"
+        except (OSError, ValueError):
+            pass  # what ssh or srun says of it is on standard error
+        self._lose(why or self._complaint() or "the connection ended")
+        self._end()
+        stream.close()
+        self._complaints.close()
+
+    def _find_hello(self, stream: IO[bytes]) -> None:
+        """Passes over what the node's shell prints first."""
+        passed = 0
+        while passed < _MOST_GREETING_BYTES:
+            line = stream.readline(_MOST_GREETING_BYTES)
+            if not line:
+                raise OSError("no agent")
+            passed += len(line)
+            if line.startswith(b"{") and self._nonce.encode() in line:
+                with contextlib.suppress(ValueError):
+                    self.hello = json.loads(line)
+                    self._heard = time.monotonic()
+                    self._started.set_result(None)
+                    return
+        raise WireError("no greeting of an agent, but other text")
+
+    def _take(self, message: dict[str, Any], payload: bytes) -> None:
+        event = message.get("event")
+        if event == "monitor":
+            self.on_monitor(message["row"])
+            return
+        number = message.get("id")
+        with self._lock:
+            answer = self._answers.pop(number, None) if event == "end" else self._answers.get(number)  # type: ignore[arg-type]
+        if answer is None:
+            return
+        if event == "end":
+            answer.done.set_result(message)
+        elif answer.on_piece is not None:
+            answer.on_piece(str(event), message, payload)
+
+    def check_alive(self) -> None:
+        """Tells the agent that the engine lives; gives the node up when its agent has been silent for too long."""
+        if self.lost is None:
+            self.send({"do": "ping"})
+            silent_s = time.monotonic() - self._heard
+            if silent_s > SILENCE_S and self._started.done():
+                self.abandon(f"its agent has been silent for {silent_s:.0f} s")
+
+    def abandon(self, why: str) -> None:
+        """Gives the node up: ends the connection, from which the agent, if it lives, learns to clean up."""
+        self._lose(why)
+        self._end()
+
+    def leave(self) -> None:
+        """Asks the agent to clean up and go, and waits until it has."""
+        self._leaving = True
+        with contextlib.suppress(OSError, ValueError):
+            self._sender.send({"do": "bye"})
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LEAVE_S)
+        self._end()
+        self._lose("left")
+
+    def _end(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        try:
+            self._process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _lose(self, why: str) -> None:
+        with self._lock:
+            if self.lost is not None:
+                return
+            self.lost = why
+            answers, self._answers = self._answers, {}
+            callbacks, self._on_lost = self._on_lost, []
+        problem = NodeLost(f"{self.name}: {why}")
+        if not self._started.done():
+            self._started.set_exception(problem)
+        for answer in answers.values():
+            answer.done.set_exception(problem)
+        if not self._leaving:
+            for call in callbacks:
+                call(why)
+
+    def _complaint(self) -> str:
+        """The last line that ssh, srun or the interpreter wrote on standard error."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)  # its last words come before its end
+        if self._complaints.closed:
+            return ""
+        size = self._complaints.seek(0, 2)
+        self._complaints.seek(max(0, size - _COMPLAINT_BYTES))
+        lines = [line.strip() for line in self._complaints.read().decode(errors="replace").splitlines() if line.strip()]
+        return lines[-1] if lines else ""
+
+
+def _ignore(_row: dict[str, Any]) -> None:
+    """Rows of a monitor that nobody has asked for."""

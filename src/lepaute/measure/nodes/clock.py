@@ -1,0 +1,39 @@
+"""How far the clock of a node is from the engine's."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lepaute.measure.nodes.channel import Channel
+
+PROBES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """offset_s: the node's clock minus the engine's; error_s: half the round trip, beyond which it cannot be off."""
+
+    node: str
+    offset_s: float
+    error_s: float
+    measured_at_s: float
+
+
+def clock_offset(channel: Channel, probes: int = PROBES) -> ClockOffset:
+    """The offset by the probe with the shortest round trip. Raises NodeLost.
+
+    Source: F. Cristian, Probabilistic clock synchronization, Distributed Computing 3 (1989), section 3.
+    """
+    return best_offset(channel.name, [_probe(channel) for _ in range(probes)])
+
+
+def best_offset(node: str, probes: Sequence[tuple[float, float, float]]) -> ClockOffset:
+    """probes: (sent, the node's clock, received) in seconds, sent and received by the engine's clock."""
+    sent, there, received = min(probes, key=lambda probe: probe[2] - probe[0])
+    return ClockOffset(node, there - (sent + received) / 2, (received - sent) / 2, received)
+
+
+def _probe(channel: Channel) -> tuple[float, float, float]:
+    sent = time.time()
+    there = channel.result(channel.ask({"do": "clock"})[1], 30.0)["time_s"]
+    return sent, float(there), time.time()

@@ -1,0 +1,278 @@
+"""Commands and files on a group of nodes: all at once, each node's result of its own."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from lepaute.errors import InputError
+from lepaute.measure.node_agent.wire import PIECE_BYTES
+from lepaute.measure.nodes.channel import Channel, NodeLost
+from lepaute.measure.nodes.results import CommandFailed, Output, Result, Results
+
+#: Told (node, index of the followed file, what is new in it).
+Follow = Callable[[str, int, bytes], None]
+
+#: What a command gets to end when the engine is interrupted; the agents kill it after a second.
+_STOP_S = 3.0
+_FILE_S = 600.0
+MOST_COLLECTED_BYTES = 4 << 30
+
+
+class Recorder(Protocol):
+    """Told of everything that is done on nodes."""
+
+    def command(self, result: Result) -> None: ...
+
+    def file(self, node: str, what: str, path: str, size_bytes: int) -> None: ...
+
+
+@dataclass(slots=True)
+class Pending:
+    """A command that runs on one node."""
+
+    channel: Channel
+    folder: str | None
+    number: int
+    done: "Future[dict[str, Any]]"
+    out: Output = field(default_factory=Output)
+    err: Output = field(default_factory=Output)
+
+
+class Nodes:
+    """Some or all nodes of an experiment; those that are lost drop out.
+
+    Words of a command reach its program as they are, without a shell in between.
+    """
+
+    def __init__(
+        self, channels: Sequence[Channel], recorder: Recorder, run_as: Mapping[str, str] | None = None
+    ) -> None:
+        self._all = tuple(channels)
+        self._recorder = recorder
+        self._environment = dict(run_as or {})
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """Those of the nodes that still answer."""
+        return tuple(channel for channel in self._all if channel.lost is None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(channel.name for channel in self.channels)
+
+    def __len__(self) -> int:
+        return len(self.channels)
+
+    def __iter__(self) -> "Iterator[Nodes]":
+        """The nodes one by one, each as a group of its own."""
+        return (self._of([channel]) for channel in self.channels)
+
+    def __getitem__(self, which: "str | int | slice") -> "Nodes":
+        """A node, by name or position, or a slice of them, as a group. Raises InputError for one that is not there."""
+        if isinstance(which, slice):
+            return self._of(self._all[which])
+        for position, channel in enumerate(self._all):
+            if which in (channel.name, position, position - len(self._all)):
+                return self._of([channel])
+        raise InputError(f"there is no node {which!r} in this experiment; its nodes are {', '.join(self.names)}")
+
+    def _of(self, channels: Sequence[Channel]) -> "Nodes":
+        return Nodes(channels, self._recorder, self._environment)
+
+    def with_environment(self, **variables: str) -> "Nodes":
+        """The same nodes, whose commands get these variables besides."""
+        return Nodes(self._all, self._recorder, {**self._environment, **variables})
+
+    def run(
+        self,
+        *words: object,
+        folder: str | Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        stdin: str | bytes | None = None,
+        check: bool = True,
+        follow: Mapping[str, Follow] | None = None,
+    ) -> Results:
+        """Runs a program on every node and returns when all have ended.
+
+        words    : the program and its arguments; numbers and paths are written as text
+        folder   : relative ones lie in the experiment's folder on the node
+        timeout_s: after which a program is ended, and has failed
+        check    : a failure raises CommandFailed
+        follow   : files of the node that the program writes, and what is told of what is new in them while it runs
+        Raises NodeLost when no node is left.
+        """
+        if not words:
+            raise InputError("run() got no words; give a program and its arguments")
+        argv = tuple(str(word) for word in words)
+        if any("\0" in word for word in argv):
+            raise InputError(f"a word of the command {argv[0][:40]!r} holds a NUL byte; no program can be given that")
+        added = {**self._environment, **(environment or {})}
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        message: dict[str, Any] = {"do": "start", "argv": argv, "environment": added, "timeout_s": timeout_s}
+        if data is not None:
+            if len(data) > PIECE_BYTES:
+                raise InputError(f"standard input is limited to {PIECE_BYTES} bytes; write a file to the node instead")
+            message["input"] = True
+        started = []
+        for channel in self._present():
+            where = placed(channel, folder)
+            files = [placed(channel, path) for path in follow or ()]
+            started.append(
+                self._start(
+                    channel, {**message, "folder": where, "follow": files}, data or b"", list((follow or {}).values())
+                )
+            )
+        results = self._wait(started, argv, added)
+        if check:
+            for result in results.values():
+                if not result.ok:
+                    raise CommandFailed(f"{result.node}: {argv[0]} failed ({result.complaint()})", result)
+        if not results:
+            raise NodeLost(f"{argv[0]}: no node is left; {self._why_lost()}")
+        return results
+
+    def shell(self, script: str, *arguments: object, shell: str = "sh", **options: Any) -> Results:
+        """Runs a shell script; `arguments` are its "$1", "$2" ..., never part of its text. Options as for run()."""
+        return self.run(shell, "-e", "-c", script, shell, *arguments, **options)
+
+    def _start(self, channel: Channel, message: dict[str, Any], data: bytes, follow: Sequence[Follow]) -> Pending:
+        out, err = Output(), Output()
+
+        def on_piece(event: str, fields: Mapping[str, Any], piece: bytes) -> None:
+            if event == "follow":
+                follow[fields["file"]](channel.name, fields["file"], piece)
+            else:
+                (out if event == "out" else err).add(piece)
+
+        number, done = channel.ask(message, data, on_piece)
+        return Pending(channel, message["folder"], number, done, out, err)
+
+    def _wait(self, started: Sequence[Pending], argv: tuple[str, ...], environment: Mapping[str, str]) -> Results:
+        """The results of all that end; commands that still run when this is interrupted are ended first."""
+        results: dict[str, Result] = {}
+
+        def collect(pending: Pending, timeout_s: float | None) -> None:
+            with contextlib.suppress(NodeLost):
+                fields = pending.done.result(timeout_s)
+                result = result_of(pending, fields, argv, environment)
+                results[result.node] = result
+                self._recorder.command(result)
+
+        try:
+            for pending in started:
+                collect(pending, None)
+        except BaseException:
+            left = [pending for pending in started if not pending.done.done()]
+            for pending in left:
+                pending.channel.send({"do": "stop", "target": pending.number})
+            deadline = time.monotonic() + _STOP_S
+            for pending in left:
+                with contextlib.suppress(TimeoutError):
+                    collect(pending, max(0.0, deadline - time.monotonic()))
+            raise
+        return Results(results)
+
+    def write(self, path: str | Path, content: str | bytes, mode: int = 0o644) -> None:
+        """Writes a file on every node, whole or not at all."""
+        data = content.encode() if isinstance(content, str) else content
+        answers = []
+        for channel in self._present():
+            answers.append((channel, send_file(channel, placed(channel, path), data, mode)))
+            self._recorder.file(channel.name, "written", str(path), len(data))
+        for channel, answer in answers:
+            with contextlib.suppress(NodeLost):
+                channel.result(answer, _FILE_S)
+
+    def put(self, local: str | Path, path: str | Path | None = None) -> None:
+        """Copies a file of this machine to every node, with its permission to be executed; `path`: its name there."""
+        local = Path(local)
+        try:
+            data, mode = local.read_bytes(), local.stat().st_mode & 0o777
+        except OSError as problem:
+            raise InputError(
+                f"{local}: cannot be read ({problem.strerror}); give a file to copy to the nodes"
+            ) from None
+        self.write(path if path is not None else local.name, data, mode)
+
+    def read(self, path: str | Path, most_bytes: int = MOST_COLLECTED_BYTES) -> dict[str, bytes]:
+        """The content of a file, by node. Raises NodeRefused where a node has none, or one larger than `most_bytes`."""
+        asked = []
+        for channel in self._present():
+            pieces: list[bytes] = []
+
+            def on_piece(_event: str, _fields: Mapping[str, Any], piece: bytes, pieces: list[bytes] = pieces) -> None:
+                pieces.append(piece)
+
+            message = {"do": "get", "path": placed(channel, path), "most_bytes": most_bytes}
+            asked.append((channel, channel.ask(message, on_piece=on_piece)[1], pieces))
+        contents = {}
+        for channel, answer, pieces in asked:
+            with contextlib.suppress(NodeLost):
+                channel.result(answer, _FILE_S)
+                contents[channel.name] = b"".join(pieces)
+                self._recorder.file(channel.name, "read", str(path), len(contents[channel.name]))
+        return contents
+
+    def call(self, what: str, timeout_s: float = 60.0, **arguments: Any) -> dict[str, Any]:
+        """The results of one of the agent's own calls, by node; nodes that are lost are left out."""
+        message = {"do": "call", "what": what, "arguments": arguments}
+        asked = [(channel, channel.ask(message)[1]) for channel in self._present()]
+        found = {}
+        for channel, answer in asked:
+            with contextlib.suppress(NodeLost):
+                found[channel.name] = channel.result(answer, timeout_s)
+        return found
+
+    def _present(self) -> tuple[Channel, ...]:
+        if not (present := self.channels):
+            raise NodeLost(f"no node is left; {self._why_lost()}")
+        return present
+
+    def _why_lost(self) -> str:
+        return "; ".join(f"{channel.name}: {channel.lost}" for channel in self._all if channel.lost) or "there was none"
+
+
+def placed(channel: Channel, path: str | Path | None) -> str | None:
+    """A path on the node: relative ones lie in the experiment's folder there."""
+    base = channel.hello.get("folder")
+    if path is None:
+        return base
+    return str(Path(base or ".") / path)
+
+
+def send_file(channel: Channel, path: str | None, data: bytes, mode: int) -> "Future[dict[str, Any]]":
+    """Sends a file in pieces; the future ends when it is in its place."""
+    message = {"do": "put", "path": path, "mode": mode}
+    pieces = [data[first : first + PIECE_BYTES] for first in range(0, max(len(data), 1), PIECE_BYTES)]
+    number, answer = channel.ask({**message, "more": len(pieces) > 1}, pieces[0])
+    for position, piece in enumerate(pieces[1:], start=2):
+        if answer.done():
+            break  # it was refused, or the node is lost
+        channel.send({**message, "id": number, "more": position < len(pieces)}, piece)
+    return answer
+
+
+def result_of(
+    pending: Pending, fields: Mapping[str, Any], argv: tuple[str, ...], environment: Mapping[str, str]
+) -> Result:
+    """The result that an answer's last message tells."""
+    returncode = fields.get("returncode")
+    return Result(
+        node=pending.channel.name,
+        argv=argv,
+        folder=pending.folder,
+        returncode=returncode if isinstance(returncode, int) else None,
+        stdout=pending.out.text(),
+        stderr=pending.err.text(),
+        start=str(fields.get("start", "")),
+        duration_s=float(fields.get("duration_s", 0.0)),
+        environment=environment,
+        error=fields.get("error"),
+        timed_out=bool(fields.get("timed_out")),
+        left_behind=int(fields.get("left_behind", 0)),
+    )

@@ -1,0 +1,105 @@
+"""All connections of an experiment: made at once, kept alive, ended in order."""
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
+
+from lepaute.measure.node_agent.wire import ALIVE_S
+from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
+from lepaute.measure.schedulers.types import NodeAddress
+
+#: Connections that are being made at the same time: each is a process here until it is through.
+FAN_OUT = 32
+CONNECT_S = 60.0
+
+
+class Pool:
+    """Context manager: the agents of some nodes, each with a folder of its own on its node.
+
+    folder : its name, below the node's folder of temporary files; names of one machine get one each
+    keep   : leave the folders where they are at the end
+    on_lost: told (node, why) when a connection ends before it should; from another thread
+    root   : under which agents look for the system's control files
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[NodeAddress],
+        *,
+        python: str,
+        folder: str,
+        keep: bool = False,
+        on_lost: Callable[[str, str], None] | None = None,
+        root: str = "/",
+    ) -> None:
+        self.channels: tuple[Channel, ...] = ()
+        self._addresses = addresses
+        self._python, self._root = python, root
+        self._folder, self._keep = folder, keep
+        self._on_lost = on_lost
+        self._done = threading.Event()
+
+    def __enter__(self) -> Self:
+        """Connects to all. Raises NodeLost naming all that cannot be reached; none stays connected then."""
+        self._opened: list[Channel] = []
+        try:
+            with ThreadPoolExecutor(FAN_OUT) as workers:
+                outcomes = list(workers.map(self._open, self._addresses))
+            unreachable = [outcome for outcome in outcomes if isinstance(outcome, str)]
+            if unreachable:
+                more = f" (and {len(unreachable) - 3} more)" if len(unreachable) > 3 else ""
+                raise NodeLost(
+                    f"{'; '.join(unreachable[:3])}{more}; mend that, or leave the node out of --nodes (node[1-8]!node3)"
+                )
+            self.channels = tuple(outcome for outcome in outcomes if isinstance(outcome, Channel))
+            self._make_folders()
+        except BaseException:
+            self._leave(self._opened)
+            raise
+        for channel in self.channels:
+            if self._on_lost is not None:
+                channel.when_lost(lambda why, name=channel.name: self._on_lost(name, why))  # type: ignore[misc]
+        threading.Thread(target=self._keep_alive, daemon=True).start()
+        return self
+
+    def _open(self, address: NodeAddress) -> Channel | str:
+        """The connection, or why there is none."""
+        try:
+            channel = Channel(address, python=self._python, root=self._root)
+            self._opened.append(channel)
+            channel.wait_until_there(CONNECT_S)
+        except NodeLost as problem:
+            return str(problem)
+        return channel
+
+    def _make_folders(self) -> None:
+        """The same path everywhere, so that ranks of MPI find their program; only names of one machine need several."""
+        taken: set[tuple[str, str]] = set()
+        for channel in self.channels:
+            hello = channel.hello
+            path = f"{hello['temporary']}/{self._folder}"
+            if (hello["boot"], path) in taken:
+                path = f"{path}-{channel.name}"
+            taken.add((hello["boot"], path))
+            try:
+                hello["folder"] = channel.call("folder", path=path, keep=self._keep)
+            except NodeRefused as problem:
+                raise NodeLost(f"{problem}; make room there, or set TMPDIR on the node") from None
+
+    def _keep_alive(self) -> None:
+        while not self._done.wait(2 * ALIVE_S):
+            for channel in self.channels:
+                channel.check_alive()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave(self.channels)
+
+    def _leave(self, channels: Sequence[Channel]) -> None:
+        self._done.set()
+        if channels:
+            with ThreadPoolExecutor(FAN_OUT) as workers:
+                list(workers.map(Channel.leave, channels))

@@ -1,0 +1,115 @@
+"""What a command on nodes has left: one result a node."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lepaute.errors import LepauteError
+
+#: Longer output is cut in the middle when it is kept.
+MOST_OUTPUT_BYTES = 1 << 20
+_LAST_LINES = 4
+
+
+class CommandFailed(LepauteError):
+    """A command of an experiment has failed on a node; `result` tells all about it."""
+
+    def __init__(self, message: str, result: "Result") -> None:
+        super().__init__(message)
+        self.result = result
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One command on one node, ended.
+
+    returncode : None where it could not be started (then `error` says why); negative: ended by that signal
+    start      : ISO 8601, UTC, by the node's clock
+    environment: the variables that were added
+    left_behind: processes it had started that still ran when it ended; they were killed
+    """
+
+    node: str
+    argv: tuple[str, ...]
+    folder: str | None
+    returncode: int | None
+    stdout: str
+    stderr: str
+    start: str
+    duration_s: float
+    environment: Mapping[str, str] = field(default_factory=dict)
+    error: str | None = None
+    timed_out: bool = False
+    left_behind: int = 0
+
+    @property
+    def ok(self) -> bool:
+        return self.returncode == 0 and not self.timed_out
+
+    def complaint(self) -> str:
+        """What went wrong, in one line: the status, and the last lines the program printed."""
+        if self.error is not None:
+            return self.error
+        if self.timed_out:
+            status = f"did not end within {self.duration_s:.0f} s"
+        elif self.returncode is not None and self.returncode < 0:
+            status = f"ended by signal {-self.returncode}"
+        else:
+            status = f"exit status {self.returncode}"
+        lines = [line.strip() for line in (self.stderr.strip() or self.stdout.strip()).splitlines() if line.strip()]
+        return f"{status}: {' | '.join(lines[-_LAST_LINES:])[:600]}" if lines else f"{status}; it printed nothing"
+
+
+class Results(Mapping[str, Result]):
+    """The results of one command, by node, in the order of the nodes; nodes that were lost are not among them."""
+
+    def __init__(self, results: Mapping[str, Result]) -> None:
+        self._results = dict(results)
+
+    def __getitem__(self, node: str) -> Result:
+        return self._results[node]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    @property
+    def only(self) -> Result:
+        """The result of the only node. Raises ValueError where there are more, or none."""
+        (result,) = self._results.values()
+        return result
+
+    @property
+    def stdout(self) -> str:
+        """What the only node printed."""
+        return self.only.stdout
+
+    def __repr__(self) -> str:
+        return f"Results({', '.join(f'{node}: {result.returncode}' for node, result in self._results.items())})"
+
+
+class Output:
+    """Collects what a stream prints: all of it up to MOST_OUTPUT_BYTES, else its head and its tail."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._dropped = 0
+
+    def add(self, piece: bytes) -> None:
+        room = MOST_OUTPUT_BYTES // 2 - len(self._head)
+        if room > 0:
+            self._head += piece[:room]
+            piece = piece[room:]
+        self._tail += piece
+        if (excess := len(self._tail) - MOST_OUTPUT_BYTES // 2) > MOST_OUTPUT_BYTES:
+            del self._tail[:excess]
+            self._dropped += excess
+
+    def text(self) -> str:
+        if (excess := len(self._tail) - MOST_OUTPUT_BYTES // 2) > 0:
+            del self._tail[:excess]
+            self._dropped += excess
+        head, tail = self._head.decode(errors="replace"), self._tail.decode(errors="replace")
+        return f"{head}\n[... {self._dropped} bytes cut ...]\n{tail}" if self._dropped else head + tail

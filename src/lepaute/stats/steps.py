@@ -1,0 +1,170 @@
+"""When the level of a series changed: a machine that is not the same after a date as before it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, log
+from typing import TYPE_CHECKING
+
+from lepaute.errors import InputError
+from lepaute.stats.drift import MOST_VALUES, theil_sen
+from lepaute.stats.rank_cusum import cautious_correlation, largest_change, p_value
+from lepaute.stats.series import FEWEST, ordered_series
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+#: A level lasts at least this many values on either side of a step; what is shorter is a run of outliers.
+SHORTEST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change of level between two successive values of a series.
+
+    after_s, before_s : dates of the last value of the old level and of the first one of the new level
+    relative_size     : median of the values until the next step over that since the last one, less 1
+    p_value           : chance of so clear a step in a stretch of this length and correlation that has none
+    """
+
+    after_s: float
+    before_s: float
+    relative_size: float
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of a series in the order of their dates; `note` says why nothing could be told, where that is so."""
+
+    steps: tuple[Step, ...]
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    index: int  # the first value of the new level
+    p_value: float
+
+
+def find_steps(
+    time_s: Sequence[float],
+    values: Sequence[float],
+    *,
+    false_alarms: float = 0.01,
+    least_size: float = 0.01,
+    seed: int = 1,
+) -> Steps:
+    """Finds the dates at which the level of a series changed: none, one or several.
+
+    time_s, values : n dates in any order, irregular or not, and values > 0 in any one unit, as in `ordered_series`
+    false_alarms   : chance that a series whose level never changes gets a step, the whole series together, also where
+                     the noise has a heavy tail; up to twice as much where neighbours are correlated by 0.6
+    least_size     : relative change below which a step is none, however certain it is
+    seed           : of the simulation that p-values come from; the same arguments give the same result
+
+    Binary segmentation: the largest change is tested by the range of its rank CUSUM (`rank_cusum`), then both sides of
+    it. A test after d cuts is done at false_alarms / 2^d; by Kraft's inequality the leaves of the tree then share no
+    more than false_alarms, however many steps there are. A slow drift also fails that test. So where something is
+    found, three descriptions compete by Schwarz's criterion for the sum of absolute errors: levels, levels on top of a
+    slope, and a slope alone, in which case there is no step. Steps smaller than least_size are then dropped, the
+    smallest first. A step of two standard deviations in the middle is found in about nine out of ten series of 80
+    independent values; among 20 values, or 40 with a correlation of 0.5, one of six standard deviations in a third of
+    them, since a wandering level often looks like that.
+
+    Fewer than 8 dates: no step, and a note. Raises InputError for a series that cannot be, or a chance outside (0, 1).
+    """
+    import numpy as np
+
+    if not 0 < false_alarms < 1 or not least_size >= 0:
+        raise InputError(
+            f"false alarms are {false_alarms!r}, the least size {least_size!r}; give a chance in (0, 1), a size >= 0"
+        )
+    dates, x = ordered_series(time_s, values)
+    count = len(x)
+    if count < FEWEST:
+        return Steps((), f"too few values for a step: {count} dates, {FEWEST} are needed")
+    clearest = float((count // 2) * ((count + 1) // 2))  # the range of U for two levels that do not overlap
+    if p_value(clearest, count, cautious_correlation(x), seed) > false_alarms:
+        return Steps((), f"too few values for a step: even the clearest would be no proof among {count} values")
+    cuts = _cuts(x, 0, false_alarms, seed)
+    if not cuts:
+        return Steps(())
+    flat = x - _local_slope(dates, x) * (dates - dates[0])
+    flat_cuts = _cuts(flat, 0, false_alarms, seed)
+    straight = x - theil_sen(*_thinned(dates, x))[0] * (dates - dates[0])
+    descriptions: list[tuple[Floats, list[_Cut], int]] = [(x, cuts, 0), (flat, flat_cuts, 1), (straight, [], 1)]
+    level, kept, _ = min(descriptions, key=lambda description: _criterion(*description))
+    # without its slope the series stays at the first date's level: back to the middle of the values, for relative sizes
+    return Steps(_large_enough(dates, level + float(np.median(x) - np.median(level)), kept, least_size))
+
+
+def _cuts(x: "Floats", depth: int, false_alarms: float, seed: int, start: int = 0) -> list[_Cut]:
+    """Significant changes of x in order, their indices counted from `start`."""
+    if len(x) < FEWEST:
+        return []
+    change = largest_change(x)
+    if not SHORTEST <= change.index <= len(x) - SHORTEST:
+        return []
+    level = false_alarms / 2**depth
+    p = p_value(change.spread, len(x), cautious_correlation(x), seed)
+    if p > level:
+        return []
+    before = _cuts(x[: change.index], depth + 1, false_alarms, seed, start)
+    after = _cuts(x[change.index :], depth + 1, false_alarms, seed, start + change.index)
+    return [*before, _Cut(start + change.index, p), *after]
+
+
+def _medians(x: "Floats", cuts: Sequence[_Cut]) -> list[float]:
+    import numpy as np
+
+    edges = [0, *(cut.index for cut in cuts), len(x)]
+    return [float(np.median(x[a:b])) for a, b in pairwise(edges)]
+
+
+def _criterion(x: "Floats", cuts: Sequence[_Cut], slopes: int) -> tuple[float, int]:
+    """Schwarz's criterion for errors with Laplace's distribution: 2 n log(mean absolute error) + parameters log n."""
+    import numpy as np
+
+    levels = np.repeat(_medians(x, cuts), np.diff([0, *(cut.index for cut in cuts), len(x)]))
+    error = float(np.abs(x - levels).mean())
+    # 3 log n for a step, its date and its level together (modified criterion of Zhang & Siegmund, Biometrics 63, 2007)
+    parameters = 3 * len(cuts) + 1 + slopes
+    # relative to the values: what is left of nothing but rounding is no error
+    if error <= 1e-12 * float(np.abs(x).max()):
+        return -inf, parameters
+    return 2 * len(x) * log(error) + parameters * log(len(x)), parameters
+
+
+def _local_slope(dates: "Floats", x: "Floats") -> float:
+    """The median slope of pairs of values up to an eighth of the series apart: few have a step in between."""
+    import numpy as np
+
+    dates, x = _thinned(dates, x)
+    slopes = [(x[lag:] - x[:-lag]) / (dates[lag:] - dates[:-lag]) for lag in range(1, max(2, len(x) // 8 + 1))]
+    return float(np.median(np.concatenate(slopes)))
+
+
+def _thinned(dates: "Floats", x: "Floats") -> "tuple[Floats, Floats]":
+    """Every so many values, MOST_VALUES at most: enough for a slope, of which all pairs are taken."""
+    stride = -(-len(x) // MOST_VALUES)
+    return dates[::stride], x[::stride]
+
+
+def _large_enough(dates: "Floats", x: "Floats", cuts: Sequence[_Cut], least_size: float) -> tuple[Step, ...]:
+    """The steps of at least least_size; without the smallest one its neighbours are sized anew, until all are large."""
+    kept = list(cuts)
+    while kept:
+        levels = _medians(x, kept)
+        sizes = [after / before - 1 for before, after in pairwise(levels)]
+        smallest = min(range(len(kept)), key=lambda i: abs(sizes[i]))
+        if abs(sizes[smallest]) >= least_size:
+            return tuple(
+                Step(float(dates[cut.index - 1]), float(dates[cut.index]), size, cut.p_value)
+                for cut, size in zip(kept, sizes, strict=True)
+            )
+        del kept[smallest]
+    return ()

@@ -1,0 +1,65 @@
+"""All that the command line does with an archive of a stranger, in one call, for the fuzzer."""
+
+import contextlib
+import io
+import shutil
+from pathlib import Path
+
+from lepaute.archive import Archive
+from lepaute.archive.comparison import compare
+from lepaute.archive.comparison_text import comparison_json, comparison_lines
+from lepaute.archive.crate_check import check_crate
+from lepaute.archive.extraction import extract
+from lepaute.archive.screen import LINES, WIDTH, first_screen
+from lepaute.archive.setups.setup import Setup, setup_of
+from lepaute.errors import LepauteError
+
+#: How far a mutant came.
+REFUSED, OPENED = "refused when opened", "opened"
+
+
+def read_everything(path: Path, other: Setup, folder: Path) -> str:
+    """Shows, verifies, compares, reads the tables of and extracts an archive; REFUSED or OPENED.
+
+    Every step may refuse with a LepauteError, one line of which every character is printable; anything else that is
+    raised goes through. Asserts that nothing printed is a terminal's command and that nothing is written outside.
+    """
+    try:
+        archive = Archive.open(path)
+    except LepauteError as problem:
+        _assert_plain(str(problem))
+        return REFUSED
+    lines = first_screen(archive)
+    assert len(lines) <= LINES
+    for line in lines:
+        _assert_plain(line)
+        assert len(line) <= WIDTH
+    with _refusing():
+        check_crate(archive)
+    setup = setup_of(archive)
+    comparison = compare(other, setup)
+    for everything in (False, True):
+        for line in comparison_lines(comparison, setup.unread, everything=everything):
+            _assert_plain(line)
+    comparison_json(comparison)
+    for name in archive.members():
+        if name.endswith((".parquet", ".csv")):
+            with _refusing(), contextlib.redirect_stderr(io.StringIO()):
+                archive.table(name)
+    shutil.rmtree(folder, ignore_errors=True)
+    with _refusing():
+        extract(archive, folder / "inside")
+    assert {entry.name for entry in folder.glob("*")} <= {"inside"}
+    return OPENED
+
+
+@contextlib.contextmanager
+def _refusing():  # type: ignore[no-untyped-def]
+    try:
+        yield
+    except LepauteError as problem:
+        _assert_plain(str(problem))
+
+
+def _assert_plain(line: str) -> None:
+    assert line.isprintable(), repr(line)[:300]

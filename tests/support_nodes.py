@@ -1,0 +1,33 @@
+"""Nodes for tests: this machine under several names, each with an agent of its own."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.nodes.pool import Pool
+from lepaute.measure.nodes.results import Result
+from lepaute.measure.schedulers.types import NodeAddress
+
+
+class Remembered:
+    """A recorder that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.commands: list[Result] = []
+        self.files: list[tuple[str, str, str, int]] = []
+
+    def command(self, result: Result) -> None:
+        self.commands.append(result)
+
+    def file(self, node: str, what: str, path: str, size_bytes: int) -> None:
+        self.files.append((node, what, path, size_bytes))
+
+
+@contextmanager
+def local_nodes(names: Sequence[str], folder: str, lost: list[tuple[str, str]] | None = None) -> Iterator[Nodes]:
+    """Agents on this machine under these names; `folder` names their folders; `lost` is told of those that go."""
+    addresses = [NodeAddress(name) for name in names]
+    told = lost if lost is not None else []
+    with Pool(addresses, python=sys.executable, folder=folder, on_lost=lambda *what: told.append(what)) as pool:
+        yield Nodes(pool.channels, Remembered())

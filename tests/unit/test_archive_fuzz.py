@@ -1,0 +1,37 @@
+"""Mutated archives end in an answer or in one line that says what is wrong: never in a traceback."""
+
+from collections import Counter
+from pathlib import Path
+
+from archive_mutants import mutate_archives
+from archive_readers import OPENED, REFUSED, read_everything
+from support_archive import experiment_archive, failed_archive
+
+from lepaute.archive import Archive
+from lepaute.archive.setups.setup import setup_of
+
+COUNT = 600
+
+
+def test_every_mutant_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
+    """Also says that the mutants are worth something: inner layers are reached, and damage is refused."""
+    originals = [experiment_archive(tmp_path / "whole.zip"), failed_archive(tmp_path / "failed.zip")]
+    other = setup_of(Archive.open(originals[0]))
+    mutant = tmp_path / "mutant.zip"
+    ends: Counter[tuple[str, str]] = Counter()
+    for number, way in enumerate(mutate_archives(originals, mutant, COUNT, seed=20261121)):
+        try:
+            ends[way, read_everything(mutant, other, tmp_path / "out")] += 1
+        except Exception as problem:
+            raise AssertionError(f"mutant {number} ({way}): {type(problem).__name__}: {problem}") from problem
+    assert ends["raw bytes", OPENED] <= 2  # a change that changes nothing
+    assert ends["headers, sealed again", REFUSED] > 30
+    assert ends["document, in order again", OPENED] > 100
+
+
+def test_the_same_seed_gives_the_same_mutants(tmp_path: Path) -> None:
+    original = [experiment_archive(tmp_path / "whole.zip")]
+    mutant = tmp_path / "mutant.zip"
+    first = [(way, mutant.read_bytes()) for way in mutate_archives(original, mutant, 20, seed=3)]
+    again = [(way, mutant.read_bytes()) for way in mutate_archives(original, mutant, 20, seed=3)]
+    assert first == again

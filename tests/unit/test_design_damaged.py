@@ -1,0 +1,98 @@
+"""A damaged design file is read or refused, and nothing else happens."""
+
+from pathlib import Path
+
+import pytest
+from oracles.mutated_designs import good_files, mutate_designs
+
+from lepaute.design import Design, full_factorial, read_design, table, write_design
+from lepaute.errors import DesignError
+
+GOOD = '#@generator=test\n#@columns=op:text,size_bytes:int,ratio:real\ndesign_row,op,size_bytes,ratio\n0,"a,b",1,0.5\n'
+
+
+def test_a_few_thousand_damaged_files_are_read_or_refused_with_their_place(tmp_path: Path) -> None:
+    outcome = mutate_designs(4000, seed=20261121, folder=tmp_path)
+    # Both ways must be taken: a fuzzer whose files are all refused at the first line tests that line alone.
+    assert outcome.read > 100
+    assert outcome.refused > 1000
+
+
+def test_the_undamaged_files_are_all_read(tmp_path: Path) -> None:
+    for number, data in enumerate(good_files()):
+        (tmp_path / f"{number}.csv").write_bytes(data)
+        assert read_design(tmp_path / f"{number}.csv").to_csv().encode() == data
+
+
+@pytest.mark.parametrize(
+    ("found", "wrong", "line", "message"),
+    [
+        ("1,0.5", "1.0,0.5", 4, "size_bytes is 1.0; expected a whole number"),
+        ("1,0.5", "9223372036854775808,0.5", 4, "size_bytes is 9223372036854775808; expected a whole number"),
+        ("1,0.5", "1,nan", 4, "ratio is nan; expected a finite number"),
+        ("1,0.5", "1,1e999", 4, "ratio is 1e999; expected a finite number"),
+        ("1,0.5", "1, 0.5", 4, "ratio is  0.5; expected a finite number"),
+        ('"a,b"', '"a,b', 4, "a quote that does not belong there"),
+        ('"a,b"', '"a"b', 4, "a quote that does not belong there"),
+        ('"a,b"', "a\x07b", 4, "op is a?b; expected a text of one line"),
+        ('"a,b"', "a,b", 4, "5 values; expected 4"),
+        ("op:text", "op:word", 3, "column op has the type 'word'; expected one of int, real, text"),
+        ("op:text", "op", 3, "column op has the type ''"),
+        ("op:text", "o-p:text", 3, "a factor cannot be named 'o-p'"),
+        ("op:text", "ratio:text", 3, "two columns are named ratio"),
+        ("op:text,", "", 3, "the header declares size_bytes:int,ratio:real"),
+        ("#@generator=test", "#@columns=a:int", 2, "the header 'columns' is given twice"),
+    ],
+)
+def test_a_wrong_line_of_a_general_design_is_named(
+    tmp_path: Path, found: str, wrong: str, line: int, message: str
+) -> None:
+    assert found in GOOD
+    path = tmp_path / "d.csv"
+    path.write_text(GOOD.replace(found, wrong), encoding="utf-8")
+    with pytest.raises(DesignError) as caught:
+        read_design(path)
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert message in str(caught.value)
+
+
+def test_what_a_spreadsheet_adds_is_taken_off(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
+    assert list(read_design(path)) == [{"op": "a,b", "size_bytes": 1, "ratio": 0.5}]
+
+
+def test_a_file_without_end_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "MOST_LINE_BYTES", 1 << 16)
+    with pytest.raises(DesignError, match=r"/dev/zero:1: too long for a design table; the most is 65536 bytes a line"):
+        read_design("/dev/zero")
+
+
+def test_a_file_of_too_many_bytes_or_cells_is_refused_where_it_passes_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "d.csv"
+    write_design(full_factorial({"a": list(range(100))}, seed=1), path)
+    monkeypatch.setattr(table, "MOST_CELLS", 150)
+    with pytest.raises(DesignError, match=r":83: more than 150 cells"):  # 7 lines before the rows, 2 cells a row
+        read_design(path)
+    monkeypatch.setattr(table, "MOST_BYTES", 300)
+    with pytest.raises(DesignError, match="300 in all"):
+        read_design(path)
+
+
+def test_more_columns_than_a_design_may_have_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    names = [f"c{i}" for i in range(201)]
+    declared = ",".join(f"{name}:int" for name in names)
+    path.write_text(f"#@columns={declared}\ndesign_row,{','.join(names)}\n")
+    with pytest.raises(DesignError, match="more than 200 columns"):
+        read_design(path)
+
+
+@pytest.mark.parametrize("value", ["two\nlines", "a\rb", "\x00", "\u2028", "\ud800", "x" * 5000])
+def test_a_text_that_is_not_one_printable_line_is_refused(value: str) -> None:
+    with pytest.raises(DesignError, match="texts of one line"):
+        full_factorial({"op": [value, "b"]}, seed=1)
+    with pytest.raises(DesignError, match="expected a text of one line"):
+        Design({"columns": "op:text"}, ("op",), ((value,),))

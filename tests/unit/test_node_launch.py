@@ -1,0 +1,73 @@
+"""How commands are started under machine control; and the rules of the program that runs on nodes."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lepaute.measure.node_agent
+from lepaute.measure.node_agent.control_launch import pinning, scheduling, started_as
+from lepaute.measure.node_agent.system_files import SystemFiles
+
+MODULES = sorted(Path(lepaute.measure.node_agent.__file__).parent.glob("*.py"))
+
+
+def _status(launch: dict[str, object]) -> tuple[str, str]:
+    """(CPUs, nice) of a command started so."""
+    argv = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)), os.nice(0))"]
+    process = started_as(launch, lambda: subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
+    out = process.communicate(timeout=20)[0]
+    cpus, nice = out.rsplit(maxsplit=1)
+    return cpus, nice
+
+
+def test_a_command_has_the_cpus_and_the_nice_value_and_the_agent_keeps_its_own() -> None:
+    mine, nice = os.sched_getaffinity(0), os.nice(0)
+    last = max(mine)
+    assert _status({"cpus": [last], "scheduling": {"class": "other", "nice": nice + 3}}) == (f"[{last}]", str(nice + 3))
+    assert (os.sched_getaffinity(0), os.nice(0)) == (mine, nice)
+
+
+def test_what_a_start_raises_reaches_its_caller() -> None:
+    with pytest.raises(FileNotFoundError):
+        started_as({"cpus": list(os.sched_getaffinity(0))}, lambda: subprocess.Popen(["/no/such/program"]))
+
+
+def test_a_class_is_tried_before_it_is_promised() -> None:
+    launch, record = scheduling({"class": "batch", "nice": os.nice(0) + 1})
+    assert record["status"] == "done"
+    assert launch == {"scheduling": {"class": "batch", "nice": os.nice(0) + 1}}
+
+
+def test_a_cpu_that_is_not_there_is_not_promised() -> None:
+    launch, record = pinning(SystemFiles(), [4095])
+    assert (launch, record["status"]) == ({}, "warning")
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
+def test_the_program_on_the_nodes_is_python_3_9_and_imports_only_its_standard_library(module: Path) -> None:
+    tree = ast.parse(module.read_text(), feature_version=(3, 9))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            assert {alias.name.split(".")[0] for alias in node.names} <= sys.stdlib_module_names
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 1 or (node.module or "").split(".")[0] in sys.stdlib_module_names
+        elif isinstance(node, ast.keyword):
+            assert (node.arg, getattr(node.value, "value", None)) not in {("slots", True), ("kw_only", True)}
+        assert not isinstance(node, ast.Attribute) or (node.attr != "UTC"), f"line {node.lineno}: datetime.UTC is 3.11"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip":
+            assert not node.keywords, f"line {node.lineno}: zip(strict=) is 3.10"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+            assert not isinstance(node.args[1], ast.BinOp), f"line {node.lineno}: isinstance(x, A | B) is 3.10"
+
+
+def test_importing_the_program_on_the_nodes_does_nothing() -> None:
+    names = [f"lepaute.measure.node_agent.{module.stem}" for module in MODULES if module.stem != "__init__"]
+    program = (
+        f"import importlib, threading; [importlib.import_module(n) for n in {names!r}]; print(threading.active_count())"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert (result.stdout, result.stderr) == ("1\n", "")

@@ -1,0 +1,352 @@
+"""Commands and files on nodes, through real agents."""
+
+import os
+import re
+import signal
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support_nodes import local_nodes
+
+from lepaute.errors import InputError
+from lepaute.measure.nodes import channel as channels
+from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
+from lepaute.measure.nodes.clock import best_offset, clock_offset
+from lepaute.measure.nodes.pool import Pool
+from lepaute.measure.nodes.results import MOST_OUTPUT_BYTES, CommandFailed
+from lepaute.measure.schedulers.types import NodeAddress, check_node_name
+from lepaute.sessions import session_members
+
+
+def unique() -> str:
+    return f"lepaute-test-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    with local_nodes(["alpha", "beta", "gamma"], unique()) as found:
+        yield found
+
+
+def wait_until(condition, limit_s: float = 10.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.01)
+
+
+def test_every_node_gives_a_result_of_its_own(nodes):
+    results = nodes.run("sh", "-c", "pwd")
+    assert list(results) == ["alpha", "beta", "gamma"]
+    # One machine under three names: each has a folder of its own.
+    assert len({result.stdout for result in results.values()}) == 3
+
+
+printable = st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)), max_size=40)
+
+
+@given(st.lists(printable, min_size=1, max_size=4))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_words_reach_the_program_as_they_are(nodes, words):
+    told = nodes["alpha"].run("printf", "%s\\0", *words).stdout
+    assert told.split("\0")[:-1] == words
+
+
+@pytest.mark.parametrize("word", ["a b", "'", '"; rm -rf /tmp/x', "$(id)", "`id`", "a\nb", "-n", "*", "\\", "é\u202e"])
+def test_arguments_of_a_shell_script_are_no_part_of_its_text(nodes, word):
+    assert nodes["beta"].shell('printf "%s" "$1"', word).stdout == word
+
+
+def test_a_node_reached_through_a_shell_gets_the_same_words():
+    hostile = "a'; touch /tmp/lepaute-must-not-be-there; echo '"
+    through_shell = NodeAddress("host", prefix=("sh", "-c"), joined=True)
+    with Pool([through_shell], python=sys.executable, folder=unique()) as pool:
+        from support_nodes import Remembered
+
+        from lepaute.measure.nodes.group import Nodes
+
+        assert Nodes(pool.channels, Remembered()).run("printf", "%s", hostile).stdout == hostile
+    assert not Path("/tmp/lepaute-must-not-be-there").exists()
+
+
+def test_a_failure_names_node_status_and_the_programs_last_words(nodes):
+    with pytest.raises(CommandFailed, match=re.escape("beta: sh failed (exit status 3: so it is)")) as caught:
+        nodes["beta"].shell("echo so it is >&2; exit 3")
+    assert caught.value.result.returncode == 3
+
+
+def test_a_program_that_is_not_there_is_told(nodes):
+    with pytest.raises(CommandFailed, match="no such program on this node"):
+        nodes.run("no-such-program-here")
+
+
+def test_without_check_a_failure_is_a_result(nodes):
+    results = nodes.run("false", check=False)
+    assert [result.returncode for result in results.values()] == [1, 1, 1]
+
+
+def test_a_program_that_takes_too_long_is_ended_with_its_children(nodes):
+    result = nodes["alpha"].run("sh", "-c", "sleep 100.5 & sleep 100.5", check=False, timeout_s=0.3).only
+    assert result.timed_out
+    assert not result.ok
+    assert not [pid for pid in Path("/proc").glob("[0-9]*") if "100.5" in cmdline(pid)]
+
+
+def cmdline(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def test_what_a_program_leaves_running_is_ended_and_told(nodes):
+    result = nodes["alpha"].shell("sleep 77.25 & echo done").only
+    assert result.stdout == "done\n"
+    assert result.left_behind == 1
+    assert not [pid for pid in Path("/proc").glob("[0-9]*") if "77.25" in cmdline(pid)]
+
+
+def test_a_program_that_closes_its_output_is_still_waited_for(nodes):
+    result = nodes["alpha"].shell("exec >&- 2>&-; sleep 0.3; exit 4", check=False).only
+    assert result.returncode == 4
+    assert result.duration_s > 0.25
+
+
+def test_long_output_is_kept_at_both_ends_and_says_what_was_cut(nodes):
+    text = nodes["alpha"].shell("echo first; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo last").stdout
+    assert text.startswith("first\n")
+    assert text.endswith("\nlast\n")
+    assert "bytes cut" in text
+    assert len(text) < MOST_OUTPUT_BYTES + 100
+
+
+def test_standard_input_reaches_every_node(nodes):
+    assert {result.stdout for result in nodes.run("cat", stdin="what it is\n").values()} == {"what it is\n"}
+
+
+def test_a_command_sees_the_variables_it_is_given_and_no_others_change(nodes):
+    with_variable = nodes.with_environment(LEPAUTE_TEST="a b")
+    assert with_variable["alpha"].shell('printf "%s" "$LEPAUTE_TEST$MORE"', environment={"MORE": "!"}).stdout == "a b!"
+    assert not nodes["alpha"].shell('printf "%s" "$LEPAUTE_TEST"').stdout
+
+
+def test_files_go_there_and_back_whole(nodes):
+    content = os.urandom(300_000)
+    nodes.write("deep/er/file.bin", content, mode=0o755)
+    assert nodes.read("deep/er/file.bin") == dict.fromkeys(nodes.names, content)
+    assert nodes["alpha"].run("test", "-x", "deep/er/file.bin").only.ok
+
+
+def test_an_empty_file_is_a_file(nodes):
+    nodes.write("empty", "")
+    assert nodes["alpha"].read("empty") == {"alpha": b""}
+
+
+def test_a_file_that_cannot_be_written_is_refused_and_leaves_nothing(nodes):
+    nodes["alpha"].write("plain", "x")
+    with pytest.raises(NodeRefused, match=r"alpha: .*Not a directory|File exists"):
+        nodes["alpha"].write("plain/below", os.urandom(400_000))
+    assert "incoming" not in nodes["alpha"].run("ls", "-a").stdout
+    assert nodes["alpha"].run("echo", "still there").stdout == "still there\n"
+
+
+def test_a_file_that_is_too_large_or_not_there_is_refused(nodes):
+    nodes["alpha"].write("big", b"x" * 1000)
+    with pytest.raises(NodeRefused, match="more than the 100"):
+        nodes["alpha"].read("big", most_bytes=100)
+    with pytest.raises(NodeRefused, match="No such file"):
+        nodes["alpha"].read("nothing")
+
+
+def test_what_a_program_writes_is_seen_while_it_runs(nodes):
+    seen: list[tuple[float, bytes]] = []
+    nodes["alpha"].shell(
+        "for i in 1 2 3; do echo $i >> grows; sleep 0.3; done",
+        follow={"grows": lambda _node, _file, piece: seen.append((time.monotonic(), piece))},
+    )
+    assert b"".join(piece for _, piece in seen) == b"1\n2\n3\n"
+    assert len(seen) >= 2, "all of it came at the end"
+
+
+def test_groups_are_chosen_by_name_position_and_slice(nodes):
+    assert nodes["beta"].names == ("beta",)
+    assert nodes[0].names == ("alpha",)
+    assert nodes[-1].names == ("gamma",)
+    assert nodes[1:].names == ("beta", "gamma")
+    assert [one.names for one in nodes] == [("alpha",), ("beta",), ("gamma",)]
+    with pytest.raises(InputError, match="there is no node 'delta'"):
+        nodes["delta"]
+
+
+def test_a_node_that_is_killed_takes_only_its_own_result_along():
+    lost: list[tuple[str, str]] = []
+    with local_nodes(["alpha", "beta"], unique(), lost) as two:
+        (doomed,) = two["beta"].channels
+        assert doomed.hello["pid"] > 0
+        two.run("sh", "-c", "true")
+        os.kill(doomed.hello["pid"], signal.SIGKILL)
+        results = two.run("sleep", "0.3")
+        assert list(results) == ["alpha"]
+        assert [node for node, _ in lost] == ["beta"]
+        assert two.names == ("alpha",)
+        with pytest.raises(NodeLost, match="no node is left"):
+            two["beta"].run("true")
+
+
+def test_a_node_that_hangs_is_given_up(monkeypatch):
+    monkeypatch.setattr(channels, "SILENCE_S", 0.2)
+    lost: list[tuple[str, str]] = []
+    with local_nodes(["alpha", "beta"], unique(), lost) as two:
+        (hanging,) = two["beta"].channels
+        os.kill(hanging.hello["pid"], signal.SIGSTOP)
+        time.sleep(0.3)
+        two["alpha"].run("true")
+        for channel in two.channels:
+            if channel is hanging:
+                channel.check_alive()
+        assert "silent" in lost[0][1]
+
+
+def test_when_the_engine_is_gone_the_agent_ends_what_it_started_and_removes_its_folder():
+    script = f"""
+import os, sys, time
+sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
+from support_nodes import local_nodes
+with local_nodes(["alpha"], {(folder := unique())!r}) as nodes:
+    print(nodes.channels[0].hello["pid"], nodes.channels[0].hello["folder"], flush=True)
+    nodes.run("sleep", "55.125")
+"""
+    import subprocess
+
+    engine = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert engine.stdout is not None
+    pid, place = engine.stdout.readline().split()
+    wait_until(lambda: any("55.125" in cmdline(each) for each in Path("/proc").glob("[0-9]*") if each.name != pid))
+    engine.kill()
+    engine.wait()
+    wait_until(lambda: not Path(f"/proc/{pid}").exists())
+    sleepers = [each for each in Path("/proc").glob("[0-9]*") if "sleep\x0055.125" in cmdline(each)]
+    assert not sleepers
+    assert not Path(place).exists()
+    assert folder in place
+
+
+def test_a_greeting_of_the_nodes_shell_is_passed_over():
+    greeting = ("sh", "-c", 'echo "Welcome! {not json}"; echo; exec "$@"', "sh")
+    with Pool([NodeAddress("chatty", prefix=greeting)], python=sys.executable, folder=unique()) as pool:
+        assert pool.channels[0].hello["event"] == "hello"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "told"),
+    [
+        (("sh", "-c", "echo kex_exchange: no way >&2; exit 255"), "far: kex_exchange: no way"),
+        (("no-such-program",), "far: no-such-program cannot be started"),
+        (("sh", "-c", "yes"), "no greeting of an agent"),
+        (("true",), "far: the connection ended"),
+    ],
+)
+def test_a_node_that_cannot_be_reached_is_told_with_the_reason(prefix, told):
+    with (
+        pytest.raises(NodeLost, match=told),
+        Pool([NodeAddress("far", prefix=prefix), NodeAddress("near")], python=sys.executable, folder=unique()),
+    ):
+        pytest.fail("it was reached")
+
+
+def test_what_is_no_message_ends_the_connection_and_nothing_else():
+    for garbage in (
+        b'{"event":"out","id":1,"size":99999999}\n',
+        b"[1]\n",
+        b"\xff\xfe\n",
+        b'{"event":"monitor"}\n',
+        b"{" * 5000 + b"\n",
+    ):
+        channel = Channel(
+            NodeAddress("rogue", prefix=(sys.executable, "-c", ROGUE.format(garbage=garbage))), python="x"
+        )
+        channel.wait_until_there(10)
+        wait_until(lambda channel=channel: channel.lost is not None)
+        _, answer = channel.ask({"do": "ping"})
+        with pytest.raises(NodeLost):
+            answer.result(1)
+
+
+#: Greets like an agent, then sends garbage.
+ROGUE = """
+import re, sys
+i = sys.stdin.buffer
+program = i.read(int(i.readline())).decode()
+nonce = re.search(r"main\\('([0-9a-f]+)'", program).group(1)
+o = sys.stdout.buffer
+o.write(b'{{"event":"hello","nonce":"' + nonce.encode() + b'"}}\\n' + {garbage!r})
+o.flush()
+"""
+
+
+def test_the_agent_survives_requests_that_make_no_sense(nodes):
+    (channel,) = nodes["alpha"].channels
+    for message in ({"do": "dance"}, {"do": "call", "what": "nothing"}, {"do": "start"}, {"do": "put"}, {"do": "get"}):
+        _, answer = channel.ask(message)
+        assert "error" in answer.result(10)
+    assert nodes["alpha"].run("echo", "alive").stdout == "alive\n"
+
+
+def test_an_interrupted_wait_ends_the_programs_on_all_nodes(nodes, monkeypatch):
+    (first, *_) = nodes.channels
+    real = first.ask
+
+    def interrupted(message, payload=b"", on_piece=None):
+        number, answer = real(message, payload, on_piece)
+
+        class Interrupting:
+            def result(self, timeout=None):
+                if timeout is None:
+                    time.sleep(0.2)
+                    raise KeyboardInterrupt
+                return answer.result(timeout)
+
+            def done(self):
+                return answer.done()
+
+        return number, Interrupting()
+
+    monkeypatch.setattr(first, "ask", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        nodes.run("sleep", "66.75")
+    assert not [each for each in Path("/proc").glob("[0-9]*") if "sleep\x0066.75" in cmdline(each)]
+
+
+def test_clocks_of_names_of_one_machine_agree(nodes):
+    offset = clock_offset(nodes.channels[0])
+    assert abs(offset.offset_s) <= offset.error_s + 1e-4
+
+
+def test_the_offset_is_that_of_the_quickest_probe():
+    # Sent at 10, answered with 110.2, received at 10.4: the middle is 10.2, so the node is 100 s ahead, +- 0.2.
+    found = best_offset("n", [(0.0, 109.0, 9.0), (10.0, 110.2, 10.4)])
+    assert found.offset_s == pytest.approx(100.0)
+    assert found.error_s == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("name", ["-oProxyCommand=id", "a;b", "a b", "a\nb", "", "ä", "a/b", "x" * 300, "node1.", ".x"])
+def test_what_is_no_node_name_never_gets_anywhere(name):
+    with pytest.raises(InputError, match="cannot be the name of a node"):
+        check_node_name(name)
+
+
+def test_no_process_is_left_of_a_session_that_was_killed():
+    import subprocess
+
+    from lepaute.sessions import kill_session
+
+    process = subprocess.Popen(["sh", "-c", "sleep 60 & sleep 60"], start_new_session=True)
+    wait_until(lambda: len(session_members(process.pid)) >= 2)
+    kill_session(process.pid)
+    process.wait()
+    assert not session_members(process.pid)

@@ -1,0 +1,180 @@
+"""Secrets do not get through, and what is none does."""
+
+import json
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from lepaute.measure.node_agent.redact import REDACTED, Redactor
+
+plain = Redactor({})
+
+SECRETS = [
+    ("git clone https://bob:hunter2@example.org/x.git", "hunter2"),
+    ("https://bob:hun@ter2@example.org/", "ter2"),
+    ("curl --password hunter2 -o x", "hunter2"),
+    ("curl --password=hunter2", "hunter2"),
+    ("tool -token hunter2", "hunter2"),
+    ("tool --db-password 'hunter two' next", "hunter two"),
+    ('["tool", "--password", "hunter2", "-v"]', "hunter2"),
+    ('["tool", "--token=hunter2", "-v"]', "hunter2"),
+    ("password: hunter2", "hunter2"),
+    ("Password = hunter2", "hunter2"),
+    ('{"password": "hunter2", "a": 1}', "hunter2"),
+    ('{"password": "hunt\\"er2", "a": 1}', "er2"),
+    ("{'api_key': 'hunter2'}", "hunter2"),
+    ('"{\\"client_secret\\": \\"hunter2\\"}"', "hunter2"),
+    ("MYSQL_PWD=hunter2", "hunter2"),
+    ("DB_PASS=hunter2 ./run", "hunter2"),
+    ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalr"),
+    ("https://example.org/?access_token=hunter22&page=2", "hunter22"),
+    ("Authorization: Basic Ym9iOmh1bnRlcjI=", "Ym9i"),
+    ("curl -H 'Authorization: Bearer abc.def' https://example.org", "abc.def"),
+    ("{'Authorization': 'token abcdefg'}", "abcdefg"),
+    ("> Cookie: session=abcdef; theme=dark", "abcdef"),
+    ("Set-Cookie: id=a3fWa; Secure", "a3fWa"),
+    ("X-Api-Key: abcdef", "abcdef"),
+    ("sent Bearer abcdefghijklmnopqrstuvwx.yz", "abcdefghij"),
+    ("key AKIAIOSFODNN7EXAMPLE is", "AKIAIOSFODNN7EXAMPLE"),
+    ("ghp_" + "a1B2" * 9, "a1B2a1B2"),
+    ("github_pat_" + "a1B2" * 9, "a1B2a1B2"),
+    ("at glpat-abcdefghij1234567890.", "abcdefghij"),
+    ("xoxb-123456789012-abcdefGHIJ", "abcdefGHIJ"),
+    ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl done", "c2lnbmF0dXJl"),
+    ("-----BEGIN RSA PRIVATE KEY-----\nMIIEabc\nxyz=\n-----END RSA PRIVATE KEY-----", "MIIEabc"),
+    ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n", "b3BlbnNz"),  # cut before its end
+    (json.dumps("-----BEGIN PRIVATE KEY-----\nMIIEabc\n-----END PRIVATE KEY-----\n"), "MIIEabc"),
+]
+
+INNOCENT = [
+    "KEYBOARD=us",
+    "tool --keypad 12 --keyboard us",
+    "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
+    "sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    '{"sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}',
+    "Author: Jane Doe <jane@example.org>",
+    "error: unexpected token: foo",
+    "tokens=4096 max_tokens: 128",
+    "token = next(words)",
+    "if token == other:",
+    "std::auth::token::parse",
+    "key: value",
+    "PWD=/home/bob OLDPWD=/tmp",
+    "PATH=/usr/bin:/bin",
+    "PasswordAuthentication no",
+    "password: yes (using password: YES)",
+    "--password-file /etc/x",
+    "--no-auth --verbose",
+    "http://example.org:80/a?b=c#d",
+    "https://registry.example.org/@scope/name@1.2",
+    "tests: pass=12 fail=3",
+    "authorization: denied for this user",
+    "the cookie: a sweet thing",
+    "risk-assessment-of-the-machine-learning-models-in-use",
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGzv bob@host",  # a public key is public
+    "-----BEGIN CERTIFICATE-----\nMIIEabc\n-----END CERTIFICATE-----",
+    "size_bytes,time_s\n1024,1.5e-06\n",
+    "secretary: Ann; authored by Bob; bypass=on; compass: north",
+]
+
+
+@pytest.mark.parametrize(("text", "secret"), SECRETS)
+def test_a_secret_of_a_known_form_does_not_get_through(text: str, secret: str) -> None:
+    assert secret in text
+    shown = plain.text(text)
+    assert secret not in shown
+    assert REDACTED in shown
+    assert plain.text(shown) == shown
+
+
+@pytest.mark.parametrize("text", INNOCENT)
+def test_innocent_text_gets_through_unchanged(text: str) -> None:
+    assert plain.text(text) == text
+
+
+def test_what_stands_around_a_secret_stays() -> None:
+    assert plain.text("https://bob:pw@example.org/x.git") == f"https://{REDACTED}@example.org/x.git"
+    assert plain.text("run --token=abc --size 4") == f"run --token={REDACTED} --size 4"
+    argv = plain.text('["tool", "--password", "hunter2", "-v"]')
+    assert json.loads(argv) == ["tool", "--password", REDACTED, "-v"]
+    assert json.loads(plain.text('{"password": "x\\"y", "n": [1]}')) == {"password": REDACTED, "n": [1]}
+
+
+def test_a_secret_before_and_after_a_cut_key_and_the_text_after_it_are_told_apart() -> None:
+    text = "-----BEGIN EC PRIVATE KEY-----\n" + "A" * 64 + "\nnothing more of it, the time was 5 s\n"
+    assert plain.text(text) == f"{REDACTED}nothing more of it, the time was 5 s\n"
+
+
+def test_values_of_secret_variables_are_found_wherever_they_are() -> None:
+    redactor = Redactor({"CI_JOB_TOKEN": "p&ss/w\u00f6rd", "HOME": "/home/bob", "KEYBOARD_LAYOUT": "german"})
+    assert redactor.text("x p&ss/w\u00f6rdy") == f"x {REDACTED}y"
+    assert redactor.text("https://h/?a=p%26ss%2Fw%C3%B6rd") == f"https://h/?a={REDACTED}"
+    assert redactor.text(json.dumps({"a": "p&ss/w\u00f6rd"})) == json.dumps({"a": REDACTED})
+    assert redactor.text("/home/bob german") == "/home/bob german"
+    assert redactor.data("\u00f6 p&ss/w\u00f6rd".encode() + b"\xff") == f"\u00f6 {REDACTED}".encode() + b"\xff"
+
+
+def test_words_that_session_and_path_variables_hold_are_left_in_other_texts() -> None:
+    environ = {"XDG_SESSION_DESKTOP": "ubuntu", "SSH_AUTH_SOCK": "/tmp/agent.1", "A_TOKEN": "short", "B_PASS": "false"}
+    text = "ubuntu /tmp/agent.1 short false"
+    assert Redactor(environ).text(text) == text
+
+
+def test_a_secret_that_is_a_number_is_not_looked_for_inside_measurements() -> None:
+    redactor = Redactor({"PIN_TOKEN": "123456"})
+    assert redactor.text("71234560 123456") == f"71234560 {REDACTED}"
+
+
+def test_variables_with_smelling_names_lose_their_whole_value_and_others_what_is_secret_in_them() -> None:
+    shown = plain.environment({"X_TOKEN": "a", "URL": "http://u:p@h/", "N": "1", "EMPTY_KEY": ""})
+    assert shown == {"X_TOKEN": REDACTED, "URL": f"http://{REDACTED}@h/", "N": "1", "EMPTY_KEY": ""}
+
+
+def test_in_a_command_line_the_word_after_an_option_is_its_value() -> None:
+    assert plain.argv(["t", "--token", "two words", "--password=x", "--auth", "-v", "-p", "3"]) == [
+        *("t", "--token", REDACTED, f"--password={REDACTED}", "--auth", "-v", "-p", "3")
+    ]
+
+
+_values = st.text(alphabet=st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=6, max_size=40)
+
+
+@given(_values, st.text(), st.text())
+def test_no_text_brings_the_value_of_a_secret_variable_through(value: str, before: str, after: str) -> None:
+    # These are taken for what they look like: a path, a number, a word that says that there is no secret.
+    assume(value[0] not in "/~" and not value.isdecimal() and not set(value) & set("().,;*"))
+    assume(value.lower() not in {"required", "optional"})
+    shown = Redactor({"MY_SECRET": value}).text(before + value + after)
+    assert value not in shown.replace(REDACTED, "\x00")
+
+
+@given(st.text(max_size=300))
+def test_redaction_never_fails_and_a_second_one_changes_nothing(text: str) -> None:
+    once = plain.text(text)
+    assert plain.text(once) == once
+
+
+@given(st.lists(st.tuples(st.integers(), st.floats(allow_nan=False)), max_size=20))
+def test_tables_of_numbers_get_through_unchanged(rows: list[tuple[int, float]]) -> None:
+    text = "".join(f"{whole},{real!r}\n" for whole, real in rows)
+    assert plain.text(text) == text
+
+
+HARD = [
+    *("password ", "--password", " --a", "-a", "://a", "://a@", "eyJabcdef.", "-eyJ", "cookie:", "x-x-", "token:'"),
+    *('token=\\"', "glpat-", "a" * 99, "secret\\", "bearer ", "Authorization: Basic "),
+    "-----BEGIN RSA PRIVATE KEY-----\n",
+    "-----BEGIN RSA PRIVATE KEY-----\n" + "A" * 70 + "\n",
+]
+
+
+@pytest.mark.parametrize("unit", HARD)
+def test_a_megabyte_made_to_be_hard_takes_time_in_proportion_to_its_length(unit: str) -> None:
+    # A pattern that looks at every pair of a million places would need hours: that it ends is the test.
+    plain.text(unit * (1_000_000 // len(unit)))
+
+
+def test_ten_megabytes_of_all_that_is_hard_are_redacted() -> None:
+    block = "\n".join(unit * 100 for unit in HARD)
+    assert len(plain.text(block * (10_000_000 // len(block)))) > 100_000
