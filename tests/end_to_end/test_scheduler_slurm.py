@@ -138,7 +138,7 @@ def test_an_allocation_that_was_found_is_used_and_left_alone(slurm: SlurmFarm, m
         said: list[str] = []
         inner = _acquire(Request(walltime_s=60), said)
         assert [node.name for node in inner.nodes] == ["n1", "n2"]
-        assert said[0].startswith(f"runs in job {job} of Slurm's, which is there: walltime")
+        assert said[0].startswith(f"runs in job {job} of Slurm's, which is there: --walltime")
         done = _run(inner.nodes[1], "printenv", "SLURMD_NODENAME")
         assert done.stdout == b"n2\n"
         inner.release()
@@ -206,14 +206,14 @@ def test_what_slurm_refuses_is_told_in_its_own_words(slurm: SlurmFarm, request_:
 @pytest.mark.parametrize(
     ("request_", "complaint"),
     [
-        (Request(site="nancy"), "no use for site"),
-        (Request(job="12", queue="q"), "no use for queue"),
+        (Request(site="nancy"), "no use for --site"),
+        (Request(job="12", queue="q"), "no use for --queue"),
         (Request(job="12; true"), "not the number of a job"),
         (Request(nodes="n1", count=2), "give one of them"),
         (Request(count=0), "count is 0"),
         (Request(walltime_s=-1), "walltime is -1 s"),
         (Request(walltime_s=float("nan")), "walltime is nan s"),
-        (Request(queue="-x"), "queue is '-x'"),
+        (Request(queue="-x"), "--queue is '-x'"),
         (Request(nodes="n1;x"), "not a set of nodes"),
     ],
 )

@@ -310,7 +310,7 @@ def test_a_site_that_cannot_be_reached_is_told_without_details_of_the_request(mo
         (Request(site="grenoble", image=""), "image is"),
         (Request(site="grenoble", count=0), "count is 0"),
         (Request(site="grenoble", job="7/../8"), "not the number of a job"),
-        (Request(site="grenoble", job="7", cluster="dahu"), "no use for cluster"),
+        (Request(site="grenoble", job="7", cluster="dahu"), "no use for --cluster"),
         (Request(site="grenoble", ssh_config=Path("/no/such/file")), "ssh-config"),
     ],
 )

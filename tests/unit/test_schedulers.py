@@ -41,7 +41,7 @@ def test_the_local_node_runs_programs_directly() -> None:
 
 @pytest.mark.parametrize("given_", [{"nodes": "a"}, {"count": 2}, {"queue": "q"}, {"job": "1"}, {"site": "nancy"}])
 def test_the_local_node_cannot_be_chosen(given_: dict[str, str]) -> None:
-    with pytest.raises(InputError, match=f"no use for {next(iter(given_))}"):
+    with pytest.raises(InputError, match=f"no use for --{next(iter(given_))}"):
         scheduler("local").acquire(Request(**given_), print)
 
 

@@ -119,7 +119,7 @@ class Grid5000Api:
 def check_g5k_name(option: str, name: str) -> str:
     """The name of a site or of a cluster: it becomes a part of an address or of an SQL expression."""
     if not _NAME.fullmatch(name):
-        raise InputError(f"{option} is {name[:40]!r}; Grid'5000's are words such as grenoble or dahu")
+        raise InputError(f"--{option} is {name[:40]!r}; Grid'5000's are words such as grenoble or dahu")
     return name
 
 

@@ -81,7 +81,7 @@ def _found_job(request: Request) -> str | None:
 
 
 def _nodes_of_found_job(job: str, request: Request, tell: Tell) -> Allocation:
-    unused = [name.removesuffix("_s") for name in request.given() if name not in {"job", "nodes", "count"}]
+    unused = request.options_besides("job", "nodes", "count")
     if unused:  # the script that asks for a job runs inside one as well
         tell(f"runs in job {job} of Slurm's, which is there: {', '.join(unused)} ask for nothing")
     wanted = parse_node_set(request.nodes) if request.nodes is not None else ()
