@@ -10,7 +10,7 @@ case ${1:-} in
   # Real sshd's and a real Slurm for the tests of experiments, the tools that describe and warm up a machine, and the
   # `clush` that they are compared with. Tests start daemons of their own: the packages' must not run.
   test) wanted=(openssh-server openssh-client slurmctld slurmd slurm-client munge clustershell git
-                stress-ng hwloc-nox pciutils dmidecode kmod util-linux procps) ;;
+                stress-ng hwloc-nox pciutils dmidecode kmod util-linux procps libfaketime) ;;
   lint) wanted=(clang-format-16 clang-tidy-16) ;;
   *) echo "usage: scripts/install_debian.sh build|test|lint" >&2; exit 2 ;;
 esac

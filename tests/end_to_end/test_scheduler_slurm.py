@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from farms.daemons import wait_until
+from farms.fixtures import Start
 from farms.slurm import SlurmFarm, slurm_farm
 
 from lepaute.errors import EnvironmentProblem, InputError
@@ -23,12 +24,6 @@ def _run(node: NodeAddress, *words: str) -> "subprocess.CompletedProcess[bytes]"
 
 def _acquire(request: Request, said: list[str] | None = None) -> Allocation:
     return scheduler("slurm").acquire(request, (said if said is not None else []).append)
-
-
-def _start(node: NodeAddress, *words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        node.argv(words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
 
 
 def test_a_job_of_ours_has_the_nodes_that_were_asked_for_until_it_is_released(slurm: SlurmFarm) -> None:
@@ -49,11 +44,11 @@ def test_a_job_of_ours_has_the_nodes_that_were_asked_for_until_it_is_released(sl
     assert said[-1].startswith(f"job {allocation.facts['job']} of Slurm's has n")
 
 
-def test_bytes_pass_unharmed_both_ways_and_a_short_message_is_not_held_back(slurm: SlurmFarm) -> None:
+def test_bytes_pass_unharmed_both_ways_and_a_short_message_is_not_held_back(slurm: SlurmFarm, start: Start) -> None:
     allocation = _acquire(Request(nodes="n2"))
     try:
         assert [node.name for node in allocation.nodes] == ["n2"]
-        process = _start(allocation.nodes[0], "cat")
+        process = start(allocation.nodes[0], "cat")
         assert process.stdin is not None
         assert process.stdout is not None
         short = b"\n~.\x00\x03\x04\x11\x13\xff\n"
@@ -85,10 +80,10 @@ def test_words_arrive_as_they_were_given(slurm: SlurmFarm, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_the_program_on_the_node_ends_with_its_srun(slurm: SlurmFarm, number: signal.Signals) -> None:
+def test_the_program_on_the_node_ends_with_its_srun(slurm: SlurmFarm, number: signal.Signals, start: Start) -> None:
     allocation = _acquire(Request())
     try:
-        process = _start(allocation.nodes[0], "sh", "-c", "echo $$; exec sleep 1000")
+        process = start(allocation.nodes[0], "sh", "-c", "echo $$; exec sleep 1000")
         assert process.stdout is not None
         remote = Path(f"/proc/{int(process.stdout.readline())}")  # the virtual nodes are this machine
         assert remote.exists()
@@ -99,10 +94,10 @@ def test_the_program_on_the_node_ends_with_its_srun(slurm: SlurmFarm, number: si
         allocation.release()
 
 
-def test_several_programs_run_on_a_node_at_once(slurm: SlurmFarm) -> None:
+def test_several_programs_run_on_a_node_at_once(slurm: SlurmFarm, start: Start) -> None:
     allocation = _acquire(Request())
     try:
-        processes = [_start(allocation.nodes[0], "sh", "-c", "echo up; exec cat") for _ in range(3)]
+        processes = [start(allocation.nodes[0], "sh", "-c", "echo up; exec cat") for _ in range(3)]
         for process in processes:  # srun would wait for free CPUs, and the second never be up
             assert process.stdout is not None
             assert process.stdout.readline() == b"up\n"
@@ -113,13 +108,13 @@ def test_several_programs_run_on_a_node_at_once(slurm: SlurmFarm) -> None:
 
 
 def test_a_node_that_dies_takes_neither_the_job_nor_the_other_nodes_along(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Start
 ) -> None:
     with slurm_farm(tmp_path, nodes=2) as farm:
         farm.enter(monkeypatch)
         allocation = _acquire(Request(count=2))
         try:
-            first, second = (_start(node, "sh", "-c", "echo up; exec cat") for node in allocation.nodes)
+            first, second = (start(node, "sh", "-c", "echo up; exec cat") for node in allocation.nodes)
             assert first.stdout is not None
             assert second.stdout is not None
             assert (first.stdout.readline(), second.stdout.readline()) == (b"up\n", b"up\n")
@@ -143,7 +138,7 @@ def test_an_allocation_that_was_found_is_used_and_left_alone(slurm: SlurmFarm, m
         said: list[str] = []
         inner = _acquire(Request(walltime_s=60), said)
         assert [node.name for node in inner.nodes] == ["n1", "n2"]
-        assert said[0].startswith(f"runs in job {job} of Slurm's, which is there: walltime")
+        assert said[0].startswith(f"runs in job {job} of Slurm's, which is there: --walltime")
         done = _run(inner.nodes[1], "printenv", "SLURMD_NODENAME")
         assert done.stdout == b"n2\n"
         inner.release()
@@ -211,14 +206,14 @@ def test_what_slurm_refuses_is_told_in_its_own_words(slurm: SlurmFarm, request_:
 @pytest.mark.parametrize(
     ("request_", "complaint"),
     [
-        (Request(site="nancy"), "no use for site"),
-        (Request(job="12", queue="q"), "no use for queue"),
+        (Request(site="nancy"), "no use for --site"),
+        (Request(job="12", queue="q"), "no use for --queue"),
         (Request(job="12; true"), "not the number of a job"),
         (Request(nodes="n1", count=2), "give one of them"),
         (Request(count=0), "count is 0"),
         (Request(walltime_s=-1), "walltime is -1 s"),
         (Request(walltime_s=float("nan")), "walltime is nan s"),
-        (Request(queue="-x"), "queue is '-x'"),
+        (Request(queue="-x"), "--queue is '-x'"),
         (Request(nodes="n1;x"), "not a set of nodes"),
     ],
 )

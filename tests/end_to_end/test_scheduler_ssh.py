@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from farms.daemons import wait_until
+from farms.fixtures import Start
 from farms.sshd import SshdFarm, sshd_farm
 
 from lepaute.errors import InputError
@@ -27,12 +28,6 @@ def _nodes(farm: SshdFarm, nodes: str) -> tuple[NodeAddress, ...]:
     return scheduler("ssh").acquire(Request(nodes=nodes, ssh_config=farm.ssh_config), _quiet).nodes
 
 
-def _start(node: NodeAddress, *words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        node.argv(words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
-
-
 def test_each_node_of_a_set_is_reached_under_its_own_name(ssh_nodes: SshdFarm) -> None:
     nodes = _nodes(ssh_nodes, "node[1-4],node2")
     assert [node.name for node in nodes] == ["node1", "node2", "node3", "node4"]
@@ -41,9 +36,9 @@ def test_each_node_of_a_set_is_reached_under_its_own_name(ssh_nodes: SshdFarm) -
         assert (done.stdout.decode(), done.stderr, done.returncode) == (f"{node.name}\n", b"", 0)
 
 
-def test_bytes_pass_unharmed_both_ways_and_a_short_message_is_not_held_back(ssh_nodes: SshdFarm) -> None:
+def test_bytes_pass_unharmed_both_ways_and_a_short_message_is_not_held_back(ssh_nodes: SshdFarm, start: Start) -> None:
     (node,) = _nodes(ssh_nodes, "node3")
-    process = _start(node, "cat")
+    process = start(node, "cat")
     assert process.stdin is not None
     assert process.stdout is not None
     # Ten bytes, among them those that terminals and ssh's own escapes would take; the stream stays open.
@@ -98,9 +93,9 @@ def test_a_host_whose_key_is_unknown_is_refused_without_a_question(tmp_path: Pat
     assert b"Host key verification failed" in done.stderr
 
 
-def test_a_host_that_dies_ends_its_connection_and_no_other(tmp_path: Path) -> None:
+def test_a_host_that_dies_ends_its_connection_and_no_other(tmp_path: Path, start: Start) -> None:
     with sshd_farm(tmp_path / "farm", ["node1", "node2"]) as farm:
-        first, second = (_start(node, "sh", "-c", "echo up; exec cat") for node in _nodes(farm, "node[1-2]"))
+        first, second = (start(node, "sh", "-c", "echo up; exec cat") for node in _nodes(farm, "node[1-2]"))
         assert first.stdout is not None
         assert second.stdout is not None
         assert (first.stdout.readline(), second.stdout.readline()) == (b"up\n", b"up\n")
@@ -114,11 +109,11 @@ def test_a_host_that_dies_ends_its_connection_and_no_other(tmp_path: Path) -> No
         assert _run(again, "true").returncode == 0
 
 
-def test_a_cut_connection_closes_standard_input_of_what_runs_there(tmp_path: Path) -> None:
+def test_a_cut_connection_closes_standard_input_of_what_runs_there(tmp_path: Path, start: Start) -> None:
     with sshd_farm(tmp_path / "farm", ["node1"]) as farm:
         (node,) = _nodes(farm, "node1")
         mark = tmp_path / "input ended"
-        process = _start(node, "sh", "-c", f"echo up; cat; touch '{mark}'")
+        process = start(node, "sh", "-c", f"echo up; cat; touch '{mark}'")
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
         farm.cut("node1")
@@ -126,10 +121,10 @@ def test_a_cut_connection_closes_standard_input_of_what_runs_there(tmp_path: Pat
         wait_until(mark.exists, "end of input")
 
 
-def test_a_farm_leaves_no_process_behind(tmp_path: Path) -> None:
+def test_a_farm_leaves_no_process_behind(tmp_path: Path, start: Start) -> None:
     with sshd_farm(tmp_path / "farm", ["node1", "node2", "node3"], daemons=1) as farm:
         (node,) = _nodes(farm, "node3")
-        process = _start(node, "sh", "-c", "echo up; setsid sleep 1000 & exec cat")
+        process = start(node, "sh", "-c", "echo up; setsid sleep 1000 & exec cat")
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
         wait_until(lambda: len(farm.processes("node3")) == 2, "both processes")

@@ -91,3 +91,15 @@ def signal_all(processes: Iterable[psutil.Process], number: signal.Signals) -> N
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(number)
+
+
+def wait_gone(processes: Iterable[psutil.Process]) -> None:
+    """Returns when none of them runs; one that only waits to be collected, by whoever inherited it, does not."""
+
+    def runs(process: psutil.Process) -> bool:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return False
+
+    left = list(processes)
+    wait_until(lambda: not any(map(runs, left)), "end of killed processes")

@@ -1,10 +1,19 @@
 """Farms that tests share, made when the first of them asks; a test that kills nodes makes a farm of its own."""
 
-from collections.abc import Iterator
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
 
 import pytest
 from farms.slurm import SlurmFarm, slurm_farm
 from farms.sshd import SshdFarm, sshd_farm
+
+from lepaute.measure.schedulers import NodeAddress
+
+#: Starts a program on a node, with pipes to it.
+Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +34,22 @@ def slurm(_running_slurm: SlurmFarm, monkeypatch: pytest.MonkeyPatch) -> SlurmFa
     """Four nodes of Slurm, n1 to n4, that Slurm's commands lead to; kill no node, leave no job behind."""
     _running_slurm.enter(monkeypatch)
     return _running_slurm
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """`start(node, "cat")`, with pipes to the program; what was started here is gone after the test."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start_on(node: NodeAddress, *words: str) -> "subprocess.Popen[bytes]":
+        argv = node.argv(words)
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True))
+        return started[-1]
+
+    yield start_on
+    for process in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(OSError), process:  # closes its pipes and collects it
+            pass

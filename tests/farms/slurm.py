@@ -29,6 +29,7 @@ from farms.daemons import (
     program,
     signal_all,
     start_daemon,
+    wait_gone,
     wait_until,
     with_variable,
 )
@@ -72,6 +73,7 @@ class SlurmFarm:
         daemon.kill()
         signal_all(victims, signal.SIGKILL)
         daemon.wait()
+        wait_gone(victims)
 
     def declare_down(self, name: str) -> None:
         """Slurm takes the node for dead now, as it does by itself some time after it died."""
@@ -140,7 +142,7 @@ def slurm_farm(folder: Path, nodes: int = 4) -> Iterator[SlurmFarm]:
             daemon.wait()
         left = [*children, *with_variable("SLURM_CONF", environment["SLURM_CONF"])]
         signal_all(left, signal.SIGKILL)
-        psutil.wait_procs(left, timeout=5)
+        wait_gone(left)
         shutil.rmtree(sockets, ignore_errors=True)
 
 

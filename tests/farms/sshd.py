@@ -26,6 +26,7 @@ from farms.daemons import (
     program,
     signal_all,
     start_daemon,
+    wait_gone,
     wait_until,
     with_variable,
 )
@@ -59,7 +60,7 @@ class SshdFarm:
         signal_all(victims, signal.SIGKILL)
         daemon.process.kill()
         daemon.process.wait()
-        psutil.wait_procs(victims, timeout=5)
+        wait_gone(victims)
 
     def cut(self, name: str) -> None:
         """The host's connections end; what ran there lives on, its standard input and output closed."""
@@ -67,7 +68,7 @@ class SshdFarm:
         remote = {process.pid for process in self.processes(name)}
         connections = [process for process in below(daemon.process.pid) if process.pid not in remote]
         signal_all(connections, signal.SIGKILL)
-        psutil.wait_procs(connections, timeout=5)
+        wait_gone(connections)
 
     def hang(self, name: str) -> None:
         """The host and all on it stand still, connections included, until `resume`."""
@@ -124,7 +125,7 @@ class SshdFarm:
             daemon.process.wait()
         left = with_variable("LEPAUTE_FARM", self.token)
         signal_all(left, signal.SIGKILL)
-        psutil.wait_procs(left, timeout=5)
+        wait_gone(left)
 
 
 @contextmanager
@@ -178,7 +179,8 @@ PermitUserRC no
 MaxStartups 1000:30:2000
 MaxSessions 1000
 AcceptEnv LEPAUTE_NODE
-SetEnv LEPAUTE_FARM={token}
+# SHLVL: bash reads no ~/.bashrc of whoever runs the tests.
+SetEnv LEPAUTE_FARM={token} SHLVL=1
 """
 
 

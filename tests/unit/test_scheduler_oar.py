@@ -202,12 +202,12 @@ def test_ctrl_c_before_oarsub_told_the_number_deletes_the_job_by_its_name(oar: P
 @pytest.mark.parametrize(
     ("request_", "complaint"),
     [
-        (Request(site="lille"), "no use for site"),
-        (Request(ssh_config=Path("x")), "no use for ssh-config"),
+        (Request(site="lille"), "no use for --site"),
+        (Request(ssh_config=Path("x")), "no use for --ssh-config"),
         (Request(job="12; true"), "not the number of a job"),
-        (Request(job="12", walltime_s=60), "no use for walltime"),
+        (Request(job="12", walltime_s=60), "no use for --walltime"),
         (Request(count=-1), "count is -1"),
-        (Request(properties="a\nb"), "properties is"),
+        (Request(properties="a\nb"), "--constraint is"),
         (Request(nodes="a';drop"), "not a set of nodes"),
     ],
 )

@@ -1,7 +1,7 @@
 """Nodes of Grid'5000: a job of its REST API, with an image deployed on the nodes where one is named.
 
-Written after the documented API; run against recorded answers only. EnOSlib, which offers more (networks, several sites,
-virtual machines), is not needed and not used: an experiment that reserved nodes with it hands their names to `ssh`.
+Written after the documented API; run against recorded answers only. EnOSlib, which offers more (networks, several
+sites, virtual machines), is not needed and not used: who reserves nodes with it hands their names to `ssh`.
 """
 
 import contextlib
@@ -196,7 +196,7 @@ def _check(request: Request) -> None:
             raise InputError(f"{request.job[:40]!r} is not the number of a job of Grid'5000's")
     request.refuse_all_but("grid5000", *_USED)
     if request.ssh_config is not None and not request.ssh_config.is_file():
-        raise InputError(f"{request.ssh_config}: there is no such file; ssh-config names a configuration for ssh")
+        raise InputError(f"{request.ssh_config}: there is no such file; --ssh-config names a configuration for ssh")
     if request.image is not None:
         check_word("image", request.image)
     _job(request, "")
@@ -209,7 +209,7 @@ def _site(request: Request) -> str:
     here = socket.getfqdn().split(".")
     if here[-2:] == ["grid5000", "fr"] and len(here) > 3:
         return check_g5k_name("site", here[-3])
-    raise InputError("grid5000 needs the site outside of Grid'5000; give one such as grenoble")
+    raise InputError("grid5000 needs the site outside of Grid'5000; give one such as --site grenoble")
 
 
 def _job(request: Request, name: str) -> dict[str, object]:

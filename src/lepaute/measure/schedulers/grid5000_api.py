@@ -1,7 +1,7 @@
 """The few calls of Grid'5000's REST API that reserve and deploy nodes.
 
-Source: https://www.grid5000.fr/w/API and /w/API_tutorial, and the sources of the server (github.com/grid5000/g5k-api):
-`sites/SITE/jobs` and `sites/SITE/deployments`, JSON, HTTP Basic authentication from outside of Grid'5000 and none inside.
+Source: https://www.grid5000.fr/w/API and /w/API_tutorial, and the server's own code (github.com/grid5000/g5k-api):
+`sites/SITE/jobs` and `sites/SITE/deployments`, JSON, HTTP Basic authentication outside of Grid'5000 and none inside.
 """
 
 import os
@@ -31,7 +31,7 @@ class Grid5000Api:
     """Calls for one site. No message of an exception ever holds credentials."""
 
     def __init__(self, site: str, *, backoff_s: float = 0.5, timeouts_s: tuple[float, float] = _TIMEOUTS_S) -> None:
-        """Raises InputError for a site that cannot be, an address that is none, and credentials that cannot be read."""
+        """Raises InputError for a site or an address that cannot be, and for credentials that cannot be read."""
         import requests
         from requests.adapters import HTTPAdapter
         from urllib3.util.retry import Retry
@@ -44,7 +44,7 @@ class Grid5000Api:
         if self._credentials is not None:
             _check_safe_for_credentials(self.url)
             self._session.auth = self._credentials
-        # Only what can be asked twice: a second POST would be a second job. A redirection is never followed (see _call).
+        # Only what can be asked twice: a second POST would be a second job.
         again = Retry(
             total=_TRIES,
             backoff_factor=backoff_s,
@@ -113,15 +113,13 @@ class Grid5000Api:
         return "the user or the password is wrong"
 
     def _redacted(self, text: str) -> str:
-        for secret in self._credentials or ():
-            text = text.replace(secret, "***") if secret else text
-        return text
+        return text.replace(self._credentials[1], "***") if self._credentials is not None else text
 
 
 def check_g5k_name(option: str, name: str) -> str:
     """The name of a site or of a cluster: it becomes a part of an address or of an SQL expression."""
     if not _NAME.fullmatch(name):
-        raise InputError(f"{option} is {name[:40]!r}; Grid'5000's are words such as grenoble or dahu")
+        raise InputError(f"--{option} is {name[:40]!r}; Grid'5000's are words such as grenoble or dahu")
     return name
 
 

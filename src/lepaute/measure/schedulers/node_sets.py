@@ -6,9 +6,14 @@ from math import prod
 from lepaute.errors import InputError
 from lepaute.measure.schedulers.types import MOST_NODES, check_node_name
 
-#: Names, ranges, groups and set operators. Nothing else reaches ClusterShell: it may pass the name of a group to a
-#: shell, in the commands that a site's groups.conf configures.
-_NODE_SET = re.compile(r"[A-Za-z0-9._,@:*/\[\]!&^+-]{1,10000}")
+#: Names, ranges, groups and set operators, and nothing else: ClusterShell puts the name of a group, such as it is, into
+#: the shell commands that groups.conf configures, by default into a program of sed's, which could run commands itself.
+_RANGE = r"[0-9]+(?:-[0-9]+(?:/[1-9][0-9]*)?)?"
+_RANGES = rf"\[{_RANGE}(?:,{_RANGE})*\]"
+_NAMES = rf"(?:[A-Za-z0-9._-]|{_RANGES})+"
+_GROUP = rf"@(?:[A-Za-z0-9_][A-Za-z0-9_.-]*:)?(?:\*|[A-Za-z0-9_](?:[A-Za-z0-9_.-]|{_RANGES})*)"
+_NODE_SET = re.compile(rf"(?:{_NAMES}|{_GROUP})(?:[,!&^](?:{_NAMES}|{_GROUP}))*")
+_MOST_CHARACTERS = 10_000
 
 
 def parse_node_set(text: str) -> tuple[str, ...]:
@@ -16,19 +21,21 @@ def parse_node_set(text: str) -> tuple[str, ...]:
 
     Raises InputError for what is no set, has no or too many nodes, or names that no node can have.
     """
-    if not _NODE_SET.fullmatch(text):
+    if len(text) > _MOST_CHARACTERS or not _NODE_SET.fullmatch(text):
         raise InputError(f"{text[:60]!r} is not a set of nodes; give names and ranges such as node[1-4,7],login")
     if _upper_bound(text) > MOST_NODES:
         raise InputError(f"{text[:60]!r} names more than {MOST_NODES} nodes")
     from ClusterShell.NodeSet import NodeSet, NodeSetException
+    from ClusterShell.NodeUtils import GroupResolverError, GroupSourceError
+    from ClusterShell.RangeSet import RangeSetException
 
     try:
         found = NodeSet(text)
         if len(found) > MOST_NODES:
             raise InputError(f"{text[:60]!r} names more than {MOST_NODES} nodes")
         names = tuple(str(name) for name in found)
-    except NodeSetException as problem:
-        raise InputError(f"{text[:60]!r} is not a set of nodes: {str(problem)[:200]}") from None
+    except (NodeSetException, RangeSetException, GroupResolverError, GroupSourceError, ValueError) as problem:
+        raise InputError(f"{text[:60]!r} is not a set of nodes: {' '.join(str(problem).split())[:200]}") from None
     if not names:
         raise InputError(f"{text[:60]!r} is an empty set of nodes")
     return tuple(check_node_name(name) for name in names)

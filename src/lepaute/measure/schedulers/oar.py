@@ -131,7 +131,7 @@ def _found_job(request: Request) -> str | None:
 
 
 def _nodes_of_found_job(job: str, request: Request, tell: Tell) -> Allocation:
-    unused = [name.removesuffix("_s") for name in request.given() if name not in {"job", "nodes", "count"}]
+    unused = request.options_besides("job", "nodes", "count")
     if unused:
         tell(f"runs in job {job} of OAR's, which is there: {', '.join(unused)} ask for nothing")
     node_file = os.environ.get("OAR_NODEFILE") if job == os.environ.get("OAR_JOB_ID") else None

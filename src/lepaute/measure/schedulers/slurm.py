@@ -10,7 +10,7 @@ import re
 import secrets
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lepaute.command import run_command
@@ -67,7 +67,7 @@ class _SlurmJob:
     def release(self) -> None:
         if not self._released:
             self._released = True
-            _end(self.holder, [self.job])
+            _end(self.holder, self.job, "")
 
 
 def _found_job(request: Request) -> str | None:
@@ -81,7 +81,7 @@ def _found_job(request: Request) -> str | None:
 
 
 def _nodes_of_found_job(job: str, request: Request, tell: Tell) -> Allocation:
-    unused = [name.removesuffix("_s") for name in request.given() if name not in {"job", "nodes", "count"}]
+    unused = request.options_besides("job", "nodes", "count")
     if unused:  # the script that asks for a job runs inside one as well
         tell(f"runs in job {job} of Slurm's, which is there: {', '.join(unused)} ask for nothing")
     wanted = parse_node_set(request.nodes) if request.nodes is not None else ()
@@ -115,7 +115,7 @@ def _submit(request: Request, tell: Tell) -> Allocation:
         facts = {"scheduler": "slurm", "job": job, "submitted": True, "argv": argv, "nodes": list(names)}
         return _SlurmJob(job, holder, _addresses(job, names), facts)
     except BaseException:
-        _end(holder, [f"--name={name}"] if job is None else [job])
+        _end(holder, job, name)
         raise
 
 
@@ -134,24 +134,27 @@ def _wait_until_granted(holder: "subprocess.Popen[str]", tell: Tell) -> str:
     raise EnvironmentProblem(f"Slurm gave no nodes: {' | '.join(said[-3:])[:600] or 'salloc said nothing'}")
 
 
-def _end(holder: "subprocess.Popen[str]", which: Sequence[str]) -> None:
-    """Ends the job that salloc holds or waits for, and salloc; also when a Ctrl-C comes in between."""
+def _end(holder: "subprocess.Popen[str]", job: str | None, name: str) -> None:
+    """Ends salloc and the job that it holds, or waits for where it has no number; also when a Ctrl-C comes in between.
+
+    The job is not cancelled while salloc ends of itself: salloc 22.05 may spin for ever when both come at once.
+    """
     try:
-        # First the job: a salloc that is told to end while its command ends of itself may wait for ever.
-        # A job that is gone already is no failure, and nobody could act on another one here.
-        with contextlib.suppress(EnvironmentProblem):
-            run_command(["scancel", "--quiet", *which], what="scancel", timeout_s=_ANSWER_S)
-    finally:
         for stream in (holder.stdin, holder.stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
-                    stream.close()
-        try:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                holder.wait(_GRACE_S)
-        finally:
-            kill_session(holder.pid)
-            holder.wait()
+                    stream.close()  # `cat` ends, and with it salloc and the job
+        if job is None:
+            holder.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            holder.wait(_GRACE_S)
+    finally:
+        kill_session(holder.pid)
+        holder.wait()
+        # A job that is gone already is no failure, and nobody could act on another one here.
+        with contextlib.suppress(EnvironmentProblem):
+            which = f"--name={name}" if job is None else job
+            run_command(["scancel", "--quiet", which], what="scancel", timeout_s=_ANSWER_S)
 
 
 def _salloc(request: Request, name: str) -> list[str]:

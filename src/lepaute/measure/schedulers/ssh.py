@@ -63,9 +63,9 @@ def ssh_options() -> tuple[str, ...]:
 def _addresses(request: Request) -> tuple[NodeAddress, ...]:
     request.refuse_all_but("ssh", *_USED)
     if request.nodes is None:
-        raise InputError("ssh needs the nodes' names; give them such as nodes node[1-4]")
+        raise InputError("ssh needs the nodes' names; give them such as --nodes node[1-4]")
     if request.ssh_config is not None and not request.ssh_config.is_file():
-        raise InputError(f"{request.ssh_config}: there is no such file; ssh-config names a configuration for ssh")
+        raise InputError(f"{request.ssh_config}: there is no such file; --ssh-config names a configuration for ssh")
     config = None if request.ssh_config is None else request.ssh_config.absolute()
     names = parse_node_set(request.nodes)
     return tuple(NodeAddress(name, ssh_prefix(name, config), joined=True) for name in names)

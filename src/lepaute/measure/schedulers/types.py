@@ -19,6 +19,9 @@ MOST_WALLTIME_S = 366 * 86400.0
 #: More nodes than this are a slip of the keyboard.
 MOST_NODES = 10_000
 
+#: Options of the command line that are called otherwise than the fields of Request.
+_OPTIONS = {"walltime_s": "walltime", "ssh_config": "ssh-config", "properties": "constraint"}
+
 #: Told what is being waited for.
 Tell = Callable[[str], None]
 
@@ -77,30 +80,30 @@ class Request:
     job: str | None = None
     ssh_config: Path | None = None
 
-    def given(self) -> tuple[str, ...]:
-        """Names of the fields that say something."""
-        return tuple(each.name for each in fields(self) if getattr(self, each.name) is not None)
+    def options_besides(self, *names: str) -> list[str]:
+        """The fields that say something and are none of these, as the command line calls them."""
+        given = [each.name for each in fields(self) if getattr(self, each.name) is not None]
+        return [_option(name) for name in given if name not in names]
 
     def refuse_all_but(self, scheduler: str, *used: str) -> None:
         """Raises InputError, which names the field, where one is given that this scheduler has no use for."""
-        for name in self.given():
-            if name not in used:
-                known = ", ".join(_option(each) for each in used) or "nothing"
-                raise InputError(f"{scheduler} has no use for {_option(name)}; it takes {known}")
+        for option in self.options_besides(*used):
+            known = ", ".join(_option(each) for each in used) or "nothing"
+            raise InputError(f"{scheduler} has no use for {option}; it takes {known}")
 
     def duration_s(self) -> int:
         """How long to reserve nodes for, in whole seconds, at least one; raises InputError for what is no duration."""
         asked = DEFAULT_WALLTIME_S if self.walltime_s is None else self.walltime_s
         if not 0 < asked < MOST_WALLTIME_S:
-            raise InputError(f"walltime is {asked:g} s; nodes are reserved for more than 0 s and less than a year")
+            raise InputError(f"--walltime is {asked:g} s; nodes are reserved for more than 0 s and less than a year")
         return math.ceil(asked)
 
     def size(self, names: Sequence[str] = ()) -> int:
         """How many nodes to ask for, with `names` the nodes that are asked for by name; 1 where nothing says it."""
         if names and self.count is not None and self.count != len(names):
-            raise InputError(f"count is {self.count}, but nodes names {len(names)}; give one of them")
+            raise InputError(f"--count is {self.count}, but --nodes names {len(names)}; give one of them")
         if self.count is not None and not 0 < self.count <= MOST_NODES:
-            raise InputError(f"count is {self.count}; nodes are counted from 1 to {MOST_NODES}")
+            raise InputError(f"--count is {self.count}; nodes are counted from 1 to {MOST_NODES}")
         return len(names) or self.count or 1
 
 
@@ -114,7 +117,7 @@ def choose_nodes(there: tuple[str, ...], request: Request, wanted: tuple[str, ..
         return wanted
     count = request.size() if request.count is not None else len(there)
     if count > len(there):
-        raise InputError(f"count is {count}, but job {job} has {len(there)} nodes")
+        raise InputError(f"--count is {count}, but job {job} has {len(there)} nodes")
     return there[:count]
 
 
@@ -133,7 +136,8 @@ def check_word(option: str, value: str) -> str:
 
 
 def _option(field_name: str) -> str:
-    return field_name.removesuffix("_s").replace("_", "-")
+    """A field as the command line calls it, which is where most people give it."""
+    return f"--{_OPTIONS.get(field_name, field_name)}"
 
 
 class Allocation(Protocol):

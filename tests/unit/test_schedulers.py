@@ -1,0 +1,137 @@
+"""What all schedulers share: names, requests, sets of nodes; and this machine as the only node."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lepaute.errors import InputError
+from lepaute.measure.schedulers import SCHEDULERS, NodeAddress, Request, check_node_name, scheduler
+from lepaute.measure.schedulers.local import node_name
+from lepaute.measure.schedulers.node_sets import fold_node_set, parse_node_set
+from lepaute.measure.schedulers.types import clock_time
+
+
+def test_every_scheduler_is_found_by_its_name() -> None:
+    assert SCHEDULERS == ("local", "ssh", "slurm", "oar", "grid5000")
+    for name in SCHEDULERS:
+        assert scheduler(name) is not None
+
+
+@pytest.mark.parametrize("name", ["pbs", "", "Local", "types", "../ssh", "local\n"])
+def test_another_name_is_refused_with_those_that_there_are(name: str) -> None:
+    with pytest.raises(InputError, match="local, ssh, slurm, oar, grid5000"):
+        scheduler(name)
+
+
+def test_the_local_node_runs_programs_directly() -> None:
+    said: list[str] = []
+    allocation = scheduler("local").acquire(Request(walltime_s=60), said.append)
+    (node,) = allocation.nodes
+    assert node.argv(["printf", "%s", "a b"]) == ["printf", "%s", "a b"]
+    assert subprocess.run(node.argv(["printf", "%s", "a b"]), capture_output=True, check=True).stdout == b"a b"
+    assert said == [f"runs here, on {node.name}"]
+    allocation.release()
+
+
+@pytest.mark.parametrize("given_", [{"nodes": "a"}, {"count": 2}, {"queue": "q"}, {"job": "1"}, {"site": "nancy"}])
+def test_the_local_node_cannot_be_chosen(given_: dict[str, str]) -> None:
+    with pytest.raises(InputError, match=f"no use for --{next(iter(given_))}"):
+        scheduler("local").acquire(Request(**given_), print)
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [("node-1.site", "node-1.site"), ("my_host", "my_host"), ("a b;c", "a-b-c"), ("-x-", "x"), ("é", "localhost"),
+     ("", "localhost"), ("h" * 300, "h" * 250)],
+)  # fmt: skip
+def test_a_hosts_name_becomes_a_nodes(host: str, name: str) -> None:
+    assert check_node_name(node_name(host)) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "-v", "a b", "a;b", "a\nb", "a\n", "a$b", "a/b", "a@b", "a'", ".a", "a.", "é", "a" * 254]
+)
+def test_what_a_shell_or_an_option_parser_could_take_otherwise_is_no_node(name: str) -> None:
+    with pytest.raises(InputError):
+        NodeAddress(name)
+
+
+def test_a_set_is_expanded_in_order_each_node_once() -> None:
+    assert parse_node_set("node[1-3],node2,login") == ("login", "node1", "node2", "node3")
+    assert parse_node_set("n[08-11]") == ("n08", "n09", "n10", "n11")
+    assert parse_node_set("n[1-4]!n[2-3]") == ("n1", "n4")
+    assert fold_node_set(parse_node_set("n[1-3,7]")) == "n[1-3,7]"
+
+
+@pytest.mark.parametrize(
+    "text", ["n[1-100001]", "n[0-99999999999999999999]", "a[1-999]b[1-999]", ",".join(["n[1-5000],m[1-5001]"])]
+)
+def test_a_set_of_too_many_nodes_is_refused_before_it_is_expanded(text: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(InputError, match="more than 10000 nodes"):
+        parse_node_set(text)
+    assert time.monotonic() - start < 5  # expanding the second would never end
+
+
+@pytest.mark.parametrize(
+    "text", ["@a;touch {}", "@$(touch {})", "@x/touch {}/e", "@:x", "@-x", "@a b", "@a|b", "@s:`b`"]
+)
+def test_the_name_of_a_group_runs_nothing(text: str, tmp_path: Path) -> None:
+    # Configured groups are looked up by a shell command that has the name in it, whatever it is.
+    with pytest.raises(InputError):
+        parse_node_set(text.format(tmp_path / "mark"))
+    assert not (tmp_path / "mark").exists()
+
+
+def test_a_group_of_the_sites_configuration_is_expanded(tmp_path: Path) -> None:
+    (tmp_path / "groups.conf").write_text("[Main]\ndefault: here\n[here]\nmap: echo n[1-3]-$GROUP\nall: echo n[7-9]\n")
+    program = "from lepaute.measure.schedulers.node_sets import parse_node_set as p; print(p('@gpu,m1'), p('@*'))"
+    environment = {**os.environ, "CLUSTERSHELL_CFGDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "('m1', 'n1-gpu', 'n2-gpu', 'n3-gpu') ('n7', 'n8', 'n9')\n"
+
+
+@given(st.text(st.sampled_from("abn01290[]-,;@:*/!&^+. \n$`'\"|\\é"), max_size=24) | st.text(max_size=24))
+@example("[")
+@example("a[1-2")
+@example("a]1[")
+@example("@")
+@example("@:")
+@example("a[1-2/0]")
+@example("a[01-2]")
+@example("a[0000000000000000000000000-1]")
+@example("!a")
+@example("a[]")
+@example("[----]")
+@example("a[-5-99999999999]")
+def test_any_text_is_a_set_of_safe_names_or_refused(text: str) -> None:
+    try:
+        names = parse_node_set(text)
+    except InputError:
+        return
+    assert names
+    assert len(set(names)) == len(names)
+    for name in names:
+        assert check_node_name(name) == name
+
+
+@pytest.mark.parametrize(("duration_s", "text"), [(1, "00:00:01"), (3661, "01:01:01"), (360_000, "100:00:00")])
+def test_durations_are_written_as_clock_times(duration_s: int, text: str) -> None:
+    assert clock_time(duration_s) == text
+
+
+@pytest.mark.parametrize("walltime_s", [0, -1.0, float("nan"), float("inf"), 1e9])
+def test_a_walltime_that_is_no_duration_is_refused(walltime_s: float) -> None:
+    with pytest.raises(InputError, match="walltime"):
+        Request(walltime_s=walltime_s).duration_s()
+
+
+def test_a_walltime_is_rounded_up_and_an_hour_where_nobody_says() -> None:
+    assert Request(walltime_s=0.2).duration_s() == 1
+    assert Request().duration_s() == 3600
