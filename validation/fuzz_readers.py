@@ -3,8 +3,9 @@
     .venv/bin/python validation/fuzz_readers.py [COUNT] [--seed S] [--minutes M]
 
 COUNT mutants (default 2,000; `make test` runs 1,000) of archives of experiments, made by tests/archive_mutants.py:
-bytes flipped, cut and spliced, header fields changed, members swapped, values of documents replaced; most sealed again, so
-that the layers behind the seal are reached. Each is opened, shown, verified, compared, its tables read, and extracted.
+bytes flipped, cut and spliced, header fields changed, members swapped, values of documents replaced; most sealed
+again, so that the layers behind the seal are reached. Each is opened, shown, verified, compared, its tables read, and
+extracted.
 Fixed before it was first run: any exception but a LepauteError, any character that a terminal could obey, any file
 outside of the folder of the extraction is a failure; so is a mutant that takes more than 10 s. A failing mutant is
 kept, its name printed. Exit status 1 where there is one.

@@ -234,6 +234,7 @@ def test_exit_status_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     [
         ("packages.txt", "ii  libc6:amd64  2.31-13  amd64  GNU C Library\n", "package libc6:amd64", "2.31-13"),
         ("openblas.txt", "openblas-serial-0.3.21-1.el9.x86_64\n", "package openblas-serial", "0.3.21-1.el9.x86_64"),
+        ("openblas.txt", "libopenblas-serial-dev\t\nlibc6:amd64\t2.36-9\n", "package libc6:amd64", "2.36-9"),
         ("dmesg.txt", "[ 1.2] mce: CPU3: Machine check\n[ 1] usb 1\n", "complaints of the kernel",
          {"mce: CPU#: Machine check"}),
         ("governor.txt", "performance\npowersave\n", "frequency governor", "performance powersave"),

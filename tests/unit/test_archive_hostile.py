@@ -21,6 +21,7 @@ from lepaute.archive.crate_check import check_crate
 from lepaute.archive.manifest import MOST_MEMBERS, Member, manifest_bytes
 from lepaute.archive.seal import seal
 from lepaute.archive.setups.facts import Fact
+from lepaute.archive.setups.files import file_facts
 from lepaute.archive.setups.topology import lstopo
 from lepaute.archive.tables import MOST_TABLE_BYTES
 from lepaute.errors import ArchiveError
@@ -312,9 +313,26 @@ def test_entities_of_a_topology_are_not_expanded() -> None:
         text = f'<!DOCTYPE topology [{declared}]><topology><object type="PU" os_index="&l19;"/></topology>'
         assert lstopo(text) == []
     assert lstopo("<a>" * 100_000) == []
-    assert lstopo('<topology><object type="PU" os_index="0"/></topology>')[0] == Fact(
-        "hardware", "topology", frozenset({"1 PU"})
-    )
+    one = Fact("hardware", "topology", frozenset({"1 PU"}))
+    for encoding in ("UTF-8", "U", "utf-7", "idna", "no such thing"):  # found by the fuzzer: a codec was looked up
+        found = lstopo(
+            f'<?xml version="1.0" encoding="{encoding}"?><topology><object type="PU" os_index="0"/></topology>'
+        )
+        assert found[:1] in ([one], [])
+    assert lstopo('<?xml version="1.0" encoding="U"?><topology><object type="PU"/></topology>')[0] == one
+
+
+def test_work_on_a_file_grows_no_faster_than_the_file() -> None:
+    """Two megabytes that would take hours where the work grows with the square; the answer matters less."""
+    for name, piece in (
+        ("governor.txt", "["),
+        ("dmesg.txt", "clocksource"),
+        ("cmdline.txt", "'"),
+        ("dmidecode.txt", "\n "),
+        ("cpuinfo.txt", "processor\n"),
+        ("packages.txt", "a-1-1\n"),
+    ):
+        file_facts(name, (piece * (2_000_000 // len(piece))).encode())
 
 
 def test_a_description_that_was_not_written_with_the_archive_is_noticed(tmp_path: Path) -> None:
