@@ -7,6 +7,7 @@ that the layers behind are reached.
 import io
 import json
 import random
+import re
 import struct
 import zipfile
 from collections.abc import Callable, Iterator
@@ -106,7 +107,7 @@ def _headers(rng: random.Random, data: bytes) -> bytes:
         signature, size = rng.choice(
             ((b"PK\x03\x04", 30), (b"PK\x01\x02", 46), (b"PK\x01\x02", 46), (b"PK\x05\x06", 22))
         )
-        places = [at for at in range(len(changed) - size) if changed.startswith(signature, at)]
+        places = [found.start() for found in re.finditer(signature, changed) if found.start() < len(changed) - size]
         if not places:
             continue
         at = rng.choice(places) + rng.randrange(4, size - 1)

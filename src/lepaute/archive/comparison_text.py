@@ -13,7 +13,7 @@ WIDTH = 100
 #: Without --all: lines of a group, lines of a text's difference, characters of a value.
 MOST_LINES, MOST_DIFF_LINES, MOST_VALUE = 14, 24, 160
 #: difflib takes time with the square of the lines: longer texts are only counted.
-_MOST_COMPARED_LINES = 3000
+_MOST_COMPARED_LINES = 2000
 
 
 def comparison_lines(comparison: Comparison, unread: Sequence[str], *, everything: bool) -> Iterator[str]:

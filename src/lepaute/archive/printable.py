@@ -1,6 +1,7 @@
 """Text of a stranger on a terminal: no escape sequence, no line break, no longer than its place."""
 
 import unicodedata
+from collections.abc import Iterator
 
 #: Bounds the work on a text of which only the beginning is shown.
 _MOST_LOOKED_AT = 20_000
@@ -36,20 +37,25 @@ def fitted(text: str, width: int) -> str:
 
 def wrapped(text: str, width: int, most_lines: int) -> list[str]:
     """The text's words in at most `most_lines` lines of `width` columns; the last one ends in "..." if it must."""
-    words = printable(" ".join(text[:_MOST_LOOKED_AT].split())).split(" ")
+    words = [piece for word in printable(" ".join(text.split())).split(" ") for piece in _pieces(word, width)]
     lines: list[str] = []
     line = ""
     for number, word in enumerate(words):
         longer = f"{line} {word}" if line else word
         if columns(longer) <= width:
             line = longer
-            continue
-        if len(lines) + 1 == most_lines or columns(word) > width:
-            rest = " ".join([line, *words[number:]]).strip()
-            return [*lines, fitted(rest, width)]
-        lines.append(line)
-        line = word
+        elif len(lines) + 1 == most_lines:
+            return [*lines, fitted(" ".join([line, *words[number : number + width]]), width)]
+        else:
+            lines.append(line)
+            line = word
     return [*lines, line] if line else lines
+
+
+def _pieces(word: str, width: int) -> Iterator[str]:
+    """A word in pieces that fit on a line each."""
+    step = width if word.isascii() else max(1, width // 2)
+    return (word[at : at + step] for at in range(0, max(1, len(word)), step))
 
 
 def columns(text: str) -> int:

@@ -51,14 +51,16 @@ def first_screen(archive: Archive) -> list[str]:
 
 
 def members_by_folder(archive: Archive) -> list[tuple[str, int, int]]:
-    """(first part of the name, members, bytes) of each folder, and of each file at the top."""
-    count: Counter[str] = Counter()
+    """(first part of the name, members, bytes) of each folder; the whole name of what is alone in its folder."""
+    members = archive.members()
+    count = Counter(name.partition("/")[0] for name in members)
     size: Counter[str] = Counter()
-    for name, member in archive.members().items():
+    shown: dict[str, str] = {}
+    for name, member in members.items():
         top, slash, _ = name.partition("/")
-        count[top + slash] += 1
-        size[top + slash] += member.size_bytes
-    return [(top, count[top], size[top]) for top in sorted(count)]
+        size[top] += member.size_bytes
+        shown[top] = name if count[top] == 1 else top + slash
+    return [(shown[top], count[top], size[top]) for top in sorted(count)]
 
 
 def bytes_text(size_bytes: int) -> str:
@@ -233,7 +235,7 @@ def _go_on(archive: Archive, status: str) -> list[str]:
 def _content(archive: Archive, most_lines: int) -> list[str]:
     folders = members_by_folder(archive)
     total = sum(size for _, _, size in folders)
-    folders.sort(key=lambda folder: not folder[0].endswith("/"))  # folders first, then files
-    told = ", ".join(f"{top} {count}" if top.endswith("/") else top for top, count, _ in folders)
+    folders.sort(key=lambda folder: "/" not in folder[0])  # folders first, then files
+    told = ", ".join(f"{top} {count}" if count > 1 else top for top, count, _ in folders)
     members = sum(count for _, count, _ in folders)
     return _paragraph("members", f"{members}, {bytes_text(total)}: {told}", most_lines)

@@ -33,8 +33,8 @@ def packages(text: str) -> list[Fact]:
 
 def _of_rpm(word: str) -> list[str]:
     """Name and version of name-version-release.architecture."""
-    name, version_, release = word.rsplit("-", 2)
-    return [name, f"{version_}-{release}"]
+    name, number, release = word.rsplit("-", 2)
+    return [name, f"{number}-{release}"] if number[:1].isdigit() else [word]
 
 
 def libraries(text: str) -> list[Fact]:

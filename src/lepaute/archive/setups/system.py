@@ -13,9 +13,11 @@ _SELECTED = re.compile(r"\[([^\]\n]*)\]")
 #: What the kernel says when hardware is ill or slowed down; the rest of its log is dates and enumeration.
 _COMPLAINT = re.compile(
     r"machine check|hardware error|\bmce\b|\becc\b|throttl|overheat|thermal|i/o error|out of memory|oom-kill|"
-    r"soft lockup|call trace|segfault|firmware bug|clocksource.*unstable|link is down",
+    r"soft lockup|call trace|firmware bug|clocksource.*unstable|link is down",
     re.IGNORECASE,
 )
+#: Beyond this a line or a setting is none of the kernel's: bounds the work of the searches above.
+_LONGEST_LINE, _LONGEST_SETTING = 1000, 4096
 _TIME = re.compile(r"^\[[^\]]*\]\s*")
 _NUMBER = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|[0-9]+", re.IGNORECASE)
 _MOST_COMPLAINTS = 200
@@ -38,6 +40,7 @@ def os_release(text: str) -> list[Fact]:
 
 def command_line(text: str) -> list[Fact]:
     """The words of the kernel command line but those that name the node's own disk, image or address."""
+    text = text[:_LONGEST_SETTING]
     try:
         words = shlex.split(text)
     except ValueError:
@@ -53,7 +56,8 @@ def modules(text: str) -> list[Fact]:
 
 def kernel_log(text: str) -> list[Fact]:
     """The kernel's complaints, without times and numbers; the rest of its log is left out."""
-    lines = (_TIME.sub("", line) for line in text.splitlines() if _COMPLAINT.search(line))
+    told = (line[:_LONGEST_LINE] for line in text.splitlines())
+    lines = (_TIME.sub("", line) for line in told if _COMPLAINT.search(line))
     # Each once: how often the kernel says a thing depends on how long it has run.
     plain = sorted({_NUMBER.sub("#", line)[:200] for line in lines})
     return [Fact(SYSTEM, "complaints of the kernel", frozenset(plain[:_MOST_COMPLAINTS]))]
@@ -68,7 +72,10 @@ def limits(text: str) -> list[Fact]:
 def mounts(text: str) -> list[Fact]:
     """Where file systems of disks and of the network are mounted, with their type."""
     rows = [line.split() for line in text.splitlines()]
-    kept = [row for row in rows if len(row) > 2 and (row[0].startswith("/") or _REMOTE.fullmatch(row[2]))]
+    rows = [
+        row for row in rows if len(row) > 2 and not row[1].startswith(("/run/", "/proc/", "/sys/", "/dev/", "/tmp/"))
+    ]
+    kept = [row for row in rows if row[0].startswith("/") or _REMOTE.fullmatch(row[2])]
     return [Fact(SYSTEM, "file systems", frozenset(f"{row[2]} at {row[1]}" for row in kept))]
 
 
@@ -83,6 +90,7 @@ def absent(text: str) -> list[Fact]:
 
 def setting(what: str, text: str) -> list[Fact]:
     """A control file of one or a few words: the selected one where it lists all, else what stands there."""
+    text = text[:_LONGEST_SETTING]
     selected = _SELECTED.findall(text)
     values = selected or text.split()
     if not values:

@@ -41,7 +41,8 @@ def lstopo(text: str) -> list[Fact]:
     def refuse(*_declared: object) -> None:
         raise _Refused
 
-    parser = expat.ParserCreate()
+    # The text is UTF-8 by now, whatever the document declares: no codec of its choice is looked up.
+    parser = expat.ParserCreate("UTF-8")
     parser.StartElementHandler, parser.EndElementHandler = opened, closed
     # An entity of entities takes gigabytes from a few lines; hwloc declares none.
     parser.EntityDeclHandler = refuse
