@@ -104,7 +104,7 @@ def test_resume_without_a_name_takes_the_last_interrupted_run(tmp_path: Path) ->
         (FAILING, ("--set", "novalue"), "--set novalue"),
         (FAILING, ("--install", "nothing.yaml"), "nothing.yaml: cannot be read"),
         (FAILING, ("--class", "Other"), "defines no experiment Other"),
-        (FAILING, ("--queue", "long"), "local has no use for queue"),
+        (FAILING, ("--queue", "long"), "local has no use for --queue"),
     ],
 )
 def test_bad_input_gets_one_line_and_leaves_nothing(

@@ -58,7 +58,7 @@ def _told_steps(job: Job, options: Options) -> Iterator[str]:
 def _told_script(job: Job, options: Options, lines: list[str]) -> None:
     names = _names(options)
     for phase in ("setup", "run", "teardown"):
-        job.use(ToldNodes(names, lambda text, phase=phase: lines.append(f"{phase}: {text}")))  # type: ignore[misc]
+        job.use(ToldNodes(names, lambda text, phase=phase: lines.append(f"{phase}: {text}")))
         try:
             getattr(job, phase)()
         except Exception as problem:  # noqa: BLE001 - a script that reads output gets none here
