@@ -62,7 +62,7 @@ _COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("dpkg-query", "-W", "libopenblas*", "libblis*", "libopenmpi*", "libmpich*", "libc6"),
         ("rpm", "-qa", "*blas*", "*blis*", "openmpi*", "mpich*", "glibc"),
     ),
-    "libraries.txt": (("ldconfig", "-p"), ("/sbin/ldconfig", "-p")),
+    "libraries.txt": (("ldconfig", "-p"),),
     "ulimit.txt": (("sh", "-c", "ulimit -a"),),
 }
 _LIBRARY = re.compile(
