@@ -184,7 +184,7 @@ def _configuration(folder: Path, sockets: Path, controller_port: int, ports: Map
     )
     return f"""\
 ClusterName=farm
-SlurmctldHost={socket.gethostname()}(127.0.0.1)
+SlurmctldHost={socket.gethostname().partition(".")[0]}(127.0.0.1)
 SlurmctldPort={controller_port}
 SlurmUser=root
 SlurmdUser=root
