@@ -86,6 +86,10 @@ class ToldNodes(Nodes):
     def names(self) -> tuple[str, ...]:
         return self._names
 
+    @property
+    def place(self) -> str:
+        return "/tmp/lepaute-RUN"
+
     def __len__(self) -> int:
         return len(self._names)
 
