@@ -105,6 +105,10 @@ def test_resume_without_a_name_takes_the_last_interrupted_run(tmp_path: Path) ->
         (FAILING, ("--install", "nothing.yaml"), "nothing.yaml: cannot be read"),
         (FAILING, ("--class", "Other"), "defines no experiment Other"),
         (FAILING, ("--queue", "long"), "local has no use for queue"),
+        (FAILING.replace("return", "raise RuntimeError('none') #"), (), "experiment.py:6: design() failed: RuntimeEr"),
+        (FAILING.replace("return", "return [1] #"), (), "design() gave a list"),
+        (FAILING.replace("def run(self)", "warm_up_s = -1\n\n    def run(self)"), (), "Build.warm_up_s is -1"),
+        (FAILING.replace("def run(self)", "def __init__(self, x)"), (), "leave __init__ alone"),
     ],
 )
 def test_bad_input_gets_one_line_and_leaves_nothing(
@@ -113,6 +117,17 @@ def test_bad_input_gets_one_line_and_leaves_nothing(
     line = one_line(run(tmp_path, text, "-q", *arguments))
     assert told in line
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "__pycache__") == ["experiment.py"]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [("[1, 2]", "x is a list"), ("b'x'", "x is a bytes"), ("float('nan')", "x is nan"), ("1j", "x is a complex")],
+)
+def test_what_is_no_value_of_a_table_is_refused_with_its_line(tmp_path: Path, value: str, told: str) -> None:
+    done = run(tmp_path, FAILING.replace('row["size"]', "1, x=" + value), "-q", "-o", "x.zip")
+    assert done.returncode == 1
+    assert f"experiment.py:10: {told}" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_an_archive_that_is_there_is_never_overwritten(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.measure.experiment.job import Job
-from lepaute.measure.experiment.loader import line_in
+from lepaute.measure.experiment.loader import line_in, made_job
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result, Results
@@ -25,7 +25,7 @@ def told_plan(job_class: type[Job], options: Options) -> list[str]:
     plan = scheduler(options.scheduler).plan(options.request)
     lines.extend(f"nodes: {step}" for step in plan.steps)
     with tempfile.TemporaryDirectory(prefix="lepaute-dry-run-") as folder:
-        job = job_class(replace(options, archive=Path(folder, "dry.zip")), say=lambda _line: None)
+        job = made_job(job_class, replace(options, archive=Path(folder, "dry.zip")), say=lambda _line: None)
         try:
             job.begin()
             lines.extend(_told_steps(job, options))

@@ -10,9 +10,10 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from lepaute.design import Design
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.measure.experiment.helpers import Helpers
 from lepaute.measure.experiment.journal import Value
+from lepaute.measure.experiment.loader import line_in
 from lepaute.measure.experiment.machine import Machine
 from lepaute.measure.experiment.options import Options, options_from
 from lepaute.measure.experiment.record import Record, now
@@ -119,15 +120,12 @@ class Job(Helpers):
     def record(self, table: str = "observations", **columns: Value) -> None:
         """Writes down one measurement: a row of a table, on the disk before this returns.
 
-        columns: what was seen, units in the names (duration_s); the row of the design that is being measured, if one
-        is, and the date are added
+        columns: what was seen, units in the names (duration_s): numbers, texts, truth values, or None; the row of the
+        design that is being measured, if one is, and the date are added
         """
         row = {**(self._row or {}), **columns}
         for name, value in row.items():
-            if callable(scalar := getattr(value, "item", None)):  # of NumPy
-                row[name] = scalar()
-            elif isinstance(value, float) and not math.isfinite(value):
-                raise InputError(f"{name} is {value}; a measurement that failed is no row")
+            row[name] = scalar(name, value)
         self.record_of_run.row(table, {**row, "recorded_s": time.time()})
 
     # The steps, in the order in which `execute` makes them.
@@ -137,15 +135,18 @@ class Job(Helpers):
         return self.record_of_run.workspace
 
     def begin(self, resume: bool = False) -> None:
-        """Makes the workspace, or takes up that of an interrupted run."""
+        """Makes the workspace, or takes up that of an interrupted run.
+
+        Raises InputError where there is one already, or none, and where design() fails; no new workspace is left then.
+        """
         folder = folder_of(self.options.archive)
         workspace = Workspace.reopen(folder) if resume else Workspace.create(self.options.archive, self._state())
         self.record_of_run = Record(workspace, self._say)
         self._stack.callback(workspace.close)
         if resume:
             self._take_up(workspace)
-        elif (design := self.design()) is not None:
-            workspace.keep_design(design)
+        else:
+            self._draw_design(workspace)
         if self.options.script is not None:
             name = (
                 self.options.script.name
@@ -157,6 +158,22 @@ class Job(Helpers):
             self.record_of_run.keep("experiment/installation.yaml", self.options.installation.read_bytes())
         workspace.state["sessions"].append({"start": now()})
         workspace.save()
+
+    def _draw_design(self, workspace: Workspace) -> None:
+        try:
+            design = self.design()
+            if design is not None and not isinstance(design, Design):
+                raise InputError(
+                    f"design() gave a {type(design).__name__}; give what lepaute.design makes, such as full_factorial()"
+                )
+            if design is not None:
+                workspace.keep_design(design)
+        except BaseException as problem:
+            workspace.remove()
+            if isinstance(problem, LepauteError | OSError) or not isinstance(problem, Exception):
+                raise
+            place = f"{self.options.script}{line_in(problem, self.options.script)}: " if self.options.script else ""
+            raise InputError(f"{place}design() failed: {type(problem).__name__}: {problem}") from problem
 
     def _state(self) -> dict[str, Any]:
         options = self.options
@@ -229,7 +246,11 @@ class Job(Helpers):
         own = getattr(type(self), name)
         given = getattr(self.options, name)
         default = Options.__dataclass_fields__[name].default
-        return float(own) if own is not None and given == default else float(given)
+        if own is None or given != default:
+            return float(given)
+        if isinstance(own, bool) or not isinstance(own, int | float) or not 0 <= own < math.inf:
+            raise InputError(f"{type(self).__name__}.{name} is {own!r}; give a number of seconds, 0 for none")
+        return float(own)
 
     def prepare_machine(self) -> None:
         """Writes down what the nodes are, sets them to what is asked for, warms them up, and begins to watch them."""
@@ -250,13 +271,18 @@ class Job(Helpers):
     # By hand.
 
     def open(self) -> Self:
-        """All steps before setup(), for use by hand."""
+        """All steps before setup(), for use by hand. What fails leaves no workspace."""
         try:
             self.begin()
+        except BaseException:
+            self.close()
+            raise
+        try:
             self.connect()
             self.prepare_machine()
         except BaseException:
             self.close()
+            self.workspace.remove()
             raise
         return self
 
@@ -273,6 +299,17 @@ class Job(Helpers):
         from lepaute.measure.experiment.life import finish
 
         finish(self, error)
+
+
+def scalar(name: str, value: Any) -> Value:
+    """What a cell of a table can be, of NumPy's scalars too; raises InputError for anything else."""
+    if callable(item := getattr(value, "item", None)) and getattr(value, "ndim", 0) == 0:
+        value = item()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{name} is {value}; a measurement that failed is no row")
+    if value is not None and not isinstance(value, str | int | float):
+        raise InputError(f"{name} is a {type(value).__name__}; record numbers, texts, truth values or None")
+    return value
 
 
 def state_order(state: Mapping[str, Sequence[str]]) -> Callable[[str], tuple[int, str]]:
