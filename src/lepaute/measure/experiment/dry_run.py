@@ -58,10 +58,10 @@ def _told_steps(job: Job, options: Options) -> Iterator[str]:
 def _told_script(job: Job, options: Options, lines: list[str]) -> None:
     names = _names(options)
     for phase in ("setup", "run", "teardown"):
-        job.use(ToldNodes(names, lambda text, phase=phase: lines.append(f"{phase}: {text}")))  # type: ignore[misc]
+        job.use(ToldNodes(names, lambda text, phase=phase: lines.append(f"{phase}: {text}")))
         try:
             getattr(job, phase)()
-        except Exception as problem:  # noqa: BLE001 - a script that reads output gets none here
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 - a script that reads output gets none here
             where = line_in(problem, options.script).removeprefix(":")
             place = f" at line {where}" if where else ""
             lines.append(f"{phase}: from here on it needs real output ({type(problem).__name__}{place})")
@@ -85,6 +85,10 @@ class ToldNodes(Nodes):
     @property
     def names(self) -> tuple[str, ...]:
         return self._names
+
+    @property
+    def place(self) -> str:
+        return "/tmp/lepaute-RUN"
 
     def __len__(self) -> int:
         return len(self._names)

@@ -15,9 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lepaute.measure.node_agent.control_launch import started_as
-from lepaute.measure.node_agent.wire import PIECE_BYTES
 from lepaute.sessions import kill_session, session_members
+
+from .control_launch import started_as
+from .wire import PIECE_BYTES
 
 #: How long output is still waited for when a program has ended: what it left behind may hold its output open for ever.
 _DRAIN_S = 0.2

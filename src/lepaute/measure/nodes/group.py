@@ -64,6 +64,11 @@ class Nodes:
     def names(self) -> tuple[str, ...]:
         return tuple(channel.name for channel in self.channels)
 
+    @property
+    def place(self) -> str:
+        """The experiment's folder on the first node, to which relative paths belong."""
+        return str(self._present()[0].hello["folder"])
+
     def __len__(self) -> int:
         return len(self.channels)
 
