@@ -11,7 +11,7 @@ from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.loader import line_in, made_job
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.nodes.group import Nodes
-from lepaute.measure.nodes.results import Result, Results
+from lepaute.measure.nodes.results import Result, Results, told_command
 from lepaute.measure.schedulers import scheduler
 from lepaute.measure.schedulers.types import Given
 
@@ -110,7 +110,7 @@ class ToldNodes(Nodes):
     def run(self, *words: object, folder: str | Path | None = None, **_options: Any) -> Results:
         argv = tuple(str(word) for word in words)
         where = f" in {folder}" if folder else ""
-        self._tell(f"{_folded(self._names)}{where}: {' '.join(argv)}"[:400])
+        self._tell(f"{_folded(self._names)}{where}: {told_command(argv)}"[:400])
         return Results({name: Result(name, argv, None, 0, "", "", "", 0.0) for name in self._names})
 
     def write(self, path: str | Path, content: str | bytes, mode: int = 0o644) -> None:  # noqa: ARG002 - as Nodes has it
