@@ -61,7 +61,7 @@ def command(
     import signal
 
     from lepaute.cli.quantities import settings_of
-    from lepaute.measure.experiment.loader import load_job_class
+    from lepaute.measure.experiment.loader import load_job_class, made_job
     from lepaute.measure.experiment.options import options_of
     from lepaute.measure.schedulers.types import Request
 
@@ -102,7 +102,7 @@ def command(
         return 0
     from lepaute.measure.experiment.life import execute
 
-    experiment = job_class(options)
+    experiment = made_job(job_class, options)
     with shown(experiment, quiet):
         outcome = execute(experiment, resume=resume)
     return tell(outcome, options)
@@ -151,10 +151,11 @@ def tell(outcome: "Outcome", options: "Options") -> int:
     if outcome.status == "complete":
         print(f"{outcome.archive}: complete{rows}")
         return 0
-    why = f": {outcome.failure}" if outcome.failure else ""
+    failure = " ".join((outcome.failure or "").split())
+    why = f": {failure}" if failure else ""
     print(f"{outcome.archive}: {outcome.status}{rows}{why}")
     again = f"lepaute run {options.script} --resume -o {options.archive}"
-    print(f"lepaute: {' '.join((outcome.failure or 'interrupted').split())}; go on with: {again}", file=sys.stderr)
+    print(f"lepaute: {failure or 'interrupted'}; go on with: {again}", file=sys.stderr)
     return 130 if outcome.status == "partial" else 1
 
 

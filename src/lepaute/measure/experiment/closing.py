@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.archive import ArchiveWriter
 from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, verdicts
+from lepaute.measure.experiment.raw_table import read_raw
 from lepaute.measure.experiment.workspace import DESIGN, Workspace
 from lepaute.measure.node_agent.redact import Redactor
 from lepaute.version import __version__
@@ -120,9 +121,7 @@ def observations(path: Path, found: Iterable[Verdict], alone: str) -> "pandas.Da
 
     alone: the node of rows that name none
     """
-    import pandas
-
-    frame = pandas.read_csv(path, comment="#") if path.stat().st_size else pandas.DataFrame()
+    frame = read_raw(path)
     if "recorded_s" in frame:
         nodes = frame["node"].astype(str).tolist() if "node" in frame else [alone] * len(frame)
         frame["machine_changed"] = mark(frame["recorded_s"].tolist(), nodes, list(found))

@@ -22,6 +22,7 @@ _CLONE_S = 1800.0
 _BUILD_S = 3600.0
 
 _INSTALL = """
+# installs what is missing of these packages:
 missing=
 for package; do
   case $package in
@@ -37,6 +38,7 @@ $sudo apt-get -qq -o DPkg::Lock::Timeout=120 update || true
 $sudo apt-get -qq -y -o DPkg::Lock::Timeout=120 install --no-install-recommends $missing
 """
 _BUILD = """
+# builds what lies in a folder:
 [ -d "$1" ] && cd "$1" || { echo "there is no folder $1" >&2; exit 1; }
 shift
 jobs=$(getconf _NPROCESSORS_ONLN)
@@ -54,6 +56,7 @@ else
 fi
 """
 _CLONE = """
+# clones a repository at a revision:
 git clone --quiet --no-checkout -- "$1" "$2"
 commit=$(git -C "$2" rev-parse --verify --quiet "origin/$3^{commit}" || git -C "$2" rev-parse --verify "$3^{commit}")
 git -C "$2" checkout --quiet --detach "$commit"

@@ -125,15 +125,12 @@ class Job(Helpers):
     def record(self, table: str = "observations", **columns: Value) -> None:
         """Writes down one measurement: a row of a table, on the disk before this returns.
 
-        columns: what was seen, units in the names (duration_s); the row of the design that is being measured, if one
-        is, and the date are added
+        columns: what was seen, units in the names (duration_s): numbers, texts, truth values, or None; the row of the
+        design that is being measured, if one is, and the date are added
         """
         row = {**(self._row or {}), **columns}
         for name, value in row.items():
-            if callable(scalar := getattr(value, "item", None)):  # of NumPy
-                row[name] = scalar()
-            elif isinstance(value, float) and not math.isfinite(value):
-                raise InputError(f"{name} is {value}; a measurement that failed is no row")
+            row[name] = scalar(name, value)
         self.record_of_run.row(table, {**row, "recorded_s": time.time()})
 
     # The steps, in the order in which `execute` makes them.
@@ -143,7 +140,10 @@ class Job(Helpers):
         return self.record_of_run.workspace
 
     def begin(self, resume: bool = False) -> None:
-        """Makes the workspace, or takes up that of an interrupted run."""
+        """Makes the workspace, or takes up that of an interrupted run.
+
+        Raises InputError where there is one already, or none, and where design() fails; no new workspace is left then.
+        """
         control = {**type(self).control, **self.options.control}
         for name, problem in control_problems(control).items():
             raise InputError(f"control {name}: {problem}")
@@ -178,12 +178,17 @@ class Job(Helpers):
 
     def _drawn_design(self) -> Design | None:
         try:
-            return self.design()
-        except LepauteError:
+            design = self.design()
+        except (LepauteError, OSError):
             raise
         except Exception as problem:
             where = f"{self.options.script}{line_in(problem, self.options.script)}: " if self.options.script else ""
             raise InputError(f"{where}design() failed: {type(problem).__name__}: {problem}") from problem
+        if design is not None and not isinstance(design, Design):
+            raise InputError(
+                f"design() gave a {type(design).__name__}; give what lepaute.design makes, such as full_factorial()"
+            )
+        return design
 
     def _state(self) -> dict[str, Any]:
         options = self.options
@@ -213,6 +218,17 @@ class Job(Helpers):
         state["phases"].append({"name": "resumed", "start": now(), "duration_s": 0.0, "status": "done"})
         if state["name"] != type(self).__name__:
             raise InputError(f"{workspace.folder}: was begun by {state['name']}, not by {type(self).__name__}")
+        kept = workspace.design
+        try:
+            same = self.design() == kept
+        except Exception:  # noqa: BLE001 - it is not what this run goes by
+            same = False
+        if not same:
+            self.record_of_run.warn(
+                f"resumed with a script whose design() differs from before; the {len(kept)} rows of then went on"
+                if kept is not None
+                else "resumed with a script that has a design now; the run was begun with none and went on so"
+            )
 
     def acquire(self) -> None:
         """Gets the nodes from the scheduler, and waits for them."""
@@ -255,7 +271,11 @@ class Job(Helpers):
         own = getattr(type(self), name)
         given = getattr(self.options, name)
         default = Options.__dataclass_fields__[name].default
-        return float(own) if own is not None and given == default else float(given)
+        if own is None or given != default:
+            return float(given)
+        if isinstance(own, bool) or not isinstance(own, int | float) or not 0 <= own < math.inf:
+            raise InputError(f"{type(self).__name__}.{name} is {own!r}; give a number of seconds, 0 for none")
+        return float(own)
 
     def prepare_machine(self) -> None:
         """Writes down what the nodes are, sets them to what is asked for, warms them up, and begins to watch them."""
@@ -276,13 +296,18 @@ class Job(Helpers):
     # By hand.
 
     def open(self) -> Self:
-        """All steps before setup(), for use by hand."""
+        """All steps before setup(), for use by hand. What fails leaves no workspace."""
         try:
             self.begin()
+        except BaseException:
+            self.close()
+            raise
+        try:
             self.connect()
             self.prepare_machine()
         except BaseException:
             self.close()
+            self.workspace.remove()
             raise
         return self
 
@@ -303,3 +328,14 @@ class Job(Helpers):
 
 def _ignore(_rows: int) -> None:
     """For a run whose progress nobody watches."""
+
+
+def scalar(name: str, value: Any) -> Value:
+    """What a cell of a table can be, of NumPy's scalars too; raises InputError for anything else."""
+    if callable(item := getattr(value, "item", None)) and getattr(value, "ndim", 0) == 0:
+        value = item()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{name} is {value}; a measurement that failed is no row")
+    if value is not None and not isinstance(value, str | int | float):
+        raise InputError(f"{name} is a {type(value).__name__}; record numbers, texts, truth values or None")
+    return value

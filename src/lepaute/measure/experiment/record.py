@@ -12,7 +12,7 @@ from typing import Any
 from lepaute.measure.experiment.journal import Value
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.node_agent.redact import Redactor
-from lepaute.measure.nodes.results import Result
+from lepaute.measure.nodes.results import Result, told_command
 
 
 def now() -> str:
@@ -69,7 +69,7 @@ class Record:
         entry = {"phase": self.phase, **self.clean(asdict(result))}
         self.workspace.journal("commands").add(entry)
         outcome = "done" if result.ok else result.complaint()
-        self.log(f"{result.node}: {' '.join(result.argv)[:160]}: {outcome[:200]} ({result.duration_s:.3g} s)")
+        self.log(f"{result.node}: {told_command(result.argv)[:160]}: {outcome[:200]} ({result.duration_s:.3g} s)")
 
     def file(self, node: str, what: str, path: str, size_bytes: int) -> None:
         entry = {"phase": self.phase, "date": now(), "node": node, "what": what, "path": path, "size_bytes": size_bytes}
