@@ -1,5 +1,6 @@
 """What an experiment does to its nodes besides the measurement, and how it sees that they stay the same."""
 
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -11,6 +12,8 @@ from lepaute.measure.nodes.clock import clock_offset
 from lepaute.measure.nodes.group import Nodes
 
 _ENVIRONMENT_S = 120.0
+#: Names that a node may give the files of its environment.
+_MEMBER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _CONTROL_S = 60.0
 
 
@@ -45,7 +48,7 @@ class Machine:
             except NodeRefused as problem:
                 self._record.warn(f"the environment was not recorded: {problem}")
             for name, content in members.items():
-                if "/" not in name and not name.startswith("."):
+                if _MEMBER.fullmatch(name):
                     self._record.keep(f"environment/{channel.name}/{name}", bytes(content))
 
     def record_clocks(self) -> None:
@@ -116,7 +119,12 @@ class Machine:
         for channel, answer in asked:
             try:
                 result = channel.result(answer, _CONTROL_S)
+                parts = {part: float(result[part]) for part in ("compute_s", "memory_s")}
             except (NodeLost, NodeRefused):
                 continue
-            self._record.workspace.journal("reference").add({"node": channel.name, "time_s": time.time(), **result})
+            except (LookupError, TypeError, ValueError):
+                self._record.warn(f"{channel.name}: the reference kernel gave no times")
+                continue
+            entry = {"node": channel.name, "time_s": time.time(), **parts}
+            self._record.workspace.journal("reference").add(entry)
         self._checked = time.monotonic()

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self, TextIO
 
+from lepaute.archive.manifest import check_name
 from lepaute.design import Design, read_design, write_design
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import ArchiveError, EnvironmentProblem, InputError
 from lepaute.measure.experiment.journal import Journal, Table, entries
 
 SUFFIX = ".work"
@@ -125,7 +126,17 @@ class Workspace:
         return sum(number < rows for number in self.done()), rows
 
     def keep_file(self, name: str, data: bytes) -> None:
-        """A file for the archive, whole or not at all; `name` is a relative path of plain parts."""
+        """A file for the archive, whole or not at all.
+
+        name: a relative path that a member of an archive can have. Raises InputError for others: told now, and not when
+        all has been measured and the archive is to be written.
+        """
+        try:
+            check_name(name)
+        except ArchiveError:
+            raise InputError(
+                f"{name[:120]!r} cannot be the name of a file in an archive; give a relative path without : and \\"
+            ) from None
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".keep.")
