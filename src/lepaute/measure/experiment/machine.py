@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -27,6 +27,7 @@ class Machine:
         self._nodes, self._record = nodes, record
         self._reference_period_s = reference_period_s
         self._checked = float("-inf")
+        self._unkept: dict[str, str] = {}  # why samples of a node were not written down
 
     def record_environment(self) -> None:
         """What every node is and runs, as files environment/<node>/<name>."""
@@ -58,6 +59,9 @@ class Machine:
                 offset = clock_offset(channel)
             except NodeLost:
                 continue
+            except NodeRefused as problem:
+                self._record.warn(f"the clock was not compared: {problem}")
+                continue
             self._record.workspace.journal("clock").add(asdict(offset))
 
     def control(self, wanted: Mapping[str, Any]) -> None:
@@ -67,7 +71,11 @@ class Machine:
 
     def undo(self) -> None:
         """Puts every setting back to what it was."""
-        self._note_controls(self._nodes.call("undo", _CONTROL_S))
+        self._note_controls(self._nodes.call("undo", _CONTROL_S, self._refused("undone")))
+
+    def _refused(self, what: str) -> Callable[[str], None]:
+        """A warning for each node on which something was not done."""
+        return lambda problem: self._record.warn(f"not {what}: {problem}")
 
     def warm_up(self, duration_s: float) -> None:
         """stress-ng on all cores of all nodes."""
@@ -92,15 +100,29 @@ class Machine:
         if period_s <= 0:
             return
         for channel in self._nodes.channels:
-            channel.on_monitor = self._record.workspace.journal(f"monitoring/{channel.name}").add
+            channel.on_monitor = self._kept(channel.name)
         for node, facts in self._nodes.call("monitor", period_s=period_s).items():
             self._record.workspace.journal("monitor").add(
                 {"node": node, "date": now(), "event": "start", "facts": facts}
             )
 
+    def _kept(self, node: str) -> Callable[[dict[str, Any]], None]:
+        """Writes down the samples of a node. Called by the thread that reads from the node, which must go on."""
+        journal = self._record.workspace.journal(f"monitoring/{node}")
+
+        def keep(row: dict[str, Any]) -> None:
+            try:
+                journal.add(row)
+            except OSError as problem:
+                self._unkept[node] = problem.strerror or str(problem)
+
+        return keep
+
     def stop_monitoring(self) -> None:
         """Ends the sampling; its own cost is written down."""
-        for node, summary in self._nodes.call("unmonitor").items():
+        for node, why in self._unkept.items():
+            self._record.warn(f"{node}: samples of the monitor could not be written down: {why}")
+        for node, summary in self._nodes.call("unmonitor", refused=self._refused("monitored to the end")).items():
             if summary is not None:
                 entry = {"node": node, "date": now(), "event": "stop", "facts": summary}
                 self._record.workspace.journal("monitor").add(entry)

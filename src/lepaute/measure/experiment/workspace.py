@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self, TextIO
@@ -32,6 +33,7 @@ class Workspace:
         """For `create` and `reopen`."""
         self.folder = folder
         self.state: dict[str, Any] = {}
+        self._saving = threading.Lock()
         self._lock: TextIO | None = None
         self._journals: dict[str, Journal] = {}
         self._tables: dict[str, Table] = {}
@@ -81,11 +83,11 @@ class Workspace:
         self._lock.flush()
 
     def save(self) -> None:
-        """Writes the state down, at once or not at all."""
-        handle, name = tempfile.mkstemp(dir=self.folder, prefix=".state.")
-        with os.fdopen(handle, "w") as file:
-            json.dump(self.state, file, indent=1, default=str)
-        Path(name).replace(self.folder / "state.json")
+        """Writes the state down, at once or not at all; from any thread."""
+        with self._saving:
+            # In one go: no other thread can change the state meanwhile, as it could with json.dump or an indent.
+            text = json.dumps(self.state, default=str)
+            self.keep_file("state.json", text.encode())
 
     def journal(self, name: str) -> Journal:
         """The journal of that name, made when it is first asked for."""
