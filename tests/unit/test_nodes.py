@@ -341,6 +341,17 @@ def test_a_node_that_stands_still_in_an_interrupted_request_does_not_hold_up_the
     assert not Path("/proc", str(agent)).exists()
 
 
+def test_whoever_follows_a_file_and_fails_is_not_waited_for_in_vain():
+    def fail(_node: str, _file: int, _piece: bytes) -> None:
+        raise InputError("no such piece")
+
+    with local_nodes(["n"], unique()) as nodes:
+        began_s = time.monotonic()
+        with pytest.raises(NodeLost, match="no such piece"):
+            nodes.run("sh", "-c", "echo a > f; sleep 60", follow={"f": fail})
+        assert time.monotonic() - began_s < 20
+
+
 def test_clocks_of_names_of_one_machine_agree(nodes):
     offset = clock_offset(nodes.channels[0])
     assert abs(offset.offset_s) <= offset.error_s + 1e-4

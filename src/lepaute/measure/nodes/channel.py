@@ -163,6 +163,8 @@ class Channel:
             why = f"its agent sent {problem if isinstance(problem, WireError) else 'a message without sense'}"
         except (OSError, ValueError):
             pass  # what ssh or srun says of it is on standard error
+        except Exception as problem:  # noqa: BLE001 - nobody would wait for this node in vain
+            why = f"what its agent sent could not be taken ({type(problem).__name__}: {problem})"
         self._lose(why or self._complaint() or "the connection ended")
         self._end()
         stream.close()
