@@ -26,7 +26,7 @@ Placed = tuple[str, Fact]
 
 #: Of one run, not of a setup; or told in another way.
 _OWN_KEYS = frozenset(
-    "created run_id phases failure lost_nodes partial partial_cause status design warnings nodes parameters scheduler "
+    "created run_id sessions phases failure lost_nodes partial partial_cause status design warnings nodes parameters scheduler "
     "license author script kind name".split()
 )
 _OWN_SCHEDULER_KEYS = re.compile(
