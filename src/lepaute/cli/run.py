@@ -1,11 +1,15 @@
 """`lepaute run`: an experiment, from a script to an archive."""
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lepaute.measure.experiment.job import Job
     from lepaute.measure.experiment.life import Outcome
     from lepaute.measure.experiment.options import Options
 
@@ -98,8 +102,41 @@ def command(
         return 0
     from lepaute.measure.experiment.life import execute
 
-    outcome = execute(made_job(job_class, options, _silent if quiet else None), resume=resume)
+    experiment = made_job(job_class, options)
+    with shown(experiment, quiet):
+        outcome = execute(experiment, resume=resume)
     return tell(outcome, options)
+
+
+@contextmanager
+def shown(job: "Job", quiet: bool) -> "Iterator[None]":
+    """What happens, on standard error: lines of the log, or on a terminal a bar with the latest of them."""
+    import sys
+
+    from lepaute.cli.progress import progress_bar
+
+    if quiet or not sys.stderr.isatty():
+        job.say = _silent if quiet else None
+        yield
+        return
+    share, latest, before, planned = 0.0, "", -1, 0
+    with progress_bar(after_s=2.0) as bar:
+
+        def say(line: str) -> None:
+            nonlocal latest
+            latest = line[:60]
+            bar(latest, share)
+
+        def on_row(rows: int) -> None:
+            nonlocal share, before, planned
+            if before < 0:
+                done, planned = job.workspace.measured()
+                before = done - rows
+            share = min(1.0, (before + rows) / planned) if planned else 0.0
+            bar(latest, share)
+
+        job.say, job.on_row = say, on_row
+        yield
 
 
 def _silent(_line: str) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from lepaute.archive import ArchiveWriter
 from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, verdicts
 from lepaute.measure.experiment.raw_table import read_raw
 from lepaute.measure.experiment.workspace import DESIGN, Workspace
+from lepaute.measure.node_agent.redact import Redactor
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -104,6 +106,7 @@ def metadata_of(workspace: Workspace) -> dict[str, Any]:
     return {
         **state,
         "kind": "experiment",
+        "parameters": Redactor(os.environ).environment(state["parameters"]),
         "lepaute_version": state.get("lepaute_version", __version__),
         "status": state.get("status", "partial"),
         "partial": state.get("status") != "complete",

@@ -143,8 +143,9 @@ class Helpers:
     def collect(self, path: str | Path, name: str | None = None) -> None:
         """Takes a file of every node into the archive, as files/<node>/<name>."""
         kept = relative(name if name is not None else PurePosixPath(path).name)
-        for node, content in self.nodes.read(path).items():
-            self.record_of_run.keep(f"files/{node}/{kept}", content)
+        for one in self.nodes:  # one after the other: each may be large
+            for node, content in one.read(path).items():
+                self.record_of_run.keep(f"files/{node}/{kept}", content)
 
     def keep(self, name: str, content: str | bytes) -> None:
         """Puts a file made here into the archive, as files/<name>."""

@@ -4,7 +4,7 @@ import math
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -19,6 +19,7 @@ from lepaute.measure.experiment.options import Options, options_from
 from lepaute.measure.experiment.record import Record, now
 from lepaute.measure.experiment.rounds import Until, rounds
 from lepaute.measure.experiment.workspace import Workspace, folder_of
+from lepaute.measure.node_agent.control_wishes import problems as control_problems
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.schedulers import scheduler
@@ -57,8 +58,10 @@ class Job(Helpers):
         self.options = options = options if options is not None else options_from(type(self).__name__, settings)
         self.seed = options.seed
         self.parameters = dict(options.parameters)
-        self._say = say
+        self.say = say
+        self.on_row: Callable[[int], None] = _ignore  # told how many rows this session has measured
         self._row: Mapping[str, Value] | None = None
+        self._rows_done = 0
         self._stack = ExitStack()
         self._nodes: Nodes | None = None
         self._allocation: Allocation | None = None
@@ -114,6 +117,8 @@ class Job(Helpers):
         finally:
             self._row = None
         self.workspace.journal("done").add({"design_row": number, "date": now()})
+        self._rows_done += 1
+        self.on_row(self._rows_done)
         if not len(self.nodes):
             raise EnvironmentProblem("no node is left; what was measured until now is kept")
 
@@ -139,41 +144,51 @@ class Job(Helpers):
 
         Raises InputError where there is one already, or none, and where design() fails; no new workspace is left then.
         """
+        control = {**type(self).control, **self.options.control}
+        for name, problem in control_problems(control).items():
+            raise InputError(f"control {name}: {problem}")
         folder = folder_of(self.options.archive)
         workspace = Workspace.reopen(folder) if resume else Workspace.create(self.options.archive, self._state())
-        self.record_of_run = Record(workspace, self._say)
         self._stack.callback(workspace.close)
+        self.record_of_run = Record(workspace, self.say, self.parameters)
+        try:
+            self._write_down(workspace, resume)
+        except BaseException:
+            if not resume:
+                workspace.remove()
+            raise
+
+    def _write_down(self, workspace: Workspace, resume: bool) -> None:
+        """What shall be done, and by what."""
         if resume:
             self._take_up(workspace)
-        else:
-            self._draw_design(workspace)
-        if self.options.script is not None:
-            name = (
-                self.options.script.name
-                if not resume
-                else f"{len(workspace.state['sessions'])}-{self.options.script.name}"
-            )
-            self.record_of_run.keep(f"experiment/{name}", self.options.script.read_bytes())
-        if self.options.installation is not None:
-            self.record_of_run.keep("experiment/installation.yaml", self.options.installation.read_bytes())
+        design = self._drawn_design()
+        if not resume and design is not None:
+            workspace.keep_design(design)
+        elif resume and (begun := workspace.design) is not None and (design is None or begun.rows != design.rows):
+            self.record_of_run.warn("the script's design has changed; the run goes on with the one it began with")
+        script, installation = self.options.script, self.options.installation
+        if script is not None:
+            again = f"{len(workspace.state['sessions'])}-" if resume else ""
+            self.record_of_run.keep(f"experiment/{again}{script.name}", script.read_bytes())
+        if installation is not None:
+            self.record_of_run.keep("experiment/installation.yaml", installation.read_bytes())
         workspace.state["sessions"].append({"start": now()})
         workspace.save()
 
-    def _draw_design(self, workspace: Workspace) -> None:
+    def _drawn_design(self) -> Design | None:
         try:
             design = self.design()
-            if design is not None and not isinstance(design, Design):
-                raise InputError(
-                    f"design() gave a {type(design).__name__}; give what lepaute.design makes, such as full_factorial()"
-                )
-            if design is not None:
-                workspace.keep_design(design)
-        except BaseException as problem:
-            workspace.remove()
-            if isinstance(problem, LepauteError | OSError) or not isinstance(problem, Exception):
-                raise
-            place = f"{self.options.script}{line_in(problem, self.options.script)}: " if self.options.script else ""
-            raise InputError(f"{place}design() failed: {type(problem).__name__}: {problem}") from problem
+        except (LepauteError, OSError):
+            raise
+        except Exception as problem:
+            where = f"{self.options.script}{line_in(problem, self.options.script)}: " if self.options.script else ""
+            raise InputError(f"{where}design() failed: {type(problem).__name__}: {problem}") from problem
+        if design is not None and not isinstance(design, Design):
+            raise InputError(
+                f"design() gave a {type(design).__name__}; give what lepaute.design makes, such as full_factorial()"
+            )
+        return design
 
     def _state(self) -> dict[str, Any]:
         options = self.options
@@ -224,9 +239,8 @@ class Job(Helpers):
         state = self.workspace.state
         facts = self.record_of_run.clean(dict(self._allocation.facts))
         state["scheduler"] = {"name": options.scheduler, **facts}
-        state["nodes"] = sorted(
-            {*state["nodes"], *(node.name for node in self._allocation.nodes)}, key=state_order(state)
-        )
+        new = [node.name for node in self._allocation.nodes if node.name not in state["nodes"]]
+        state["nodes"] += new
         self.workspace.save()
 
     def connect(self) -> None:
@@ -312,6 +326,10 @@ class Job(Helpers):
         finish(self, error)
 
 
+def _ignore(_rows: int) -> None:
+    """For a run whose progress nobody watches."""
+
+
 def scalar(name: str, value: Any) -> Value:
     """What a cell of a table can be, of NumPy's scalars too; raises InputError for anything else."""
     if callable(item := getattr(value, "item", None)) and getattr(value, "ndim", 0) == 0:
@@ -321,9 +339,3 @@ def scalar(name: str, value: Any) -> Value:
     if value is not None and not isinstance(value, str | int | float):
         raise InputError(f"{name} is a {type(value).__name__}; record numbers, texts, truth values or None")
     return value
-
-
-def state_order(state: Mapping[str, Sequence[str]]) -> Callable[[str], tuple[int, str]]:
-    """Nodes known from an earlier session first, in their order."""
-    known = {name: position for position, name in enumerate(state["nodes"])}
-    return lambda name: (known.get(name, len(known)), name)

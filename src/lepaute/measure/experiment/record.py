@@ -23,13 +23,19 @@ def now() -> str:
 class Record:
     """The record of a run, in its workspace.
 
-    say: told each line of the log as well
+    say       : told each line of the log as well
+    parameters: of the run, by name; what sounds like a secret is none of the record's
     """
 
-    def __init__(self, workspace: Workspace, say: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        say: Callable[[str], None] | None = None,
+        parameters: Mapping[str, str] | None = None,
+    ) -> None:
         self.workspace = workspace
         self.phase = "start"
-        self._redactor = Redactor(os.environ)
+        self._redactor = Redactor({**os.environ, **(parameters or {})})
         self._say = say if say is not None else _to_standard_error
         self._log_lock = threading.Lock()
 

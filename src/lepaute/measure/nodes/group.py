@@ -19,7 +19,7 @@ Follow = Callable[[str, int, bytes], None]
 #: What a command gets to end when the engine is interrupted; the agents kill it after a second.
 _STOP_S = 3.0
 _FILE_S = 600.0
-MOST_COLLECTED_BYTES = 4 << 30
+MOST_COLLECTED_BYTES = 1 << 30
 
 
 class Recorder(Protocol):
