@@ -84,7 +84,7 @@ def test_a_run_that_is_resumed_keeps_its_design_and_says_that_the_script_has_ano
     done = run(tmp_path, FAILING.replace("exit 7", "exit 0").replace("3]", "3, 4]"), "--resume", "-o", "x.zip")
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "x.zip")
-    assert any("design() differs" in warning for warning in archive.metadata["warnings"])
+    assert any("design has changed" in warning for warning in archive.metadata["warnings"])
     assert archive.metadata["design"]["rows"] == 3
 
 

@@ -218,17 +218,6 @@ class Job(Helpers):
         state["phases"].append({"name": "resumed", "start": now(), "duration_s": 0.0, "status": "done"})
         if state["name"] != type(self).__name__:
             raise InputError(f"{workspace.folder}: was begun by {state['name']}, not by {type(self).__name__}")
-        kept = workspace.design
-        try:
-            same = self.design() == kept
-        except Exception:  # noqa: BLE001 - it is not what this run goes by
-            same = False
-        if not same:
-            self.record_of_run.warn(
-                f"resumed with a script whose design() differs from before; the {len(kept)} rows of then went on"
-                if kept is not None
-                else "resumed with a script that has a design now; the run was begun with none and went on so"
-            )
 
     def acquire(self) -> None:
         """Gets the nodes from the scheduler, and waits for them."""
