@@ -124,9 +124,6 @@ def test_an_installation_file_sets_machine_monitor_and_parameters(machine: Path,
 
 
 CHANGING = """
-import os
-import subprocess
-import sys
 import lepaute as lp
 
 class Changing(lp.Job):
@@ -137,31 +134,37 @@ class Changing(lp.Job):
         return lp.design.full_factorial({"number": list(range(120))}, seed=self.seed)
 
     def run(self):
-        hogs = []
         for row in self.rows():
             if row["design_row"] == 60:
-                loop = [sys.executable, "-c", "import time\\nend = time.time() + 60\\nwhile time.time() < end: pass"]
-                hogs = [subprocess.Popen(loop) for _ in range(4)]
-                (agent,) = self.nodes.channels
-                os.setpriority(os.PRIO_PROCESS, agent.hello["pid"], 6)
-            self.nodes.run("sleep", 0.05)
+                open(self.parameters["flag"], "w").close()
+            self.nodes.run("sleep", 0.04)
             self.record(value=row["number"])
-        for hog in hogs:
-            hog.kill()
-            hog.wait()
+"""
+#: An interpreter for the node whose clock of durations runs four times as fast once the flag is there: to the agent,
+#: its machine has become that much slower. Nothing but that process is touched.
+SLOWING = """#!{python}
+import os, sys, time
+real, began = time.perf_counter, time.perf_counter()
+factor = lambda: 4.0 if os.path.exists({flag!r}) else 1.0
+time.perf_counter = lambda: began + (real() - began) * factor()
+sys.argv = ["-c", *sys.argv[4:]]
+exec(sys.orig_argv[-1])
 """
 
 
 def test_a_machine_that_changes_in_the_middle_is_noticed_named_and_marked(tmp_path: Path) -> None:
     (tmp_path / "changing.py").write_text(CHANGING)
-    done = run_lepaute("run", "-q", "changing.py", "-o", "x.zip", folder=tmp_path)
+    flag, interpreter = str(tmp_path / "flag"), tmp_path / "slowing-python"
+    interpreter.write_text(SLOWING.format(python=sys.executable, flag=flag))
+    interpreter.chmod(0o755)
+    arguments = ["changing.py", "-o", "x.zip", "--python", interpreter, "--set", f"flag={flag}"]
+    done = run_lepaute("run", "-q", *arguments, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "x.zip")
     table: pandas.DataFrame = archive.table("observations/observations.parquet")
     changed_s = table.loc[table["design_row"] == 60, "recorded_s"].item()
     verdicts = json.loads(archive.read_bytes("verdicts.json"))
     steps = [verdict for verdict in verdicts if verdict["kind"] == "step"]
-    # Two programs a core, and the agent yields to them: its reference kernel takes several times as long from then on.
     assert any(abs(verdict["start_s"] - changed_s) < 3.0 for verdict in steps), verdicts
     assert any("the reference kernel became" in warning for warning in archive.metadata["warnings"])
     later = table[table["recorded_s"] > changed_s + 3.0]

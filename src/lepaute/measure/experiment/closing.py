@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.archive import ArchiveWriter
 from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, verdicts
+from lepaute.measure.experiment.journal import drop_broken_end
 from lepaute.measure.experiment.raw_table import read_raw
 from lepaute.measure.experiment.workspace import DESIGN, Workspace
 from lepaute.measure.node_agent.redact import Redactor
@@ -55,6 +56,8 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
     Raises ArchiveError or OSError where it cannot be written; nothing half-written is left then.
     """
     folder = workspace.folder
+    for path in _files(folder / "raw"):
+        drop_broken_end(path)  # of a row that a full disk or the engine's end has cut short
     monitoring = {
         path.stem: frame_of(workspace.entries(f"monitoring/{path.stem}")) for path in _files(folder / "monitoring")
     }
