@@ -128,6 +128,11 @@ class Job(Helpers):
         columns: what was seen, units in the names (duration_s): numbers, texts, truth values, or None; the row of the
         design that is being measured, if one is, and the date are added
         """
+        for name in columns.keys() & (self._row or {}).keys():
+            if columns[name] != (self._row or {})[name]:
+                raise InputError(
+                    f"{name} is a factor of the row that is measured; record what was seen by another name"
+                )
         row = {**(self._row or {}), **columns}
         for name, value in row.items():
             row[name] = scalar(name, value)
