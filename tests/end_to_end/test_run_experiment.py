@@ -157,7 +157,13 @@ def test_bad_input_gets_one_line_and_leaves_nothing(
 
 @pytest.mark.parametrize(
     ("value", "told"),
-    [("[1, 2]", "x is a list"), ("b'x'", "x is a bytes"), ("float('nan')", "x is nan"), ("1j", "x is a complex")],
+    [
+        ("[1, 2]", "x is a list"),
+        ("b'x'", "x is a bytes"),
+        ("float('nan')", "x is nan"),
+        ("1j", "x is a complex"),
+        ("0, size=99", "size is a factor"),
+    ],
 )
 def test_what_is_no_value_of_a_table_is_refused_with_its_line(tmp_path: Path, value: str, told: str) -> None:
     done = run(tmp_path, FAILING.replace('row["size"]', "1, x=" + value), "-q", "-o", "x.zip")
