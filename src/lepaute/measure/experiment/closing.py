@@ -3,14 +3,14 @@
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.archive import ArchiveWriter
 from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, verdicts
-from lepaute.measure.experiment.journal import drop_broken_end
+from lepaute.measure.experiment.journal import damaged, drop_broken_end
 from lepaute.measure.experiment.raw_table import read_raw
 from lepaute.measure.experiment.workspace import DESIGN, Workspace
 from lepaute.measure.node_agent.redact import Redactor
@@ -64,7 +64,15 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
     reference = workspace.entries("reference")
     found = distrusted(reference, monitoring)
     metadata = metadata_of(workspace)
-    metadata["warnings"] = [*metadata["warnings"], *(verdict.message for verdict in found)]
+    metadata["warnings"] = [
+        *metadata["warnings"],
+        *(
+            f"{path.relative_to(folder)}: {count} damaged line(s) were left out"
+            for path in (*sorted(folder.glob("*.jsonl")), *_files(folder / "monitoring"))
+            if (count := damaged(path))
+        ),
+        *(verdict.message for verdict in found),
+    ]
     with ArchiveWriter(target, metadata) as archive:
         for top in _KEPT:
             for path in _files(folder / top):
@@ -75,9 +83,9 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
         for name in _LISTS:
             archive.add_bytes(f"{name}.json", _json(workspace.entries(name)))
         for path in _files(folder / "raw"):
-            archive.add_table(
-                f"observations/{path.stem}.parquet", observations(path, found, workspace.state["nodes"][0])
-            )
+            alone = next(iter(workspace.state["nodes"]), "")
+            tell = archive.metadata["warnings"].append  # written at the end
+            archive.add_table(f"observations/{path.stem}.parquet", observations(path, found, alone, tell))
         for node, frame in monitoring.items():
             archive.add_table(f"monitoring/{node}.parquet", frame)
         if reference:
@@ -119,12 +127,13 @@ def metadata_of(workspace: Workspace) -> dict[str, Any]:
     }
 
 
-def observations(path: Path, found: Iterable[Verdict], alone: str) -> "pandas.DataFrame":
+def observations(path: Path, found: Iterable[Verdict], alone: str, tell: Callable[[str], None]) -> "pandas.DataFrame":
     """A raw table with the column machine_changed: why a row is not to be trusted, empty where it is.
 
     alone: the node of rows that name none
+    tell : told what is wrong with the file
     """
-    frame = read_raw(path)
+    frame = read_raw(path, tell)
     if "recorded_s" in frame:
         nodes = frame["node"].astype(str).tolist() if "node" in frame else [alone] * len(frame)
         frame["machine_changed"] = mark(frame["recorded_s"].tolist(), nodes, list(found))
@@ -132,13 +141,20 @@ def observations(path: Path, found: Iterable[Verdict], alone: str) -> "pandas.Da
 
 
 def frame_of(entries: list[dict[str, Any]]) -> "pandas.DataFrame":
-    """Entries of a journal as a table; what is no number or text is kept as JSON."""
+    """Entries of a journal as a table; what is no number or text is kept as JSON, and a column of both as texts."""
     import pandas
 
-    return pandas.DataFrame([{key: _cell(value) for key, value in entry.items()} for entry in entries])
+    frame = pandas.DataFrame([{key: _cell(value) for key, value in entry.items()} for entry in entries])
+    for name in frame.select_dtypes(object):
+        cells = frame[name].where(frame[name].notna(), None)
+        if len({type(cell) for cell in cells if cell is not None}) > 1:
+            frame[name] = [None if cell is None else str(cell) for cell in cells]
+    return frame
 
 
 def _cell(value: Any) -> Any:
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return float(value) if abs(value) < 2**1000 else str(value)
     return json.dumps(value) if isinstance(value, dict | list) else value
 
 
