@@ -352,6 +352,24 @@ def test_whoever_follows_a_file_and_fails_is_not_waited_for_in_vain():
         assert time.monotonic() - began_s < 20
 
 
+def test_a_node_that_sends_more_than_it_was_asked_for_is_given_up(monkeypatch):
+    ours = channels.agent_program
+
+    def flooding(nonce: str, root: str = "/") -> bytes:
+        program = ours(nonce, root).partition(b"\n")[2]
+        honest = b"return send_file(message["
+        assert honest in program
+        program = program.replace(honest, b"[emit(bytes(65536)) for _ in range(1000)]; " + honest, 1)
+        return str(len(program)).encode() + b"\n" + program
+
+    monkeypatch.setattr(channels, "agent_program", flooding)
+    lost: list[tuple[str, str]] = []
+    with local_nodes(["n"], unique(), lost) as nodes:
+        nodes.write("f", "x")
+        assert nodes.read("f", most_bytes=10) == {}
+    assert "more than the 10 bytes" in lost[0][1]
+
+
 def test_clocks_of_names_of_one_machine_agree(nodes):
     offset = clock_offset(nodes.channels[0])
     assert abs(offset.offset_s) <= offset.error_s + 1e-4

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from lepaute.measure.experiment.record import Record, now
+from lepaute.measure.node_agent.wire import WireError
 from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
 from lepaute.measure.nodes.clock import clock_offset
 from lepaute.measure.nodes.group import Nodes
@@ -15,6 +16,8 @@ _ENVIRONMENT_S = 120.0
 #: Names that a node may give the files of its environment.
 _MEMBER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _CONTROL_S = 60.0
+#: Of all files of one node; its agent cuts each at some megabytes.
+_MOST_ENVIRONMENT_BYTES = 1 << 28
 
 
 class Machine:
@@ -38,6 +41,8 @@ class Machine:
             def on_piece(
                 _event: str, fields: Mapping[str, Any], piece: bytes, members: dict[str, bytearray] = members
             ) -> None:
+                if sum(map(len, members.values())) > _MOST_ENVIRONMENT_BYTES:
+                    raise WireError("more than an environment may have")
                 members.setdefault(str(fields["name"]), bytearray()).extend(piece)
 
             asked.append((channel, channel.ask({"do": "environment"}, on_piece=on_piece)[1], members))

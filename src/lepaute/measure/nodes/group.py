@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lepaute.errors import InputError
-from lepaute.measure.node_agent.wire import PIECE_BYTES
+from lepaute.measure.node_agent.wire import PIECE_BYTES, WireError
 from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
 from lepaute.measure.nodes.results import CommandFailed, Output, Result, Results
 
@@ -210,10 +210,12 @@ class Nodes:
         """The content of a file, by node. Raises NodeRefused where a node has none, or one larger than `most_bytes`."""
         asked = []
         for channel in self._present():
-            pieces: list[bytes] = []
+            pieces = bytearray()
 
-            def on_piece(_event: str, _fields: Mapping[str, Any], piece: bytes, pieces: list[bytes] = pieces) -> None:
-                pieces.append(piece)
+            def on_piece(_event: str, _fields: Mapping[str, Any], piece: bytes, pieces: bytearray = pieces) -> None:
+                if len(pieces) > most_bytes + PIECE_BYTES:  # its agent stops there, if it is ours
+                    raise WireError(f"more than the {most_bytes} bytes that it was asked for")
+                pieces.extend(piece)
 
             message = {"do": "get", "path": placed(channel, path), "most_bytes": most_bytes}
             asked.append((channel, channel.ask(message, on_piece=on_piece)[1], pieces))
@@ -221,7 +223,7 @@ class Nodes:
         for channel, answer, pieces in asked:
             with contextlib.suppress(NodeLost):
                 channel.result(answer, _FILE_S)
-                contents[channel.name] = b"".join(pieces)
+                contents[channel.name] = bytes(pieces)
                 self._recorder.file(channel.name, "read", str(path), len(contents[channel.name]))
         return contents
 
