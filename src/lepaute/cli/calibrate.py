@@ -20,7 +20,7 @@ def command(
     import sys
 
     from lepaute.cli.progress import progress_bar
-    from lepaute.measure.campaign import calibrate, check_target
+    from lepaute.measure.calibration.campaign import calibrate, check_target
 
     # A batch system ends a job with SIGTERM: the probes must end too, and what was measured be kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

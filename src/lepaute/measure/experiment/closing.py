@@ -2,12 +2,13 @@
 
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.archive import ArchiveWriter
+from lepaute.measure.calibration import tables as calibrated
 from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, verdicts
 from lepaute.measure.experiment.workspace import DESIGN, Workspace
 from lepaute.version import __version__
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import pandas
 
 #: Folders of the workspace whose files become members of the same name.
-_KEPT = ("experiment", "environment", "files", "raw")
+_KEPT = ("designs", "experiment", "environment", "files", "raw")
 #: Journals that become members as lists: what was cloned, set, copied; clocks; the monitor's own cost; rows of the
 #: design that were measured; further rounds of rows, and what each level reached.
 _LISTS = ("repositories", "controls", "transfers", "clock", "monitor", "done", "rounds", "reached")
@@ -58,6 +59,8 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
     reference = workspace.entries("reference")
     found = distrusted(reference, monitoring)
     metadata = metadata_of(workspace)
+    if is_calibration(workspace):
+        metadata["warnings"] = [*metadata["warnings"], *calibrated.warnings(workspace)]
     metadata["warnings"] = [*metadata["warnings"], *(verdict.message for verdict in found)]
     with ArchiveWriter(target, metadata) as archive:
         for top in _KEPT:
@@ -68,10 +71,10 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
                 archive.add_file(name, folder / name)
         for name in _LISTS:
             archive.add_bytes(f"{name}.json", _json(workspace.entries(name)))
-        for path in _files(folder / "raw"):
-            archive.add_table(
-                f"observations/{path.stem}.parquet", observations(path, found, workspace.state["nodes"][0])
-            )
+        if is_calibration(workspace):
+            archive.add_bytes("blocks.json", _json(workspace.entries("blocks")))
+        for name, frame in tables_of(workspace, found):
+            archive.add_table(f"observations/{name}.parquet", frame)
         for node, frame in monitoring.items():
             archive.add_table(f"monitoring/{node}.parquet", frame)
         if reference:
@@ -79,6 +82,20 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
         archive.add_bytes("verdicts.json", _json([asdict(verdict) for verdict in found]))
         for entry in workspace.entries("commands"):
             archive.add_command(**entry)
+
+
+def is_calibration(workspace: Workspace) -> bool:
+    """Whether the run is one of `lepaute calibrate`: its raw files are the probes' own."""
+    return workspace.state.get("kind") == "calibration"
+
+
+def tables_of(workspace: Workspace, found: Iterable[Verdict]) -> "Iterator[tuple[str, pandas.DataFrame]]":
+    """The tables of observations, by name."""
+    if is_calibration(workspace):
+        yield from calibrated.tables(workspace)
+        return
+    for path in _files(workspace.folder / "raw"):
+        yield path.stem, observations(path, found, workspace.state["nodes"][0])
 
 
 def distrusted(reference: Iterable[Mapping[str, Any]], monitoring: Mapping[str, "pandas.DataFrame"]) -> list[Verdict]:
@@ -102,7 +119,7 @@ def metadata_of(workspace: Workspace) -> dict[str, Any]:
     state, (done, rows) = workspace.state, workspace.measured()
     return {
         **state,
-        "kind": "experiment",
+        "kind": state.get("kind", "experiment"),
         "lepaute_version": state.get("lepaute_version", __version__),
         "status": state.get("status", "partial"),
         "partial": state.get("status") != "complete",

@@ -137,12 +137,12 @@ class Helpers:
         if len(names) > 1:
             self.nodes[0].write("hosts.txt", "".join(f"{name} slots={ranks_per_node}\n" for name in names))
             base = first.channels[0].hello["folder"]
-            where = ["--hostfile", f"{base}/hosts.txt", *self._between_nodes()]
+            where = ["--hostfile", f"{base}/hosts.txt", *self._between_nodes(first)]
         argv = ["mpirun", "--oversubscribe", "--bind-to", "none", *where, *options, "-np", str(total), *map(str, words)]
         return first.run(*argv, folder=folder, environment=added, timeout_s=timeout_s, check=check)
 
-    def _between_nodes(self) -> list[str]:
-        """How mpirun reaches the other nodes."""
+    def _between_nodes(self, first: Nodes) -> list[str]:
+        """Options of mpirun, started on `first`, that tell it how to reach the other nodes."""
         return []
 
     def collect(self, path: str | Path, name: str | None = None) -> None:

@@ -25,6 +25,10 @@ from lepaute.measure.schedulers.types import Allocation
 from lepaute.version import __version__
 
 
+#: The configuration for ssh, where mpirun is started.
+_SSH_CONFIG = "ssh_config"
+
+
 class Job(Helpers):
     """An experiment. A subclass says what is done before, in and after the measurement; `lepaute run` does the rest.
 
@@ -209,7 +213,7 @@ class Job(Helpers):
         state = self.workspace.state
         pool = Pool(
             self._allocation.nodes,
-            python=self.options.python or (sys.executable if self.options.scheduler == "local" else "python3"),
+            python=self.python_on_nodes,
             folder=f"lepaute-{state['run_id']}-{len(state['sessions'])}",
             keep=self.options.keep_folders,
             on_lost=self.record_of_run.lost,
@@ -218,6 +222,22 @@ class Job(Helpers):
         self._pool = self._stack.enter_context(pool)
         self.use(Nodes(pool.channels, self.record_of_run))
         self.record_of_run.log(f"connected to {len(pool.channels)} node(s): {', '.join(self.nodes.names[:8])}")
+
+    @property
+    def python_on_nodes(self) -> str:
+        """The interpreter that runs there."""
+        return self.options.python or (sys.executable if self.options.scheduler == "local" else "python3")
+
+    def _between_nodes(self, first: Nodes) -> list[str]:
+        """How mpirun on the first node reaches others: as the engine reaches all of them."""
+        if self.options.scheduler == "oar":
+            return ["--mca", "plm_rsh_agent", "oarsh"]
+        config = self.options.request.ssh_config
+        if config is None:
+            return []
+        first.put(config, _SSH_CONFIG)
+        place = f"{first.channels[0].hello['folder']}/{_SSH_CONFIG}"
+        return ["--mca", "plm_rsh_agent", f"ssh -F {place} -o BatchMode=yes"]
 
     def use(self, nodes: Nodes) -> None:
         """From now on these are the experiment's nodes."""

@@ -18,6 +18,7 @@ from typing import Any
 from lepaute.measure.node_agent import clock
 from lepaute.measure.node_agent.control import Controls
 from lepaute.measure.node_agent.environment import collect
+from lepaute.measure.node_agent.facts import machine_facts
 from lepaute.measure.node_agent.files import Incoming, send_file
 from lepaute.measure.node_agent.load import machine_load
 from lepaute.measure.node_agent.monitor import Monitor
@@ -43,10 +44,12 @@ class Agent:
         self.heard = time.monotonic()
         self._calls: dict[str, Callable[[dict[str, Any]], Any]] = {
             "control": self._control,
+            "facts": lambda _arguments: machine_facts(),
             "folder": self._make_folder,
             "load": lambda _arguments: machine_load(),
             "monitor": self._start_monitor,
             "reference": self._run_reference,
+            "stop": lambda _arguments: self._processes.stop_all(),
             "undo": self._undo,
             "unmonitor": self._stop_monitor,
         }
