@@ -1,6 +1,7 @@
 """What the measured nodes are: facts, cores, the BLAS kernels that they shall run; and whether they are alike."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,41 +51,71 @@ class Measured:
 def look_at(nodes: Nodes, python: str) -> list[Measured]:
     """All nodes, in their order. Raises EnvironmentProblem where one has not two cores or no OpenBLAS."""
     facts = nodes.call("facts")
-    found: dict[str, Measured] = {}
+    chosen: dict[str, KernelSet] = {}
 
-    def look(node: Nodes) -> None:
+    def choose(node: Nodes) -> None:
         (channel,) = node.channels
-        about, cpus = facts[channel.name], channel.hello["cpus"]
-        if len(cpus) < 2:
+        if len(cpus := channel.hello["cpus"]) < 2:
             raise EnvironmentProblem(
                 f"{channel.name}: calibration needs two cores and may use {len(cpus)}; "
                 "widen the affinity (taskset) or use another machine"
             )
-        found[channel.name] = Measured(
+        about = facts[channel.name]
+        wanted = {CORETYPE: about["coretype"]} if about["coretype"] else {}
+        try:
+            chosen[channel.name] = choose_kernel_set(
+                environment=wanted, flags=frozenset(about["cpu_flags"]), timer=_timer(node, python)
+            )
+        except EnvironmentProblem as problem:
+            raise EnvironmentProblem(f"{channel.name}: {problem}") from None
+
+    each_machine(nodes, choose)
+    settled = settle(chosen, lambda name, coretype: _timer(nodes[name], python)(coretype))
+    return [
+        Measured(
             name=channel.name,
             machine=channel.hello["boot"],
-            cores=(cpus[0], cpus[1]),
-            cpu_model=about["cpu_model"],
-            node_cores=about["node_cores"],
-            memory_bytes=about["memory_bytes"],
-            mpi=about["mpi"],
-            kernel_set=_kernel_set(node, python, about),
+            cores=(channel.hello["cpus"][0], channel.hello["cpus"][1]),
+            cpu_model=facts[channel.name]["cpu_model"],
+            node_cores=facts[channel.name]["node_cores"],
+            memory_bytes=facts[channel.name]["memory_bytes"],
+            mpi=facts[channel.name]["mpi"],
+            kernel_set=settled[channel.name],
         )
+        for channel in nodes.channels
+        if channel.name in settled
+    ]
 
-    each_machine(nodes, look)
-    return [found[name] for name in nodes.names if name in found]
+
+def settle(
+    chosen: Mapping[str, KernelSet], time_on: Callable[[str, str | None], Timing | None]
+) -> dict[str, KernelSet]:
+    """The same kernels on every node that can run them: timings on nodes that are alike may have chosen differently.
+
+    chosen : by node, each for itself; what most of them have chosen is tried on the others
+    time_on: times the kernels of a setting of OPENBLAS_CORETYPE on a node
+    """
+    count = Counter(kernels.core_name for kernels in chosen.values())
+    result = dict(chosen)
+    usual = next((kernels for kernels in chosen.values() if kernels.core_name == count.most_common(1)[0][0]), None)
+    for name, kernels in chosen.items():
+        if usual is None or kernels.core_name == usual.core_name:
+            continue
+        timing = time_on(name, usual.coretype_env)
+        if timing is not None and timing.core_name == usual.core_name:
+            warning = f"timings spoke for the {kernels.core_name} kernels of OpenBLAS; took {usual.core_name} as elsewhere"
+            result[name] = KernelSet(
+                timing.core_name, usual.coretype_env, timing.gflops, (warning,), timing.config, kernels.default
+            )
+    return result
 
 
-def _kernel_set(node: Nodes, python: str, about: dict[str, Any]) -> KernelSet:
+def _timer(node: Nodes, python: str) -> Callable[[str | None], Timing | None]:
     def timer(coretype: str | None) -> Timing | None:
         result = node.run(*kernels_argv(python, coretype), timeout_s=KERNELS_LIMIT_S, check=False).only
         return timing_of(coretype, result.stdout) if result.ok else None
 
-    try:
-        wanted = {CORETYPE: about["coretype"]} if about["coretype"] else {}
-        return choose_kernel_set(environment=wanted, flags=frozenset(about["cpu_flags"]), timer=timer)
-    except EnvironmentProblem as problem:
-        raise EnvironmentProblem(f"{node.names[0]}: {problem}") from None
+    return timer
 
 
 def check_alike(measured: Sequence[Measured]) -> None:
