@@ -11,9 +11,14 @@ from lepaute.measure.probes import MPI_ENVIRONMENT, Probes
 _START_S = 60.0
 #: Of the loader: the library that a program needs and the node lacks.
 _LIBRARY = re.compile(r"error while loading shared libraries: (\S+?):")
-_VERSION = re.compile(r"version `(\w+)' not found")
+_VERSION = re.compile(r"version `([\w.]+)' not found")
 #: Beginnings of libraries' names, and the Debian packages that hold them.
-_PACKAGES = {"libopenblas": "libopenblas0", "libmpi": "openmpi-bin", "libopen-": "openmpi-bin", "libhwloc": "libhwloc15"}
+_PACKAGES = {
+    "libopenblas": "libopenblas0",
+    "libmpi": "openmpi-bin",
+    "libopen-": "openmpi-bin",
+    "libhwloc": "libhwloc15",
+}
 
 
 def equip(nodes: Nodes, probes: Probes) -> None:
@@ -25,7 +30,7 @@ def equip(nodes: Nodes, probes: Probes) -> None:
     for channel in nodes.channels:
         if channel.hello["machine"] != here:
             raise EnvironmentProblem(
-                f"{channel.name} is a {channel.hello['machine']} and this machine, where the probes are built, a {here}; "
+                f"{channel.name} is a {channel.hello['machine']} and the probes are built here, on a {here}; "
                 "calibrate from a machine like the nodes"
             )
     for program in (probes.dgemm, probes.hpl_steps, probes.p2p):

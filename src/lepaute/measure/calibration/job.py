@@ -1,6 +1,7 @@
 """A calibration as a job of the engine: the probes of the plan in the place of a script's commands."""
 
 from collections.abc import Callable
+from threading import Event
 from typing import Any, ClassVar
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
@@ -99,10 +100,10 @@ class Calibration(Job):
         by_name = {about.name: about for about in self._measured}
         for block in range(self._scale.blocks):
 
-            def measure(node: Nodes, block: int = block) -> None:
+            def measure(node: Nodes, stopping: Event, block: int = block) -> None:
                 name = node.names[0]
                 runs = [run for run in plans[name] if run.block == block]
-                self._block(Site((node,), (by_name[name],)), runs)
+                self._block(Site((node,), (by_name[name],)), runs, stopping)
 
             each_machine(self.nodes, measure)
             for link in links:
@@ -120,16 +121,18 @@ class Calibration(Job):
             owner = entry["node"] if entry["peer"] is None else entry["name"]
             self._attempts.setdefault(owner, []).append(attempt)
 
-    def _block(self, site: Site, runs: list[PlannedRun]) -> None:
+    def _block(self, site: Site, runs: list[PlannedRun], stopping: Event) -> None:
         """The runs of one block on one node that have not been made yet."""
         mine = self._attempts.setdefault(site.name, [])
         done = {(attempt.run.block, attempt.run.name) for attempt in mine}
         for run in runs:
+            if stopping.is_set():
+                return
             self._say_what(run, site, "")
             if (run.block, run.name) not in done:
                 mine.append(self._maker.make(run, self._begun(run, site), site))
             self._behind += 1
-        while (again := next_repetition(mine, runs[-1].block)) is not None:
+        while not stopping.is_set() and (again := next_repetition(mine, runs[-1].block)) is not None:
             self._say_what(again.run, site, " again, it was disturbed")
             mine.append(self._maker.make(again.run, again.number + 1, site))
 

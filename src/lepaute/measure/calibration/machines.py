@@ -3,11 +3,20 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.calibration.together import each_machine
-from lepaute.measure.kernel_set import CORETYPE, KERNELS_LIMIT_S, KernelSet, Timing, choose_kernel_set, kernels_argv, timing_of
+from lepaute.measure.kernel_set import (
+    CORETYPE,
+    KERNELS_LIMIT_S,
+    KernelSet,
+    Timing,
+    choose_kernel_set,
+    kernels_argv,
+    timing_of,
+)
 from lepaute.measure.nodes.group import Nodes
 
 
@@ -53,7 +62,7 @@ def look_at(nodes: Nodes, python: str) -> list[Measured]:
     facts = nodes.call("facts")
     chosen: dict[str, KernelSet] = {}
 
-    def choose(node: Nodes) -> None:
+    def choose(node: Nodes, _stopping: Event) -> None:
         (channel,) = node.channels
         if len(cpus := channel.hello["cpus"]) < 2:
             raise EnvironmentProblem(
@@ -103,7 +112,9 @@ def settle(
             continue
         timing = time_on(name, usual.coretype_env)
         if timing is not None and timing.core_name == usual.core_name:
-            warning = f"timings spoke for the {kernels.core_name} kernels of OpenBLAS; took {usual.core_name} as elsewhere"
+            warning = (
+                f"timings spoke for the {kernels.core_name} kernels of OpenBLAS; took {usual.core_name} as elsewhere"
+            )
             result[name] = KernelSet(
                 timing.core_name, usual.coretype_env, timing.gflops, (warning,), timing.config, kernels.default
             )

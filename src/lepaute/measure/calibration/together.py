@@ -8,9 +8,10 @@ from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
 
 
-def each_machine(nodes: Nodes, work: Callable[[Nodes], None]) -> None:
+def each_machine(nodes: Nodes, work: Callable[[Nodes, threading.Event], None]) -> None:
     """Does `work` on each node; a node that is lost meanwhile drops out, any other problem ends the work everywhere.
 
+    work: gets the node, and an event that is set when it shall begin nothing more
     Raises the first problem, when nothing runs any more.
     """
     machines: dict[str, list[Nodes]] = {}
@@ -23,7 +24,7 @@ def each_machine(nodes: Nodes, work: Callable[[Nodes], None]) -> None:
             if stopping.is_set():
                 return
             try:
-                work(node)
+                work(node, stopping)
             except NodeLost:
                 if node.channels:
                     raise

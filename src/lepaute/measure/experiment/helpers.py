@@ -143,7 +143,7 @@ class Helpers:
 
     def _between_nodes(self, first: Nodes) -> list[str]:
         """Options of mpirun, started on `first`, that tell it how to reach the other nodes."""
-        return []
+        raise NotImplementedError
 
     def collect(self, path: str | Path, name: str | None = None) -> None:
         """Takes a file of every node into the archive, as files/<node>/<name>."""

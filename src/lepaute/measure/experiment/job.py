@@ -24,7 +24,6 @@ from lepaute.measure.schedulers import scheduler
 from lepaute.measure.schedulers.types import Allocation
 from lepaute.version import __version__
 
-
 #: The configuration for ssh, where mpirun is started.
 _SSH_CONFIG = "ssh_config"
 

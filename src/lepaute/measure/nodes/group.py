@@ -105,7 +105,7 @@ class Nodes:
         timeout_s: after which a program is ended, and has failed
         check    : a failure raises CommandFailed
         follow   : files of the node that the program writes, and what is told of what is new in them while it runs
-        follow_period_s: between looks at them, each of which takes a little of the node; a fifth of a second unless given
+        follow_period_s: between looks at them, each of which costs the node a little; a fifth of a second unless given
         Raises NodeLost when no node is left.
         """
         if not words:
