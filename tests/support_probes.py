@@ -6,7 +6,7 @@ from pathlib import Path
 from lepaute.command import run_command
 from lepaute.design.table import parse_design
 from lepaute.measure.plan import DGEMM, P2P, STEPS_ALONE, PlannedRun
-from lepaute.measure.probes import Probes, probe_argv
+from lepaute.measure.probes import MPI_ENVIRONMENT, Probes, probe_words, ranks_here
 
 _NOTHING = parse_design("design_row,kind,m,n,k\n0,dgemm,1,1,1\n", "nothing")
 LIMIT_S = 120.0
@@ -32,6 +32,8 @@ def _run(
     built: Probes, probe: str, what: str, design: Path, out: Path, cpus: Sequence[int], options: Sequence[str]
 ) -> list[Path]:
     run = PlannedRun(0, probe, probe, tuple(cpus), 1, _NOTHING)
-    argv, environment = probe_argv(run, str(built.dgemm.parent), str(design), str(out), None)
-    run_command([*argv, *options], what=what, timeout_s=LIMIT_S, environment=environment)
+    words, environment = probe_words(run, str(built.dgemm.parent), str(design), str(out), None)
+    start = () if probe == DGEMM else ranks_here(len(cpus))
+    added = {**MPI_ENVIRONMENT, **environment}
+    run_command([*start, *words, *options], what=what, timeout_s=LIMIT_S, environment=added)
     return [Path(f"{out}.r{rank}") for rank in range(len(cpus))]

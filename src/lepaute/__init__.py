@@ -12,25 +12,44 @@ if TYPE_CHECKING:
     from lepaute import design as design
     from lepaute import fit as fit
     from lepaute.archive import Archive as Archive
+    from lepaute.errors import LepauteError as LepauteError
+    from lepaute.measure.experiment.job import Job as Job
+    from lepaute.measure.experiment.rounds import Until as Until
     from lepaute.platform import Platform as Platform
     from lepaute.platform import load_platform as load_platform
     from lepaute.simulate import Hpl as Hpl
     from lepaute.simulate import Prediction as Prediction
     from lepaute.simulate.predict import predict as predict
+    from lepaute.stats.stopping import Target as Target
 
 _HOME_OF = {  # the public names, and the package each is loaded from
     "Archive": "lepaute.archive",
-    "Job": "lepaute.measure.experiment.job",
-    "Target": "lepaute.stats.stopping",
-    "Until": "lepaute.measure.experiment.rounds",
     "Hpl": "lepaute.simulate",
+    "Job": "lepaute.measure.experiment.job",
+    "LepauteError": "lepaute.errors",
     "Platform": "lepaute.platform",
     "Prediction": "lepaute.simulate",
+    "Target": "lepaute.stats.stopping",
+    "Until": "lepaute.measure.experiment.rounds",
     "load_platform": "lepaute.platform",
     "predict": "lepaute.simulate",
 }
 
-__all__ = ["Archive", "Hpl", "Platform", "Prediction", "__version__", "design", "fit", "load_platform", "predict"]
+__all__ = [
+    "Archive",
+    "Hpl",
+    "Job",
+    "LepauteError",
+    "Platform",
+    "Prediction",
+    "Target",
+    "Until",
+    "__version__",
+    "design",
+    "fit",
+    "load_platform",
+    "predict",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,11 +3,12 @@
 import json
 import re
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-from support_run import run_lepaute
+from support_run import environment, run_lepaute
 
 from lepaute.archive import Archive
 
@@ -78,6 +79,41 @@ def test_a_failed_experiment_goes_on_when_the_cause_is_mended(tmp_path: Path) ->
     assert len([name for name in archive.members() if name.startswith("experiment/")]) == 2
 
 
+def test_a_run_that_is_resumed_keeps_its_design_and_says_that_the_script_has_another(tmp_path: Path) -> None:
+    run(tmp_path, FAILING, "-o", "x.zip")
+    done = run(tmp_path, FAILING.replace("exit 7", "exit 0").replace("3]", "3, 4]"), "--resume", "-o", "x.zip")
+    assert done.returncode == 0, done.stderr
+    archive = Archive.open(tmp_path / "x.zip")
+    assert any("design() differs" in warning for warning in archive.metadata["warnings"])
+    assert archive.metadata["design"]["rows"] == 3
+
+
+def test_by_hand_no_archive_is_overwritten_and_what_cannot_begin_leaves_nothing(tmp_path: Path) -> None:
+    script = tmp_path / "by_hand.py"
+    script.write_text(
+        """
+import sys
+import lepaute as lp
+
+for settings in ({"archive": "x.zip"}, {"archive": "y"}, {"archive": "z.zip", "nodes": "a;b"}):
+    try:
+        with lp.Job(**settings) as job:
+            print("began", job)
+    except lp.errors.LepauteError as problem:
+        print(problem)
+"""
+    )
+    (tmp_path / "x.zip").write_text("precious")
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
+    )
+    told = done.stdout.splitlines()
+    assert "no archive is overwritten" in told[0]
+    assert "ends in .zip" in told[1]
+    assert "a;b" in told[2]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["by_hand.py", "x.zip"]
+
+
 def test_resume_without_a_name_takes_the_last_interrupted_run(tmp_path: Path) -> None:
     run(tmp_path, FAILING)
     done = run(tmp_path, FAILING.replace("exit 7", "exit 0"), "--resume")
@@ -104,7 +140,11 @@ def test_resume_without_a_name_takes_the_last_interrupted_run(tmp_path: Path) ->
         (FAILING, ("--set", "novalue"), "--set novalue"),
         (FAILING, ("--install", "nothing.yaml"), "nothing.yaml: cannot be read"),
         (FAILING, ("--class", "Other"), "defines no experiment Other"),
-        (FAILING, ("--queue", "long"), "local has no use for queue"),
+        (FAILING, ("--queue", "long"), "local has no use for --queue"),
+        (FAILING.replace("return", "raise RuntimeError('none') #"), (), "experiment.py:6: design() failed: RuntimeEr"),
+        (FAILING.replace("return", "return [1] #"), (), "design() gave a list"),
+        (FAILING.replace("def run(self)", "warm_up_s = -1\n\n    def run(self)"), (), "Build.warm_up_s is -1"),
+        (FAILING.replace("def run(self)", "def __init__(self, x)"), (), "leave __init__ alone"),
     ],
 )
 def test_bad_input_gets_one_line_and_leaves_nothing(
@@ -113,6 +153,17 @@ def test_bad_input_gets_one_line_and_leaves_nothing(
     line = one_line(run(tmp_path, text, "-q", *arguments))
     assert told in line
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "__pycache__") == ["experiment.py"]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [("[1, 2]", "x is a list"), ("b'x'", "x is a bytes"), ("float('nan')", "x is nan"), ("1j", "x is a complex")],
+)
+def test_what_is_no_value_of_a_table_is_refused_with_its_line(tmp_path: Path, value: str, told: str) -> None:
+    done = run(tmp_path, FAILING.replace('row["size"]', "1, x=" + value), "-q", "-o", "x.zip")
+    assert done.returncode == 1
+    assert f"experiment.py:10: {told}" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_an_archive_that_is_there_is_never_overwritten(tmp_path: Path) -> None:

@@ -109,6 +109,9 @@ def slurm_farm(folder: Path, nodes: int = 4) -> Iterator[SlurmFarm]:
     if os.geteuid() != 0:
         pytest.skip("slurmd starts jobs, so it needs root")
     folder.mkdir(parents=True, exist_ok=True)
+    for name in [f"n{index}" for index in range(1, nodes + 1)]:
+        # Of each node's own, as if it were a machine: PMIx keeps the sockets of a step there.
+        (folder / f"tmp.{name}").mkdir(exist_ok=True)
     names = tuple(f"n{index + 1}" for index in range(nodes))
     sockets = Path(tempfile.mkdtemp(prefix="slurm-"))  # the folder's path may be too long for the name of a socket
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_VARIABLES)}
@@ -184,7 +187,7 @@ def _configuration(folder: Path, sockets: Path, controller_port: int, ports: Map
     )
     return f"""\
 ClusterName=farm
-SlurmctldHost={socket.gethostname()}(127.0.0.1)
+SlurmctldHost={socket.gethostname().partition(".")[0]}(127.0.0.1)
 SlurmctldPort={controller_port}
 SlurmUser=root
 SlurmdUser=root
@@ -193,6 +196,7 @@ AuthInfo=socket={sockets}/munge
 CredType=cred/munge
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool.%n
+TmpFS={folder}/tmp.%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.%n.pid
 SlurmctldLogFile={folder}/slurmctld.log

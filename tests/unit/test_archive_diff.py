@@ -11,7 +11,9 @@ from support_archive import DESIGN, FLAGS, SCRIPT, Node, command, experiment_arc
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.comparison import compare
 from lepaute.archive.comparison_text import comparison_lines
+from lepaute.archive.setups.facts import Fact
 from lepaute.archive.setups.files import file_facts
+from lepaute.archive.setups.records import control_facts
 from lepaute.archive.setups.setup import setup_of
 from lepaute.cli.main import main
 
@@ -210,6 +212,33 @@ def test_calibrations_are_compared_without_a_node(tmp_path: Path) -> None:
     a = calibration(tmp_path / "a.zip", "5.10")
     b = calibration(tmp_path / "b.zip", "6.1", blas={"core": "SkylakeX"})
     assert differences(a, b) == {"blas.core": ("Zen", "SkylakeX"), "kernel": ("5.10", "6.1")}
+
+
+def test_machine_control_is_compared_by_what_it_reached() -> None:
+    """The records of the nodes' program: several of one control are a set, dates and what was before are left out."""
+    records = [
+        {
+            "node": "n1",
+            "control": "turbo",
+            "target": "no_turbo",
+            "before": "0",
+            "after": "1",
+            "status": "done",
+            "when": 3,
+        },
+        {"node": "n1", "control": "governor", "target": "cpu0", "after": "performance", "status": "done"},
+        {"node": "n1", "control": "governor", "target": "cpu1", "after": None, "status": "warning", "message": "no"},
+    ]
+    expected = [
+        ("n1", Fact("machine control", "turbo", "after 1, status done, target no_turbo")),
+        ("n1", Fact("machine control", "governor", frozenset({
+            "after performance, status done, target cpu0",
+            "message no, status warning, target cpu1",
+        }))),
+    ]  # fmt: skip
+    assert list(control_facts(records)) == expected
+    assert list(control_facts({"n1": [{**record, "node": "n1"} for record in records]})) == expected
+    assert list(control_facts({"n1": 3, "n2": [None, []]})) != expected
 
 
 def test_exit_status_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

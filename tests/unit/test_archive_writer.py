@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import pytest
+from support_archive import failed_archive
 
 from lepaute.archive import Archive, ArchiveWriter
+from lepaute.archive.crate_check import check_crate
+from lepaute.archive.extraction import extract
 from lepaute.errors import ArchiveError
 
 METADATA = {"kind": "calibration", "created": "2026-11-21T06:00:00+00:00", "host": "node-1", "lepaute_version": "0"}
@@ -57,6 +60,22 @@ def test_a_name_can_be_used_once_only(tmp_path: Path) -> None:
             writer.add_bytes("a", b"")
 
 
+def test_what_a_reader_would_refuse_for_its_size_is_refused_while_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest of the archive is kept: the one member that is too much is named when it is added."""
+    monkeypatch.setattr("lepaute.archive.writer.MOST_BYTES", (1 << 30) + 3_000_000)
+    (tmp_path / "big").write_bytes(bytes(range(256)) * 8000)
+    with ArchiveWriter(tmp_path / "a.zip", dict(METADATA)) as writer:
+        writer.add_file("first", tmp_path / "big")
+        with pytest.raises(ArchiveError, match="with member second the archive would be larger"):
+            writer.add_file("second", tmp_path / "big")
+        with pytest.raises(ArchiveError, match="cannot be read into the archive"):
+            writer.add_file("third", tmp_path / "none")
+        writer.add_bytes("small", b"1")
+    assert set(Archive.open(tmp_path / "a.zip").members()) >= {"first", "small"}
+
+
 def test_metadata_without_kind_or_date_are_refused(tmp_path: Path) -> None:
     for key in ("kind", "created"):
         with pytest.raises(ArchiveError, match=f"lack {key}"):
@@ -85,9 +104,32 @@ def test_the_rocrate_package_opens_what_we_write(tmp_path: Path) -> None:
     assert root["datePublished"] == METADATA["created"]
     assert root["license"]
     parts = {part.id for part in root["hasPart"]}
+    assert root["mentions"]["actionStatus"] == "http://schema.org/CompletedActionStatus"
     assert parts == {"raw/block0/p2p.csv", "metadata.json", "commands.json", "manifest.json"}
     for part in parts:
         assert (tmp_path / "crate" / part).is_file()
         assert crate.get(part).type == "File"
     assert crate.get("raw/block0/p2p.csv")["encodingFormat"] == "text/csv"
     assert crate.metadata["conformsTo"] == "https://w3id.org/ro/crate/1.1"
+
+
+def test_the_description_of_a_failed_run_names_programs_inputs_results_times_and_the_error(tmp_path: Path) -> None:
+    """What a Process Run Crate asks of the action, read back by the rocrate package; names are addresses there."""
+    from rocrate.rocrate import ROCrate
+
+    path = failed_archive(
+        tmp_path / "failed.zip", author="Ada", more=lambda w: w.add_bytes("files/node1/a b%.txt", b"x")
+    )
+    extract(Archive.open(path), tmp_path / "crate")
+    crate = ROCrate(tmp_path / "crate")
+    action = crate.root_dataset["mentions"]
+    assert action.type == "CreateAction"
+    assert [program.id for program in action["instrument"]] == ["#lepaute", "experiment/croaring.py"]
+    assert "design.csv" in {part.id for part in action["object"]}
+    assert "observations/bench.parquet" in {part.id for part in action["result"]}
+    assert (action["startTime"], action["endTime"]) == ("2026-11-21T09:14:01+00:00", "2026-11-21T09:16:33+00:00")
+    assert action["actionStatus"] == "http://schema.org/FailedActionStatus"
+    assert action["error"] == "run: make ended with exit status 2"
+    assert action["agent"]["name"] == crate.root_dataset["author"]["name"] == "Ada"
+    assert crate.get("files/node1/a%20b%25.txt")["contentSize"] == "1"
+    check_crate(Archive.open(path))

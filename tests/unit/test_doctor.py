@@ -94,6 +94,18 @@ def test_without_simgrid_a_calibration_can_be_made_and_an_emulation_cannot(empty
     assert doctor.check_simgrid() == [Check("SimGrid", "ok", "SimGrid version 3.32")]
 
 
+def test_tools_of_experiments_that_are_missing_are_named_with_what_is_lacking(empty_path: Path) -> None:
+    (check,) = doctor.check_experiment_tools()
+    assert check.status == "warning"
+    assert "no ssh (other nodes)" in check.found
+    assert "openssh-client stress-ng numactl hwloc-nox" in check.remedy
+    for name in ("ssh", "stress-ng", "numactl", "lstopo-no-graphics", "lspci", "dmidecode"):
+        (empty_path / name).write_text("#!/bin/sh\n")
+        (empty_path / name).chmod(0o755)
+    (check,) = doctor.check_experiment_tools()
+    assert check.status == "ok"
+
+
 def test_a_single_core_cannot_time_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0})
     (check,) = doctor.check_cores()
@@ -128,6 +140,7 @@ def test_what_is_not_ok_says_what_to_do() -> None:
         *doctor.check_mpi(),
         *doctor.check_hpl(),
         *doctor.check_simgrid(),
+        *doctor.check_experiment_tools(),
         *doctor.check_cores(),
         *doctor.check_frequency(),
         *doctor.check_virtual(),

@@ -58,6 +58,13 @@ def watchdogs(folder: Path) -> list[int]:
     return found
 
 
+def ignored(pid: int) -> set[int]:
+    """The signals that a process ignores."""
+    (line,) = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigIgn:")]
+    mask = int(line.split()[1], 16)
+    return {number for number in range(1, 65) if mask >> (number - 1) & 1}
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_the_values_come_back_when_the_process_in_control_is_killed(tmp_path: Path, number: int) -> None:
     files = machines.intel(tmp_path / "root")
@@ -85,8 +92,10 @@ def test_the_watchdog_survives_a_signal_to_the_whole_session_and_ends_with_an_or
     with holder(tmp_path, "undo") as process:
         (watchdog,) = set(watchdogs(tmp_path)) - {process.pid}
         assert os.getsid(watchdog) != os.getsid(process.pid)
+        assert eventually(lambda: {signal.SIGTERM, signal.SIGHUP, signal.SIGINT} <= ignored(watchdog))
+        streams = [Path(f"/proc/{watchdog}/fd/{stream}").readlink() for stream in range(3)]
+        assert streams == [Path("/dev/null")] * 3
         os.kill(watchdog, signal.SIGTERM)
-        os.kill(watchdog, signal.SIGHUP)
         process.communicate("", timeout=20)
     assert process.returncode == 0
     assert machines.tree(files.root) == before

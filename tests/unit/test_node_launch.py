@@ -4,6 +4,7 @@ import ast
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,13 @@ import pytest
 import lepaute.measure.node_agent
 from lepaute.measure.node_agent.control_launch import pinning, scheduling, started_as
 from lepaute.measure.node_agent.system_files import SystemFiles
+from lepaute.measure.nodes.bootstrap import BESIDE
 
-MODULES = sorted(Path(lepaute.measure.node_agent.__file__).parent.glob("*.py"))
+#: Of the program on the nodes, and those from elsewhere that travel with it.
+MODULES = [
+    *sorted(Path(lepaute.measure.node_agent.__file__).parent.glob("*.py")),
+    *(Path(str(import_module(name).__file__)) for name in BESIDE),
+]
 
 
 def _status(launch: dict[str, object]) -> tuple[str, str]:
@@ -54,7 +60,8 @@ def test_the_program_on_the_nodes_is_python_3_9_and_imports_only_its_standard_li
         if isinstance(node, ast.Import):
             assert {alias.name.split(".")[0] for alias in node.names} <= sys.stdlib_module_names
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 1 or (node.module or "").split(".")[0] in sys.stdlib_module_names
+            standard = (node.module or "").split(".")[0] in sys.stdlib_module_names
+            assert node.level == 1 or standard or node.module in BESIDE
         elif isinstance(node, ast.keyword):
             assert (node.arg, getattr(node.value, "value", None)) not in {("slots", True), ("kw_only", True)}
         assert not isinstance(node, ast.Attribute) or (node.attr != "UTC"), f"line {node.lineno}: datetime.UTC is 3.11"
@@ -65,7 +72,8 @@ def test_the_program_on_the_nodes_is_python_3_9_and_imports_only_its_standard_li
 
 
 def test_importing_the_program_on_the_nodes_does_nothing() -> None:
-    names = [f"lepaute.measure.node_agent.{module.stem}" for module in MODULES if module.stem != "__init__"]
+    own = [module.stem for module in MODULES if module.parent.name == "node_agent" and module.stem != "__init__"]
+    names = [*(f"lepaute.measure.node_agent.{name}" for name in own), *BESIDE]
     program = (
         f"import importlib, threading; [importlib.import_module(n) for n in {names!r}]; print(threading.active_count())"
     )

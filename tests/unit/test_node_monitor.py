@@ -10,6 +10,7 @@ from typing import Any
 import fake_machines as machines
 import pytest
 
+from lepaute.measure.node_agent import monitor as monitor_module
 from lepaute.measure.node_agent import sensors
 from lepaute.measure.node_agent.monitor import Monitor
 from lepaute.measure.node_agent.other_processes import OtherProcesses, parse_stat
@@ -102,6 +103,37 @@ def test_every_column_has_the_value_that_the_files_say(tmp_path: Path) -> None:
         "network_mlx5_0_port1_received_bytes": 100,  # its counter counts words of four bytes
         "network_mlx5_0_port1_sent_bytes": 0,
     }
+
+
+def test_a_network_counter_that_starts_anew_goes_on_growing(tmp_path: Path) -> None:
+    files = measured_node(tmp_path)
+    found = Found(files, 0.0)
+    seen = []
+    for value in ("1500", "20", "50"):  # 500 more, then a new start: 20, then 30 more
+        files.write("sys/class/net/eth0/statistics/rx_bytes", value)
+        row: dict[str, Any] = {}
+        for sensor in found.sensors:
+            sensor.read(row, 1.0)
+        seen.append(row["network_eth0_received_bytes"])
+    found.close()
+    assert seen == [500, 520, 550]
+
+
+def test_a_receiver_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(monitor_module, "_PATIENCE_S", 0.05)
+    begun, release = threading.Event(), threading.Event()
+
+    def hangs(row: dict[str, Any]) -> None:
+        begun.set()
+        release.wait(20)
+
+    monitor = Monitor(SystemFiles(), 0.01, hangs)
+    monitor.start()
+    begun.wait(20)
+    assert monitor.stop()["problem"] == "monitoring does not end: its last row is not taken"
+    release.set()
+    monkeypatch.setattr(monitor_module, "_PATIENCE_S", 20.0)
+    assert monitor.stop()["problem"] == ""
 
 
 def test_sensors_that_a_node_does_not_show_are_named_with_the_reason(tmp_path: Path) -> None:

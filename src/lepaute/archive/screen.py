@@ -238,4 +238,4 @@ def _content(archive: Archive, most_lines: int) -> list[str]:
     folders.sort(key=lambda folder: "/" not in folder[0])  # folders first, then files
     told = ", ".join(f"{top} {count}" if count > 1 else top for top, count, _ in folders)
     members = sum(count for _, count, _ in folders)
-    return _paragraph("members", f"{members}, {bytes_text(total)}: {told}", most_lines)
+    return _paragraph("members", f"{members}, {bytes_text(total)} (--members lists them): {told}", most_lines)

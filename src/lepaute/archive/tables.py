@@ -28,7 +28,7 @@ def table_of(name: str, data: bytes) -> "pandas.DataFrame":
             return _parquet(name, data)
         if name.endswith(".csv"):
             _refuse_wide(name, data)
-            return pandas.read_csv(io.BytesIO(data), comment="#")
+            return pandas.read_csv(io.BytesIO(data[_head_size(data) :]))
     # What pyarrow and pandas raise on damaged tables: most derive from ValueError, some from others of these.
     except (
         pyarrow.ArrowException,
@@ -46,15 +46,23 @@ def table_of(name: str, data: bytes) -> "pandas.DataFrame":
 def _refuse_wide(name: str, data: bytes) -> None:
     if len(data) > MOST_TABLE_BYTES:
         raise ArchiveError(f"member {name} has {len(data)} bytes, more than a table may; extract it instead")
-    at = looked_at = 0
+    at, looked_at = _head_size(data), 0
     while at < len(data) and looked_at < _LINES_LOOKED_AT:
         end = data.find(b"\n", at)
         end = len(data) if end < 0 else end
-        if data[at : at + 1] != b"#":
-            looked_at += 1
-            if data.count(b",", at, end) >= MOST_COLUMNS:
-                raise ArchiveError(f"member {name} has more than {MOST_COLUMNS} columns; refuse such an archive")
+        looked_at += 1
+        if data.count(b",", at, end) >= MOST_COLUMNS:
+            raise ArchiveError(f"member {name} has more than {MOST_COLUMNS} columns; refuse such an archive")
         at = end + 1
+
+
+def _head_size(data: bytes) -> int:
+    """Of the lines at its beginning that start with #; later ones are cells, and a # inside a line always is."""
+    at = 0
+    while data[at : at + 1] == b"#":
+        end = data.find(b"\n", at)
+        at = len(data) if end < 0 else end + 1
+    return at
 
 
 def _parquet(name: str, data: bytes) -> "pandas.DataFrame":

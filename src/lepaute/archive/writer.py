@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from lepaute.archive.container import CHUNK_BYTES, RATIO_MATTERS_BYTES
+from lepaute.archive.container import CHUNK_BYTES, MOST_BYTES, RATIO_MATTERS_BYTES
 from lepaute.archive.manifest import (
     COMMANDS,
     MANIFEST,
@@ -36,6 +36,8 @@ _RESERVED = (COMMANDS, MANIFEST, METADATA, RO_CRATE)
 #: What packs better than this in a quick try is stored as it is: a reader takes more than MOST_RATIO for a bomb. One
 #: byte repeated gives 229 in the quick try and 1029 in the thorough one (measured).
 _QUICK_RATIO = 100
+#: Of what a reader accepts in all, for the members that the archive writes itself.
+_KEPT_FREE_BYTES = 1 << 30
 
 
 class ArchiveWriter:
@@ -54,6 +56,7 @@ class ArchiveWriter:
         self.metadata = metadata
         self._members: dict[str, Member] = {}
         self._folders: set[str] = set()
+        self._unpacked_bytes = 0
         self._commands: list[dict[str, object]] = []
         self._temporary: Path | None = None
         self._zip: zipfile.ZipFile | None = None
@@ -104,7 +107,7 @@ class ArchiveWriter:
                 if (size := os.fstat(file.fileno()).st_size) <= RATIO_MATTERS_BYTES:
                     self._add(name, file.read())
                     return
-                packed = self._ready_for(name)
+                packed = self._ready_for(name, size)
                 entry = _entry(name, file.read(CHUNK_BYTES))
                 file.seek(0)
                 digest, written = hashlib.sha256(), 0
@@ -160,8 +163,8 @@ class ArchiveWriter:
         manifest = manifest_bytes(self._members)
         packed.writestr(_entry(MANIFEST, manifest), manifest)
 
-    def _ready_for(self, name: str) -> zipfile.ZipFile:
-        """The zip, when a member of this name can be added; what a reader would refuse is refused here."""
+    def _ready_for(self, name: str, size_bytes: int) -> zipfile.ZipFile:
+        """The zip, when a member of this name and size can be added; what a reader would refuse is refused here."""
         check_name(name)
         if name in self._members:
             raise ArchiveError(f"member {name} is there already; choose another name")
@@ -173,10 +176,13 @@ class ArchiveWriter:
         self._folders.update(parents)
         if len(self._members) + len(_RESERVED) >= MOST_MEMBERS and name not in _RESERVED:
             raise ArchiveError(f"an archive holds at most {MOST_MEMBERS} members; pack small files into one")
+        if self._unpacked_bytes + size_bytes > MOST_BYTES - _KEPT_FREE_BYTES and name not in _RESERVED:
+            raise ArchiveError(f"with member {name} the archive would be larger than {MOST_BYTES} bytes; leave it out")
+        self._unpacked_bytes += size_bytes
         return self._zip
 
     def _add(self, name: str, data: bytes) -> None:
-        self._ready_for(name).writestr(_entry(name, data), data)
+        self._ready_for(name, len(data)).writestr(_entry(name, data), data)
         self._members[name] = Member.of(data)
 
 

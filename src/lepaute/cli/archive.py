@@ -79,10 +79,10 @@ def verify(
 @app.command()
 def extract(
     file: File,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where to.", show_default=False)],
     members: Annotated[
         list[str] | None, typer.Argument(metavar="[MEMBER...]", help="Members or folders of them; default: all.")
     ] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where to.")] = Path(),
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> None:
     """Writes members as files into a folder: never outside of it, through a link, or over another file."""

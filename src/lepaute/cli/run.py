@@ -1,5 +1,6 @@
 """`lepaute run`: an experiment, from a script to an archive."""
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,6 +9,9 @@ import typer
 from lepaute.cli import node_options as on
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lepaute.measure.experiment.job import Job
     from lepaute.measure.experiment.life import Outcome
     from lepaute.measure.experiment.options import Options
 
@@ -53,7 +57,7 @@ def command(
     import signal
 
     from lepaute.cli.quantities import settings_of
-    from lepaute.measure.experiment.loader import load_job_class
+    from lepaute.measure.experiment.loader import load_job_class, made_job
     from lepaute.measure.experiment.options import options_of
 
     # A batch system ends a job with SIGTERM: the nodes must be given back then too, and what was measured be kept.
@@ -93,8 +97,41 @@ def command(
         return 0
     from lepaute.measure.experiment.life import execute
 
-    outcome = execute(job_class(options, say=_silent if quiet else None), resume=resume)
+    experiment = made_job(job_class, options)
+    with shown(experiment, quiet):
+        outcome = execute(experiment, resume=resume)
     return tell(outcome, options)
+
+
+@contextmanager
+def shown(job: "Job", quiet: bool) -> "Iterator[None]":
+    """What happens, on standard error: lines of the log, or on a terminal a bar with the latest of them."""
+    import sys
+
+    from lepaute.cli.progress import progress_bar
+
+    if quiet or not sys.stderr.isatty():
+        job.say = _silent if quiet else None
+        yield
+        return
+    share, latest, before, planned = 0.0, "", -1, 0
+    with progress_bar(after_s=2.0) as bar:
+
+        def say(line: str) -> None:
+            nonlocal latest
+            latest = line[:60]
+            bar(latest, share)
+
+        def on_row(rows: int) -> None:
+            nonlocal share, before, planned
+            if before < 0:
+                done, planned = job.workspace.measured()
+                before = done - rows
+            share = min(1.0, (before + rows) / planned) if planned else 0.0
+            bar(latest, share)
+
+        job.say, job.on_row = say, on_row
+        yield
 
 
 def _silent(_line: str) -> None:
@@ -109,8 +146,9 @@ def tell(outcome: "Outcome", options: "Options") -> int:
     if outcome.status == "complete":
         print(f"{outcome.archive}: complete{rows}")
         return 0
-    why = f": {outcome.failure}" if outcome.failure else ""
+    failure = " ".join((outcome.failure or "").split())
+    why = f": {failure}" if failure else ""
     print(f"{outcome.archive}: {outcome.status}{rows}{why}")
     again = f"lepaute run {options.script} --resume -o {options.archive}"
-    print(f"lepaute: {' '.join((outcome.failure or 'interrupted').split())}; go on with: {again}", file=sys.stderr)
+    print(f"lepaute: {failure or 'interrupted'}; go on with: {again}", file=sys.stderr)
     return 130 if outcome.status == "partial" else 1

@@ -145,6 +145,27 @@ def check_simgrid() -> list[Check]:
     return [Check(name, "ok", version)]
 
 
+#: What experiments use where it is there: program, the Debian package that has it, and what is lacking without it.
+_TOOLS = (
+    ("ssh", "openssh-client", "other nodes"),
+    ("stress-ng", "stress-ng", "warming up"),
+    ("numactl", "numactl", "memory policies"),
+    ("lstopo-no-graphics", "hwloc-nox", "the topology in archives"),
+    ("lspci", "pciutils", "devices in archives"),
+    ("dmidecode", "dmidecode", "firmware in archives"),
+)
+
+
+def check_experiment_tools() -> list[Check]:
+    """Programs of the system that `lepaute run` uses; without one, an archive says what it lacks."""
+    name = "tools of experiments"
+    lacking = [(program, package, what) for program, package, what in _TOOLS if not shutil.which(program)]
+    if not lacking:
+        return [Check(name, "ok", ", ".join(program for program, _, _ in _TOOLS))]
+    found = ", ".join(f"no {program} ({what})" for program, _, what in lacking)
+    return [Check(name, "warning", found, f"apt-get install {' '.join(package for _, package, _ in lacking)}")]
+
+
 def check_cores() -> list[Check]:
     """Cores and memory that this process may use."""
     cores = len(os.sched_getaffinity(0))
@@ -266,6 +287,7 @@ _CHECKS: tuple[tuple[str, Callable[[], list[Check]]], ...] = (
     ("BLAS", check_blas),
     ("HPL", check_hpl),
     ("SimGrid", check_simgrid),
+    ("tools of experiments", check_experiment_tools),
     ("cores and memory", check_cores),
     ("frequency", check_frequency),
     ("virtualisation", check_virtual),

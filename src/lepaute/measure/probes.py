@@ -29,8 +29,13 @@ WRAPPED_SYMBOLS = (
 _COMPILE_LIMIT_S = 120.0
 
 DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM = "probe-dgemm", "probe-hpl-steps", "probe-p2p"
-#: Open MPI warns root, and refuses, unless it is told twice.
-MPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+#: Open MPI refuses root unless it is told twice; inside an allocation of Slurm it would spread over all its nodes.
+MPI_ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_ras": "^slurm",
+    "OMPI_MCA_plm": "^slurm",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,27 +80,30 @@ def build_probes(
     return probes
 
 
-def probe_argv(
-    run: PlannedRun, folder: str, design: str, out: str, coretype: str | None, options: Sequence[str] = ()
+def probe_words(
+    run: PlannedRun, folder: str, design: str, out: str, coretype: str | None
 ) -> tuple[list[str], dict[str, str]]:
-    """What runs a probe, and the variables to add; it leaves the raw file `out`, or under mpirun rank r `out`.r<r>.
+    """A probe and its arguments, and the variables to add; it leaves the raw file `out`, or as rank r `out`.r<r>.
 
     folder  : where the programs are
     coretype: OPENBLAS_CORETYPE, None to leave it as it is
-    options : of mpirun
     """
-    environment = {**MPI_ENVIRONMENT, "OPENBLAS_NUM_THREADS": "1"}
+    environment = {"OPENBLAS_NUM_THREADS": "1"}
     if coretype is not None and run.probe != P2P:
         environment["OPENBLAS_CORETYPE"] = coretype
     cores = ",".join(map(str, run.cores))
     words = ["--design", design, "--out", out, "--seed", str(run.seed)]
     if run.probe == DGEMM:
         return [f"{folder}/{DGEMM_PROGRAM}", *words, "--cpu", cores], environment
-    # Probes bind themselves; mpirun may see fewer places than there are cores (hardware threads, containers).
-    start = ["mpirun", "--oversubscribe", "--bind-to", "none", *options, "-np", str(len(run.cores))]
     program = P2P_PROGRAM if run.probe == P2P else STEPS_PROGRAM
     more = ("--grid", "single") if run.probe == STEPS_SIDE_BY_SIDE else ()
-    return [*start, f"{folder}/{program}", *words, "--cpus", cores, *more], environment
+    return [f"{folder}/{program}", *words, "--cpus", cores, *more], environment
+
+
+def ranks_here(ranks: int) -> tuple[str, ...]:
+    """What starts the ranks of a probe on one node, with MPI_ENVIRONMENT; probes bind themselves to their cores."""
+    # mpirun may see fewer places than there are cores (hardware threads, containers).
+    return ("mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks))
 
 
 def _version() -> str:

@@ -118,9 +118,13 @@ def repository_facts(document: object) -> Iterator[Placed]:
 
 
 def control_facts(document: object) -> Iterator[Placed]:
-    """What was asked of the machine and what it then was; times and process numbers left out."""
+    """What was asked of the machine and what it then was; times and process numbers left out.
+
+    document: a list of records with their node, or an object of such lists by node
+    """
     told: dict[tuple[str, str], list[str]] = {}
-    for item in map(mapping, sequence(document)):
+    by_node = [{"node": node, **mapping(item)} for node, items in mapping(document).items() for item in sequence(items)]
+    for item in map(mapping, by_node or sequence(document)):
         name = next(
             (text(item.get(key)) for key in ("control", "name", "what", "kind") if text(item.get(key))), "control"
         )

@@ -10,14 +10,16 @@ from lepaute.command import complaint_of
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.calibration.machines import Measured
 from lepaute.measure.experiment.journal import drop_broken_end
+from lepaute.measure.experiment.options import Options
+from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.machine_load import Load, Sample, load_between
 from lepaute.measure.node_agent.main import boot_id
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import CommandFailed
-from lepaute.measure.plan import P2P, PlannedRun
-from lepaute.measure.probes import probe_argv
+from lepaute.measure.plan import DGEMM, P2P, PlannedRun
+from lepaute.measure.probes import MPI_ENVIRONMENT, probe_words, ranks_here
 
 #: A probe takes a few seconds; one that takes this long hangs.
 PROBE_LIMIT_S = 180.0
@@ -38,14 +40,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a run takes place: a node, or for messages between two, the node of rank 0 and its peer.
-
-    options: of mpirun, to get to the peer
-    """
+    """Where a run takes place: a node, or for messages between two, the node of rank 0 and its peer."""
 
     nodes: tuple[Nodes, ...]
     measured: tuple[Measured, ...]
-    options: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -55,8 +53,9 @@ class Site:
 class Attempts:
     """Makes attempts, and writes down in a workspace what comes of them."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, options: Options) -> None:
         self._workspace = workspace
+        self._options = options
         self._here = boot_id()
 
     def make(self, run: PlannedRun, number: int, site: Site) -> Attempt:
@@ -72,9 +71,9 @@ class Attempts:
         for each in site.nodes:
             each.write(design, text)
         self._workspace.keep_file(f"designs/{site.name}/block{run.block}_{run.name}.csv", text.encode())
-        ranks = [""] if run.probe == "dgemm" else [f".r{rank}" for rank in range(len(run.cores))]
+        ranks = [""] if run.probe == DGEMM else [f".r{rank}" for rank in range(len(run.cores))]
         kept = [self._kept(run, number, site, rank, suffix) for rank, suffix in enumerate(ranks)]
-        argv, environment = probe_argv(run, base, design, raw, site.measured[0].kernel_set.coretype_env, site.options)
+        argv, environment = self._command(run, site, base, design, raw)
         mine = [path for rank, path in enumerate(kept) if peer is None or rank == 0]
         follow = {f"{raw}{ranks[rank]}": _appending(path) for rank, path in enumerate(mine)}
         before, started = self._samples(site), time.time()
@@ -113,6 +112,20 @@ class Attempts:
             }
         )
         return Attempt(site.name, run, number, load.wall_s, bool(causes))
+
+    def _command(
+        self, run: PlannedRun, site: Site, base: str, design: str, raw: str
+    ) -> tuple[Sequence[str], Mapping[str, str]]:
+        """What the first node runs, and the variables to add."""
+        words, environment = probe_words(run, base, design, raw, site.measured[0].kernel_set.coretype_env)
+        if run.probe == DGEMM:
+            return words, environment
+        if len(site.nodes) == 1:
+            return [*ranks_here(len(run.cores)), *words], {**MPI_ENVIRONMENT, **environment}
+        names = [about.name for about in site.measured]
+        site.nodes[0].write(HOSTS, hosts_text(names, 1))
+        start = start_of_ranks(words, names, 1, None, self._options, (), base)
+        return start.argv, {**start.environment, **environment}
 
     def _kept(self, run: PlannedRun, number: int, site: Site, rank: int, suffix: str) -> Path:
         """Where the raw file of a rank goes; that it belongs to this run is written down first."""

@@ -6,7 +6,7 @@ import re
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
-from lepaute.measure.probes import MPI_ENVIRONMENT, Probes
+from lepaute.measure.probes import MPI_ENVIRONMENT, Probes, ranks_here
 
 _START_S = 60.0
 #: Of the loader: the library that a program needs and the node lacks.
@@ -37,7 +37,7 @@ def equip(nodes: Nodes, probes: Probes) -> None:
         nodes.put(program, program.name)
     trials = nodes.run(f"./{probes.dgemm.name}", "--help", timeout_s=_START_S, check=False)
     _check(list(trials.values()))
-    words = ("mpirun", "--bind-to", "none", "-np", "1", f"./{probes.p2p.name}", "--help")
+    words = (*ranks_here(1), f"./{probes.p2p.name}", "--help")
     trials = nodes.run(*words, environment=MPI_ENVIRONMENT, timeout_s=_START_S, check=False)
     _check(list(trials.values()))
 

@@ -96,7 +96,7 @@ class Calibration(Job):
         links = plan_links(self._scale, self.seed, self._measured)
         self._take_up_attempts([*(run for runs in plans.values() for run in runs), *(link.run for link in links)])
         self._total = sum(map(len, plans.values())) + len(links)
-        self._maker = Attempts(self.workspace)
+        self._maker = Attempts(self.workspace, self.options)
         by_name = {about.name: about for about in self._measured}
         for block in range(self._scale.blocks):
 
@@ -151,7 +151,8 @@ class Calibration(Job):
             return
         pair = (self.nodes[link.first], self.nodes[link.second])
         try:
-            site = Site(pair, (by_name[link.first], by_name[link.second]), self._to_reach(*pair))
+            check_same_place(*pair)
+            site = Site(pair, (by_name[link.first], by_name[link.second]))
             self._say_what(link.run, site, "")
             self._maker.make(link.run, self._begun(link.run, site), site)
         except NodeLost:
@@ -160,19 +161,19 @@ class Calibration(Job):
             self._failed_links.add(key)
             self.record_of_run.warn(f"{key} were not measured: {problem}")
 
-    def _to_reach(self, first: Nodes, second: Nodes) -> tuple[str, ...]:
-        """Options of mpirun on the first node for a rank on either. Raises EnvironmentProblem where there is no way."""
-        one, other = first.channels[0], second.channels[0]
-        if one.hello["boot"] != other.hello["boot"] and one.hello["folder"] != other.hello["folder"]:
-            raise EnvironmentProblem(
-                f"their folders of temporary files differ ({one.hello['folder']}, {other.hello['folder']}); set TMPDIR"
-            )
-        return ("--host", f"{one.name}:1,{other.name}:1", *self._between_nodes(first))
-
     def _say_what(self, run: PlannedRun, site: Site, more: str) -> None:
         where = "" if len(self._measured) == 1 else f" on {site.name}"
         share = _PREPARED + (0.98 - _PREPARED) * min(1.0, self._behind / self._total)
         self._tell(f"block {run.block + 1} of {self._scale.blocks}: {run.name}{where}{more}", share)
+
+
+def check_same_place(first: Nodes, second: Nodes) -> None:
+    """Raises EnvironmentProblem where two machines do not have the folder of the probes at the same place."""
+    one, other = first.channels[0].hello, second.channels[0].hello
+    if one["boot"] != other["boot"] and one["folder"] != other["folder"]:
+        raise EnvironmentProblem(
+            f"their folders of temporary files differ ({one['folder']} and {other['folder']}); set TMPDIR alike"
+        )
 
 
 def _silent(_line: str) -> None:

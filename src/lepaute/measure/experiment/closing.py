@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -10,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from lepaute.archive import ArchiveWriter
 from lepaute.measure.calibration import tables as calibrated
 from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, verdicts
+from lepaute.measure.experiment.journal import drop_broken_end
+from lepaute.measure.experiment.raw_table import read_raw
 from lepaute.measure.experiment.workspace import DESIGN, Workspace
+from lepaute.measure.node_agent.redact import Redactor
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -53,14 +57,14 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
     Raises ArchiveError or OSError where it cannot be written; nothing half-written is left then.
     """
     folder = workspace.folder
+    for path in _files(folder / "raw"):
+        drop_broken_end(path)  # of a row that a full disk or the engine's end has cut short
     monitoring = {
         path.stem: frame_of(workspace.entries(f"monitoring/{path.stem}")) for path in _files(folder / "monitoring")
     }
     reference = workspace.entries("reference")
     found = distrusted(reference, monitoring)
     metadata = metadata_of(workspace)
-    if is_calibration(workspace):
-        metadata["warnings"] = [*metadata["warnings"], *calibrated.warnings(workspace)]
     metadata["warnings"] = [*metadata["warnings"], *(verdict.message for verdict in found)]
     with ArchiveWriter(target, metadata) as archive:
         for top in _KEPT:
@@ -69,10 +73,8 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
         for name in (DESIGN, "log.txt"):
             if (folder / name).is_file():
                 archive.add_file(name, folder / name)
-        for name in _LISTS:
+        for name in (*_LISTS, *(["blocks"] if is_calibration(workspace) else [])):
             archive.add_bytes(f"{name}.json", _json(workspace.entries(name)))
-        if is_calibration(workspace):
-            archive.add_bytes("blocks.json", _json(workspace.entries("blocks")))
         for name, frame in tables_of(workspace, found):
             archive.add_table(f"observations/{name}.parquet", frame)
         for node, frame in monitoring.items():
@@ -120,6 +122,8 @@ def metadata_of(workspace: Workspace) -> dict[str, Any]:
     return {
         **state,
         "kind": state.get("kind", "experiment"),
+        "warnings": [*state["warnings"], *(calibrated.warnings(workspace) if is_calibration(workspace) else [])],
+        "parameters": Redactor(os.environ).environment(state["parameters"]),
         "lepaute_version": state.get("lepaute_version", __version__),
         "status": state.get("status", "partial"),
         "partial": state.get("status") != "complete",
@@ -134,9 +138,7 @@ def observations(path: Path, found: Iterable[Verdict], alone: str) -> "pandas.Da
 
     alone: the node of rows that name none
     """
-    import pandas
-
-    frame = pandas.read_csv(path, comment="#") if path.stat().st_size else pandas.DataFrame()
+    frame = read_raw(path)
     if "recorded_s" in frame:
         nodes = frame["node"].astype(str).tolist() if "node" in frame else [alone] * len(frame)
         frame["machine_changed"] = mark(frame["recorded_s"].tolist(), nodes, list(found))

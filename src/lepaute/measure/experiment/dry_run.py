@@ -8,10 +8,10 @@ from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.measure.experiment.job import Job
-from lepaute.measure.experiment.loader import line_in
+from lepaute.measure.experiment.loader import line_in, made_job
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.nodes.group import Nodes
-from lepaute.measure.nodes.results import Result, Results
+from lepaute.measure.nodes.results import Result, Results, told_command
 from lepaute.measure.schedulers import scheduler
 from lepaute.measure.schedulers.types import Given
 
@@ -25,7 +25,7 @@ def told_plan(job_class: type[Job], options: Options) -> list[str]:
     plan = scheduler(options.scheduler).plan(options.request)
     lines.extend(f"nodes: {step}" for step in plan.steps)
     with tempfile.TemporaryDirectory(prefix="lepaute-dry-run-") as folder:
-        job = job_class(replace(options, archive=Path(folder, "dry.zip")), say=lambda _line: None)
+        job = made_job(job_class, replace(options, archive=Path(folder, "dry.zip")), say=lambda _line: None)
         try:
             job.begin()
             lines.extend(_told_steps(job, options))
@@ -58,10 +58,10 @@ def _told_steps(job: Job, options: Options) -> Iterator[str]:
 def _told_script(job: Job, options: Options, lines: list[str]) -> None:
     names = _names(options)
     for phase in ("setup", "run", "teardown"):
-        job.use(ToldNodes(names, lambda text, phase=phase: lines.append(f"{phase}: {text}")))  # type: ignore[misc]
+        job.use(ToldNodes(names, lambda text, phase=phase: lines.append(f"{phase}: {text}")))
         try:
             getattr(job, phase)()
-        except Exception as problem:  # noqa: BLE001 - a script that reads output gets none here
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 - a script that reads output gets none here
             where = line_in(problem, options.script).removeprefix(":")
             place = f" at line {where}" if where else ""
             lines.append(f"{phase}: from here on it needs real output ({type(problem).__name__}{place})")
@@ -86,6 +86,10 @@ class ToldNodes(Nodes):
     def names(self) -> tuple[str, ...]:
         return self._names
 
+    @property
+    def place(self) -> str:
+        return "/tmp/lepaute-RUN"
+
     def __len__(self) -> int:
         return len(self._names)
 
@@ -106,7 +110,7 @@ class ToldNodes(Nodes):
     def run(self, *words: object, folder: str | Path | None = None, **_options: Any) -> Results:
         argv = tuple(str(word) for word in words)
         where = f" in {folder}" if folder else ""
-        self._tell(f"{_folded(self._names)}{where}: {' '.join(argv)}"[:400])
+        self._tell(f"{_folded(self._names)}{where}: {told_command(argv)}"[:400])
         return Results({name: Result(name, argv, None, 0, "", "", "", 0.0) for name in self._names})
 
     def write(self, path: str | Path, content: str | bytes, mode: int = 0o644) -> None:  # noqa: ARG002 - as Nodes has it

@@ -6,6 +6,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.experiment.options import Options
+from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Results
 
@@ -20,6 +22,7 @@ _CLONE_S = 1800.0
 _BUILD_S = 3600.0
 
 _INSTALL = """
+# installs what is missing of these packages:
 missing=
 for package; do
   case $package in
@@ -35,6 +38,7 @@ $sudo apt-get -qq -o DPkg::Lock::Timeout=120 update || true
 $sudo apt-get -qq -y -o DPkg::Lock::Timeout=120 install --no-install-recommends $missing
 """
 _BUILD = """
+# builds what lies in a folder:
 [ -d "$1" ] && cd "$1" || { echo "there is no folder $1" >&2; exit 1; }
 shift
 jobs=$(getconf _NPROCESSORS_ONLN)
@@ -52,6 +56,7 @@ else
 fi
 """
 _CLONE = """
+# clones a repository at a revision:
 git clone --quiet --no-checkout -- "$1" "$2"
 commit=$(git -C "$2" rev-parse --verify --quiet "origin/$3^{commit}" || git -C "$2" rev-parse --verify "$3^{commit}")
 git -C "$2" checkout --quiet --detach "$commit"
@@ -64,6 +69,7 @@ class Helpers:
     """Of a job; each works on all nodes unless it says otherwise."""
 
     record_of_run: "Record"
+    options: Options
 
     @property
     def nodes(self) -> Nodes:
@@ -117,39 +123,29 @@ class Helpers:
         timeout_s: float | None = None,
         check: bool = True,
     ) -> Results:
-        """Runs a program by mpirun from the first node, with ranks on all nodes, `ranks_per_node` on each in turn.
+        """Runs a program with ranks on all nodes, `ranks_per_node` on each in turn: by mpirun, under Slurm by srun.
 
         ranks  : fewer than all
         options: of mpirun, such as ("--mca", "btl", "tcp,self")
-        The program must have the same path on all nodes, as what the other helpers make has.
+        The program must have the same path on all nodes, as what the other helpers make has. The result is that of the
+        first node, from which the ranks are started.
         """
-        names = self.nodes.names
-        if ranks_per_node < 1:
-            raise InputError(f"ranks_per_node is {ranks_per_node}; give at least 1")
-        total = ranks if ranks is not None else ranks_per_node * len(names)
-        first = self.nodes[0]
-        added = {
-            "OMPI_ALLOW_RUN_AS_ROOT": "1",
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            **(environment or {}),
-        }
-        where: list[str] = []
+        first, names = self.nodes[0], self.nodes.names
+        place = first.place
+        start = start_of_ranks(
+            [str(word) for word in words], names, ranks_per_node, ranks, self.options, options, place
+        )
         if len(names) > 1:
-            self.nodes[0].write("hosts.txt", "".join(f"{name} slots={ranks_per_node}\n" for name in names))
-            base = first.channels[0].hello["folder"]
-            where = ["--hostfile", f"{base}/hosts.txt", *self._between_nodes(first)]
-        argv = ["mpirun", "--oversubscribe", "--bind-to", "none", *where, *options, "-np", str(total), *map(str, words)]
-        return first.run(*argv, folder=folder, environment=added, timeout_s=timeout_s, check=check)
-
-    def _between_nodes(self, first: Nodes) -> list[str]:
-        """Options of mpirun, started on `first`, that tell it how to reach the other nodes."""
-        raise NotImplementedError
+            first.write(HOSTS, hosts_text(names, ranks_per_node))
+        added = {**start.environment, **(environment or {})}
+        return first.run(*start.argv, folder=folder, environment=added, timeout_s=timeout_s, check=check)
 
     def collect(self, path: str | Path, name: str | None = None) -> None:
         """Takes a file of every node into the archive, as files/<node>/<name>."""
         kept = relative(name if name is not None else PurePosixPath(path).name)
-        for node, content in self.nodes.read(path).items():
-            self.record_of_run.keep(f"files/{node}/{kept}", content)
+        for one in self.nodes:  # one after the other: each may be large
+            for node, content in one.read(path).items():
+                self.record_of_run.keep(f"files/{node}/{kept}", content)
 
     def keep(self, name: str, content: str | bytes) -> None:
         """Puts a file made here into the archive, as files/<name>."""

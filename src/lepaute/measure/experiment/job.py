@@ -4,28 +4,27 @@ import math
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from lepaute.design import Design
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.measure.experiment.helpers import Helpers
 from lepaute.measure.experiment.journal import Value
+from lepaute.measure.experiment.loader import line_in
 from lepaute.measure.experiment.machine import Machine
 from lepaute.measure.experiment.options import Options, options_from
 from lepaute.measure.experiment.record import Record, now
 from lepaute.measure.experiment.rounds import Until, rounds
 from lepaute.measure.experiment.workspace import Workspace, folder_of
+from lepaute.measure.node_agent.control_wishes import problems as control_problems
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.schedulers import scheduler
 from lepaute.measure.schedulers.types import Allocation
 from lepaute.version import __version__
-
-#: The configuration for ssh, where mpirun is started.
-_SSH_CONFIG = "ssh_config"
 
 
 class Job(Helpers):
@@ -59,8 +58,10 @@ class Job(Helpers):
         self.options = options = options if options is not None else options_from(type(self).__name__, settings)
         self.seed = options.seed
         self.parameters = dict(options.parameters)
-        self._say = say
+        self.say = say
+        self.on_row: Callable[[int], None] = _ignore  # told how many rows this session has measured
         self._row: Mapping[str, Value] | None = None
+        self._rows_done = 0
         self._stack = ExitStack()
         self._nodes: Nodes | None = None
         self._allocation: Allocation | None = None
@@ -116,21 +117,20 @@ class Job(Helpers):
         finally:
             self._row = None
         self.workspace.journal("done").add({"design_row": number, "date": now()})
+        self._rows_done += 1
+        self.on_row(self._rows_done)
         if not len(self.nodes):
             raise EnvironmentProblem("no node is left; what was measured until now is kept")
 
     def record(self, table: str = "observations", **columns: Value) -> None:
         """Writes down one measurement: a row of a table, on the disk before this returns.
 
-        columns: what was seen, units in the names (duration_s); the row of the design that is being measured, if one
-        is, and the date are added
+        columns: what was seen, units in the names (duration_s): numbers, texts, truth values, or None; the row of the
+        design that is being measured, if one is, and the date are added
         """
         row = {**(self._row or {}), **columns}
         for name, value in row.items():
-            if callable(scalar := getattr(value, "item", None)):  # of NumPy
-                row[name] = scalar()
-            elif isinstance(value, float) and not math.isfinite(value):
-                raise InputError(f"{name} is {value}; a measurement that failed is no row")
+            row[name] = scalar(name, value)
         self.record_of_run.row(table, {**row, "recorded_s": time.time()})
 
     # The steps, in the order in which `execute` makes them.
@@ -140,26 +140,55 @@ class Job(Helpers):
         return self.record_of_run.workspace
 
     def begin(self, resume: bool = False) -> None:
-        """Makes the workspace, or takes up that of an interrupted run."""
+        """Makes the workspace, or takes up that of an interrupted run.
+
+        Raises InputError where there is one already, or none, and where design() fails; no new workspace is left then.
+        """
+        control = {**type(self).control, **self.options.control}
+        for name, problem in control_problems(control).items():
+            raise InputError(f"control {name}: {problem}")
         folder = folder_of(self.options.archive)
         workspace = Workspace.reopen(folder) if resume else Workspace.create(self.options.archive, self._state())
-        self.record_of_run = Record(workspace, self._say)
         self._stack.callback(workspace.close)
+        self.record_of_run = Record(workspace, self.say, self.parameters)
+        try:
+            self._write_down(workspace, resume)
+        except BaseException:
+            if not resume:
+                workspace.remove()
+            raise
+
+    def _write_down(self, workspace: Workspace, resume: bool) -> None:
+        """What shall be done, and by what."""
         if resume:
             self._take_up(workspace)
-        elif (design := self.design()) is not None:
+        design = self._drawn_design()
+        if not resume and design is not None:
             workspace.keep_design(design)
-        if self.options.script is not None:
-            name = (
-                self.options.script.name
-                if not resume
-                else f"{len(workspace.state['sessions'])}-{self.options.script.name}"
-            )
-            self.record_of_run.keep(f"experiment/{name}", self.options.script.read_bytes())
-        if self.options.installation is not None:
-            self.record_of_run.keep("experiment/installation.yaml", self.options.installation.read_bytes())
+        elif resume and (begun := workspace.design) is not None and (design is None or begun.rows != design.rows):
+            self.record_of_run.warn("the script's design has changed; the run goes on with the one it began with")
+        script, installation = self.options.script, self.options.installation
+        if script is not None:
+            again = f"{len(workspace.state['sessions'])}-" if resume else ""
+            self.record_of_run.keep(f"experiment/{again}{script.name}", script.read_bytes())
+        if installation is not None:
+            self.record_of_run.keep("experiment/installation.yaml", installation.read_bytes())
         workspace.state["sessions"].append({"start": now()})
         workspace.save()
+
+    def _drawn_design(self) -> Design | None:
+        try:
+            design = self.design()
+        except (LepauteError, OSError):
+            raise
+        except Exception as problem:
+            where = f"{self.options.script}{line_in(problem, self.options.script)}: " if self.options.script else ""
+            raise InputError(f"{where}design() failed: {type(problem).__name__}: {problem}") from problem
+        if design is not None and not isinstance(design, Design):
+            raise InputError(
+                f"design() gave a {type(design).__name__}; give what lepaute.design makes, such as full_factorial()"
+            )
+        return design
 
     def _state(self) -> dict[str, Any]:
         options = self.options
@@ -189,6 +218,17 @@ class Job(Helpers):
         state["phases"].append({"name": "resumed", "start": now(), "duration_s": 0.0, "status": "done"})
         if state["name"] != type(self).__name__:
             raise InputError(f"{workspace.folder}: was begun by {state['name']}, not by {type(self).__name__}")
+        kept = workspace.design
+        try:
+            same = self.design() == kept
+        except Exception:  # noqa: BLE001 - it is not what this run goes by
+            same = False
+        if not same:
+            self.record_of_run.warn(
+                f"resumed with a script whose design() differs from before; the {len(kept)} rows of then went on"
+                if kept is not None
+                else "resumed with a script that has a design now; the run was begun with none and went on so"
+            )
 
     def acquire(self) -> None:
         """Gets the nodes from the scheduler, and waits for them."""
@@ -199,9 +239,8 @@ class Job(Helpers):
         state = self.workspace.state
         facts = self.record_of_run.clean(dict(self._allocation.facts))
         state["scheduler"] = {"name": options.scheduler, **facts}
-        state["nodes"] = sorted(
-            {*state["nodes"], *(node.name for node in self._allocation.nodes)}, key=state_order(state)
-        )
+        new = [node.name for node in self._allocation.nodes if node.name not in state["nodes"]]
+        state["nodes"] += new
         self.workspace.save()
 
     def connect(self) -> None:
@@ -227,17 +266,6 @@ class Job(Helpers):
         """The interpreter that runs there."""
         return self.options.python or (sys.executable if self.options.scheduler == "local" else "python3")
 
-    def _between_nodes(self, first: Nodes) -> list[str]:
-        """How mpirun on the first node reaches others: as the engine reaches all of them."""
-        if self.options.scheduler == "oar":
-            return ["--mca", "plm_rsh_agent", "oarsh"]
-        config = self.options.request.ssh_config
-        if config is None:
-            return []
-        first.put(config, _SSH_CONFIG)
-        place = f"{first.channels[0].hello['folder']}/{_SSH_CONFIG}"
-        return ["--mca", "plm_rsh_agent", f"ssh -F {place} -o BatchMode=yes"]
-
     def use(self, nodes: Nodes) -> None:
         """From now on these are the experiment's nodes."""
         self._nodes = nodes
@@ -248,7 +276,11 @@ class Job(Helpers):
         own = getattr(type(self), name)
         given = getattr(self.options, name)
         default = Options.__dataclass_fields__[name].default
-        return float(own) if own is not None and given == default else float(given)
+        if own is None or given != default:
+            return float(given)
+        if isinstance(own, bool) or not isinstance(own, int | float) or not 0 <= own < math.inf:
+            raise InputError(f"{type(self).__name__}.{name} is {own!r}; give a number of seconds, 0 for none")
+        return float(own)
 
     def prepare_machine(self) -> None:
         """Writes down what the nodes are, sets them to what is asked for, warms them up, and begins to watch them."""
@@ -269,13 +301,18 @@ class Job(Helpers):
     # By hand.
 
     def open(self) -> Self:
-        """All steps before setup(), for use by hand."""
+        """All steps before setup(), for use by hand. What fails leaves no workspace."""
         try:
             self.begin()
+        except BaseException:
+            self.close()
+            raise
+        try:
             self.connect()
             self.prepare_machine()
         except BaseException:
             self.close()
+            self.workspace.remove()
             raise
         return self
 
@@ -294,7 +331,16 @@ class Job(Helpers):
         finish(self, error)
 
 
-def state_order(state: Mapping[str, Sequence[str]]) -> Callable[[str], tuple[int, str]]:
-    """Nodes known from an earlier session first, in their order."""
-    known = {name: position for position, name in enumerate(state["nodes"])}
-    return lambda name: (known.get(name, len(known)), name)
+def _ignore(_rows: int) -> None:
+    """For a run whose progress nobody watches."""
+
+
+def scalar(name: str, value: Any) -> Value:
+    """What a cell of a table can be, of NumPy's scalars too; raises InputError for anything else."""
+    if callable(item := getattr(value, "item", None)) and getattr(value, "ndim", 0) == 0:
+        value = item()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{name} is {value}; a measurement that failed is no row")
+    if value is not None and not isinstance(value, str | int | float):
+        raise InputError(f"{name} is a {type(value).__name__}; record numbers, texts, truth values or None")
+    return value

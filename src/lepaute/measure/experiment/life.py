@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,6 +131,10 @@ def finish(job: Job, problem: BaseException | None) -> Outcome:
             f"{trouble.filename or job.options.archive}: cannot be written ({trouble.strerror}); what was measured is "
             f"in {workspace.folder}: make room, then lepaute archive close {workspace.folder}"
         ) from problem
+    except KeyboardInterrupt:
+        folder = workspace.folder
+        job.record_of_run.log(f"interrupted while archiving; what was measured is in {folder}: archive close {folder}")
+        raise
     finally:
         job.close()
 
@@ -161,4 +165,10 @@ def _finished(job: Job, problem: BaseException | None) -> Outcome:
         workspace.remove()
         partial_name(job.options.archive).unlink(missing_ok=True)
     failure = state.get("failure")
-    return Outcome(target, status, failure["message"] if failure else None, done, rows)
+    return Outcome(target, status, told_failure(failure) if failure else None, done, rows)
+
+
+def told_failure(failure: Mapping[str, Any]) -> str:
+    """In one line: the message, and before it the line of the script where it names one."""
+    where = failure.get("where") or ""
+    return f"{where}: {failure['message']}" if ":" in where else str(failure["message"])

@@ -5,10 +5,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lepaute.measure.experiment.job import Job
+    from lepaute.measure.experiment.options import Options
 
 
 def load_job_class(script: Path, name: str | None = None) -> "type[Job]":
@@ -43,6 +46,21 @@ def load_job_class(script: Path, name: str | None = None) -> "type[Job]":
         what = "defines no subclass of lepaute.Job" if not found else f"defines several ({', '.join(found)})"
         raise InputError(f"{script}: {what}; an experiment is one class (choose with --class)")
     return next(iter(found.values()))
+
+
+def made_job(job_class: "type[Job]", options: "Options", say: "Callable[[str], None] | None" = None) -> "Job":
+    """The experiment with its options; raises InputError where a class of a script cannot be made so."""
+    where = f"{options.script}: {job_class.__name__}"
+    try:
+        job = job_class(options, say=say)
+    except LepauteError:
+        raise
+    except Exception as problem:
+        told = f"{type(problem).__name__}: {problem}"
+        raise InputError(f"{where}() failed: {told}; leave __init__ alone, and prepare in setup()") from problem
+    if not hasattr(job, "options"):
+        raise InputError(f"{where}.__init__ does not call that of lepaute.Job; leave it out, and prepare in setup()")
+    return job
 
 
 def line_in(problem: BaseException, script: Path | None) -> str:

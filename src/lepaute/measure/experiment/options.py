@@ -113,12 +113,7 @@ def options_of(
     said = read_installation(installation) if installation is not None else Installation()
     if archive is None:
         archive = latest_workspace(Path(), script.stem).with_suffix(".zip") if resume else new_name(script.stem)
-    if archive.suffix != ".zip":
-        raise InputError(f"{archive}: the name of an archive ends in .zip; add it")
-    if not archive.absolute().parent.is_dir() or archive.is_dir():
-        raise InputError(f"{archive}: its folder does not exist, or it is one; choose another place")
-    if archive.exists():
-        raise InputError(f"{archive}: is there already, and no archive is overwritten; choose another name")
+    check_archive(archive)
     periods = {"warm_up_s": said.warm_up_s, "reference_period_s": said.reference_period_s}
     periods["monitor_period_s"] = monitor_period_s if monitor_period_s is not None else said.monitor_period_s
     return Options(
@@ -137,6 +132,16 @@ def options_of(
     )
 
 
+def check_archive(archive: Path) -> None:
+    """Raises InputError where no archive can be written there, or one is there already."""
+    if archive.suffix != ".zip":
+        raise InputError(f"{archive}: the name of an archive ends in .zip; add it")
+    if not archive.absolute().parent.is_dir() or archive.is_dir():
+        raise InputError(f"{archive}: its folder does not exist, or it is one; choose another place")
+    if archive.exists():
+        raise InputError(f"{archive}: is there already, and no archive is overwritten; choose another name")
+
+
 def new_name(stem: str) -> Path:
     """An archive's name that no other run has."""
     return Path(f"{stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}.zip")
@@ -151,5 +156,6 @@ def options_from(stem: str, settings: Mapping[str, Any]) -> Options:
             known = ", ".join((*Options.__dataclass_fields__, *Request.__dataclass_fields__))
             raise InputError(f"an experiment has no setting {name!r}; it has {known}")
     rest["archive"] = Path(rest.get("archive") or new_name(stem.lower()))
+    check_archive(rest["archive"])
     rest.setdefault("scheduler", "ssh" if of_request.get("nodes") else "local")
     return Options(**rest, request=Request(**of_request))

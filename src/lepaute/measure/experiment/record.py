@@ -12,7 +12,7 @@ from typing import Any
 from lepaute.measure.experiment.journal import Value
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.node_agent.redact import Redactor
-from lepaute.measure.nodes.results import Result
+from lepaute.measure.nodes.results import Result, told_command
 
 
 def now() -> str:
@@ -23,13 +23,19 @@ def now() -> str:
 class Record:
     """The record of a run, in its workspace.
 
-    say: told each line of the log as well
+    say       : told each line of the log as well
+    parameters: of the run, by name; what sounds like a secret is none of the record's
     """
 
-    def __init__(self, workspace: Workspace, say: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        say: Callable[[str], None] | None = None,
+        parameters: Mapping[str, str] | None = None,
+    ) -> None:
         self.workspace = workspace
         self.phase = "start"
-        self._redactor = Redactor(os.environ)
+        self._redactor = Redactor({**os.environ, **(parameters or {})})
         self._say = say if say is not None else _to_standard_error
         self._log_lock = threading.Lock()
 
@@ -63,7 +69,7 @@ class Record:
         entry = {"phase": self.phase, **self.clean(asdict(result))}
         self.workspace.journal("commands").add(entry)
         outcome = "done" if result.ok else result.complaint()
-        self.log(f"{result.node}: {' '.join(result.argv)[:160]}: {outcome[:200]} ({result.duration_s:.3g} s)")
+        self.log(f"{result.node}: {told_command(result.argv)[:160]}: {outcome[:200]} ({result.duration_s:.3g} s)")
 
     def file(self, node: str, what: str, path: str, size_bytes: int) -> None:
         entry = {"phase": self.phase, "date": now(), "node": node, "what": what, "path": path, "size_bytes": size_bytes}

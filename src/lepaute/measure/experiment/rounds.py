@@ -4,6 +4,7 @@ import csv
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def observed(path: Path, column: str, factors: Sequence[str], levels: Mapping[Ke
         return seen
     drop_broken_end(path)
     with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(line for line in file if not line.startswith("#@"))
+        reader = csv.DictReader(dropwhile(lambda line: line.startswith("#@"), file))
         for name in (column, *factors):
             if name not in (reader.fieldnames or ()):
                 known = ", ".join(reader.fieldnames or ())

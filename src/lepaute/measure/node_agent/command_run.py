@@ -32,7 +32,7 @@ def run_command(argv: list[str], limit_s: float) -> Ran:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            env={**os.environ, "LC_ALL": "C"},  # messages and decimal points that can be compared between nodes
+            env=_environment(),
         )
     except FileNotFoundError:
         return Ran(None, b"", b"", f"{argv[0]} is not installed")
@@ -52,3 +52,12 @@ def run_command(argv: list[str], limit_s: float) -> Ran:
                     stream.close()
         return Ran(None, stdout, stderr, f"{argv[0]} did not end within {limit_s:g} s")
     return Ran(process.returncode, stdout, stderr)
+
+
+def _environment() -> dict[str, str]:
+    """That of this process, with messages that can be compared between nodes, and the tools of administrators.
+
+    The path of an ordinary user of some systems has no folder with lspci, dmidecode or ldconfig.
+    """
+    path = os.environ.get("PATH", os.defpath)
+    return {**os.environ, "LC_ALL": "C", "PATH": f"{path}:/usr/sbin:/sbin"}

@@ -35,7 +35,12 @@ def guard(journal: Path, files: SystemFiles, keep: tuple[int, ...] = ()) -> int:
     read_end, write_end = os.pipe()
     with warnings.catch_warnings():  # of Python 3.12 on, of a fork beside threads: the docstring says it
         warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
+        try:
+            child = os.fork()
+        except OSError:
+            os.close(read_end)
+            os.close(write_end)
+            raise
     if child == 0:
         try:
             os.setsid()

@@ -58,16 +58,20 @@ _COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "mpirun.txt": (("mpirun", "--version"),),
     "mpicc.txt": (("mpicc", "--showme:version"), ("mpicc", "-show")),
     "gcc.txt": (("gcc", "--version"),),
-    "openblas.txt": (
-        ("dpkg-query", "-W", "libopenblas*", "libblis*", "libopenmpi*", "libmpich*", "libc6"),
-        ("rpm", "-qa", "*blas*", "*blis*", "openmpi*", "mpich*", "glibc"),
-    ),
-    "libraries.txt": (("ldconfig", "-p"), ("/sbin/ldconfig", "-p")),
+    "openblas.txt": (("dpkg-query", "-W"), ("rpm", "-qa")),
+    "libraries.txt": (("ldconfig", "-p"),),
     "ulimit.txt": (("sh", "-c", "ulimit -a"),),
 }
-_LIBRARY = re.compile(
-    r"blas|lapack|blis|mkl|libmpi|libfabric|libucp|libpsm|libibverbs|libpmix|libgomp|libc\.so", re.IGNORECASE
-)
+#: Of long lists the lines that concern computing and communicating are kept.
+_KEPT_LINES = {
+    "libraries.txt": re.compile(
+        r"blas|lapack|blis|mkl|libmpi|libfabric|libucp|libpsm|libibverbs|libpmix|libgomp|libc\.so", re.IGNORECASE
+    ),
+    "openblas.txt": re.compile(
+        r"blas|lapack|blis|mkl|mpi|ucx|libfabric|pmix|^gcc|^gfortran|^clang|^llvm|^libc6[:\t]|^glibc"
+        r"|^linux-image|^kernel|hwloc|numactl|slurm"
+    ),
+}
 #: Values that are there for want of a serial number.
 _NO_SERIAL = re.compile(
     r"\W*(|not (specified|provided|available|present|settable|applicable).*|n/?a|none|unknown|no asset.*|to be filled.*"
@@ -118,7 +122,7 @@ def collect(files: SystemFiles, run: Run = run_command, environ: Mapping[str, st
     for name, outcome in outcomes.items():
         output, problem = outcome.result()
         if output is not None:
-            keep(name, _libraries(output) if name == "libraries.txt" else output)
+            keep(name, _lines_to_keep(name, output))
         if problem:
             absent[name] = problem
     members["python.txt"] = f"{platform.python_implementation()} {sys.version}\n".encode()
@@ -167,9 +171,11 @@ def _first_that_works(lines: tuple[tuple[str, ...], ...], run: Run) -> tuple[str
     return None, "; ".join(problems)
 
 
-def _libraries(output: str) -> str:
-    """Of all libraries that the loader knows, those that computing and communicating use."""
-    return "".join(line.strip() + "\n" for line in output.splitlines() if _LIBRARY.search(line))
+def _lines_to_keep(name: str, output: str) -> str:
+    pattern = _KEPT_LINES.get(name)
+    if pattern is None:
+        return output
+    return "".join(line.strip() + "\n" for line in output.splitlines() if pattern.search(line.strip()))
 
 
 def _json(value: object) -> bytes:

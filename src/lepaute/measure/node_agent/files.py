@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from lepaute.measure.node_agent.wire import PIECE_BYTES
+from .wire import PIECE_BYTES
 
 
 class Incoming:

@@ -15,17 +15,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lepaute.measure.node_agent import clock
-from lepaute.measure.node_agent.control import Controls
-from lepaute.measure.node_agent.environment import collect
-from lepaute.measure.node_agent.facts import machine_facts
-from lepaute.measure.node_agent.files import Incoming, send_file
-from lepaute.measure.node_agent.load import machine_load
-from lepaute.measure.node_agent.monitor import Monitor
-from lepaute.measure.node_agent.processes import Processes
-from lepaute.measure.node_agent.reference_kernel import ReferenceKernel
-from lepaute.measure.node_agent.system_files import SystemFiles
-from lepaute.measure.node_agent.wire import ALIVE_S, CUT_S, PIECE_BYTES, Sender, WireError, receive
+from . import clock
+from .control import Controls
+from .environment import collect
+from .facts import machine_facts
+from .files import Incoming, send_file
+from .load import machine_load
+from .monitor import Monitor
+from .processes import Processes
+from .reference_kernel import ReferenceKernel
+from .system_files import SystemFiles
+from .wire import ALIVE_S, CUT_S, PIECE_BYTES, Sender, WireError, receive
 
 
 class Agent:

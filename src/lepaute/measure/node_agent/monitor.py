@@ -12,6 +12,8 @@ from .other_processes import OtherProcesses
 from .sensors import Absent, Found, Row, Sensor
 from .system_files import SystemFiles
 
+_PATIENCE_S = 10.0
+
 
 class Monitor:
     """A thread that emits one row each period, on a schedule that does not drift.
@@ -68,10 +70,15 @@ class Monitor:
         self._thread.start()
 
     def stop(self) -> dict[str, Any]:
-        """Ends the thread and returns the summary; a second call returns it again."""
+        """Ends the thread and returns the summary; a second call returns it again.
+
+        A thread that hangs in emit() is left alone, with its files, after ten seconds; the summary says so.
+        """
         self._stopping.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(_PATIENCE_S)
+            if self._thread.is_alive():
+                return {**self.summary(), "problem": "monitoring does not end: its last row is not taken"}
             self._thread = None
         if self._found is not None:
             self._found.close()

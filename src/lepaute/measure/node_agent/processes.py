@@ -15,9 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lepaute.measure.node_agent.control_launch import started_as
-from lepaute.measure.node_agent.wire import PIECE_BYTES
 from lepaute.sessions import kill_session, session_members
+
+from .control_launch import started_as
+from .wire import PIECE_BYTES
 
 #: How long output is still waited for when a program has ended: what it left behind may hold its output open for ever.
 _DRAIN_S = 0.2
@@ -109,7 +110,7 @@ class Running:
         finally:
             os.close(self._wake_in)
             os.close(self._wake_out)
-        facts["duration_s"] = time.monotonic() - clock
+        facts.setdefault("duration_s", time.monotonic() - clock)
         ended(self.number)
         emit("end", facts, b"")
 
@@ -120,6 +121,8 @@ class Running:
         if shutil.which(argv[0], path=environment.get("PATH")) is None and "/" not in argv[0]:
             raise FileNotFoundError(2, "there is no such program on this node", argv[0])
         followed = Followed(request.get("follow", ()), self.number, emit, request.get("follow_period_s") or _FOLLOW_S)
+
+        began_s = time.monotonic()
 
         def start() -> subprocess.Popen[bytes]:
             return subprocess.Popen(
@@ -140,7 +143,8 @@ class Running:
         assert process.stdout is not None
         assert process.stderr is not None
         streams = {process.stdout.fileno(): "out", process.stderr.fileno(): "err"}
-        self._pump(process, streams, limit, followed, emit, facts)
+        # Looking for what it left behind reads /proc through, and is no part of the program's time.
+        facts["duration_s"] = self._pump(process, streams, limit, followed, emit, facts) - began_s
         if left := session_members(process.pid):
             facts["left_behind"] = len(left)
             kill_session(process.pid)
@@ -157,8 +161,11 @@ class Running:
         followed: Followed,
         emit: Emit,
         facts: dict[str, Any],
-    ) -> None:
-        """Passes output on until the program has ended. Sleeps in between: nothing here ticks beside a measurement."""
+    ) -> float:
+        """Passes output on until the program has ended, and returns when that was.
+
+        Sleeps in between: nothing here ticks beside a measurement.
+        """
         end = Ending(process.pid)
         asked: float | None = None  # when the program was asked to end
         ended: float | None = None
@@ -192,7 +199,7 @@ class Running:
                 ended = time.monotonic()
                 end.close()
             if ended is not None and (not streams or (not readable and time.monotonic() - ended >= _DRAIN_S)):
-                return
+                return ended
 
 
 class Ending:

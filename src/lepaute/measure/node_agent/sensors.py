@@ -70,16 +70,23 @@ class Gauge:
 
 
 class Counter:
-    """A number that grows: the column is what was added since the sensor was made."""
+    """A number that grows: the column is what was added since the sensor was made.
+
+    A counter that falls was started anew (a driver loaded again): what it then says is what was added since.
+    """
 
     def __init__(self, column: str, opened: Opened, scale: int = 1) -> None:
         self.columns = (column,)
         self._opened = opened
         self._scale = scale
-        self._start = opened.number()
+        self._last = opened.number()
+        self._total = 0
 
     def read(self, row: Row, now_s: float) -> None:  # noqa: ARG002
-        row[self.columns[0]] = (self._opened.number() - self._start) * self._scale
+        current = self._opened.number()
+        self._total += current - self._last if current >= self._last else current
+        self._last = current
+        row[self.columns[0]] = self._total * self._scale
 
 
 class Energy:

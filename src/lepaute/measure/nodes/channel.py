@@ -22,6 +22,7 @@ SILENCE_S = 6 * ALIVE_S
 #: What the shell of a node may print before its agent's first message.
 _MOST_GREETING_BYTES = 1 << 16
 _LEAVE_S = 10.0
+_CLOSE_S = 1.0
 _COMPLAINT_BYTES = 2000
 
 
@@ -200,11 +201,13 @@ class Channel:
 
     def check_alive(self) -> None:
         """Tells the agent that the engine lives; gives the node up when its agent has been silent for too long."""
-        if self.lost is None:
+        if self.lost is not None:
+            return
+        silent_s = time.monotonic() - self._heard
+        if silent_s > SILENCE_S and self._started.done():
+            self.abandon(f"its agent has been silent for {silent_s:.0f} s")
+        elif not self._sender.busy:  # whoever sends tells the agent as much, and may be held up by it
             self.send({"do": "ping"})
-            silent_s = time.monotonic() - self._heard
-            if silent_s > SILENCE_S and self._started.done():
-                self.abandon(f"its agent has been silent for {silent_s:.0f} s")
 
     def abandon(self, why: str) -> None:
         """Gives the node up: ends the connection, from which the agent, if it lives, learns to clean up."""
@@ -214,22 +217,31 @@ class Channel:
     def leave(self) -> None:
         """Asks the agent to clean up and go, and waits until it has."""
         self._leaving = True
-        with contextlib.suppress(OSError, ValueError):
-            self._sender.send({"do": "bye"})
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_LEAVE_S)
+        if self.lost is None and self._started.done():
+            with contextlib.suppress(OSError, ValueError):
+                self._sender.send({"do": "bye"})
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_LEAVE_S)
         self._end()
         self._lose("left")
 
     def _end(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            assert self._process.stdin is not None
-            self._process.stdin.close()
+        """Closes the connection, at which an agent that lives cleans up; then ends what held it on this side."""
+        # In a thread: a write that the other side does not take holds the stream.
+        closing = threading.Thread(target=self._close_input, daemon=True)
+        closing.start()
+        closing.join(_CLOSE_S)
         try:
-            self._process.wait(1.0)
+            self._process.wait(_CLOSE_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        closing.join(_CLOSE_S)
+
+    def _close_input(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
 
     def _lose(self, why: str) -> None:
         with self._lock:

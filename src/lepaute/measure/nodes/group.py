@@ -19,7 +19,7 @@ Follow = Callable[[str, int, bytes], None]
 #: What a command gets to end when the engine is interrupted; the agents kill it after a second.
 _STOP_S = 3.0
 _FILE_S = 600.0
-MOST_COLLECTED_BYTES = 4 << 30
+MOST_COLLECTED_BYTES = 1 << 30
 
 
 class Recorder(Protocol):
@@ -63,6 +63,11 @@ class Nodes:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(channel.name for channel in self.channels)
+
+    @property
+    def place(self) -> str:
+        """The experiment's folder on the first node, to which relative paths belong."""
+        return str(self._present()[0].hello["folder"])
 
     def __len__(self) -> int:
         return len(self.channels)

@@ -1,6 +1,6 @@
 """What a command on nodes has left: one result a node."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lepaute.errors import LepauteError
@@ -8,6 +8,15 @@ from lepaute.errors import LepauteError
 #: Longer output is cut in the middle when it is kept.
 MOST_OUTPUT_BYTES = 1 << 20
 _LAST_LINES = 4
+
+
+def told_command(argv: Sequence[str]) -> str:
+    """A command in one line: of a word of several lines, which is a script, the first that says something."""
+    words = []
+    for word in argv:
+        lines = [line.strip() for line in word.splitlines() if line.strip()]
+        words.append(f"{lines[0]} ..." if len(lines) > 1 else word)
+    return " ".join(" ".join(words).split())
 
 
 class CommandFailed(LepauteError):

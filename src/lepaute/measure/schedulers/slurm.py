@@ -10,6 +10,7 @@ import re
 import secrets
 import shlex
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -32,6 +33,7 @@ from lepaute.sessions import kill_session
 
 _ANSWER_S = 60.0
 _GRACE_S = 10.0
+_POLL_S = 1.0
 _JOB_ID = re.compile(r"[0-9]{1,12}([_+][0-9]{1,12})?")
 _GRANTED = re.compile(r"Granted job allocation ([0-9]+)")
 _PENDING = re.compile(r"Pending job allocation ([0-9]+)")
@@ -181,9 +183,14 @@ def _salloc(request: Request, name: str) -> list[str]:
 
 
 def _job_nodes(job: str) -> tuple[str, ...]:
-    """The nodes of a running job."""
-    shown = _answer(["squeue", "--noheader", f"--jobs={job}", "--format=%T|%N"], f"what Slurm knows of job {job}")
-    state, _, folded = (shown.splitlines() or ["gone"])[0].strip().partition("|")
+    """The nodes of a running job; waits for those that are being booted or prepared for it."""
+    shown = ["squeue", "--noheader", f"--jobs={job}", "--format=%T|%N"]
+    state = "CONFIGURING"
+    while state == "CONFIGURING":
+        answer = _answer(shown, f"what Slurm knows of job {job}")
+        state, _, folded = (answer.splitlines() or ["gone"])[0].strip().partition("|")
+        if state == "CONFIGURING":
+            time.sleep(_POLL_S)
     if state != "RUNNING" or not folded:
         raise EnvironmentProblem(f"job {job} of Slurm's is {state.lower()}; nodes are there while it runs")
     names = _answer(["scontrol", "show", "hostnames", folded], f"the names of {folded[:60]}").split()

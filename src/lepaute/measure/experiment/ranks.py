@@ -1,0 +1,94 @@
+"""How ranks of MPI are started on the nodes of an experiment: by mpirun, or under Slurm by srun."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lepaute.errors import InputError
+from lepaute.measure.experiment.options import Options
+
+#: Where mpirun finds the nodes, in the folder of the first one.
+HOSTS = "hosts.txt"
+#: srun takes what the environment says for what it shall do; there, it speaks of the agent's own step of one task.
+_SRUN = """
+job=$SLURM_JOB_ID
+for name in $(env | sed -n 's/^\\(SLURM_[A-Z_]*\\)=.*/\\1/p'); do
+  [ "$name" = SLURM_CONF ] || unset "$name"
+done
+exec srun --jobid="$job" --overlap --mpi=pmix "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What the first node runs, and the variables it needs."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def start_of_ranks(
+    words: Sequence[str],
+    nodes: Sequence[str],
+    per_node: int,
+    ranks: int | None,
+    how: Options,
+    options: Sequence[str],
+    place: str,
+) -> Start:
+    """`ranks` ranks (all that fit unless given) of the program `words`, `per_node` on each node in turn.
+
+    options: of mpirun; under Slurm only settings such as ("--mca", "btl", "tcp,self"), which become variables
+    place  : the experiment's folder on the first node, where HOSTS lies
+    Raises InputError for numbers and options that cannot be.
+    """
+    if per_node < 1:
+        raise InputError(f"ranks_per_node is {per_node}; give at least 1")
+    total = ranks if ranks is not None else per_node * len(nodes)
+    if not 1 <= total <= per_node * len(nodes):
+        raise InputError(
+            f"{total} ranks do not fit on {len(nodes)} nodes with {per_node} on each; give fewer, or more a node"
+        )
+    if how.scheduler == "slurm":
+        return _by_srun(words, nodes, per_node, total, options)
+    where: tuple[str, ...] = ()
+    if len(nodes) > 1:
+        where = ("--hostfile", f"{place}/{HOSTS}", *_reaching(how))
+    argv = ("mpirun", "--oversubscribe", "--bind-to", "none", *where, *options, "-np", str(total), *words)
+    return Start(argv, {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+
+
+def hosts_text(nodes: Sequence[str], per_node: int) -> str:
+    """The content of HOSTS."""
+    return "".join(f"{name} slots={per_node}\n" for name in nodes)
+
+
+def _reaching(how: Options) -> tuple[str, ...]:
+    """mpirun reaches the other nodes as the engine does."""
+    if how.scheduler == "oar":
+        return ("--mca", "plm_rsh_agent", "oarsh")
+    config = how.request.ssh_config
+    if how.scheduler != "ssh" or config is None:
+        return ()
+    if any(mark.isspace() for mark in str(config.absolute())):
+        raise InputError(f"{config}: mpirun takes no path with a space; move ssh's configuration")
+    return ("--mca", "plm_rsh_agent", f"ssh -F {config.absolute()}")
+
+
+def _by_srun(words: Sequence[str], nodes: Sequence[str], per_node: int, total: int, options: Sequence[str]) -> Start:
+    settings = {}
+    rest = list(options)
+    while rest:
+        if rest[0] not in ("--mca", "-mca") or len(rest) < 3:
+            raise InputError(
+                f"under Slurm ranks are started by srun, which has no option {rest[0]!r} of mpirun's; use --mca"
+            )
+        settings[f"OMPI_MCA_{rest[1]}"] = rest[2]
+        del rest[:3]
+    used = nodes[: -(-total // per_node)]
+    where = [
+        f"--nodelist={','.join(used)}",
+        f"--nodes={len(used)}",
+        f"--ntasks-per-node={per_node}",
+        f"--ntasks={total}",
+    ]
+    return Start(("sh", "-e", "-c", _SRUN, "sh", *where, *words), settings)

@@ -1,0 +1,81 @@
+"""Archives made to exhaust memory, each given to a process of its own: it refuses, or answers, in little memory."""
+
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from lepaute.archive.manifest import Member, manifest_bytes
+from lepaute.archive.seal import seal
+
+#: The interpreter with pandas and pyarrow takes 150 MiB; the largest document that is parsed takes 300 more.
+MOST_RSS_BYTES = 900 << 20
+READ = """
+import resource, sys
+from lepaute.archive import Archive
+from lepaute.cli.main import main
+path = sys.argv[1]
+status = [main(["archive", *words]) for words in (["show", path], ["verify", path], ["diff", path, path])]
+try:
+    archive = Archive.open(path)
+    for name in archive.members():
+        if name.endswith((".parquet", ".csv")):
+            archive.table(name)
+except Exception as problem:
+    print(type(problem).__name__)
+print(status, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def one_text_a_thousand_times() -> bytes:
+    column = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 4000), pyarrow.array(["x" * (1 << 20)]))
+    out = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table({"a": column}), out, store_schema=False)
+    return out.getvalue()
+
+
+BOMBS: dict[str, Callable[[], dict[str, bytes]]] = {
+    "metadata of many lists": lambda: {"metadata.json": b'{"kind": "x", "a": [' + b"[]," * 10_000_000 + b"0]}"},
+    "commands of many lists": lambda: {"commands.json": b"[" + b"[]," * 1_300_000 + b"0]"},
+    "commands larger than memory allows": lambda: {"commands.json": b"[" + b"[]," * 30_000_000 + b"0]"},
+    "many members": lambda: {"x" * 100 + str(number): b"" for number in range(40_000)},
+    "deep documents": lambda: {"controls.json": b"[" * 2_000_000, "repositories.json": b'{"a":' * 1_000_000},
+    "entities": lambda: {
+        "environment/n/lstopo.xml": b"<!DOCTYPE t ["
+        + b"".join(b'<!ENTITY e%d "%s">' % (n, b"&e%d;" % (n - 1) * 10 if n else b"x" * 1000) for n in range(12))
+        + b"]><t>&e11;</t>"
+    },
+    "one text spelt out": lambda: {"observations/t.parquet": one_text_a_thousand_times()},
+    "many columns": lambda: {"raw/t.csv": b"," * 8_000_000},
+    "many packages": lambda: {"environment/n/packages.txt": b"".join(b"p%d 1\n" % n for n in range(100_000))},
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_bomb_is_read_or_refused_in_little_memory_and_without_a_traceback(tmp_path: Path, bomb: str) -> None:
+    members = {"metadata.json": json.dumps({"kind": "experiment", "created": "2026", "nodes": ["n"]}).encode()}
+    members |= BOMBS[bomb]()
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as packed:
+        for name, data in members.items():
+            packed.writestr(name, data)
+        packed.writestr("manifest.json", manifest_bytes({name: Member.of(data) for name, data in members.items()}))
+    seal(path)
+    result = subprocess.run(
+        [sys.executable, "-c", READ, str(path)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert "Traceback" not in result.stderr, result.stderr[-2000:]
+    assert result.returncode == 0
+    *_, last = result.stdout.splitlines()
+    status, _, rss_bytes = last.rpartition(" ")
+    assert set(json.loads(status)) <= {0, 2}
+    assert int(rss_bytes) < MOST_RSS_BYTES
+    others = [line for line in result.stdout.splitlines() if line.endswith("Error")]
+    assert set(others) <= {"ArchiveError"}

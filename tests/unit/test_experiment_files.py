@@ -1,0 +1,204 @@
+"""What a run keeps on the disk: journals, tables, the workspace, and what of them survives a cut at any byte."""
+
+import contextlib
+import multiprocessing
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lepaute.design import full_factorial
+from lepaute.errors import InputError
+from lepaute.measure.experiment.helpers import relative
+from lepaute.measure.experiment.journal import Journal, Table, drop_broken_end, entries
+from lepaute.measure.experiment.options import Options, options_from, read_installation
+from lepaute.measure.experiment.rounds import Until, observed, rounds
+from lepaute.measure.experiment.workspace import Workspace, folder_of
+from lepaute.measure.schedulers import Request
+from lepaute.stats.stopping import Target
+
+values = st.one_of(st.integers(-(2**60), 2**60), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=20))
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=8), values, max_size=4), max_size=6), st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_journal_that_is_cut_at_any_byte_holds_every_whole_line(tmp_path_factory, written, data):
+    path = tmp_path_factory.mktemp("journal") / "x.jsonl"
+    journal = Journal(path)
+    for entry in written:
+        journal.add(entry)
+    journal.close()
+    content = path.read_bytes()
+    cut = data.draw(st.integers(0, len(content)))
+    path.write_bytes(content[:cut])
+    whole = content[:cut].count(b"\n")
+    assert list(entries(path)) == written[:whole]
+    again = Journal(path)
+    again.add({"after": 1})
+    again.close()
+    assert list(entries(path)) == [*written[:whole], {"after": 1}]
+
+
+def test_a_long_line_without_end_is_cut_back_to_the_line_before(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"one\n" + b"x" * 200_000)
+    drop_broken_end(path)
+    assert path.read_bytes() == b"one\n"
+    path.write_bytes(b"x" * 200_000)
+    drop_broken_end(path)
+    assert path.read_bytes() == b""
+
+
+def test_rows_come_back_as_they_were_recorded(tmp_path: Path) -> None:
+    import pandas
+
+    table = Table(tmp_path / "t.csv", {"generator": "test"})
+    rows = [{"n": 1, "x": 0.1, "said": 'a "quoted", text'}, {"n": 2, "x": 1e-300, "said": ""}]
+    for row in rows:
+        table.add(row)
+    table.close()
+    frame = pandas.read_csv(tmp_path / "t.csv", comment="#", keep_default_na=False)
+    assert frame.to_dict("records") == rows
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"a": 1}, "other columns than its first (b)"),
+        ({"a": 1, "b": 2, "c": 3}, "other columns than its first (c)"),
+        ({"a": "x\ny", "b": 1}, "line break"),
+        ({"a": "x\0y", "b": 1}, "line break"),
+    ],
+)
+def test_a_row_that_does_not_fit_its_table_is_refused_and_leaves_nothing(tmp_path: Path, row, told) -> None:
+    table = Table(tmp_path / "t.csv", {})
+    table.add({"a": 1, "b": 2})
+    before = (tmp_path / "t.csv").read_bytes()
+    with pytest.raises(InputError) as caught:
+        table.add(row)
+    assert told in str(caught.value)
+    assert (tmp_path / "t.csv").read_bytes() == before
+
+
+def test_columns_may_come_in_another_order(tmp_path: Path) -> None:
+    table = Table(tmp_path / "t.csv", {})
+    table.add({"a": 1, "b": 2})
+    table.add({"b": 4, "a": 3})
+    table.close()
+    assert (tmp_path / "t.csv").read_text() == "a,b\n1,2\n3,4\n"
+
+
+def hold(archive: Path, ready, done) -> None:
+    workspace = Workspace.create(archive, {"run_id": "x"})
+    ready.set()
+    done.wait(30)
+    workspace.close()
+
+
+def test_a_workspace_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    ready, done = context.Event(), context.Event()
+    other = context.Process(target=hold, args=(tmp_path / "x.zip", ready, done))
+    other.start()
+    assert ready.wait(30)
+    with pytest.raises(InputError, match=f"process {other.pid} is running it now"):
+        Workspace.reopen(folder_of(tmp_path / "x.zip"))
+    with pytest.raises(InputError, match="a run that did not end is there"):
+        Workspace.create(tmp_path / "x.zip", {})
+    done.set()
+    other.join(30)
+    Workspace.reopen(folder_of(tmp_path / "x.zip")).close()
+
+
+def test_a_state_that_is_damaged_is_told_in_one_line(tmp_path: Path) -> None:
+    Workspace.create(tmp_path / "x.zip", {}).close()
+    (tmp_path / "x.work" / "state.json").write_text("{")
+    with pytest.raises(InputError, match=r"state\.json cannot be read"):
+        Workspace.reopen(tmp_path / "x.work")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", "a\nb", "x;y", "é/.."])
+def test_a_table_is_named_by_plain_letters(tmp_path: Path, name: str) -> None:
+    workspace = Workspace.create(tmp_path / "x.zip", {})
+    with pytest.raises(InputError, match="cannot name a table"):
+        workspace.table(name)
+    workspace.close()
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../b", "-rf", "", "a\nb", "a/\x1b[2J"])
+def test_a_path_that_leaves_the_folder_is_refused(path: str) -> None:
+    with pytest.raises(InputError, match="does not name a place inside"):
+        relative(path)
+
+
+def test_rounds_go_on_until_every_level_is_known_and_are_the_same_when_resumed(tmp_path: Path) -> None:
+    design = full_factorial({"level": ["calm", "wild"]}, replications=2, seed=1)
+    spread = {"calm": 0.1, "wild": 8.0}
+    until = Until("seen", Target(0.05, least=8, most=60))
+
+    def measure(workspace: Workspace, stop_after: int | None) -> list[tuple[int, str]]:
+        """The rows of the rounds, in order; `stop_after` rows the run is interrupted."""
+        made: list[tuple[int, str]] = []
+        done = workspace.done()
+        for number, row in enumerate(design):
+            if number not in done:
+                record(workspace, number, row)
+        for number, row in rounds(workspace, design, until, 7, lambda _text: None):
+            if stop_after is not None and len(made) == stop_after:
+                return made
+            made.append((number, str(row["level"])))
+            record(workspace, number, row)
+        return made
+
+    def record(workspace: Workspace, number: int, row) -> None:
+        value = 100.0 + spread[row["level"]] * ((number * 37) % 11 - 5)
+        workspace.table("observations").add({"design_row": number, "level": row["level"], "seen": value})
+        workspace.journal("done").add({"design_row": number})
+
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    whole = Workspace.create(tmp_path / "a" / "x.zip", {})
+    at_once = measure(whole, None)
+    reached = {entry["level"]["level"]: entry for entry in whole.entries("reached")}
+    assert reached["calm"]["reached"]
+    assert reached["wild"]["observations"] > reached["calm"]["observations"] >= 8
+    parts = Workspace.create(tmp_path / "b" / "x.zip", {})
+    first = measure(parts, 5)
+    parts.close()
+    again = Workspace.reopen(tmp_path / "b" / "x.work")
+    assert first + measure(again, None) == at_once
+    whole.close()
+    again.close()
+
+
+def test_a_column_that_was_not_recorded_is_told(tmp_path: Path) -> None:
+    table = Table(tmp_path / "observations.csv", {})
+    table.add({"level": "a", "seen": 1.0})
+    table.close()
+    with pytest.raises(InputError, match="nothing was recorded as duration_s"):
+        observed(tmp_path / "observations.csv", "duration_s", ["level"], {("a",): []})
+
+
+def test_options_by_name_are_those_of_the_run_and_of_the_request() -> None:
+    options = options_from("test", {"nodes": "node[1-2]", "seed": 3, "monitor_period_s": 0.5})
+    assert (options.scheduler, options.seed, options.request) == ("ssh", 3, Request(nodes="node[1-2]"))
+    with pytest.raises(InputError, match="has no setting 'node'"):
+        options_from("test", {"node": "x"})
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"seed": -1}, {"monitor_period_s": 0.01}, {"monitor_period_s": float("nan")}, {"warm_up_s": -1.0}]
+)
+def test_options_that_cannot_be_are_refused(wrong) -> None:
+    with pytest.raises(InputError):
+        Options(archive=Path("x.zip"), **wrong)
+
+
+@given(st.text(max_size=200))
+@settings(max_examples=100, deadline=None)
+def test_any_installation_file_is_read_or_refused(tmp_path_factory, text):
+    path = tmp_path_factory.mktemp("install") / "i.yaml"
+    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    with contextlib.suppress(InputError):
+        read_installation(path)
