@@ -175,7 +175,7 @@ def _episodes(table: "pandas.DataFrame", fitted: dict[str, tuple[Calls, FittedKe
 
 def _told_of_links(count: int, fitted: FittedModels) -> str:
     if fitted.fitted_between is not None:
-        return f"{count} nodes; the link of a node is as wide as one message between two of them makes use of."
+        return f"{count} nodes; the link of a node is as wide as one large message between two of them makes use of."
     nodes = "One node" if count == 1 else f"{count} nodes"
     return f"{nodes}: messages between nodes were not measured, and cost here what they cost inside the node."
 

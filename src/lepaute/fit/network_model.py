@@ -1,8 +1,10 @@
 """A fitted network as the value of a platform."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lepaute.fit.network import FittedNetwork, FittedSegment
+from lepaute.fit.node_link import node_link_Bps, over_link
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Network
@@ -13,8 +15,6 @@ def network_model(fitted: FittedNetwork, between: FittedNetwork | None = None) -
 
     fitted  : messages inside a node
     between : messages between nodes; None where they were not measured: then they cost what they cost inside
-    The link of a node is as wide as the fastest message between nodes: that one flow alone fills it is all that
-    messages of one core at a time can tell.
     """
     from lepaute.platform.schema import Network
 
@@ -25,8 +25,11 @@ def network_model(fitted: FittedNetwork, between: FittedNetwork | None = None) -
     }
     if between is not None and fitted.noncontiguous is not None:
         loopback["noncontiguous"] = _segments(fitted.noncontiguous)
-    remote = fitted if between is None else between
-    link = fitted.shared_bandwidth_Bps if between is None else max(part.bandwidth_Bps for part in between.segments)
+    remote, link = fitted, fitted.shared_bandwidth_Bps
+    if between is not None:
+        link = node_link_Bps(between)
+        gaps = None if between.noncontiguous is None else over_link(between.noncontiguous, link)
+        remote = replace(between, segments=over_link(between.segments, link), noncontiguous=gaps)
     return Network.model_validate(
         {
             "flow_factor": "bound",

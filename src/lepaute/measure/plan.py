@@ -23,7 +23,10 @@ STEPS_SIDE_BY_SIDE = "hpl_steps_1x1_pair"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much a calibration measures: the whole takes about 100 s, the quick one about 10 s."""
+    """How much a calibration measures of a node: the whole takes about 100 s, the quick one about 10 s.
+
+    most_repetition_s: all repetitions of disturbed runs on a node together last no longer
+    """
 
     blocks: int
     dgemm_products: int
@@ -33,6 +36,7 @@ class Scale:
     p2p_counts: Mapping[str, int]
     p2p_most_bytes: int
     most_n: int
+    most_repetition_s: float
 
 
 FULL = Scale(
@@ -44,6 +48,7 @@ FULL = Scale(
     p2p_counts=DEFAULT_COUNTS,
     p2p_most_bytes=64 << 20,
     most_n=MOST_N,
+    most_repetition_s=20.0,
 )
 QUICK = Scale(
     blocks=2,
@@ -54,6 +59,7 @@ QUICK = Scale(
     p2p_counts={operation: count // 2 for operation, count in DEFAULT_COUNTS.items()},
     p2p_most_bytes=16 << 20,
     most_n=1500,
+    most_repetition_s=4.0,
 )
 
 

@@ -132,7 +132,8 @@ class Calibration(Job):
             if (run.block, run.name) not in done:
                 mine.append(self._maker.make(run, self._begun(run, site), site))
             self._behind += 1
-        while not stopping.is_set() and (again := next_repetition(mine, runs[-1].block)) is not None:
+        most_s = self._scale.most_repetition_s
+        while not stopping.is_set() and (again := next_repetition(mine, runs[-1].block, most_s)) is not None:
             self._say_what(again.run, site, " again, it was disturbed")
             mine.append(self._maker.make(again.run, again.number + 1, site))
 

@@ -6,23 +6,22 @@ from lepaute.measure.calibration.attempt import Attempt
 
 #: Repetitions of a run that other load disturbed, at the end of its block: load that stays cannot be outlived.
 MOST_REPETITIONS = 2
-#: All repetitions on a node together last no longer: a fifth of a full calibration. One is not begun when it would go
-#: beyond if it took as long as the last attempt.
-MOST_REPETITION_S = 20.0
 
 
-def next_repetition(attempts: Sequence[Attempt], block: int) -> Attempt | None:
+def next_repetition(attempts: Sequence[Attempt], block: int, most_s: float) -> Attempt | None:
     """The last attempt of the run of `block` that is to be repeated next; None when no repetition is due or allowed.
 
     attempts: all of one node so far. Due are runs without an undisturbed attempt, those with the fewest attempts
-    first, in the order in which they ran; a run that no longer fits into MOST_REPETITION_S is passed over.
+    first, in the order in which they ran.
+    most_s  : all repetitions together last no longer; one that would go beyond, if it took as long as the last
+    attempt, is passed over
     """
     spent_s = sum(attempt.wall_s for attempt in attempts if attempt.number > 0)
     last = {attempt.run.name: attempt for attempt in attempts if attempt.run.block == block}
     due = [
         attempt
         for attempt in last.values()
-        if attempt.disturbed and attempt.number < MOST_REPETITIONS and spent_s + attempt.wall_s <= MOST_REPETITION_S
+        if attempt.disturbed and attempt.number < MOST_REPETITIONS and spent_s + attempt.wall_s <= most_s
     ]
     return min(due, key=lambda attempt: attempt.number, default=None)
 

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self, TextIO
@@ -33,6 +34,7 @@ class Workspace:
         self.state: dict[str, Any] = {}
         self._lock: TextIO | None = None
         self._journals: dict[str, Journal] = {}
+        self._opening = threading.Lock()
         self._tables: dict[str, Table] = {}
 
     @classmethod
@@ -88,9 +90,10 @@ class Workspace:
 
     def journal(self, name: str) -> Journal:
         """The journal of that name, made when it is first asked for."""
-        if name not in self._journals:
-            self._journals[name] = Journal(self.folder / f"{name}.jsonl")
-        return self._journals[name]
+        with self._opening:
+            if name not in self._journals:
+                self._journals[name] = Journal(self.folder / f"{name}.jsonl")
+            return self._journals[name]
 
     def entries(self, name: str) -> list[dict[str, Any]]:
         """What the journal of that name holds."""
