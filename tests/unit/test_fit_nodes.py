@@ -88,9 +88,8 @@ def test_the_speed_of_each_core_of_each_node_comes_back(tmp_path: Path) -> None:
 
 def one_way_s(segments: Any, size: float) -> float:
     part = [segment for segment in segments if segment.above_bytes < size][-1]
-    return float(
-        part.latency_s + size / part.bandwidth_Bps + part.send[0] + part.receive[0] + size * (part.send[1] + part.receive[1])
-    )  # fmt: skip
+    calls_s = part.send[0] + part.receive[0] + size * (part.send[1] + part.receive[1])
+    return float(part.latency_s + size / part.bandwidth_Bps + calls_s)
 
 
 def test_the_links_inside_and_between_nodes_come_back_each_for_itself(tmp_path: Path) -> None:

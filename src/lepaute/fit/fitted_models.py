@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 KERNELS, P2P = "observations/kernels.parquet", "observations/p2p.parquet"
 NODE = 1
+#: Probes that a warning names, all of one node.
+MOST_NAMED = 9
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,8 @@ def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
         kernel_values.append(kernel_model(kernel, discrepancy, crowding[name], places))
     warnings = [f"{host} was not measured, and is no node of the platform" for host in absent]
     if short := (*short_kernels, *short_p2p):
-        warnings.append(f"other load disturbed too many runs of {', '.join(short)}: the models rest on them too")
+        some = ", ".join(short[:MOST_NAMED]) + (f" and {len(short) - MOST_NAMED} more" if short[MOST_NAMED:] else "")
+        warnings.append(f"other load disturbed too many runs of {some}: the models rest on them too")
     if short or any(_disturbed_somewhere(archive) for archive in given):
         notes.append("Other load disturbed the calibration; calibrate again on a quiet machine.")
     network, between, told = networks(p2p_frames, several)
