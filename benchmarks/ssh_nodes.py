@@ -93,7 +93,8 @@ def _nodes(farm: SshdFarm, folder: Path, clush: str, arguments: argparse.Namespa
     job.acquire()
     bytes_before = engine.memory_info().rss
     connect_s = _wall(job.connect)
-    ways = _ways(job, farm, folder, clush, node_set)
+    agents_cpu_s: list[float] = []
+    ways = _ways(job, farm, folder, clush, node_set, agents_cpu_s)
     start_up_s = statistics.median(_wall(lambda: _clush_alone(clush)) for _ in range(5))
     found = {(way, what): Timed() for way in ways for what in COMMANDS}
     chance = random.Random(1)
@@ -121,6 +122,7 @@ def _nodes(farm: SshdFarm, folder: Path, clush: str, arguments: argparse.Namespa
     print(f"| memory of the engine's process, growth by connecting and all commands | {memory / 1e6:.0f} MB |")
     print(f"| memory of the ssh processes beside it, together | {ssh_bytes / 1e6:.0f} MB |")
     print(f"| memory of an agent, median of {len(agents)} | {agent_bytes / 1e6:.1f} MB |")
+    print(f"| CPU time of an agent and its program, a command | {1000 * statistics.median(agents_cpu_s):.1f} ms |")
     print(f"| clush alone: start-up and one local command | {start_up_s:.2f} s |")
     return wrong
 
@@ -129,14 +131,19 @@ def _nodes(farm: SshdFarm, folder: Path, clush: str, arguments: argparse.Namespa
 Way = Callable[[str], tuple[tuple[float, float], Mapping[str, str]]]
 
 
-def _ways(job: lp.Job, farm: SshdFarm, folder: Path, clush: str, node_set: str) -> dict[str, Way]:
+def _ways(job: lp.Job, farm: SshdFarm, folder: Path, clush: str, node_set: str, agents: list[float]) -> dict[str, Way]:
+    """By name; `agents` gets the CPU time that an agent and its program took for a command of the engine."""
+
     def engine(command: str) -> tuple[tuple[float, float], Mapping[str, str]]:
+        agents_before = _cpu_of_agents(job)
         cpu_before, start = _cpu_with_clients(), time.perf_counter()
         for _ in range(IN_A_ROW):
             results = job.nodes.shell(command)
         wall_s = time.perf_counter() - start
+        cpu_s = _cpu_with_clients() - cpu_before
+        agents.append((_cpu_of_agents(job) - agents_before) / IN_A_ROW / len(farm.names))
         answers = {node: result.stdout for node, result in results.items()}
-        return (wall_s / IN_A_ROW, (_cpu_with_clients() - cpu_before) / IN_A_ROW), answers
+        return (wall_s / IN_A_ROW, cpu_s / IN_A_ROW), answers
 
     def by_clush(config: Path, fan_out: int) -> Way:
         def run(command: str) -> tuple[tuple[float, float], Mapping[str, str]]:
@@ -243,6 +250,11 @@ def _cpu_with_clients() -> float:
     """CPU time of this process and of its living ssh's."""
     engine = psutil.Process()
     return sum(sum(process.cpu_times()[:2]) for process in (engine, *_clients(engine)))
+
+
+def _cpu_of_agents(job: lp.Job) -> float:
+    """CPU time of the agents and of the programs that they have seen end."""
+    return sum(sum(psutil.Process(channel.hello["pid"]).cpu_times()[:4]) for channel in job.nodes.channels)
 
 
 def _wall(call: Callable[[], object]) -> float:

@@ -84,7 +84,7 @@ def test_a_run_that_is_resumed_keeps_its_design_and_says_that_the_script_has_ano
     done = run(tmp_path, FAILING.replace("exit 7", "exit 0").replace("3]", "3, 4]"), "--resume", "-o", "x.zip")
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "x.zip")
-    assert any("design() differs" in warning for warning in archive.metadata["warnings"])
+    assert any("design has changed" in warning for warning in archive.metadata["warnings"])
     assert archive.metadata["design"]["rows"] == 3
 
 
@@ -157,7 +157,13 @@ def test_bad_input_gets_one_line_and_leaves_nothing(
 
 @pytest.mark.parametrize(
     ("value", "told"),
-    [("[1, 2]", "x is a list"), ("b'x'", "x is a bytes"), ("float('nan')", "x is nan"), ("1j", "x is a complex")],
+    [
+        ("[1, 2]", "x is a list"),
+        ("b'x'", "x is a bytes"),
+        ("float('nan')", "x is nan"),
+        ("1j", "x is a complex"),
+        ("0, size=99", "size is a factor"),
+    ],
 )
 def test_what_is_no_value_of_a_table_is_refused_with_its_line(tmp_path: Path, value: str, told: str) -> None:
     done = run(tmp_path, FAILING.replace('row["size"]', "1, x=" + value), "-q", "-o", "x.zip")

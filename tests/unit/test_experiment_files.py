@@ -2,6 +2,7 @@
 
 import contextlib
 import multiprocessing
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ from lepaute.errors import InputError
 from lepaute.measure.experiment.helpers import relative
 from lepaute.measure.experiment.journal import Journal, Table, drop_broken_end, entries
 from lepaute.measure.experiment.options import Options, options_from, read_installation
+from lepaute.measure.experiment.record import Record
 from lepaute.measure.experiment.rounds import Until, observed, rounds
 from lepaute.measure.experiment.workspace import Workspace, folder_of
+from lepaute.measure.nodes.results import Result
 from lepaute.measure.schedulers import Request
 from lepaute.stats.stopping import Target
 
@@ -202,3 +205,47 @@ def test_any_installation_file_is_read_or_refused(tmp_path_factory, text):
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
     with contextlib.suppress(InputError):
         read_installation(path)
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path):
+    """A file system of 64 kibibytes."""
+    place = tmp_path / "tiny"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("a small file system cannot be mounted here: this needs the rights of root")
+    yield place
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def test_what_a_full_disk_refuses_leaves_nothing_and_does_not_come_later(tiny_disk: Path) -> None:
+    table, journal = Table(tiny_disk / "t.csv", {"generator": "test"}), Journal(tiny_disk / "j.jsonl")
+    number = 0
+    with pytest.raises(OSError, match="No space"):  # noqa: PT012 - which row is the first is not known
+        for number in range(20_000):
+            table.add({"number": 10**6 + number, "x": 0.5})
+    with pytest.raises(OSError, match="No space"):  # noqa: PT012
+        for _ in range(200):
+            journal.add({"text": "x" * 100})
+    table.close()
+    journal.close()
+    lines = (tiny_disk / "t.csv").read_text().splitlines()
+    assert lines[2:] == [f"{10**6 + row},0.5" for row in range(number)]
+    assert all(entry == {"text": "x" * 100} for entry in entries(tiny_disk / "j.jsonl"))
+
+
+def test_secrets_in_command_lines_and_variables_of_commands_are_not_written_down(tmp_path: Path) -> None:
+    workspace = Workspace.create(tmp_path / "x.zip", {})
+    record = Record(workspace, say=lambda _line: None)
+    variables = {"API_TOKEN": "abcdefgh1234", "THREADS": "4"}
+    record.command(Result("n", ("db", "--password", "opensesame1", "-v"), None, 0, "", "", "", 0.1, variables))
+    workspace.close()
+    kept = "".join(path.read_text() for path in workspace.folder.rglob("*") if path.is_file())
+    assert "opensesame1" not in kept
+    assert "abcdefgh1234" not in kept
+    (entry,) = workspace.entries("commands")
+    assert entry["argv"] == ["db", "--password", "(redacted)", "-v"]
+    assert entry["environment"] == {"API_TOKEN": "(redacted)", "THREADS": "4"}

@@ -87,8 +87,15 @@ def _duration(value: object) -> str:
     if seconds is None or seconds < 0 or seconds >= 1e9:
         return ""
     if seconds < 120:
-        return f"{seconds:.3g} s"
+        return f"{seconds if seconds >= 0.001 else 0:.3g} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _phase(phase: dict[str, Any]) -> str:
+    """Name and duration, and how it ended where that was not well."""
+    status = text(phase.get("status"))
+    words = (text(phase.get("name")), "" if status == "done" else status, _duration(phase.get("duration_s")))
+    return " ".join(word for word in words if word)
 
 
 def _status_line(metadata: dict[str, Any], status: str) -> str:
@@ -122,10 +129,7 @@ def _identity(archive: Archive) -> list[str]:
     lines.append(_line("nodes", f"{folded(nodes)}{count}" + (f"; {name}" if name else "") + (f": {by}" if by else "")))
     phases = [mapping(phase) for phase in sequence(metadata.get("phases"))]
     if phases:
-        told = (
-            f"{text(p.get('name'))} {text(p.get('status'))} {_duration(p.get('duration_s'))}".strip() for p in phases
-        )
-        lines.append(_line("phases", ", ".join(told)))
+        lines.append(_line("phases", ", ".join(map(_phase, phases))))
     return lines
 
 

@@ -26,8 +26,8 @@ Placed = tuple[str, Fact]
 
 #: Of one run, not of a setup; or told in another way.
 _OWN_KEYS = frozenset(
-    "created run_id phases failure lost_nodes partial partial_cause status design warnings nodes parameters scheduler "
-    "license author script kind name".split()
+    "created run_id sessions phases failure lost_nodes partial partial_cause status design warnings nodes parameters "
+    "scheduler license author script kind name".split()
 )
 _OWN_SCHEDULER_KEYS = re.compile(
     r"(job|job_?id|jobs?|nodes|nodelist|start|end|expires|id|uid|walltime_left_s)", re.IGNORECASE

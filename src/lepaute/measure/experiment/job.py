@@ -128,6 +128,11 @@ class Job(Helpers):
         columns: what was seen, units in the names (duration_s): numbers, texts, truth values, or None; the row of the
         design that is being measured, if one is, and the date are added
         """
+        for name in columns.keys() & (self._row or {}).keys():
+            if columns[name] != (self._row or {})[name]:
+                raise InputError(
+                    f"{name} is a factor of the row that is measured; record what was seen by another name"
+                )
         row = {**(self._row or {}), **columns}
         for name, value in row.items():
             row[name] = scalar(name, value)
@@ -218,17 +223,6 @@ class Job(Helpers):
         state["phases"].append({"name": "resumed", "start": now(), "duration_s": 0.0, "status": "done"})
         if state["name"] != type(self).__name__:
             raise InputError(f"{workspace.folder}: was begun by {state['name']}, not by {type(self).__name__}")
-        kept = workspace.design
-        try:
-            same = self.design() == kept
-        except Exception:  # noqa: BLE001 - it is not what this run goes by
-            same = False
-        if not same:
-            self.record_of_run.warn(
-                f"resumed with a script whose design() differs from before; the {len(kept)} rows of then went on"
-                if kept is not None
-                else "resumed with a script that has a design now; the run was begun with none and went on so"
-            )
 
     def acquire(self) -> None:
         """Gets the nodes from the scheduler, and waits for them."""

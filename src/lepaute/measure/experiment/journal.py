@@ -1,5 +1,6 @@
 """Files that only grow, line by line, each line on its way to the disk before the next is begun."""
 
+import contextlib
 import csv
 import io
 import json
@@ -14,25 +15,54 @@ from lepaute.errors import InputError
 Value = str | int | float | bool | None
 
 
-class Journal:
-    """Objects, one a line of JSON; from any thread. A line cut short by a crash is cut off when the file is opened."""
+class Lines:
+    """A file that grows by whole lines. A line cut short by a crash is cut off when the file is opened.
+
+    Without a buffer: what a full disk refused must not come later, behind lines that were written meanwhile.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         drop_broken_end(path)
-        self._file = path.open("a", encoding="utf-8")
+        self._file = path.open("ab", buffering=0)
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
+    def add(self, text: str) -> None:
+        """Writes all of the text, or nothing of it; raises OSError then."""
+        data = memoryview(text.encode())
+        before = os.fstat(self._file.fileno()).st_size
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+        except BaseException:  # a Ctrl-C as well
+            with contextlib.suppress(OSError):
+                self._file.truncate(before)
+            raise
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Journal:
+    """Objects, one a line of JSON; from any thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._lines = Lines(path)
         self._lock = threading.Lock()
 
     def add(self, entry: Mapping[str, Any]) -> None:
+        """Appends an entry; nothing once the journal is closed. Raises OSError, and leaves nothing of it then."""
         line = json.dumps(entry, separators=(",", ":"), default=str) + "\n"
         with self._lock:
-            if not self._file.closed:
-                self._file.write(line)
-                self._file.flush()
+            if not self._lines.closed:
+                self._lines.add(line)
 
     def close(self) -> None:
         with self._lock:
-            self._file.close()
+            self._lines.close()
 
 
 def entries(path: Path) -> Iterator[dict[str, Any]]:
@@ -69,16 +99,16 @@ class Table:
     """
 
     def __init__(self, path: Path, header: Mapping[str, str]) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        drop_broken_end(path)
         self.path = path
+        self._lines = Lines(path)
         self.columns = columns_of(path)
         self._header = header
-        self._file = path.open("a", encoding="utf-8", newline="")
         self._lock = threading.Lock()
 
     def add(self, row: Mapping[str, Value]) -> None:
-        """Appends a row. Raises InputError for other columns than the first has, and for a line break in a value."""
+        """Appends a row. Raises InputError for other columns than the first has, and for a line break in a value;
+        OSError where the disk takes no more, and leaves nothing of the row then.
+        """
         for name, value in row.items():
             if any(mark in text for text in (name, value if isinstance(value, str) else "") for mark in "\n\r\0"):
                 raise InputError(
@@ -86,23 +116,21 @@ class Table:
                 )
         with self._lock:
             if not self.columns:
+                self._lines.add(
+                    "".join(f"#@{key}={text}\n" for key, text in self._header.items()) + line_of(tuple(row))
+                )
                 self.columns = tuple(row)
-                self._write("".join(f"#@{key}={text}\n" for key, text in self._header.items()) + line_of(self.columns))
             if set(row) != set(self.columns):
                 strange = ", ".join(sorted(set(row) ^ set(self.columns)))
                 raise InputError(
                     f"a row of table {self.path.stem} has other columns than its first ({strange}); record it in a "
                     "table of its own: record(table=...)"
                 )
-            self._write(line_of([plain(row[name]) for name in self.columns]))
-
-    def _write(self, text: str) -> None:
-        self._file.write(text)
-        self._file.flush()
+            self._lines.add(line_of([plain(row[name]) for name in self.columns]))
 
     def close(self) -> None:
         with self._lock:
-            self._file.close()
+            self._lines.close()
 
 
 def plain(value: Value) -> str:

@@ -111,7 +111,7 @@ def failure_of(job: Job, phase: str, problem: BaseException) -> dict[str, Any]:
         ]
         failure["node"] = result.node
         failure["command"] = numbers[-1] if numbers else None
-        failure["argv"] = list(result.argv)
+        failure["argv"] = job.record_of_run.clean_argv(result.argv)
         failure["returncode"] = result.returncode
         failure["stderr_tail"] = "\n".join((result.stderr.strip() or result.stdout.strip()).splitlines()[-_TAIL_LINES:])
     return dict(job.record_of_run.clean(failure))

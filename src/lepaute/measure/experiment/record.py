@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -65,8 +65,18 @@ class Record:
             self.workspace.save()
             self.log(f"warning: {line}")
 
+    def clean_argv(self, argv: Sequence[str]) -> list[str]:
+        """A command line without secrets; `--password` may stand in the word before the secret."""
+        return self._redactor.argv(argv)
+
     def command(self, result: Result) -> None:
-        entry = {"phase": self.phase, **self.clean(asdict(result))}
+        """A command that has ended, with its output."""
+        entry = {
+            "phase": self.phase,
+            **self.clean(asdict(result)),
+            "argv": self.clean_argv(result.argv),
+            "environment": self._redactor.environment(result.environment),
+        }
         self.workspace.journal("commands").add(entry)
         outcome = "done" if result.ok else result.complaint()
         self.log(f"{result.node}: {told_command(result.argv)[:160]}: {outcome[:200]} ({result.duration_s:.3g} s)")

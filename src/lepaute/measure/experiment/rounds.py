@@ -125,5 +125,12 @@ def observed(path: Path, column: str, factors: Sequence[str], levels: Mapping[Ke
         for row in reader:
             key = tuple(row[name] for name in factors)
             if key in seen and row[column]:
-                seen[key].append(float(row[column]))
+                seen[key].append(_number(path.name, column, row[column]))
     return seen
+
+
+def _number(table: str, column: str, cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise InputError(f"{table}: {column} is {cell[:40]!r}; until= needs a column of numbers") from None

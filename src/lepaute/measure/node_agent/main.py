@@ -27,6 +27,9 @@ from .reference_kernel import ReferenceKernel
 from .system_files import SystemFiles
 from .wire import ALIVE_S, CUT_S, PIECE_BYTES, Sender, WireError, receive
 
+#: How long the last message may take.
+FAREWELL_S = 1.0
+
 
 class Agent:
     """One connection of an engine to a node."""
@@ -175,13 +178,14 @@ class Agent:
         return None if monitor is None else monitor.stop()
 
     def leave(self) -> None:
-        """Ends what runs, undoes what was changed, removes what was written."""
-        self._processes.stop_all()
-        self._stop_monitor({})
-        self._undo({})
-        self._incoming.drop_all()
-        if self._folder is not None and not self._keep_folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        """Ends what runs, undoes what was changed, removes what was written; a step that fails stops no other."""
+        with contextlib.ExitStack() as steps:  # from the last to the first
+            if self._folder is not None and not self._keep_folder:
+                steps.callback(shutil.rmtree, self._folder, ignore_errors=True)
+            steps.callback(self._incoming.drop_all)
+            steps.callback(self._undo, {})
+            steps.callback(self._stop_monitor, {})
+            steps.callback(self._processes.stop_all)
 
 
 def journal_folder(files: SystemFiles) -> Path:
@@ -230,7 +234,8 @@ def main(nonce: str, root: str = "/") -> None:
     sender = Sender(out)
     agent = Agent(sender, root)
     agent.hello(nonce)
-    threading.Thread(target=tell_alive, args=(agent, sender), daemon=True).start()
+    threading.Thread(target=tell_alive, args=(sender,), daemon=True).start()
+    threading.Thread(target=watch_engine, args=(agent,), daemon=True).start()
     try:
         while (received := receive(source)) is not None:
             agent.heard = time.monotonic()
@@ -241,15 +246,25 @@ def main(nonce: str, root: str = "/") -> None:
     except WireError as problem:
         print(f"lepaute agent: {problem}", file=sys.stderr)
     finally:
-        agent.leave()
-        with contextlib.suppress(OSError, ValueError):
-            sender.send({"event": "left"})
+        # A batch system sends it more than once, and tell_alive does so too: what is begun here is done to its end.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        with contextlib.suppress(Exception):
+            agent.leave()
+        farewell = threading.Thread(target=say_left, args=(sender,), daemon=True)
+        farewell.start()
+        farewell.join(FAREWELL_S)  # an engine that stands still takes nothing
         # Not sys.exit: a thread that still waits for something must not keep the node busy.
         os._exit(0)
 
 
-def tell_alive(agent: Agent, sender: Sender) -> None:
-    """Tells the engine that this node lives; ends the agent when the engine is silent for long."""
+def say_left(sender: Sender) -> None:
+    """The last message."""
+    with contextlib.suppress(OSError, ValueError):
+        sender.send({"event": "left"})
+
+
+def tell_alive(sender: Sender) -> None:
+    """Tells the engine that this node lives; ends the agent when the connection has ended."""
     while True:
         time.sleep(ALIVE_S)
         try:
@@ -257,6 +272,10 @@ def tell_alive(agent: Agent, sender: Sender) -> None:
         except (OSError, ValueError):
             os.kill(os.getpid(), signal.SIGTERM)
             return
-        if time.monotonic() - agent.heard > CUT_S:
-            os.kill(os.getpid(), signal.SIGTERM)
-            return
+
+
+def watch_engine(agent: Agent) -> None:
+    """Ends the agent when the engine is silent for long. It sends nothing, so a full connection cannot hold it up."""
+    while time.monotonic() - agent.heard <= CUT_S:
+        time.sleep(ALIVE_S)
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -65,8 +65,12 @@ class Processes:
             left = list(self._running.values())
         for running in left:
             running.stop("stopped")
+        deadline = time.monotonic() + 4 * _GRACE_S
         for running in left:
-            running.thread.join(4 * _GRACE_S)
+            running.thread.join(max(0.0, deadline - time.monotonic()))
+            if running.thread.is_alive() and running.process is not None:
+                # Its thread is held up by an engine that takes no more output.
+                kill_session(running.process.pid)
 
     def sessions(self) -> list[int]:
         """The sessions of what runs now."""

@@ -118,7 +118,9 @@ class Nodes:
         argv = tuple(str(word) for word in words)
         if any("\0" in word for word in argv):
             raise InputError(f"a word of the command {argv[0][:40]!r} holds a NUL byte; no program can be given that")
-        added = {**self._environment, **(environment or {})}
+        added = {name: str(value) for name, value in {**self._environment, **(environment or {})}.items()}
+        if timeout_s is not None and not (isinstance(timeout_s, int | float) and timeout_s > 0):
+            raise InputError(f"timeout_s is {timeout_s!r}; give seconds, more than 0, or None")
         data = stdin.encode() if isinstance(stdin, str) else stdin
         message: dict[str, Any] = {"do": "start", "argv": argv, "environment": added, "timeout_s": timeout_s}
         if data is not None:

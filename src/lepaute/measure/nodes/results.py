@@ -59,7 +59,7 @@ class Result:
         if self.error is not None:
             return self.error
         if self.timed_out:
-            status = f"did not end within {self.duration_s:.0f} s"
+            status = f"did not end within {self.duration_s:.3g} s"
         elif self.returncode is not None and self.returncode < 0:
             status = f"ended by signal {-self.returncode}"
         else:

@@ -1,0 +1,96 @@
+"""The end of an agent, however it comes: nothing of it stays on the node. Its limits are shortened here."""
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lepaute.measure.nodes import bootstrap
+from lepaute.sessions import kill_session, session_members
+
+SHORTER = {b"ALIVE_S = 5.0": b"ALIVE_S = 0.1", b"CUT_S = 60.0": b"CUT_S = 1.0"}
+
+
+class BareAgent:
+    """An agent that a test speaks to itself."""
+
+    def __init__(self) -> None:
+        _, _, program = bootstrap.agent_program("nonce").partition(b"\n")
+        for limit, shorter in SHORTER.items():
+            assert limit in program, "the limit is called otherwise now"
+            program = program.replace(limit, shorter)
+        argv = [sys.executable, "-I", "-c", bootstrap._FIRST]
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.write(str(len(program)).encode() + b"\n" + program)
+        self.read()
+
+    def write(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def read(self) -> dict:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def tell(self, **message: object) -> None:
+        self.write(json.dumps(message).encode() + b"\n")
+
+    def close(self) -> None:
+        for stream in (self.process.stdout, self.process.stdin):
+            with contextlib.suppress(OSError):
+                assert stream is not None
+                stream.close()
+
+
+@pytest.fixture
+def agent() -> Iterator[BareAgent]:
+    bare = BareAgent()
+    yield bare
+    bare.close()
+    try:
+        bare.process.wait(15)
+    finally:
+        bare.process.kill()
+
+
+def started(folder: Path, agent: BareAgent, script: str) -> int:
+    """The process, and session, of a shell script that the agent runs in `folder`."""
+    agent.tell(do="call", id=1, what="folder", arguments={"path": str(folder)})
+    while agent.read().get("id") != 1:  # it is made in a thread of its own
+        pass
+    agent.tell(do="start", id=2, argv=["sh", "-c", f"echo $$ > pid; {script}"])
+    deadline = time.monotonic() + 10
+    while not (folder / "pid").is_file() or not (text := (folder / "pid").read_text().strip()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return int(text)
+
+
+def test_an_agent_whose_engine_was_killed_finishes_its_cleaning_up(agent: BareAgent, tmp_path: Path) -> None:
+    folder = tmp_path / uuid.uuid4().hex
+    session = started(folder, agent, "trap '' TERM; while :; do sleep 0.1; done")
+    # While the program, deaf to SIGTERM, gets its second, the agent finds that nobody reads any more.
+    agent.close()
+    agent.process.wait(15)
+    left = session_members(session)
+    kill_session(session)
+    assert not left
+    assert not folder.exists()
+
+
+def test_an_engine_that_stands_still_does_not_hold_a_node_for_ever(agent: BareAgent, tmp_path: Path) -> None:
+    folder = tmp_path / uuid.uuid4().hex
+    # Nothing is read from here on, nor sent, and nothing closed: the connection is full of output.
+    session = started(folder, agent, "exec yes")
+    agent.process.wait(25)
+    left = session_members(session)
+    kill_session(session)
+    assert not left
+    assert not folder.exists()
