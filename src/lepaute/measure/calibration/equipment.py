@@ -21,8 +21,10 @@ _PACKAGES = {
 }
 
 
-def equip(nodes: Nodes, probes: Probes) -> None:
+def equip(nodes: Nodes, probes: Probes, *, built_there: bool) -> None:
     """Puts the probes into the folder of the experiment on each node, and sees that they start.
+
+    built_there: the node is this machine, where what builds the probes has seen to all that they need
 
     Raises EnvironmentProblem, one line, where a node is of another architecture or lacks a library or mpirun.
     """
@@ -35,6 +37,8 @@ def equip(nodes: Nodes, probes: Probes) -> None:
             )
     for program in (probes.dgemm, probes.hpl_steps, probes.p2p):
         nodes.put(program, program.name)
+    if built_there:
+        return
     trials = nodes.run(f"./{probes.dgemm.name}", "--help", timeout_s=_START_S, check=False)
     _check(list(trials.values()))
     words = (*ranks_here(1), f"./{probes.p2p.name}", "--help")
