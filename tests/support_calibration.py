@@ -33,7 +33,7 @@ count=$(wc -l < FOLDER/runs)
 [ "$count" = "$fatal" ] || { [ "$how" = fail-from ] && [ "$count" -ge "$fatal" ]; } || exit 0
 printf 'CUT' >> "$out$SUFFIX"
 [ "$how" != interrupt ] || { kill -INT ENGINE; sleep 20; }
-[ "$how" != lose ] || kill -KILL $(ps -o ppid= -p $(ps -o sess= -p $$))
+[ "$how" != lose ] || { sleep 0.5; kill -KILL $(ps -o ppid= -p $(ps -o sess= -p $$)); }
 echo "probe-x: it broke" >&2
 exit 3
 """

@@ -113,7 +113,7 @@ def test_a_calibration_begun_anew_does_not_stumble_over_an_interrupted_one(machi
     assert names_in(place) == ["c.zip"]
 
 
-def test_an_engine_that_was_killed_leaves_a_workspace_that_can_be_archived(machine: FakeMachine, place: Path) -> None:
+def test_what_an_engine_leaves_can_be_archived_without_it(machine: FakeMachine, place: Path) -> None:
     machine.break_at(5, "fail")
     with pytest.raises(EnvironmentProblem):
         calibrate(place, quick=True)
@@ -251,6 +251,35 @@ def test_a_node_that_is_lost_loses_its_own_rows_and_the_campaign_goes_on(machine
     assert archive.metadata["status"] == "complete"
     assert collections.Counter(record["node"] for record in archive.json("blocks.json")) == {"a": 14, "b": 1}
     assert any("b was lost" in warning for warning in archive.metadata["warnings"])
+    tables = [archive.table(f"observations/{kind}.parquet") for kind in ("kernels", "p2p")]
+    rows = sum(int((table["host"] == "b").sum()) for table in tables)
+    ranks = {record["name"]: len(record["run_cores"]) for record in archive.json("blocks.json")}
+    last = max(name for name in archive.members() if name.startswith("raw/b/"))
+    assert rows > ranks[archive.json("blocks.json")[7]["name"]], f"what was seen of {last} is not there"
+
+
+def test_where_no_node_is_left_what_was_measured_is_archived_and_gone_on_from(
+    machine: FakeMachine, place: Path
+) -> None:
+    machine.break_at(4, "lose")
+    with pytest.raises(EnvironmentProblem, match="no node is left"):
+        calibrate(place, quick=True)
+    partial = Archive.open(place.with_name("c.partial.zip"))
+    assert partial.metadata["status"] == "failed"
+    assert len(partial.json("blocks.json")) == 3
+    calibrate(place, quick=True, resume=True)
+    assert len(Archive.open(place).json("blocks.json")) == 14
+
+
+def test_a_calibration_goes_on_as_it_was_begun(machine: FakeMachine, place: Path) -> None:
+    machine.break_at(4, "fail")
+    with pytest.raises(EnvironmentProblem):
+        calibrate(place, quick=True)
+    with pytest.raises(EnvironmentProblem, match="was begun with --quick; give it again"):
+        calibrate(place, resume=True)
+    machine.nodes = ["other"]
+    with pytest.raises(EnvironmentProblem, match="was begun on alone; go on with the same nodes"):
+        calibrate(place, quick=True, resume=True)
 
 
 def test_machines_are_measured_at_the_same_time_and_a_failure_on_one_ends_all(

@@ -58,7 +58,8 @@ class Calibration(Job):
     def _note_machines(self) -> None:
         state, first = self.workspace.state, self._measured[0]
         if bool(state["quick"]) != self._quick:
-            raise InputError("the calibration was begun " + ("with --quick" if state["quick"] else "without --quick"))
+            begun, remedy = ("with", "give it again") if state["quick"] else ("without", "leave it out")
+            raise InputError(f"the calibration was begun {begun} --quick; {remedy}")
         for about in self._measured:
             for warning in about.kernel_set.warnings:
                 self.record_of_run.warn(warning if len(self._measured) == 1 else f"{about.name}: {warning}")

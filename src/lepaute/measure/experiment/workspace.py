@@ -46,7 +46,7 @@ class Workspace:
         except FileExistsError:
             raise InputError(
                 f"{work.folder}: a run that did not end is there; go on with it (--resume), archive what it has "
-                f"(lepaute archive close {work.folder}), or choose another archive (-o)"
+                f"(lepaute archive close {work.folder}), or give the archive another name"
             ) from None
         except OSError as problem:
             raise InputError(f"{work.folder}: cannot be made ({problem.strerror}); choose another place (-o)") from None
