@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lepaute.archive import Archive
 from lepaute.design import full_factorial
 from lepaute.errors import InputError
+from lepaute.measure.experiment.closing import close_interrupted
 from lepaute.measure.experiment.helpers import relative
 from lepaute.measure.experiment.journal import Journal, Table, drop_broken_end, entries
 from lepaute.measure.experiment.options import Options, options_from, read_installation
@@ -249,3 +251,48 @@ def test_secrets_in_command_lines_and_variables_of_commands_are_not_written_down
     (entry,) = workspace.entries("commands")
     assert entry["argv"] == ["db", "--password", "(redacted)", "-v"]
     assert entry["environment"] == {"API_TOKEN": "(redacted)", "THREADS": "4"}
+
+
+def begun(folder: Path) -> Workspace:
+    """A workspace in which something was measured."""
+    state = {"nodes": ["n"], "created": "2026-01-01T00:00:00+00:00", "parameters": {}}
+    lists = {name: [] for name in ("warnings", "lost_nodes", "phases", "sessions")}
+    workspace = Workspace.create(folder / "x.zip", {**state, **lists})
+    workspace.table("observations").add({"a": 1, "recorded_s": 1.0})
+    workspace.journal("monitoring/n").add({"time_s": 1.0, "x": 1})
+    return workspace
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("commands.jsonl", b"\0\0\0\0\n"),
+        ("monitoring/n.jsonl", b'{"time_s":2.0,"x":"text"}\n'),
+        ("monitoring/n.jsonl", b'{"time_s":"evil","x":[1]}\n'),
+        ("monitoring/n.jsonl", b'{"time_s":2.0,"x":true}\n{"time_s":2.0,"x":null}\n'),
+        ("monitoring/n.jsonl", b'{"time_s":2.0,"x":%d}\n' % 2**70),
+        ("monitoring/n.jsonl", b"5\n"),
+        ("raw/observations.csv", b"\0\0\n"),
+        ("raw/observations.csv", b"3\n"),
+        ("raw/observations.csv", b"3,4.0,5\n"),
+        ("raw/observations.csv", b"3,\xff\n"),
+    ],
+)
+def test_a_damaged_line_or_strange_value_keeps_nothing_else_out_of_the_archive(
+    tmp_path: Path, name: str, data: bytes
+) -> None:
+    workspace = begun(tmp_path)
+    workspace.close()
+    with (workspace.folder / name).open("ab") as file:
+        file.write(data)
+    archive = Archive.open(close_interrupted(workspace.folder))
+    assert archive.table("observations/observations.parquet")["a"].tolist()[0] in (1, "1")
+    assert archive.table("monitoring/n.parquet")["time_s"].astype(str).tolist()[0] == "1.0"
+    whole = data.startswith(b'{"time') or b"\xff" in data
+    assert whole or any("damaged" in warning for warning in archive.metadata["warnings"])
+
+
+@pytest.mark.parametrize("name", ["files/n/a:b", "environment/n/a\nb", "files/a\\b", "files/../x", "files//x"])
+def test_a_file_that_no_archive_can_hold_is_refused_when_it_is_kept(tmp_path: Path, name: str) -> None:
+    with contextlib.closing(begun(tmp_path)) as workspace, pytest.raises(InputError, match="cannot be the name"):
+        workspace.keep_file(name, b"x")

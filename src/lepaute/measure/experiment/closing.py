@@ -3,7 +3,9 @@
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+        tell = archive.metadata["warnings"].append  # written at the end
+        for name, frame in tables_of(workspace, found, tell):
+            archive.add_table(f"observations/{name}.parquet", frame)
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.archive import ArchiveWriter
 from lepaute.measure.calibration import tables as calibrated
 from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, verdicts
-from lepaute.measure.experiment.journal import drop_broken_end
+from lepaute.measure.experiment.journal import damaged, drop_broken_end
 from lepaute.measure.experiment.raw_table import read_raw
 from lepaute.measure.experiment.workspace import DESIGN, Workspace
 from lepaute.measure.node_agent.redact import Redactor
@@ -65,7 +67,15 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
     reference = workspace.entries("reference")
     found = distrusted(reference, monitoring)
     metadata = metadata_of(workspace)
-    metadata["warnings"] = [*metadata["warnings"], *(verdict.message for verdict in found)]
+    metadata["warnings"] = [
+        *metadata["warnings"],
+        *(
+            f"{path.relative_to(folder)}: {count} damaged line(s) were left out"
+            for path in (*sorted(folder.glob("*.jsonl")), *_files(folder / "monitoring"))
+            if (count := damaged(path))
+        ),
+        *(verdict.message for verdict in found),
+    ]
     with ArchiveWriter(target, metadata) as archive:
         for top in _KEPT:
             for path in _files(folder / top):
@@ -75,7 +85,8 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
                 archive.add_file(name, folder / name)
         for name in (*_LISTS, *(["blocks"] if is_calibration(workspace) else [])):
             archive.add_bytes(f"{name}.json", _json(workspace.entries(name)))
-        for name, frame in tables_of(workspace, found):
+        tell = archive.metadata["warnings"].append  # written at the end
+        for name, frame in tables_of(workspace, found, tell):
             archive.add_table(f"observations/{name}.parquet", frame)
         for node, frame in monitoring.items():
             archive.add_table(f"monitoring/{node}.parquet", frame)
@@ -91,13 +102,15 @@ def is_calibration(workspace: Workspace) -> bool:
     return workspace.state.get("kind") == "calibration"
 
 
-def tables_of(workspace: Workspace, found: Iterable[Verdict]) -> "Iterator[tuple[str, pandas.DataFrame]]":
-    """The tables of observations, by name."""
+def tables_of(
+    workspace: Workspace, found: Iterable[Verdict], tell: Callable[[str], None]
+) -> "Iterator[tuple[str, pandas.DataFrame]]":
+    """The tables of observations, by name; `tell` gets what is to be said of them."""
     if is_calibration(workspace):
         yield from calibrated.tables(workspace)
         return
     for path in _files(workspace.folder / "raw"):
-        yield path.stem, observations(path, found, workspace.state["nodes"][0])
+        yield path.stem, observations(path, found, next(iter(workspace.state["nodes"]), ""), tell)
 
 
 def distrusted(reference: Iterable[Mapping[str, Any]], monitoring: Mapping[str, "pandas.DataFrame"]) -> list[Verdict]:
@@ -133,12 +146,13 @@ def metadata_of(workspace: Workspace) -> dict[str, Any]:
     }
 
 
-def observations(path: Path, found: Iterable[Verdict], alone: str) -> "pandas.DataFrame":
+def observations(path: Path, found: Iterable[Verdict], alone: str, tell: Callable[[str], None]) -> "pandas.DataFrame":
     """A raw table with the column machine_changed: why a row is not to be trusted, empty where it is.
 
     alone: the node of rows that name none
+    tell : told what is wrong with the file
     """
-    frame = read_raw(path)
+    frame = read_raw(path, tell)
     if "recorded_s" in frame:
         nodes = frame["node"].astype(str).tolist() if "node" in frame else [alone] * len(frame)
         frame["machine_changed"] = mark(frame["recorded_s"].tolist(), nodes, list(found))
@@ -146,13 +160,20 @@ def observations(path: Path, found: Iterable[Verdict], alone: str) -> "pandas.Da
 
 
 def frame_of(entries: list[dict[str, Any]]) -> "pandas.DataFrame":
-    """Entries of a journal as a table; what is no number or text is kept as JSON."""
+    """Entries of a journal as a table; what is no number or text is kept as JSON, and a column of both as texts."""
     import pandas
 
-    return pandas.DataFrame([{key: _cell(value) for key, value in entry.items()} for entry in entries])
+    frame = pandas.DataFrame([{key: _cell(value) for key, value in entry.items()} for entry in entries])
+    for name in frame.select_dtypes(object):
+        cells = frame[name].where(frame[name].notna(), None)
+        if len({type(cell) for cell in cells if cell is not None}) > 1:
+            frame[name] = [None if cell is None else str(cell) for cell in cells]
+    return frame
 
 
 def _cell(value: Any) -> Any:
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return float(value) if abs(value) < 2**1000 else str(value)
     return json.dumps(value) if isinstance(value, dict | list) else value
 
 

@@ -20,6 +20,7 @@ from lepaute.measure.experiment.record import Record, now
 from lepaute.measure.experiment.rounds import Until, rounds
 from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.node_agent.control_wishes import problems as control_problems
+from lepaute.measure.nodes.channel import NodeLost, NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.schedulers import scheduler
@@ -286,11 +287,17 @@ class Job(Helpers):
         self.machine.check()
 
     def release_machine(self) -> None:
-        """Ends the watching and undoes every setting."""
-        if self._nodes is not None and self._nodes.channels:
-            self.machine.record_clocks()
-            self.machine.stop_monitoring()
-            self.machine.undo()
+        """Ends the watching and undoes every setting; what a node refuses is a warning, and stops no other step."""
+        if self._nodes is None:
+            return
+        for step in (self.machine.record_clocks, self.machine.stop_monitoring, self.machine.undo):
+            try:
+                if self._nodes.channels:
+                    step()
+            except NodeLost:
+                continue  # told when it was lost
+            except NodeRefused as problem:
+                self.record_of_run.warn(f"{step.__name__.replace('_', ' ')}: {problem}")
 
     # By hand.
 

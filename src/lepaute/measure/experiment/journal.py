@@ -66,13 +66,31 @@ class Journal:
 
 
 def entries(path: Path) -> Iterator[dict[str, Any]]:
-    """What a journal holds; nothing where there is no such file, nor of a line that was cut short."""
+    """What a journal holds; nothing where there is no such file, nor of a line that was cut short or damaged.
+
+    A machine that loses its power may leave zeros where lines were: they must not take the other lines along.
+    """
+    yield from (entry for entry in _lines(path) if entry is not None)
+
+
+def damaged(path: Path) -> int:
+    """How many lines of a journal are none that it can have written; the last, cut short, is not counted."""
+    return sum(entry is None for entry in _lines(path))
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
+    """The entry of every whole line; None for one that is damaged."""
     if not path.is_file():
         return
     with path.open("rb") as file:
         for line in file:
-            if line.endswith(b"\n"):
-                yield json.loads(line)
+            if not line.endswith(b"\n"):
+                return
+            try:
+                entry = json.loads(line.decode())
+            except ValueError:
+                entry = None
+            yield entry if isinstance(entry, dict) else None
 
 
 def drop_broken_end(path: Path) -> None:

@@ -1,6 +1,5 @@
 """The whole life of a run: every step in its order, whatever happens in between, and an archive at the end."""
 
-import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from lepaute.measure.experiment.closing import archive_workspace, partial_name
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.loader import line_in
 from lepaute.measure.experiment.record import now
-from lepaute.measure.nodes.channel import NodeLost, NodeRefused
 from lepaute.measure.nodes.results import CommandFailed
 
 _TAIL_LINES = 12
@@ -142,8 +140,7 @@ def finish(job: Job, problem: BaseException | None) -> Outcome:
 def _finished(job: Job, problem: BaseException | None) -> Outcome:
     workspace, record = job.workspace, job.record_of_run
     phase, record.phase = record.phase, "end"
-    with contextlib.suppress(NodeLost, NodeRefused):
-        job.release_machine()
+    job.release_machine()
     state = workspace.state
     if problem is None:
         status = "complete"

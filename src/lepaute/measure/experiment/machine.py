@@ -1,7 +1,8 @@
 """What an experiment does to its nodes besides the measurement, and how it sees that they stay the same."""
 
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -11,6 +12,8 @@ from lepaute.measure.nodes.clock import clock_offset
 from lepaute.measure.nodes.group import Nodes
 
 _ENVIRONMENT_S = 120.0
+#: Names that a node may give the files of its environment.
+_MEMBER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _CONTROL_S = 60.0
 
 
@@ -24,6 +27,7 @@ class Machine:
         self._nodes, self._record = nodes, record
         self._reference_period_s = reference_period_s
         self._checked = float("-inf")
+        self._unkept: dict[str, str] = {}  # why samples of a node were not written down
 
     def record_environment(self) -> None:
         """What every node is and runs, as files environment/<node>/<name>."""
@@ -45,7 +49,7 @@ class Machine:
             except NodeRefused as problem:
                 self._record.warn(f"the environment was not recorded: {problem}")
             for name, content in members.items():
-                if "/" not in name and not name.startswith("."):
+                if _MEMBER.fullmatch(name):
                     self._record.keep(f"environment/{channel.name}/{name}", bytes(content))
 
     def record_clocks(self) -> None:
@@ -54,6 +58,9 @@ class Machine:
             try:
                 offset = clock_offset(channel)
             except NodeLost:
+                continue
+            except NodeRefused as problem:
+                self._record.warn(f"the clock was not compared: {problem}")
                 continue
             self._record.workspace.journal("clock").add(asdict(offset))
 
@@ -64,7 +71,11 @@ class Machine:
 
     def undo(self) -> None:
         """Puts every setting back to what it was."""
-        self._note_controls(self._nodes.call("undo", _CONTROL_S))
+        self._note_controls(self._nodes.call("undo", _CONTROL_S, self._refused("undone")))
+
+    def _refused(self, what: str) -> Callable[[str], None]:
+        """A warning for each node on which something was not done."""
+        return lambda problem: self._record.warn(f"not {what}: {problem}")
 
     def warm_up(self, duration_s: float) -> None:
         """stress-ng on all cores of all nodes."""
@@ -89,15 +100,29 @@ class Machine:
         if period_s <= 0:
             return
         for channel in self._nodes.channels:
-            channel.on_monitor = self._record.workspace.journal(f"monitoring/{channel.name}").add
+            channel.on_monitor = self._kept(channel.name)
         for node, facts in self._nodes.call("monitor", period_s=period_s).items():
             self._record.workspace.journal("monitor").add(
                 {"node": node, "date": now(), "event": "start", "facts": facts}
             )
 
+    def _kept(self, node: str) -> Callable[[dict[str, Any]], None]:
+        """Writes down the samples of a node. Called by the thread that reads from the node, which must go on."""
+        journal = self._record.workspace.journal(f"monitoring/{node}")
+
+        def keep(row: dict[str, Any]) -> None:
+            try:
+                journal.add(row)
+            except OSError as problem:
+                self._unkept[node] = problem.strerror or str(problem)
+
+        return keep
+
     def stop_monitoring(self) -> None:
         """Ends the sampling; its own cost is written down."""
-        for node, summary in self._nodes.call("unmonitor").items():
+        for node, why in self._unkept.items():
+            self._record.warn(f"{node}: samples of the monitor could not be written down: {why}")
+        for node, summary in self._nodes.call("unmonitor", refused=self._refused("monitored to the end")).items():
             if summary is not None:
                 entry = {"node": node, "date": now(), "event": "stop", "facts": summary}
                 self._record.workspace.journal("monitor").add(entry)
@@ -116,7 +141,12 @@ class Machine:
         for channel, answer in asked:
             try:
                 result = channel.result(answer, _CONTROL_S)
+                parts = {part: float(result[part]) for part in ("compute_s", "memory_s")}
             except (NodeLost, NodeRefused):
                 continue
-            self._record.workspace.journal("reference").add({"node": channel.name, "time_s": time.time(), **result})
+            except (LookupError, TypeError, ValueError):
+                self._record.warn(f"{channel.name}: the reference kernel gave no times")
+                continue
+            entry = {"node": channel.name, "time_s": time.time(), **parts}
+            self._record.workspace.journal("reference").add(entry)
         self._checked = time.monotonic()

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import dropwhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,20 +17,24 @@ _MOST_WHOLE = 2**63 - 1
 _WORDS = {"True": True, "False": False}
 
 
-def read_raw(path: Path) -> "pandas.DataFrame":
+def read_raw(path: Path, tell: Callable[[str], None] = lambda _warning: None) -> "pandas.DataFrame":
     """The table in a file that `Table` wrote.
 
     A column is of whole numbers, of floats or of truth values where all of its cells are, in just the form in which
     such a value is written down; else of texts, so "007", "NA" or "a # b" come back as they were recorded. An empty
-    cell is a missing value in the former, and in a column of texts an empty text.
+    cell is a missing value in the former, and in a column of texts an empty text. Lines with more or fewer cells than
+    there are columns, of a damaged disk, are left out, and `tell` is told.
     """
     import pandas
 
-    with path.open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
         # Only lines at the head: a later one may begin so, with a text in its first column.
         rows = csv.reader(dropwhile(lambda line: line.startswith("#@"), file))
         names = next(rows, [])
         cells = list(rows)
+    if strange := sum(len(row) != len(names) for row in cells):
+        cells = [row for row in cells if len(row) == len(names)]
+        tell(f"{path.name}: {strange} damaged line(s) were left out of the table; the file has them")
     columns = zip(*cells, strict=True) if cells else [()] * len(names)
     frame = {name: column_of(name, column) for name, column in zip(names, columns, strict=True)}
     return pandas.DataFrame(frame)

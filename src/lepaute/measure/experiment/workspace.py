@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self, TextIO
 
+from lepaute.archive.manifest import check_name
 from lepaute.design import Design, read_design, write_design
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import ArchiveError, EnvironmentProblem, InputError
 from lepaute.measure.experiment.journal import Journal, Table, entries
 
 SUFFIX = ".work"
@@ -32,6 +33,7 @@ class Workspace:
         """For `create` and `reopen`."""
         self.folder = folder
         self.state: dict[str, Any] = {}
+        self._saving = threading.Lock()
         self._lock: TextIO | None = None
         self._journals: dict[str, Journal] = {}
         self._opening = threading.Lock()
@@ -82,11 +84,11 @@ class Workspace:
         self._lock.flush()
 
     def save(self) -> None:
-        """Writes the state down, at once or not at all."""
-        handle, name = tempfile.mkstemp(dir=self.folder, prefix=".state.")
-        with os.fdopen(handle, "w") as file:
-            json.dump(self.state, file, indent=1, default=str)
-        Path(name).replace(self.folder / "state.json")
+        """Writes the state down, at once or not at all; from any thread."""
+        with self._saving:
+            # In one go: no other thread can change the state meanwhile, as it could with json.dump or an indent.
+            text = json.dumps(self.state, default=str)
+            self.keep_file("state.json", text.encode())
 
     def journal(self, name: str) -> Journal:
         """The journal of that name, made when it is first asked for."""
@@ -128,7 +130,17 @@ class Workspace:
         return sum(number < rows for number in self.done()), rows
 
     def keep_file(self, name: str, data: bytes) -> None:
-        """A file for the archive, whole or not at all; `name` is a relative path of plain parts."""
+        """A file for the archive, whole or not at all.
+
+        name: a relative path that a member of an archive can have. Raises InputError for others: told now, and not when
+        all has been measured and the archive is to be written.
+        """
+        try:
+            check_name(name)
+        except ArchiveError:
+            raise InputError(
+                f"{name[:120]!r} cannot be the name of a file in an archive; give a relative path without : and \\"
+            ) from None
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".keep.")

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from lepaute.errors import InputError
 from lepaute.measure.node_agent.wire import PIECE_BYTES
-from lepaute.measure.nodes.channel import Channel, NodeLost
+from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
 from lepaute.measure.nodes.results import CommandFailed, Output, Result, Results
 
 #: Told (node, index of the followed file, what is new in it).
@@ -229,14 +229,25 @@ class Nodes:
                 self._recorder.file(channel.name, "read", str(path), len(contents[channel.name]))
         return contents
 
-    def call(self, what: str, timeout_s: float = 60.0, **arguments: Any) -> dict[str, Any]:
-        """The results of one of the agent's own calls, by node; nodes that are lost are left out."""
+    def call(
+        self, what: str, timeout_s: float = 60.0, refused: Callable[[str], None] | None = None, **arguments: Any
+    ) -> dict[str, Any]:
+        """The results of one of the agent's own calls, by node; nodes that are lost are left out.
+
+        refused: told of each node that refuses, which is left out too; without it the first one raises NodeRefused
+        """
         message = {"do": "call", "what": what, "arguments": arguments}
         asked = [(channel, channel.ask(message)[1]) for channel in self._present()]
         found = {}
         for channel, answer in asked:
-            with contextlib.suppress(NodeLost):
+            try:
                 found[channel.name] = channel.result(answer, timeout_s)
+            except NodeLost:
+                continue
+            except NodeRefused as problem:
+                if refused is None:
+                    raise
+                refused(str(problem))
         return found
 
     def _present(self) -> tuple[Channel, ...]:

@@ -45,8 +45,7 @@ class Pool:
         """Connects to all. Raises NodeLost naming all that cannot be reached; none stays connected then."""
         self._opened: list[Channel] = []
         try:
-            with ThreadPoolExecutor(FAN_OUT) as workers:
-                outcomes = list(workers.map(self._open, self._addresses))
+            outcomes = self._connected()
             unreachable = [outcome for outcome in outcomes if isinstance(outcome, str)]
             if unreachable:
                 more = f" (and {len(unreachable) - 3} more)" if len(unreachable) > 3 else ""
@@ -64,11 +63,24 @@ class Pool:
         threading.Thread(target=self._keep_alive, daemon=True).start()
         return self
 
+    def _connected(self) -> list[Channel | str]:
+        """Every connection, or why there is none; a Ctrl-C does not wait for nodes that do not answer."""
+        with ThreadPoolExecutor(FAN_OUT) as workers:
+            try:
+                return list(workers.map(self._open, self._addresses))
+            except BaseException:
+                self._done.set()
+                for channel in list(self._opened):
+                    threading.Thread(target=channel.abandon, args=("it was not waited for",), daemon=True).start()
+                raise
+
     def _open(self, address: NodeAddress) -> Channel | str:
         """The connection, or why there is none."""
         try:
             channel = Channel(address, python=self._python, root=self._root)
             self._opened.append(channel)
+            if self._done.is_set():
+                channel.abandon("it was not waited for")
             channel.wait_until_there(CONNECT_S)
         except NodeLost as problem:
             return str(problem)
