@@ -3,9 +3,7 @@
 import io
 import json
 import os
-        tell = archive.metadata["warnings"].append  # written at the end
-        for name, frame in tables_of(workspace, found, tell):
-            archive.add_table(f"observations/{name}.parquet", frame)
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
