@@ -22,7 +22,7 @@ from lepaute.measure.calibration.campaign import calibrate
 from lepaute.measure.calibration.equipment import why_not
 from lepaute.measure.calibration.job import Calibration
 from lepaute.measure.calibration.repetition import disturbance_warning, next_repetition
-from lepaute.measure.kernel_set import KernelSet
+from lepaute.measure.kernel_set import KernelSet, Timing
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
 from lepaute.measure.plan import QUICK, PlannedRun, plan
@@ -334,3 +334,19 @@ def test_a_library_that_a_node_lacks_is_named_with_its_package(stderr: str, told
     trial = Result("n", ("./probe-dgemm",), None, 127, "", stderr, "", 0.0)
     assert why_not(trial).startswith(told)
     assert "apt-get install openmpi-bin" in why_not(Result("n", ("mpirun",), None, None, "", "", "", 0.0, error="none"))
+
+
+def test_nodes_that_are_alike_get_the_kernels_that_most_of_them_chose() -> None:
+    zen, haswell = KernelSet("Zen", "Zen", 50.0, ()), KernelSet("Haswell", None, 45.0, ())
+    asked: list[tuple[str, str | None]] = []
+
+    def time_on(name: str, coretype: str | None) -> Timing | None:
+        asked.append((name, coretype))
+        return Timing(coretype, "Zen", "test", 49.0) if name == "b" else None
+
+    settled = machines.settle({"a": zen, "b": haswell, "c": zen, "d": haswell, "e": zen}, time_on)
+    assert asked == [("b", "Zen"), ("d", "Zen")]
+    assert [settled[name].core_name for name in "abcde"] == ["Zen", "Zen", "Zen", "Haswell", "Zen"]
+    assert (settled["b"].coretype_env, settled["b"].gflops) == ("Zen", 49.0)
+    assert "timings spoke for the Haswell kernels" in settled["b"].warnings[0]
+    assert settled["d"] is haswell  # it cannot run them: `check_alike` refuses it
