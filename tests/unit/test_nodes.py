@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 import uuid
 from pathlib import Path
@@ -320,6 +321,35 @@ def test_an_interrupted_wait_ends_the_programs_on_all_nodes(nodes, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         nodes.run("sleep", "66.75")
     assert not [each for each in Path("/proc").glob("[0-9]*") if "sleep\x0066.75" in cmdline(each)]
+
+
+def test_a_node_that_stands_still_in_an_interrupted_request_does_not_hold_up_the_end():
+    def interrupt() -> None:
+        wait_until(lambda: channel._sender.busy)
+        time.sleep(0.2)  # then it is the kernel that holds it
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    with local_nodes(["still"], unique()) as nodes:
+        (channel,) = nodes.channels
+        agent = channel.hello["pid"]
+        os.kill(agent, signal.SIGSTOP)
+        threading.Thread(target=interrupt, daemon=True).start()
+        with pytest.raises(KeyboardInterrupt):
+            nodes.write("large", b"x" * 10_000_000)
+        began_s = time.monotonic()
+    assert time.monotonic() - began_s < 30  # or for ever
+    assert not Path("/proc", str(agent)).exists()
+
+
+def test_whoever_follows_a_file_and_fails_is_not_waited_for_in_vain():
+    def fail(_node: str, _file: int, _piece: bytes) -> None:
+        raise InputError("no such piece")
+
+    with local_nodes(["n"], unique()) as nodes:
+        began_s = time.monotonic()
+        with pytest.raises(NodeLost, match="no such piece"):
+            nodes.run("sh", "-c", "echo a > f; sleep 60", follow={"f": fail})
+        assert time.monotonic() - began_s < 20
 
 
 def test_clocks_of_names_of_one_machine_agree(nodes):

@@ -149,6 +149,23 @@ def tell(outcome: "Outcome", options: "Options") -> int:
     failure = " ".join((outcome.failure or "").split())
     why = f": {failure}" if failure else ""
     print(f"{outcome.archive}: {outcome.status}{rows}{why}")
-    again = f"lepaute run {options.script} --resume -o {options.archive}"
-    print(f"lepaute: {failure or 'interrupted'}; go on with: {again}", file=sys.stderr)
+    print(f"lepaute: {failure or 'interrupted'}; go on with: {again(options)}", file=sys.stderr)
     return 130 if outcome.status == "partial" else 1
+
+
+def again(options: "Options") -> str:
+    """The command that goes on with a run, on the same nodes and with the same settings; its parameters it knows."""
+    import shlex
+
+    from lepaute.measure.experiment.options import DEFAULT_MONITOR_PERIOD_S
+
+    words = ["lepaute", "run", str(options.script), "--resume", "-o", str(options.archive)]
+    if options.scheduler not in ("local", "ssh"):  # these follow from the nodes
+        words.append(f"--scheduler={options.scheduler}")
+    words += options.request.words()
+    for option, value in (("--install", options.installation), ("--python", options.python)):
+        if value is not None:
+            words.append(f"{option}={value}")
+    if options.monitor_period_s != DEFAULT_MONITOR_PERIOD_S:
+        words.append(f"--monitor={options.monitor_period_s:g}")
+    return shlex.join(words)

@@ -24,6 +24,7 @@ from lepaute.measure.nodes.channel import NodeLost, NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.schedulers import scheduler
+from lepaute.measure.schedulers.node_sets import fold_node_set
 from lepaute.measure.schedulers.types import Allocation
 from lepaute.version import __version__
 
@@ -208,6 +209,7 @@ class Job(Helpers):
             "seed": options.seed,
             "parameters": dict(options.parameters),
             "scheduler": {"name": options.scheduler},
+            "settings": self._settings(),
             "nodes": [],
             "phases": [],
             "lost_nodes": [],
@@ -215,9 +217,24 @@ class Job(Helpers):
             "sessions": [],
         }
 
+    def _settings(self) -> dict[str, Any]:
+        """How the machine is to be set and watched."""
+        periods = ("warm_up_s", "monitor_period_s", "reference_period_s")
+        control = {**type(self).control, **self.options.control}
+        return {"control": control, **{name: self.period(name) for name in periods}}
+
     def _take_up(self, workspace: Workspace) -> None:
         """Seed and parameters are those of the run's beginning: its design was drawn with them."""
-        state = workspace.state
+        state, warn = workspace.state, self.record_of_run.warn
+        if self.options.seed not in (state["seed"], Options.__dataclass_fields__["seed"].default):
+            warn(f"resumed with the seed {state['seed']} of its beginning, and not with {self.options.seed}")
+        for name in sorted(self.options.parameters):
+            if self.options.parameters[name] != state["parameters"].get(name):
+                warn(f"resumed with the parameters of its beginning: what was given for {name} now was not taken")
+        before = state.setdefault("settings", self._settings())
+        for name, value in self._settings().items():
+            if value != before.get(name):
+                warn(f"resumed with {name} {value!r}; until then it was {before.get(name)!r}")
         self.seed, self.parameters = int(state["seed"]), dict(state["parameters"])
         for ended in ("failure", "status"):
             state.pop(ended, None)
@@ -234,7 +251,13 @@ class Job(Helpers):
         state = self.workspace.state
         facts = self.record_of_run.clean(dict(self._allocation.facts))
         state["scheduler"] = {"name": options.scheduler, **facts}
-        new = [node.name for node in self._allocation.nodes if node.name not in state["nodes"]]
+        here = [node.name for node in self._allocation.nodes]
+        new = [name for name in here if name not in state["nodes"]]
+        if new and state["nodes"]:
+            self.record_of_run.warn(
+                f"resumed on {fold_node_set(tuple(here))}, with other nodes than it was begun on "
+                f"({fold_node_set(tuple(state['nodes']))}): the tables hold rows of all of them"
+            )
         state["nodes"] += new
         self.workspace.save()
 

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -181,7 +182,12 @@ def folder_of(archive: Path) -> Path:
 
 def latest_workspace(place: Path, stem: str) -> Path:
     """The workspace in `place` that a run of script `stem` left last. Raises InputError where there is none."""
-    found = sorted(place.glob(f"{stem}-*{SUFFIX}"), key=lambda folder: folder.stat().st_mtime)
+    # Such as `new_name` gives, and not those of another script whose name goes on: sort.py, sort-large.py.
+    own = re.compile(rf"{re.escape(stem)}-\d{{8}}-\d{{6}}-[0-9a-f]{{4}}{re.escape(SUFFIX)}")
+    found = sorted(
+        (folder for folder in place.glob(f"*{SUFFIX}") if own.fullmatch(folder.name)),
+        key=lambda folder: folder.stat().st_mtime,
+    )
     if not found:
         raise InputError(
             f"{place}: no run of {stem}.py was interrupted here; name its archive with -o, or start it anew"

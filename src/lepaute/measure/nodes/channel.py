@@ -163,6 +163,8 @@ class Channel:
             why = f"its agent sent {problem if isinstance(problem, WireError) else 'a message without sense'}"
         except (OSError, ValueError):
             pass  # what ssh or srun says of it is on standard error
+        except Exception as problem:  # noqa: BLE001 - nobody would wait for this node in vain
+            why = f"what its agent sent could not be taken ({type(problem).__name__}: {problem})"
         self._lose(why or self._complaint() or "the connection ended")
         self._end()
         stream.close()
@@ -218,12 +220,19 @@ class Channel:
         """Asks the agent to clean up and go, and waits until it has."""
         self._leaving = True
         if self.lost is None and self._started.done():
-            with contextlib.suppress(OSError, ValueError):
-                self._sender.send({"do": "bye"})
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_LEAVE_S)
+            # In a thread, as in _end: an interrupted request may have filled the connection to a node that hangs.
+            saying = threading.Thread(target=self._say_goodbye, daemon=True)
+            saying.start()
+            saying.join(_CLOSE_S)
+            if not saying.is_alive():
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_LEAVE_S)
         self._end()
         self._lose("left")
+
+    def _say_goodbye(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._sender.send({"do": "bye"})
 
     def _end(self) -> None:
         """Closes the connection, at which an agent that lives cleans up; then ends what held it on this side."""

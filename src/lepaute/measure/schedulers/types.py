@@ -85,6 +85,13 @@ class Request:
         given = [each.name for each in fields(self) if getattr(self, each.name) is not None]
         return [_option(name) for name in given if name not in names]
 
+    def words(self) -> list[str]:
+        """The same request on the command line."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        if given["walltime_s"] is not None:
+            given["walltime_s"] = math.ceil(given["walltime_s"])
+        return [f"{_option(name)}={value}" for name, value in given.items() if value is not None]
+
     def refuse_all_but(self, scheduler: str, *used: str) -> None:
         """Raises InputError, which names the field, where one is given that this scheduler has no use for."""
         for option in self.options_besides(*used):

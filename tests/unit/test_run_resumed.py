@@ -1,0 +1,90 @@
+"""A run that goes on: with what it began with, or else it says so."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from lepaute.cli.run import again
+from lepaute.errors import InputError
+from lepaute.measure.experiment.job import Job
+from lepaute.measure.experiment.options import Options, new_name
+from lepaute.measure.experiment.workspace import folder_of, latest_workspace
+from lepaute.measure.schedulers.types import Given, NodeAddress, Request
+
+
+class Quiet(Job):
+    monitor_period_s = 0
+
+
+def begun(options: Options, *, resume: bool = False) -> Job:
+    job = Quiet(options, say=lambda _line: None)
+    job.begin(resume)
+    return job
+
+
+def test_the_command_to_go_on_with_names_the_same_nodes_and_settings(tmp_path: Path) -> None:
+    options = Options(
+        archive=Path("x y.zip"),
+        scheduler="ssh",
+        request=Request(nodes="node[1-4]", ssh_config=tmp_path / "config", walltime_s=90.5),
+        installation=Path("site.yaml"),
+        parameters={"password": "opensesame"},
+        script=Path("e.py"),
+        python="python3.11",
+        monitor_period_s=0.5,
+    )
+    words = shlex.split(again(options))
+    assert words[:6] == ["lepaute", "run", "e.py", "--resume", "-o", "x y.zip"]
+    assert set(words[6:]) == {
+        "--nodes=node[1-4]",
+        f"--ssh-config={tmp_path / 'config'}",
+        "--walltime=91",
+        "--install=site.yaml",
+        "--python=python3.11",
+        "--monitor=0.5",
+    }
+
+
+def test_what_differs_from_the_beginning_is_told_and_not_what_does_not(tmp_path: Path) -> None:
+    archive = tmp_path / "x.zip"
+    begun(Options(archive=archive, seed=5, parameters={"a": "1"}, control={"turbo": False})).close()
+    same = begun(Options(archive=archive, control={"turbo": False}), resume=True)
+    assert same.workspace.state["warnings"] == []
+    same.close()
+    other = begun(Options(archive=archive, seed=6, parameters={"a": "2"}, warm_up_s=3.0), resume=True)
+    told = " | ".join(other.workspace.state["warnings"])
+    other.close()
+    assert (other.seed, other.parameters) == (5, {"a": "1"})
+    for what in ("seed 5", "parameters of its beginning: what was given for a", "warm_up_s 3.0", "control {}"):
+        assert what in told
+
+
+def test_going_on_with_other_nodes_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = Options(archive=tmp_path / "x.zip")
+
+    def nodes(*names: str) -> None:
+        class There:
+            def acquire(self, _request: object, _tell: object) -> Given:
+                return Given(tuple(map(NodeAddress, names)))
+
+        monkeypatch.setattr("lepaute.measure.experiment.job.scheduler", lambda _name: There())
+
+    for resume, names, warnings in ((False, ("n1", "n2"), 0), (True, ("n1",), 0), (True, ("n1", "laptop"), 1)):
+        nodes(*names)
+        job = begun(options, resume=resume)
+        job.acquire()
+        told = job.workspace.state["warnings"]
+        job.workspace.save()
+        job.close()
+        assert len(told) == warnings, told
+    assert "laptop" in told[0]
+
+
+def test_the_run_of_a_script_is_not_taken_for_that_of_another_whose_name_goes_on(tmp_path: Path) -> None:
+    folder_of(tmp_path / new_name("sort-large")).mkdir()
+    with pytest.raises(InputError, match=r"no run of sort\.py"):
+        latest_workspace(tmp_path, "sort")
+    own = folder_of(tmp_path / new_name("sort"))
+    own.mkdir()
+    assert latest_workspace(tmp_path, "sort") == own
