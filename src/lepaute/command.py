@@ -97,7 +97,12 @@ def complaint(record: CommandRecord) -> str:
     Probes start their messages with their name; compilers say "error: "; mpirun adds paragraphs of its own around
     them, framed by dashes.
     """
-    text = record.stderr.strip() or record.stdout.strip()
+    return complaint_of(record.stdout, record.stderr)
+
+
+def complaint_of(stdout: str, stderr: str) -> str:
+    """As `complaint`, of what a program printed on its two streams."""
+    text = stderr.strip() or stdout.strip()
     lines = [line.strip() for line in text.splitlines() if line.strip(" -")]
     own = [line for line in lines if line.startswith(("probe-", "xhpl-lepaute:", "E: "))]
     # Compilers draw the place below it, and make counts its own errors afterwards.

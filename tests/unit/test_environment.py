@@ -5,10 +5,15 @@ from pathlib import Path
 
 import fake_machines
 
-from lepaute.measure.environment import collect_environment, cpuinfo_field, redact
 from lepaute.measure.node_agent.command_run import Ran, run_command
-from lepaute.measure.node_agent.environment import LARGEST_BYTES, collect, without_identities
+from lepaute.measure.node_agent.environment import LARGEST_BYTES, chosen_variables, collect, without_identities
+from lepaute.measure.node_agent.facts import cpuinfo_field
+from lepaute.measure.node_agent.redact import Redactor
 from lepaute.measure.node_agent.system_files import SystemFiles
+
+
+def redact(variables: dict[str, str]) -> dict[str, object]:
+    return chosen_variables(variables, Redactor(variables))
 
 
 def test_values_of_variables_that_cannot_matter_are_not_kept() -> None:
@@ -26,7 +31,7 @@ def test_secret_looking_names_and_passwords_in_addresses_are_redacted_even_where
 
 
 def test_no_member_of_the_environment_holds_a_secret_of_this_process() -> None:
-    members = collect_environment({"API_KEY": "s3cr3t-value", "OMPI_MCA_btl": "self"})
+    members = collect(SystemFiles(), environ={"API_KEY": "s3cr3t-value", "OMPI_MCA_btl": "self"})
     assert not any(b"s3cr3t-value" in content for content in members.values())
     assert json.loads(members["variables.json"])["other_names"] == ["API_KEY"]
     assert {"cpuinfo.txt", "meminfo.txt", "uname.txt", "loadavg.txt"} <= set(members)
@@ -101,6 +106,6 @@ def test_a_command_that_hangs_is_ended_with_what_it_started() -> None:
 
 
 def test_this_machine_tells_what_it_is_and_what_it_lacks() -> None:
-    members = collect_environment({})
+    members = collect(SystemFiles(), environ={})
     assert {"cpuinfo.txt", "cmdline.txt", "kernel.txt", "uname.txt", "python.txt", "absent.json"} <= set(members)
     assert all(isinstance(reason, str) and reason for reason in json.loads(members["absent.json"]).values())

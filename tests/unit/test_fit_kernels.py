@@ -107,7 +107,7 @@ def test_one_interruption_does_not_make_a_short_kernel_slow():
 
 def test_a_kernel_becomes_a_valid_model_of_a_platform():
     measured = calls("dgemm", 7)
-    model = kernel_model(fit_kernel(measured), 0.02, 0.01, {0: 0, 1: 1}, 1)
+    model = kernel_model(fit_kernel(measured), 0.02, 0.01, {0: (1, 0), 1: (1, 1)})
     piece = model.pieces[-1]
     assert piece.where is None
     assert piece.noise.kind == "half-normal"

@@ -1,5 +1,7 @@
 """The rule that marks disturbed probes: blind to durations, with an allowance for the kernel's ticks."""
 
+import pytest
+
 from lepaute.measure.machine_load import Load, Sample, load_between
 from lepaute.measure.node_agent.load import parse_stat
 
@@ -26,3 +28,13 @@ def test_a_quiet_probe_is_not_disturbed_and_ticks_do_not_make_it_so() -> None:
 def test_a_neighbour_and_a_hypervisor_that_take_time_are_named() -> None:
     assert Load(2.0, 2, 2.0, 0.5, 0.0).disturbances() == ("other processes used 0.50 s of CPU in 2.00 s",)
     assert Load(2.0, 2, 2.0, 0.0, 0.2).disturbances() == ("the hypervisor took 0.20 s of CPU in 2.00 s",)
+
+
+def test_where_our_own_time_is_known_otherwise_the_rest_of_the_busy_time_is_that_of_others() -> None:
+    load = Load(wall_s=2.0, cores=4, own_cpu_s=0.1, others_cpu_s=2.4, steal_s=0.0)
+    assert load.disturbances()
+    # Two ranks that another node's mpirun has started poll for all of the two seconds on one core each.
+    known = load.with_own(2.0)
+    assert (known.own_cpu_s, known.others_cpu_s) == (2.0, pytest.approx(0.5))
+    assert known.disturbances()
+    assert not load.with_own(2.4).disturbances()

@@ -1,9 +1,11 @@
-"""`lepaute calibrate`: measure this machine, fit its models, write its platform."""
+"""`lepaute calibrate`: measure this machine or some nodes, fit their models, write their platform."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from lepaute.cli import node_options as on
 
 
 def command(
@@ -11,23 +13,61 @@ def command(
     archive: Annotated[Path, typer.Option(help="Archive to write.")] = Path("calibration.zip"),
     quick: Annotated[bool, typer.Option("--quick", help="Two tiny blocks: shows that all works, no more.")] = False,
     seed: Annotated[int, typer.Option(help="Of the designs and their order.", min=0)] = 1,
+    nodes: on.NodeSet = None,
+    scheduler: on.SchedulerName = None,
+    count: on.Count = None,
+    walltime: on.Walltime = None,
+    queue: on.Queue = None,
+    account: on.Account = None,
+    constraint: on.Constraint = None,
+    job: on.JobNumber = None,
+    site: on.Site = None,
+    cluster: on.Cluster = None,
+    image: on.Image = None,
+    ssh_config: on.SshConfig = None,
+    python: on.PythonThere = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a calibration that did not end.")] = False,
 ) -> None:
-    """Measures this machine (about two minutes, both cores), fits its models and writes its platform.
+    """Measures this machine (about two minutes, two cores), fits its models and writes its platform.
 
+    With --nodes or --scheduler it measures those nodes, all of one kind, and the messages between them: machines at
+    the same time, then one pair of neighbours after the other.
     Close other programs meanwhile; `lepaute doctor` tells what would disturb.
     """
     import signal
     import sys
 
     from lepaute.cli.progress import progress_bar
-    from lepaute.measure.campaign import calibrate, check_target
+    from lepaute.measure.calibration.campaign import calibrate, check_target
 
     # A batch system ends a job with SIGTERM: the probes must end too, and what was measured be kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     check_target(output)  # now, not after two minutes
+    request = on.request_of(
+        nodes=nodes,
+        count=count,
+        walltime=walltime,
+        queue=queue,
+        account=account,
+        constraint=constraint,
+        job=job,
+        site=site,
+        cluster=cluster,
+        image=image,
+        ssh_config=ssh_config,
+    )
     try:
         with progress_bar() as tell:
-            path = calibrate(archive, quick=quick, seed=seed, progress=tell)
+            path = calibrate(
+                archive,
+                quick=quick,
+                seed=seed,
+                progress=tell,
+                scheduler=on.scheduler_of(scheduler, nodes),
+                request=request,
+                python=python,
+                resume=resume,
+            )
     except BaseException as problem:
         for note in getattr(problem, "__notes__", ()):
             print(f"lepaute: {note}", file=sys.stderr)

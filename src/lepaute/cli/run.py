@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lepaute.cli import node_options as on
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,25 +21,19 @@ def command(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Archive to write; EXPERIMENT-DATE.zip unless given.")
     ] = None,
-    nodes: Annotated[str | None, typer.Option(help="A node set such as node[1-32].")] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(help="local, ssh, slurm, oar or grid5000; ssh where --nodes is given, else local.")
-    ] = None,
-    count: Annotated[
-        int | None, typer.Option("--count", help="How many nodes the scheduler shall choose.", min=1)
-    ] = None,
-    walltime: Annotated[
-        str | None, typer.Option(help="For how long: seconds, or h:mm:ss; an hour unless given.")
-    ] = None,
-    queue: Annotated[str | None, typer.Option(help="Partition of Slurm, queue of OAR.")] = None,
-    account: Annotated[str | None, typer.Option(help="Account or project that pays.")] = None,
-    constraint: Annotated[str | None, typer.Option(help="Slurm's constraint, OAR's properties.")] = None,
-    job: Annotated[str | None, typer.Option("--job", help="An allocation that exists already.")] = None,
-    site: Annotated[str | None, typer.Option(help="Of Grid'5000.")] = None,
-    cluster: Annotated[str | None, typer.Option(help="Of Grid'5000.")] = None,
-    image: Annotated[str | None, typer.Option(help="System to deploy on Grid'5000's nodes.")] = None,
-    ssh_config: Annotated[Path | None, typer.Option("--ssh-config", help="A configuration file for ssh.")] = None,
-    python: Annotated[str | None, typer.Option(help="Python 3.9 or newer on the nodes.")] = None,
+    nodes: on.NodeSet = None,
+    scheduler: on.SchedulerName = None,
+    count: on.Count = None,
+    walltime: on.Walltime = None,
+    queue: on.Queue = None,
+    account: on.Account = None,
+    constraint: on.Constraint = None,
+    job: on.JobNumber = None,
+    site: on.Site = None,
+    cluster: on.Cluster = None,
+    image: on.Image = None,
+    ssh_config: on.SshConfig = None,
+    python: on.PythonThere = None,
     install: Annotated[Path | None, typer.Option("--install", help="Installation file: settings in YAML.")] = None,
     parameter: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter of the experiment, NAME=VALUE.")
@@ -63,28 +59,27 @@ def command(
     from lepaute.cli.quantities import settings_of
     from lepaute.measure.experiment.loader import load_job_class, made_job
     from lepaute.measure.experiment.options import options_of
-    from lepaute.measure.schedulers.types import Request
 
     # A batch system ends a job with SIGTERM: the nodes must be given back then too, and what was measured be kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     job_class = load_job_class(script, class_name)
-    request = Request(
+    request = on.request_of(
         nodes=nodes,
         count=count,
-        walltime_s=seconds_of(walltime) if walltime is not None else None,
+        walltime=walltime,
         queue=queue,
         account=account,
+        constraint=constraint,
+        job=job,
         site=site,
         cluster=cluster,
         image=image,
-        properties=constraint,
-        job=job,
         ssh_config=ssh_config,
     )
     options = options_of(
         script=script,
         archive=output,
-        scheduler=scheduler or ("ssh" if nodes else "local"),
+        scheduler=on.scheduler_of(scheduler, nodes),
         request=request,
         seed=seed,
         installation=install,
@@ -174,16 +169,3 @@ def again(options: "Options") -> str:
     if options.monitor_period_s != DEFAULT_MONITOR_PERIOD_S:
         words.append(f"--monitor={options.monitor_period_s:g}")
     return shlex.join(words)
-
-
-def seconds_of(text: str) -> float:
-    """Seconds of 90, 1:30 (minutes), or 2:00:00; raises InputError for anything else."""
-    from lepaute.errors import InputError
-
-    parts = text.split(":")
-    if len(parts) > 3 or not all(part.isascii() and part.isdigit() for part in parts) or not int("".join(parts)):
-        raise InputError(f"--walltime is {text!r}; give seconds, or h:mm:ss such as 2:00:00")
-    seconds = 0
-    for part in parts:
-        seconds = 60 * seconds + int(part)
-    return float(seconds)

@@ -153,13 +153,13 @@ def calibrated(folder: Path, seed: int, quick: bool) -> tuple["Platform", str | 
     from lepaute.cli.fit import quality_table
     from lepaute.cli.progress import progress_bar
     from lepaute.fit import platform_and_models
-    from lepaute.measure.campaign import calibrate
+    from lepaute.measure.calibration.campaign import calibrate
     from lepaute.platform import dump_platform
     from lepaute.verify.campaign import write_whole
 
     print("calibrating this machine: about two minutes, both cores", file=sys.stderr)
     with progress_bar() as tell:
-        path = calibrate(folder / CALIBRATION_FILE, quick=quick, seed=seed, progress=tell)
+        path = calibrate(folder / CALIBRATION_FILE, quick=quick, seed=seed, progress=tell, anew=True)
         tell("fitting the models", 1.0)
         archive = Archive.open(path)
         platform, fitted = platform_and_models(archive, "calibrated")

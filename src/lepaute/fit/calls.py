@@ -44,6 +44,8 @@ COLUMNS = (
     "probe",
     "clock_cost_s",
 )
+#: More than any node has: cores are numbered through over all nodes.
+MOST_CORES = 1 << 20
 #: Starts the name of the probes that time kernels where HPL calls them.
 IN_CONTEXT = "hpl_steps"
 
@@ -54,7 +56,7 @@ class Calls:
 
     m, n, k     : parameters, 0 where the kernel has none
     duration_s  : clock's cost subtracted, >= 0
-    cpu, block  : the core; the block of the campaign, numbered over all archives
+    cpu, block  : the core, see `place_of`; the block of the campaign, numbered over all archives
     probe       : code of the probe, in the order of `probes`
     in_context  : timed inside steps of HPL, not alone
     cold        : in the first step of its design row, when the caches hold other data than in a run
@@ -111,10 +113,12 @@ class Calls:
         return result
 
 
-def pooled_observations(frames: Sequence["pandas.DataFrame"]) -> "pandas.DataFrame":
+def pooled_observations(frames: Sequence["pandas.DataFrame"], hosts: Sequence[str] = ()) -> "pandas.DataFrame":
     """One table of the kernel observations of several archives, blocks renumbered so that they do not meet.
 
-    The column `attempt` numbers the runs of one probe in one block; it is 0 in archives that lack it.
+    hosts : the nodes that were measured, where they are several
+    The column `attempt` numbers the runs of one probe in one block; it is 0 in archives that lack it. The column
+    `cpu` becomes the number of a core of one node among all cores of all nodes, see `place_of`.
     Raises FitError when a column is missing or there is no row.
     """
     import pandas
@@ -131,6 +135,8 @@ def pooled_observations(frames: Sequence["pandas.DataFrame"]) -> "pandas.DataFra
         part = frame.loc[:, list(COLUMNS)].copy()
         part["attempt"] = frame["attempt"].astype("int64") if "attempt" in frame.columns else 0
         part["block"] = part["block"].astype("int64") + blocks
+        part["node"] = positions(frame, hosts)
+        part["cpu"] = part["cpu"].astype("int64") + MOST_CORES * part["node"]
         blocks = int(part["block"].max()) + 1
         parts.append(part)
     if not parts:
@@ -139,6 +145,23 @@ def pooled_observations(frames: Sequence["pandas.DataFrame"]) -> "pandas.DataFra
     for column in ("kernel", "probe"):
         table[column] = table[column].astype("category")
     return table
+
+
+def positions(frame: "pandas.DataFrame", hosts: Sequence[str]) -> Integers:
+    """The position among `hosts` of the node of each row; 0 throughout where there is only one."""
+    if len(hosts) < 2:
+        return np.zeros(len(frame), dtype=np.int64)
+    known = {host: position for position, host in enumerate(hosts)}
+    names = frame["host"].astype(str)
+    strange = sorted(set(names) - set(known)) if "host" in frame.columns else ["none"]
+    if strange:
+        raise FitError(f"the observations name the node {strange[0]}, which the archive does not describe")
+    return np.asarray(names.map(known), dtype=np.int64)
+
+
+def place_of(cpu: int) -> tuple[int, int]:
+    """(position of the node among those measured, number of the core there) of a value of `Calls.cpu`."""
+    return divmod(cpu, MOST_CORES)
 
 
 def calls_by_kernel(table: "pandas.DataFrame") -> dict[str, Calls]:

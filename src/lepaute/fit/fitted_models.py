@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import FitError
-from lepaute.fit.calls import Calls, calls_by_kernel, pooled_observations
+from lepaute.fit.calibrations import calibrations, hosts_of, seen_hosts
+from lepaute.fit.calls import Calls, calls_by_kernel, place_of, pooled_observations
 from lepaute.fit.crowding import crowding_of, relieved
 from lepaute.fit.days import block_effects
 from lepaute.fit.discrepancy import discrepancy_relative_sd
@@ -14,8 +15,8 @@ from lepaute.fit.episodes import episode_effect
 from lepaute.fit.glue import glue_calls
 from lepaute.fit.kernel_fit import FittedKernel, fit_kernel
 from lepaute.fit.kernel_models import kernel_model
-from lepaute.fit.messages import series_of
-from lepaute.fit.network import FittedNetwork, fit_network
+from lepaute.fit.links import networks
+from lepaute.fit.network import FittedNetwork
 from lepaute.fit.network_model import network_model
 from lepaute.fit.quality import QualityRow, quality_row
 from lepaute.fit.tail import machine_excess
@@ -28,36 +29,47 @@ if TYPE_CHECKING:
 
 KERNELS, P2P = "observations/kernels.parquet", "observations/p2p.parquet"
 NODE = 1
+#: Probes that a warning names, all of one node.
+MOST_NAMED = 9
 
 
 @dataclass(frozen=True)
 class FittedModels:
     """Models of a machine as values of a platform, and how good they are.
 
-    fitted_network : the network before it became a platform's, with what a platform has no place for
+    hosts          : the nodes that were measured, in the order of the platform's
+    fitted_network : the network inside a node before it became a platform's, with what a platform has no place for
+    fitted_between : the same of messages between nodes; None where these were not measured
     notes          : what a reader of the platform should know, one sentence each
     warnings       : what who fits should know now, one line each
     """
 
+    hosts: tuple[str, ...]
     kernels: list["KernelModel"]
     network: "Network"
     days: "Days | None"
     episodes: "Episodes | None"
     quality: list[QualityRow]
     fitted_network: FittedNetwork
+    fitted_between: FittedNetwork | None
     notes: list[str]
     warnings: list[str]
 
 
 def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
-    """Fits kernels, network and block effects to the observations of one or more calibrations of one machine.
+    """Fits kernels, network and block effects to the observations of one or more calibrations of the same nodes.
 
-    Raises FitError when an archive is no calibration, or the archives come from different machines or BLAS kernels.
+    Raises FitError when an archive is no calibration, or nodes differ in processor or BLAS kernels.
     """
-    given = _as_list(archives)
-    kernel_frames, short_kernels = without_disturbed([archive.table(KERNELS) for archive in given], ("probe", "cpu"))
-    p2p_frames, short_p2p = without_disturbed([archive.table(P2P) for archive in given], ())
-    table = pooled_observations(kernel_frames)
+    given = calibrations(archives)
+    frames = [archive.table(KERNELS) for archive in given]
+    hosts, absent = seen_hosts(hosts_of(given[0]), frames)
+    several = len(hosts) > 1
+    kernel_frames, short_kernels = without_disturbed(frames, ("host", "probe", "cpu") if several else ("probe", "cpu"))
+    p2p_frames, short_p2p = without_disturbed(
+        [archive.table(P2P) for archive in given], ("host", "link") if several else ()
+    )
+    table = pooled_observations(kernel_frames, hosts)
     calls = calls_by_kernel(table)
     calls.update(glue_calls(table, tuple(str(name) for name in table["probe"].cat.categories)))
     crowding = {name: crowding_of(measured) for name, measured in calls.items()}
@@ -67,18 +79,20 @@ def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
     excess = machine_excess(piece.pooled for _, kernel in fitted.values() for piece in kernel.pieces)
     fitted = {name: (measured, kernel.settled(excess)) for name, (measured, kernel) in fitted.items()}
     effects = block_effects([pair for name, pair in fitted.items() if not name.endswith("_glue")])
-    cores = _cores(given)
+    places = {int(cpu): (NODE + place_of(int(cpu))[0], place_of(int(cpu))[1]) for cpu in table["cpu"].unique()}
     rows, kernel_values = [], []
     for name, (measured, kernel) in fitted.items():
         discrepancy = discrepancy_relative_sd(measured, kernel, effects, excess)
         rows.append(quality_row(measured, kernel, discrepancy))
-        kernel_values.append(kernel_model(kernel, discrepancy, crowding[name], {core: core for core in cores}, NODE))
-    warnings = []
+        kernel_values.append(kernel_model(kernel, discrepancy, crowding[name], places))
+    warnings = [f"{host} was not measured, and is no node of the platform" for host in absent]
     if short := (*short_kernels, *short_p2p):
-        warnings.append(f"other load disturbed too many runs of {', '.join(short)}: the models rest on them too")
+        some = ", ".join(short[:MOST_NAMED]) + (f" and {len(short) - MOST_NAMED} more" if short[MOST_NAMED:] else "")
+        warnings.append(f"other load disturbed too many runs of {some}: the models rest on them too")
     if short or any(_disturbed_somewhere(archive) for archive in given):
         notes.append("Other load disturbed the calibration; calibrate again on a quiet machine.")
-    network = fit_network(series_of(p2p_frames))
+    network, between, told = networks(p2p_frames, several)
+    notes += told
     days = None
     if effects is not None:
         from lepaute.platform.schema import Days
@@ -92,7 +106,16 @@ def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
     else:
         notes.append("A single block was measured: the spread between days is unknown.")
     return FittedModels(
-        kernel_values, network_model(network), days, _episodes(table, fitted), rows, network, notes, warnings
+        hosts,
+        kernel_values,
+        network_model(network, between),
+        days,
+        _episodes(table, fitted),
+        rows,
+        network,
+        between,
+        notes,
+        warnings,
     )
 
 
@@ -106,21 +129,21 @@ def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) ->
 
 
 def platform_and_models(archives: "Archive | Iterable[Archive]", name: str) -> "tuple[Platform, FittedModels]":
-    """The platform of the machine that the archives measured, and the models in it with their quality and warnings.
+    """The platform of the nodes that the archives measured, and the models in it with their quality and warnings.
 
-    It has one node, whose every core is a cpu of its own, so that models are per core.
+    Every core of a node is a cpu of its own, so that models are per core.
     Raises FitError as `models` does.
     """
     from lepaute.platform.schema import Platform
 
-    given = _as_list(archives)
+    given = calibrations(archives)
     fitted = models(given)
-    metadata = given[0].metadata
+    metadata, count = given[0].metadata, len(fitted.hosts)
     cores = int(metadata.get("node_cores") or 0) or max(_cores(given)) + 1
     description = " ".join(
         [
             f"{metadata.get('cpu_model') or 'A machine'}, calibrated {metadata.get('created', 'at an unknown date')}.",
-            "One node: messages between nodes were not measured, and cost here what they cost inside the node.",
+            _told_of_links(count, fitted),
             *fitted.notes,
         ]
     )
@@ -131,7 +154,7 @@ def platform_and_models(archives: "Archive | Iterable[Archive]", name: str) -> "
         archive_id=given[0].id,
         blas=_blas(metadata),
         nodes={  # type: ignore[arg-type]  # validated by pydantic
-            "count": 1,
+            "count": count,
             "first_number": NODE,
             "cores": cores,
             "cpus": cores,
@@ -153,34 +176,11 @@ def _episodes(table: "pandas.DataFrame", fitted: dict[str, tuple[Calls, FittedKe
     return None if effect is None else Episodes(relative_sd=effect.relative_sd, duration_s=effect.duration_s)
 
 
-def _as_list(archives: "Archive | Iterable[Archive]") -> "list[Archive]":
-    from lepaute.archive import Archive
-
-    given = [archives] if isinstance(archives, Archive) else list(archives)
-    if not given:
-        raise FitError("there is no archive to fit; name at least one")
-    for archive in given:
-        if archive.metadata.get("kind") != "calibration":
-            raise FitError(
-                f"{archive.path}: is a {archive.metadata.get('kind')}, not a calibration; "
-                "give what `lepaute calibrate` wrote"
-            )
-        for key in ("host", "cpu_model"):
-            if archive.metadata.get(key) != given[0].metadata.get(key):
-                raise FitError(
-                    f"{archive.path}: {key} is {archive.metadata.get(key)}, that of {given[0].path} is "
-                    f"{given[0].metadata.get(key)}; fit machines one by one"
-                )
-        if _blas_core(archive) != _blas_core(given[0]):
-            raise FitError(
-                f"{archive.path}: BLAS kernels {_blas_core(archive)}, those of {given[0].path} are "
-                f"{_blas_core(given[0])}; calibrate again with one setting"
-            )
-    return given
-
-
-def _blas_core(archive: "Archive") -> Any:
-    return (archive.metadata.get("blas") or {}).get("core")
+def _told_of_links(count: int, fitted: FittedModels) -> str:
+    if fitted.fitted_between is not None:
+        return f"{count} nodes; the link of a node is as wide as one large message between two of them makes use of."
+    nodes = "One node" if count == 1 else f"{count} nodes"
+    return f"{nodes}: messages between nodes were not measured, and cost here what they cost inside the node."
 
 
 def _cores(archives: "list[Archive]") -> list[int]:

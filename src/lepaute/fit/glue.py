@@ -68,8 +68,8 @@ def _calls(frame: "pandas.DataFrame", glue: str, rest: Floats, code: int, probes
 
 
 def _group_numbers(frame: "pandas.DataFrame") -> Integers:
-    """A number for each (block, attempt, rank, design row)."""
-    keys = [frame[column].to_numpy(dtype=np.int64) for column in ("block", "attempt", "rank", "design_row")]
+    """A number for each (node, block, attempt, rank, design row)."""
+    keys = [frame[column].to_numpy(dtype=np.int64) for column in ("node", "block", "attempt", "rank", "design_row")]
     number = np.zeros(len(frame), dtype=np.int64)
     for key in keys:
         _, code = np.unique(key, return_inverse=True)

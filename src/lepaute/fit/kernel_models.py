@@ -13,12 +13,11 @@ if TYPE_CHECKING:
 
 
 def kernel_model(
-    kernel: FittedKernel, discrepancy_relative_sd: float, crowding: float, cpus: Mapping[int, int], node: int
+    kernel: FittedKernel, discrepancy_relative_sd: float, crowding: float, places: Mapping[int, tuple[int, int]]
 ) -> "KernelModel":
     """The model of a kernel in a platform.
 
-    cpus : number of the platform's cpu for each measured core
-    node : number of the node that was measured
+    places : numbers of the platform's node and cpu for each measured core, as `Calls.cpu` has it
     """
     from lepaute.platform.schema import KernelModel
 
@@ -26,14 +25,14 @@ def kernel_model(
         {
             "kernel": kernel.kernel,
             "threads": 1,
-            "pieces": [_piece(piece, cpus, node) for piece in kernel.pieces],
+            "pieces": [_piece(piece, places) for piece in kernel.pieces],
             "discrepancy_relative_sd": float(discrepancy_relative_sd),
             "crowding": float(crowding) or None,
         }
     )
 
 
-def _piece(piece: FittedPiece, cpus: Mapping[int, int], node: int) -> dict[str, Any]:
+def _piece(piece: FittedPiece, places: Mapping[int, tuple[int, int]]) -> dict[str, Any]:
     fit = piece.pooled
     sd = _polynomial(fit.terms, fit.sd, positive=True)
     return {
@@ -49,17 +48,17 @@ def _piece(piece: FittedPiece, cpus: Mapping[int, int], node: int) -> dict[str, 
             if np.isnan(fit.mean_absolute_relative_error)
             else fit.mean_absolute_relative_error,
         },
-        "per_cpu": _per_cpu(piece, cpus, node) if sd else None,
+        "per_cpu": _per_cpu(piece, places) if sd else None,
     }
 
 
-def _per_cpu(piece: FittedPiece, cpus: Mapping[int, int], node: int) -> dict[str, Any] | None:
+def _per_cpu(piece: FittedPiece, places: Mapping[int, tuple[int, int]]) -> dict[str, Any] | None:
     if not piece.per_cpu:
         return None
     terms = piece.pooled.terms
     terms += tuple(sorted({term for fit in piece.per_cpu.values() for term in fit.terms} - set(terms)))
     rows = [
-        [float(node), float(cpus[cpu])]
+        [float(number) for number in places[cpu]]
         + [_coefficient(fit, fit.mean, term) for term in terms]
         + [_coefficient(fit, fit.sd, term) for term in terms]
         for cpu, fit in sorted(piece.per_cpu.items())

@@ -13,8 +13,8 @@ from typing import Literal
 from lepaute.cache import cache_folder
 from lepaute.errors import LepauteError
 from lepaute.measure.apt_source import OVERRIDE, TARBALL
-from lepaute.measure.environment import cpu_flags, cpu_model, first_line, memory_bytes
 from lepaute.measure.kernel_set import choose_kernel_set
+from lepaute.measure.node_agent.facts import cpu_flags, cpu_model, first_line, memory_bytes
 
 Status = Literal["ok", "warning", "missing"]
 

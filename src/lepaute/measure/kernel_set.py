@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.measure.environment import cpu_flags
+from lepaute.measure.node_agent.facts import cpu_flags
 
 CORETYPE = "OPENBLAS_CORETYPE"
 LIBRARY = "libopenblas.so.0"
@@ -53,7 +53,7 @@ print(json.dumps({"core_name": blas.openblas_get_corename().decode(), "config": 
                   "gflops": 2e-9 * m * n * k / best}))
 """
 _REPEATS = 7
-_CHILD_LIMIT_S = 60.0
+KERNELS_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +101,34 @@ def decide(default: Timing, others: Sequence[Timing]) -> Timing:
 
 def time_kernels(coretype: str | None, library: str = LIBRARY) -> Timing | None:
     """Runs dgemm in a fresh process with OPENBLAS_CORETYPE set (or unset); None when that process fails."""
-    environment = {name: value for name, value in os.environ.items() if name != CORETYPE}
-    environment |= {"OPENBLAS_NUM_THREADS": "1"} | ({} if coretype is None else {CORETYPE: coretype})
     try:
         result = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _CHILD, library, str(_REPEATS)],
-            env=environment,
+            kernels_argv(sys.executable, coretype, library),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_CHILD_LIMIT_S,
+            text=True,
+            timeout=KERNELS_LIMIT_S,
             check=False,
         )
-        seen = json.loads(result.stdout) if result.returncode == 0 else None
-    except (OSError, subprocess.TimeoutExpired, ValueError):
+    except (OSError, subprocess.TimeoutExpired):
         return None
-    if seen is None:
+    return timing_of(coretype, result.stdout) if result.returncode == 0 else None
+
+
+def kernels_argv(python: str, coretype: str | None, library: str = LIBRARY) -> list[str]:
+    """What to run, here or on a node, for `timing_of`; `python` is an interpreter there."""
+    setting = [] if coretype is None else [f"{CORETYPE}={coretype}"]
+    words = [python, "-I", "-S", "-c", _CHILD, library, str(_REPEATS)]
+    return ["env", "-u", CORETYPE, "OPENBLAS_NUM_THREADS=1", *setting, *words]
+
+
+def timing_of(coretype: str | None, output: str) -> Timing | None:
+    """What the program of `kernels_argv` printed; None where that makes no sense."""
+    try:
+        seen = json.loads(output)
+        return Timing(coretype, str(seen["core_name"]), str(seen["config"]), float(seen["gflops"]))
+    except (ValueError, KeyError, TypeError):
         return None
-    return Timing(coretype, str(seen["core_name"]), str(seen["config"]), float(seen["gflops"]))
 
 
 def choose_kernel_set(

@@ -3,7 +3,7 @@
 The verdict is a rule fixed before any measurement and blind to the durations measured.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lepaute.measure.node_agent.load import machine_load
 
@@ -43,6 +43,11 @@ class Load:
         if self.steal_s > MOST_STEAL_SHARE * capacity_s + GRANULARITY_S:
             causes.append(f"the hypervisor took {self.steal_s:.2f} s of CPU in {self.wall_s:.2f} s")
         return tuple(causes)
+
+    def with_own(self, own_cpu_s: float) -> "Load":
+        """The same, where it is known that so much of the CPU time was our own."""
+        busy_s = self.own_cpu_s + self.others_cpu_s
+        return replace(self, own_cpu_s=own_cpu_s, others_cpu_s=busy_s - own_cpu_s)
 
 
 def sample() -> Sample:

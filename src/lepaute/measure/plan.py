@@ -1,7 +1,9 @@
 """The plan of a calibration: which probe runs on which core in which block, on which design. Pure; no I/O."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
 
 from lepaute.design import Design, dgemm_design, hpl_step_design, p2p_design
 from lepaute.design.p2p import DEFAULT_COUNTS
@@ -21,7 +23,10 @@ STEPS_SIDE_BY_SIDE = "hpl_steps_1x1_pair"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much a calibration measures: the whole takes about 100 s, the quick one about 10 s."""
+    """How much a calibration measures of a node: the whole takes about 100 s, the quick one about 10 s.
+
+    most_repetition_s: all repetitions of disturbed runs on a node together last no longer
+    """
 
     blocks: int
     dgemm_products: int
@@ -31,6 +36,7 @@ class Scale:
     p2p_counts: Mapping[str, int]
     p2p_most_bytes: int
     most_n: int
+    most_repetition_s: float
 
 
 FULL = Scale(
@@ -42,6 +48,7 @@ FULL = Scale(
     p2p_counts=DEFAULT_COUNTS,
     p2p_most_bytes=64 << 20,
     most_n=MOST_N,
+    most_repetition_s=20.0,
 )
 QUICK = Scale(
     blocks=2,
@@ -52,6 +59,7 @@ QUICK = Scale(
     p2p_counts={operation: count // 2 for operation, count in DEFAULT_COUNTS.items()},
     p2p_most_bytes=16 << 20,
     most_n=1500,
+    most_repetition_s=4.0,
 )
 
 
@@ -72,22 +80,46 @@ class PlannedRun:
     design: Design
 
 
+class Place(Protocol):
+    """A node as the plan sees it; machine: equal for all names of one machine; cores: the two that are measured."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def machine(self) -> str: ...
+
+    @property
+    def cores(self) -> tuple[int, int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A run of messages between two nodes, rank 0 on the first."""
+
+    run: PlannedRun
+    first: str
+    second: str
+
+
 def largest_n(scale: Scale, memory_bytes: int) -> int:
     """Order of the largest matrix that the plan uses on a machine with that much memory."""
     fitting = int((_MEMORY_SHARE * memory_bytes / 8) ** 0.5)
     return min(scale.most_n, max(fitting, NB))
 
 
-def plan(scale: Scale, seed: int, cores: tuple[int, int], most_n: int) -> list[PlannedRun]:
-    """All runs in the order in which they will be made: blocks one after the other, shuffled inside.
+def plan(scale: Scale, seed: int, cores: tuple[int, int], most_n: int, position: int = 0) -> list[PlannedRun]:
+    """All runs on one node in the order in which they will be made: blocks one after the other, shuffled inside.
 
-    Every run has a design and a seed of its own, drawn from `seed`: blocks are then independent samples of
-    sizes as well as of days.
+    position: of the node among those that are measured
+    Every run has a design and a seed of its own, drawn from `seed` and `position`: blocks and nodes are then
+    independent samples of sizes as well as of days.
     """
     import numpy as np
 
     runs = []
-    for block, block_seed in enumerate(np.random.SeedSequence(seed).spawn(scale.blocks)):
+    root = np.random.SeedSequence([seed, 0, position] if position else seed)
+    for block, block_seed in enumerate(root.spawn(scale.blocks)):
         rng = np.random.default_rng(block_seed)
         drafts = _block(cores)
         seeds = [int(value) for value in rng.integers(0, 2**31, size=len(drafts))]
@@ -97,6 +129,28 @@ def plan(scale: Scale, seed: int, cores: tuple[int, int], most_n: int) -> list[P
             design = _design(scale, probe, seeds[index], most_n)
             runs.append(PlannedRun(block, name, probe, where, seeds[index], design))
     return runs
+
+
+def plan_links(scale: Scale, seed: int, places: Sequence[Place]) -> list[Link]:
+    """The runs of messages between neighbours of `places`, shuffled inside each block.
+
+    Rank 0 is on the first node's first core, rank 1 on the second's: on its second core where both are one machine.
+    """
+    import numpy as np
+
+    links = []
+    for block, block_seed in enumerate(np.random.SeedSequence([seed, 1]).spawn(scale.blocks)):
+        rng = np.random.default_rng(block_seed)
+        pairs = list(pairwise(places))
+        seeds = [int(value) for value in rng.integers(0, 2**31, size=len(pairs))]
+        for index in rng.permutation(len(pairs)):
+            first, second = pairs[index]
+            cores = (first.cores[0], second.cores[1 if second.machine == first.machine else 0])
+            name = f"{P2P}_{first.name}_{second.name}"
+            design = _design(scale, P2P, seeds[index], 0)
+            run = PlannedRun(block, name, P2P, cores, seeds[index], design)
+            links.append(Link(run, first.name, second.name))
+    return links
 
 
 def _block(cores: tuple[int, int]) -> list[tuple[str, str, tuple[int, ...]]]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lepaute.cache import cache_folder
-from lepaute.command import CommandRecord, run_command
+from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.apt_source import sha256_of
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
+from lepaute.measure.plan import DGEMM, P2P, STEPS_SIDE_BY_SIDE, PlannedRun
 from lepaute.measure.probe_source import C_FLAGS, probe_source
-from lepaute.measure.toolchain import Toolchain, find_toolchain, mpirun_argv
+from lepaute.measure.toolchain import Toolchain, find_toolchain
 
 _COMMON = ("probe_common.c",)
 _LOG = (*_COMMON, "kernel_log.c")
@@ -27,6 +28,15 @@ WRAPPED_SYMBOLS = (
 
 _COMPILE_LIMIT_S = 120.0
 
+DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM = "probe-dgemm", "probe-hpl-steps", "probe-p2p"
+#: Open MPI refuses root unless it is told twice; inside an allocation of Slurm it would spread over all its nodes.
+MPI_ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_ras": "^slurm",
+    "OMPI_MCA_plm": "^slurm",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Probes:
@@ -36,14 +46,6 @@ class Probes:
     hpl_steps: Path
     p2p: Path
     xhpl: Path
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeRun:
-    """A run of a probe: its raw files, in the order of the ranks, and the record of the command."""
-
-    files: tuple[Path, ...]
-    command: CommandRecord
 
 
 def build_probes(
@@ -56,7 +58,7 @@ def build_probes(
     hpl = build_hpl(build_dir, progress, tools)
     parent = (build_dir or cache_folder()).resolve()
     built = parent / f"probes-{_inputs_hash(tools, hpl)}"
-    probes = Probes(built / "probe-dgemm", built / "probe-hpl-steps", built / "probe-p2p", hpl / "xhpl-lepaute")
+    probes = Probes(built / DGEMM_PROGRAM, built / STEPS_PROGRAM, built / P2P_PROGRAM, hpl / "xhpl-lepaute")
     if all(path.is_file() for path in (probes.dgemm, probes.hpl_steps, probes.p2p)):
         return probes
     if progress is not None:
@@ -78,91 +80,30 @@ def build_probes(
     return probes
 
 
-def run_probe_dgemm(
-    probes: Probes,
-    design: Path,
-    out: Path,
-    *,
-    cpu: int,
-    seed: int,
-    max_bytes: int | None = None,
-    coretype: str | None = None,
-    timeout_s: float = 600.0,
-) -> ProbeRun:
-    """Time the products of a dgemm design alone on one core; the raw file is `out` itself.
+def probe_words(
+    run: PlannedRun, folder: str, design: str, out: str, coretype: str | None
+) -> tuple[list[str], dict[str, str]]:
+    """A probe and its arguments, and the variables to add; it leaves the raw file `out`, or as rank r `out`.r<r>.
 
-    max_bytes: most memory for operands, None for the probe's own limit
-    coretype : OPENBLAS_CORETYPE, None to leave it as it is
-    Raises EnvironmentProblem when the probe fails or takes longer than timeout_s.
+    folder  : where the programs are
+    coretype: OPENBLAS_CORETYPE, None to leave it as it is
     """
-    environment = {"OPENBLAS_NUM_THREADS": "1"} | ({} if coretype is None else {"OPENBLAS_CORETYPE": coretype})
-    argv: list[str | Path] = [probes.dgemm, "--design", design, "--out", out, "--cpu", str(cpu), "--seed", str(seed)]
-    if max_bytes is not None:
-        argv += ["--max-bytes", str(max_bytes)]
-    record = run_command(argv, what="the dgemm probe", timeout_s=timeout_s, environment=environment)
-    return ProbeRun(_existing([out]), record)
+    environment = {"OPENBLAS_NUM_THREADS": "1"}
+    if coretype is not None and run.probe != P2P:
+        environment["OPENBLAS_CORETYPE"] = coretype
+    cores = ",".join(map(str, run.cores))
+    words = ["--design", design, "--out", out, "--seed", str(run.seed)]
+    if run.probe == DGEMM:
+        return [f"{folder}/{DGEMM_PROGRAM}", *words, "--cpu", cores], environment
+    program = P2P_PROGRAM if run.probe == P2P else STEPS_PROGRAM
+    more = ("--grid", "single") if run.probe == STEPS_SIDE_BY_SIDE else ()
+    return [f"{folder}/{program}", *words, "--cpus", cores, *more], environment
 
 
-def run_probe_steps(
-    probes: Probes,
-    design: Path,
-    out: Path,
-    *,
-    cpus: Sequence[int],
-    seed: int,
-    options: Sequence[str] = (),
-    coretype: str | None = None,
-    timeout_s: float = 900.0,
-) -> ProbeRun:
-    """Time HPL's kernels in place, on a grid of len(cpus) x 1 ranks; rank r leaves the raw file `out`.r<r>.
-
-    options: more of the probe's options, such as ("--nbmin", "4")
-    """
-    return _run_ranks(probes.hpl_steps, "the HPL step probe", design, out, cpus, seed, options, coretype, timeout_s)
-
-
-def run_probe_p2p(
-    probes: Probes,
-    design: Path,
-    out: Path,
-    *,
-    cpus: Sequence[int] = (0, 1),
-    seed: int,
-    options: Sequence[str] = (),
-    timeout_s: float = 600.0,
-) -> ProbeRun:
-    """Time messages between two cores; rank r leaves the raw file `out`.r<r>.
-
-    options: more of the probe's options, such as ("--buffers", "warm")
-    """
-    if len(cpus) != 2:
-        raise EnvironmentProblem(f"messages are timed between two cores; given are {len(cpus)}")
-    return _run_ranks(probes.p2p, "the message probe", design, out, cpus, seed, options, None, timeout_s)
-
-
-def _run_ranks(
-    program: Path,
-    what: str,
-    design: Path,
-    out: Path,
-    cpus: Sequence[int],
-    seed: int,
-    options: Sequence[str],
-    coretype: str | None,
-    timeout_s: float,
-) -> ProbeRun:
-    argv, environment = mpirun_argv(len(cpus), cpus, bind=False, coretype=coretype)
-    cores = ",".join(map(str, cpus))
-    argv += [str(program), "--design", str(design), "--out", str(out), "--seed", str(seed), "--cpus", cores, *options]
-    record = run_command(argv, what=what, timeout_s=timeout_s, environment=environment)
-    return ProbeRun(_existing([Path(f"{out}.r{rank}") for rank in range(len(cpus))]), record)
-
-
-def _existing(files: list[Path]) -> tuple[Path, ...]:
-    for path in files:
-        if not path.is_file():
-            raise EnvironmentProblem(f"the probe ended well but left no {path}")
-    return tuple(files)
+def ranks_here(ranks: int) -> tuple[str, ...]:
+    """What starts the ranks of a probe on one node, with MPI_ENVIRONMENT; probes bind themselves to their cores."""
+    # mpirun may see fewer places than there are cores (hardware threads, containers).
+    return ("mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks))
 
 
 def _version() -> str:

@@ -60,12 +60,11 @@ def find_program(name: str, package: str) -> Path:
 
 
 def mpirun_argv(
-    ranks: int, cpus: Sequence[int] | None = None, *, bind: bool = True, coretype: str | None = None
+    ranks: int, cpus: Sequence[int] | None = None, *, coretype: str | None = None
 ) -> tuple[list[str], dict[str, str]]:
     """Start of the command line that runs a program on `ranks` ranks, and the variables to add to the environment.
 
-    cpus    : core of each rank, by default 0, 1, ...; without `bind` only their number matters
-    bind    : mpirun binds rank r to cpus[r]; without, a program binds itself, as the probes do
+    cpus    : core of each rank, by default 0, 1, ...; mpirun binds the ranks to them where it can
     coretype: OPENBLAS_CORETYPE, None to leave it as it is
 
     Raises EnvironmentProblem when this process may not use that many cores.
@@ -82,7 +81,7 @@ def mpirun_argv(
     argv = [str(find_program("mpirun", "openmpi-bin"))]
     # mpirun may see fewer places than there are cores (hardware threads, containers); never more ranks than cores.
     argv.append("--oversubscribe")
-    argv += _binding(cores[:ranks]) if bind and binding_works() else ["--bind-to", "none"]
+    argv += _binding(cores[:ranks]) if binding_works() else ["--bind-to", "none"]
     argv += ["-np", str(ranks)]
     environment = {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",

@@ -3,12 +3,13 @@
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.archive import ArchiveWriter
+from lepaute.measure.calibration import tables as calibrated
 from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, verdicts
 from lepaute.measure.experiment.journal import damaged, drop_broken_end
 from lepaute.measure.experiment.raw_table import read_raw
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import pandas
 
 #: Folders of the workspace whose files become members of the same name.
-_KEPT = ("experiment", "environment", "files", "raw")
+_KEPT = ("designs", "experiment", "environment", "files", "raw")
 #: Journals that become members as lists: what was cloned, set, copied; clocks; the monitor's own cost; rows of the
 #: design that were measured; further rounds of rows, and what each level reached.
 _LISTS = ("repositories", "controls", "transfers", "clock", "monitor", "done", "rounds", "reached")
@@ -80,12 +81,11 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
         for name in (DESIGN, "log.txt"):
             if (folder / name).is_file():
                 archive.add_file(name, folder / name)
-        for name in _LISTS:
+        for name in (*_LISTS, *(["blocks"] if is_calibration(workspace) else [])):
             archive.add_bytes(f"{name}.json", _json(workspace.entries(name)))
-        for path in _files(folder / "raw"):
-            alone = next(iter(workspace.state["nodes"]), "")
-            tell = archive.metadata["warnings"].append  # written at the end
-            archive.add_table(f"observations/{path.stem}.parquet", observations(path, found, alone, tell))
+        tell = archive.metadata["warnings"].append  # written at the end
+        for name, frame in tables_of(workspace, found, tell):
+            archive.add_table(f"observations/{name}.parquet", frame)
         for node, frame in monitoring.items():
             archive.add_table(f"monitoring/{node}.parquet", frame)
         if reference:
@@ -93,6 +93,22 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
         archive.add_bytes("verdicts.json", _json([asdict(verdict) for verdict in found]))
         for entry in workspace.entries("commands"):
             archive.add_command(**entry)
+
+
+def is_calibration(workspace: Workspace) -> bool:
+    """Whether the run is one of `lepaute calibrate`: its raw files are the probes' own."""
+    return workspace.state.get("kind") == "calibration"
+
+
+def tables_of(
+    workspace: Workspace, found: Iterable[Verdict], tell: Callable[[str], None]
+) -> "Iterator[tuple[str, pandas.DataFrame]]":
+    """The tables of observations, by name; `tell` gets what is to be said of them."""
+    if is_calibration(workspace):
+        yield from calibrated.tables(workspace)
+        return
+    for path in _files(workspace.folder / "raw"):
+        yield path.stem, observations(path, found, next(iter(workspace.state["nodes"]), ""), tell)
 
 
 def distrusted(reference: Iterable[Mapping[str, Any]], monitoring: Mapping[str, "pandas.DataFrame"]) -> list[Verdict]:
@@ -116,7 +132,8 @@ def metadata_of(workspace: Workspace) -> dict[str, Any]:
     state, (done, rows) = workspace.state, workspace.measured()
     return {
         **state,
-        "kind": "experiment",
+        "kind": state.get("kind", "experiment"),
+        "warnings": [*state["warnings"], *(calibrated.warnings(workspace) if is_calibration(workspace) else [])],
         "parameters": Redactor(os.environ).environment(state["parameters"]),
         "lepaute_version": state.get("lepaute_version", __version__),
         "status": state.get("status", "partial"),

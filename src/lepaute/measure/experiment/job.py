@@ -269,7 +269,7 @@ class Job(Helpers):
         state = self.workspace.state
         pool = Pool(
             self._allocation.nodes,
-            python=self.options.python or (sys.executable if self.options.scheduler == "local" else "python3"),
+            python=self.python_on_nodes,
             folder=f"lepaute-{state['run_id']}-{len(state['sessions'])}",
             keep=self.options.keep_folders,
             on_lost=self.record_of_run.lost,
@@ -278,6 +278,11 @@ class Job(Helpers):
         self._pool = self._stack.enter_context(pool)
         self.use(Nodes(pool.channels, self.record_of_run))
         self.record_of_run.log(f"connected to {len(pool.channels)} node(s): {', '.join(self.nodes.names[:8])}")
+
+    @property
+    def python_on_nodes(self) -> str:
+        """The interpreter that runs there."""
+        return self.options.python or (sys.executable if self.options.scheduler == "local" else "python3")
 
     def use(self, nodes: Nodes) -> None:
         """From now on these are the experiment's nodes."""

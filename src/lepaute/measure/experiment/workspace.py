@@ -37,6 +37,7 @@ class Workspace:
         self._saving = threading.Lock()
         self._lock: TextIO | None = None
         self._journals: dict[str, Journal] = {}
+        self._opening = threading.Lock()
         self._tables: dict[str, Table] = {}
 
     @classmethod
@@ -48,7 +49,7 @@ class Workspace:
         except FileExistsError:
             raise InputError(
                 f"{work.folder}: a run that did not end is there; go on with it (--resume), archive what it has "
-                f"(lepaute archive close {work.folder}), or choose another archive (-o)"
+                f"(lepaute archive close {work.folder}), or give the archive another name"
             ) from None
         except OSError as problem:
             raise InputError(f"{work.folder}: cannot be made ({problem.strerror}); choose another place (-o)") from None
@@ -92,9 +93,10 @@ class Workspace:
 
     def journal(self, name: str) -> Journal:
         """The journal of that name, made when it is first asked for."""
-        if name not in self._journals:
-            self._journals[name] = Journal(self.folder / f"{name}.jsonl")
-        return self._journals[name]
+        with self._opening:
+            if name not in self._journals:
+                self._journals[name] = Journal(self.folder / f"{name}.jsonl")
+            return self._journals[name]
 
     def entries(self, name: str) -> list[dict[str, Any]]:
         """What the journal of that name holds."""

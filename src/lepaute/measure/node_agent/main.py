@@ -18,6 +18,7 @@ from typing import Any
 from . import clock
 from .control import Controls
 from .environment import collect
+from .facts import machine_facts
 from .files import Incoming, send_file
 from .load import machine_load
 from .monitor import Monitor
@@ -46,10 +47,12 @@ class Agent:
         self.heard = time.monotonic()
         self._calls: dict[str, Callable[[dict[str, Any]], Any]] = {
             "control": self._control,
+            "facts": lambda _arguments: machine_facts(),
             "folder": self._make_folder,
             "load": lambda _arguments: machine_load(),
             "monitor": self._start_monitor,
             "reference": self._run_reference,
+            "stop": lambda _arguments: self._processes.stop_all(),
             "undo": self._undo,
             "unmonitor": self._stop_monitor,
         }

@@ -24,7 +24,7 @@ from .wire import PIECE_BYTES
 _DRAIN_S = 0.2
 #: What a program gets to end by itself before it is killed.
 _GRACE_S = 1.0
-#: How often a followed file is looked at.
+#: How often a followed file is looked at where nothing is said of it.
 _FOLLOW_S = 0.2
 #: How often a program is asked whether it has ended, where the kernel cannot tell.
 _POLL_S = 0.05
@@ -124,7 +124,7 @@ class Running:
         environment = {**os.environ, **self.launch.get("environment", {}), **request.get("environment", {})}
         if shutil.which(argv[0], path=environment.get("PATH")) is None and "/" not in argv[0]:
             raise FileNotFoundError(2, "there is no such program on this node", argv[0])
-        followed = Followed(request.get("follow", ()), self.number, emit)
+        followed = Followed(request.get("follow", ()), self.number, emit, request.get("follow_period_s") or _FOLLOW_S)
 
         began_s = time.monotonic()
 
@@ -235,18 +235,19 @@ def feed(process: subprocess.Popen[bytes], data: bytes) -> None:
 class Followed:
     """Files that a program writes, sent as they grow: what was measured survives the node."""
 
-    def __init__(self, paths: Any, number: int, emit: Emit) -> None:
+    def __init__(self, paths: Any, number: int, emit: Emit, period_s: float) -> None:
         self._paths = [Path(path) for path in paths]
         self._sent = [0] * len(self._paths)
         self._number, self._emit = number, emit
         self._next = 0.0
-        self.period_s = _FOLLOW_S if self._paths else None
+        self._look_s = period_s
+        self.period_s = period_s if self._paths else None
 
     def look(self) -> None:
-        """Sends what is new, a few times a second at most."""
+        """Sends what is new, once a period at most."""
         if self._paths and time.monotonic() >= self._next:
             self._send()
-            self._next = time.monotonic() + _FOLLOW_S
+            self._next = time.monotonic() + self._look_s
 
     def end(self) -> None:
         """Sends the rest."""

@@ -1,35 +1,28 @@
-"""What this machine is and runs: the node agent's collection, for a process that needs no agent."""
+"""What a machine is, in the few facts that a measurement is planned with."""
+
+from __future__ import annotations
 
 import os
 import platform
 import re
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from lepaute.measure.node_agent.command_run import run_command
-from lepaute.measure.node_agent.environment import COMMAND_LIMIT_S, chosen_variables, collect
-from lepaute.measure.node_agent.redact import Redactor
-from lepaute.measure.node_agent.system_files import SystemFiles
-
-
-def collect_environment(environment: Mapping[str, str] | None = None) -> dict[str, bytes]:
-    """The node's provenance: member name (without folder) to content; absent.json tells what the node does not have.
-
-    environment: variables to record, by default those of this process; values are kept only where they can
-                 change a measurement, and never where the name or the value looks like a secret.
-    """
-    return collect(SystemFiles(), environ=os.environ if environment is None else environment)
+from .command_run import run_command
+from .environment import COMMAND_LIMIT_S
 
 
-def redact(environment: Mapping[str, str]) -> dict[str, object]:
-    """{"values": of the relevant variables, "other_names": of the rest}; secret-looking values are replaced."""
-    return chosen_variables(environment, Redactor(environment))
-
-
-def redact_text(text: str) -> str:
-    """The text without what looks like a secret, and without the values of this process's secret variables."""
-    return Redactor(os.environ).text(text)
+def machine_facts() -> dict[str, Any]:
+    """Processor, memory, cores, MPI and the choice of BLAS kernels that the environment makes."""
+    return {
+        "cpu_model": cpu_model(),
+        "cpu_flags": sorted(cpu_flags()),
+        "memory_bytes": memory_bytes(),
+        "node_cores": os.cpu_count(),
+        "mpi": first_line(("mpirun", "--version")),
+        "coretype": os.environ.get("OPENBLAS_CORETYPE") or None,
+    }
 
 
 def command_output(argv: tuple[str, ...]) -> str | None:

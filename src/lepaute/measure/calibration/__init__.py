@@ -1,0 +1,1 @@
+"""A calibration: every node's kernels and messages measured by the probes, through the engine of experiments."""

@@ -1,0 +1,213 @@
+"""One attempt at a planned run: a fresh process of a probe, what it wrote, and what else the machine did meanwhile."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lepaute.command import complaint_of
+from lepaute.errors import EnvironmentProblem
+from lepaute.measure.calibration.machines import Measured
+from lepaute.measure.experiment.journal import drop_broken_end
+from lepaute.measure.experiment.options import Options
+from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks
+from lepaute.measure.experiment.workspace import Workspace
+from lepaute.measure.machine_load import Load, Sample, load_between
+from lepaute.measure.node_agent.main import boot_id
+from lepaute.measure.nodes.channel import NodeLost
+from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.nodes.results import CommandFailed
+from lepaute.measure.plan import DGEMM, P2P, PlannedRun
+from lepaute.measure.probes import MPI_ENVIRONMENT, probe_words, ranks_here
+
+#: A probe takes a few seconds; one that takes this long hangs.
+PROBE_LIMIT_S = 180.0
+#: Between looks at what a probe has written: each costs the measured machine a little, and a lost node so much.
+FOLLOW_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One fresh process of a planned run; wall_s: how long it took."""
+
+    node: str
+    run: PlannedRun
+    number: int
+    wall_s: float
+    disturbed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a run takes place: a node, or for messages between two, the node of rank 0 and its peer."""
+
+    nodes: tuple[Nodes, ...]
+    measured: tuple[Measured, ...]
+
+    @property
+    def name(self) -> str:
+        return self.measured[0].name
+
+
+class Attempts:
+    """Makes attempts, and writes down in a workspace what comes of them."""
+
+    def __init__(self, workspace: Workspace, options: Options) -> None:
+        self._workspace = workspace
+        self._options = options
+        self._here = boot_id()
+
+    def make(self, run: PlannedRun, number: int, site: Site) -> Attempt:
+        """Runs a probe once. Raises EnvironmentProblem when it fails or ran other kernels, NodeLost with its node.
+
+        What the probe wrote until then is in the workspace whatever happens.
+        """
+        node, peer = site.nodes[0], site.nodes[1] if len(site.nodes) > 1 else None
+        stem = f"{run.name}-{run.block}-{number}"
+        base = node.channels[0].hello["folder"] if node.channels else ""
+        design, raw = f"{base}/{stem}/design.csv", f"{base}/{stem}/raw.csv"
+        text = run.design.to_csv()
+        for each in site.nodes:
+            each.write(design, text)
+        self._workspace.keep_file(f"designs/{site.name}/block{run.block}_{run.name}.csv", text.encode())
+        ranks = [""] if run.probe == DGEMM else [f".r{rank}" for rank in range(len(run.cores))]
+        kept = [self._kept(run, number, site, rank, suffix) for rank, suffix in enumerate(ranks)]
+        argv, environment = self._command(run, site, base, design, raw)
+        mine = [path for rank, path in enumerate(kept) if peer is None or rank == 0]
+        follow = {f"{raw}{ranks[rank]}": _appending(path) for rank, path in enumerate(mine)}
+        before, started = self._samples(site), time.time()
+        try:
+            result = node.run(
+                *argv, environment=environment, timeout_s=PROBE_LIMIT_S, follow=follow, follow_period_s=FOLLOW_S
+            ).only
+        except CommandFailed as problem:
+            raise EnvironmentProblem(f"{problem.result.node}: probe {run.name} {_cause(problem)}") from problem
+        finally:
+            for path in mine:
+                drop_broken_end(path)
+        loads = self._loads(site, before)
+        if peer is not None:
+            kept[1].write_bytes(next(iter(peer.read(f"{raw}.r1").values()), b""))
+        load = max(loads, key=lambda load: len(load.disturbances()))
+        causes = [cause for load in loads for cause in load.disturbances()]
+        for rank, path in enumerate(kept):
+            _check_kernels(path, run, site.measured[min(rank, len(site.measured) - 1)])
+        self._workspace.journal("blocks").add(
+            {
+                "node": site.name,
+                "peer": site.measured[1].name if peer is not None else None,
+                "block": run.block,
+                "name": run.name,
+                "attempt": number,
+                "probe": run.probe,
+                "run_cores": list(run.cores),
+                "seed": run.seed,
+                "start": result.start,
+                "start_s": before[0].monotonic_s,
+                "started_s": started,
+                **asdict(load),
+                "disturbed": bool(causes),
+                "causes": causes,
+            }
+        )
+        return Attempt(site.name, run, number, load.wall_s, bool(causes))
+
+    def _command(
+        self, run: PlannedRun, site: Site, base: str, design: str, raw: str
+    ) -> tuple[Sequence[str], Mapping[str, str]]:
+        """What the first node runs, and the variables to add."""
+        words, environment = probe_words(run, base, design, raw, site.measured[0].kernel_set.coretype_env)
+        if run.probe == DGEMM:
+            return words, environment
+        if len(site.nodes) == 1:
+            return [*ranks_here(len(run.cores)), *words], {**MPI_ENVIRONMENT, **environment}
+        names = [about.name for about in site.measured]
+        site.nodes[0].write(HOSTS, hosts_text(names, 1))
+        start = start_of_ranks(words, names, 1, None, self._options, (), base)
+        return start.argv, {**start.environment, **environment}
+
+    def _kept(self, run: PlannedRun, number: int, site: Site, rank: int, suffix: str) -> Path:
+        """Where the raw file of a rank goes; that it belongs to this run is written down first."""
+        place = min(rank, len(site.measured) - 1)
+        host, others = site.measured[place].name, [each.name for each in site.measured if each != site.measured[place]]
+        again = f".attempt{number}" if number else ""
+        member = f"raw/{host}/block{run.block}/{run.name}{again}{suffix}.csv"
+        entry: dict[str, Any] = {"member": member, "node": site.name, "host": host, "name": run.name}
+        entry |= {"block": run.block, "probe": run.probe, "attempt": number}
+        if run.probe == P2P:
+            entry |= {"link": "remote" if others else "local", "peer": others[0] if others else host}
+        self._workspace.journal("raw_files").add(entry)
+        path = self._workspace.folder / member
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+        return path
+
+    def _samples(self, site: Site) -> list[Sample]:
+        """Of each machine of the site; what the engine uses on a machine that it shares counts as ours."""
+        samples = []
+        for node, about in self._machines(site):
+            counters = node.call("load").get(about.name)
+            if counters is None:
+                raise NodeLost(f"{about.name} is lost")
+            counters["own_s"] += time.process_time() if about.machine == self._here else 0.0
+            samples.append(Sample(**counters))
+        return samples
+
+    def _loads(self, site: Site, before: Sequence[Sample]) -> list[Load]:
+        loads = []
+        for (_, about), first, last in zip(self._machines(site), before, self._samples(site), strict=True):
+            load = load_between(first, last, about.node_cores)
+            if len(site.nodes) > 1:
+                # mpirun starts its ranks by ssh: they are no children of the agent, but each polls all the time.
+                ranks = sum(each.machine == about.machine for each in site.measured)
+                load = load.with_own(ranks * load.wall_s)
+            loads.append(load)
+        return loads
+
+    def _machines(self, site: Site) -> list[tuple[Nodes, Measured]]:
+        """The nodes of the site, one name of each machine."""
+        first: dict[str, tuple[Nodes, Measured]] = {}
+        for node, about in zip(site.nodes, site.measured, strict=True):
+            first.setdefault(about.machine, (node, about))
+        return list(first.values())
+
+
+def _appending(path: Path) -> Any:
+    def append(_node: str, _index: int, data: bytes) -> None:
+        with path.open("ab") as file:
+            file.write(data)
+
+    return append
+
+
+def _cause(problem: CommandFailed) -> str:
+    result = problem.result
+    if result.timed_out:
+        return f"did not end within {PROBE_LIMIT_S:g} s and was stopped; is another program using the cores?"
+    return f"failed ({result.complaint().partition(':')[0]}): {complaint_of(result.stdout, result.stderr)}"
+
+
+def _check_kernels(path: Path, run: PlannedRun, about: Measured) -> None:
+    """The probe ran the kernels that were chosen: a model of others would be worthless."""
+    with path.open(errors="replace") as file:
+        lines = [line for _, line in zip(range(100), file, strict=False)]
+    if all(line.startswith("#") for line in lines):
+        raise EnvironmentProblem(f"{about.name}: probe {run.name} wrote no rows; see lepaute doctor")
+    core = header_of_raw("".join(lines)).get("blas_core", "none")
+    if core not in ("none", about.kernel_set.core_name):
+        raise EnvironmentProblem(
+            f"{about.name}: probe {run.name} ran the {core} kernels of OpenBLAS instead of "
+            f"{about.kernel_set.core_name}: two copies of OpenBLAS are installed? See lepaute doctor"
+        )
+
+
+def header_of_raw(text: str) -> Mapping[str, str]:
+    """The `#@key=value` lines at the head of a raw file."""
+    header = {}
+    for line in text.splitlines():
+        if not line.startswith("#@"):
+            break
+        key, _, value = line[2:].partition("=")
+        header[key] = value
+    return header

@@ -1,0 +1,76 @@
+"""`calibrate`: from a request for nodes to the archive of a calibration."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.calibration.job import Calibration, Progress
+from lepaute.measure.experiment.closing import partial_name
+from lepaute.measure.experiment.life import execute
+from lepaute.measure.experiment.options import Options
+from lepaute.measure.experiment.workspace import Workspace, folder_of
+from lepaute.measure.probes import build_probes
+from lepaute.measure.schedulers.types import Request
+
+
+def calibrate(
+    out_archive: str | Path,
+    *,
+    quick: bool = False,
+    seed: int = 1,
+    progress: Progress | None = None,
+    scheduler: str = "local",
+    request: Request | None = None,
+    python: str | None = None,
+    resume: bool = False,
+    anew: bool = False,
+) -> Path:
+    """Measures this machine, or the nodes of a request, and writes the archive; returns its path.
+
+    quick    : two small blocks, to see that all works; too little for a model to trust
+    seed     : of the designs, of their order and of the probes' data; when resuming, that of the beginning holds
+    progress : is told what is done and how much of the work is behind
+    python   : the interpreter on the nodes, where it is not this one
+    resume   : go on with a calibration of that archive that did not end
+    anew     : what such a calibration has left is removed; else it is in the way
+    Raises EnvironmentProblem when something the probes need is missing, a probe fails or no node is left, InputError
+    for a seed that no generator takes, KeyboardInterrupt. When measurements had begun they are archived beside as
+    NAME.partial.zip, its metadata marked `partial`, the exception has a note that says so, and an older archive of the
+    same name stays as it was.
+    """
+    out_archive = Path(out_archive)
+    tell = progress if progress is not None else _silent
+    check_target(out_archive)
+    options = Options(
+        archive=out_archive,
+        scheduler=scheduler,
+        request=request if request is not None else Request(),
+        seed=seed,
+        python=python,
+        system_root=os.environ.get("LEPAUTE_SYSTEM_ROOT", "/"),
+    )
+    if anew and folder_of(out_archive).is_dir():
+        with contextlib.suppress(InputError):  # no workspace: what is in the way is told by the one that follows
+            Workspace.reopen(folder_of(out_archive)).remove()
+    tell("building the probes", 0.0)
+    probes = build_probes(progress=lambda message: tell(message, 0.0))
+    outcome = execute(Calibration(options, probes, quick=quick, tell=tell), resume)
+    if outcome.status == "complete":
+        tell("done", 1.0)
+        return outcome.archive
+    problem = EnvironmentProblem(outcome.failure) if outcome.status == "failed" else KeyboardInterrupt()
+    problem.add_note(f"what was measured until then is in {partial_name(out_archive)}; go on with --resume")
+    raise problem
+
+
+def check_target(path: Path) -> None:
+    """Refuses a place that cannot be written now, not after two minutes of measuring."""
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; give the name of a file")
+    if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: its folder does not exist or cannot be written; choose another place")
+
+
+def _silent(_message: str, _share: float) -> None:
+    """The progress that nobody watches."""

@@ -1,0 +1,182 @@
+"""A calibration as a job of the engine: the probes of the plan in the place of a script's commands."""
+
+from collections.abc import Callable
+from threading import Event
+from typing import Any, ClassVar
+
+from lepaute.errors import EnvironmentProblem, InputError, LepauteError
+from lepaute.measure.calibration.attempt import Attempt, Attempts, Site
+from lepaute.measure.calibration.equipment import equip
+from lepaute.measure.calibration.machines import Measured, check_alike, look_at
+from lepaute.measure.calibration.repetition import next_repetition
+from lepaute.measure.calibration.together import each_machine
+from lepaute.measure.experiment.job import Job
+from lepaute.measure.experiment.options import Options
+from lepaute.measure.nodes.channel import NodeLost
+from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.plan import FULL, NB, QUICK, Link, PlannedRun, largest_n, plan, plan_links
+from lepaute.measure.probes import Probes
+
+#: Called with what is being done and the share of the work that is behind, from 0 to 1.
+Progress = Callable[[str, float], None]
+
+#: Share of the progress bar for what comes before the first probe.
+_PREPARED = 0.05
+
+
+class Calibration(Job):
+    """Measures each node by itself, machines side by side, and then in every block the messages between neighbours."""
+
+    monitor_period_s: ClassVar[float | None] = 5.0
+    #: The probes are the reference: each block is one sample of each.
+    reference_period_s: ClassVar[float | None] = 0.0
+
+    def __init__(self, options: Options, probes: Probes, *, quick: bool, tell: Progress) -> None:
+        super().__init__(options, say=_silent)
+        self._probes = probes
+        self._quick = quick
+        self._tell = tell
+        #: By node, or by the name of the run for messages between two.
+        self._attempts: dict[str, list[Attempt]] = {}
+        self._failed_links: set[str] = set()
+        self._behind = 0
+
+    def _state(self) -> dict[str, Any]:
+        return {**super()._state(), "kind": "calibration", "quick": self._quick}
+
+    def prepare_machine(self) -> None:
+        """Also finds out what the nodes are and puts the probes there: what fails here leaves nothing behind."""
+        self._tell("choosing the BLAS kernels", 0.02)
+        super().prepare_machine()
+        equip(self.nodes, self._probes, built_there=self.options.scheduler == "local")
+        self._measured = look_at(self.nodes, self.python_on_nodes)
+        if not self._measured:
+            raise NodeLost("no node is left")
+        check_alike(self._measured)
+        self._note_machines()
+
+    def _note_machines(self) -> None:
+        state, first = self.workspace.state, self._measured[0]
+        if bool(state["quick"]) != self._quick:
+            begun, remedy = ("with", "give it again") if state["quick"] else ("without", "leave it out")
+            raise InputError(f"the calibration was begun {begun} --quick; {remedy}")
+        for about in self._measured:
+            for warning in about.kernel_set.warnings:
+                self.record_of_run.warn(warning if len(self._measured) == 1 else f"{about.name}: {warning}")
+        names = [about.name for about in self._measured]
+        if [*state.get("machines", names)] != names:
+            raise InputError(f"the calibration was begun on {', '.join(state['machines'])}; go on with the same nodes")
+        self._scale = scale = QUICK if self._quick else FULL
+        memory_bytes = min(about.memory_bytes for about in self._measured)
+        self._most_n = largest_n(scale, memory_bytes)
+        if self._most_n < scale.most_n:
+            self.record_of_run.warn(
+                f"measured matrices up to N = {self._most_n} only: this machine has too little memory for more"
+            )
+        machines = {about.name: about.to_dict() for about in self._measured}
+        state |= {
+            "machines": machines,
+            "cores": list(first.cores),
+            "node_cores": first.node_cores,
+            "cpu_model": first.cpu_model,
+            "memory_bytes": memory_bytes,
+            "blas": machines[first.name]["blas"],
+            "mpi": {"version": first.mpi},
+            "blocks": scale.blocks,
+            "nb": NB,
+            "most_n": self._most_n,
+        }
+        self.workspace.save()
+
+    def run(self) -> None:
+        """All blocks, and in each what was disturbed again at its end."""
+        plans = {
+            about.name: plan(self._scale, self.seed, about.cores, self._most_n, position)
+            for position, about in enumerate(self._measured)
+        }
+        links = plan_links(self._scale, self.seed, self._measured)
+        self._take_up_attempts([*(run for runs in plans.values() for run in runs), *(link.run for link in links)])
+        self._total = sum(map(len, plans.values())) + len(links)
+        self._maker = Attempts(self.workspace, self.options)
+        by_name = {about.name: about for about in self._measured}
+        for block in range(self._scale.blocks):
+
+            def measure(node: Nodes, stopping: Event, block: int = block) -> None:
+                name = node.names[0]
+                runs = [run for run in plans[name] if run.block == block]
+                self._block(Site((node,), (by_name[name],)), runs, stopping)
+
+            each_machine(self.nodes, measure)
+            for link in links:
+                if link.run.block == block:
+                    self._link(link, by_name)
+            if not len(self.nodes):
+                raise EnvironmentProblem("no node is left; what was measured until now is kept")
+
+    def _take_up_attempts(self, runs: list[PlannedRun]) -> None:
+        """What earlier sessions of this calibration have done."""
+        known = {(run.block, run.name): run for run in runs}
+        for entry in self.workspace.entries("blocks"):
+            run = known[entry["block"], entry["name"]]
+            attempt = Attempt(entry["node"], run, entry["attempt"], entry["wall_s"], entry["disturbed"])
+            owner = entry["node"] if entry["peer"] is None else entry["name"]
+            self._attempts.setdefault(owner, []).append(attempt)
+
+    def _block(self, site: Site, runs: list[PlannedRun], stopping: Event) -> None:
+        """The runs of one block on one node that have not been made yet."""
+        mine = self._attempts.setdefault(site.name, [])
+        done = {(attempt.run.block, attempt.run.name) for attempt in mine}
+        for run in runs:
+            if stopping.is_set():
+                return
+            self._say_what(run, site, "")
+            if (run.block, run.name) not in done:
+                mine.append(self._maker.make(run, self._begun(run, site), site))
+            self._behind += 1
+        most_s = self._scale.most_repetition_s
+        while not stopping.is_set() and (again := next_repetition(mine, runs[-1].block, most_s)) is not None:
+            self._say_what(again.run, site, " again, it was disturbed")
+            mine.append(self._maker.make(again.run, again.number + 1, site))
+
+    def _begun(self, run: PlannedRun, site: Site) -> int:
+        """How many attempts at the run an interrupted session has begun: their files keep their names."""
+        key = (site.name, run.block, run.name)
+        begun = {e["attempt"] for e in self.workspace.entries("raw_files") if (e["node"], e["block"], e["name"]) == key}
+        return len(begun)
+
+    def _link(self, link: Link, by_name: dict[str, Measured]) -> None:
+        """Messages between two nodes, while nothing runs on them; where these fail, the nodes are still measured."""
+        self._behind += 1
+        key = f"messages between {link.first} and {link.second}"
+        done = any(each.run == link.run for each in self._attempts.get(link.run.name, []))
+        if done or key in self._failed_links or not {link.first, link.second} <= set(self.nodes.names):
+            return
+        pair = (self.nodes[link.first], self.nodes[link.second])
+        try:
+            check_same_place(*pair)
+            site = Site(pair, (by_name[link.first], by_name[link.second]))
+            self._say_what(link.run, site, "")
+            self._maker.make(link.run, self._begun(link.run, site), site)
+        except NodeLost:
+            return
+        except LepauteError as problem:
+            self._failed_links.add(key)
+            self.record_of_run.warn(f"{key} were not measured: {problem}")
+
+    def _say_what(self, run: PlannedRun, site: Site, more: str) -> None:
+        where = "" if len(self._measured) == 1 else f" on {site.name}"
+        share = _PREPARED + (0.98 - _PREPARED) * min(1.0, self._behind / self._total)
+        self._tell(f"block {run.block + 1} of {self._scale.blocks}: {run.name}{where}{more}", share)
+
+
+def check_same_place(first: Nodes, second: Nodes) -> None:
+    """Raises EnvironmentProblem where two machines do not have the folder of the probes at the same place."""
+    one, other = first.channels[0].hello, second.channels[0].hello
+    if one["boot"] != other["boot"] and one["folder"] != other["folder"]:
+        raise EnvironmentProblem(
+            f"their folders of temporary files differ ({one['folder']} and {other['folder']}); set TMPDIR alike"
+        )
+
+
+def _silent(_line: str) -> None:
+    """The log is in the archive; on the way a bar is shown."""

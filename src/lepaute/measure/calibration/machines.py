@@ -1,0 +1,145 @@
+"""What the measured nodes are: facts, cores, the BLAS kernels that they shall run; and whether they are alike."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.measure.calibration.together import each_machine
+from lepaute.measure.kernel_set import (
+    CORETYPE,
+    KERNELS_LIMIT_S,
+    KernelSet,
+    Timing,
+    choose_kernel_set,
+    kernels_argv,
+    timing_of,
+)
+from lepaute.measure.nodes.group import Nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A node that is measured.
+
+    cores  : the two that the probes run on
+    machine: equal for all names of one machine
+    """
+
+    name: str
+    machine: str
+    cores: tuple[int, int]
+    cpu_model: str
+    node_cores: int
+    memory_bytes: int
+    mpi: str | None
+    kernel_set: KernelSet
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the metadata of an archive has it."""
+        kernels = self.kernel_set
+        return {
+            "machine": self.machine,
+            "cores": list(self.cores),
+            "node_cores": self.node_cores,
+            "cpu_model": self.cpu_model,
+            "memory_bytes": self.memory_bytes,
+            "mpi": self.mpi,
+            "blas": {
+                "library": "openblas",
+                "core": kernels.core_name,
+                "config": kernels.config,
+                "coretype_env": kernels.coretype_env,
+                "dgemm_gflops": kernels.gflops,
+            },
+        }
+
+
+def look_at(nodes: Nodes, python: str) -> list[Measured]:
+    """All nodes, in their order. Raises EnvironmentProblem where one has not two cores or no OpenBLAS."""
+    facts = nodes.call("facts")
+    chosen: dict[str, KernelSet] = {}
+
+    def choose(node: Nodes, _stopping: Event) -> None:
+        (channel,) = node.channels
+        if len(cpus := channel.hello["cpus"]) < 2:
+            raise EnvironmentProblem(
+                f"{channel.name}: calibration needs two cores and may use {len(cpus)}; "
+                "widen the affinity (taskset) or use another machine"
+            )
+        about = facts[channel.name]
+        wanted = {CORETYPE: about["coretype"]} if about["coretype"] else {}
+        try:
+            chosen[channel.name] = choose_kernel_set(
+                environment=wanted, flags=frozenset(about["cpu_flags"]), timer=_timer(node, python)
+            )
+        except EnvironmentProblem as problem:
+            raise EnvironmentProblem(f"{channel.name}: {problem}") from None
+
+    each_machine(nodes, choose)
+    settled = settle(chosen, lambda name, coretype: _timer(nodes[name], python)(coretype))
+    return [
+        Measured(
+            name=channel.name,
+            machine=channel.hello["boot"],
+            cores=(channel.hello["cpus"][0], channel.hello["cpus"][1]),
+            cpu_model=facts[channel.name]["cpu_model"],
+            node_cores=facts[channel.name]["node_cores"],
+            memory_bytes=facts[channel.name]["memory_bytes"],
+            mpi=facts[channel.name]["mpi"],
+            kernel_set=settled[channel.name],
+        )
+        for channel in nodes.channels
+        if channel.name in settled
+    ]
+
+
+def settle(
+    chosen: Mapping[str, KernelSet], time_on: Callable[[str, str | None], Timing | None]
+) -> dict[str, KernelSet]:
+    """The same kernels on every node that can run them: timings on nodes that are alike may have chosen differently.
+
+    chosen : by node, each for itself; what most of them have chosen is tried on the others
+    time_on: times the kernels of a setting of OPENBLAS_CORETYPE on a node
+    """
+    count = Counter(kernels.core_name for kernels in chosen.values())
+    result = dict(chosen)
+    usual = next((kernels for kernels in chosen.values() if kernels.core_name == count.most_common(1)[0][0]), None)
+    for name, kernels in chosen.items():
+        if usual is None or kernels.core_name == usual.core_name:
+            continue
+        timing = time_on(name, usual.coretype_env)
+        if timing is not None and timing.core_name == usual.core_name:
+            warning = (
+                f"timings spoke for the {kernels.core_name} kernels of OpenBLAS; took {usual.core_name} as elsewhere"
+            )
+            result[name] = KernelSet(
+                timing.core_name, usual.coretype_env, timing.gflops, (warning,), timing.config, kernels.default
+            )
+    return result
+
+
+def _timer(node: Nodes, python: str) -> Callable[[str | None], Timing | None]:
+    def timer(coretype: str | None) -> Timing | None:
+        result = node.run(*kernels_argv(python, coretype), timeout_s=KERNELS_LIMIT_S, check=False).only
+        return timing_of(coretype, result.stdout) if result.ok else None
+
+    return timer
+
+
+def check_alike(measured: Sequence[Measured]) -> None:
+    """Raises EnvironmentProblem where nodes differ: a platform's nodes are all of one kind."""
+    first = measured[0]
+    for other in measured[1:]:
+        for what, mine, its in (
+            ("processor", first.cpu_model, other.cpu_model),
+            ("number of cores", first.node_cores, other.node_cores),
+            ("BLAS kernels", first.kernel_set.core_name, other.kernel_set.core_name),
+        ):
+            if mine != its:
+                raise EnvironmentProblem(
+                    f"{other.name} and {first.name} differ in their {what} ({its} and {mine}): the nodes of a platform "
+                    "are all alike; calibrate each kind by itself"
+                )

@@ -1,0 +1,50 @@
+"""The observations of a calibration: all rows of its raw files, with what is known of the attempt each came from."""
+
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from lepaute.measure.calibration.attempt import header_of_raw
+from lepaute.measure.calibration.repetition import disturbance_warning
+from lepaute.measure.experiment.workspace import Workspace
+from lepaute.measure.plan import P2P
+
+if TYPE_CHECKING:
+    import pandas
+
+#: Columns that tell the attempt, for kernels and for messages.
+_OF_KERNELS = ("block", "attempt", "disturbed", "host", "probe")
+_OF_MESSAGES = ("block", "attempt", "disturbed", "host", "link", "peer")
+
+
+def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
+    """The tables `kernels` and `p2p`, each if there are rows; a last line that was cut short is left out."""
+    import pandas
+
+    ended = {_key(record): record for record in workspace.entries("blocks")}
+    frames: dict[str, list[pandas.DataFrame]] = {"kernels": [], "p2p": []}
+    for entry in workspace.entries("raw_files"):
+        path = workspace.folder / entry["member"]
+        text = path.read_text(errors="replace") if path.is_file() else ""
+        text = text[: text.rfind("\n") + 1]
+        if all(line.startswith("#") for line in text.splitlines()):
+            continue
+        frame = pandas.read_csv(io.StringIO(text), comment="#")
+        about = {**entry, "disturbed": bool(ended.get(_key(entry), {}).get("disturbed", False))}
+        for column in _OF_MESSAGES if entry["probe"] == P2P else _OF_KERNELS:
+            frame[column] = about[column]
+        frame["clock_cost_s"] = float(header_of_raw(text).get("clock_cost_s", "0"))
+        frames["p2p" if entry["probe"] == P2P else "kernels"].append(frame)
+    for name, parts in frames.items():
+        if parts:
+            yield name, pandas.concat(parts, ignore_index=True)
+
+
+def warnings(workspace: Workspace) -> list[str]:
+    """What the archive shall say of disturbed runs."""
+    warning = disturbance_warning(workspace.entries("blocks"))
+    return [warning] if warning else []
+
+
+def _key(entry: dict[str, Any]) -> tuple[str, int, str, int]:
+    return str(entry["node"]), int(entry["block"]), str(entry["name"]), int(entry["attempt"])

@@ -1,0 +1,46 @@
+"""Work on several nodes at once: machines side by side, the names of one machine one after the other."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+
+from lepaute.measure.nodes.channel import NodeLost
+from lepaute.measure.nodes.group import Nodes
+
+
+def each_machine(nodes: Nodes, work: Callable[[Nodes, threading.Event], None]) -> None:
+    """Does `work` on each node; a node that is lost meanwhile drops out, any other problem ends the work everywhere.
+
+    work: gets the node, and an event that is set when it shall begin nothing more
+    Raises the first problem, when nothing runs any more.
+    """
+    machines: dict[str, list[Nodes]] = {}
+    for node in nodes:
+        machines.setdefault(node.channels[0].hello["boot"], []).append(node)
+    stopping = threading.Event()
+
+    def live(names: list[Nodes]) -> None:
+        for node in names:
+            if stopping.is_set():
+                return
+            try:
+                work(node, stopping)
+            except NodeLost:
+                if node.channels:
+                    raise
+
+    if len(machines) < 2:  # here Ctrl-C ends the command that runs
+        for names in machines.values():
+            live(names)
+        return
+    with ThreadPoolExecutor(len(machines)) as workers:
+        running = [workers.submit(live, names) for names in machines.values()]
+        try:
+            done, _ = wait(running, return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+        except BaseException:
+            stopping.set()
+            if nodes.channels:
+                nodes.call("stop")
+            raise

@@ -1,0 +1,66 @@
+"""A calibration of two hosts with real sshd's, to a platform with links, to a prediction on it.
+
+Both hosts are this machine, so what is measured between them is its own TCP; that it gets there is what is tested.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from farms.sshd import SshdFarm
+from support_run import run_lepaute
+
+from lepaute.archive import Archive
+from lepaute.platform import load_platform
+
+
+@pytest.mark.machine
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores")
+def test_two_hosts_are_calibrated_with_their_links_and_hpl_is_predicted_on_both(
+    ssh_nodes: SshdFarm, tmp_path: Path
+) -> None:
+    nodes = ("--nodes", "node[1-2]", "--ssh-config", ssh_nodes.ssh_config)
+    done = run_lepaute("calibrate", "--quick", *nodes, "-o", "two.yaml", "--archive", "c.zip", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    archive = Archive.open(tmp_path / "c.zip")
+    assert archive.metadata["status"] == "complete"
+    assert list(archive.metadata["machines"]) == ["node1", "node2"]
+    assert not any("were not measured" in warning for warning in archive.metadata["warnings"])
+    messages = archive.table("observations/p2p.parquet")
+    assert set(zip(messages["host"], messages["peer"], messages["link"], strict=True)) == {
+        ("node1", "node1", "local"),
+        ("node2", "node2", "local"),
+        ("node1", "node2", "remote"),
+        ("node2", "node1", "remote"),
+    }
+    members = set(archive.members())
+    assert {"environment/node2/cpuinfo.txt", "monitoring/node2.parquet", "controls.json"} <= members
+    assert len({r["node"] for r in archive.json("blocks.json")}) == 2
+    platform = load_platform(tmp_path / "two.yaml")
+    assert platform.nodes.count == 2
+    network = platform.network
+    assert network.loopback.segments is not None
+    assert network.remote.segments != network.loopback.segments
+    dgemm = platform.kernel("dgemm")
+    assert dgemm is not None
+    measured = {(row[0], row[1]) for piece in dgemm.pieces if piece.per_cpu for row in piece.per_cpu.rows}
+    first, second = archive.metadata["machines"]["node1"]["cores"]
+    assert measured == {(node, cpu) for node in (1.0, 2.0) for cpu in (float(first), float(second))}
+    predicted = run_lepaute(
+        "predict", "hpl", "-p", "two.yaml", "--n", "2000", "--grid", "2x2", "--json", folder=tmp_path
+    )
+    assert predicted.returncode == 0, predicted.stderr
+    assert 0.1 < json.loads(predicted.stdout)["rate_gflops"]["mean"] < 4000
+    # Another fit of the same archive gives the same platform, but for its name.
+    assert run_lepaute("fit", "c.zip", "-o", "again.yaml", folder=tmp_path).returncode == 0
+    again, first_time = ((tmp_path / name).read_bytes().split(b"\n", 3)[3] for name in ("again.yaml", "two.yaml"))
+    assert again == first_time
+
+
+def test_nodes_that_cannot_be_reached_are_named_and_nothing_is_left(tmp_path: Path, ssh_nodes: SshdFarm) -> None:
+    options = ("--nodes", "node1,nowhere", "--ssh-config", ssh_nodes.ssh_config)
+    done = run_lepaute("calibrate", "--quick", *options, folder=tmp_path)
+    assert done.returncode == 2
+    assert "nowhere" in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,110 @@
+"""A machine whose probes and mpirun are scripts that write raw files as the real ones do, in no time."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from lepaute.measure.calibration import attempt, campaign, machines
+from lepaute.measure.calibration.attempt import Attempts, Site
+from lepaute.measure.experiment import job
+from lepaute.measure.kernel_set import KernelSet
+from lepaute.measure.machine_load import Sample
+from lepaute.measure.probes import Probes
+from lepaute.measure.schedulers.types import Given, NodeAddress
+
+_HEAD = "#@clock_cost_s=2e-8\\n#@blas_core="
+_KERNELS = f"{_HEAD}Zen\\ndesign_row,kind,position,kernel,m,n,k,start_s,duration_s,rank,cpu\\n"
+_MESSAGES = f"{_HEAD}none\\ndesign_row,operation,size_bytes,start_s,duration_s,rank,cpu\\n"
+#: `fatal` holds the number of the run that breaks, and how; each run adds a line to `runs`.
+_PROBE = """#!/bin/sh
+[ "$1" = --help ] && exit 0
+while [ $# -gt 0 ]; do
+  case $1 in --design) design=$2 ;; --out) out=$2 ;; esac
+  shift
+done
+head -n 1 "$design" > /dev/null || exit 2
+[ "${RANK:-0}" = 1 ] || echo "$0" >> FOLDER/runs
+printf 'HEADROW\\n' > "$out$SUFFIX"
+read -r fatal how < FOLDER/fatal
+count=$(wc -l < FOLDER/runs)
+[ "$count" = "$fatal" ] || { [ "$how" = fail-from ] && [ "$count" -ge "$fatal" ]; } || exit 0
+printf 'CUT' >> "$out$SUFFIX"
+[ "$how" != interrupt ] || { kill -INT ENGINE; sleep 20; }
+[ "$how" != lose ] || { sleep 0.5; kill -KILL $(ps -o ppid= -p $(ps -o sess= -p $$)); }
+echo "probe-x: it broke" >&2
+exit 3
+"""
+_MPIRUN = """#!/bin/sh
+while :; do
+  case $1 in -np) ranks=$2 ;; */probe-*) break ;; esac
+  shift
+done
+[ "$2" != --help ] || exit 0
+RANK=0 SUFFIX=.r0 "$@" || exit 3
+[ "$ranks" = 1 ] || RANK=1 SUFFIX=.r1 exec "$@"
+"""
+
+
+@dataclass
+class FakeMachine:
+    """break_at: the run of that number, from 1, breaks off in the middle of a row.
+
+    how: it fails, all that follow do (fail-from), its node is lost (lose), or the engine gets a Ctrl-C (interrupt)
+    """
+
+    folder: Path
+    nodes: list[str] = field(default_factory=lambda: ["alone"])
+
+    def break_at(self, number: int, how: str) -> None:
+        (self.folder / "fatal").write_text(f"{number} {how}\n")
+
+    def runs(self) -> list[str]:
+        return (self.folder / "runs").read_text().split()
+
+    def acquire(self, _request: object, _tell: object) -> Given:
+        return Given(tuple(NodeAddress(name) for name in self.nodes))
+
+
+def fake_machine(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: int) -> FakeMachine:
+    """Replaces the build, the timing of BLAS, the nodes, mpirun and the load of others, which is none."""
+    folder.mkdir()
+    rows = {"kernels": "0,dgemm,0,dgemm,5,6,7,1.5,0.001,0,0", "messages": "0,recv,8,1.5,0.001,0,0"}
+    programs = {"probe-dgemm": ("kernels", _KERNELS), "probe-hpl-steps": ("kernels", _KERNELS)}
+    programs["probe-p2p"] = ("messages", _MESSAGES)
+    for name, (kind, head) in programs.items():
+        text = _PROBE.replace("FOLDER", str(folder)).replace("ENGINE", str(engine))
+        write_program(folder / name, text.replace("HEADROW", head + rows[kind]).replace("CUT", rows[kind][:-4]))
+    write_program(folder / "mpirun", _MPIRUN)
+    (folder / "runs").write_text("")
+    (folder / "fatal").write_text("0 never\n")
+    machine = FakeMachine(folder)
+    probes = Probes(folder / "probe-dgemm", folder / "probe-hpl-steps", folder / "probe-p2p", folder / "none")
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setattr(campaign, "build_probes", lambda **_options: probes)
+    monkeypatch.setattr(machines, "choose_kernel_set", lambda **_options: KernelSet("Zen", None, 50.0, (), "test"))
+    monkeypatch.setattr(job, "scheduler", lambda _name: machine)
+    monkeypatch.setattr(Attempts, "_samples", lambda _self, _site: [Sample(0.0, 0.0, 0.0, 0.0)])
+    monkeypatch.setattr(attempt, "FOLLOW_S", 0.05)
+    return machine
+
+
+def write_program(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def disturb(monkeypatch: pytest.MonkeyPatch, disturbed: set[int], wall_s: float = 1.0) -> None:
+    """Lets every attempt last `wall_s` and others use two cores during those of these numbers, from 0."""
+    calls: Iterator[int] = itertools.count()
+    others_s = 0.0
+
+    def samples(_self: Attempts, site: Site) -> list[Sample]:
+        nonlocal others_s
+        number, ends = divmod(next(calls), 2)
+        others_s += 2.0 * site.measured[0].node_cores * ends * (number in disturbed)
+        return [Sample((number + ends) * wall_s, others_s, 0.0, 0.0)]
+
+    monkeypatch.setattr(Attempts, "_samples", samples)

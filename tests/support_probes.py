@@ -1,0 +1,39 @@
+"""Runs of the probes here, as calibrations make them on nodes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lepaute.command import run_command
+from lepaute.design.table import parse_design
+from lepaute.measure.plan import DGEMM, P2P, STEPS_ALONE, PlannedRun
+from lepaute.measure.probes import MPI_ENVIRONMENT, Probes, probe_words, ranks_here
+
+_NOTHING = parse_design("design_row,kind,m,n,k\n0,dgemm,1,1,1\n", "nothing")
+LIMIT_S = 120.0
+
+
+def run_dgemm(built: Probes, design: Path, out: Path, cpu: int) -> list[Path]:
+    """The raw files of the dgemm probe: `out` itself."""
+    _run(built, DGEMM, "the dgemm probe", design, out, [cpu], ())
+    return [out]
+
+
+def run_steps(built: Probes, design: Path, out: Path, cpus: Sequence[int], options: Sequence[str] = ()) -> list[Path]:
+    """The raw files of the step probe, one a rank."""
+    return _run(built, STEPS_ALONE, "the HPL step probe", design, out, cpus, options)
+
+
+def run_p2p(built: Probes, design: Path, out: Path, cpus: Sequence[int], options: Sequence[str] = ()) -> list[Path]:
+    """The raw files of the message probe, one a rank."""
+    return _run(built, P2P, "the message probe", design, out, cpus, options)
+
+
+def _run(
+    built: Probes, probe: str, what: str, design: Path, out: Path, cpus: Sequence[int], options: Sequence[str]
+) -> list[Path]:
+    run = PlannedRun(0, probe, probe, tuple(cpus), 1, _NOTHING)
+    words, environment = probe_words(run, str(built.dgemm.parent), str(design), str(out), None)
+    start = () if probe == DGEMM else ranks_here(len(cpus))
+    added = {**MPI_ENVIRONMENT, **environment}
+    run_command([*start, *words, *options], what=what, timeout_s=LIMIT_S, environment=added)
+    return [Path(f"{out}.r{rank}") for rank in range(len(cpus))]
