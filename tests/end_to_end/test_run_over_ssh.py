@@ -207,16 +207,17 @@ class Filling(lp.Job):
 
     def run(self):
         for row in self.rows():
-            for node, result in self.nodes.shell('head -c 400000 /dev/zero > "$1"', row["number"], check=False).items():
-                self.record(node=node, ok=result.ok, told=result.stderr.strip().replace(chr(10), " "))
+            for node in self.nodes.shell('head -c 400000 /dev/zero > "$1"', row["number"]):
+                self.record(node=node)
 """
     )
     done = run_lepaute("run", script, *ssh_options(farm), "--python", interpreter, folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    table = Archive.open(tmp_path / "x.zip").table("observations/observations.parquet")
-    ok = table.groupby("node")["ok"].sum().to_dict()
-    assert ok == {"node1": 4, "node2": 2, "node3": 4, "node4": 4}
-    assert table[~table["ok"]]["told"].str.contains("No space left").all()
+    archive = Archive.open(tmp_path / "x.zip")
+    assert rows_of(archive) == {"node1": 4, "node2": 2, "node3": 4, "node4": 4}
+    (lost,) = archive.metadata["lost_nodes"]
+    assert lost["node"] == "node2"
+    assert "No space left" in lost["why"]
 
 
 def test_a_full_disk_at_the_engine_ends_the_run_with_one_line_and_loses_nothing_written(

@@ -48,7 +48,7 @@ def test_a_failed_experiment_tells_why_in_its_first_screen(tmp_path: Path) -> No
         "lost nodes node3: the connection ended (2026-11-21T09:14:40+00:00)",
         "1. node1: turbo cannot be set, no permission",
         "and 2 more",
-        "lepaute run --resume croaring.py",
+        "lepaute run croaring.py --resume -o ",
         "lepaute archive extract 'failed run.zip' log.txt commands.json -o FOLDER",
     ):
         assert told in shown, told
@@ -85,7 +85,7 @@ def test_an_interrupted_experiment_without_a_failure_says_so(tmp_path: Path) -> 
     )
     assert lines[0] == "PARTIAL: experiment croaring"
     assert any("it was interrupted" in line for line in lines)
-    assert any("lepaute run --resume" in line for line in lines)
+    assert any("lepaute run croaring.py --resume -o" in line for line in lines)
 
 
 def test_what_a_strangers_archive_says_cannot_command_the_terminal(

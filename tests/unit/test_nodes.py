@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support_nodes import local_nodes
+from support_nodes import Remembered, local_nodes
 
 from lepaute.errors import InputError
 from lepaute.measure.nodes import channel as channels
@@ -217,7 +217,7 @@ def test_when_the_engine_is_gone_the_agent_ends_what_it_started_and_removes_its_
     script = f"""
 import os, sys, time
 sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
-from support_nodes import local_nodes
+from support_nodes import Remembered, local_nodes
 with local_nodes(["alpha"], {(folder := unique())!r}) as nodes:
     print(nodes.channels[0].hello["pid"], nodes.channels[0].hello["folder"], flush=True)
     nodes.run("sleep", "55.125")
@@ -285,9 +285,43 @@ i = sys.stdin.buffer
 program = i.read(int(i.readline())).decode()
 nonce = re.search(r"main\\('([0-9a-f]+)'", program).group(1)
 o = sys.stdout.buffer
-o.write(b'{{"event":"hello","nonce":"' + nonce.encode() + b'"}}\\n' + {garbage!r})
+hello = b'{{"event":"hello","pid":1,"boot":"x","temporary":"/tmp","nonce":"'
+o.write(hello + nonce.encode() + b'"}}\\n' + {garbage!r})
 o.flush()
 """
+
+
+@pytest.mark.parametrize("lacking", [b'"boot":"x"', b'"temporary":"/tmp"', b'"pid":1'])
+def test_a_greeting_that_lacks_something_is_refused(lacking: bytes):
+    rogue = ROGUE.format(garbage=b"").replace(lacking.decode(), '"x":1')
+    with pytest.raises(NodeLost, match="a greeting without sense"):
+        Channel(NodeAddress("rogue", prefix=(sys.executable, "-c", rogue)), python="x").wait_until_there(10)
+
+
+def test_a_node_that_fails_where_others_do_not_is_given_up_where_that_is_wanted():
+    from lepaute.measure.nodes.group import Nodes
+
+    lost: list[tuple[str, str]] = []
+    with local_nodes(["alpha", "beta"], unique(), lost) as two:
+        sparing = Nodes(two.channels, Remembered(), spares=lambda: True)
+        two["beta"].write("flag", "")
+        results = sparing.shell("test ! -e flag || { echo it is full >&2; exit 1; }")
+        assert list(results) == ["alpha"]
+        assert sparing.names == ("alpha",)
+        assert lost == [("beta", "sh failed: exit status 1: it is full")]
+        with pytest.raises(CommandFailed, match="alpha: false failed"):
+            sparing.run("false")  # all that are left fail: nobody's own misfortune
+
+
+def test_a_file_that_one_node_cannot_take_costs_that_node_where_that_is_wanted():
+    from lepaute.measure.nodes.group import Nodes
+
+    lost: list[tuple[str, str]] = []
+    with local_nodes(["alpha", "beta"], unique(), lost) as two:
+        two["beta"].write("plain", "x")
+        Nodes(two.channels, Remembered(), spares=lambda: True).write("plain/below", "y")
+        assert [node for node, _ in lost] == ["beta"]
+        assert two.read("plain/below") == {"alpha": b"y"}
 
 
 def test_the_agent_survives_requests_that_make_no_sense(nodes):
@@ -325,7 +359,7 @@ def test_an_interrupted_wait_ends_the_programs_on_all_nodes(nodes, monkeypatch):
 
 def test_a_node_that_stands_still_in_an_interrupted_request_does_not_hold_up_the_end():
     def interrupt() -> None:
-        wait_until(lambda: channel._sender.busy)
+        wait_until(channel._outgoing.full)
         time.sleep(0.2)  # then it is the kernel that holds it
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 

@@ -230,8 +230,11 @@ def _go_on(archive: Archive, status: str) -> list[str]:
         return [_line("go on", "what is there can be fitted; calibrate again for the rest")]
     import shlex
 
+    name = shlex.quote(printable(f"{file.removesuffix('.partial.zip').removesuffix('.zip')}.zip"))
     return [
-        _line("go on", f"lepaute run --resume {shlex.quote(printable(script)) if script else 'EXPERIMENT.py'}"),
+        _line(
+            "go on", f"lepaute run {shlex.quote(printable(script)) if script else 'EXPERIMENT.py'} --resume -o {name}"
+        ),
         _line("", f"lepaute archive extract {shlex.quote(printable(file))} log.txt commands.json -o FOLDER"),
     ]
 

@@ -82,8 +82,10 @@ class ArchiveWriter:
             self._zip.close()
             if kind is None:
                 seal(self._temporary)
+                _to_disk(self._temporary)
                 self._temporary.chmod(0o644)  # mkstemp's 0600 would keep a colleague from reading the archive
                 self._temporary.replace(self.path)
+                _to_disk(self.path.absolute().parent)
         finally:
             self._zip = None
             self._temporary.unlink(missing_ok=True)
@@ -184,6 +186,15 @@ class ArchiveWriter:
     def _add(self, name: str, data: bytes) -> None:
         self._ready_for(name, len(data)).writestr(_entry(name, data), data)
         self._members[name] = Member.of(data)
+
+
+def _to_disk(path: Path) -> None:
+    """Waits until a file, or a folder's list, is on the disk: what an archive was made of may be removed next."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _entry(name: str, head: bytes) -> zipfile.ZipInfo:

@@ -276,7 +276,7 @@ class Job(Helpers):
             root=self.options.system_root,
         )
         self._pool = self._stack.enter_context(pool)
-        self.use(Nodes(pool.channels, self.record_of_run))
+        self.use(Nodes(pool.channels, self.record_of_run, spares=lambda: self._row is not None))
         self.record_of_run.log(f"connected to {len(pool.channels)} node(s): {', '.join(self.nodes.names[:8])}")
 
     @property

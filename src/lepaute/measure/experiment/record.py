@@ -1,6 +1,5 @@
 """Writes down what happens in a run: nothing secret, and nothing lost."""
 
-import contextlib
 import os
 import sys
 import threading
@@ -13,6 +12,9 @@ from lepaute.measure.experiment.journal import Value
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.node_agent.redact import Redactor
 from lepaute.measure.nodes.results import Result, told_command
+
+#: A file without a NUL byte in so many bytes is text, in whatever encoding.
+_TEXT_BYTES = 1 << 16
 
 
 def now() -> str:
@@ -35,7 +37,8 @@ class Record:
     ) -> None:
         self.workspace = workspace
         self.phase = "start"
-        self._redactor = Redactor({**os.environ, **(parameters or {})})
+        self._variables = {**os.environ, **(parameters or {})}
+        self._redactor = Redactor(self._variables)
         self._say = say if say is not None else _to_standard_error
         self._log_lock = threading.Lock()
 
@@ -71,6 +74,10 @@ class Record:
 
     def command(self, result: Result) -> None:
         """A command that has ended, with its output."""
+        if result.environment.items() - self._variables.items():
+            # What a command was given as a secret is one in its output too, and in all that follows.
+            self._variables.update(result.environment)
+            self._redactor = Redactor(self._variables)
         entry = {
             "phase": self.phase,
             **self.clean(asdict(result)),
@@ -98,8 +105,8 @@ class Record:
 
     def keep(self, name: str, data: bytes) -> None:
         """A file for the archive; text is kept without secrets."""
-        with contextlib.suppress(UnicodeDecodeError):  # no text: a picture, a Parquet file
-            data = self._redactor.text(data.decode()).encode()
+        if b"\0" not in data[:_TEXT_BYTES]:  # else no text: a picture, a Parquet file
+            data = self._redactor.data(data)
         self.workspace.keep_file(name, data)
 
 

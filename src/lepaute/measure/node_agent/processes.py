@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import shutil
@@ -24,6 +25,8 @@ from .wire import PIECE_BYTES
 _DRAIN_S = 0.2
 #: What a program gets to end by itself before it is killed.
 _GRACE_S = 1.0
+#: A program that is there so long after it was killed waits for a device or a dead file server, perhaps for ever.
+_UNKILLABLE_S = 15.0
 #: How often a followed file is looked at where nothing is said of it.
 _FOLLOW_S = 0.2
 #: How often a program is asked whether it has ended, where the kernel cannot tell.
@@ -183,6 +186,11 @@ class Running:
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(process.pid, signal.SIGTERM)
                     asked = now
+                elif now - asked > _UNKILLABLE_S:
+                    end.close()
+                    raise OSError(
+                        errno.EBUSY, "does not end, even killed: it waits in the kernel", str(self.request["argv"][0])
+                    )
                 elif now - asked > _GRACE_S:
                     kill_session(process.pid)
             waits = [end.period_s, followed.period_s, None if limit is None or self._why else limit - now]

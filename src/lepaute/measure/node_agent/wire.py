@@ -29,11 +29,6 @@ class Sender:
         self._stream = stream
         self._lock = threading.Lock()
 
-    @property
-    def busy(self) -> bool:
-        """Whether a message is being sent now."""
-        return self._lock.locked()
-
     def send(self, message: dict[str, Any], payload: bytes = b"") -> None:
         """One message; raises OSError or ValueError where the other side is gone."""
         head = {**message, "size": len(payload)} if payload else message

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import queue
 import secrets
 import subprocess
 import tempfile
@@ -23,6 +24,9 @@ SILENCE_S = 6 * ALIVE_S
 _MOST_GREETING_BYTES = 1 << 16
 _LEAVE_S = 10.0
 _CLOSE_S = 1.0
+#: Messages that wait to be sent: little memory, and enough that neither side waits for the other.
+_QUEUED = 16
+_LOOK_S = 0.2
 _COMPLAINT_BYTES = 2000
 
 
@@ -40,6 +44,15 @@ class Answer:
 
     done: "Future[dict[str, Any]]" = field(default_factory=Future)
     on_piece: Callable[[str, Mapping[str, Any], bytes], None] | None = None
+
+
+@dataclass(slots=True)
+class Outgoing:
+    """A message that waits to be sent."""
+
+    message: dict[str, Any]
+    payload: bytes = b""
+    sent: threading.Event = field(default_factory=threading.Event)
 
 
 class Channel:
@@ -82,14 +95,25 @@ class Channel:
         self._nonce = secrets.token_hex(8)
         self._root = root
         self._started: Future[None] = Future()
+        self._outgoing: queue.Queue[Outgoing | None] = queue.Queue(_QUEUED)
+        self._writer = threading.Thread(target=self._write, name=f"to node {self.name}", daemon=True)
+        self._writer.start()
         threading.Thread(target=self._read, name=f"node {self.name}", daemon=True).start()
-        threading.Thread(target=self._greet, daemon=True).start()
 
-    def _greet(self) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError, ValueError):  # the reader notices that the process has ended
-            self._process.stdin.write(agent_program(self._nonce, self._root))
-            self._process.stdin.flush()
+    def _write(self) -> None:
+        """Writes what is to be sent, until told to end: no interrupt gets into the middle of a message here."""
+        stream = self._process.stdin
+        assert stream is not None
+        try:
+            stream.write(agent_program(self._nonce, self._root))
+            stream.flush()
+            while (outgoing := self._outgoing.get()) is not None:
+                self._sender.send(outgoing.message, outgoing.payload)
+                outgoing.sent.set()
+        except (OSError, ValueError):
+            pass  # the reader notices as well, and says why
+        with contextlib.suppress(OSError, ValueError):
+            stream.close()
 
     def wait_until_there(self, timeout_s: float) -> None:
         """Returns when the agent has answered; raises NodeLost with ssh's or srun's own words when it does not."""
@@ -130,11 +154,12 @@ class Channel:
         return number, answer.done
 
     def send(self, message: dict[str, Any], payload: bytes = b"") -> None:
-        """Sends a message that has no answer, or a further piece of one."""
-        try:
-            self._sender.send(message, payload)
-        except (OSError, ValueError):
-            self._lose(self._complaint() or "the connection ended")
+        """Sends a message that has no answer, or a further piece of one; waits where the node takes nothing for now."""
+        outgoing = Outgoing(message, payload)
+        while self.lost is None and self._writer.is_alive():
+            with contextlib.suppress(queue.Full):
+                self._outgoing.put(outgoing, timeout=_LOOK_S)
+                return
 
     def call(self, what: str, timeout_s: float = 60.0, **arguments: Any) -> Any:
         """The result of a call; raises NodeLost or NodeRefused."""
@@ -180,7 +205,7 @@ class Channel:
             passed += len(line)
             if line.startswith(b"{") and self._nonce.encode() in line:
                 with contextlib.suppress(ValueError):
-                    self.hello = json.loads(line)
+                    self.hello = checked_hello(json.loads(line))
                     self._heard = time.monotonic()
                     self._started.set_result(None)
                     return
@@ -208,8 +233,9 @@ class Channel:
         silent_s = time.monotonic() - self._heard
         if silent_s > SILENCE_S and self._started.done():
             self.abandon(f"its agent has been silent for {silent_s:.0f} s")
-        elif not self._sender.busy:  # whoever sends tells the agent as much, and may be held up by it
-            self.send({"do": "ping"})
+        else:
+            with contextlib.suppress(queue.Full):  # what waits to be sent tells the agent as much
+                self._outgoing.put_nowait(Outgoing({"do": "ping"}))
 
     def abandon(self, why: str) -> None:
         """Gives the node up: ends the connection, from which the agent, if it lives, learns to clean up."""
@@ -219,38 +245,31 @@ class Channel:
     def leave(self) -> None:
         """Asks the agent to clean up and go, and waits until it has."""
         self._leaving = True
-        if self.lost is None and self._started.done():
-            # In a thread, as in _end: an interrupted request may have filled the connection to a node that hangs.
-            saying = threading.Thread(target=self._say_goodbye, daemon=True)
-            saying.start()
-            saying.join(_CLOSE_S)
-            if not saying.is_alive():
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(_LEAVE_S)
+        if self.lost is None and self._started.done() and self._said_goodbye():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_LEAVE_S)
         self._end()
         self._lose("left")
 
-    def _say_goodbye(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            self._sender.send({"do": "bye"})
+    def _said_goodbye(self) -> bool:
+        """Whether the agent was asked to go: a node that hangs may take nothing more."""
+        goodbye = Outgoing({"do": "bye"})
+        try:
+            self._outgoing.put(goodbye, timeout=_CLOSE_S)
+        except queue.Full:
+            return False
+        return goodbye.sent.wait(_CLOSE_S)
 
     def _end(self) -> None:
         """Closes the connection, at which an agent that lives cleans up; then ends what held it on this side."""
-        # In a thread: a write that the other side does not take holds the stream.
-        closing = threading.Thread(target=self._close_input, daemon=True)
-        closing.start()
-        closing.join(_CLOSE_S)
+        with contextlib.suppress(queue.Full):
+            self._outgoing.put_nowait(None)
         try:
             self._process.wait(_CLOSE_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        closing.join(_CLOSE_S)
-
-    def _close_input(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            assert self._process.stdin is not None
-            self._process.stdin.close()
+        self._writer.join(_CLOSE_S)
 
     def _lose(self, why: str) -> None:
         with self._lock:
@@ -278,6 +297,14 @@ class Channel:
         self._complaints.seek(max(0, size - _COMPLAINT_BYTES))
         lines = [line.strip() for line in self._complaints.read().decode(errors="replace").splitlines() if line.strip()]
         return lines[-1] if lines else ""
+
+
+def checked_hello(hello: Any) -> dict[str, Any]:
+    """An agent's first message, with all that the engine takes from it. Raises WireError where it lacks something."""
+    texts = isinstance(hello, dict) and all(isinstance(hello.get(key), str) for key in ("boot", "temporary"))
+    if not texts or not hello["temporary"].startswith("/") or not isinstance(hello.get("pid"), int):
+        raise WireError("a greeting without sense")
+    return dict(hello)
 
 
 def _ignore(_row: dict[str, Any]) -> None:

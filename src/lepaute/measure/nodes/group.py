@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,11 +49,17 @@ class Nodes:
     """
 
     def __init__(
-        self, channels: Sequence[Channel], recorder: Recorder, run_as: Mapping[str, str] | None = None
+        self,
+        channels: Sequence[Channel],
+        recorder: Recorder,
+        run_as: Mapping[str, str] | None = None,
+        spares: Callable[[], bool] | None = None,
     ) -> None:
+        """spares: whether a node that fails where others do not is given up, instead of ending all by an exception."""
         self._all = tuple(channels)
         self._recorder = recorder
         self._environment = dict(run_as or {})
+        self._spares = spares if spares is not None else _never
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -86,11 +92,11 @@ class Nodes:
         raise InputError(f"there is no node {which!r} in this experiment; its nodes are {', '.join(self.names)}")
 
     def _of(self, channels: Sequence[Channel]) -> "Nodes":
-        return Nodes(channels, self._recorder, self._environment)
+        return Nodes(channels, self._recorder, self._environment, self._spares)
 
     def with_environment(self, **variables: str) -> "Nodes":
         """The same nodes, whose commands get these variables besides."""
-        return Nodes(self._all, self._recorder, {**self._environment, **variables})
+        return Nodes(self._all, self._recorder, {**self._environment, **variables}, self._spares)
 
     def run(
         self,
@@ -108,7 +114,8 @@ class Nodes:
         words    : the program and its arguments; numbers and paths are written as text
         folder   : relative ones lie in the experiment's folder on the node
         timeout_s: after which a program is ended, and has failed
-        check    : a failure raises CommandFailed
+        check    : a failure raises CommandFailed; while a row of a design is measured, a node that fails where others
+                   do not is given up instead, like one that dies
         follow   : files of the node that the program writes, and what is told of what is new in them while it runs
         follow_period_s: between looks at them, each of which costs the node a little; a fifth of a second unless given
         Raises NodeLost when no node is left.
@@ -139,10 +146,12 @@ class Nodes:
                 )
             )
         results = self._wait(started, argv, added)
-        if check:
-            for result in results.values():
-                if not result.ok:
-                    raise CommandFailed(f"{result.node}: {argv[0]} failed ({result.complaint()})", result)
+        failed = [result for result in results.values() if check and not result.ok]
+        if failed and not self._gave_up(
+            {each.node: f"{argv[0]} failed: {each.complaint()}" for each in failed}, results
+        ):
+            raise CommandFailed(f"{failed[0].node}: {argv[0]} failed ({failed[0].complaint()})", failed[0])
+        results = Results({node: result for node, result in results.items() if result not in failed})
         if not results:
             raise NodeLost(f"{argv[0]}: no node is left; {self._why_lost()}")
         return results
@@ -195,9 +204,16 @@ class Nodes:
         for channel in self._present():
             answers.append((channel, send_file(channel, placed(channel, path), data, mode)))
             self._recorder.file(channel.name, "written", str(path), len(data))
+        refused: dict[str, NodeRefused] = {}
         for channel, answer in answers:
-            with contextlib.suppress(NodeLost):
+            try:
                 channel.result(answer, _FILE_S)
+            except NodeLost:
+                continue
+            except NodeRefused as problem:
+                refused[channel.name] = problem
+        if refused and not self._gave_up({node: str(problem) for node, problem in refused.items()}, self.names):
+            raise next(iter(refused.values()))
 
     def put(self, local: str | Path, path: str | Path | None = None) -> None:
         """Copies a file of this machine to every node, with its permission to be executed; `path`: its name there."""
@@ -252,6 +268,15 @@ class Nodes:
                 refused(str(problem))
         return found
 
+    def _gave_up(self, failed: Mapping[str, str], tried: Collection[str]) -> bool:
+        """Gives up the nodes that failed, each for its reason, where others did not and that is wanted."""
+        if len(failed) >= len(tried) or not self._spares():
+            return False
+        for channel in self.channels:
+            if channel.name in failed:
+                channel.abandon(failed[channel.name])
+        return True
+
     def _present(self) -> tuple[Channel, ...]:
         if not (present := self.channels):
             raise NodeLost(f"no node is left; {self._why_lost()}")
@@ -259,6 +284,10 @@ class Nodes:
 
     def _why_lost(self) -> str:
         return "; ".join(f"{channel.name}: {channel.lost}" for channel in self._all if channel.lost) or "there was none"
+
+
+def _never() -> bool:
+    return False
 
 
 def placed(channel: Channel, path: str | Path | None) -> str | None:
