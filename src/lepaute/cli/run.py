@@ -11,8 +11,8 @@ from lepaute.cli import node_options as on
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lepaute.measure.experiment.ending import Outcome
     from lepaute.measure.experiment.job import Job
-    from lepaute.measure.experiment.life import Outcome
     from lepaute.measure.experiment.options import Options
 
 

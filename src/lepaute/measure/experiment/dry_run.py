@@ -8,8 +8,9 @@ from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.measure.experiment.job import Job
-from lepaute.measure.experiment.loader import line_in, made_job
+from lepaute.measure.experiment.loader import made_job
 from lepaute.measure.experiment.options import Options
+from lepaute.measure.experiment.script import line_in
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result, Results, told_command
 from lepaute.measure.schedulers import scheduler

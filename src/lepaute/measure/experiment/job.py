@@ -11,13 +11,14 @@ from typing import Any, ClassVar, Self
 
 from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
+from lepaute.measure.experiment.ending import finish
 from lepaute.measure.experiment.helpers import Helpers
 from lepaute.measure.experiment.journal import Value
-from lepaute.measure.experiment.loader import line_in
 from lepaute.measure.experiment.machine import Machine
 from lepaute.measure.experiment.options import Options, options_from
 from lepaute.measure.experiment.record import Record, now
 from lepaute.measure.experiment.rounds import Until, rounds
+from lepaute.measure.experiment.script import line_in
 from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.node_agent.control_wishes import problems as control_problems
 from lepaute.measure.nodes.channel import NodeLost, NodeRefused
@@ -350,8 +351,6 @@ class Job(Helpers):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        from lepaute.measure.experiment.life import finish
-
         finish(self, error)
 
 

@@ -1,30 +1,12 @@
 """The whole life of a run: every step in its order, whatever happens in between, and an archive at the end."""
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-from lepaute.errors import EnvironmentProblem, LepauteError
-from lepaute.measure.experiment.closing import archive_workspace, partial_name
+from lepaute.measure.experiment.ending import Outcome, failure_of, finish
 from lepaute.measure.experiment.job import Job
-from lepaute.measure.experiment.loader import line_in
 from lepaute.measure.experiment.record import now
-from lepaute.measure.nodes.results import CommandFailed
-
-_TAIL_LINES = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """status: complete, failed, or partial (interrupted); failure: in one line, None where there is none."""
-
-    archive: Path
-    status: str
-    failure: str | None
-    rows_done: int
-    rows: int
 
 
 def execute(job: Job, resume: bool = False) -> Outcome:
@@ -82,90 +64,3 @@ def _phase(job: Job, name: str, step: Callable[[], None]) -> None:
     finally:
         entry["duration_s"] = time.monotonic() - began_s
         job.workspace.save()
-
-
-def failure_of(job: Job, phase: str, problem: BaseException) -> dict[str, Any]:
-    """What an archive says of a failure: enough to know why without reading anything else."""
-    script = job.options.script
-    message = str(problem) if isinstance(problem, LepauteError) else f"{type(problem).__name__}: {problem}"
-    failure: dict[str, Any] = {
-        "phase": phase,
-        "type": type(problem).__name__,
-        "message": message,
-        "node": None,
-        "command": None,
-        "where": f"{script.name}{line_in(problem, script)}" if script is not None else None,
-        "stderr_tail": "",
-    }
-    if isinstance(problem, CommandFailed):
-        result = problem.result
-        commands = job.workspace.entries("commands")
-        numbers = [
-            number
-            for number, entry in enumerate(commands)
-            if entry["node"] == result.node
-            and entry["start"] == result.start
-            and entry["returncode"] == result.returncode
-        ]
-        failure["node"] = result.node
-        failure["command"] = numbers[-1] if numbers else None
-        failure["argv"] = job.record_of_run.clean_argv(result.argv)
-        failure["returncode"] = result.returncode
-        failure["stderr_tail"] = "\n".join((result.stderr.strip() or result.stdout.strip()).splitlines()[-_TAIL_LINES:])
-    return dict(job.record_of_run.clean(failure))
-
-
-def finish(job: Job, problem: BaseException | None) -> Outcome:
-    """Ends the watching, gives the nodes back, and archives what there is.
-
-    A run that ended well leaves NAME.zip and nothing else. Another leaves NAME.partial.zip, and its workspace, from
-    which it can go on. Raises EnvironmentProblem where the archive cannot be written: the workspace has it all then.
-    """
-    workspace = job.workspace
-    try:
-        return _finished(job, problem)
-    except OSError as trouble:
-        raise EnvironmentProblem(
-            f"{trouble.filename or job.options.archive}: cannot be written ({trouble.strerror}); what was measured is "
-            f"in {workspace.folder}: make room, then lepaute archive close {workspace.folder}"
-        ) from problem
-    except KeyboardInterrupt:
-        folder = workspace.folder
-        job.record_of_run.log(f"interrupted while archiving; what was measured is in {folder}: archive close {folder}")
-        raise
-    finally:
-        job.close()
-
-
-def _finished(job: Job, problem: BaseException | None) -> Outcome:
-    workspace, record = job.workspace, job.record_of_run
-    phase, record.phase = record.phase, "end"
-    job.release_machine()
-    state = workspace.state
-    if problem is None:
-        status = "complete"
-    elif isinstance(problem, KeyboardInterrupt):
-        status = "partial"
-        record.warn(f"interrupted in phase {phase}: this archive holds what was measured until then")
-    else:
-        status = "failed"
-        state.setdefault("failure", failure_of(job, phase, problem))
-    state["status"] = status
-    state["sessions"][-1].update({"end": now(), "status": status})
-    workspace.save()
-    record.log(f"archiving ({status})")
-    target = job.options.archive if status == "complete" else partial_name(job.options.archive)
-    done, rows = workspace.measured()
-    archive_workspace(workspace, target)
-    if status == "complete":
-        job.close()
-        workspace.remove()
-        partial_name(job.options.archive).unlink(missing_ok=True)
-    failure = state.get("failure")
-    return Outcome(target, status, told_failure(failure) if failure else None, done, rows)
-
-
-def told_failure(failure: Mapping[str, Any]) -> str:
-    """In one line: the message, and before it the line of the script where it names one."""
-    where = failure.get("where") or ""
-    return f"{where}: {failure['message']}" if ":" in where else str(failure["message"])

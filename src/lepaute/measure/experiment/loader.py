@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError, LepauteError
+from lepaute.measure.experiment.script import line_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,16 +62,3 @@ def made_job(job_class: "type[Job]", options: "Options", say: "Callable[[str], N
     if not hasattr(job, "options"):
         raise InputError(f"{where}.__init__ does not call that of lepaute.Job; leave it out, and prepare in setup()")
     return job
-
-
-def line_in(problem: BaseException, script: Path | None) -> str:
-    """`:12`, the line of the script in which it happened, where it did."""
-    place = ""
-    trace = problem.__traceback__
-    while trace is not None and script is not None:
-        if Path(trace.tb_frame.f_code.co_filename).absolute() == script.absolute():
-            place = f":{trace.tb_lineno}"
-        trace = trace.tb_next
-    if not place and isinstance(problem, SyntaxError) and problem.lineno is not None:
-        place = f":{problem.lineno}"
-    return place
