@@ -74,7 +74,9 @@ check "clang-format scripts" "$clang_format" --dry-run -Werror scripts/*.c
 check "ruff check" "$bin/ruff" check --quiet .
 check "ruff format" "$bin/ruff" format --check --quiet .
 check "mypy --strict src" "$bin/mypy" --no-error-summary
-check "mypy, as Python 3.10, what runs on nodes" "$bin/mypy" --no-error-summary --python-version 3.10 src/lepaute/measure/node_agent src/lepaute/sessions.py
+# Mypy knows no older Python; only what travels to the nodes is judged, not what the package imports around it.
+check "mypy, as Python 3.10, what runs on nodes" "$bin/mypy" --no-error-summary --python-version 3.10 \
+  --follow-imports=silent src/lepaute/measure/node_agent src/lepaute/sessions.py
 check "shell scripts" bash -n scripts/*.sh .ci/run
 
 if ((${#failed[@]})); then
