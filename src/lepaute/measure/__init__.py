@@ -1,1 +1,1 @@
-"""Measuring this machine: the programs that run on it, how they are built and started, and what they leave behind."""
+"""Measuring machines: experiments on nodes, calibrations, recordings, and the programs that these build and run."""

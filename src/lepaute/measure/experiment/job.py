@@ -68,7 +68,6 @@ class Job(Helpers):
         self._stack = ExitStack()
         self._nodes: Nodes | None = None
         self._allocation: Allocation | None = None
-        self._pool: Pool | None = None
 
     # What a subclass overrides.
 
@@ -276,7 +275,7 @@ class Job(Helpers):
             on_lost=self.record_of_run.lost,
             root=self.options.system_root,
         )
-        self._pool = self._stack.enter_context(pool)
+        self._stack.enter_context(pool)
         self.use(Nodes(pool.channels, self.record_of_run, spares=lambda: self._row is not None))
         self.record_of_run.log(f"connected to {len(pool.channels)} node(s): {', '.join(self.nodes.names[:8])}")
 

@@ -75,11 +75,6 @@ class Processes:
                 # Its thread is held up by an engine that takes no more output.
                 kill_session(running.process.pid)
 
-    def sessions(self) -> list[int]:
-        """The sessions of what runs now."""
-        with self._lock:
-            return [running.process.pid for running in self._running.values() if running.process is not None]
-
     def _ended(self, number: int) -> None:
         with self._lock:
             self._running.pop(number, None)
