@@ -1,6 +1,7 @@
 // The extension module lepaute._core: values in, values out, no logic.
 
 #include "apps/hpl/simulation.hpp"
+#include "fit.hpp"
 #include "models/machine_file.hpp"
 #include "topology.hpp"
 #include "trace.hpp"
@@ -56,6 +57,7 @@ NB_MODULE(_core, m) {
     m.def("term_names", [] { return names_of(models::term_names()); });
 
     bind_topology(m);
+    bind_fit(m);
     nb::class_<models::Segment>(m, "Segment")
         .def_static("make", &segment, nb::arg("above_bytes"), nb::arg("protocol"), nb::arg("latency_s"),
                     nb::arg("bandwidth_Bps"), nb::arg("send"), nb::arg("isend"), nb::arg("receive"),

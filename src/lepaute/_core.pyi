@@ -236,3 +236,24 @@ class StencilResult:
 def simulate_stencil(
     parameters: StencilParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int
 ) -> StencilResult: ...
+
+class FitSeries:
+    @staticmethod
+    def make(
+        x: NDArray[Any],
+        value: NDArray[Any],
+        weight: NDArray[Any],
+        first: NDArray[Any],
+        scale: float = 1.0,
+    ) -> FitSeries: ...
+
+def best_partitions(
+    series: Sequence[FitSeries], logarithmic: bool, constant: bool, least: int, most: int
+) -> list[tuple[list[int], float]]: ...
+def best_line(
+    series: FitSeries, begin: int, end: int, logarithmic: bool, constant: bool
+) -> tuple[float, float, float]: ...
+def split_costs(
+    series: FitSeries, low: int, high: int, logarithmic: bool, constant: bool, least: int
+) -> list[float]: ...
+def best_log_cut(series: FitSeries, begin: int, end: int, low: int, high: int) -> int: ...

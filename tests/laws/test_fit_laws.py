@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from lepaute.fit import segment
 from lepaute.fit.least_squares import independent_columns, nonnegative_solution, normal_equations, solution
+from lepaute.fit.partition_old import best_partitions, candidate_edges, segment_costs
 from lepaute.fit.polynomial import fit_polynomial
-from lepaute.fit.segmentation import best_partitions, candidate_edges, segment_costs
 from lepaute.fit.terms import design_matrix
 
 TERMS = ("mnk", "mn", "m", "1")

@@ -1,16 +1,16 @@
 """Models from archives: kernels (polynomials with noise), network (segments), the spread between days."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive
     from lepaute.fit.fitted_models import FittedModels
     from lepaute.fit.quality import QualityRow
-    from lepaute.fit.segmentation import SegmentedLine
+    from lepaute.fit.segmentation import JointlySegmented, SegmentedLine
     from lepaute.platform.schema import Platform
 
-__all__ = ["models", "platform_and_models", "platform_from_archive", "segment"]
+__all__ = ["models", "platform_and_models", "platform_from_archive", "segment", "segment_jointly"]
 
 
 # NumPy, SciPy and pandas are loaded by the first call, not by `import lepaute`.
@@ -35,10 +35,15 @@ def platform_and_models(archives: "Archive | Iterable[Archive]", name: str) -> "
     return fitted_models.platform_and_models(archives, name)
 
 
-def segment(
-    x: Any, y: Any, *, objective: Literal["ordinary", "relative", "log"] = "log", n_breakpoints: int | None = None
-) -> "SegmentedLine":
-    """Affine pieces with jumps; see `segmentation.segment`."""
+def segment(x: Any, y: Any, **options: Any) -> "SegmentedLine":
+    """Affine pieces with jumps; see `segmentation.segment`, whose options these are."""
     from lepaute.fit import segmentation
 
-    return segmentation.segment(x, y, objective=objective, n_breakpoints=n_breakpoints)
+    return segmentation.segment(x, y, **options)
+
+
+def segment_jointly(series: "Sequence[tuple[Any, Any]]", **options: Any) -> "JointlySegmented":
+    """Affine pieces of several series that share their breakpoints; see `segmentation.segment_jointly`."""
+    from lepaute.fit import segmentation
+
+    return segmentation.segment_jointly(series, **options)

@@ -8,7 +8,7 @@ import numpy as np
 
 from lepaute.errors import FitError
 from lepaute.fit.arrays import Floats
-from lepaute.fit.segmentation import local_median
+from lepaute.fit.local import local_median
 
 if TYPE_CHECKING:
     import pandas

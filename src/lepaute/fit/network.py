@@ -17,8 +17,8 @@ from lepaute.errors import FitError
 from lepaute.fit.arrays import Floats
 from lepaute.fit.least_squares import nonnegative_solution, normal_equations
 from lepaute.fit.messages import Series, series
+from lepaute.fit.partition_old import best_partitions, bic, candidate_edges, segment_costs
 from lepaute.fit.protocol import eager_limit_bytes
-from lepaute.fit.segmentation import best_partitions, bic, candidate_edges, segment_costs
 
 MOST_SEGMENTS_PER_PROTOCOL = 3
 CANDIDATES = 150

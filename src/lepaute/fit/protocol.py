@@ -3,8 +3,8 @@
 import numpy as np
 
 from lepaute.fit.arrays import Floats
+from lepaute.fit.local import affine
 from lepaute.fit.messages import Series
-from lepaute.fit.segmentation import affine
 
 #: The limit of a protocol is sought between these sizes.
 LOWEST_BYTES, HIGHEST_BYTES = 64.0, 4.0 * 1024**2

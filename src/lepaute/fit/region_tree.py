@@ -11,7 +11,7 @@ import numpy as np
 
 from lepaute.fit.arrays import Floats, Integers
 from lepaute.fit.calls import Calls
-from lepaute.fit.segmentation import local_median
+from lepaute.fit.local import local_median
 from lepaute.fit.terms import default_terms, design_matrix
 
 Box = dict[str, tuple[float, float]]

@@ -1,0 +1,58 @@
+#pragma once
+// The best ways to cut a series into 1, 2, 3, ... segments, by dynamic programming (Bellman, "On the approximation of
+// curves by line segments using dynamic programming", Communications of the ACM 4, 1961), and what may be left out of
+// it.
+
+#include "fit/series.hpp"
+
+namespace lepaute::fit {
+
+/// Edges at which a partition is cut, increasing, without the two ends.
+struct Partition {
+    std::vector<std::uint32_t> cuts;
+    double cost = 0.0;
+};
+
+/// Best partitions of the cells up to each edge into 1 .. most segments; costs are offered in order of the lower edge.
+class Partitions {
+public:
+    Partitions(std::size_t cells, std::size_t most);
+
+    /// Least cost of `segments` segments that end at `edge`; 0 segments end at edge 0.
+    [[nodiscard]] double best(std::size_t segments, std::size_t edge) const noexcept {
+        return best_[segments * edges_ + edge];
+    }
+    /// A segment from `low` to each edge from low + 1 on, at `costs`; all offers for lower edges have been made.
+    /// limit[k]: no partition into k segments in all that costs more is wanted; costs do not fall with the upper edge.
+    void offer(std::size_t low, const std::vector<double>& costs, const std::vector<double>& limit);
+    /// What was found for 1, 2, ... segments of all cells, as far as there is any.
+    [[nodiscard]] std::vector<Partition> found() const;
+
+private:
+    std::size_t edges_;
+    std::size_t most_;
+    std::vector<double> best_;        // [segments][edge]
+    std::vector<std::uint32_t> from_; // lower edge of the last of them
+};
+
+/// How series are cut: shared cells, and the fewest points of each in a segment (the whole may have fewer).
+struct Rules {
+    Objective objective = Objective::squared;
+    Shape shape = Shape::line;
+    std::uint32_t least = 2;
+    std::size_t most = 1;
+};
+
+/// The best partitions of all series at once, at the same edges, into 1 .. rules.most segments; exact for these cells.
+/// All series have the same number of cells.
+std::vector<Partition> best_partitions(const std::vector<Series>& series, const Rules& rules);
+
+/// Costs of two segments between edges low and high that meet at each edge between (infinity where too few points lie
+/// on one side); of one series. In the logarithm a line is sought near that of the neighbouring edge.
+std::vector<double> split_costs(const Series& series, std::size_t low, std::size_t high, const Rules& rules);
+
+/// The point before which two lines, best in the logarithm, meet best, of the points low .. high; the first line begins
+/// at point `begin`, the second ends before `end`; begin < low <= high < end.
+std::size_t best_log_cut(const Series& series, std::size_t begin, std::size_t end, std::size_t low, std::size_t high);
+
+} // namespace lepaute::fit

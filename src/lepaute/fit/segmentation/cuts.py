@@ -1,0 +1,69 @@
+"""Where to cut one or more series best, for each number of cuts."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from lepaute import _core
+from lepaute.fit.arrays import Floats
+from lepaute.fit.segmentation.points import Points, common_x, merged, thinned
+
+#: Times that each cut is moved to its best place between its neighbours.
+SWEEPS = 2
+
+
+def best_cuts(
+    parts: Sequence[Points], scales: Sequence[float], constant: bool, least: int, most: int
+) -> list[tuple[tuple[float, ...], float]]:
+    """The cuts into 1, 2, ... segments whose lines leave least, as many as there can be up to `most`.
+
+    Each with what it leaves: the sum over the series of their sums of squares times their scales.
+
+    scales : factors on the sums of squares of the series
+    Exact, but for the logarithmic objective with more than MOST_CANDIDATES distinct x: there neighbours are merged into
+    so many points first, the cuts between these are exact, and each is then moved to the best of the x of the two
+    points that it parts.
+    """
+    fine = common_x(parts)
+    edges = thinned(fine, parts[0].logarithmic)
+    coarse = len(edges) < len(fine)
+    taken = [merged(part, edges) for part in parts] if coarse else parts
+    scaled = [part.series(edges, scale) for part, scale in zip(taken, scales, strict=True)]
+    found = _core.best_partitions(scaled, parts[0].logarithmic, constant, least, most)
+    cuts = [tuple(float(edges[cut - 1]) for cut in one) for one, _ in found]
+    if not coarse:
+        return [(one, float(cost)) for one, (_, cost) in zip(cuts, found, strict=True)]
+    if not constant and len(parts) == 1:
+        whole = parts[0].series(fine)
+        cuts = [_sharpened(whole, fine, edges, one, least) for one in cuts]
+    left = [
+        [scale * residual_of(part, one, constant) for part, scale in zip(parts, scales, strict=True)] for one in cuts
+    ]
+    return [(one, sum(costs)) for one, costs in zip(cuts, left, strict=True)]
+
+
+def residual_of(part: Points, cuts: tuple[float, ...], constant: bool) -> float:
+    """The sum of squares that the best lines between the cuts leave of one series."""
+    bounds = [0, *np.searchsorted(part.x, cuts, side="right").tolist(), len(part)]
+    series = part.series(part.x[-1:])
+    lines = [_core.best_line(series, begin, end, part.logarithmic, constant) for begin, end in pairwise(bounds)]
+    return float(sum(left for _, _, left in lines))
+
+
+def _sharpened(
+    series: "_core.FitSeries", fine: Floats, edges: Floats, cuts: tuple[float, ...], least: int
+) -> tuple[float, ...]:
+    """Each cut at the best x between the candidates next to it, its neighbours held."""
+    places = [int(np.searchsorted(fine, cut)) + 1 for cut in cuts]  # of the first point above
+    for _ in range(SWEEPS):
+        for number, cut in enumerate(cuts):
+            begin = places[number - 1] if number else 0
+            end = places[number + 1] if number + 1 < len(places) else len(fine)
+            at = int(np.searchsorted(edges, cut))
+            low = int(np.searchsorted(fine, edges[max(0, at - 1)])) + 1
+            high = int(np.searchsorted(fine, edges[min(at + 1, len(edges) - 1)])) + 1
+            low, high = max(low, begin + least), min(high, end - least)
+            if low <= high:
+                places[number] = int(_core.best_log_cut(series, begin, end, low, high))
+    return tuple(float(fine[place - 1]) for place in places)

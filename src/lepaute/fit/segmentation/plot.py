@@ -1,0 +1,49 @@
+"""A picture of a segmentation."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from lepaute.fit.segmentation.result import SegmentedLine
+
+
+def plot_segments(fitted: SegmentedLine, path: Path, x_label: str, y_label: str) -> None:
+    """Writes a PNG; see SegmentedLine.plot. Axes are logarithmic where all that they show is above zero."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 6.4), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 1]})
+    x, y = fitted.x, fitted.y
+    positive = x > 0
+    upper.plot(x[positive], y[positive], ".", ms=4, color="#7a8794", alpha=0.6, label="measured")
+    for number, line in enumerate(fitted.segments):
+        low = line.low if number == 0 else np.nextafter(line.low, np.inf)
+        along = np.geomspace(max(low, float(x[positive].min())), max(line.high, float(x[positive].min())), 200)
+        upper.plot(along, fitted.predict(along), color="#c1440e", lw=1.8, label="fitted" if number == 0 else None)
+    predicted = fitted.predict(x)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lower.plot(x[positive], 100 * (y[positive] / predicted[positive] - 1), ".", ms=3, color="#7a8794", alpha=0.6)
+    lower.axhline(0.0, color="#c1440e", lw=1.2)
+    for place, (low, high) in zip(fitted.breakpoints, fitted.breakpoint_intervals, strict=True):
+        for axis in (upper, lower):
+            axis.axvspan(low, high, color="#2b6cb0", alpha=0.15, lw=0)
+            axis.axvline(place, color="#2b6cb0", lw=1.0, ls="--")
+        upper.annotate(
+            f"{place:.6g}", (place, 0.02), xycoords=("data", "axes fraction"), rotation=90, fontsize=8,
+            ha="right", va="bottom", color="#2b6cb0",
+        )  # fmt: skip
+    upper.set_xscale("log")
+    if np.all(y > 0):
+        upper.set_yscale("log")
+    upper.set_ylabel(y_label)
+    lower.set_xlabel(x_label)
+    lower.set_ylabel("off the line, %")
+    upper.legend(frameon=False, loc="upper left")
+    for axis in (upper, lower):
+        axis.spines[["top", "right"]].set_visible(False)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    figure.savefig(temporary, format="png")
+    temporary.replace(path)

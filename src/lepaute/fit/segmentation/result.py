@@ -1,0 +1,91 @@
+"""What a segmentation is: lines between breakpoints, with what is known of them."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lepaute.fit.arrays import Floats
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """y = intercept + slope * x for low < x <= high (the first segment also holds at and below its low).
+
+    n_points           : how many were measured there, repetitions included
+    intercept_interval : 95 %, given the breakpoints; from minus to plus infinity where too few sizes say anything
+    slope_interval     : the same
+    """
+
+    low: float
+    high: float
+    intercept: float
+    slope: float
+    n_points: int
+    intercept_interval: Interval = (-np.inf, np.inf)
+    slope_interval: Interval = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The best cut with one number of breakpoints.
+
+    residual  : the objective: sum of squares, repetitions of a size as their mean with their number as weight
+    criterion : what the choice of the number rests on: less is better
+    """
+
+    breakpoints: tuple[float, ...]
+    residual: float
+    criterion: float
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentedLine:
+    """Affine pieces.
+
+    breakpoints          : upper ends of all segments but the last, increasing; each is a value of x that occurs, and
+                           the last that belongs to the lower segment
+    segments             : one more than breakpoints
+    gains                : gains[i] is the factor by which breakpoint number i + 1 divides the objective, >= 1, also of
+                           breakpoints beyond those chosen, as far as they were sought: where these stay near 1, stop
+    breakpoint_intervals : 95 %, the next x above as upper end included
+    candidates           : the best cut for 0, 1, 2, ... breakpoints, of which one was chosen
+    x, y                 : what was fitted, shape (n,)
+    """
+
+    breakpoints: tuple[float, ...]
+    segments: tuple[Line, ...]
+    gains: tuple[float, ...]
+    breakpoint_intervals: tuple[Interval, ...] = ()
+    candidates: tuple[Partition, ...] = ()
+    objective: str = "log"
+    x: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
+    y: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
+
+    def predict(self, x: Any) -> Floats:
+        """Fitted values, shape of x; beyond the data the first and the last line go on."""
+        values = np.asarray(x, dtype=np.float64)
+        which = np.searchsorted(np.array(self.breakpoints), values, side="left")
+        intercepts = np.array([line.intercept for line in self.segments])
+        slopes = np.array([line.slope for line in self.segments])
+        result: Floats = intercepts[which] + slopes[which] * values
+        return result
+
+    def table(self) -> str:
+        """Each further breakpoint with what it gains and where the best cut then is, as lines of text."""
+        lines = ["breakpoints  objective   gain  at"]
+        for count, one in enumerate(self.candidates):
+            gain = f"{self.gains[count - 1]:.3g}" if count else "-"
+            chosen = "  <- chosen" if one.breakpoints == self.breakpoints else ""
+            places = ", ".join(f"{place:.7g}" for place in one.breakpoints)
+            lines.append(f"{count:11d}  {one.residual:9.4g}  {gain:>5}  {places}{chosen}")
+        return "\n".join(lines)
+
+    def plot(self, path: str | Path, *, x_label: str = "size", y_label: str = "duration") -> None:
+        """Writes a PNG: points, lines and breakpoints on logarithmic axes, and the relative residuals below."""
+        from lepaute.fit.segmentation.plot import plot_segments
+
+        plot_segments(self, Path(path), x_label, y_label)
