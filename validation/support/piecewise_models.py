@@ -36,14 +36,15 @@ class Model:
     signal: tuple[float, ...]
 
 
-def random_model(seed: int) -> Model:
+def random_model(seed: int, sizes: int | None = None) -> Model:
     """One model: 0 to 5 breakpoints, lines with intercept and slope >= 0, noise that grows with the duration.
 
+    sizes : how many are drawn (a few may coincide); None: one of COUNTS
     Standard deviation of the noise: relative 10^U(-3, -1) of the duration, plus 10^U(-4, -2) of the first latency.
     """
     rng = np.random.default_rng(np.random.SeedSequence([seed, 4320]))
     while True:
-        n = int(rng.choice(COUNTS))
+        n = int(rng.choice(COUNTS)) if sizes is None else sizes
         x = np.unique(np.round(10 ** rng.uniform(0, LARGEST_BYTES, n)))
         count = int(rng.integers(0, MOST_BREAKPOINTS + 1))
         least = max(FEWEST, int(LEAST_SHARE * len(x)))
