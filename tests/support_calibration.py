@@ -54,8 +54,8 @@ sed '/^[#d]/d' "$design" | awk -F, -v rank="${RANK:-0}" -v head="$columns" 'BEGI
   print $0 "," ($2 == "corruption" ? copied : alone) ",1,1.5,0.001," rank ",0"
 }' >> "$out$SUFFIX"
 """
-#: Rounds of a search there: powers of four, then 768, 48 and 3 sizes apart; the limit confirmed; silence.
-SEMANTIC_ROUNDS = 6
+#: Rounds of a search there: powers of four, then 48, 3 and 1 sizes apart; sends at the limit that copies have.
+SEMANTIC_ROUNDS = 5
 _MPIRUN = """#!/bin/sh
 while :; do
   case $1 in -np) ranks=$2 ;; */probe-*) break ;; esac

@@ -116,8 +116,13 @@ def probe_words(
     return [f"{folder}/{program}", *words, "--cpus", cores, *more], environment
 
 
-def ranks_here(ranks: int) -> tuple[str, ...]:
-    """What starts the ranks of a probe on one node, with MPI_ENVIRONMENT; probes bind themselves to their cores."""
+def ranks_here(ranks: int, mpi: str | None = None) -> tuple[str, ...]:
+    """What starts the ranks of a probe on one node, with MPI_ENVIRONMENT; probes bind themselves to their cores.
+
+    mpi: the first line of what mpirun says of its version; Open MPI unless it is MPICH's starter
+    """
+    if mpi is not None and mpi.startswith("HYDRA"):
+        return ("mpirun", "-np", str(ranks))
     # mpirun may see fewer places than there are cores (hardware threads, containers).
     return ("mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks))
 

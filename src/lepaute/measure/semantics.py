@@ -26,19 +26,20 @@ BACKLOG = 255
 MOST_ROUNDS = 20
 
 
-def next_tests(rows: Sequence[Row], tests: Sequence[str], most_bytes: int) -> list[Test]:
-    """The tests of the next round, empty when all limits are known; each size as often as one round can decide it.
+def next_tests(rows: Sequence[Row], most_bytes: int) -> list[Test]:
+    """The tests of the next round, empty when both limits are known; each size as often as one round can decide it.
 
     rows      : all answers of rank 0 until now, those with a backlog left out
-    tests     : which limits are sought: of `deadlock`, `corruption`
     most_bytes: largest size that is tested
+    First comes what is copied, whose answers cost no waiting; sends mostly return up to the same size.
     """
-    return [
-        (test, size, 0, patience_ms)
-        for test in tests
-        for size, patience_ms in _wanted([row for row in rows if row[1] == test], test, most_bytes).items()
-        for _ in range(LEAD)
-    ]
+    copying = [row for row in rows if row[1] == "corruption"]
+    test, sizes = "corruption", _wanted(copying, most_bytes, range(0, 31, 2))
+    if not sizes:
+        test, returning = "deadlock", [row for row in rows if row[1] == "deadlock"]
+        hint, _ = bracket(verdicts(copying, "corruption"))
+        sizes = _wanted(returning, most_bytes, range(0, 31, 4), hint)
+    return [(test, size, 0, patience_ms) for size, patience_ms in sizes.items() for _ in range(LEAD)]
 
 
 def silent_tests(rows: Sequence[Row]) -> list[Test]:
@@ -56,19 +57,26 @@ def silent_tests(rows: Sequence[Row]) -> list[Test]:
     return [("silent", size, backlog, SILENT_PATIENCE_MS) for size, backlog in kinds for _ in range(LEAD)]
 
 
-def _wanted(rows: Sequence[Row], test: str, most_bytes: int) -> dict[int, int]:
-    """Sizes to test, and the patience of each."""
+def _wanted(rows: Sequence[Row], most_bytes: int, powers: range, hint: float | None = None) -> dict[int, int]:
+    """Sizes to test, and the patience of each, by all answers to one test.
+
+    powers: of two, that the search begins with
+    hint  : where the limit is likely to be; None: this test knows no waiting, so what fails need not be confirmed
+    """
+    test = rows[0][1] if rows else ""
     told = verdicts(rows, test)
     if not told:
-        powers = [4**power for power in range(16) if 4**power < most_bytes]
-        return dict.fromkeys([*powers, most_bytes], PATIENCE_MS)
-    tried = _longest(rows)
-    again = {size: tried[size] for size, verdict in told.items() if verdict is Verdict.OPEN}
+        first = dict.fromkeys([*(1 << power for power in powers if 1 << power < most_bytes), most_bytes], PATIENCE_MS)
+        if hint is not None and 1 <= hint < most_bytes:
+            first |= {int(hint): PATIENCE_MS, int(hint) + 1: LONG_PATIENCE_MS}
+        return first
+    # Answers that differ were most likely those of a rank that was kept from its core.
+    again = dict.fromkeys([size for size, verdict in told.items() if verdict is Verdict.OPEN], LONG_PATIENCE_MS)
     low, high = bracket(told)
     if math.isinf(high):
         return again
     between = [size for size in _points(int(low), int(high)) if size not in told]
-    if not between and not again and test != "corruption" and tried[int(high)] < LONG_PATIENCE_MS:
+    if not between and not again and hint is not None and _longest(rows)[int(high)] < LONG_PATIENCE_MS:
         return {int(high): LONG_PATIENCE_MS}
     return again | dict.fromkeys(between, PATIENCE_MS)
 

@@ -129,7 +129,7 @@ class Attempts:
         if run.probe == DGEMM:
             return words, environment
         if len(site.nodes) == 1:
-            return [*ranks_here(len(run.cores)), *words], {**MPI_ENVIRONMENT, **environment}
+            return [*ranks_here(len(run.cores), site.measured[0].mpi), *words], {**MPI_ENVIRONMENT, **environment}
         names = [about.name for about in site.measured]
         each = len(run.cores) // len(site.nodes)
         site.nodes[0].write(HOSTS, hosts_text(names, each))

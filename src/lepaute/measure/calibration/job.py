@@ -187,7 +187,7 @@ class Calibration(Job):
     def _link(self, link: Link, by_name: dict[str, Measured]) -> None:
         """Messages between two nodes, while nothing runs on them; where these fail, the nodes are still measured."""
         self._behind += 1
-        key = f"messages between {link.first} and {link.second}"
+        key = _between(link.first, link.second)
         done = any(each.run == link.run for each in self._attempts.get(link.run.name, []))
         if done or key in self._failed_links or not {link.first, link.second} <= set(self.nodes.names):
             return
@@ -210,13 +210,23 @@ class Calibration(Job):
             if not measured:
                 return
             names = [about.name for about in measured]
+            if len(names) > 1 and _between(*names) in self._failed_links:
+                return
             self._tell(f"what sends promise, on {' and '.join(names)}", self._share())
             site = Site(tuple(self.nodes[name] for name in names), tuple(measured))
             cores = measured[0].cores if len(measured) == 1 else pair_cores(*measured)
             try:
                 if len(names) > 1:
                     check_same_place(*site.nodes)
-                search(self._maker, self.workspace, site, cores, self.seed, self.record_of_run.warn)
+                search(
+                    self._maker,
+                    self.workspace,
+                    site,
+                    cores,
+                    self.seed,
+                    self.record_of_run.warn,
+                    silence=not self._quick,
+                )
             except NodeLost:
                 continue
             except LepauteError as problem:
@@ -230,6 +240,10 @@ class Calibration(Job):
     def _say_what(self, run: PlannedRun, site: Site, more: str) -> None:
         where = "" if len(self._measured) == 1 else f" on {site.name}"
         self._tell(f"block {run.block + 1} of {self._scale.blocks}: {run.name}{where}{more}", self._share())
+
+
+def _between(first: str, second: str) -> str:
+    return f"messages between {first} and {second}"
 
 
 def check_same_place(first: Nodes, second: Nodes) -> None:

@@ -14,7 +14,6 @@ from lepaute.stats.semantics import Row
 
 #: Limits are sought up to this size: no library was seen to send more without asking.
 MOST_BYTES = 16 << 20
-SOUGHT = ("deadlock", "corruption")
 
 
 def search(
@@ -24,18 +23,20 @@ def search(
     cores: tuple[int, int],
     seed: int,
     warn: Callable[[str], None],
-    most_bytes: int = MOST_BYTES,
+    *,
+    silence: bool,
 ) -> None:
     """Makes rounds until the limits are known; those of an interrupted session count.
 
     A round in which a test hangs ends there, by the probe's own guard, and the search goes on: a test that hangs is an
     answer. Any other failure of the probe is told, and ends the search.
+    silence: also which sends return while the receiver makes no call of MPI
     Raises NodeLost with a node of the site.
     """
     where = "_".join(about.name for about in site.measured[1:])
     for _ in range(MOST_ROUNDS):
         rows, done, begun = _answers(workspace, site)
-        tests = next_tests(rows, SOUGHT, most_bytes) or ([] if done else silent_tests(rows))
+        tests = next_tests(rows, MOST_BYTES) or (silent_tests(rows) if silence and not done else [])
         if not tests:
             return
         name = f"{SEMANTICS}{begun}_{site.name}_{where}" if where else f"{SEMANTICS}{begun}"
@@ -51,7 +52,7 @@ def search(
             ):
                 warn(f"what sends of each size promise was not found out: {problem}")
                 return
-        if len(_answers(workspace, site)[0]) == len(rows) and tests[0][0] in SOUGHT:
+        if len(_answers(workspace, site)[0]) == len(rows):
             warn(f"what sends of each size promise was not found out: probe {name} answered nothing")
             return
     warn(
