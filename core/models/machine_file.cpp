@@ -52,7 +52,14 @@ void visit_segments(File& file, NetworkClass& network_class) {
             file.value(overhead->per_byte_s);
         }
         file.value(segment.noise_relative_sd);
+        file.list(segment.noise.modes, [&file](NoiseMode& mode) {
+            file.value(mode.weight);
+            file.value(mode.mean);
+            file.value(mode.sd);
+        });
     });
+    file.value(network_class.fitted_low_bytes);
+    file.value(network_class.fitted_high_bytes);
 }
 
 template <class File>

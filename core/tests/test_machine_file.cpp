@@ -26,6 +26,8 @@ Machine some_machine() {
     machine.episode_s = 0.1;
     machine.network.remote.segments = {{0.0, Protocol::eager, 1e-6, 1e9, {1e-7, 1e-10}, {}, {}, 0.0},
                                        {64000.0, Protocol::rendezvous, 1e-5, 1.2e10, {}, {}, {}, 0.25}};
+    machine.network.remote.segments[0].noise = centred({{0.7, -0.1, 0.05}, {0.3, 1.0 / 3.0, 0.2}});
+    machine.network.remote.fitted_high_bytes = 1e9;
     machine.network.flow_factor = FlowFactor::scale;
     return machine;
 }
@@ -46,6 +48,10 @@ TEST(MachineFile, KeepsEveryNumberToTheLastBit) {
     ASSERT_EQ(after.kernels[dgemm][1].pieces()[0].modes.size(), 2U);
     EXPECT_EQ(after.kernels[dgemm][1].pieces()[0].modes[1].deviation, 0.1 + 0.2);
     EXPECT_EQ(after.network.remote.segments[1].noise_relative_sd, 0.25);
+    ASSERT_EQ(after.network.remote.segments[0].noise.modes.size(), 2U);
+    EXPECT_EQ(after.network.remote.segments[0].noise.modes[1].mean,
+              before.network.remote.segments[0].noise.modes[1].mean);
+    EXPECT_EQ(after.network.remote.fitted_high_bytes, 1e9);
     EXPECT_FALSE(after.cpu_is_core_modulo);
     EXPECT_EQ(after.network.flow_factor, FlowFactor::scale);
 }
@@ -53,7 +59,7 @@ TEST(MachineFile, KeepsEveryNumberToTheLastBit) {
 TEST(MachineFile, RefusesWhatIsNotOne) {
     const std::string text = machine_text(some_machine());
     EXPECT_THROW((void)machine_of_text(""), std::invalid_argument);
-    EXPECT_THROW((void)machine_of_text("lepaute-machine/2 1 2 3"), std::invalid_argument);
+    EXPECT_THROW((void)machine_of_text("lepaute-machine/3 1 2 3"), std::invalid_argument);
     EXPECT_THROW((void)machine_of_text(text + " 1"), std::invalid_argument);
     EXPECT_THROW((void)machine_of_text(text.substr(0, text.size() / 2)), std::invalid_argument);
     EXPECT_THROW((void)machine_of_text("lepaute-machine/2 1 1 1 1 99999999999999"), std::invalid_argument);
