@@ -32,7 +32,7 @@ models::Segment segment(double above_bytes, int protocol, double latency_s, doub
             {isend[0], isend[1]},
             {receive[0], receive[1]},
             noise_relative_sd,
-            models::centred(std::move(noise))};
+            models::centred(noise)};
 }
 
 models::KernelPiece piece(std::array<double, 6> where, std::array<double, 6> fitted, models::Coefficients mean,

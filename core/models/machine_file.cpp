@@ -14,6 +14,15 @@ namespace {
 
 constexpr std::string_view format = "lepaute-machine/2";
 
+template <class File>
+void visit_modes(File& file, std::vector<rng::Mode>& modes) {
+    file.list(modes, [&file](rng::Mode& mode) {
+        file.value(mode.cumulative);
+        file.value(mode.mean);
+        file.value(mode.deviation);
+    });
+}
+
 /// The fields of a machine in the order of the file. Writer and Reader go through them alike, so that the two cannot
 /// differ: `visit(file, machine)` calls file.value(x) for each number and file.list(v, each) for each list.
 template <class File>
@@ -32,11 +41,7 @@ void visit_pieces(File& file, std::vector<KernelPiece>& pieces) {
         file.value(piece.noise);
         file.list(piece.covariance_terms, [&file](int& term) { file.value(term); });
         file.list(piece.covariance, [&file](double& entry) { file.value(entry); });
-        file.list(piece.modes, [&file](rng::Mode& mode) {
-            file.value(mode.cumulative);
-            file.value(mode.mean);
-            file.value(mode.deviation);
-        });
+        visit_modes(file, piece.modes);
     });
 }
 
@@ -52,11 +57,7 @@ void visit_segments(File& file, NetworkClass& network_class) {
             file.value(overhead->per_byte_s);
         }
         file.value(segment.noise_relative_sd);
-        file.list(segment.noise.modes, [&file](NoiseMode& mode) {
-            file.value(mode.weight);
-            file.value(mode.mean);
-            file.value(mode.sd);
-        });
+        visit_modes(file, segment.noise.modes);
     });
     file.value(network_class.fitted_low_bytes);
     file.value(network_class.fitted_high_bytes);

@@ -5,6 +5,7 @@
 #include "rng/stream.hpp"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace lepaute::models {
@@ -18,25 +19,17 @@ struct NoiseMode {
 
 /// No modes: no noise.
 struct NoiseMixture {
-    std::vector<NoiseMode> modes;
+    std::vector<rng::Mode> modes;
 
-    /// A factor > 0: draw `index` of `choices` picks the mode, draw `index` of `values` the value in it. Logarithms
-    /// rather than the factors themselves, so that none is below zero and the mean needs no correction for it.
-    [[nodiscard]] double factor(const rng::Stream& choices, const rng::Stream& values,
-                                std::uint64_t index) const noexcept {
-        double left = choices.uniform(index);
-        std::size_t chosen = 0;
-        while (chosen + 1 < modes.size() && left >= modes[chosen].weight) {
-            left -= modes[chosen].weight;
-            ++chosen;
-        }
-        const NoiseMode& mode = modes[chosen];
-        return rng::exponential(mode.mean + mode.sd * values.normal(index));
+    /// Draw `index` of the stream as a factor > 0. The mixture is one of logarithms rather than of factors, so that no
+    /// factor is below zero and the mean needs no correction for it.
+    [[nodiscard]] double factor(const rng::Stream& stream, std::uint64_t index) const noexcept {
+        return rng::exponential(stream.mixture(index, modes));
     }
 };
 
-/// The same with weights that add up to 1, and all means shifted alike so that the mean of the factor,
+/// The mixture with weights that add up to 1, and all means shifted alike so that the mean of the factor,
 /// sum of weight * exp(mean + sd^2 / 2), is 1. Weights are > 0, |mean| and sd at most 20 and 3.
-[[nodiscard]] NoiseMixture centred(std::vector<NoiseMode> modes) noexcept;
+[[nodiscard]] NoiseMixture centred(std::span<const NoiseMode> modes);
 
 } // namespace lepaute::models

@@ -8,7 +8,6 @@ namespace lepaute::mpi {
 namespace {
 
 constexpr std::uint32_t network_noise_stream = 0x4E455400U;
-constexpr std::uint32_t network_mode_stream = 0x4E455401U;
 
 bool knows_fitted_sizes(const models::NetworkClass& network) {
     return network.fitted_low_bytes > 0.0 || network.fitted_high_bytes < 1e300;
@@ -48,7 +47,6 @@ Engine::Engine(const models::Network& network, const net::Topology& topology, st
         ranks_[rank].node = node_of_rank[rank];
         if (with_noise) {
             noise_of_rank_.emplace_back(rng::Coordinates{seed, static_cast<Rank>(rank), network_noise_stream, 0});
-            mode_of_rank_.emplace_back(rng::Coordinates{seed, static_cast<Rank>(rank), network_mode_stream, 0});
         }
     }
 }
@@ -210,8 +208,7 @@ void Engine::prepare_send(Rank rank) {
     message.protocol = operation.synchronous ? models::Protocol::rendezvous : message.segment->protocol;
     message.sender_waits = message.protocol == models::Protocol::rendezvous;
     if (with_noise_ && !message.segment->noise.modes.empty()) {
-        message.noise_factor =
-            message.segment->noise.factor(mode_of_rank_[rank], noise_of_rank_[rank], sender.noise_index++);
+        message.noise_factor = message.segment->noise.factor(noise_of_rank_[rank], sender.noise_index++);
     } else if (with_noise_ && message.segment->noise_relative_sd > 0.0) {
         const double noise = noise_of_rank_[rank].centred_half_normal(sender.noise_index++);
         message.noise_factor = std::max(0.0, 1.0 + message.segment->noise_relative_sd * noise);

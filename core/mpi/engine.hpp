@@ -338,7 +338,6 @@ private:
     net::EventQueue queue_; // of the ranks
     Statistics statistics_;
     std::vector<rng::Stream> noise_of_rank_;
-    std::vector<rng::Stream> mode_of_rank_;
     std::uint32_t node_count_;
     bool with_noise_;
     bool counts_sizes_;

@@ -29,8 +29,6 @@ public:
     [[nodiscard]] std::uint64_t bits(std::uint64_t index) const noexcept {
         return mix(key_ + (index + 1) * 0x9E3779B97F4A7C15U);
     }
-    /// Uniform in [0, 1), 53 bits.
-    [[nodiscard]] double uniform(std::uint64_t index) const noexcept { return fraction(bits(index)); }
     /// |Z| of a standard normal Z.
     [[nodiscard]] double half_normal(std::uint64_t index) const noexcept { return ziggurat(bits(index)); }
     /// A standard normal variate.

@@ -50,6 +50,17 @@ std::vector<double> durations_s(const models::Network& network, std::vector<std:
     return result;
 }
 
+/// The modes with their own weights again.
+std::vector<NoiseMode> modes_of(const models::NoiseMixture& noise) {
+    std::vector<NoiseMode> result;
+    double before = 0.0;
+    for (const rng::Mode& mode : noise.modes) {
+        result.push_back({mode.cumulative - before, mode.mean, mode.deviation});
+        before = mode.cumulative;
+    }
+    return result;
+}
+
 double mean_of(const std::vector<double>& values) {
     double sum = 0.0;
     for (const double value : values) {
@@ -59,13 +70,14 @@ double mean_of(const std::vector<double>& values) {
 }
 
 TEST(NoiseMixture, IsCentredSoThatTheMeanOfTheFactorIsOne) {
-    const models::NoiseMixture noise = models::centred({{3.0, 1.0, 0.5}, {1.0, 2.0, 0.1}});
+    const models::NoiseMixture noise = models::centred(std::vector<NoiseMode>{{3.0, 1.0, 0.5}, {1.0, 2.0, 0.1}});
     double mean = 0.0;
-    for (const NoiseMode& mode : noise.modes) {
+    for (const NoiseMode& mode : modes_of(noise)) {
         mean += mode.weight * std::exp(mode.mean + mode.sd * mode.sd / 2.0);
     }
     EXPECT_NEAR(mean, 1.0, 1e-14);
-    EXPECT_DOUBLE_EQ(noise.modes[0].weight, 0.75);
+    EXPECT_DOUBLE_EQ(noise.modes[0].cumulative, 0.75);
+    EXPECT_EQ(noise.modes[1].cumulative, 1.0);
     EXPECT_NEAR(noise.modes[1].mean - noise.modes[0].mean, 1.0, 1e-14); // the modes keep their distance
     EXPECT_TRUE(models::centred({}).modes.empty());
 }
@@ -75,7 +87,7 @@ TEST(NoiseMixture, IsCentredSoThatTheMeanOfTheFactorIsOne) {
 TEST(NoiseMixture, LeavesTheMeanDurationOfAMessageAsItWas) {
     const models::NoiseMixture noise = models::centred(three_modes);
     double variance = 0.0;
-    for (const NoiseMode& mode : noise.modes) {
+    for (const NoiseMode& mode : modes_of(noise)) {
         variance += mode.weight * std::exp(2.0 * mode.mean + 2.0 * mode.sd * mode.sd);
     }
     const double relative_sd = std::sqrt(variance - 1.0);
@@ -95,7 +107,7 @@ TEST(NoiseMixture, GivesTheDurationsOfMessagesTheModes) {
     constexpr std::size_t count = 20000;
     const std::vector<double> all = durations_s(network(noise), {0, 1}, 2000.0, count, 3);
     const double alone_s = durations_s(network(noise), {0, 1}, 2000.0, 1, 1, false).front();
-    for (const NoiseMode& mode : noise.modes) {
+    for (const NoiseMode& mode : modes_of(noise)) {
         std::size_t inside = 0;
         for (const double seconds : all) {
             inside += std::fabs(std::log(seconds / alone_s) - mode.mean) < 4.5 * mode.sd ? 1 : 0;
