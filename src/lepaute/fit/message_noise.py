@@ -48,7 +48,8 @@ def fit_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES, seed: int = 0)
         return ()
     if len(values) > MOST_POINTS:
         values = values[np.linspace(0, len(values) - 1, MOST_POINTS).round().astype(np.int64)]
-    best, least = (Mode(1.0, float(np.mean(values)), float(np.std(values))),), np.inf
+    best: tuple[Mode, ...] = (Mode(1.0, float(np.mean(values)), float(np.std(values))),)
+    least = np.inf
     for count in range(1, min(most_modes, len(values) // FEWEST_OF_A_MODE) + 1):
         modes, criterion = _mixture(values, count, seed)
         if criterion < least and min(mode.weight for mode in modes) * len(values) >= FEWEST_OF_A_MODE:

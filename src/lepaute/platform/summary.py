@@ -116,5 +116,6 @@ def _segment(segment: Segment) -> str:
     modes = "" if segment.noise is None else f"; {len(segment.noise.modes)} mode(s)"
     return (
         f"  > {segment.above_bytes:>11} B  {segment.protocol:<10} {segment.latency_s * 1e6:>8.3f} us "
-        f"{segment.bandwidth_Bps / 1e9:>8.3f} GB/s {segment.send[0] * 1e6:>8.3f} us {segment.receive[0] * 1e6:>9.3f} us{modes}"
+        f"{segment.bandwidth_Bps / 1e9:>8.3f} GB/s {segment.send[0] * 1e6:>8.3f} us "
+        f"{segment.receive[0] * 1e6:>9.3f} us{modes}"
     )
