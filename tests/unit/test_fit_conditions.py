@@ -117,6 +117,14 @@ def test_ratios_of_equal_messages_hold_one_in_their_interval():
     assert missed < 23
 
 
+def test_a_single_size_has_the_interval_of_its_repetitions():
+    rng = np.random.default_rng(8)
+    pair = [series(np.full(100, 1e6), factor * np.exp(0.1 * rng.normal(size=100))) for factor in (1.0, 2.7)]
+    (effect,) = condition_effects("remote", {"idle": pair[0], "dgemm": pair[1]}, 0.0)
+    assert effect.groups == 1
+    assert 2.4 < effect.low < 2.7 < effect.high < 3.0
+
+
 def test_a_ring_of_no_message_of_a_size_is_refused():
     usual = {name: series(np.arange(1.0, 30.0), np.full(29, 1e-6)) for name in ("pingpong", "isend", "recv")}
     few = ring(("dgemm",)).head(4)

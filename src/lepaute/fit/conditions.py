@@ -23,7 +23,7 @@ class ConditionEffect:
 
     sizes : above the first and up to the second, in bytes (the eager limit parts them)
     ratio : median over groups of sizes of the ratio of medians; low and high bound it with 95 % confidence by order
-            statistics, None with fewer than 6 groups
+            statistics: of the ratios, or, with fewer than 6 groups, of the repetitions in each; None with too few
     """
 
     link: str
@@ -66,27 +66,47 @@ def condition_effects(link: str, by_condition: Mapping[str, Series], eager_bytes
 def _effect(
     link: str, condition: str, sizes: tuple[float, float], idle: Series, messages: Series
 ) -> ConditionEffect | None:
-    ratios = np.sort(median_ratios(idle.within(*sizes), messages.within(*sizes)))
-    count = len(ratios)
-    if count == 0:
+    groups = grouped(idle.within(*sizes), messages.within(*sizes))
+    if not groups:
         return None
+    ratios = np.sort([float(np.median(under) / np.median(still)) for still, under in groups])
+    count = len(ratios)
     rank = median_rank(count, MISS)
-    low, high = (float(ratios[rank - 1]), float(ratios[count - rank])) if rank else (None, None)
+    if rank:
+        low, high = float(ratios[rank - 1]), float(ratios[count - rank])
+    else:
+        low, high = _of_repetitions(groups)
     return ConditionEffect(link, condition, sizes, float(np.median(ratios)), low, high, count)
 
 
-def median_ratios(idle: Series, messages: Series) -> Floats:
-    """Ratio of the medians of either series in groups of sizes that both have; one size is never in two groups."""
+def _of_repetitions(groups: list[tuple[Floats, Floats]]) -> tuple[float | None, float | None]:
+    """Bounds of the median ratio from intervals of all medians at once, their chances of a miss shared out evenly."""
+    lows, highs = [], []
+    for pair in groups:
+        bounds = []
+        for values in map(np.sort, pair):
+            rank = median_rank(len(values), MISS / (2 * len(groups)))
+            if not rank:
+                return None, None
+            bounds.append((float(values[rank - 1]), float(values[len(values) - rank])))
+        (still_low, still_high), (under_low, under_high) = bounds
+        lows.append(under_low / still_high)
+        highs.append(under_high / still_low)
+    return float(np.median(lows)), float(np.median(highs))
+
+
+def grouped(idle: Series, messages: Series) -> list[tuple[Floats, Floats]]:
+    """Durations of either series by groups of sizes that both have; one size is never in two groups."""
     both = np.concatenate([idle.size_bytes, messages.size_bytes])
     uppers = np.unique(both)
     if len(uppers) > GROUPS:
         uppers = np.unique(np.quantile(both, np.linspace(0, 1, GROUPS + 1)[1:], method="higher"))
-    ratios = []
+    groups = []
     for number in range(len(uppers)):
         pair = [
             part.duration_s[np.searchsorted(uppers, part.size_bytes, side="left") == number]
             for part in (idle, messages)
         ]
         if min(map(len, pair)) >= FEWEST_IN_A_GROUP:
-            ratios.append(float(np.median(pair[1]) / np.median(pair[0])))
-    return np.array(ratios, dtype=np.float64)
+            groups.append((pair[0], pair[1]))
+    return groups

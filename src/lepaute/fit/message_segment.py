@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from lepaute.fit.arrays import Floats
 from lepaute.fit.least_squares import nonnegative_solution, normal_equations
@@ -51,7 +50,7 @@ def fit_segment(
     eager: what the two take is part of the time of a message; detached: what MPI_Isend takes is; rendezvous: neither,
     both processes are busy or wait all the time.
     """
-    times_s, usual = _times(message)
+    times_s = _times(message)
     posting = affine(isend, isend.capped_s)
     send = posting if protocol in ("eager", "detached") else (0.0, 0.0)
     taking = affine(receive, receive.capped_s) if protocol == "eager" else (0.0, 0.0)
@@ -61,7 +60,8 @@ def fit_segment(
     bandwidth = min(1.0 / per_byte, HIGHEST_BANDWIDTH_BPS) if per_byte > 0 else HIGHEST_BANDWIDTH_BPS
     segment = FittedSegment(above_bytes, protocol, latency, bandwidth, send, posting, taking, 0.0)
     fitted_s = np.maximum(segment.one_way_s(message.size_bytes), 1e-12)
-    modes = fit_modes(np.log(message.duration_s[usual] / fitted_s[usual]), seed=seed)
+    # Of the durations that the mean is of: a mean with those that were interrupted, and noise without, would not fit.
+    modes = fit_modes(np.log(times_s / fitted_s), seed=seed)
     if modes:
         return replace(segment, modes=of_one_message(modes) if pairs else modes)
     return replace(segment, noise_relative_sd=_relative_sd(message.duration_s / fitted_s, pairs))
@@ -78,15 +78,12 @@ def affine(part: Series, values_s: Floats) -> tuple[float, float]:
     return float(coefficients[0]) * unit, float(coefficients[1]) * unit / scale
 
 
-def _times(message: Series) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Durations that the mean is fitted to, and which of them the noise is fitted to.
-
-    Few beyond the cap were interrupted: capped for the mean, left out of the noise. Many are a mode of their own.
-    """
+def _times(message: Series) -> Floats:
+    """Durations that mean and noise are fitted to: few beyond the cap were interrupted and are capped, many are a mode
+    of their own."""
     beyond = message.duration_s > CAP * message.typical_s
-    if len(message) and float(np.mean(beyond)) >= NOT_INTERRUPTED:
-        return message.duration_s, np.ones(len(message), dtype=bool)
-    return message.capped_s, ~beyond
+    many = len(message) > 0 and float(np.mean(beyond)) >= NOT_INTERRUPTED
+    return message.duration_s if many else message.capped_s
 
 
 def _within_one_way(
