@@ -5,8 +5,8 @@
 Fixed before any result was looked at:
 
 * data: network_fit/raw_calibration (Stampede inside a node and between two, Taurus between two: MPI_Send and MPI_Recv
-  of a ping-pong, MPI_Isend, MPI_Recv, 331 of each of about 100 sizes) and network_fit/pingpong_*.csv.gz (Dahu, times
-  only);
+  of a ping-pong, MPI_Isend, MPI_Recv, 50 or more of each of 490 sizes) and network_fit/pingpong_*.csv.gz (Dahu, times
+  only, 50 of each of 835 sizes);
 * halves: of each size, a random half of the repetitions (seed 1) is fitted, the other half is held out;
 * models: as `lepaute fit` makes them of an archive, nothing set by hand: limits of the protocols from the durations (no
   semantic tests were published), breakpoints and numbers of modes by their criteria. One clock reading (MPI_Wtime) is
@@ -17,13 +17,19 @@ Fixed before any result was looked at:
 * noise: Kolmogorov-Smirnov distance between the held-out durations of a segment over their fitted mean and what the
   segment's mixture draws, beside that of the half-normal noise of the same median deviation that stood here before;
 * goals: median error of the mean at most 5 % on every series; median distance of the mixtures, over the segments with
-  at least 100 held-out points, below that of the half-normal on every series; on Taurus, a median error of the mean no
-  larger than that of the published model (other_platforms/taurus.yaml, fitted by its author to all of these data),
-  whose time of a message is send + latency + size / bandwidth + receive, as SMPI charges it.
+  at least 100 held-out points, below that of the half-normal on every series.
 
-Beside it, never judged: limits of the protocols and costs of calls against the published models; and how much longer
-messages take under load on Dahu (experiment/experimental_conditions), of which the thesis says that dgemm in the
-background makes remote messages nearly three times as long and does not affect local ones.
+Beside it, never judged: breakpoints and costs of calls against the published model of Taurus (other_platforms); and how
+much longer messages take under load on Dahu (experiment/experimental_conditions), of which the thesis says that dgemm
+in the background makes remote messages nearly three times as long and does not affect local ones.
+
+Changed after the first results were seen:
+* the noise had left out the durations that the mean caps, so that centred modes lay beside the measured ones; both are
+  of the same durations now;
+* a third goal, on Taurus an error of the mean no larger than that of the published model, went: that model gives large
+  messages 66 MB/s where these data have 700, an error of 500 %, so that to be better says nothing;
+* `neighbours` was added, to tell a line that does not fit from data that no function of the size would fit: the
+  held-out mean of a size against what the means of the next smaller and larger one (of the fitted half) make of it.
 """
 
 import math
@@ -55,6 +61,7 @@ RAW_SERIES = ("stampede_local", "stampede_remote", "taurus_remote")
 DAHU_SERIES = ("pingpong_loopback", "pingpong_remote")
 LOADED = "experiment/experimental_conditions/communication_computation_interference.csv.gz"
 PUBLISHED = {"stampede": "other_platforms/stampede.yaml", "taurus": "other_platforms/taurus.yaml"}
+CALLS = ("MPI_Iprobe", "MPI_Test", "MPI_Wtime")
 WTIME_CALLS = 10_000_000
 SEED = 1
 MEAN_LIMIT_PERCENT = 5.0
@@ -160,20 +167,21 @@ def told(options: Options, fit: Fitted) -> pandas.DataFrame:
     published = published_model(options, fit.name)
     means = by_size(fit.held_out)
     sizes = means.index.to_numpy(dtype=float)
-    errors = {
+    errors: dict[str, Any] = {
         "error": one_way_s(fit.segments, sizes) / means.to_numpy() - 1.0,
         "left": by_size(fit.fitted).reindex(means.index).to_numpy() / means.to_numpy() - 1.0,
+        "neighbours": between_neighbours(by_size(fit.fitted)).reindex(means.index).to_numpy() / means.to_numpy() - 1.0,
     }
-    if published and fit.name.startswith("taurus"):
-        errors["published"] = published_s(published, sizes) / means.to_numpy() - 1.0
     row: dict[str, Any] = {"kind": "series", "series": fit.name, "sizes": len(sizes), "points": len(fit.held_out)}
     for what, values in errors.items():
-        row[f"{what}_median_percent"] = 100.0 * float(np.median(np.abs(values)))
-        row[f"{what}_p95_percent"] = 100.0 * float(np.quantile(np.abs(values), 0.95))
-        row[f"{what}_bias_percent"] = 100.0 * float(np.mean(values))
+        row[f"{what}_median_percent"] = 100.0 * float(np.nanmedian(np.abs(values)))
+        row[f"{what}_p95_percent"] = 100.0 * float(np.nanquantile(np.abs(values), 0.95))
+        row[f"{what}_bias_percent"] = 100.0 * float(np.nanmean(values))
     if fit.limits is not None:
         row["eager_bytes"] = fit.limits.eager_bytes
     if published:
+        row["breakpoints"] = ", ".join(f"{part.above_bytes:,}" for part in fit.segments[1:])
+        row["published_breakpoints"] = ", ".join(f"{part['above_bytes']:,}" for part in segments_of(published)[1:])
         row["published_eager_bytes"] = known(published["thresholds"]["eager_max_bytes"])
         row["published_detached_bytes"] = known(published["thresholds"]["detached_max_bytes"])
     for key, value in fit.costs.items():
@@ -212,6 +220,19 @@ def known(value: float | None) -> float:
 def by_size(part: Series) -> pandas.Series:
     """Mean duration of each size."""
     return pandas.Series(part.duration_s).groupby(part.size_bytes).mean()
+
+
+def segments_of(published: dict[str, Any]) -> list[dict[str, float]]:
+    """Of messages between nodes."""
+    found: list[dict[str, float]] = published["remote"]["effective"]
+    return found
+
+
+def between_neighbours(means: pandas.Series) -> pandas.Series:
+    """Of each size but the first and the last: the mean that its two neighbours have, on a line in log(size)."""
+    x, y = np.log(np.maximum(means.index.to_numpy(dtype=float), 1.0)), means.to_numpy()
+    part = (x[1:-1] - x[:-2]) / np.maximum(x[2:] - x[:-2], 1e-12)
+    return pandas.Series(y[:-2] ** (1 - part) * y[2:] ** part, index=means.index[1:-1])
 
 
 def pair_modes(part: FittedSegment) -> tuple[Mode, ...]:
@@ -259,25 +280,6 @@ def published_model(options: Options, name: str) -> dict[str, Any] | None:
     return found
 
 
-def published_s(model: dict[str, Any], sizes: Any) -> Any:
-    """Time of a message between nodes as SMPI charges it."""
-    remote = model["remote"]
-
-    def at(rows: list[dict[str, float]], size: float) -> dict[str, float]:
-        return [row for row in rows if row["above_bytes"] < size or row["above_bytes"] == 0][-1]
-
-    result = []
-    for size in sizes:
-        way = at(remote["effective"], size)
-        cost = way["latency_route_s"] + size / way["bandwidth_Bps"]
-        overheads = remote.get("overheads") or model["local"]["overheads"]
-        for side in ("send", "receive"):
-            row = at(overheads[side], size)
-            cost += row["intercept_s"] + row["per_byte_s"] * size
-        result.append(cost)
-    return np.array(result)
-
-
 def load_effects(options: Options) -> pandas.DataFrame:
     """How much longer messages take under load on Dahu, by condition and class of links."""
     table = pandas.read_csv(options.data(LOADED))
@@ -323,14 +325,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
                 bool(mixture < usual),
             )
         )
-    taurus = whole.loc["taurus_remote"]
-    goals.append(
-        at_most(
-            "Taurus: median error of the mean, against the published model's",
-            round(float(taurus["published_median_percent"]), 2),
-            taurus["error_median_percent"],
-        )
-    )
     return goals
 
 
@@ -343,12 +337,9 @@ def text(frame: pandas.DataFrame) -> str:
             f"{row['sizes']:.0f}",
             *(
                 f"{row[f'{what}_median_percent']:.1f} / {row[f'{what}_p95_percent']:.1f} %"
-                for what in ("error", "left")
+                for what in ("error", "left", "neighbours")
             ),
             signed(row["error_bias_percent"]),
-            "–"
-            if math.isnan(row["published_median_percent"])
-            else f"{row['published_median_percent']:.1f} / {row['published_p95_percent']:.1f} %",
         )
         for row in whole
     ]
@@ -368,10 +359,11 @@ def text(frame: pandas.DataFrame) -> str:
         (
             FULL_NAMES[row["series"]],
             *(number(row[key]) for key in ("eager_bytes", "published_eager_bytes", "published_detached_bytes")),
+            f"{row['breakpoints']} / {row['published_breakpoints']}",
             *(f"{micro(row[key])} / {micro(row['published_' + key])}" for key in ("iprobe_s", "test_s", "wtime_s")),
         )
         for row in whole
-        if not math.isnan(row["eager_bytes"])
+        if row["series"].startswith("taurus")
     ]
     loaded = [
         (row["series"], row["condition"], f"{row['ratio']:.2f}", f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}")
@@ -380,25 +372,31 @@ def text(frame: pandas.DataFrame) -> str:
     return f"""## Networks: fits to published raw calibrations
 
 `lepaute`'s fits of half of the repetitions of each size, against the other half. Written by
-`validation/network_fit.py`, where everything was fixed before.
+`validation/network_fit.py`, which says what was fixed before, and what was changed.
 
 {{goals}}
 
 ![measured and fitted times of messages, and the noise of one segment of each series]({{picture}})
 
 Error of the fitted mean time of a message, over the sizes (median / 95 % quantile of absolute errors); *repetitions*:
-the same of the mean of the fitted half in the place of the model, so what noise alone leaves.
+the same of the mean of the fitted half in the place of the model, so what noise alone leaves; *neighbours*: of what the
+means of the next smaller and larger size make of it, so about what the best function of the size would leave. On Taurus
+neighbouring sizes differ by as much as the line errs: ten messages of a size followed each other, in the same order of
+sizes five times over, so that the repetitions of a size share a state that its neighbours did not meet (section 8.2 of
+the thesis, on sequences that are not shuffled). The bias is the cap: messages beyond twice the median of their
+neighbours count as interrupted where they are fewer than a quarter.
 
-{markdown(("", "sizes", "fitted mean", "repetitions", "bias", "published model"), summary)}
+{markdown(("", "sizes", "fitted mean", "repetitions", "neighbours", "bias of the fitted mean"), summary)}
 
 Segments. Noise: share of each mode, factor on the mean time at its centre, and standard deviation of the logarithm
 in it (of half a ping-pong); distance: Kolmogorov-Smirnov on the held-out half, mixture / half-normal.
 
 {markdown(("", "above, bytes", "protocol", "latency, µs", "GB/s", "noise", "distance"), segments)}
 
-Limits of the protocols as read from durations, and costs of calls in µs (fitted / published).
+Against the published model of Taurus: breakpoints, and costs of calls in µs (fitted / published). Its times of messages
+cannot be compared: it gives large ones 66 MB/s, where these data have 0.7 GB/s.
 
-{markdown(("", "eager up to", "published", "detached, published", "MPI_Iprobe", "MPI_Test", "MPI_Wtime"), limits)}
+{markdown(("", "eager up to", "published", "detached, published", "breakpoints", *CALLS), limits)}
 
 Time of messages under load over that on idle nodes, Dahu (ratio of medians by size, 95 % interval).
 

@@ -72,10 +72,7 @@ def _effect(
     ratios = np.sort([float(np.median(under) / np.median(still)) for still, under in groups])
     count = len(ratios)
     rank = median_rank(count, MISS)
-    if rank:
-        low, high = float(ratios[rank - 1]), float(ratios[count - rank])
-    else:
-        low, high = _of_repetitions(groups)
+    low, high = (float(ratios[rank - 1]), float(ratios[count - rank])) if rank else _of_repetitions(groups)
     return ConditionEffect(link, condition, sizes, float(np.median(ratios)), low, high, count)
 
 
