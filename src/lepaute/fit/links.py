@@ -10,7 +10,7 @@ from lepaute.fit.network import NOT_SHARED, FittedNetwork, fit_network, fit_segm
 from lepaute.fit.node_link import node_link_Bps
 from lepaute.fit.protocol import ProtocolLimits
 from lepaute.fit.ring import conditions_of, loaded_series
-from lepaute.fit.semantics import tested_limits
+from lepaute.fit.semantics import limits_by_tests
 
 if TYPE_CHECKING:
     import pandas
@@ -79,7 +79,7 @@ def _fit(
 ) -> tuple[FittedNetwork, FittedNetwork, tuple[ConditionEffect, ...]]:
     """The network of the point-to-point measurements, the one under the condition, and what all conditions change."""
     usual = series_of(tables.p2p)
-    limits = tested_limits(tables.semantics)
+    limits = limits_by_tests(tables.semantics)
     idle = fit_network(usual, limits)
     assert idle.limits is not None
     eager = idle.limits.eager_bytes

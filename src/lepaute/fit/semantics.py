@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 COLUMNS = ("test", "size_bytes", "backlog", "outcome", "patience_ms", "rank")
 
 
-def tested_limits(frames: "Sequence[pandas.DataFrame]") -> ProtocolLimits | None:
+def limits_by_tests(frames: "Sequence[pandas.DataFrame]") -> ProtocolLimits | None:
     """The limits that the tests found; None where there are none.
 
     frames : semantics observations of one class of links; those of rank 0 with nothing sent before count
