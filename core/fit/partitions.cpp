@@ -15,6 +15,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double tie = 1.0 - 1e-12;
 /// What is left out must be dearer than the limit by more than that.
 constexpr double slack = 1.0 + 1e-9;
+/// And, of a sum of squares about the mean, by so much.
+constexpr double rounding = 1e-12;
 /// Rounds in which only the segments of the cheapest partitions are made exact, before all that remain are.
 constexpr int lazy_rounds = 6;
 
@@ -167,7 +169,14 @@ std::vector<double> reachable(const Sweeps& sweeps, std::size_t cells, std::size
 std::vector<Partition> squared_partitions(const std::vector<Series>& series, const Rules& rules) {
     const std::size_t cells = series.front().cells();
     const Sweeps sweeps(series, rules);
-    const std::vector<double> limit = reachable(sweeps, cells, rules.most);
+    std::vector<double> limit = reachable(sweeps, cells, rules.most);
+    double whole = 0.0; // sums in another order are rounded differently, which matters where almost nothing is left
+    for (const Series& one : series) {
+        whole += one.scale * moments_of(one, 0, one.x.size()).yy;
+    }
+    for (double& cost : limit) {
+        cost += rounding * whole;
+    }
     Partitions partitions(cells, rules.most);
     std::vector<double> costs;
     for (std::size_t low = 0; low < cells; ++low) {

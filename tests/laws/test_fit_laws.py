@@ -85,10 +85,50 @@ def test_a_constant_parameter_leaves_out_the_later_of_two_equal_terms():
     assert independent_columns(x / x.max(axis=0), np.ones(50)).tolist() == [0, 2, 3]  # mn = mnk / 128
 
 
-@settings(max_examples=20, deadline=None)
-@given(seeds, st.floats(1e-6, 1e6))
-def test_breakpoints_do_not_depend_on_the_unit_of_the_durations(seed, unit):
+OBJECTIVES = st.sampled_from(["ordinary", "weighted", "log"])
+
+
+def two_regimes(seed: int):
     rng = np.random.default_rng(seed)
-    x = 10 ** rng.uniform(0, 6, 150)
-    y = np.where(x < 1e4, 1 + 1e-4 * x, 10 + 1e-5 * x) * rng.lognormal(0, 0.05, 150)
-    assert segment(x, y).breakpoints == segment(x, y * unit).breakpoints
+    x = np.round(10 ** rng.uniform(0, 6, 150))  # small sizes occur more than once
+    return x, np.where(x < 1e4, 1 + 1e-4 * x, 10 + 1e-5 * x) * rng.lognormal(0, 0.05, 150)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds, OBJECTIVES, st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
+def test_segments_do_not_depend_on_the_units_of_sizes_and_durations(seed, objective, x_unit, y_unit):
+    x, y = two_regimes(seed)
+    one = segment(x, y, objective=objective)
+    other = segment(x * x_unit, y * y_unit, objective=objective)
+    assert np.searchsorted(np.sort(x), one.breakpoints).tolist() == (
+        np.searchsorted(np.sort(x * x_unit), other.breakpoints).tolist()
+    )
+    assert other.predict(x * x_unit) == pytest.approx(one.predict(x) * y_unit, rel=1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds, OBJECTIVES)
+def test_segments_do_not_depend_on_the_order_of_the_rows(seed, objective):
+    x, y = two_regimes(seed)
+    order = np.random.default_rng(seed).permutation(len(x))
+    one, other = segment(x, y, objective=objective), segment(x[order], y[order], objective=objective)
+    assert (one.breakpoints, one.segments, one.gains) == (other.breakpoints, other.segments, other.gains)
+
+
+@settings(max_examples=10, deadline=None)
+@given(seeds, OBJECTIVES)
+def test_measuring_everything_twice_changes_no_line(seed, objective):
+    x, y = two_regimes(seed)
+    one = segment(x, y, objective=objective)
+    twice = segment(np.tile(x, 2), np.tile(y, 2), objective=objective)
+    assert one.breakpoints == twice.breakpoints
+    assert twice.predict(x) == pytest.approx(one.predict(x), rel=1e-9)
+    assert [line.n_points * 2 for line in one.segments] == [line.n_points for line in twice.segments]
+
+
+@settings(max_examples=10, deadline=None)
+@given(seeds, OBJECTIVES)
+def test_a_further_breakpoint_never_leaves_more(seed, objective):
+    x, y = two_regimes(seed)
+    left = [one.residual for one in segment(x, y, objective=objective).candidates]
+    assert all(after <= before * (1 + 1e-9) for before, after in zip(left[:-1], left[1:], strict=True))

@@ -1,8 +1,10 @@
+"""What `lepaute.fit.segment` and `segment_jointly` promise about single cases."""
+
 import numpy as np
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.fit import segment
+from lepaute.fit import segment, segment_jointly
 
 
 def three_regimes(seed: int, noise: float = 0.03):
@@ -31,10 +33,41 @@ def test_slopes_and_intercepts_of_the_segments_are_those_planted():
     assert sum(line.n_points for line in lines) == len(x)
 
 
+def test_intervals_of_coefficients_hold_what_was_planted():
+    x, y = three_regimes(5, noise=0.02)
+    planted = ((1e-6, 1e-9), (5e-6, 2e-10), (6e-5, 1e-10))
+    for line, (intercept, slope) in zip(segment(x, y).segments, planted, strict=True):
+        low, high = line.intercept_interval
+        assert 0.9 * low <= intercept <= 1.1 * high
+        assert high - low < 0.2 * intercept
+        low, high = line.slope_interval
+        assert low <= line.slope <= high
+        assert 0.9 * low <= slope <= 1.1 * high
+
+
+def test_intervals_of_breakpoints_hold_the_jump_and_end_at_measured_sizes():
+    x, y = three_regimes(6)
+    fitted = segment(x, y)
+    for (low, high), cut, truth in zip(fitted.breakpoint_intervals, fitted.breakpoints, (1e3, 1e5), strict=True):
+        assert low <= truth <= high
+        assert low <= cut < high
+        assert low in x
+        assert high in x
+
+
 def test_a_single_line_has_no_breakpoint():
     rng = np.random.default_rng(3)
     x = rng.uniform(1, 100, 200)
     assert segment(x, (2 + 3 * x) * rng.lognormal(0, 0.05, 200)).breakpoints == ()
+
+
+@pytest.mark.parametrize("objective", ["ordinary", "weighted", "log"])
+def test_a_line_without_noise_has_no_breakpoint_and_its_own_coefficients(objective):
+    x = np.geomspace(1, 1e8, 120)
+    fitted = segment(x, 2e-6 + 3e-10 * x, objective=objective)
+    assert fitted.breakpoints == ()
+    assert fitted.segments[0].intercept == pytest.approx(2e-6, rel=1e-6)
+    assert fitted.segments[0].slope == pytest.approx(3e-10, rel=1e-9)
 
 
 def test_predict_uses_the_segment_that_ends_at_its_breakpoint():
@@ -45,20 +78,154 @@ def test_predict_uses_the_segment_that_ends_at_its_breakpoint():
     assert line.predict([10.0, 11.0]) == pytest.approx([1.0, 100.0])
 
 
-def test_more_breakpoints_than_the_points_allow_is_an_error_that_says_so():
-    with pytest.raises(FitError, match="do not allow 5 breakpoints"):
-        segment([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6], n_breakpoints=5)
+def test_every_further_breakpoint_is_listed_with_what_it_gains():
+    x, y = three_regimes(7)
+    fitted = segment(x, y, most_breakpoints=6)
+    assert [len(one.breakpoints) for one in fitted.candidates] == list(range(7))
+    left = [one.residual for one in fitted.candidates]
+    assert fitted.gains == pytest.approx([before / after for before, after in zip(left[:-1], left[1:], strict=True)])
+    assert min(fitted.gains[:2]) > 5
+    assert max(fitted.gains[2:]) < 1.2
+    assert fitted.table().count("<- chosen") == 1
+
+
+def test_gains_go_on_beyond_the_number_that_was_asked_for():
+    x, y = three_regimes(8)
+    assert len(segment(x, y, n_breakpoints=1).gains) > 1
+    assert len(segment(x, y, n_breakpoints=1).breakpoints) == 1
+
+
+def test_given_breakpoints_are_taken_and_moved_to_the_size_below():
+    x = np.arange(1.0, 41.0)
+    y = np.where(x <= 20, 1 + x, 100 + 2 * x)
+    fitted = segment(x, y, breakpoints=[20.7])
+    assert fitted.breakpoints == (20.0,)
+    assert [line.slope for line in fitted.segments] == pytest.approx([1, 2])
 
 
 @pytest.mark.parametrize(
-    ("x", "y", "message"),
+    ("places", "message"),
+    [([3.0, 2.0], "increase"), ([0.5], "segment 1 .* holds no point"), ([10.2, 10.6], "segment 2 .* holds no point"),
+     ([float("nan")], "finite")],
+)  # fmt: skip
+def test_given_breakpoints_that_make_no_segments_are_refused(places, message):
+    x = np.arange(1.0, 41.0)
+    with pytest.raises(FitError, match=message):
+        segment(x, x, breakpoints=places)
+
+
+def test_pieces_without_slope_find_the_levels_of_a_staircase():
+    rng = np.random.default_rng(9)
+    x = np.geomspace(1e3, 1e8, 150)
+    level = np.where(x < 32e3, 50.0, np.where(x < 1e6, 20.0, 8.0))
+    fitted = segment(x, level * rng.lognormal(0, 0.03, 150), shape="constant")
+    assert [line.intercept for line in fitted.segments] == pytest.approx([50, 20, 8], rel=0.02)
+    assert all(line.slope == 0 for line in fitted.segments)
+    assert fitted.breakpoints == (x[x < 32e3].max(), x[x < 1e6].max())
+
+
+def test_repeated_sizes_count_by_their_number():
+    x = np.array([1.0, 2, 3, 4, 4, 4, 4])
+    y = np.array([1.0, 2, 3, 8, 8, 8, 8])
+    spread = np.array([1.0, 2, 3, 4, 5, 6, 7])
+    weighted = segment(x, y, objective="ordinary", n_breakpoints=0).segments[0]
+    slope, intercept = np.polyfit(x, y, 1)
+    assert (weighted.intercept, weighted.slope) == pytest.approx((intercept, slope))
+    assert weighted.n_points == 7
+    assert segment(spread, y, objective="ordinary", n_breakpoints=0).segments[0].n_points == 7
+
+
+def test_no_coefficient_of_the_logarithmic_objective_is_negative():
+    x = np.geomspace(1, 1e6, 60)
+    falling = segment(x, 1e-3 / np.log(x + 2), n_breakpoints=2)
+    assert all(line.intercept >= 0 and line.slope >= 0 for line in falling.segments)
+
+
+def test_a_message_of_no_bytes_is_a_size_as_any_other():
+    x = np.concatenate([[0.0], np.geomspace(1, 1e6, 60)])
+    fitted = segment(x, 1e-6 + 1e-9 * x)
+    assert fitted.breakpoints == ()
+    assert fitted.predict([0.0])[0] == pytest.approx(1e-6, rel=1e-6)
+
+
+def test_a_minimum_length_of_segments_is_kept():
+    x, y = three_regimes(10)
+    fitted = segment(x, y, n_breakpoints=8, least_points=30)
+    bounds = [-np.inf, *fitted.breakpoints, np.inf]
+    counts = [np.sum((x > low) & (x <= high)) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
+    assert min(counts) >= 30
+
+
+def test_beyond_500_sizes_the_logarithm_still_finds_the_very_size():
+    rng = np.random.default_rng(11)
+    x = np.unique(10 ** rng.uniform(0, 7, 3000))
+    y = np.where(x < 1e4, 1e-6 + 1e-9 * x, 3e-5 + 2e-10 * x) * rng.lognormal(0, 0.02, len(x))
+    assert segment(x, y).breakpoints == (x[x < 1e4].max(),)
+
+
+def test_series_that_share_breakpoints_find_together_what_one_alone_does_not_see():
+    rng = np.random.default_rng(12)
+    series = []
+    for jump, noise in ((3.0, 0.01), (1.05, 0.05)):
+        x = np.unique(np.round(10 ** rng.uniform(0, 7, 150)))
+        y = np.where(x <= 65536, 1e-6 + 1e-9 * x, jump * (1e-6 + 1e-9 * x)) * rng.lognormal(0, noise, len(x))
+        series.append((x, y))
+    assert segment(*series[1]).breakpoints == ()
+    together = segment_jointly(series)
+    assert len(together.breakpoints) == 1
+    below = max(float(x[x <= 65536].max()) for x, _ in series)
+    above = min(float(x[x > 65536].min()) for x, _ in series)
+    assert below <= together.breakpoints[0] <= above
+    assert [len(one.segments) for one in together.series] == [2, 2]
+    assert together.gains[0] > together.gains[1]
+
+
+def test_jointly_one_series_is_cut_as_alone():
+    x, y = three_regimes(13)
+    assert segment_jointly([(x, y)]).breakpoints == segment(x, y).breakpoints
+
+
+def test_more_breakpoints_than_the_points_allow_is_an_error_that_says_so():
+    with pytest.raises(FitError, match="do not allow 5 breakpoints"):
+        segment([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6], n_breakpoints=5)
+    with pytest.raises(FitError, match="do not allow 9 common breakpoints"):
+        segment_jointly([three_regimes(1), ([1, 2, 3], [1, 2, 3])], n_breakpoints=9)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "options", "message"),
     [
-        ([1, 2], [1, 2], "at least 3"),
-        ([1, 2, 3], [1, 2], "same length"),
-        ([1, 2, 3], [1, 2, float("nan")], "finite"),
-        ([1, 2, 3], [1, 0, 2], "y > 0"),
+        ([], [], {}, "at least 3"),
+        ([1, 2], [1, 2], {}, "at least 3"),
+        ([1, 2, 3], [1, 2], {}, "same length"),
+        ([1, 2, 3], [1, 2, float("nan")], {}, "finite"),
+        ([1, 2, float("inf")], [1, 2, 3], {}, "finite"),
+        ([1, 2, 3], [1, 0, 2], {}, "y > 0"),
+        ([1, 2, 3], [1, -1, 2], {}, "y > 0"),
+        ([-1, 2, 3], [1, 1, 2], {}, "x >= 0"),
+        ([0, 2, 3], [1, 1, 2], {"objective": "weighted"}, "x > 0"),
+        ([7, 7, 7], [1, 1, 2], {}, "more than one size"),
+        (["a", "b", "c"], [1, 1, 2], {}, "vectors of numbers"),
+        ([1, 2, 3], [1, 1, 2], {"objective": "relative"}, "ordinary, weighted or log"),
+        ([1, 2, 3], [1, 1, 2], {"shape": "parabola"}, "line or constant"),
+        ([1, 2, 3], [1, 1, 2], {"n_breakpoints": -1}, "at least 0"),
+        ([1, 2, 3], [1, 1, 2], {"least_points": 0}, "least_points is 0"),
     ],
 )
-def test_unusable_points_are_refused(x, y, message):
+def test_unusable_points_and_options_are_refused(x, y, options, message):
     with pytest.raises(FitError, match=message):
-        segment(x, y)
+        segment(x, y, **options)
+
+
+def test_a_constant_duration_is_a_constant_without_breakpoints():
+    fitted = segment(np.geomspace(1, 1e6, 50), np.full(50, 3e-6))
+    assert fitted.breakpoints == ()
+    assert (fitted.segments[0].intercept, fitted.segments[0].slope) == pytest.approx((3e-6, 0.0))
+
+
+def test_the_picture_is_written_whole(tmp_path):
+    x, y = three_regimes(14)
+    target = tmp_path / "segments.png"
+    segment(x, y).plot(target)
+    assert target.read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["segments.png"]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.errors import FitError
 from lepaute.fit.protocol import ProtocolLimits
+from lepaute.stats.semantics import Row, rows_of, semantic_limits
 
 if TYPE_CHECKING:
     import pandas
@@ -19,10 +20,6 @@ def limits_by_tests(frames: "Sequence[pandas.DataFrame]") -> ProtocolLimits | No
     An asynchronous send is eager, a synchronous one rendezvous. Where all tested sizes are alike, so are larger ones.
     Raises FitError when a column is missing.
     """
-    if not frames:
-        return None
-    from lepaute.stats.semantics import Row, rows_of, semantic_limits
-
     rows: list[Row] = []
     for frame in frames:
         for column in COLUMNS:

@@ -79,8 +79,7 @@ def segment_jointly(
     count = n_breakpoints if n_breakpoints is not None else fewest_segments_of_least(criterion) - 1
     chosen = candidates[count]
     fitted = tuple(
-        _one(part, pair, chosen, float(left), least_points)
-        for part, pair, left in zip(parts, series, residuals[count], strict=True)
+        _one(part, pair, chosen, float(left)) for part, pair, left in zip(parts, series, residuals[count], strict=True)
     )
     return JointlySegmented(chosen, fitted, gains_of(partitions, 0.0), partitions)
 
@@ -89,9 +88,9 @@ def _variance(part: Points, residual: float, segments: int) -> float:
     return max(residual, part.least_residual) / max(1, len(part) - 2 * segments)
 
 
-def _one(part: Points, pair: tuple[Any, Any], chosen: tuple[float, ...], residual: float, least: int) -> SegmentedLine:
+def _one(part: Points, pair: tuple[Any, Any], chosen: tuple[float, ...], residual: float) -> SegmentedLine:
     own = tuple(float(part.x[end - 1]) for end in np.searchsorted(part.x, chosen, side="right"))
-    intervals = breakpoint_intervals(part, own, residual, False, min(least, 2))
+    intervals = breakpoint_intervals(part, own, residual, False, LEAST_POINTS)
     return SegmentedLine(
         chosen,
         lines_of(part, chosen, False),

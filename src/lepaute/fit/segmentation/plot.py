@@ -27,14 +27,20 @@ def plot_segments(fitted: SegmentedLine, path: Path, x_label: str, y_label: str)
     with np.errstate(divide="ignore", invalid="ignore"):
         lower.plot(x[positive], 100 * (y[positive] / predicted[positive] - 1), ".", ms=3, color="#7a8794", alpha=0.6)
     lower.axhline(0.0, color="#c1440e", lw=1.2)
-    for place, (low, high) in zip(fitted.breakpoints, fitted.breakpoint_intervals, strict=True):
+    for number, (place, (low, high)) in enumerate(zip(fitted.breakpoints, fitted.breakpoint_intervals, strict=True)):
         for axis in (upper, lower):
             axis.axvspan(low, high, color="#2b6cb0", alpha=0.15, lw=0)
             axis.axvline(place, color="#2b6cb0", lw=1.0, ls="--")
         upper.annotate(
-            f"{place:.6g}", (place, 0.02), xycoords=("data", "axes fraction"), rotation=90, fontsize=8,
-            ha="right", va="bottom", color="#2b6cb0",
-        )  # fmt: skip
+            f"{place:.7g}",
+            (place, 0.02 + 0.15 * (number % 3)),  # neighbours at different heights
+            xycoords=("data", "axes fraction"),
+            rotation=90,
+            fontsize=8,
+            ha="right",
+            va="bottom",
+            color="#2b6cb0",
+        )
     upper.set_xscale("log")
     if np.all(y > 0):
         upper.set_yscale("log")

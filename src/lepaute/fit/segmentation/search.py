@@ -14,7 +14,8 @@ from lepaute.fit.segmentation.points import Objective, Points, Shape, points_of
 from lepaute.fit.segmentation.result import Partition, SegmentedLine
 
 MOST_BREAKPOINTS = 12
-LEAST_POINTS = 5
+#: What a line needs. A longer minimum is a belief about the data, which the criterion does not have.
+LEAST_POINTS = 2
 
 
 def segment(
@@ -71,7 +72,7 @@ def segment(
         chosen,
         lines_of(points, chosen, constant),
         gains_of(candidates, points.least_residual),
-        breakpoint_intervals(points, chosen, residual, constant, min(least_points, 2)),
+        breakpoint_intervals(points, chosen, residual, constant, LEAST_POINTS),
         candidates,
         objective,
         np.asarray(x, dtype=np.float64),

@@ -1,0 +1,61 @@
+"""What segmentation promises of its findings, judged on many models whose truth is known."""
+
+import numpy as np
+from scipy.stats import binom
+
+from lepaute.fit import segment
+
+CUTS = (4096.0, 1048576.0)
+LINES = ((1e-6, 1e-9), (9e-6, 3e-10), (6e-4, 1.5e-10))
+
+
+def measured(seed: int, noise: float):
+    rng = np.random.default_rng(seed)
+    x = np.unique(np.round(10 ** rng.uniform(0, 8, 150)))
+    which = np.searchsorted(CUTS, x, side="left")
+    true = np.array(LINES)[which, 0] + np.array(LINES)[which, 1] * x
+    return x, true * rng.lognormal(-(noise**2) / 2, noise, len(x))
+
+
+def true_places(x):
+    return tuple(float(x[x <= cut].max()) for cut in CUTS)
+
+
+def test_the_true_breakpoints_and_no_others_are_found_in_nine_of_ten_models():
+    found = sum(segment(x, y).breakpoints == true_places(x) for x, y in (measured(seed, 0.03) for seed in range(60)))
+    assert found >= 54
+
+
+def test_a_line_alone_is_cut_in_one_of_twenty_series_at_most():
+    rng = np.random.default_rng(1)
+    cut = 0
+    for _ in range(60):
+        x = np.unique(np.round(10 ** rng.uniform(0, 8, 150)))
+        y = (1e-6 + 1e-9 * x) * rng.lognormal(0, 0.1, len(x))
+        cut += len(segment(x, y).breakpoints) > 0
+    assert cut <= binom.ppf(0.999, 60, 0.05)
+
+
+def test_intervals_of_coefficients_hold_the_truth_as_often_as_they_say():
+    inside = total = 0
+    for seed in range(60):
+        x, y = measured(seed, 0.05)
+        fitted = segment(x, y, breakpoints=true_places(x))
+        for line, (intercept, slope) in zip(fitted.segments, LINES, strict=True):
+            inside += line.intercept_interval[0] <= intercept <= line.intercept_interval[1]
+            inside += line.slope_interval[0] <= slope <= line.slope_interval[1]
+            total += 2
+    # The intervals of intercept and slope of one line go together: count as half as many.
+    assert binom.ppf(0.001, total // 2, 0.95) <= inside / 2 <= total / 2
+    assert inside / total < 1.0
+
+
+def test_intervals_of_breakpoints_hold_the_jump_at_least_as_often_as_they_say():
+    inside = total = 0
+    for seed in range(60):
+        x, y = measured(seed, 0.2)
+        fitted = segment(x, y, n_breakpoints=2)
+        for (low, high), cut in zip(fitted.breakpoint_intervals, CUTS, strict=True):
+            inside += low <= cut <= high
+            total += 1
+    assert inside >= binom.ppf(0.01, total, 0.95)
