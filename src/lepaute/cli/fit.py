@@ -17,18 +17,32 @@ def command(
         "platform.yaml"
     ),
     name: Annotated[str, typer.Option("--name", help="name of the platform; default: that of the file")] = "",
+    network_condition: Annotated[
+        str,
+        typer.Option(
+            "--network-condition",
+            metavar="CONDITION",
+            help="messages as measured under idle, dgemm, iprobe or iprobe+dgemm; default: two ranks, nothing else",
+        ),
+    ] = "",
 ) -> None:
     """Fit kernel and network models to calibrations and write a platform."""
     from lepaute.archive import Archive
+    from lepaute.errors import InputError
     from lepaute.fit import platform_and_models
+    from lepaute.fit.ring import CONDITIONS
     from lepaute.platform import dump_platform
 
+    if network_condition not in ("", *CONDITIONS):
+        raise InputError(f"--network-condition is {network_condition}; it is one of {', '.join(CONDITIONS)}")
     opened = [Archive.open(path) for path in archives]
-    platform, fitted = platform_and_models(opened, name or output.stem)
+    platform, fitted = platform_and_models(opened, name or output.stem, network_condition or None)
     for warning in fitted.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     dump_platform(platform, output)
     print(quality_table(fitted.quality))
+    for effect in fitted.conditions:
+        print(effect.sentence())
     print(f"wrote {output}", file=sys.stderr)
 
 
