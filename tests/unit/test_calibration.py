@@ -27,6 +27,10 @@ from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
 from lepaute.measure.plan import QUICK, PlannedRun, plan
 
+#: Runs of a quick calibration of one node, and of each of its blocks.
+RUNS = len(plan(QUICK, 1, (0, 1), 1500))
+BLOCK = RUNS // QUICK.blocks
+
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
@@ -50,14 +54,14 @@ def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_
     path = calibrate(place, quick=True, seed=5, progress=lambda _what, share: shares.append(share))
     archive = Archive.open(path)
     folders = collections.Counter(name.split("/")[0] for name in archive.members() if "/" in name)
-    assert folders["designs"] == 14  # 2 blocks of 7 probes
-    assert folders["raw"] == 2 * (2 + 2 + 2 + 2 + 2)  # one a rank
+    assert folders["designs"] == RUNS
+    assert folders["raw"] == RUNS + 2 * 3  # one a rank: three runs of a block have two
     assert {"environment/alone/cpuinfo.txt", "raw/alone/block0/p2p.r1.csv"} <= set(archive.members())
     metadata = archive.metadata
     assert (metadata["kind"], metadata["seed"], metadata["blocks"], metadata["partial"]) == ("calibration", 5, 2, False)
     assert metadata["blas"]["core"] == metadata["machines"]["alone"]["blas"]["core"] == "Zen"
     kernels = archive.table("observations/kernels.parquet")
-    assert set(kernels["probe"]) == {"dgemm", "hpl_steps_1x1", "hpl_steps_1x1_pair", "hpl_steps_2x1"}
+    assert set(kernels["probe"]) == {"dgemm", "dgemm_content", "hpl_steps_1x1", "hpl_steps_1x1_pair", "hpl_steps_2x1"}
     assert set(kernels["block"]) == {0, 1}
     assert set(kernels["clock_cost_s"]) == {2e-8}
     messages = archive.table("observations/p2p.parquet")
@@ -68,7 +72,7 @@ def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_
         assert not table["disturbed"].any()
     assert metadata["warnings"] == []
     records = archive.json("blocks.json")
-    assert len(records) == 14
+    assert len(records) == RUNS
     assert {"others_cpu_s", "steal_s", "wall_s", "disturbed", "causes"} <= set(records[0])
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
@@ -98,9 +102,9 @@ def test_what_was_measured_before_a_failure_or_ctrl_c_is_archived_as_partial_and
         calibrate(place, quick=True)
     done = len(machine.runs())
     Archive.open(calibrate(place, quick=True, resume=True))
-    assert len(machine.runs()) - done == 14 - 7
+    assert len(machine.runs()) - done == RUNS - 7
     again = Archive.open(place)
-    assert len(again.json("blocks.json")) == 14
+    assert len(again.json("blocks.json")) == RUNS
     assert names_in(place) == ["c.zip"]
 
 
@@ -109,7 +113,7 @@ def test_a_calibration_begun_anew_does_not_stumble_over_an_interrupted_one(machi
     with pytest.raises(EnvironmentProblem):
         calibrate(place, quick=True)
     machine.break_at(0, "never")
-    assert len(Archive.open(calibrate(place, quick=True, anew=True)).json("blocks.json")) == 14
+    assert len(Archive.open(calibrate(place, quick=True, anew=True)).json("blocks.json")) == RUNS
     assert names_in(place) == ["c.zip"]
 
 
@@ -155,12 +159,18 @@ def test_one_core_is_not_enough_and_leaves_nothing(machine: FakeMachine, place: 
 def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt_is_kept(
     machine: FakeMachine, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disturb(monkeypatch, {1, 3, 8})  # two runs of the first block; of the repetitions 7 and 8 the second: 9 repeats it
+    first_again = (
+        BLOCK  # two runs of the first block are disturbed, and of their repetitions the second: a third follows
+    )
+    disturb(monkeypatch, {1, 3, first_again + 1})
     archive = Archive.open(calibrate(place, quick=True))
     records = json.loads(archive.read_bytes("blocks.json"))
-    assert [record["block"] for record in records] == [0] * 10 + [1] * 7
+    assert [record["block"] for record in records] == [0] * (BLOCK + 3) + [1] * BLOCK
     names = [record["name"] for record in records]
-    assert [(name, record["attempt"]) for name, record in zip(names[7:10], records[7:10], strict=True)] == [
+    assert [
+        (name, record["attempt"])
+        for name, record in zip(names[BLOCK : BLOCK + 3], records[BLOCK : BLOCK + 3], strict=True)
+    ] == [
         (names[1], 1),
         (names[3], 1),
         (names[3], 2),
@@ -168,7 +178,7 @@ def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt
     assert {record["seed"] for record in records if record["name"] == names[3] and record["block"] == 0} == {
         records[3]["seed"]
     }
-    assert [position for position, record in enumerate(records) if record["disturbed"]] == [1, 3, 8]
+    assert [position for position, record in enumerate(records) if record["disturbed"]] == [1, 3, first_again + 1]
     raw = [name for name in archive.members() if name.startswith("raw/")]
     assert any(name.startswith(f"raw/alone/block0/{names[3]}.attempt2") for name in raw)
     tables = [archive.table(f"observations/{kind}.parquet") for kind in ("kernels", "p2p")]
@@ -176,7 +186,8 @@ def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt
     attempts = {row for table in tables for row in table[["block", "attempt", "disturbed"]].itertuples(index=False)}
     assert attempts == {(0, 0, False), (0, 0, True), (0, 1, False), (0, 1, True), (0, 2, False), (1, 0, False)}
     assert archive.metadata["warnings"] == [
-        "2 of 14 probe runs were disturbed by other load (blocks.json): 2 repeated, 0 without an undisturbed attempt"
+        f"2 of {RUNS} probe runs were disturbed by other load (blocks.json): 2 repeated, "
+        "0 without an undisturbed attempt"
     ]
 
 
@@ -186,9 +197,10 @@ def test_load_that_stays_costs_no_more_time_than_a_part_of_the_campaign(
     disturb(monkeypatch, set(range(100)), wall_s=1.0)
     archive = Archive.open(calibrate(place, quick=True))
     numbers = collections.Counter(record["attempt"] for record in json.loads(archive.read_bytes("blocks.json")))
-    assert numbers == {0: 14, 1: 4}  # 4 s, used up in the first block
+    assert numbers == {0: RUNS, 1: 4}  # 4 s, used up in the first block
     assert archive.metadata["warnings"] == [
-        "14 of 14 probe runs were disturbed by other load (blocks.json): 4 repeated, 14 without an undisturbed attempt"
+        f"{RUNS} of {RUNS} probe runs were disturbed by other load (blocks.json): 4 repeated, "
+        f"{RUNS} without an undisturbed attempt"
     ]
 
 
@@ -228,8 +240,8 @@ def test_names_of_one_machine_are_measured_one_after_the_other_then_the_messages
     archive = Archive.open(calibrate(place, quick=True))
     records = archive.json("blocks.json")
     of_block = [(record["node"], record["peer"]) for record in records if record["block"] == 0]
-    assert of_block[:21] == [("a", None)] * 7 + [("b", None)] * 7 + [("c", None)] * 7
-    assert sorted(of_block[21:]) == [("a", "b"), ("b", "c")]
+    assert of_block[: 3 * BLOCK] == [(node, None) for node in "abc" for _ in range(BLOCK)]
+    assert sorted(of_block[3 * BLOCK :]) == [("a", "b"), ("b", "c")]
     assert all(record["run_cores"] == [0, 1] for record in records if record["peer"])
     orders = {
         node: [record["name"] for record in records if record["node"] == node and not record["peer"]] for node in "abc"
@@ -245,17 +257,17 @@ def test_names_of_one_machine_are_measured_one_after_the_other_then_the_messages
 
 def test_a_node_that_is_lost_loses_its_own_rows_and_the_campaign_goes_on(machine: FakeMachine, place: Path) -> None:
     machine.nodes = ["a", "b"]
-    machine.break_at(9, "lose")  # the second run on b
+    machine.break_at(BLOCK + 2, "lose")  # the second run on b
     archive = Archive.open(calibrate(place, quick=True))
     assert [lost["node"] for lost in archive.metadata["lost_nodes"]] == ["b"]
     assert archive.metadata["status"] == "complete"
-    assert collections.Counter(record["node"] for record in archive.json("blocks.json")) == {"a": 14, "b": 1}
+    assert collections.Counter(record["node"] for record in archive.json("blocks.json")) == {"a": RUNS, "b": 1}
     assert any("b was lost" in warning for warning in archive.metadata["warnings"])
     tables = [archive.table(f"observations/{kind}.parquet") for kind in ("kernels", "p2p")]
     rows = sum(int((table["host"] == "b").sum()) for table in tables)
     ranks = {record["name"]: len(record["run_cores"]) for record in archive.json("blocks.json")}
     last = max(name for name in archive.members() if name.startswith("raw/b/"))
-    assert rows > ranks[archive.json("blocks.json")[7]["name"]], f"what was seen of {last} is not there"
+    assert rows > ranks[archive.json("blocks.json")[BLOCK]["name"]], f"what was seen of {last} is not there"
 
 
 def test_where_no_node_is_left_what_was_measured_is_archived_and_gone_on_from(
@@ -268,7 +280,7 @@ def test_where_no_node_is_left_what_was_measured_is_archived_and_gone_on_from(
     assert partial.metadata["status"] == "failed"
     assert len(partial.json("blocks.json")) == 3
     calibrate(place, quick=True, resume=True)
-    assert len(Archive.open(place).json("blocks.json")) == 14
+    assert len(Archive.open(place).json("blocks.json")) == RUNS
 
 
 def test_a_calibration_goes_on_as_it_was_begun(machine: FakeMachine, place: Path) -> None:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lepaute.fit.factors import FactorTest
     from lepaute.fit.quality import QualityRow
 
 
@@ -29,7 +32,16 @@ def command(
         print(f"warning: {warning}", file=sys.stderr)
     dump_platform(platform, output)
     print(quality_table(fitted.quality))
+    print_factors(fitted.factor_tests)
     print(f"wrote {output}", file=sys.stderr)
+
+
+def print_factors(tests: "Sequence[FactorTest]") -> None:
+    """What the factors besides sizes do to durations, if any was varied."""
+    from lepaute.fit.factors import factor_table
+
+    if tests:
+        print(f"\n{factor_table(tests)}\n")
 
 
 def quality_table(rows: "list[QualityRow]") -> str:

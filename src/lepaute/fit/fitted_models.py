@@ -12,6 +12,7 @@ from lepaute.fit.days import block_effects
 from lepaute.fit.discrepancy import discrepancy_relative_sd
 from lepaute.fit.disturbed import without_disturbed
 from lepaute.fit.episodes import episode_effect
+from lepaute.fit.factors import FactorTest, factor_tests, pooled_factors, sentence, usual_conditions
 from lepaute.fit.glue import glue_calls
 from lepaute.fit.kernel_fit import FittedKernel, fit_kernel
 from lepaute.fit.kernel_models import kernel_model
@@ -42,6 +43,7 @@ class FittedModels:
     fitted_between : the same of messages between nodes; None where these were not measured
     notes          : what a reader of the platform should know, one sentence each
     warnings       : what who fits should know now, one line each
+    factor_tests   : of every factor besides the sizes that the observations have, such as the operands' content
     """
 
     hosts: tuple[str, ...]
@@ -54,6 +56,7 @@ class FittedModels:
     fitted_between: FittedNetwork | None
     notes: list[str]
     warnings: list[str]
+    factor_tests: tuple[FactorTest, ...] = ()
 
 
 def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
@@ -69,7 +72,8 @@ def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
     p2p_frames, short_p2p = without_disturbed(
         [archive.table(P2P) for archive in given], ("host", "link") if several else ()
     )
-    table = pooled_observations(kernel_frames, hosts)
+    tests = factor_tests(pooled_factors(kernel_frames))
+    table = pooled_observations([usual_conditions(frame) for frame in kernel_frames], hosts)
     calls = calls_by_kernel(table)
     calls.update(glue_calls(table, tuple(str(name) for name in table["probe"].cat.categories)))
     crowding = {name: crowding_of(measured) for name, measured in calls.items()}
@@ -91,6 +95,7 @@ def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
         warnings.append(f"other load disturbed too many runs of {some}: the models rest on them too")
     if short or any(_disturbed_somewhere(archive) for archive in given):
         notes.append("Other load disturbed the calibration; calibrate again on a quiet machine.")
+    notes += [f"{sentence(test)}; the model holds for random content." for test in tests if test.matters]
     network, between, told = networks(p2p_frames, several)
     notes += told
     days = None
@@ -116,6 +121,7 @@ def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
         between,
         notes,
         warnings,
+        tests,
     )
 
 

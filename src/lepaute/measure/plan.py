@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from lepaute.design import Design, dgemm_design, hpl_step_design, p2p_design
+from lepaute.design import Design, content_design, dgemm_design, hpl_step_design, p2p_design
 from lepaute.design.p2p import DEFAULT_COUNTS
 from lepaute.errors import EnvironmentProblem
 
@@ -17,6 +17,12 @@ _MEMORY_SHARE = 0.4
 
 #: Names of the probes in the observations.
 DGEMM, STEPS_ALONE, STEPS_TOGETHER, P2P = "dgemm", "hpl_steps_1x1", "hpl_steps_2x1", "p2p"
+#: Few products, often, with operands of several contents: some processors are slower on numbers that flip more bits.
+CONTENT = "dgemm_content"
+CONTENTS = ("random", "constant", "masked:40")
+CONTENT_SIZES = ((1000, 1000, 128), (500, 500, 128))
+#: Programs without MPI: one process, one raw file.
+SERIAL = frozenset({DGEMM, CONTENT})
 #: Both cores do the steps of a grid of their own at once: caches and memory as in a run with one process row.
 STEPS_SIDE_BY_SIDE = "hpl_steps_1x1_pair"
 
@@ -37,6 +43,7 @@ class Scale:
     p2p_most_bytes: int
     most_n: int
     most_repetition_s: float
+    content_replications: int
 
 
 FULL = Scale(
@@ -49,6 +56,7 @@ FULL = Scale(
     p2p_most_bytes=64 << 20,
     most_n=MOST_N,
     most_repetition_s=20.0,
+    content_replications=10,
 )
 QUICK = Scale(
     blocks=2,
@@ -60,6 +68,7 @@ QUICK = Scale(
     p2p_most_bytes=16 << 20,
     most_n=1500,
     most_repetition_s=4.0,
+    content_replications=3,
 )
 
 
@@ -157,7 +166,7 @@ def _block(cores: tuple[int, int]) -> list[tuple[str, str, tuple[int, ...]]]:
     """(name, probe, cores) of the runs of one block, before they are shuffled."""
     if len(set(cores)) != 2:
         raise EnvironmentProblem(f"calibration needs two cores, got {cores}; measure on a machine that has them")
-    alone = [(f"{probe}_core{core}", probe, (core,)) for core in cores for probe in (DGEMM, STEPS_ALONE)]
+    alone = [(f"{probe}_core{core}", probe, (core,)) for core in cores for probe in (DGEMM, CONTENT, STEPS_ALONE)]
     return [*alone, *((probe, probe, cores) for probe in (STEPS_TOGETHER, STEPS_SIDE_BY_SIDE, P2P))]
 
 
@@ -169,6 +178,9 @@ def _design(scale: Scale, probe: str, seed: int, most_n: int) -> Design:
             product_range=scale.dgemm_product_range,
             most=(most_n, most_n, min(2048, most_n)),
         )
+    if probe == CONTENT:
+        sizes = [size for size in CONTENT_SIZES if max(size) <= most_n] or [(most_n, most_n, min(NB, most_n))]
+        return content_design(seed, sizes=sizes, contents=CONTENTS, replications=scale.content_replications)
     if probe == P2P:
         return p2p_design(seed, counts=scale.p2p_counts, size_range_bytes=(1, scale.p2p_most_bytes))
     rows = {STEPS_ALONE: scale.steps_alone, STEPS_SIDE_BY_SIDE: scale.steps_alone // 2}.get(probe, scale.steps_together)

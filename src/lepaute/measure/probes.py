@@ -11,7 +11,7 @@ from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.apt_source import sha256_of
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
-from lepaute.measure.plan import DGEMM, P2P, STEPS_SIDE_BY_SIDE, PlannedRun
+from lepaute.measure.plan import CONTENT, P2P, SERIAL, STEPS_SIDE_BY_SIDE, PlannedRun
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.measure.toolchain import Toolchain, find_toolchain
 
@@ -29,6 +29,8 @@ WRAPPED_SYMBOLS = (
 _COMPILE_LIMIT_S = 120.0
 
 DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM = "probe-dgemm", "probe-hpl-steps", "probe-p2p"
+#: For the operands of all contents together.
+CONTENT_BYTES = 300_000_000
 #: Open MPI refuses root unless it is told twice; inside an allocation of Slurm it would spread over all its nodes.
 MPI_ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -71,7 +73,7 @@ def build_probes(
         steps = ("probe_hpl_steps.c", "kernel_wraps.c", *_LOG, *_MPI)
         _compile(tools, folder / probes.hpl_steps.name, steps, hpl_include_flags(hpl), library)
         _compile(tools, folder / probes.p2p.name, ("probe_p2p.c", *_COMMON, *_MPI), (), ())
-        _compile(tools, folder / probes.dgemm.name, ("probe_dgemm.c", *_LOG), (), tools.blas_flags)
+        _compile(tools, folder / probes.dgemm.name, ("probe_dgemm.c", "content.c", *_LOG), (), tools.blas_flags)
         try:
             folder.rename(built)
         except OSError:
@@ -93,8 +95,10 @@ def probe_words(
         environment["OPENBLAS_CORETYPE"] = coretype
     cores = ",".join(map(str, run.cores))
     words = ["--design", design, "--out", out, "--seed", str(run.seed)]
-    if run.probe == DGEMM:
-        return [f"{folder}/{DGEMM_PROGRAM}", *words, "--cpu", cores], environment
+    if run.probe in SERIAL:
+        # Pools beyond the caches, but not so large that making them takes longer than the calls.
+        few = ("--max-bytes", str(CONTENT_BYTES)) if run.probe == CONTENT else ()
+        return [f"{folder}/{DGEMM_PROGRAM}", *words, "--cpu", cores, *few], environment
     program = P2P_PROGRAM if run.probe == P2P else STEPS_PROGRAM
     more = ("--grid", "single") if run.probe == STEPS_SIDE_BY_SIDE else ()
     return [f"{folder}/{program}", *words, "--cpus", cores, *more], environment
