@@ -10,6 +10,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lepaute.archive import Archive
     from lepaute.fit.factors import FactorTest
     from lepaute.fit.quality import QualityRow
 
@@ -21,12 +22,18 @@ def command(
     ),
     name: Annotated[str, typer.Option("--name", help="name of the platform; default: that of the file")] = "",
 ) -> None:
-    """Fit kernel and network models to calibrations and write a platform."""
+    """Fit kernel and network models to calibrations and write a platform.
+
+    Of experiments (`lepaute run`) it tells instead which factors matter; these make no platform.
+    """
     from lepaute.archive import Archive
     from lepaute.fit import platform_and_models
     from lepaute.platform import dump_platform
 
     opened = [Archive.open(path) for path in archives]
+    if all(archive.metadata.get("kind") == "experiment" for archive in opened):
+        _print_findings(opened)
+        return
     platform, fitted = platform_and_models(opened, name or output.stem)
     for warning in fitted.warnings:
         print(f"warning: {warning}", file=sys.stderr)
@@ -34,6 +41,16 @@ def command(
     print(quality_table(fitted.quality))
     print_factors(fitted.factor_tests)
     print(f"wrote {output}", file=sys.stderr)
+
+
+def _print_findings(archives: "list[Archive]") -> None:
+    """What experiments show that are no calibrations; they make no platform."""
+    from lepaute.fit.experiments import findings
+
+    for archive in archives:
+        for found in findings(archive):
+            print(f"{archive.path}: {found.table}")
+            print_factors(found.factor_tests)
 
 
 def print_factors(tests: "Sequence[FactorTest]") -> None:

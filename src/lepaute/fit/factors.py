@@ -29,7 +29,7 @@ SIGNIFICANT = 0.05
 SIZES = ("m", "n", "k", "size_bytes", "kernel", "operation")
 PROCESS = ("archive", "host", "node", "peer", "link", "probe", "cpu", "core", "rank", "block", "attempt", "process")
 _OTHERS = ("kind", "design_row", "position", "start_s", "duration_s", "recorded_s", "clock_cost_s", "disturbed")
-_REST = ("machine_changed", "replication", "seed", "date")
+_REST = ("machine_changed", "replication", "seed", "date", "seen_on_cpu")
 #: The level that others are compared with, where it is not the first in alphabetical order.
 _REFERENCES = {CONTENT: RANDOM, WARM: "0", "pinning": "pinned", "scheduling": "other"}
 
@@ -85,8 +85,8 @@ def factor_tests(
     factors: names of columns; those that `factors_of` finds unless given
     Values are logarithms of durations. Strata of calls: same process, same sizes, same levels of the other factors;
     where sizes are not repeated, a quarter of a decade of their product in the place of the same sizes. Strata of
-    processes: same block and core, same levels of the other factors of processes; a process counts as the mean of its
-    calls, each less the mean of its sizes.
+    processes: same block and core, same levels of the other factors of processes; a process counts as the median of its
+    calls, each less the median of its sizes.
     """
     names = tuple(factors) if factors is not None else factors_of(table)
     results = []
@@ -227,8 +227,8 @@ def _of_processes(
     frame = rows.assign(_value=np.log(rows["duration_s"].to_numpy(dtype=np.float64)))
     cells = [*sizes, *inner]
     if cells:
-        frame["_value"] -= frame.groupby(cells, observed=True, dropna=False)["_value"].transform("mean")
-    units = frame.groupby([*process, name, *outer], observed=True, dropna=False)["_value"].mean().reset_index()
+        frame["_value"] -= frame.groupby(cells, observed=True, dropna=False)["_value"].transform("median")
+    units = frame.groupby([*process, name, *outer], observed=True, dropna=False)["_value"].median().reset_index()
     values: Floats = units["_value"].to_numpy(dtype=np.float64)
     labels = [_label(value) for value in units[name]]
     strata = _joined(units, [*where, *outer])

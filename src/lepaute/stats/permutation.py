@@ -23,8 +23,10 @@ PERMUTATIONS = 1999
 _BATCH_CELLS = 2_000_000
 #: Fewer arrangements than this have no 95 % interval: its tails would be less than one of them.
 _FEWEST_FOR_INTERVAL = 40
-#: Deviations from the median of their own level, in robust standard deviations, beyond which values are drawn in.
+#: Deviations from what is typical of stratum and level, in robust standard deviations, beyond which values are drawn in.
 _MOST_DEVIATIONS = 4.0
+#: Smaller strata share the spread of all of them.
+_ENOUGH_FOR_SPREAD = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def permutation_test(
     stratum, centred, over n + 1 (the weights of van Elteren's test of 1960), so that neither the spread of a stratum
     nor an outlier has weight of its own. Of a trend it is |sum of score x place of the level in the order|.
     The +1 rule: Phipson and Smyth, "Permutation p-values should never be zero", 2010.
-    An effect is the mean difference inside strata, values far from their level's median drawn in to 4 robust standard
+    An effect is the mean difference inside strata, values far from what is typical drawn in to 4 robust standard
     deviations; its interval holds the shifts that the same exchange would not refuse at 5 %.
     Raises InputError for shapes that differ, values that are not finite, or labels that `ordered` does not list.
     """
@@ -219,20 +221,34 @@ def _distinct(codes: Integers) -> Iterator[tuple[int, ...]]:
 
 
 def _drawn_in(y: Floats, codes: Integers, groups: Integers) -> Floats:
-    """The values, those far from the median of their level in their stratum moved closer to it."""
-    cell = groups * (int(codes.max()) + 1) + codes
-    centre = np.empty(len(y))
-    for one in np.unique(cell):
-        centre[cell == one] = np.median(y[cell == one])
-    rest = y - centre
+    """The values, those far from the median of their stratum and level moved closer to it."""
+    shift = _typical_shifts(y, codes, groups)[codes]
+    level = shift.copy()
+    members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    for mine in members:
+        level[mine] += np.median(y[mine] - shift[mine])
+    rest = y - level
     result = y.copy()
-    for group in np.unique(groups):
-        mine = groups == group
-        moved = rest[mine][rest[mine] != 0]
-        if len(moved) >= 5:  # of fewer, the spread is anybody's guess
-            most = _MOST_DEVIATIONS * 1.4826 * float(np.median(np.abs(moved)))
-            result[mine] = centre[mine] + np.clip(rest[mine], -most, most)
+    moved = np.abs(rest[rest != 0])
+    common = float(np.median(moved)) if len(moved) else 0.0
+    for mine in members:
+        own = np.abs(rest[mine][rest[mine] != 0])
+        typical = float(np.median(own)) if len(mine) >= _ENOUGH_FOR_SPREAD and len(own) else common
+        most = _MOST_DEVIATIONS * 1.4826 * typical
+        result[mine] = level[mine] + np.clip(rest[mine], -most, most)
     return result
+
+
+def _typical_shifts(y: Floats, codes: Integers, groups: Integers) -> Floats:
+    """A first guess of each level's shift against level 0: the median over strata of the difference of medians."""
+    found: list[list[float]] = [[] for _ in range(int(codes.max()) + 1)]
+    for group in np.unique(groups):
+        here = groups == group
+        medians = {code: float(np.median(y[here & (codes == code)])) for code in np.unique(codes[here])}
+        for code, median in medians.items():
+            if 0 in medians:
+                found[int(code)].append(median - medians[0])
+    return np.array([float(np.median(one)) if one else 0.0 for one in found])
 
 
 def _effect(
