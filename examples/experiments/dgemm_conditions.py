@@ -45,9 +45,7 @@ class DgemmConditions(lp.Job):
                 wanted["governor"] = row["governor"]
             refused = self.set_conditions(**wanted)
             seed = 1000 * self.seed + row["design_row"]
-            design = lp.design.content_design(
-                seed, sizes=[size], contents=contents, warm=[0, 1], replications=calls
-            )
+            design = lp.design.content_design(seed, sizes=[size], contents=contents, warm=[0, 1], replications=calls)
             self.nodes.write("design.csv", design.to_csv())
             words = ["--design", "design.csv", "--out", "raw.csv", "--seed", seed, "--max-bytes", POOL_BYTES]
             words += ["--cpu", 0 if row["pinning"] == "pinned" else "any", "--warmup-calls", row["warmup_calls"]]

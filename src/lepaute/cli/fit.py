@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lepaute.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,10 +23,13 @@ def command(
         "platform.yaml"
     ),
     name: Annotated[str, typer.Option("--name", help="name of the platform; default: that of the file")] = "",
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="picture of a memory hierarchy (of an experiment)")
+    ] = None,
 ) -> None:
     """Fit kernel and network models to calibrations and write a platform.
 
-    Of experiments (`lepaute run`) it tells instead which factors matter; these make no platform.
+    Of experiments (`lepaute run`) it tells instead which factors matter, or the caches; these make no platform.
     """
     from lepaute.archive import Archive
     from lepaute.fit import platform_and_models
@@ -32,8 +37,10 @@ def command(
 
     opened = [Archive.open(path) for path in archives]
     if all(archive.metadata.get("kind") == "experiment" for archive in opened):
-        _print_findings(opened)
+        _print_findings(opened, plot)
         return
+    if plot is not None:
+        raise InputError("--plot draws the memory hierarchy of an experiment; calibrations have none")
     platform, fitted = platform_and_models(opened, name or output.stem)
     for warning in fitted.warnings:
         print(f"warning: {warning}", file=sys.stderr)
@@ -43,14 +50,26 @@ def command(
     print(f"wrote {output}", file=sys.stderr)
 
 
-def _print_findings(archives: "list[Archive]") -> None:
+def _print_findings(archives: "list[Archive]", plot: Path | None) -> None:
     """What experiments show that are no calibrations; they make no platform."""
     from lepaute.fit.experiments import findings
+    from lepaute.fit.memory_hierarchy import hierarchy_text
 
+    hierarchies = []
     for archive in archives:
         for found in findings(archive):
             print(f"{archive.path}: {found.table}")
             print_factors(found.factor_tests)
+            for hierarchy in found.hierarchies:
+                print(hierarchy_text(hierarchy))
+                hierarchies.append(hierarchy)
+    if plot is not None:
+        from lepaute.fit.hierarchy_plot import plot_hierarchies
+
+        if not hierarchies:
+            raise InputError("--plot draws the memory hierarchy, and these archives measured none")
+        plot_hierarchies(tuple(hierarchies), plot)
+        print(f"wrote {plot}", file=sys.stderr)
 
 
 def print_factors(tests: "Sequence[FactorTest]") -> None:
