@@ -1,7 +1,7 @@
 """Which conditions change what dgemm takes: content of the operands, warm-up, pinning, scheduling class, governor.
 
-Conditions of a process (pinning, class, governor, warm-up calls) are levels of the design, one process a row, in blocks;
-those of a call (content, operands just used or not) vary inside each process. `lepaute fit` tests all of them.
+Conditions of a process (pinning, class, governor, warm-up calls) are levels of the design, one process a row, in
+blocks; those of a call (content, operands just used or not) vary inside each process. `lepaute fit` tests them all.
 """
 
 import csv

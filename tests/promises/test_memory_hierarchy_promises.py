@@ -16,11 +16,15 @@ def simulated(rng: np.random.Generator, caches: tuple[int, ...], noise: float = 
     """Twelve measurements of each size and curve.
 
     caches: sizes in bytes, each 1.3 to 4 times as fast as what is behind it, drawn for every curve. Beyond its size a
-    cache still holds a part of the buffer, more so the wider the transition (0 to one octave). Every twentieth
-    measurement is slower by a half to three times: somebody else had the core.
+    cache still holds a part of the buffer, more so the wider the transition (0 to one octave). Beyond the second cache
+    the noise is up to eight times as large, as where others share what is used. Every twentieth measurement is slower
+    by a half to three times: somebody else had the core.
     """
     base = np.exp(rng.uniform(3.0, 4.5)) * 1e9
     widths = rng.uniform(0.02, 1.0, len(caches))
+    spread = np.full(len(SIZES), noise)
+    if len(caches) > 1:
+        spread[caches[1] < SIZES] *= rng.uniform(1.0, 8.0)
     rows = []
     for element, stride in CURVES:
         ratios = rng.uniform(1.3, 4.0, len(caches))
@@ -30,7 +34,7 @@ def simulated(rng: np.random.Generator, caches: tuple[int, ...], noise: float = 
             slowness *= 1 + (ratio - 1) * missing
         bandwidth = base / slowness * (element / 16) / (1 + 40 / SIZES)  # a pass has a beginning, too
         for _ in range(12):
-            factor = np.exp(noise * rng.normal(size=len(SIZES)))
+            factor = np.exp(spread * rng.normal(size=len(SIZES)))
             factor *= np.where(rng.random(len(SIZES)) < 0.05, 1 / rng.uniform(1.5, 4.0, len(SIZES)), 1.0)
             read = np.maximum(1 << 20, SIZES)
             rows.append(

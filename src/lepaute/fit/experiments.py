@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from lepaute.archive.setups.topology import Cache, data_caches
 from lepaute.errors import FitError
 from lepaute.fit.factors import FactorTest, factor_tests
-
 from lepaute.fit.memory_hierarchy import MemoryHierarchy, is_memory, memory_hierarchy
 
 if TYPE_CHECKING:

@@ -57,8 +57,8 @@ def _ends(axis: object, hierarchy: MemoryHierarchy) -> None:
     """Where caches end, by the measurements and by hwloc."""
     shade, line, text = (getattr(axis, name) for name in ("axvspan", "axvline", "text"))
     for number, level in enumerate(hierarchy.levels):
-        shade(level.low_bytes, level.high_bytes, color="0.85", zorder=0, label=None if number else "a cache ends here")
+        shade(level.low_bytes, level.high_bytes, color="0.85", zorder=0, label=None if number else "bandwidth falls")
     place = getattr(axis, "get_xaxis_transform")()  # noqa: B009
     for number, cache in enumerate(hierarchy.known):
-        line(cache.size_bytes, color="k", linestyle="--", linewidth=0.9, label=None if number else "hwloc says so")
-        text(cache.size_bytes, 1.01, f"L{cache.level}", transform=place, ha="center", va="bottom", fontsize=8)
+        line(cache.size_bytes, color="k", linestyle="--", linewidth=0.9, label=None if number else "cache, says hwloc")
+        text(cache.size_bytes, 0.03, f" L{cache.level}", transform=place, ha="left", va="bottom", fontsize=9)

@@ -25,20 +25,28 @@ COLUMNS = ("size_bytes", "stride", "element_bytes", "unroll", "read_bytes", "dur
 LEAST_OCTAVES, LEAST_SIZES_AT_ENDS = 1.0, 3
 #: Bandwidth falls by this share at least where a cache ends, in the mean over the curves.
 LEAST_DROP = 0.05
+LEAST_FALL = -math.log1p(-LEAST_DROP)
 #: A size of hwloc's agrees with a found interval when it lies in it, or beyond its ends by less than this factor.
 TOLERANCE = math.sqrt(2.0)
 FEWEST_SIZES = 8
+#: Noise grows with the size of the buffer, where other cores and machines share what is used: it is that of the
+#: measurements of a size and of so many on either side; a median is taken to be known no better than the least.
+NOISE_NEIGHBOURS, LEAST_NOISE = 3, 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Bandwidth against size for one way to read: medians, in bytes read per second, at increasing sizes."""
+    """Bandwidth against size for one way to read: medians, in bytes read per second, at increasing sizes.
+
+    error: relative standard error of each median, from the spread of its measurements
+    """
 
     element_bytes: int
     stride: int
     unroll: int
     size_bytes: tuple[int, ...]
     bandwidth: tuple[float, ...]
+    error: tuple[float, ...]
 
     @property
     def name(self) -> str:
@@ -68,6 +76,7 @@ class Plateau:
 class Level:
     """A cache that was found: between the last size of a plateau and the first of the next, lower one.
 
+    Where no plateau follows, high_bytes is the size from which on bandwidth stays lower, and `open` is true.
     drop   : share of its bandwidth that the mean curve loses
     known  : what hwloc says, the cache it was matched with; None where it has none left
     agrees : whether the two agree within TOLERANCE; None where hwloc says nothing at all
@@ -75,6 +84,7 @@ class Level:
 
     low_bytes: int
     high_bytes: int
+    open: bool
     drop: float
     known: Cache | None
     agrees: bool | None
@@ -116,20 +126,14 @@ def memory_hierarchy(
     sizes = sorted(set.intersection(*(set(curve.size_bytes) for curve in chosen)))
     if len(sizes) < FEWEST_SIZES:
         raise FitError(f"memory was measured at {len(sizes)} sizes only; plateaus need {FEWEST_SIZES} at least")
-    logs = np.array(
-        [
-            [math.log(dict(zip(curve.size_bytes, curve.bandwidth, strict=True))[size]) for size in sizes]
-            for curve in chosen
-        ]
-    )
-    pieces = constant_pieces(np.log2(sizes), logs)
-    found = _plateaus(sizes, logs, pieces)
+    logs, sd = _medians(chosen, sizes)
+    found = _plateaus(sizes, logs, constant_pieces(np.log2(sizes), logs, sd))
     plateaus = tuple(
         Plateau(sizes[first], sizes[last], _bandwidths(table, curves, sizes[first], sizes[last]))
         for first, last in found
     )
     levels, notes = _levels(sizes, logs, found, caches)
-    if len(found) < 2:
+    if not levels:
         notes.append("no drop of bandwidth was found: measure up to larger buffers, or wider elements")
     if not caches:
         notes.append("hwloc says nothing of this node's caches, so nothing was compared")
@@ -141,20 +145,39 @@ def memory_hierarchy(
 
 
 def _curves(table: "pandas.DataFrame") -> tuple[Curve, ...]:
-    bandwidth = table["read_bytes"] / table["duration_s"]
-    keys = ["element_bytes", "stride", "unroll", "size_bytes"]
-    medians = bandwidth.groupby([table[key] for key in keys]).median()
-    curves: dict[tuple[int, int, int], list[tuple[int, float]]] = {}
-    for (element, stride, unroll, size), median in medians.items():
-        curves.setdefault((int(element), int(stride), int(unroll)), []).append((int(size), float(median)))
-    return tuple(
-        Curve(*key, tuple(size for size, _ in points), tuple(median for _, median in points))
-        for key, points in sorted(curves.items())
+    groups: dict[tuple[int, int, int, int], list[float]] = {}
+    columns = [table[name].tolist() for name in ("element_bytes", "stride", "unroll", "size_bytes")]
+    for element, stride, unroll, size, read, spent in zip(
+        *columns, table["read_bytes"].tolist(), table["duration_s"].tolist(), strict=True
+    ):
+        groups.setdefault((int(element), int(stride), int(unroll), int(size)), []).append(math.log(read / spent))
+    curves: dict[tuple[int, int, int], list[tuple[int, float, float]]] = {}
+    for (element, stride, unroll, size), values in sorted(groups.items()):
+        median = float(np.median(values))
+        spread = 1.4826 * float(np.median(np.abs(np.array(values) - median)))
+        # Of a median of n normal values: sqrt(pi / 2) times that of their mean.
+        error = spread * math.sqrt(math.pi / 2 / len(values))
+        curves.setdefault((element, stride, unroll), []).append((size, math.exp(median), error))
+    return tuple(Curve(*key, *zip(*points, strict=True)) for key, points in sorted(curves.items()))
+
+
+def _medians(curves: Sequence[Curve], sizes: Sequence[int]) -> tuple[Floats, Floats]:
+    """Logarithms of the medians and their standard errors, shape (curves, sizes) each."""
+    at = [[curve.size_bytes.index(size) for size in sizes] for curve in curves]
+    logs = np.array(
+        [[math.log(curve.bandwidth[place]) for place in places] for curve, places in zip(curves, at, strict=True)]
     )
+    own = np.array([[curve.error[place] for place in places] for curve, places in zip(curves, at, strict=True)])
+    near = [range(max(0, i - NOISE_NEIGHBOURS), min(len(sizes), i + NOISE_NEIGHBOURS + 1)) for i in range(len(sizes))]
+    smooth = np.stack([np.median(own[:, list(around)], axis=1) for around in near], axis=1)
+    return logs, np.maximum(smooth, LEAST_NOISE)
 
 
 def _plateaus(sizes: Sequence[int], logs: Floats, pieces: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """(first, last) index of each plateau; neighbours between which bandwidth does not fall are one."""
+    """(first, last) index of each plateau: wide pieces, neighbours between which bandwidth does not fall taken as one.
+
+    To either side a plateau goes on as long as single sizes differ from it by less than a fall.
+    """
     last_piece = len(pieces) - 1
     wide = []
     for number, (first, last) in enumerate(pieces):
@@ -164,11 +187,21 @@ def _plateaus(sizes: Sequence[int], logs: Floats, pieces: Sequence[tuple[int, in
             wide.append((first, last))
     merged: list[tuple[int, int]] = []
     for first, last in wide:
-        if merged and _fall(logs, merged[-1], (first, last)) < -math.log1p(-LEAST_DROP):
+        if merged and _fall(logs, merged[-1], (first, last)) < LEAST_FALL:
             merged[-1] = (merged[-1][0], last)
         else:
             merged.append((first, last))
-    return merged
+    grown: list[tuple[int, int]] = []
+    for number, plateau in enumerate(merged):
+        first, last = plateau
+        before = grown[-1][1] if grown else -1
+        beyond = merged[number + 1][0] if number + 1 < len(merged) else len(sizes)
+        while last + 1 < beyond and _fall(logs, plateau, (last + 1, last + 1)) < LEAST_FALL:
+            last += 1
+        while first - 1 > before and _fall(logs, (first - 1, first - 1), plateau) < LEAST_FALL:
+            first -= 1
+        grown.append((first, last))
+    return grown
 
 
 def _fall(logs: Floats, upper: tuple[int, int], lower: tuple[int, int]) -> float:
@@ -205,7 +238,8 @@ def _levels(
     """Caches between the plateaus, matched with those of hwloc in the order of their sizes."""
     left = sorted(caches, key=lambda cache: cache.size_bytes)
     levels, notes = [], []
-    for upper, lower in zip(found[:-1], found[1:], strict=True):
+    after = _where_it_stays_lower(logs, found)
+    for upper, lower in zip(found, [*found[1:], *after], strict=False):
         low, high = sizes[upper[1]], sizes[lower[0]]
         fitting = [cache for cache in left if low / TOLERANCE <= cache.size_bytes <= high * TOLERANCE]
         # Where two fit, the end of the plateau is the end of the nearer one.
@@ -214,9 +248,18 @@ def _levels(
             notes += [_unseen(cache) for cache in left if cache.size_bytes < known.size_bytes]
             left = [cache for cache in left if cache.size_bytes > known.size_bytes]
         drop = 1 - math.exp(-_fall(logs, upper, lower))
-        levels.append(Level(low, high, drop, known, (known is not None) if caches else None))
+        levels.append(Level(low, high, lower in after, drop, known, (known is not None) if caches else None))
     notes += [_unseen(cache) for cache in left]
     return tuple(levels), notes
+
+
+def _where_it_stays_lower(logs: Floats, found: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The sizes after the last plateau, from the first on whence bandwidth stays below it; none where it does not."""
+    count = logs.shape[1]
+    first = count
+    while found and first - 1 > found[-1][1] and _fall(logs, found[-1], (first - 1, first - 1)) >= LEAST_FALL:
+        first -= 1
+    return [(first, count - 1)] if first < count else []
 
 
 def _unseen(cache: Cache) -> str:
@@ -241,16 +284,16 @@ def hierarchy_text(hierarchy: MemoryHierarchy) -> str:
             f"({best.low * 1e-9:.3g} to {best.high * 1e-9:.3g}; {best.curve})"
         )
         if number < len(hierarchy.levels):
-            lines.append(f"    {level_text(hierarchy.levels[number], number + 1)}")
+            lines.append(f"    {level_text(hierarchy.levels[number])}")
     return "\n".join([*lines, *(f"  note: {note}" for note in hierarchy.notes)])
 
 
-def level_text(level: Level, number: int) -> str:
-    """One cache in a line: where it ends, and what hwloc says."""
-    said = f"cache {number} ends between {size_text(level.low_bytes)} and {size_text(level.high_bytes)}"
-    said += f" ({-100 * level.drop:+.0f} %)"
+def level_text(level: Level) -> str:
+    """One end of a plateau in a line: where it is, and what hwloc says of a cache there."""
+    said = f"falls between {size_text(level.low_bytes)} and {size_text(level.high_bytes)}"
+    said += " (no plateau follows)" if level.open else f" ({-100 * level.drop:+.0f} %)"
     if level.agrees is None:
         return said
     if level.known is None:
-        return f"{said}; hwloc has no cache of such a size"
+        return f"{said}; hwloc has no cache of such a size (page translation also has a reach)"
     return f"{said}; hwloc says L{level.known.level} of {size_text(level.known.size_bytes)}: agrees"

@@ -1,4 +1,4 @@
-"""Several curves over the same points, cut at the same places into pieces on which all are constant."""
+"""Several curves over the same sizes, cut at the same places into pieces on which all are constant."""
 
 import math
 from collections.abc import Sequence
@@ -6,37 +6,30 @@ from collections.abc import Sequence
 import numpy as np
 
 from lepaute.fit.arrays import Floats
+from lepaute.fit.segmentation.criterion import BREAKPOINT_PARAMETERS
+from lepaute.fit.segmentation.cuts import best_cuts
+from lepaute.fit.segmentation.points import Points
 
-#: Noise of a curve is taken to be no smaller than this: of what is more regular, each wiggle would be a piece.
-_LEAST_NOISE = 0.005
+MOST_BREAKPOINTS = 24
+#: A cache may end within one step of the sizes, and then the size in between is a piece of its own.
+LEAST_SIZES = 1
 
 
-def constant_pieces(x: Sequence[float] | Floats, y: Floats, most_pieces: int = 24) -> list[tuple[int, int]]:
+def constant_pieces(x: Sequence[float] | Floats, y: Floats, sd: Floats) -> list[tuple[int, int]]:
     """(first, last) index of each piece, together all points.
 
-    x : increasing, shape (points,); y : shape (curves, points)
-    Noise is that of the differences of neighbours, the median of their absolute values; a piece costs log(points) for
-    its end and for its level on each curve (Schwarz). The best cuts of all, by dynamic programming.
+    x : increasing, shape (points,); y : shape (curves, points); sd : standard errors of y, of the same shape
+    The best cuts for each number of pieces; of these the number with the least sum of squares over variances plus
+    log(points of all curves) for each level on each curve and three times that for each cut: `information_criterion`
+    for noise that is known.
     """
     curves, points = y.shape
-    noise = np.maximum(1.4826 * np.median(np.abs(np.diff(y, axis=1)), axis=1) / math.sqrt(2), _LEAST_NOISE)
-    scaled = (y - y.mean(axis=1, keepdims=True)) / noise[:, None]
-    first = np.concatenate([np.zeros((curves, 1)), np.cumsum(scaled, axis=1)], axis=1)
-    second = np.concatenate([np.zeros((curves, 1)), np.cumsum(scaled**2, axis=1)], axis=1)
-    penalty = (curves + 1) * math.log(curves * points)
-    best = np.full(points + 1, np.inf)
-    best[0] = 0.0
-    origin = np.zeros(points + 1, dtype=np.int64)
-    for end in range(1, points + 1):
-        starts = np.arange(end)
-        count = end - starts
-        rss = (second[:, end, None] - second[:, :end]) - (first[:, end, None] - first[:, :end]) ** 2 / count
-        total = best[:end] + rss.sum(axis=0) + penalty
-        origin[end] = int(np.argmin(total))
-        best[end] = total[origin[end]]
-    pieces = []
-    end = points
-    while end:
-        pieces.append((int(origin[end]), end - 1))
-        end = int(origin[end])
-    return pieces[::-1]
+    xs = np.asarray(x, dtype=np.float64)
+    ones = np.ones(points, dtype=np.int64)
+    parts = [Points("ordinary", xs, level, deviation**-2.0, ones, 0.0) for level, deviation in zip(y, sd, strict=True)]
+    found = best_cuts(parts, [1.0] * curves, True, LEAST_SIZES, MOST_BREAKPOINTS + 1)
+    charge = (curves + BREAKPOINT_PARAMETERS) * math.log(curves * points)
+    costs = [left + charge * len(cut) for cut, left in found]
+    cuts = found[int(np.argmin(costs))][0]
+    ends = [int(np.searchsorted(xs, cut, side="right")) for cut in cuts]
+    return [(first, end - 1) for first, end in zip([0, *ends], [*ends, points], strict=True)]

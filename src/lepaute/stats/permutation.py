@@ -23,7 +23,7 @@ PERMUTATIONS = 1999
 _BATCH_CELLS = 2_000_000
 #: Fewer arrangements than this have no 95 % interval: its tails would be less than one of them.
 _FEWEST_FOR_INTERVAL = 40
-#: Deviations from what is typical of stratum and level, in robust standard deviations, beyond which values are drawn in.
+#: Values further from what is typical of stratum and level, in robust standard deviations, are drawn in.
 _MOST_DEVIATIONS = 4.0
 #: Smaller strata share the spread of all of them.
 _ENOUGH_FOR_SPREAD = 12
