@@ -53,7 +53,7 @@ def command(
 def _print_findings(archives: "list[Archive]", plot: Path | None) -> None:
     """What experiments show that are no calibrations; they make no platform."""
     from lepaute.fit.experiments import findings
-    from lepaute.fit.memory_hierarchy import hierarchy_text
+    from lepaute.fit.hierarchy_text import hierarchy_text
 
     hierarchies = []
     for archive in archives:
@@ -74,7 +74,7 @@ def _print_findings(archives: "list[Archive]", plot: Path | None) -> None:
 
 def print_factors(tests: "Sequence[FactorTest]") -> None:
     """What the factors besides sizes do to durations, if any was varied."""
-    from lepaute.fit.factors import factor_table
+    from lepaute.fit.factor_text import factor_table
 
     if tests:
         print(f"\n{factor_table(tests)}\n")

@@ -12,7 +12,8 @@ from lepaute.fit.days import block_effects
 from lepaute.fit.discrepancy import discrepancy_relative_sd
 from lepaute.fit.disturbed import without_disturbed
 from lepaute.fit.episodes import episode_effect
-from lepaute.fit.factors import FactorTest, factor_tests, pooled_factors, sentence, usual_conditions
+from lepaute.fit.factor_text import sentence
+from lepaute.fit.factors import FactorTest, factor_tests, pooled_factors, usual_conditions
 from lepaute.fit.glue import glue_calls
 from lepaute.fit.kernel_fit import FittedKernel, fit_kernel
 from lepaute.fit.kernel_models import kernel_model

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from lepaute.fit.memory_hierarchy import MemoryHierarchy, size_text
+from lepaute.fit.memory_hierarchy import MemoryHierarchy
+from lepaute.fit.size_text import size_text
 
 
 def plot_hierarchies(hierarchies: tuple[MemoryHierarchy, ...], path: Path) -> None:

@@ -44,6 +44,7 @@ class PermutationTest:
     """levels      : the reference first
     statistic   : Kruskal and Wallis's form, or that of a trend, of the ranks in their strata
     p_value     : (1 + arrangements at least as clear) / (1 + permutations); of all arrangements where `exact`
+    least_p     : the p-value that the clearest effect of all would have had: where it is large, nothing can be shown
     permutations: how many arrangements were looked at
     n, n_strata : values and strata that can tell levels apart; those of strata with one level are left out
     """
@@ -51,6 +52,7 @@ class PermutationTest:
     levels: tuple[str, ...]
     statistic: float
     p_value: float
+    least_p: float
     permutations: int
     exact: bool
     n: int
@@ -100,21 +102,28 @@ def permutation_test(
     keep = _informative(codes, groups)
     y, codes, groups = y[keep], codes[keep], groups[keep]
     if len(y) == 0:
-        return PermutationTest(tuple(names), 0.0, 1.0, 1, True, 0, 0, ())
+        return PermutationTest(tuple(names), 0.0, 1.0, 1.0, 1, True, 0, 0, ())
     rng = np.random.default_rng(seed)
     scores = _scores(y, groups)
     weights = np.arange(len(names), dtype=np.float64) if ordered is not None else None
     observed = float(_statistic(codes[None, :], scores, len(names), weights)[0])
     as_clear, count, exact = 0, 0, False
+    clearest, of_clearest = -1.0, 0
     for arrangement, everything in _arrangements(codes, groups, permutations, rng):
         drawn = _statistic(arrangement, scores, len(names), weights)
         as_clear += int(np.count_nonzero(drawn >= observed * (1 - 1e-9) - 1e-15))
         count += len(drawn)
         exact = everything
+        if (largest := float(drawn.max())) > clearest * (1 + 1e-9) + 1e-15:
+            clearest, of_clearest = largest, 0
+        of_clearest += int(np.count_nonzero(drawn >= clearest * (1 - 1e-9) - 1e-15))
     p_value = as_clear / count if exact else (1 + as_clear) / (1 + count)
+    least_p = of_clearest / count if exact else 1 / (1 + count)
     calm = _drawn_in(y, codes, groups)
     effects = tuple(_effect(names[code], calm, codes, groups, code, permutations, rng) for code in range(1, len(names)))
-    return PermutationTest(tuple(names), observed, p_value, count, exact, len(y), len(np.unique(groups)), effects)
+    return PermutationTest(
+        tuple(names), observed, p_value, least_p, count, exact, len(y), len(np.unique(groups)), effects
+    )
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
