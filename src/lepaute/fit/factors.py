@@ -29,7 +29,7 @@ SIGNIFICANT = 0.05
 SIZES = ("m", "n", "k", "size_bytes", "kernel", "operation")
 PROCESS = ("archive", "host", "node", "peer", "link", "probe", "cpu", "core", "rank", "block", "attempt", "process")
 _OTHERS = ("kind", "design_row", "position", "start_s", "duration_s", "recorded_s", "clock_cost_s", "disturbed")
-_REST = ("machine_changed", "replication", "seed", "date", "seen_on_cpu")
+_REST = ("machine_changed", "replication", "seed", "date", "wanted_core", "seen_on_cpu")
 #: The level that others are compared with, where it is not the first in alphabetical order.
 _REFERENCES = {CONTENT: RANDOM, WARM: "0", "pinning": "pinned", "scheduling": "other"}
 
