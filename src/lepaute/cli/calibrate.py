@@ -78,7 +78,7 @@ def command(
         raise
 
     from lepaute.archive import Archive
-    from lepaute.cli.fit import quality_table
+    from lepaute.cli.fit import print_factors, quality_table
     from lepaute.fit import platform_and_models
     from lepaute.platform import dump_platform
 
@@ -88,5 +88,6 @@ def command(
         print(f"warning: {warning}", file=sys.stderr)
     dump_platform(platform, output)
     print(quality_table(fitted.quality))
+    print_factors(fitted.factor_tests)
     print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
     print(f"{output}: platform {platform.sha256[:12]}")
