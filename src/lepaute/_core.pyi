@@ -236,3 +236,8 @@ class StencilResult:
 def simulate_stencil(
     parameters: StencilParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int
 ) -> StencilResult: ...
+def normals(seed: int, stream: int, units: int, each: int) -> list[float]:
+    """Standard normal variates at (seed, unit, stream, index), all of unit 0 first: units x each of them."""
+
+def uniforms(seed: int, stream: int, units: int, each: int) -> list[float]:
+    """The same, uniform in (0, 1)."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lepaute.platform.schema import KernelModel, Platform, Segment
+from lepaute.platform.schema import KernelModel, Platform, Population, Segment
 from lepaute.platform.topology import topology_lines
 from lepaute.platform.values import Polynomial
 
@@ -53,12 +53,29 @@ def _lines(platform: Platform) -> Iterator[str]:
         )
         if days.source:
             yield f"          {days.source}"
+    if platform.population is not None:
+        yield from _population(platform.population)
     if platform.power is not None:
         power = platform.power
         yield (
             f"power     {power.idle_W:.4g} W a node idle, {power.computing_W:.4g} W computing, "
             f"{power.communicating_W:.4g} W communicating"
         )
+
+
+def _population(population: Population) -> Iterator[str]:
+    drawn = {"none": "nothing", "days": "a day", "nodes-and-days": "all nodes and a day"}[population.draw]
+    yield f"population of {population.kernel}: each run draws {drawn}"
+    for number, group in enumerate(population.groups):
+        share = f"group {number}, {group.weight:.1%} of the nodes: " if len(population.groups) > 1 else ""
+        own = group.covariance_temporal or population.covariance_temporal
+        common = population.covariance_common
+        for at, (term, mean) in enumerate(zip(population.terms, group.mean, strict=True)):
+            days = own[at][at] + (0.0 if common is None else common[at][at])
+            spatial = group.covariance_spatial[at][at]
+            yield (f"  {share}{term:<6} {mean:.4g}; sd {spatial**0.5:.2g} between CPUs, {days**0.5:.2g} between days")
+    if population.source:
+        yield f"  {population.source}"
 
 
 def _kernel(model: KernelModel) -> Iterator[str]:
