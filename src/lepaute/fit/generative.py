@@ -100,7 +100,8 @@ class Generative:
             ),
             covariance_temporal=_rows(self.days.own),
             covariance_common=None if common is None else _rows(common),
-            source=" ".join([f"{self.source}: {len(self.group_of_node)} nodes;", *self.notes]).rstrip(";"),
+            group_of_node=tuple(int(group) for group in self.group_of_node) if len(self.groups) > 1 else None,
+            source=" ".join([f"{self.source}, {len(self.group_of_node)} nodes.", *self.notes]),
         )
 
 

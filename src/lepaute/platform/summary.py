@@ -43,7 +43,10 @@ def _lines(platform: Platform) -> Iterator[str]:
     for model in platform.kernels:
         yield from _kernel(model)
     yield from _network(platform)
-    if platform.days is None:
+    draws_days = platform.population is not None and platform.population.draw != "none"
+    if draws_days:
+        yield "days      drawn from the population"
+    elif platform.days is None:
         yield "days      no layer: an interval covers less than the spread of real runs"
     else:
         days = platform.days
@@ -67,13 +70,14 @@ def _population(population: Population) -> Iterator[str]:
     drawn = {"none": "nothing", "days": "a day", "nodes-and-days": "all nodes and a day"}[population.draw]
     yield f"population of {population.kernel}: each run draws {drawn}"
     for number, group in enumerate(population.groups):
-        share = f"group {number}, {group.weight:.1%} of the nodes: " if len(population.groups) > 1 else ""
+        if len(population.groups) > 1:
+            yield f"  group {number}, {group.weight:.1%} of the nodes"
         own = group.covariance_temporal or population.covariance_temporal
         common = population.covariance_common
         for at, (term, mean) in enumerate(zip(population.terms, group.mean, strict=True)):
             days = own[at][at] + (0.0 if common is None else common[at][at])
             spatial = group.covariance_spatial[at][at]
-            yield (f"  {share}{term:<6} {mean:.4g}; sd {spatial**0.5:.2g} between CPUs, {days**0.5:.2g} between days")
+            yield (f"  {term:<6} {mean:.4g}; sd {spatial**0.5:.2g} between CPUs, {days**0.5:.2g} between days")
     if population.source:
         yield f"  {population.source}"
 

@@ -82,7 +82,8 @@ def with_coefficients(
 ) -> "KernelModel":
     """`model` with one piece, whose terms are those of the population and whose CPUs have the coefficients `centres`.
 
-    A noise that the population says nothing about stays as it was, as does a range that all pieces share.
+    A noise that the population says nothing about stays as it was. The fitted ranges are left out: they are those
+    of the models that are replaced.
     """
     from lepaute.platform.kernel_model import Noise, PerCpu, Piece
 
@@ -97,7 +98,6 @@ def with_coefficients(
     piece = Piece(
         mean={name: value for name, value in by_column.items() if not name.startswith("sd:")},
         noise=Noise(kind=first.noise.kind, sd=sd) if sd else Noise(),
-        range=first.range if len({str(piece.range) for piece in model.pieces}) == 1 else None,
         per_cpu=PerCpu(
             columns=("node", "cpu", *columns),
             rows=tuple((float(node), float(cpu), *row) for (node, cpu), row in zip(cpus, rows, strict=True)),

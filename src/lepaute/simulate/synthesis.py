@@ -65,6 +65,24 @@ def synthesize(
     return Platform.model_validate(content)
 
 
+def odd_cpus(cluster: "Platform") -> list[str]:
+    """Sentences about CPUs whose drawn coefficient of the largest term is 0 or less: their calls would cost nothing."""
+    population = cluster.population
+    model = None if population is None else cluster.kernel(population.kernel, population.threads)
+    told = []
+    for piece in model.pieces if model is not None else ():
+        if piece.per_cpu is None:
+            continue
+        term = piece.per_cpu.columns[2]
+        count = sum(row[2] <= 0.0 for row in piece.per_cpu.rows)
+        if count:
+            told.append(
+                f"{count} of {len(piece.per_cpu.rows)} CPUs drew a coefficient of {term} of 0 or less: their calls "
+                "cost nothing; choose a smaller --spatial"
+            )
+    return told
+
+
 def topology_for(topology: "Topology", nodes: int, name: str) -> "Topology":
     """`topology` with `nodes` nodes: one switch has any number, a fat tree grows or shrinks at its top.
 
