@@ -162,9 +162,11 @@ def _numbers(frame: "pandas.DataFrame", column: str, source: str) -> Floats:
     values = pandas.to_numeric(frame[column], errors="coerce").to_numpy(dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
+        found = frame[column].iloc[int(bad[0])]
+        shown = repr(found) if isinstance(found, str) else str(found)
         raise FitError(
-            f"{source}: {column} of row {bad[0] + 1} is {frame[column].iloc[int(bad[0])]!r}, no finite number; correct "
-            f"it or leave the row out ({len(bad)} such row{'s' * (len(bad) > 1)})"
+            f"{source}: {column} of row {bad[0] + 1} is {shown}, no finite number; correct it or "
+            f"leave the row out ({len(bad)} such row{'s' * (len(bad) > 1)})"
         )
     return values
 
