@@ -29,6 +29,16 @@ Fixed before any fit to these data was looked at:
   between days 0.7, 5, 12 %, correlations 0.3. Coverage of 95 % intervals of theta between the bounds of the binomial
   with error 1e-6; mean of the variances within 5 % of the truth; one group found in at least 90 % where there is one,
   and in at least 90 % the right nodes where 4 of 32 are 5 standard deviations slower.
+
+Two things were corrected after a first run, because they were wrong whatever they showed:
+
+* the means of CPUs are compared as distances from the median of all CPUs. All CPUs of a data set share the mean of its
+  days' common part, so that two draws of one model differ by it, and the first plan rejected the model drawn against
+  itself. Such a control is now shown: p of two draws of the fitted model, 20 pairs;
+* the hyperparameters are those of the first of the ten published clusters alone; each has its own. It is the one that
+  draws are compared with; of the others the variances are told.
+
+The model was left as it was, and so were the goals.
 """
 
 import sys
@@ -59,7 +69,8 @@ SYNTHETIC = "dahu/kernels/dgemm_synthetic_1-10.csv.gz"
 STATISTICS = ("KS alpha", "KS beta", "KS gamma", "energy")
 SEEDS, REPETITIONS = 20, 200
 ALL, HELD_OUT = "fitted to all nodes", "held out"
-WRONG = {"one Gaussian for all nodes": ALL, "no difference between CPUs": ALL}
+CONTROL, CONTROL_SEED = "a draw of the model itself", 500
+SHOWN = ("one Gaussian for all nodes", "no difference between CPUs", CONTROL)
 
 
 def main() -> int:
@@ -84,10 +95,13 @@ def compared(state: str, data: Coefficients, options: Options) -> Iterator[dict[
         HELD_OUT: None,
         "one Gaussian for all nodes": generative(data, most_groups=1).population(),
         "no difference between CPUs": scaled(whole, 0.0, 1.0),
+        CONTROL: whole,
     }
     for way, model in ways.items():
         for seed in range(1, (2 if options.quick else SEEDS) + 1):
             population, judge = halved(data, seed) if model is None else (model, data)
+            if way == CONTROL:
+                judge = synthetic(whole, data, CONTROL_SEED + seed)
             drawn = levels(synthetic(population, judge, seed))
             for level, observed in levels(judge).items():
                 found = p_values(observed, drawn[level], seed)
@@ -115,7 +129,7 @@ def agreement_goals(frame: pandas.DataFrame) -> list[Goal]:
     whole = summary(frame)
     goals = []
     for (state, way), rows in whole.groupby(["state", "way"], sort=False):
-        if way in WRONG:
+        if way in SHOWN:
             continue
         worst = rows.loc[rows["adjusted"].idxmin()]
         goals.append(
@@ -133,13 +147,14 @@ def text(frame: pandas.DataFrame, fits: dict[str, Generative], options: Options)
     """The section of the page."""
     whole = summary(frame)
     rows = []
-    for (state, way, level), part in whole.groupby(["state", "way", "level"], sort=False):
+    for (state, way, level), part in whole[whole["way"] != CONTROL].groupby(["state", "way", "level"], sort=False):
         by = part.set_index("statistic")["p"]
         rows.append((str(state), str(way), str(level), *(f"{by[name]:.3f}" for name in STATISTICS)))
+    control = frame[frame["way"] == CONTROL]["p"]
     with options.data(HYPERPARAMETERS).open(encoding="utf-8") as file:
         hyper = yaml.safe_load(file)
     nodes = pandas.read_csv(options.data(SYNTHETIC))
-    node_rows = published.node_tests(nodes.head(60) if options.quick else nodes, hyper)
+    node_rows = published.node_tests(nodes[nodes["platform_id"] == 1], hyper)
     told = "; ".join(
         f"{state}: {len(fit.groups)} ({', '.join(str(group.nodes) for group in fit.groups)} nodes; BIC with 1, 2, … "
         f"groups {', '.join(f'{value:.1f}' for value in fit.bic)})"
@@ -159,15 +174,24 @@ median. Small p: synthetic and observed differ. Groups of nodes: {told}.
 
 {markdown(("state", "model", "level", *STATISTICS), rows)}
 
-The last two models of each state are wrong on purpose: they show what the tests can see.
+The last two models of each state are wrong on purpose: they show what the tests can see. Of {len(control)} p of two
+draws of the fitted model against each other, {100.0 * float((control < 0.05).mean()):.1f} % are below 0.05.
+
+What is missed is the last level. The part of a day that is a cpu's own has longer tails than a Gaussian, and CPUs
+differ in how much their days vary: single days far off, of gamma above all, and many quiet ones. The days that all CPUs
+share are a few tight clusters (picture: the separate bands) rather than a cloud; 22 days are too few to show it in a
+test. In a group with so large a spread, some synthetic gamma are below 0: calls there have no noise.
 
 Spread, ours beside the published hyperparameters (another machine state, whole nodes, 32 threads):
 
 {published.spread_table(fits, hyper)}
 
-The {len(nodes)} published synthetic nodes against draws of ours from the published hyperparameters (p of one draw):
+The 256 nodes of the first published cluster against draws of ours from its hyperparameters (p of one draw):
 
 {markdown(header, node_rows)}
+
+A published node is a draw of Sigma_S and one of Sigma_T together. The ten clusters have hyperparameters of their own:
+variances of alpha are {published.variances(nodes, hyper)} of the first one's.
 """
 
 

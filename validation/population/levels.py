@@ -16,13 +16,18 @@ Level = tuple[numpy.ndarray, numpy.ndarray]
 
 def levels(data: Coefficients) -> dict[str, Level]:
     """(values, shape (n, p); what is exchanged as a whole, shape (n,)) of each level: nodes for CPUs and for what is
-    left of rows, days for days."""
+    left of rows, days for days.
+
+    Means of CPUs are taken from the median of all: they share what is common to the days that they were seen on, so
+    that the means of two data sets differ by it as a whole, and nodes of one set cannot stand in the place of the
+    other's. The median, since a mean moves with the number of slow nodes.
+    """
     means = unit_means(data.unit, data.values)
     deviations = data.values - means[data.unit]
     _, day = numpy.unique(data.day, return_inverse=True)
     of_day = unit_means(day, deviations)
     return {
-        "between CPUs": (means, data.node_of_unit),
+        "between CPUs": (means - numpy.median(means, axis=0), data.node_of_unit),
         "between days, common": (of_day, numpy.arange(len(of_day))),
         "between days, own": (deviations - of_day[day], data.node_of_unit[data.unit]),
     }

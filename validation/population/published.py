@@ -49,6 +49,13 @@ def _row(name: str, group: str, theta: numpy.ndarray, spatial: Any, temporal: An
     return tuple(cells)
 
 
+def variances(nodes: pandas.DataFrame, published: dict[str, Any]) -> str:
+    """Variance of alpha in each published cluster, over that of the hyperparameters."""
+    at = published["parameters"].index("mnk")
+    variance = published["covariance_spatial"][at][at] + published["covariance_temporal"][at][at]
+    return ", ".join(f"{value / variance:.2f}" for value in nodes.groupby("platform_id")["mnk"].var())
+
+
 def node_tests(nodes: pandas.DataFrame, published: dict[str, Any]) -> list[tuple[str, ...]]:
     """Of the published synthetic nodes: variances over those of a model, and p against draws of ours from it, for one
     draw of Sigma_S and for one of Sigma_S + Sigma_T."""
