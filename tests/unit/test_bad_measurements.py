@@ -51,7 +51,7 @@ BAD_KERNELS = {
     "a date is NaN": (put("start_s", np.nan), "start_s is nan"),
     "the clock goes backwards": (backwards, "the clock went backwards"),
     "rows appear twice": (copied, "row 3001 (dgemm) and 9 more: is an exact copy"),
-    "durations are texts": (put("duration_s", "slow", row=0, rows=10**6), "column duration_s holds texts such as 'slow'"),
+    "durations are texts": (put("duration_s", "slow", row=0, rows=10**6), "holds texts such as 'slow'"),
     "durations are yes and no": (lambda f: f.assign(duration_s=f["duration_s"] > 1e-5), "duration_s holds bool"),
     "a size is NaN": (put("m", np.nan), "m is nan"),
     "a size is negative": (put("n", -3), "n is -3, below 0"),
