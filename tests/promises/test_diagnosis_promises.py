@@ -17,7 +17,16 @@ from lepaute.fit.diagnostics.residuals import Residuals
 
 
 def calls(
-X
+    rng,
+    name="kernel dgemm",
+    *,
+    processes=16,
+    each=120,
+    process_sd=0.01,
+    sd=0.08,
+    change=None,
+    noise=None,
+    cores=2,
 ):
     """A subject; `change(time_s, place, size)` multiplies durations, `noise(rng, size)` replaces the half-normal."""
     count = processes * each
@@ -32,8 +41,8 @@ X
         measured = measured * change(time_s, place, size)
     names = tuple(f"core {number}" for number in range(cores))
     return Residuals(
-        name, size, "size", measured, predicted, sd * predicted, time_s, process, place, np.zeros(count, dtype=np.int64),
-        names, ("",) * cores, weighs_time=True,
+        name, size, "size", measured, predicted, sd * predicted, time_s, process, place,
+        np.zeros(count, dtype=np.int64), names, ("",) * cores, weighs_time=True,
     )  # fmt: skip
 
 

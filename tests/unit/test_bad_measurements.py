@@ -110,6 +110,7 @@ BAD_VECTORS = {
     "an infinite size": (np.where(SIZES == 5, np.inf, SIZES), SIZES),
     "negative durations": (SIZES, -SIZES),
     "a duration of zero": (SIZES, SIZES - 1.0),
+    "one size only": (np.full(50, 64.0), np.linspace(1.0, 1.1, 50)),
     "a table in the place of a vector": (np.ones((10, 2)), np.ones((10, 2))),
 }
 
@@ -119,9 +120,3 @@ def test_vectors_that_cannot_be_segmented_are_refused(defect):
     with pytest.raises(FitError) as refused:
         lepaute.fit.segment(*BAD_VECTORS[defect])
     assert "\n" not in str(refused.value)
-
-
-def test_one_size_only_gives_one_segment_of_a_constant():
-    line = lepaute.fit.segment(np.full(50, 64.0), np.linspace(1.0, 1.1, 50))
-    assert line.breakpoints == ()
-    assert line.segments[0].slope == 0.0

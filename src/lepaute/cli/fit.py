@@ -2,13 +2,22 @@
 
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from lepaute.fit.diagnostics import Diagnosis
     from lepaute.fit.quality import QualityRow
+
+#: Serious findings that are printed; a report has them all.
+MOST_TOLD = 6
+Reports = Annotated[
+    list[Path] | None,
+    typer.Option("--report", metavar="FILE", help="what is wrong with the models: .html to read, .json for programs"),
+]
 
 
 def command(
@@ -17,19 +26,38 @@ def command(
         "platform.yaml"
     ),
     name: Annotated[str, typer.Option("--name", help="name of the platform; default: that of the file")] = "",
+    report: Reports = None,
 ) -> None:
     """Fit kernel and network models to calibrations and write a platform."""
     from lepaute.archive import Archive
-    from lepaute.fit import platform_and_models
+    from lepaute.fit import diagnose, platform_and_models
+    from lepaute.fit.report.files import check_report_file
     from lepaute.platform import dump_platform
 
+    for path in report or ():
+        check_report_file(path)  # now, not after the fit
     opened = [Archive.open(path) for path in archives]
     platform, fitted = platform_and_models(opened, name or output.stem)
     for warning in fitted.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    tell_diagnosis(diagnose(opened, fitted), report or ())
     dump_platform(platform, output)
     print(quality_table(fitted.quality))
     print(f"wrote {output}", file=sys.stderr)
+
+
+def tell_diagnosis(diagnosis: "Diagnosis", reports: Sequence[Path]) -> None:
+    """Prints the serious findings as warnings, and writes the reports."""
+    from lepaute.fit.report import write_report
+
+    for flag in diagnosis.serious[:MOST_TOLD]:
+        print(f"warning: {flag.subject}: {flag.sentence}", file=sys.stderr)
+    more = len(diagnosis.flags) - len(diagnosis.serious[:MOST_TOLD])
+    if more and not reports:
+        print(f"{more} more finding(s) about the models; --report report.html shows them", file=sys.stderr)
+    for path in reports:
+        write_report(diagnosis, path)
+        print(f"wrote {path}", file=sys.stderr)
 
 
 def quality_table(rows: "list[QualityRow]") -> str:

@@ -35,7 +35,7 @@ def autocorrelation(calls: Classed, *, episodes: bool = False) -> Check:
     z = rho * pairs**0.5
     size = max(rho, 0.0)
     factor = ((1 + size) / max(1 - size, 1e-3)) ** 0.5
-    fine = f"Successive calls are as good as independent (correlation {rho:.2f})."
+    fine = f"Successive calls are hardly alike (correlation {rho:.2f})."
     if size >= AUTOCORRELATION.notable:
         fine = f"Successive calls are alike (correlation {rho:.2f}); the platform draws what they share (episodes)."
     return Check(

@@ -45,7 +45,8 @@ def level(calls: Classed) -> Check:
         t,
         _two_sided(t, processes - 1),
         LEVEL,
-        f"All calls together take {percent(abs(total - 1.0))} {way} than the model says: fit it to these measurements.",
+        f"All calls together take {percent(abs(total - 1.0))} {way} than the model says: a few sizes or "
+        "interruptions decide the sum, or the model is of other calls; compare the pictures against size and time.",
         f"All calls together take what the model says, to {percent(abs(total - 1.0))}.",
     )
 

@@ -1,7 +1,7 @@
 """A diagnosis: every subject of a fit with its checks, the machine in the course of time, and the flags of all."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -38,12 +38,17 @@ class Models(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One kernel or operation. share: of the time of all kernels, 1 for operations on messages."""
+    """One kernel or operation.
+
+    share  : of the time of all kernels, 1 for operations on messages
+    ranges : sizes that the model was fitted to, in words
+    """
 
     name: str
     calls: Classed
     share: float
     checks: tuple[Check, ...]
+    ranges: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,11 @@ def diagnose(archives: "Archive | Iterable[Archive]", models: Models, *, alpha: 
         machine_of(host, [classed(part) for subject in subjects if (part := on_host(subject.calls.of, host))])
         for host in (hosts if several else ("",))
     )
-    subjects += [subject_of(calls, 1.0, episodes=False) for calls in operations]
+    held = {f"kernel {model.kernel}": ranges_of(model) for model in models.kernels}
+    subjects = [replace(subject, ranges=held[subject.name]) for subject in subjects]
+    subjects += [
+        replace(subject_of(calls, 1.0, episodes=False), ranges=_sizes(calls)) for calls in operations if len(calls)
+    ]
     judged = [(machine_name(machine), 1.0, machine.checks) for machine in machines]
     judged += [(subject.name, subject.share, subject.checks) for subject in subjects]
     judged += [(f"kernel {name}", 1.0, (_no_model(name, calls),)) for name, calls in missing]
@@ -163,6 +172,20 @@ def on_host(calls: Residuals, host: str) -> Residuals | None:
     }
     kept = {name: getattr(calls, name) for name in Residuals.__slots__ if name not in arrays}
     return Residuals(**arrays, **kept)
+
+
+def ranges_of(model: "KernelModel") -> str:
+    """The sizes that any piece of a model was fitted to: "m 1 to 8000, n 1 to 8000"."""
+    ends: dict[str, tuple[int, int]] = {}
+    for piece in model.pieces:
+        for letter, (low, high) in (piece.range or {}).items():
+            before = ends.get(letter, (low, high))
+            ends[letter] = (min(low, before[0]), max(high, before[1]))
+    return ", ".join(f"{letter} {low} to {high}" for letter, (low, high) in sorted(ends.items()))
+
+
+def _sizes(calls: Residuals) -> str:
+    return f"{calls.size.min():.0f} to {calls.size.max():.0f} bytes" if calls.size.any() else ""
 
 
 def machine_name(machine: Machine) -> str:
