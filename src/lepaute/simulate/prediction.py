@@ -13,6 +13,7 @@ from lepaute.stats.intervals import prediction_interval
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lepaute.simulate.outside_ranges import OutsideRanges
     from lepaute.simulate.tracing import RunBreakdown
     from lepaute.trace import Trace
 
@@ -76,6 +77,7 @@ class Prediction:
     waiting_s : seconds over all ranks inside communication, of the first run
     mapping : ranks to cores, as the parameters show it
     nodes : number of nodes that hold ranks
+    outside : what the first run spent outside the ranges of the models
     breakdown : where the time of all ranks of the first run went
     trace : of the first run, where one was asked for
     """
@@ -94,6 +96,7 @@ class Prediction:
     version: str
     mapping: dict[str, Any] = field(default_factory=lambda: {"mapping": "sequential"})
     nodes: int = 1
+    outside: "OutsideRanges | None" = None
     breakdown: "RunBreakdown | None" = field(default=None, compare=False, repr=False)
     trace: "Trace | None" = field(default=None, compare=False, repr=False)
 
@@ -136,6 +139,7 @@ class Prediction:
             "runs": [{"seed": r.seed, "time_s": r.time_s, "rate_gflops": r.rate_gflops} for r in self.run_list],
             "fidelity": self.fidelity,
             "warnings": list(self.warnings),
+            **({"outside_ranges": self.outside.to_dict()} if self.outside else {}),
             "simulation": {
                 "wall_s": self.simulation.wall_s,
                 "peak_rss_bytes": self.simulation.peak_rss_bytes,

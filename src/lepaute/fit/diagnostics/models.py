@@ -1,7 +1,7 @@
 """Models of a platform evaluated for arrays of calls: what is judged is what simulations will use."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -48,7 +48,18 @@ def message_seconds(segments: "Sequence[Segment]", size_bytes: Floats) -> dict[s
         return result
 
     one_way = overhead("send") + overhead("receive") + of_each("latency_s") + size_bytes / of_each("bandwidth_Bps")
-    return {"one_way": one_way, "isend": overhead("isend"), "noise": of_each("noise_relative_sd")}
+    noise = np.array([_relative_sd(segment) for segment in segments])[which]
+    return {"one_way": one_way, "isend": overhead("isend"), "noise": noise}
+
+
+def _relative_sd(segment: "Segment") -> float:
+    """Of one message; of modes of the logarithm, by the moments of lognormal variates."""
+    noise: Any = getattr(segment, "noise", None)
+    if noise is None:
+        return float(segment.noise_relative_sd)
+    first = sum(mode.weight * np.exp(mode.mean + mode.sd**2 / 2) for mode in noise.modes)
+    second = sum(mode.weight * np.exp(2 * mode.mean + 2 * mode.sd**2) for mode in noise.modes)
+    return float(np.sqrt(max(0.0, second / first**2 - 1.0)))
 
 
 def _inside(piece: "Piece", m: Floats, n: Floats, k: Floats) -> Booleans:

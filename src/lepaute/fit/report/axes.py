@@ -13,7 +13,7 @@ MOST_NAMES = 4
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """From low to high, linear or logarithmic; `label` with its unit; `names`: what to write at 0, 1, 2, ... instead."""
+    """From low to high, linear or logarithmic; `label` with its unit; `names`: texts to write at 0, 1, 2, ..."""
 
     label: str
     low: float

@@ -159,8 +159,8 @@ def correlations(calls: Classed) -> Picture:
     horizontal = axis("calls apart", lags.astype(np.float64))
     return Picture(
         f"Autocorrelation of {calls.of.subject}: {rho[0]:.2f} between neighbours, {rho[-1]:.2f} {LAGS} calls apart.",
-        "Autocorrelation. How alike calls of one process are that many calls apart, beyond what the whole process has in "
-        "common; 0 for independent ones.",
+        "Autocorrelation. How alike calls of one process are that many calls apart, beyond what the whole process has "
+        "in common; 0 for independent ones.",
         horizontal,
         Axis("rank correlation", min(-0.25, float(rho.min())), max(1.0, float(rho.max()))),
         [_zero(horizontal), Layer("bars", lags.astype(np.float64), rho, "bar")],
