@@ -1,5 +1,7 @@
 """Measurements that cannot be are refused in one line; those that are merely poor are fitted, and flagged."""
 
+import json
+
 import numpy as np
 import pandas
 import pytest
@@ -99,6 +101,67 @@ def test_the_made_up_observations_without_a_defect_are_fitted(tmp_path, capsys):
     path = write_calibration(tmp_path / "good.zip")
     assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml")]) == 0
     assert "warning" not in capsys.readouterr().err
+
+
+def constant(frame):
+    return frame.assign(duration_s=1e-3, start_s=np.arange(len(frame)) * 2e-3)
+
+
+def of_one_size(frame):
+    return frame.assign(m=100, n=100)
+
+
+def half_are_zero(frame):
+    """A second kernel, whose durations are all zero."""
+    zero = frame["kernel"] == "dtrsm"
+    return frame.assign(duration_s=frame["duration_s"].where(~zero, 0.0))
+
+
+def few(frame):
+    return frame.groupby("block").head(3)
+
+
+#: What is poor about kernels -> kind of the flag, and what a person reads of it.
+POOR = {
+    "durations are constant": (constant, "constant", "All 3000 durations are exactly 1 ms"),
+    "one size only": (of_one_size, "sizes", "Calls of only 1 size were measured"),
+    "one kernel takes no time": (half_are_zero, "no model", "no model could be fitted"),
+    "few calls": (few, "calls", "Only 15 calls were measured"),
+}
+
+
+@pytest.mark.parametrize("defect", POOR)
+def test_poor_observations_are_fitted_and_flagged_and_the_serious_are_printed(defect, tmp_path, capsys):
+    change, kind, said = POOR[defect]
+    kernels = change(kernel_rows(kernels=("dgemm", "dtrsm") if defect == "one kernel takes no time" else ("dgemm",)))
+    path = write_calibration(tmp_path / "poor.zip", kernels=kernels)
+    report = tmp_path / "report.json"
+    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(report)]) == 0
+    flags = [flag for flag in json.loads(report.read_text())["flags"] if flag["kind"] == kind]
+    assert len(flags) == 1
+    assert said in flags[0]["sentence"]
+    assert (flags[0]["severity"] == "serious") == (said in capsys.readouterr().err)
+
+
+def test_messages_of_one_size_are_refused_or_flagged(tmp_path, capsys):
+    path = write_calibration(tmp_path / "poor.zip", messages=message_rows().assign(size_bytes=64))
+    report = tmp_path / "report.json"
+    status = main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(report)])
+    if status == 2:
+        assert len(capsys.readouterr().err.splitlines()) == 1
+    else:
+        kinds = {(flag["subject"], flag["kind"]) for flag in json.loads(report.read_text())["flags"]}
+        assert ("message pingpong", "sizes") in kinds
+
+
+def test_constant_durations_of_messages_are_flagged(tmp_path):
+    messages = message_rows()
+    messages = messages.assign(duration_s=1e-4, start_s=np.arange(len(messages)) * 2e-3)
+    path = write_calibration(tmp_path / "poor.zip", messages=messages)
+    report = tmp_path / "report.json"
+    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(report)]) == 0
+    flags = json.loads(report.read_text())["flags"]
+    assert ("message pingpong", "constant", "serious") in {(f["subject"], f["kind"], f["severity"]) for f in flags}
 
 
 SIZES = np.arange(1.0, 101.0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lepaute.fit.arrays import Booleans, Floats, Integers
+from lepaute.fit.diagnostics.burst import BURST, FEWEST_PROCESSES, burst_of
 from lepaute.fit.diagnostics.by_time import CHANGE, FEWEST_VALUES, Series, slow_change, steps_of, told
 from lepaute.fit.diagnostics.flag import Check, unable
 from lepaute.fit.diagnostics.residuals import ENOUGH_PROCESSES, Classed
@@ -50,7 +51,7 @@ def machine_of(host: str, kernels: Sequence[Classed]) -> Machine:
     if whole is not None and len(whole) >= FEWEST_VALUES:
         found = steps_of(whole)
         checks += [_step(found, kernels, "")]
-        checks += [slow_change(whole, bool(found))]
+        checks += [slow_change(whole, bool(found)), _burst(whole, kernels)]
     else:
         checks += [unable("step", CHANGE, "Too few processes to see a change from one to the next.")]
     inside, within = _inside(measured, expected, time_s, process, kernels)
@@ -86,14 +87,17 @@ def _step(steps: tuple[Step, ...], kernels: Sequence[Classed], where: str) -> Ch
     if not steps:
         return Check("step", 0.0, 0.0, 1.0, CHANGE, "", "No change of level from one process to the next.")
     one = max(steps, key=lambda step: abs(step.relative_size))
-    changed, seen = _changed(one, steps, kernels)
+    at = steps.index(one)
+    low = steps[at - 1].before_s if at else -np.inf
+    high = steps[at + 1].before_s if at + 1 < len(steps) else np.inf
+    changed, seen = _changed(kernels, (low, one.before_s), (one.before_s, high), one.relative_size)
     if len(steps) == 2 and steps[0].relative_size * steps[1].relative_size < 0:
         what = (
-            f"from {moment(steps[0].before_s)} to {moment(steps[1].before_s)} after its beginning, calls took "
+            f"from {moment(steps[0].before_s)} to {moment(steps[1].before_s)} after the first call of all, calls took "
             f"{percent(abs(steps[0].relative_size))} {'longer' if steps[0].relative_size > 0 else 'less'} than before"
         )
     else:
-        what = "counted from its beginning, calls took " + told(steps)
+        what = f"calls took {told(steps)}, counted from the first call of all"
     return Check(
         "step",
         abs(one.relative_size),
@@ -106,22 +110,45 @@ def _step(steps: tuple[Step, ...], kernels: Sequence[Classed], where: str) -> Ch
     )
 
 
-def _changed(step: Step, steps: tuple[Step, ...], kernels: Sequence[Classed]) -> tuple[int, int]:
-    """Kernels whose level changed with the whole, and kernels that were called on both sides."""
-    dates = [one.before_s for one in steps]
-    at = dates.index(step.before_s)
-    low = dates[at - 1] if at else -np.inf
-    high = dates[at + 1] if at + 1 < len(dates) else np.inf
+def _burst(series: Series, kernels: Sequence[Classed]) -> Check:
+    processes = len(np.unique(series.process))
+    if processes < FEWEST_PROCESSES:
+        return unable("burst", BURST, f"Too few processes ({processes}) to tell a short stretch from a single process.")
+    found = burst_of(series)
+    if found is None:
+        return Check("burst", 0.0, 0.0, None, BURST, "", "No stretch of time stands out from what is before and after.")
+    changed, seen = _changed(kernels, (-np.inf, found.start_s), (found.start_s, found.end_s), found.relative_size)
+    size = percent(abs(found.relative_size))
+    what = (
+        f"from {moment(found.start_s)} to {moment(found.end_s)} after the first call of all, calls took {size} "
+        f"{'longer' if found.relative_size > 0 else 'less'} than before and after, in {changed} of the {seen} kernels "
+        "that were called there and earlier"
+    )
+    return Check(
+        "burst",
+        abs(found.relative_size),
+        found.robust_sd,
+        None,
+        BURST,
+        f"Something else happened for a while: {what}. Find out what ran then (cron, another user), and measure again.",
+        f"A small stretch stands out: {what}.",
+    )
+
+
+def _changed(
+    kernels: Sequence[Classed], earlier_s: tuple[float, float], later_s: tuple[float, float], size: float
+) -> tuple[int, int]:
+    """Kernels whose level changed with the whole, by `size`, and kernels that were called in both stretches of time."""
     changed = seen = 0
     for calls in kernels:
         time_s, level = calls.of.time_s, calls.level
-        before: Booleans = (time_s >= low) & (time_s < step.before_s)
-        after: Booleans = (time_s >= step.before_s) & (time_s < high)
+        before: Booleans = (time_s >= earlier_s[0]) & (time_s < earlier_s[1])
+        after: Booleans = (time_s >= later_s[0]) & (time_s < later_s[1])
         if min(np.count_nonzero(before), np.count_nonzero(after)) < FEWEST_CALLS_BESIDE:
             continue
         seen += 1
         own = float(np.median(level[after]) / np.median(level[before])) - 1.0
-        changed += own * step.relative_size > 0 and abs(own) >= SAME * abs(step.relative_size)
+        changed += own * size > 0 and abs(own) >= SAME * abs(size)
     return changed, seen
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING, Any
 
-from lepaute.fit.diagnostics import by_order, by_place, by_size, by_time, flag, single_calls
+from lepaute.fit.diagnostics import burst, by_order, by_place, by_size, by_time, flag, single_calls
 from lepaute.fit.diagnostics.diagnosis import Diagnosis, Subject, machine_name
 from lepaute.fit.diagnostics.flag import Check, Limits
 from lepaute.fit.diagnostics.words import chance, percent
@@ -20,6 +20,7 @@ KINDS: dict[str, tuple[str, Limits | None, str]] = {
     "drift": ("drift", by_time.CHANGE, "change from beginning to end"),
     "step": ("step in time", by_time.CHANGE, "change of level"),
     "perturbation": ("change inside a process", by_time.CHANGE, "change of level"),
+    "burst": ("stretch of time", burst.BURST, "change of level for a while"),
     "cores": ("cores", by_place.PLACES, "slowest over fastest, less 1"),
     "hosts": ("hosts", by_place.PLACES, "slowest over fastest, less 1"),
     "outliers": ("outliers", single_calls.OUTLIERS, "share of the time; of messages, of the calls"),

@@ -3,6 +3,7 @@
 import numpy as np
 
 from lepaute.fit.arrays import Floats, Integers
+from lepaute.fit.diagnostics.burst import burst_of
 from lepaute.fit.diagnostics.by_time import Series, series_of
 from lepaute.fit.diagnostics.machine import Machine
 from lepaute.fit.diagnostics.residuals import Classed
@@ -96,11 +97,14 @@ def machine_in_time(machine: Machine) -> list[Picture]:
     where = f" of {machine.host}" if machine.host else ""
     found = []
     if machine.series is not None:
+        stretch = burst_of(machine.series)
         found.append(
             _of_time(
                 machine.series,
                 f"Level of all kernels{where} in the course of the measurement",
-                "All kernels together. Dots: time that parts of processes took, over the expected time.",
+                "All kernels together. Dots: time that parts of processes took, over the expected time."
+                + (" Grey: a stretch that stands out." if stretch else ""),
+                None if stretch is None else (stretch.start_s, stretch.end_s),
             )
         )
     found += [
@@ -187,13 +191,17 @@ def against_place(calls: Classed) -> Picture:
     )  # fmt: skip
 
 
-def _of_time(series: Series, alt: str, caption: str) -> Picture:
+def _of_time(series: Series, alt: str, caption: str, stretch: tuple[float, float] | None = None) -> Picture:
     from lepaute.fit.diagnostics.by_time import FEWEST_VALUES, steps_of
 
     percent = 100.0 * (series.level - 1.0)
     horizontal = axis("seconds since the first call", np.concatenate([series.start_s, series.end_s]))
     steps = steps_of(series) if len(series) >= FEWEST_VALUES else ()
     dates = np.array([step.before_s for step in steps])
+    vertical = axis("beyond the expected, %", percent, include=(0.0,))
+    grey = []
+    if stretch is not None:
+        grey = [Layer("band", np.array(stretch), np.full(2, vertical.high), "stretch", np.full(2, vertical.low))]
     said = f" It changes at {', '.join(f'{date:.3g} s' for date in dates[:5])}." if len(dates) else ""
     return Picture(
         f"{alt}: between {percent.min():.1f} % and {percent.max():.1f} %." + said
@@ -201,8 +209,9 @@ def _of_time(series: Series, alt: str, caption: str) -> Picture:
         else f"{alt}: nothing.",
         caption + (" Vertical lines: changes of level." if len(dates) else ""),
         horizontal,
-        axis("beyond the expected, %", percent, include=(0.0,)),
+        vertical,
         [
+            *grey,
             _zero(horizontal),
             Layer("rules", dates, np.zeros(len(dates)), "rule"),
             Layer("line", series.start_s, percent, "thin"),
