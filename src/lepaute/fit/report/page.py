@@ -91,7 +91,7 @@ def anchor(subject: str) -> str:
 def _subject(diagnosis: Diagnosis, subject: Subject, columns: list[str]) -> dict[str, Any]:
     severities = _severities(diagnosis, subject.name)
     by_kind = {check.kind: check for check in subject.checks}
-    rows = _checks(subject.checks, severities)
+    rows = _checks(subject.checks, severities, subject.share)
     drawn = pictures(subject.calls) if len(subject.calls.of) else []
     return {
         "name": subject.name,
@@ -124,7 +124,7 @@ def _cell(check: Check | None, severities: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _checks(checks: tuple[Check, ...], severities: dict[str, str]) -> list[dict[str, str]]:
+def _checks(checks: tuple[Check, ...], severities: dict[str, str], share: float = 1.0) -> list[dict[str, str]]:
     order = list(KINDS)
     rows = []
     for check in sorted(checks, key=lambda one: order.index(one.kind) if one.kind in order else len(order)):
@@ -136,19 +136,19 @@ def _checks(checks: tuple[Check, ...], severities: dict[str, str]) -> list[dict[
                 "state": cell["state"],
                 "label": {"fine": "ok", "unable": "cannot tell"}.get(cell["state"], cell["state"]),
                 # Large, and still no flag: it may be chance, or the subject takes too little time to matter.
-                "sentence": _not_flagged(check) if large else cell.get("why", ""),
+                "sentence": _not_flagged(check, share) if large else cell.get("why", ""),
                 "chance": chance(check.p_value) if check.able else "",
             }
         )
     return rows
 
 
-def _not_flagged(check: Check) -> str:
+def _not_flagged(check: Check, share: float) -> str:
     words = KINDS.get(check.kind, (check.kind, None, check.kind))[2]
-    seen = f"{words[:1].upper()}{words[1:]}: {percent(check.size)}, "
-    if check.p_value is None:
-        return f"{seen}in calls that take too little of the time to matter."
-    return f"{seen}which chance makes among so many tests, or in calls that take too little time to matter."
+    why = "which chance makes among so many tests"
+    if check.p_value is None or share < flag.LEAST_SHARE:
+        why = "in calls that take too little of the time to matter"
+    return f"{words[:1].upper()}{words[1:]}: {percent(check.size)}, {why}."
 
 
 def _flag(one: flag.Flag) -> dict[str, str]:
