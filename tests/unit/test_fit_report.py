@@ -2,9 +2,11 @@
 
 import json
 import re
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas
 import pytest
 from support_fit import kernel_rows, message_rows, write_calibration
 
@@ -12,7 +14,9 @@ from lepaute.archive import Archive
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.fit import diagnose, models
+from lepaute.fit.diagnostics.told_by_fit import dependence_flags, factor_flags
 from lepaute.fit.report import write_report
+from lepaute.fit.report.page import page
 from lepaute.platform import load_platform
 
 HOSTILE = '<img src=x onerror="alert(1)">&'
@@ -178,3 +182,73 @@ def test_a_platform_can_be_judged_by_measurements_of_another_day(tmp_path):
     (level,) = [flag for flag in found.of("kernel dgemm") if flag.kind == "level"]
     assert level.severity == "serious"
     assert level.size == pytest.approx(0.3, abs=0.03)
+
+
+@dataclass(frozen=True)
+class Effect:
+    level: str
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Factor:
+    """What the fit's tests of factors have, as far as it is looked at."""
+
+    factor: str
+    kernel: str
+    reference: str
+    effects: tuple[Effect, ...]
+    statistic: float
+    p_holm: float
+    matters: bool
+
+
+@dataclass(frozen=True)
+class Dependence:
+    kernel: str
+    width: float
+    width_modelled: float
+    is_limit: bool
+
+    @property
+    def sentence(self):
+        return f"{self.kernel}: sums scatter {self.width:.1f} times as much."
+
+
+def test_factors_and_dependence_of_the_fit_become_flags_and_tables(diagnosis):
+    content = Factor("content", "dgemm", "random", (Effect("constant", 0.8), Effect("<b>", 0.99)), 2.0, 0.001, True)
+    chance = Factor("warm", "dgemm", "0", (Effect("1", 1.5),), 1.0, 0.4, False)
+    tiny = Factor("pinning", "dgemm", "pinned", (Effect("free", 1.01),), 9.0, 0.001, True)
+    (flag,) = factor_flags([content, chance, tiny], {"dgemm": 0.5}, 0.01)
+    assert (flag.subject, flag.severity) == ("kernel dgemm", "serious")
+    assert "with constant calls take 20 % shorter than with random" in flag.sentence
+    assert factor_flags([content], {"dgemm": 0.0001}, 0.01) == []
+    limit = Dependence("dgemm", 3.0, 1.5, True)
+    (flag,) = dependence_flags([limit, Dependence("dtrsm", 1.0, 1.5, False)], {"dgemm": 0.5})
+    assert (flag.size, flag.sentence) == (1.0, "Sums scatter 3.0 times as much.")
+    text = page(replace(diagnosis, factor_tests=(content,), dependence=[limit]), "title")
+    assert "level constant, ratio 0.8; level &lt;b&gt;, ratio 0.99" in text
+    assert "dgemm: sums scatter 3.0 times as much." in text
+
+
+def two_hosts(slow=1.0, seed=3):
+    """The same calibration on two hosts whose clocks have nothing in common."""
+    first, second = kernel_rows(24, 150, seed=seed), kernel_rows(24, 150, seed=seed + 1)
+    second = second.assign(host="there", start_s=second["start_s"] * slow + 1e6, duration_s=second["duration_s"] * slow)
+    return pandas.concat([first.assign(host="here"), second], ignore_index=True).assign(kernel="dtrsm")
+
+
+def test_a_slow_host_is_found_and_each_host_has_a_course_of_time_of_its_own(tmp_path):
+    # dtrsm has one model for all cores and hosts, so the difference is seen in what that model leaves.
+    about = {"cpu_model": "made up", "node_cores": 2, "cores": [0, 1], "blas": {"core": "Haswell"}}
+    machines = {"here": about, "there": about}
+    path = write_calibration(tmp_path / "c.zip", kernels=two_hosts(1.25), machines=machines)
+    archive = Archive.open(path)
+    found = diagnose(archive, models(archive))
+    (flag,) = [flag for flag in found.of("kernel dtrsm") if flag.kind == "hosts"]
+    assert flag.sentence.startswith("there takes 2")
+    assert flag.severity == "serious"
+    assert [machine.host for machine in found.machines] == ["here", "there"]
+    assert all(machine.series is not None and machine.series.start_s.min() < 60 for machine in found.machines)
+    write_report(found, tmp_path / "r.html")
+    assert "Level of all kernels of there" in (tmp_path / "r.html").read_text()

@@ -12,10 +12,11 @@ from lepaute.fit.diagnostics.by_order import autocorrelation
 from lepaute.fit.diagnostics.by_place import places
 from lepaute.fit.diagnostics.by_size import level, size, spread
 from lepaute.fit.diagnostics.by_time import series_of, slow_change, step
-from lepaute.fit.diagnostics.flag import ALPHA, Check, Flag, Limits, flags_of
+from lepaute.fit.diagnostics.flag import ALPHA, SEVERITIES, Check, Flag, Limits, flags_of
 from lepaute.fit.diagnostics.machine import Machine, machine_of
 from lepaute.fit.diagnostics.residuals import Classed, Residuals, classed
 from lepaute.fit.diagnostics.single_calls import constant, number_of_calls, one_size, outliers, scatter, tick
+from lepaute.fit.diagnostics.told_by_fit import dependence_flags, factor_flags
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive
@@ -131,15 +132,18 @@ def diagnose(archives: "Archive | Iterable[Archive]", models: Models, *, alpha: 
     judged = [(machine_name(machine), 1.0, machine.checks) for machine in machines]
     judged += [(subject.name, subject.share, subject.checks) for subject in subjects]
     judged += [(f"kernel {name}", 1.0, (_no_model(name, calls),)) for name, calls in missing]
+    factors, dependence = getattr(models, "factor_tests", None), getattr(models, "dependence", None)
+    shares = {subject.name.removeprefix("kernel "): subject.share for subject in subjects}
+    flags = [*flags_of(judged, alpha), *factor_flags(factors, shares, alpha), *dependence_flags(dependence, shares)]
     return Diagnosis(
         tuple(_about(archive) for archive in given),
         tuple(subjects),
         machines,
-        tuple(flags_of(judged, alpha)),
+        tuple(sorted(flags, key=lambda flag: SEVERITIES.index(flag.severity))),
         tuple(name for name, _ in missing),
         alpha,
-        getattr(models, "factor_tests", None),
-        getattr(models, "dependence", None),
+        factors,
+        dependence,
     )
 
 

@@ -1,13 +1,14 @@
 """A diagnosis as one HTML page that needs nothing else: no script, no file beside it, no network."""
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from lepaute.fit.diagnostics import burst, by_order, by_place, by_size, by_time, flag, single_calls
+from lepaute.fit.diagnostics import burst, by_order, by_place, by_size, by_time, flag, single_calls, told_by_fit
 from lepaute.fit.diagnostics.diagnosis import Diagnosis, Subject, machine_name
 from lepaute.fit.diagnostics.flag import Check, Limits
 from lepaute.fit.diagnostics.words import chance, percent
+from lepaute.fit.report.names import anchor
 from lepaute.fit.report.pictures import machine_in_time, pictures
+from lepaute.fit.report.tables import told_table
 
 if TYPE_CHECKING:
     from lepaute.fit.report.svg import Picture
@@ -30,6 +31,8 @@ KINDS: dict[str, tuple[str, Limits | None, str]] = {
     "sizes": ("sizes", None, "two sizes; a single one"),
     "constant": ("equal durations", None, "all durations are equal"),
     "clock": ("clock", single_calls.TICK, "tick over the usual duration"),
+    "factor": ("factors besides sizes", told_by_fit.FACTOR, "difference between two levels"),
+    "dependence": ("dependence of calls", None, "sums of calls scatter by a quarter more than the platform says"),
 }
 #: Kernels with so much of the time are shown in full, also where nothing is wrong with them.
 OPEN_SHARE = 0.2
@@ -46,6 +49,7 @@ def page(diagnosis: Diagnosis, title: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    told = {"Factors": diagnosis.factor_tests, "Dependence between calls": diagnosis.dependence}
     columns = [kind for kind in KINDS if any(kind == check.kind for one in diagnosis.subjects for check in one.checks)]
     return environment.get_template("report.html.j2").render(
         title=title,
@@ -69,23 +73,8 @@ def page(diagnosis: Diagnosis, title: str) -> str:
         limits=[(name, words, _least(limits)) for name, limits, words in KINDS.values()],
         least_share=percent(flag.LEAST_SHARE),
         serious_share=percent(flag.SERIOUS_SHARE),
-        tables=[
-            table
-            for table in (
-                _table("Factors", diagnosis.factor_tests),
-                _table("Dependence between calls", diagnosis.dependence),
-            )
-            if table
-        ],
+        tables=[table for title, rows in told.items() if (table := told_table(title, rows))],
     )
-
-
-def anchor(subject: str) -> str:
-    """A name for links: letters, digits and dashes of a subject's, whatever else is in it, and never twice the same."""
-    import hashlib
-
-    plain = re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")[:40]
-    return f"{plain}-{hashlib.sha256(subject.encode()).hexdigest()[:6]}"
 
 
 def _subject(diagnosis: Diagnosis, subject: Subject, columns: list[str]) -> dict[str, Any]:
@@ -171,31 +160,3 @@ def _picture(picture: "Picture") -> dict[str, Any]:
 
 def _least(limits: Limits | None) -> str:
     return "" if limits is None else f"{percent(limits.notable)}, {percent(limits.serious)}"
-
-
-def _table(title: str, rows: Any) -> dict[str, Any] | None:
-    """What the fit tells of itself in rows of named values (data classes or dictionaries), as a table."""
-    import dataclasses
-
-    if rows is None:
-        return None
-    listed = list(rows.values()) if isinstance(rows, dict) else list(rows) if isinstance(rows, list | tuple) else [rows]
-    records = [dataclasses.asdict(row) if dataclasses.is_dataclass(row) else row for row in listed]  # type: ignore[arg-type]
-    records = [row for row in records if isinstance(row, dict)]
-    if not records:
-        return None
-    columns = list(dict.fromkeys(name for row in records for name in row))
-    return {
-        "title": title,
-        "anchor": anchor(title),
-        "columns": [name.replace("_", " ") for name in columns],
-        "rows": [[_text(row.get(name)) for name in columns] for row in records],
-    }
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    return "" if value is None else str(value)

@@ -1,8 +1,9 @@
 """Pictures as SVG inside a page: points, lines, bars, bands.
 
 Written here rather than by Matplotlib: a page has up to six pictures of forty subjects, which take Matplotlib half a
-minute and 18 MB, and this less than a second and 1 MB; texts stay texts of the page, in its font and legible at any width; no script is
-needed. Colours and strokes are those of the page's style sheet (classes `dot`, `line`, `mark`, `band`, `bar`, `rule`).
+minute and 18 MB, and this less than a second and 1 MB; texts stay texts of the page, in its font and legible at any
+width; no script is needed. Colours and strokes are those of the page's style sheet (classes `dot`, `line`, `mark`,
+`band`, `bar`, `rule`).
 """
 
 from collections.abc import Sequence
