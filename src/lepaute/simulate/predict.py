@@ -24,6 +24,7 @@ from lepaute.simulate.machine import machine_of
 from lepaute.simulate.mapping import Mapping, thinned
 from lepaute.simulate.message_use import message_use, message_warnings
 from lepaute.simulate.population import on_its_day
+from lepaute.simulate.outside_ranges import outside_ranges
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.tasks import Task, run_tasks
 from lepaute.simulate.tracing import TraceRequest, breakdown_of_run, trace_of_run
@@ -260,6 +261,7 @@ def prediction_of(
         settings=settings,
         mapping=mapping,
         nodes=len(ranks_on_node),
+        outside=outside_ranges(kernels, platform, hpl.ranks * first.time_s),
         version=__version__,
         breakdown=breakdown_of_run(first, hpl.ranks),
         trace=trace_of_run(
