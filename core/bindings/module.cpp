@@ -32,7 +32,11 @@ models::Segment segment(double above_bytes, int protocol, double latency_s, doub
 
 models::KernelPiece piece(std::array<double, 6> where, std::array<double, 6> fitted, models::Coefficients mean,
                           models::Coefficients deviation, int noise, std::vector<int> covariance_terms,
-                          std::vector<double> covariance) {
+                          std::vector<double> covariance, const std::vector<std::array<double, 3>>& modes) {
+    std::vector<rng::Mode> of_mixture;
+    for (const auto& [cumulative, mean, deviation] : modes) {
+        of_mixture.push_back({cumulative, mean, deviation});
+    }
     const auto bounds = [](const std::array<double, 6>& b) {
         return models::Bounds{{b[0], b[1], b[2]}, {b[3], b[4], b[5]}};
     };
@@ -42,7 +46,8 @@ models::KernelPiece piece(std::array<double, 6> where, std::array<double, 6> fit
             deviation,
             static_cast<models::Noise>(noise),
             std::move(covariance_terms),
-            std::move(covariance)};
+            std::move(covariance),
+            std::move(of_mixture)};
 }
 
 std::vector<std::string> names_of(std::span<const std::string_view> names) { return {names.begin(), names.end()}; }
@@ -64,7 +69,8 @@ NB_MODULE(_core, m) {
                     nb::arg("noise_relative_sd"));
     nb::class_<models::KernelPiece>(m, "KernelPiece")
         .def_static("make", &piece, nb::arg("where"), nb::arg("fitted"), nb::arg("mean"), nb::arg("deviation"),
-                    nb::arg("noise"), nb::arg("covariance_terms"), nb::arg("covariance"));
+                    nb::arg("noise"), nb::arg("covariance_terms"), nb::arg("covariance"),
+                    nb::arg("modes") = std::vector<std::array<double, 3>>{});
     nb::class_<models::KernelModel>(m, "KernelModel").def(nb::init<std::vector<models::KernelPiece>>());
     nb::class_<models::Machine>(m, "Machine")
         .def(nb::init<>())

@@ -12,7 +12,7 @@ namespace lepaute::models {
 
 namespace {
 
-constexpr std::string_view format = "lepaute-machine/1";
+constexpr std::string_view format = "lepaute-machine/2";
 
 /// The fields of a machine in the order of the file. Writer and Reader go through them alike, so that the two cannot
 /// differ: `visit(file, machine)` calls file.value(x) for each number and file.list(v, each) for each list.
@@ -32,6 +32,11 @@ void visit_pieces(File& file, std::vector<KernelPiece>& pieces) {
         file.value(piece.noise);
         file.list(piece.covariance_terms, [&file](int& term) { file.value(term); });
         file.list(piece.covariance, [&file](double& entry) { file.value(entry); });
+        file.list(piece.modes, [&file](rng::Mode& mode) {
+            file.value(mode.cumulative);
+            file.value(mode.mean);
+            file.value(mode.deviation);
+        });
     });
 }
 
@@ -109,7 +114,7 @@ public:
     [[nodiscard]] std::string take() { return std::move(text_); }
 
 private:
-    std::string text_{"lepaute-machine/1\n"};
+    std::string text_{"lepaute-machine/2\n"};
 };
 
 class Reader {

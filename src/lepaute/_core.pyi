@@ -33,6 +33,7 @@ class KernelPiece:
         noise: int,
         covariance_terms: Sequence[int],
         covariance: Sequence[float],
+        modes: Sequence[tuple[float, float, float]] = ...,
     ) -> KernelPiece: ...
 
 class KernelModel:

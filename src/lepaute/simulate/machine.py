@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute import _core
 from lepaute.errors import InputError
+from lepaute.platform.mixture import core_modes
 from lepaute.simulate.topology import core_topology
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import KernelModel, Piece, Platform, Segment
 
 PROTOCOLS = {"eager": 0, "detached": 1, "rendezvous": 2}
-NOISES = {"none": 0, "half-normal": 1, "normal": 2, "lognormal": 3}
+NOISES = {"none": 0, "half-normal": 1, "normal": 2, "lognormal": 3, "mixture": 4}
 # Variants of a routine that a platform may model apart; one that does not has them cost what the routine costs.
 VARIANTS = {"dgemm_nn": "dgemm", "dtrsm_left": "dtrsm"} | {
     f"dlaswp0{number}N": f"dlaswp0{number}T" for number in (1, 3, 4, 5, 6)
@@ -114,6 +115,7 @@ def core_piece(piece: "Piece", mean: dict[str, float], deviation: dict[str, floa
         noise=NOISES[piece.noise.kind],
         covariance_terms=[TERMS[term] for term in piece.mean] if covariance else [],
         covariance=[value for row in covariance for value in row],
+        **({"modes": core_modes(piece.noise.modes)} if piece.noise.modes else {}),
     )
 
 
