@@ -1,11 +1,12 @@
 """Models from archives: kernels (polynomials with noise), network (segments), the spread between days."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive
     from lepaute.fit.fitted_models import FittedModels
+    from lepaute.fit.form import Form
     from lepaute.fit.quality import QualityRow
     from lepaute.fit.segmentation import JointlySegmented, SegmentedLine
     from lepaute.platform.schema import Platform
@@ -14,11 +15,16 @@ __all__ = ["models", "platform_and_models", "platform_from_archive", "segment", 
 
 
 # NumPy, SciPy and pandas are loaded by the first call, not by `import lepaute`.
-def models(archives: "Archive | Iterable[Archive]") -> "FittedModels":
-    """Kernel models, network and spread between blocks; see `fitted_models.models`."""
-    from lepaute.fit import fitted_models
+def models(archives: "Archive | Iterable[Archive]", *, kernel_model: str | Sequence[str] = ()) -> "FittedModels":
+    """Kernel models, network and spread between blocks; see `fitted_models.models`.
 
-    return fitted_models.models(archives)
+    kernel_model : auto, FORM or KERNEL=FORM, or several of these; see `form.wanted_forms`
+    """
+    from lepaute.fit import fitted_models
+    from lepaute.fit.form import wanted_forms
+
+    texts = [kernel_model] if isinstance(kernel_model, str) else kernel_model
+    return fitted_models.models(archives, wanted_forms(texts))
 
 
 def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) -> "tuple[Platform, list[QualityRow]]":
@@ -28,11 +34,13 @@ def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) ->
     return fitted_models.platform_from_archive(archives, name)
 
 
-def platform_and_models(archives: "Archive | Iterable[Archive]", name: str) -> "tuple[Platform, FittedModels]":
+def platform_and_models(
+    archives: "Archive | Iterable[Archive]", name: str, forms: "Mapping[str, Form] | None" = None
+) -> "tuple[Platform, FittedModels]":
     """The platform that the archives measured, and its models with quality and warnings; see `fitted_models`."""
     from lepaute.fit import fitted_models
 
-    return fitted_models.platform_and_models(archives, name)
+    return fitted_models.platform_and_models(archives, name, forms)
 
 
 def segment(x: Any, y: Any, **options: Any) -> "SegmentedLine":

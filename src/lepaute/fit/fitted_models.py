@@ -1,6 +1,6 @@
 """From archives to models: reads observations, fits everything, and makes a platform of it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,16 +9,19 @@ from lepaute.fit.calibrations import calibrations, hosts_of, seen_hosts
 from lepaute.fit.calls import Calls, calls_by_kernel, place_of, pooled_observations
 from lepaute.fit.crowding import crowding_of, relieved
 from lepaute.fit.days import block_effects
+from lepaute.fit.dependence import DependenceReport, dependence_reports
 from lepaute.fit.discrepancy import discrepancy_relative_sd
 from lepaute.fit.disturbed import without_disturbed
 from lepaute.fit.episodes import episode_effect
+from lepaute.fit.form import Form
 from lepaute.fit.glue import glue_calls
-from lepaute.fit.kernel_fit import FittedKernel, fit_kernel
+from lepaute.fit.kernel_fit import FittedKernel
 from lepaute.fit.kernel_models import kernel_model
 from lepaute.fit.links import networks
 from lepaute.fit.network import FittedNetwork
 from lepaute.fit.network_model import network_model
 from lepaute.fit.quality import QualityRow, quality_row
+from lepaute.fit.selection import Selection, select
 from lepaute.fit.tail import machine_excess
 
 if TYPE_CHECKING:
@@ -38,6 +41,8 @@ class FittedModels:
     """Models of a machine as values of a platform, and how good they are.
 
     hosts          : the nodes that were measured, in the order of the platform's
+    selections     : which member of the family each kernel got, and what else was tried
+    dependence     : what successive calls of each kernel have in common
     fitted_network : the network inside a node before it became a platform's, with what a platform has no place for
     fitted_between : the same of messages between nodes; None where these were not measured
     notes          : what a reader of the platform should know, one sentence each
@@ -50,15 +55,18 @@ class FittedModels:
     days: "Days | None"
     episodes: "Episodes | None"
     quality: list[QualityRow]
+    selections: list[Selection]
+    dependence: list[DependenceReport]
     fitted_network: FittedNetwork
     fitted_between: FittedNetwork | None
     notes: list[str]
     warnings: list[str]
 
 
-def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
+def models(archives: "Archive | Iterable[Archive]", forms: Mapping[str, Form] | None = None) -> FittedModels:
     """Fits kernels, network and block effects to the observations of one or more calibrations of the same nodes.
 
+    forms : members of the family that are asked for, by kernel, see `form.wanted_forms`; the others are selected
     Raises FitError when an archive is no calibration, or nodes differ in processor or BLAS kernels.
     """
     given = calibrations(archives)
@@ -73,7 +81,8 @@ def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
     calls = calls_by_kernel(table)
     calls.update(glue_calls(table, tuple(str(name) for name in table["probe"].cat.categories)))
     crowding = {name: crowding_of(measured) for name, measured in calls.items()}
-    fitted, notes = _fit_all({name: relieved(measured, crowding[name]) for name, measured in calls.items()})
+    relieved_calls = {name: relieved(measured, crowding[name]) for name, measured in calls.items()}
+    fitted, selections, notes = _fit_all(relieved_calls, forms or {})
     if not fitted:
         raise FitError("no kernel could be fitted; the archives hold no usable calls, calibrate again")
     excess = machine_excess(piece.pooled for _, kernel in fitted.values() for piece in kernel.pieces)
@@ -84,7 +93,7 @@ def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
     for name, (measured, kernel) in fitted.items():
         discrepancy = discrepancy_relative_sd(measured, kernel, effects, excess)
         rows.append(quality_row(measured, kernel, discrepancy))
-        kernel_values.append(kernel_model(kernel, discrepancy, crowding[name], places))
+        kernel_values.append(kernel_model(kernel, discrepancy, crowding[name], places, selections[name].modes))
     warnings = [f"{host} was not measured, and is no node of the platform" for host in absent]
     if short := (*short_kernels, *short_p2p):
         some = ", ".join(short[:MOST_NAMED]) + (f" and {len(short) - MOST_NAMED} more" if short[MOST_NAMED:] else "")
@@ -105,13 +114,16 @@ def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
         )
     else:
         notes.append("A single block was measured: the spread between days is unknown.")
+    episodes = _episodes(table, fitted)
     return FittedModels(
         hosts,
         kernel_values,
         network_model(network, between),
         days,
-        _episodes(table, fitted),
+        episodes,
         rows,
+        list(selections.values()),
+        dependence_reports(table, fitted, episodes.relative_sd if episodes else 0.0),
         network,
         between,
         notes,
@@ -119,16 +131,20 @@ def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
     )
 
 
-def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) -> "tuple[Platform, list[QualityRow]]":
+def platform_from_archive(
+    archives: "Archive | Iterable[Archive]", name: str, forms: Mapping[str, Form] | None = None
+) -> "tuple[Platform, list[QualityRow]]":
     """The platform of the machine that the archives measured, and the quality of its models.
 
     Raises FitError as `models` does.
     """
-    platform, fitted = platform_and_models(archives, name)
+    platform, fitted = platform_and_models(archives, name, forms)
     return platform, fitted.quality
 
 
-def platform_and_models(archives: "Archive | Iterable[Archive]", name: str) -> "tuple[Platform, FittedModels]":
+def platform_and_models(
+    archives: "Archive | Iterable[Archive]", name: str, forms: Mapping[str, Form] | None = None
+) -> "tuple[Platform, FittedModels]":
     """The platform of the nodes that the archives measured, and the models in it with their quality and warnings.
 
     Every core of a node is a cpu of its own, so that models are per core.
@@ -137,7 +153,7 @@ def platform_and_models(archives: "Archive | Iterable[Archive]", name: str) -> "
     from lepaute.platform.schema import Platform
 
     given = calibrations(archives)
-    fitted = models(given)
+    fitted = models(given, forms)
     metadata, count = given[0].metadata, len(fitted.hosts)
     cores = int(metadata.get("node_cores") or 0) or max(_cores(given)) + 1
     description = " ".join(
@@ -210,13 +226,17 @@ def _source(metadata: dict[str, Any]) -> str:
     return f"calibration by Lepaute {metadata.get('lepaute_version', '')}, {library}, {mpi.get('version', 'MPI')}"
 
 
-def _fit_all(calls: dict[str, Calls]) -> tuple[dict[str, tuple[Calls, FittedKernel]], list[str]]:
-    """Kernels by name with the calls they were fitted to; those that cannot be fitted are noted."""
+def _fit_all(
+    calls: dict[str, Calls], forms: Mapping[str, Form]
+) -> tuple[dict[str, tuple[Calls, FittedKernel]], dict[str, Selection], list[str]]:
+    """Kernels by name with the calls they were fitted to, and how; those that cannot be fitted are noted."""
     fitted: dict[str, tuple[Calls, FittedKernel]] = {}
+    selections: dict[str, Selection] = {}
     notes = []
     for name, measured in calls.items():
         try:
-            fitted[name] = (measured, fit_kernel(measured))
+            kernel, selections[name] = select(measured, forms)
+            fitted[name] = (measured, kernel)
         except FitError as problem:
             notes.append(f"{name} has no model: {problem}.")
-    return fitted, notes
+    return fitted, selections, notes
