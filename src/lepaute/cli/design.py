@@ -4,10 +4,11 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli import design_factors, design_look
+from lepaute.cli import design_dgemm, design_factors, design_look
 from lepaute.cli.design_output import Out, Seed, write
 
 app = typer.Typer(help="Tables of what will be measured, fully shuffled.", no_args_is_help=True)
+app.command()(design_dgemm.dgemm)
 for general in (
     design_factors.factorial,
     design_factors.fractional,
@@ -18,25 +19,6 @@ for general in (
     design_look.picture,
 ):
     app.command()(general)
-
-
-@app.command()
-def dgemm(
-    seed: Seed = 1,
-    out: Out = None,
-    products: Annotated[int, typer.Option(help="How many products m*n*k; all permutations of each are measured.")] = 60,
-    lowest: Annotated[float, typer.Option(help="Lowest product.")] = 1e3,
-    highest: Annotated[float, typer.Option(help="Highest product.")] = 1.3e9,
-    max_n: Annotated[int, typer.Option(help="Largest m and n.", min=1)] = 8000,
-    max_k: Annotated[int, typer.Option(help="Largest k.", min=1)] = 2048,
-) -> None:
-    """Calls of dgemm: products spread evenly over decades, all permutations, and sizes that HPL uses."""
-    from lepaute.design import dgemm_design
-
-    write(
-        dgemm_design(seed, products=products, product_range=(lowest, highest), most=(max_n, max_n, max_k)),
-        out,
-    )
 
 
 @app.command()

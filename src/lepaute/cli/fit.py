@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lepaute.fit.quality import QualityRow
 
 
@@ -17,28 +19,58 @@ def command(
         "platform.yaml"
     ),
     name: Annotated[str, typer.Option("--name", help="name of the platform; default: that of the file")] = "",
+    kernel_model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kernel-model",
+            metavar="FORM",
+            help="auto, a form of all kernels such as M'-H/N-2, or KERNEL=FORM; may be repeated",
+        ),
+    ] = None,
+    details: Annotated[bool, typer.Option("--details", help="what was tried for each kernel, with its scores")] = False,
 ) -> None:
     """Fit kernel and network models to calibrations and write a platform."""
     from lepaute.archive import Archive
+    from lepaute.cli.fit_kernels import dependence_text, selection_table
     from lepaute.fit import platform_and_models
+    from lepaute.fit.form import wanted_forms
     from lepaute.platform import dump_platform
 
+    forms = wanted_forms(kernel_model or [])
     opened = [Archive.open(path) for path in archives]
-    platform, fitted = platform_and_models(opened, name or output.stem)
+    platform, fitted = platform_and_models(opened, name or output.stem, forms)
     for warning in fitted.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     dump_platform(platform, output)
     print(quality_table(fitted.quality))
+    if details:
+        print("\n" + selection_table(fitted.selections))
+    if told := dependence_text(fitted.dependence, fitted.quality, everything=details):
+        print("\n" + told)
     print(f"wrote {output}", file=sys.stderr)
 
 
 def quality_table(rows: "list[QualityRow]") -> str:
     """The quality of each kernel's model as lines of text, those that took most time first."""
-    header = ("kernel", "calls", "time", "R2", "call err", "class err", "held-out", "tail", "cold", "cores", "ranges")
+    header = (
+        "kernel",
+        "model",
+        "calls",
+        "time",
+        "R2",
+        "call err",
+        "class err",
+        "held-out",
+        "tail",
+        "cold",
+        "cores",
+        "ranges",
+    )
     lines = [header]
     lines += [
         (
             row.kernel,
+            row.form,
             str(row.n_calls),
             f"{row.time_s:.3g} s",
             f"{row.r_squared:.3f}",
@@ -52,18 +84,19 @@ def quality_table(rows: "list[QualityRow]") -> str:
         )
         for row in sorted(rows, key=lambda row: -row.time_s)
     ]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    return "\n".join(_aligned(line, widths) for line in lines)
+    return aligned(lines, left=(0, 1, len(header) - 1))
 
 
-def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
-    """Names and ranges to the left, numbers to the right."""
-    last = len(cells) - 1
-    padded = [
-        cell.ljust(width) if column in (0, last) else cell.rjust(width)
-        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    ]
-    return "  ".join(padded).rstrip()
+def aligned(lines: "Sequence[Sequence[str]]", left: tuple[int, ...] = (0,)) -> str:
+    """Lines of cells as columns, two blanks apart; those numbered in `left` begin together, the others end together."""
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
 
 
 def _percent(value: float) -> str:

@@ -7,6 +7,8 @@ same file byte for byte. This package knows no machine and no program; it makes 
 from lepaute.design.arrange import blocks, mix
 from lepaute.design.collective import collective_design
 from lepaute.design.dgemm import dgemm_design
+from lepaute.design.dgemm_calls import dgemm_calls_design
+from lepaute.design.dgemm_sizes import dgemm_sizes_design
 from lepaute.design.distributions import log_spaced, log_uniform, log_uniform_product, uniform, uniform_product
 from lepaute.design.fraction import fractional
 from lepaute.design.generators import full_factorial, latin_hypercube, sample
@@ -19,7 +21,9 @@ __all__ = [
     "Design",
     "blocks",
     "collective_design",
+    "dgemm_calls_design",
     "dgemm_design",
+    "dgemm_sizes_design",
     "fractional",
     "full_factorial",
     "hpl_step_design",

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import pandas
 
 PROCESS = ("probe", "block", "attempt", "cpu")
-#: Calls summed to see how sums scatter.
-BATCH = 50
+#: Calls summed to see how sums scatter: the most of which there are enough sums.
+BATCHES = (50, 10, 4)
 FEWEST_CALLS = 200
 FEWEST_BATCHES = 20
 SIZE_CLASSES = 8
@@ -34,7 +34,8 @@ class DependenceReport:
     """Dependence of the successive calls of a kernel, inside the processes that measured it.
 
     lag_1, lag_10, lag_100 : autocorrelation of the standardised residuals
-    width            : standard deviation of the sum of BATCH successive calls over what independent calls would have
+    batch            : calls in the sums of the next two; 0 where there are too few
+    width            : standard deviation of the sum of so many successive calls over what independent ones would have
     width_modelled   : the same that the platform's episodes make
     previous_percent : change of a duration when the call of the same kernel before it is twice as large, per cent;
                        between calls of about the same size
@@ -46,6 +47,7 @@ class DependenceReport:
     lag_1: float
     lag_10: float
     lag_100: float
+    batch: int
     width: float
     width_modelled: float
     previous_percent: float
@@ -59,11 +61,11 @@ class DependenceReport:
     @property
     def sentence(self) -> str:
         """What that means, for a reader of the fit's report."""
-        if not np.isfinite(self.width):
+        if not self.batch:
             return f"{self.kernel}: too few successive calls to tell."
         told = (
-            f"{self.kernel}: sums of {BATCH} successive calls scatter {self.width:.1f} times as much as independent "
-            f"calls, and the shared component of the model makes that {self.width_modelled:.1f}"
+            f"{self.kernel}: sums of {self.batch} successive calls scatter {self.width:.1f} times as much as "
+            f"independent calls, and the shared component of the model makes that {self.width_modelled:.1f}"
         )
         told += ": a limit of the model." if self.is_limit else ", which covers it."
         if abs(self.previous_percent) > max(0.5, 3.0 * self.previous_error):
@@ -110,7 +112,8 @@ def report_of(
     good = (mean > 0) & (deviation > 1e-3 * mean)
     inside, mean, deviation, process = inside.where(good), mean[good], deviation[good], process[good]
     if len(mean) < FEWEST_CALLS:
-        return DependenceReport(calls.kernel, len(mean), *[float("nan")] * 7)
+        nothing = float("nan")
+        return DependenceReport(calls.kernel, len(mean), nothing, nothing, nothing, 0, nothing, nothing, 0.0, nothing)
     measured = np.minimum(inside.duration_s, mean + CUT_SD * deviation)
     _, code = np.unique(process, return_inverse=True)
     level = (np.bincount(code, measured) / np.bincount(code, mean))[code]
@@ -120,13 +123,17 @@ def report_of(
     variance = float(np.mean(z**2))
     lags = [_correlation(z, code, lag) / variance for lag in (1, 10, 100)]
     shared = float(np.mean(np.minimum(1.0, (episode_relative_sd * mean / deviation) ** 2)))
+    batch, width = _width(residual / np.sqrt(variance), deviation, code)
     previous, error = _effect_of_previous(inside, measured / (level * mean) - 1.0, mean, code)
     return DependenceReport(
         calls.kernel,
         len(z),
-        *lags,
-        _width(residual / np.sqrt(variance), deviation, code),
-        float(np.sqrt(1.0 + (BATCH - 1) * shared)),
+        lags[0],
+        lags[1],
+        lags[2],
+        batch,
+        width,
+        float(np.sqrt(1.0 + (batch - 1) * shared)) if batch else float("nan"),
         previous,
         error,
     )
@@ -146,17 +153,19 @@ def _correlation(z: Floats, code: Integers, lag: int) -> float:
     return float(np.mean((z[lag:] * z[:-lag])[same])) if same.any() else float("nan")
 
 
-def _width(residual: Floats, deviation: Floats, code: Integers) -> float:
-    """Root of the variance of sums of BATCH calls over the sum of their variances; NaN with too few batches."""
+def _width(residual: Floats, deviation: Floats, code: Integers) -> tuple[int, float]:
+    """Calls in a batch, and the root of the variance of sums of so many over the sum of their variances; (0, NaN) where
+    there are too few."""
     first = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]]))
-    place = np.arange(len(code)) - first[code]
-    batch = np.cumsum((place % BATCH == 0).astype(np.int64)) - 1
-    full = np.bincount(batch) == BATCH
-    if np.count_nonzero(full) < FEWEST_BATCHES:
-        return float("nan")
-    sums, variances = np.bincount(batch, residual)[full], np.bincount(batch, deviation**2)[full]
-    # Each batch in units of its own deviation: large calls would decide alone.
-    return float(np.sqrt(np.mean(sums**2 / variances)))
+    place = np.arange(len(code)) - np.repeat(first, np.diff(np.append(first, len(code))))
+    for size in BATCHES:
+        batch = np.cumsum((place % size == 0).astype(np.int64)) - 1
+        full = np.bincount(batch) == size
+        if np.count_nonzero(full) >= FEWEST_BATCHES:
+            sums, variances = np.bincount(batch, residual)[full], np.bincount(batch, deviation**2)[full]
+            # Each batch in units of its own deviation: large calls would decide alone.
+            return size, float(np.sqrt(np.mean(sums**2 / variances)))
+    return 0, float("nan")
 
 
 def _effect_of_previous(calls: Calls, relative: Floats, mean: Floats, code: Integers) -> tuple[float, float]:

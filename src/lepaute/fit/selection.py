@@ -86,14 +86,16 @@ def select(calls: Calls, wanted: Mapping[str, Form]) -> tuple[FittedKernel, Sele
     Raises FitError when there are no calls or none takes time.
     """
     asked = wanted_for(calls.kernel, wanted)
+    means: tuple[Candidate, ...] = ()
+    cores: tuple[Candidate, ...] = ()
+    note = ""
     sample = _sample(calls)
     if asked is not None:
-        form, means, cores, note = asked, (), (), "asked for"
+        form, note = asked, "asked for"
     elif sample is None:
-        form, means, cores, note = default_form(calls.kernel), (), (), "too few calls to select by"
+        form, note = default_form(calls.kernel), "too few calls to select by"
     else:
         form, means, cores = _selected_mean(sample, calls.kernel)
-        note = ""
     # The polynomial is what the noises are compared by, and what a mixture is measured in.
     fitted = fit_kernel(calls, form=replace(form, noise="N-2"))
     if sample is None:
