@@ -123,7 +123,7 @@ def report_of(
     variance = float(np.mean(z**2))
     lags = [_correlation(z, code, lag) / variance for lag in (1, 10, 100)]
     shared = float(np.mean(np.minimum(1.0, (episode_relative_sd * mean / deviation) ** 2)))
-    batch, width = _width(residual / np.sqrt(variance), deviation, code)
+    batch, width, effective = _width(residual / np.sqrt(variance), deviation, code)
     previous, error = _effect_of_previous(inside, measured / (level * mean) - 1.0, mean, code)
     return DependenceReport(
         calls.kernel,
@@ -133,7 +133,7 @@ def report_of(
         lags[2],
         batch,
         width,
-        float(np.sqrt(1.0 + (batch - 1) * shared)) if batch else float("nan"),
+        float(np.sqrt(1.0 + (effective - 1.0) * shared)) if batch else float("nan"),
         previous,
         error,
     )
@@ -153,9 +153,9 @@ def _correlation(z: Floats, code: Integers, lag: int) -> float:
     return float(np.mean((z[lag:] * z[:-lag])[same])) if same.any() else float("nan")
 
 
-def _width(residual: Floats, deviation: Floats, code: Integers) -> tuple[int, float]:
-    """Calls in a batch, and the root of the variance of sums of so many over the sum of their variances; (0, NaN) where
-    there are too few."""
+def _width(residual: Floats, deviation: Floats, code: Integers) -> tuple[int, float, float]:
+    """Calls in a batch, the root of the variance of sums of so many over the sum of their variances, and how many calls
+    of one size a batch is as good as: (sum sd)^2 / sum sd^2.  (0, NaN, NaN) where there are too few batches."""
     first = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]]))
     place = np.arange(len(code)) - np.repeat(first, np.diff(np.append(first, len(code))))
     for size in BATCHES:
@@ -164,8 +164,9 @@ def _width(residual: Floats, deviation: Floats, code: Integers) -> tuple[int, fl
         if np.count_nonzero(full) >= FEWEST_BATCHES:
             sums, variances = np.bincount(batch, residual)[full], np.bincount(batch, deviation**2)[full]
             # Each batch in units of its own deviation: large calls would decide alone.
-            return size, float(np.sqrt(np.mean(sums**2 / variances)))
-    return 0, float("nan")
+            effective = float(np.mean(np.bincount(batch, deviation)[full] ** 2 / variances))
+            return size, float(np.sqrt(np.mean(sums**2 / variances))), effective
+    return 0, float("nan"), float("nan")
 
 
 def _effect_of_previous(calls: Calls, relative: Floats, mean: Floats, code: Integers) -> tuple[float, float]:

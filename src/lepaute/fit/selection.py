@@ -25,11 +25,11 @@ from lepaute.fit.calls import Calls
 from lepaute.fit.discrepancy import judged
 from lepaute.fit.form import Form, default_form, means_of, wanted_for
 from lepaute.fit.kernel_fit import FittedKernel, fit_kernel
+from lepaute.fit.local import local_median
 from lepaute.fit.mixture import Mode
 from lepaute.fit.noise import NoiseScores, noise_scores
 from lepaute.fit.region_tree import CAP
 from lepaute.fit.regions import FEWEST_CALLS
-from lepaute.fit.local import local_median
 
 #: Calls of a kernel that the selection looks at, as many of each size as there are; and further ones for each core.
 SAMPLE, SAMPLE_PER_CORE = 20_000, 100
