@@ -54,8 +54,8 @@ def quality_table(rows: "list[QualityRow]") -> str:
     """The quality of each kernel's model as lines of text, those that took most time first."""
     header = (
         "kernel",
-        "model",
         "calls",
+        "model",
         "time",
         "R2",
         "call err",
@@ -70,8 +70,8 @@ def quality_table(rows: "list[QualityRow]") -> str:
     lines += [
         (
             row.kernel,
-            row.form,
             str(row.n_calls),
+            row.form,
             f"{row.time_s:.3g} s",
             f"{row.r_squared:.3f}",
             _percent(row.mean_abs_relative_error),
@@ -84,7 +84,7 @@ def quality_table(rows: "list[QualityRow]") -> str:
         )
         for row in sorted(rows, key=lambda row: -row.time_s)
     ]
-    return aligned(lines, left=(0, 1, len(header) - 1))
+    return aligned(lines, left=(0, 2, len(header) - 1))
 
 
 def aligned(lines: "Sequence[Sequence[str]]", left: tuple[int, ...] = (0,)) -> str:
