@@ -18,16 +18,18 @@ namespace {
 using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Edges = nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-fit::Series series_of(const Doubles& x, const Doubles& value, const Doubles& weight, const Edges& first, double scale) {
+fit::Series series_of(const Doubles& x, const Doubles& value, const Doubles& weight, const Edges& first,
+                      const Edges& sizes, double scale) {
     const std::size_t points = x.shape(0);
     if (points == 0 || value.shape(0) != points || weight.shape(0) != points || first.shape(0) < 2 || first(0) != 0 ||
-        first(first.shape(0) - 1) != points) {
+        first(first.shape(0) - 1) != points || sizes.shape(0) != first.shape(0)) {
         throw std::invalid_argument("a series is three vectors of one length, and edges from 0 to that length");
     }
     return {{x.data(), x.data() + points},
             {value.data(), value.data() + points},
             {weight.data(), weight.data() + points},
             {first.data(), first.data() + first.shape(0)},
+            {sizes.data(), sizes.data() + sizes.shape(0)},
             scale};
 }
 
@@ -60,7 +62,7 @@ std::vector<std::pair<std::vector<std::uint32_t>, double>> partitions(const std:
 void bind_fit(nb::module_& m) {
     nb::class_<fit::Series>(m, "FitSeries")
         .def_static("make", &series_of, nb::arg("x"), nb::arg("value"), nb::arg("weight"), nb::arg("first"),
-                    nb::arg("scale") = 1.0);
+                    nb::arg("sizes"), nb::arg("scale") = 1.0);
     m.def("best_partitions", &partitions, nb::arg("series"), nb::arg("logarithmic"), nb::arg("constant"),
           nb::arg("least"), nb::arg("most"));
     m.def(

@@ -23,24 +23,36 @@ struct At {
 };
 
 At evaluate(const Series& series, std::size_t begin, std::size_t end, double t, std::size_t stride = 1) {
+    thread_local std::vector<double> zs, ps; // room that is kept: this is called some ten thousand times
+    const std::size_t count = (end - begin + stride - 1) / stride;
+    if (zs.size() < count) {
+        zs.resize(count);
+        ps.resize(count);
+    }
     const double r = std::exp(t);
-    double weight = 0.0, mean_z = 0.0, mean_p = 0.0, zz = 0.0, zp = 0.0, pp = 0.0, mean_q = 0.0, zq = 0.0;
-    for (std::size_t i = begin; i < end; i += stride) {
+    double weight = 0.0, mean_z = 0.0, mean_p = 0.0, mean_q = 0.0;
+    for (std::size_t k = 0, i = begin; k < count; ++k, i += stride) {
         const double u = r * series.x[i];
-        const double z = series.value[i] - std::log1p(u);
+        const double w = series.weight[i];
         const double p = u / (1.0 + u);
-        const double q = p * (1.0 - p);
-        weight += series.weight[i];
-        const double share = series.weight[i] / weight;
-        const double both = (weight - series.weight[i]) * share;
-        const double dz = z - mean_z, dp = p - mean_p, dq = q - mean_q;
-        zz += dz * dz * both;
-        zp += dz * dp * both;
-        pp += dp * dp * both;
-        zq += dz * dq * both;
-        mean_z += dz * share;
-        mean_p += dp * share;
-        mean_q += dq * share;
+        zs[k] = series.value[i] - std::log(1.0 + u);
+        ps[k] = p;
+        weight += w;
+        mean_z += w * zs[k];
+        mean_p += w * p;
+        mean_q += w * p * (1.0 - p);
+    }
+    mean_z /= weight;
+    mean_p /= weight;
+    mean_q /= weight;
+    double zz = 0.0, zp = 0.0, pp = 0.0, zq = 0.0;
+    for (std::size_t k = 0, i = begin; k < count; ++k, i += stride) {
+        const double w = series.weight[i], p = ps[k];
+        const double dz = zs[k] - mean_z, dp = p - mean_p;
+        zz += w * dz * dz;
+        zp += w * dz * dp;
+        pp += w * dp * dp;
+        zq += w * dz * (p * (1.0 - p) - mean_q);
     }
     return {mean_z, zz, -zp, pp - zq, zp, pp};
 }
@@ -79,7 +91,7 @@ LogLine least_within(const Series& series, std::size_t begin, std::size_t end, d
         double next = std::clamp(t - at.slope / curvature, low, high);
         double moved = next - t;
         // What a further step can gain is below what the sum is known to.
-        if (moved * moved * curvature <= 1e-14 * at.cost) {
+        if (moved * moved * curvature <= 1e-11 * at.cost) {
             break;
         }
         At there = evaluate(series, begin, end, next);

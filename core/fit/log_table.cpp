@@ -102,8 +102,8 @@ LogTable::LogTable(const Series& series, Shape shape, std::uint32_t least)
             }
             Entry& entry = entries_[low * edges_ + high];
             const bool whole = low == 0 && high == cells;
-            if (!whole && series.points_between(low, high) < least) {
-                entry = {infinity, infinity, 0.0F, true, false};
+            if (!whole && series.sizes_between(low, high) < least) {
+                entry = {infinity, infinity, infinity, 0.0F, true, false};
                 continue;
             }
             const double root = std::sqrt(row.weight);
@@ -112,7 +112,9 @@ LogTable::LogTable(const Series& series, Shape shape, std::uint32_t least)
                 estimate = std::min(estimate, row.origin.yy);
             }
             double bound = std::max(0.0, std::sqrt(estimate) - root * log_margin_error);
-            std::size_t best = count;
+            const double ends = estimate;
+            std::size_t best = 0;
+            double best_shift = 0.0;
             double least_squares = infinity;
             for (std::size_t g = 0; g < used; ++g) {
                 const double shift =
@@ -121,6 +123,7 @@ LogTable::LogTable(const Series& series, Shape shape, std::uint32_t least)
                 if (squares[g] < least_squares) {
                     least_squares = squares[g];
                     best = g;
+                    best_shift = shift;
                 }
             }
             const double error = root * log_cell_error;
@@ -137,8 +140,9 @@ LogTable::LogTable(const Series& series, Shape shape, std::uint32_t least)
                         !beside && squares[g] < rival && squares[g] <= squares[g - 1] && squares[g] <= squares[g + 1];
                 }
             }
-            entry = {series.scale * bound * bound, series.scale * estimate,
-                     static_cast<float>(used > 0 ? node(best) : 0.0), false, several};
+            const double t = used > 0 ? node(best) + best_shift : 0.0;
+            entry = {
+                series.scale * bound * bound, series.scale * estimate, ends, static_cast<float>(t), false, several};
         }
     }
 }
@@ -149,16 +153,14 @@ double LogTable::refine(std::size_t low, std::size_t high) {
         return found.bound;
     }
     const std::size_t begin = series_->first[low], end = series_->first[high];
-    const LogLine constant = best_log_constant(*series_, begin, end);
-    double cost = constant.cost;
+    double cost = found.ends;
     if (shape_ == Shape::line && series_->x[end - 1] > std::max(series_->x[begin], 0.0)) {
         if (found.several) {
             cost = best_log_line(*series_, begin, end).cost;
         } else {
             const double t = found.t;
             const double inside = least_within(*series_, begin, end, t - 1.5 * log_cell, t + 1.5 * log_cell, t).cost;
-            const double ends = std::min(constant.cost, best_log_through_origin(*series_, begin, end).cost);
-            cost = ends <= inside ? std::min(inside, least_beyond(*series_, begin, end).cost) : inside;
+            cost = found.ends <= inside ? std::min(inside, least_beyond(*series_, begin, end).cost) : inside;
         }
     }
     found.bound = found.estimate = series_->scale * cost;

@@ -8,7 +8,7 @@ namespace lepaute::fit {
 /// Costs of the segments between edges low < high; edge e lies before cell e. All times the scale of the series.
 class LogTable {
 public:
-    /// least: the fewest points of a segment; one with fewer costs infinity, but for the whole.
+    /// least: the fewest sizes in a segment; one with fewer costs infinity, but for the whole.
     LogTable(const Series& series, Shape shape, std::uint32_t least);
 
     /// At most the cost: the cost itself once it is exact.
@@ -25,7 +25,8 @@ private:
     struct Entry {
         double bound = 0.0;
         double estimate = 0.0;
-        float t = 0.0F; // the best node inside the margins
+        double ends = 0.0; // the better one of a constant and a line through the origin, without the scale
+        float t = 0.0F;    // near the best inside the margins
         bool exact = false;
         bool several = false; // more than one minimum may be the least
     };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace lepaute::fit {
 
@@ -17,6 +18,8 @@ constexpr double tie = 1.0 - 1e-12;
 constexpr double slack = 1.0 + 1e-9;
 /// And, of a sum of squares about the mean, by so much.
 constexpr double rounding = 1e-12;
+/// Of the cuts that are nearly the best so many are looked at by themselves.
+constexpr std::size_t most_cuts_looked_at = 4;
 /// Rounds in which only the segments of the cheapest partitions are made exact, before all that remain are.
 constexpr int lazy_rounds = 6;
 
@@ -115,7 +118,7 @@ private:
         for (std::size_t s = 0; s < sums.size(); ++s) {
             const Series& one = (*series_)[s];
             sums[s].merge(cells_[s][cell]);
-            enough = enough && one.points_between(low, high) >= rules_->least;
+            enough = enough && one.sizes_between(low, high) >= rules_->least;
             cost += one.scale * sums[s].cost(rules_->shape);
         }
         const bool whole = low == 0 && high == (*series_)[0].cells();
@@ -379,7 +382,7 @@ std::vector<double> split_costs(const Series& series, std::size_t low, std::size
     Neighbours below(series, rules), above(series, rules);
     for (std::size_t cut = low + 1; cut < high; ++cut) {
         const bool enough =
-            series.points_between(low, cut) >= rules.least && series.points_between(cut, high) >= rules.least;
+            series.sizes_between(low, cut) >= rules.least && series.sizes_between(cut, high) >= rules.least;
         result.push_back(enough ? below.cost(low, cut) + above.cost(cut, high) : infinity);
     }
     return result;
@@ -388,12 +391,19 @@ std::vector<double> split_costs(const Series& series, std::size_t low, std::size
 std::size_t best_log_cut(const Series& series, std::size_t begin, std::size_t end, std::size_t low, std::size_t high) {
     const std::vector<double> below = log_costs_on_the_way(series, begin, low, high);
     const std::vector<double> above = log_costs_on_the_way(series, end, high, low);
-    std::size_t best = low;
+    const auto nearly = [&](std::size_t cut) { return below[cut - low] + above[high - cut]; };
+    std::vector<std::size_t> cuts(high - low + 1);
+    std::iota(cuts.begin(), cuts.end(), low);
+    const std::size_t looked_at = std::min(cuts.size(), most_cuts_looked_at);
+    std::partial_sort(cuts.begin(), cuts.begin() + static_cast<std::ptrdiff_t>(looked_at), cuts.end(),
+                      [&](std::size_t a, std::size_t b) { return nearly(a) < nearly(b); });
+    std::size_t best = cuts.front();
     double least = infinity;
-    for (std::size_t cut = low; cut <= high; ++cut) {
-        if (const double cost = below[cut - low] + above[high - cut]; cost < least) {
+    for (std::size_t k = 0; k < looked_at; ++k) {
+        const double cost = best_log_line(series, begin, cuts[k]).cost + best_log_line(series, cuts[k], end).cost;
+        if (cost < least) {
             least = cost;
-            best = cut;
+            best = cuts[k];
         }
     }
     return best;

@@ -35,7 +35,7 @@ private:
     std::vector<std::uint32_t> from_; // lower edge of the last of them
 };
 
-/// How series are cut: shared cells, and the fewest points of each in a segment (the whole may have fewer).
+/// How series are cut: shared cells, and the fewest sizes of each in a segment (the whole may have fewer).
 struct Rules {
     Objective objective = Objective::squared;
     Shape shape = Shape::line;
@@ -47,7 +47,7 @@ struct Rules {
 /// All series have the same number of cells.
 std::vector<Partition> best_partitions(const std::vector<Series>& series, const Rules& rules);
 
-/// Costs of two segments between edges low and high that meet at each edge between (infinity where too few points lie
+/// Costs of two segments between edges low and high that meet at each edge between (infinity where too few sizes lie
 /// on one side); of one series. In the logarithm a line is sought near that of the neighbouring edge.
 std::vector<double> split_costs(const Series& series, std::size_t low, std::size_t high, const Rules& rules);
 

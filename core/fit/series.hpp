@@ -24,11 +24,12 @@ struct Series {
     std::vector<double> value;
     std::vector<double> weight;
     std::vector<std::uint32_t> first; // of each cell its first point, then the number of points
+    std::vector<std::uint32_t> sizes; // how many sizes lie below each edge; as `first` where each point is one
     double scale = 1.0;               // factor on its costs where several series share their cuts
 
     [[nodiscard]] std::size_t cells() const noexcept { return first.size() - 1; }
-    [[nodiscard]] std::uint32_t points_between(std::size_t low, std::size_t high) const noexcept {
-        return first[high] - first[low];
+    [[nodiscard]] std::uint32_t sizes_between(std::size_t low, std::size_t high) const noexcept {
+        return sizes[high] - sizes[low];
     }
 };
 

@@ -35,6 +35,7 @@ Series random_series(unsigned seed, std::size_t points, Objective objective, dou
     }
     series.first.resize(points + 1);
     std::iota(series.first.begin(), series.first.end(), 0U);
+    series.sizes = series.first;
     return series;
 }
 
@@ -137,14 +138,15 @@ TEST(LogLine, that_rises_from_nothing_goes_through_the_origin) {
 }
 
 TEST(LogLine, that_falls_is_a_constant_since_no_slope_is_negative) {
-    Series series{{1.0, 2.0, 3.0}, {std::log(3.0), std::log(2.0), std::log(1.0)}, {1.0, 1.0, 1.0}, {0, 3}, 1.0};
+    Series series{{1.0, 2.0, 3.0}, {std::log(3.0), std::log(2.0), std::log(1.0)}, {1.0, 1.0, 1.0}, {0, 3}, {0, 3}, 1.0};
     const Line line = best_line(series, 0, 3, Objective::logarithmic, Shape::line);
     EXPECT_EQ(line.slope, 0.0);
     EXPECT_NEAR(line.intercept, std::cbrt(6.0), 1e-12);
 }
 
 TEST(LogLine, keeps_a_size_of_zero) {
-    Series series{{0.0, 1e3, 1e6}, {std::log(1e-6), std::log(2e-6), std::log(1.001e-3)}, {1.0, 1.0, 1.0}, {0, 3}, 1.0};
+    Series series{
+        {0.0, 1e3, 1e6}, {std::log(1e-6), std::log(2e-6), std::log(1.001e-3)}, {1.0, 1.0, 1.0}, {0, 3}, {0, 3}, 1.0};
     const Line line = best_line(series, 0, 3, Objective::logarithmic, Shape::line);
     EXPECT_NEAR(line.intercept, 1e-6, 1e-12);
     EXPECT_NEAR(line.slope, 1e-9, 1e-15);

@@ -274,6 +274,7 @@ class FitSeries:
         value: NDArray[Any],
         weight: NDArray[Any],
         first: NDArray[Any],
+        sizes: NDArray[Any],
         scale: float = 1.0,
     ) -> FitSeries: ...
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from lepaute import _core
 from lepaute.fit.arrays import Floats
-from lepaute.fit.segmentation.points import Points, common_x, merged, thinned
+from lepaute.fit.segmentation.points import MOST_CANDIDATES, Points, common_x, merged, thinned
 
 #: Times that each cut is moved to its best place between its neighbours.
 SWEEPS = 2
@@ -22,18 +22,16 @@ def best_cuts(
 
     scales : factors on the sums of squares of the series
     Exact, but for the logarithmic objective with more than MOST_CANDIDATES distinct x: there neighbours are merged into
-    so many points first, the cuts between these are exact, and each is then moved to the best of the x of the two
-    points that it parts.
+    so many points first, and the cuts between these are exact; once more with the points next to all these cuts as they
+    are; and each cut is then moved to the best of the x of the two merged points next to it.
     """
     fine = common_x(parts)
     edges = thinned(fine, parts[0].logarithmic)
-    coarse = len(edges) < len(fine)
-    taken = [merged(part, edges) for part in parts] if coarse else parts
-    scaled = [part.series(edges, scale) for part, scale in zip(taken, scales, strict=True)]
-    found = _core.best_partitions(scaled, parts[0].logarithmic, constant, least, most)
-    cuts = [tuple(float(edges[cut - 1]) for cut in one) for one, _ in found]
-    if not coarse:
-        return [(one, float(cost)) for one, (_, cost) in zip(cuts, found, strict=True)]
+    if len(edges) == len(fine):
+        return _between(parts, scales, edges, constant, least, most)
+    first = [one for one, _ in _between([merged(part, edges) for part in parts], scales, edges, constant, least, most)]
+    opened = _opened(fine, edges, first)
+    cuts = [one for one, _ in _between([merged(part, opened) for part in parts], scales, opened, constant, least, most)]
     if not constant and len(parts) == 1:
         whole = parts[0].series(fine)
         cuts = [_sharpened(whole, fine, edges, one, least) for one in cuts]
@@ -41,6 +39,34 @@ def best_cuts(
         [scale * residual_of(part, one, constant) for part, scale in zip(parts, scales, strict=True)] for one in cuts
     ]
     return [(one, sum(costs)) for one, costs in zip(cuts, left, strict=True)]
+
+
+def _left(series: "_core.FitSeries", begin: int, place: int, end: int) -> float:
+    """What two lines leave that meet before the point `place`."""
+    return sum(_core.best_line(series, low, high, True, False)[2] for low, high in ((begin, place), (place, end)))
+
+
+def _between(
+    parts: Sequence[Points], scales: Sequence[float], edges: Floats, constant: bool, least: int, most: int
+) -> list[tuple[tuple[float, ...], float]]:
+    """The best cuts at `edges`, exactly."""
+    scaled = [part.series(edges, scale) for part, scale in zip(parts, scales, strict=True)]
+    found = _core.best_partitions(scaled, parts[0].logarithmic, constant, least, most)
+    return [(tuple(float(edges[cut - 1]) for cut in one), float(cost)) for one, cost in found]
+
+
+def _opened(fine: Floats, edges: Floats, cuts: Sequence[tuple[float, ...]]) -> Floats:
+    """The edges, and all x between those next to a cut, cuts of few first, until there are twice MOST_CANDIDATES."""
+    result = edges
+    for cut in dict.fromkeys(place for one in cuts for place in one):
+        at = int(np.searchsorted(edges, cut))
+        low = edges[at - 1] if at else -np.inf
+        inside = fine[(fine > low) & (fine <= edges[min(at + 1, len(edges) - 1)])]
+        wider: Floats = np.union1d(result, inside)
+        if len(wider) > 2 * MOST_CANDIDATES:
+            break
+        result = wider
+    return result
 
 
 def residual_of(part: Points, cuts: tuple[float, ...], constant: bool) -> float:
@@ -64,6 +90,10 @@ def _sharpened(
             low = int(np.searchsorted(fine, edges[max(0, at - 1)])) + 1
             high = int(np.searchsorted(fine, edges[min(at + 1, len(edges) - 1)])) + 1
             low, high = max(low, begin + least), min(high, end - least)
-            if low <= high:
-                places[number] = int(_core.best_log_cut(series, begin, end, low, high))
+            if low > high:
+                continue
+            # It was sought by following lines from one end of the range: the old place may still be better.
+            place = int(_core.best_log_cut(series, begin, end, low, high))
+            if _left(series, begin, place, end) < _left(series, begin, places[number], end):
+                places[number] = place
     return tuple(float(fine[place - 1]) for place in places)

@@ -26,6 +26,7 @@ class Points:
     value  : mean of y at that x; with the logarithmic objective, mean of log y
     weight : of the squared residuals: how often x occurs over the mean of that, times x^-2 with the weighted objective
     repeats: how often x occurs
+    stands : how many distinct x the point stands for: 1 unless `merged`
     within : sum of squares of the repetitions about their mean, in the unit of the objective
     """
 
@@ -35,6 +36,7 @@ class Points:
     weight: Floats
     repeats: Integers
     within: float
+    stands: Integers
 
     def __len__(self) -> int:
         return len(self.x)
@@ -52,7 +54,8 @@ class Points:
     def series(self, edges: Floats, scale: float = 1.0) -> "_core.FitSeries":
         """For the core: cells are the points up to each of `edges`, increasing, the last at or above all x."""
         first = np.concatenate([[0], np.searchsorted(self.x, edges, side="right")]).astype(np.uint32)
-        return _core.FitSeries.make(self.x, self.value, self.weight, first, scale)
+        sizes = np.concatenate([[0], np.cumsum(self.stands)])[first].astype(np.uint32)
+        return _core.FitSeries.make(self.x, self.value, self.weight, first, sizes, scale)
 
 
 def points_of(x: Any, y: Any, objective: Objective) -> Points:
@@ -88,7 +91,9 @@ def points_of(x: Any, y: Any, objective: Objective) -> Points:
     factor = distinct**-2.0 if objective == "weighted" else np.ones_like(distinct)
     spread = np.repeat(factor, repeats) * (values - np.repeat(means, repeats)) ** 2
     weight = repeats / np.mean(repeats) * factor
-    return Points(objective, distinct, means, weight, repeats.astype(np.int64), float(spread.sum()))
+    return Points(
+        objective, distinct, means, weight, repeats.astype(np.int64), float(spread.sum()), np.ones_like(begin)
+    )
 
 
 def common_x(parts: Sequence[Points]) -> Floats:
@@ -114,4 +119,12 @@ def merged(part: Points, edges: Floats) -> Points:
     x = np.exp(np.add.reduceat(part.weight * np.log(positive), begin) / weight)
     x = np.where(np.minimum.reduceat(part.x, begin) > 0, x, np.add.reduceat(part.weight * part.x, begin) / weight)
     value = np.add.reduceat(part.weight * part.value, begin) / weight
-    return Points(part.objective, x, value, weight, np.add.reduceat(part.repeats, begin), part.within)
+    return Points(
+        part.objective,
+        x,
+        value,
+        weight,
+        np.add.reduceat(part.repeats, begin),
+        part.within,
+        np.add.reduceat(part.stands, begin),
+    )
