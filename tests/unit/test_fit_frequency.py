@@ -60,7 +60,7 @@ def test_samples_too_far_apart_and_no_monitoring_say_nothing() -> None:
 
 
 def test_monitoring_is_taken_from_the_archive_where_it_has_a_frequency(tmp_path) -> None:
-    with ArchiveWriter(tmp_path / "a.zip", {"kind": "calibration"}) as archive:
+    with ArchiveWriter(tmp_path / "a.zip", {"kind": "calibration", "created": "2026-11-21T00:00:00+00:00"}) as archive:
         archive.add_table(
             "monitoring/n1.parquet", pandas.DataFrame({"monotonic_s": [1.0], "frequency_core0_hz": [2e9]})
         )
