@@ -72,7 +72,7 @@ NB_MODULE(_core, m) {
     nb::class_<models::Segment>(m, "Segment")
         .def_static("make", &segment, nb::arg("above_bytes"), nb::arg("protocol"), nb::arg("latency_s"),
                     nb::arg("bandwidth_Bps"), nb::arg("send"), nb::arg("isend"), nb::arg("receive"),
-                    nb::arg("noise_relative_sd"), nb::arg("modes"));
+                    nb::arg("noise_relative_sd"), nb::arg("modes") = std::vector<std::array<double, 3>>{});
     nb::class_<models::KernelPiece>(m, "KernelPiece")
         .def_static("make", &piece, nb::arg("where"), nb::arg("fitted"), nb::arg("mean"), nb::arg("deviation"),
                     nb::arg("noise"), nb::arg("covariance_terms"), nb::arg("covariance"),

@@ -189,3 +189,22 @@ def test_a_condition_that_cannot_be_had_is_refused_in_one_line(tmp_path, capsys,
     assert told in error
     assert len(error.splitlines()) == 1
     assert not out.exists()
+
+
+def test_a_kernel_model_can_be_asked_for_and_what_was_tried_is_shown(archive_path, tmp_path, capsys):
+    out = tmp_path / "machine.yaml"
+    command = ["fit", str(archive_path), "-o", str(out), "--kernel-model", "M-1/N-1", "--details"]
+    assert main(command) == 0
+    assert {model.form for model in load_platform(str(out)).kernels} == {"M-1/N-1"}
+    assert "asked for" in capsys.readouterr().out
+    assert main([*command[:-3], "--details"]) == 0
+    printed = capsys.readouterr().out
+    assert "M-0" in printed
+    assert "BIC above the best" in printed
+    assert "dgemm: " in printed  # the sentence on successive calls
+
+
+def test_a_form_that_is_none_is_refused_before_anything_is_fitted(archive_path, tmp_path, capsys):
+    assert main(["fit", str(archive_path), "-o", str(tmp_path / "m.yaml"), "--kernel-model", "M-9/N-1"]) == 2
+    assert "is no kernel model" in capsys.readouterr().err
+    assert not (tmp_path / "m.yaml").exists()

@@ -87,6 +87,8 @@ def command(
         print("\n" + selection_table(fitted.selections))
     if told := dependence_text(fitted.dependence, fitted.quality, everything=details):
         print("\n" + told)
+    if fitted.frequency is not None:
+        print(fitted.frequency.sentence)
     for effect in fitted.conditions:
         print(effect.sentence())
     print_factors(fitted.factor_tests)

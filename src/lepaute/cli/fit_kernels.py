@@ -1,5 +1,6 @@
 """What `lepaute fit` prints of the kernels' models: what was tried, and how far calls are from independent."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,7 @@ def dependence_text(
     ]
     lines = []
     for report in chosen:
-        lags = f"autocorrelation {report.lag_1:.2f}, {report.lag_10:.2f}, {report.lag_100:.2f} at lags 1, 10, 100"
-        lines.append(f"{report.sentence} ({lags})" if everything else report.sentence)
+        known = [(lag, value) for lag, value in zip((1, 10, 100), report.lags, strict=True) if math.isfinite(value)]
+        lags = ", ".join(f"{value:.2f} at lag {lag}" for lag, value in known)
+        lines.append(f"{report.sentence} (autocorrelation {lags})" if everything and known else report.sentence)
     return "\n".join(lines)

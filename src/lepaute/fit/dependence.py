@@ -54,6 +54,11 @@ class DependenceReport:
     previous_error: float
 
     @property
+    def lags(self) -> tuple[float, float, float]:
+        """The autocorrelations at lags 1, 10 and 100; NaN where no process made so many calls."""
+        return self.lag_1, self.lag_10, self.lag_100
+
+    @property
     def is_limit(self) -> bool:
         """Whether sums scatter more than the platform's layers say."""
         return self.width > MATTERS * self.width_modelled

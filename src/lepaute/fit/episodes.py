@@ -42,7 +42,7 @@ def episode_effect(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, 
     ratio measured / model is relative_sd^2 * min(1, EPISODE_S / T). Ratios are taken against those of their block, core
     and probe; what is left holds the models' errors by size as well.
     """
-    steps = _steps(table, fitted)
+    steps = hpl_steps(table, fitted)
     if steps is None or len(steps) < FEWEST_STEPS:
         return None
     sums = steps.groupby(["probe", "block", "cpu"], observed=True)[["measured_s", "predicted_s"]].transform("sum")
@@ -57,8 +57,9 @@ def relative_sd_of(ratio: Floats, share: Floats) -> float:
     return float(np.sqrt(np.sum((ratio - 1.0) ** 2) / np.sum(share)))
 
 
-def _steps(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, FittedKernel]]) -> "pandas.DataFrame | None":
-    """Measured and predicted seconds of each step but the first of a design row, where they are not too short."""
+def hpl_steps(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, FittedKernel]]) -> "pandas.DataFrame | None":
+    """Measured and predicted seconds of each step but the first of a design row, where they are not too short; its keys
+    STEP, and start_s, when it began."""
     predicted = np.full(len(table), np.nan)
     names = table["kernel"].astype(str).to_numpy()
     for name, (calls, kernel) in fitted.items():
@@ -71,6 +72,10 @@ def _steps(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, FittedKe
         return None
     net_s = np.maximum(table["duration_s"].to_numpy(dtype=np.float64) - table["clock_cost_s"].to_numpy(), 0.0)
     keys = [column for column in STEP if column in table.columns]
-    part = table.loc[chosen, keys].assign(measured_s=net_s[chosen], predicted_s=predicted[chosen])
-    steps: pandas.DataFrame = part.groupby(keys, observed=True)[["measured_s", "predicted_s"]].sum().reset_index()
+    part = table.loc[chosen, keys].assign(
+        measured_s=net_s[chosen], predicted_s=predicted[chosen], start_s=table["start_s"].to_numpy()[chosen]
+    )
+    grouped = part.groupby(keys, observed=True)
+    steps: pandas.DataFrame = grouped[["measured_s", "predicted_s"]].sum().assign(start_s=grouped["start_s"].min())
+    steps = steps.reset_index()
     return steps.loc[steps["predicted_s"] >= SHORTEST_STEP_S]

@@ -17,6 +17,7 @@ from lepaute.fit.episodes import episode_effect
 from lepaute.fit.factor_text import sentence
 from lepaute.fit.factors import FactorTest, factor_tests, pooled_factors, usual_conditions
 from lepaute.fit.form import Form
+from lepaute.fit.frequency import FrequencyEffect, frequency_effect, monitoring_of
 from lepaute.fit.glue import glue_calls
 from lepaute.fit.kernel_fit import FittedKernel
 from lepaute.fit.kernel_models import kernel_model
@@ -49,6 +50,7 @@ class FittedModels:
     hosts          : the nodes that were measured, in the order of the platform's
     selections     : which member of the family each kernel got, and what else was tried
     dependence     : what successive calls of each kernel have in common
+    frequency      : how far the clocks of the cores explain what differs between steps; None where that is unknown
     fitted_network : the network inside a node before it became a platform's, with what a platform has no place for
     fitted_between : the same of messages between nodes; None where these were not measured
     conditions     : how much longer messages take while the machine does something else, where that was measured
@@ -71,6 +73,7 @@ class FittedModels:
     notes: list[str]
     warnings: list[str]
     factor_tests: tuple[FactorTest, ...] = ()
+    frequency: FrequencyEffect | None = None
 
 
 def models(
@@ -149,6 +152,8 @@ def models(
         notes,
         warnings,
         tests,
+        # Monotonic clocks of several archives may be of several boots.
+        frequency_effect(table, fitted, monitoring_of(given[0], hosts) if len(given) == 1 else {}),
     )
 
 

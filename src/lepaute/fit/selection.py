@@ -6,7 +6,9 @@ square of (measured - predicted) / typical duration, each call counting by its t
 time does. Typical, and the same for all candidates, is what the pieces say that are fitted to all calls; a duration
 beyond CAP times that counts as CAP times. What a process as a whole was faster or slower than typical is divided out
 first: that is the layer of days, the same for all candidates, and would drown what distinguishes them. The simplest
-mean is taken whose score is within one standard error (over the folds, of the difference of the two) of the best.
+mean is taken whose score is within one standard error (over the folds, of the difference of the two) of the best and at
+most SCORE_TOLERANCE above it: on a restless machine five folds tell little, and little evidence is no reason to give up
+a better fit.
 
 Whether each core has its own coefficients is tried with the mean that was chosen. Here only what a whole fold was
 faster or slower is divided out, since the level of a core is what is asked for. It has to win by two standard errors:
@@ -37,16 +39,19 @@ SIZE_CLASSES = 20
 FOLDS = 5
 #: Standard errors by which a further mean, and a model of each core, have to win.
 MEAN_ERRORS, PER_CORE_ERRORS = 1.0, 2.0
+#: A mean square error that is so much higher is no price for a simpler mean: one per cent of the error.
+SCORE_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A mean that was tried. error: root of its score, relative; worse_by: what its score is above the best one's, in
-    standard errors of the difference over the folds."""
+    standard errors of the difference over the folds; share_above: the same relative to the best score."""
 
     mean: str
     error: float
     worse_by: float
+    share_above: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,11 @@ def _selected_mean(sample: _Sample, kernel: str) -> tuple[Form, tuple[Candidate,
     by_process = sample.fold * 1000003 + sample.calls.cpu * 101 + sample.calls.probe
     forms = [Form(mean, False, "N-2") for mean in means_of(kernel)]
     means = _candidates(sample, forms, by_process)
-    chosen = next(candidate.mean for candidate in means if candidate.worse_by <= MEAN_ERRORS)
+    chosen = next(
+        candidate.mean
+        for candidate in means
+        if candidate.worse_by <= MEAN_ERRORS and candidate.share_above <= SCORE_TOLERANCE
+    )
     if len(np.unique(sample.calls.cpu)) < 2:
         return Form(chosen, False, "N-2"), means, ()
     cores = _candidates(sample, [Form(chosen, False, "N-2"), Form(chosen, True, "N-2")], sample.fold)
@@ -132,7 +141,7 @@ def _candidates(sample: _Sample, forms: list[Form], group: Integers) -> tuple[Ca
     error = difference.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
     worse_by = np.where(difference.mean(axis=1) > 0, difference.mean(axis=1) / np.maximum(error, 1e-300), 0.0)
     return tuple(
-        Candidate(form.mean, float(np.sqrt(score)), float(worse))
+        Candidate(form.mean, float(np.sqrt(score)), float(worse), float(score / max(scores[best], 1e-300) - 1.0))
         for form, score, worse in zip(forms, scores, worse_by, strict=True)
     )
 
