@@ -283,7 +283,7 @@ int main(int argc, char **argv) {
         {"--out", NULL, true, "raw file; rank r writes FILE.r<r>"},
         {"--seed", NULL, true, "goes into the header; nothing is drawn"},
         {"--cpus", "0,1", false, "core of each rank"},
-        {"--guard-s", "10", false, "a test that lasts longer ends the program"},
+        {"--guard-s", "5", false, "a test that lasts longer ends the program"},
     };
     size_t count = sizeof options / sizeof options[0];
     lep_options_read(options, count, argc, argv);

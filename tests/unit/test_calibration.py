@@ -26,6 +26,7 @@ from lepaute.measure.kernel_set import KernelSet, Timing
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
 from lepaute.measure.plan import QUICK, RING_SPARE_BYTES, PlannedRun, largest_message, plan
+from lepaute.stats.semantics import rows_of, semantic_limits
 
 #: Runs of a quick calibration of one node, and of each of its blocks; the tests of what sends promise come after.
 RUNS = len(plan(QUICK, 1, (0, 1), 1500, ring=(0, 1)))
@@ -148,6 +149,29 @@ def test_a_place_that_cannot_be_written_and_an_impossible_seed_are_refused_befor
         calibrate(tmp_path)
     with pytest.raises(InputError, match="seed is -1"):
         calibrate(tmp_path / "c.zip", seed=-1)
+
+
+def test_tests_of_sends_that_hang_are_answers_and_any_other_failure_of_theirs_is_told(
+    machine: FakeMachine, place: Path
+) -> None:
+    def limit(archive: Archive) -> float:
+        return semantic_limits(rows_of(archive.table("observations/semantics.parquet"))).detached_up_to_bytes
+
+    archive = Archive.open(calibrate(place, quick=True))
+    assert limit(archive) == 1000
+    place.unlink()
+    machine.break_at(0, "hang")
+    archive = Archive.open(calibrate(place, quick=True))
+    assert limit(archive) == 1000
+    assert "hung" in set(archive.table("observations/semantics.parquet")["outcome"])
+    assert archive.metadata["warnings"] == []
+    place.unlink()
+    (machine.folder / "probe-semantics").write_text("#!/bin/sh\necho 'probe-semantics: no such luck' >&2\nexit 2\n")
+    archive = Archive.open(calibrate(place, quick=True))
+    (warning,) = archive.metadata["warnings"]
+    assert warning.startswith("what sends of each size promise was not found out: ")
+    assert warning.endswith("no such luck")
+    assert archive.metadata["status"] == "complete"
 
 
 def test_messages_that_no_probe_sends_are_refused_and_a_calibration_goes_on_with_those_it_began_with(
