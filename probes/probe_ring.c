@@ -66,7 +66,8 @@ typedef struct {
     long polls;
 } bench;
 
-/* ---- the ring ------------------------------------------------------------------------------------------------------ */
+/* ---- the ring ------------------------------------------------------------------------------------------------------
+ */
 
 /* Rank at a place of the ring. On several nodes neighbours of the ring are on neighbouring nodes, core by core. */
 static int rank_at(const bench *b, int place) {
@@ -82,7 +83,8 @@ static void find_neighbours(bench *b) {
     b->predecessor = rank_at(b, b->place + b->ranks - 1);
 }
 
-/* ---- what is logged ------------------------------------------------------------------------------------------------ */
+/* ---- what is logged ------------------------------------------------------------------------------------------------
+ */
 
 static void keep(bench *b, call_kind kind, int found, int64_t start_ns, int64_t end_ns) {
     if (b->used < ROOM)
@@ -136,7 +138,8 @@ static void send(bench *b, char *buffer, int target) {
     keep(b, SEND, 0, start_ns, lep_now_ns());
 }
 
-/* ---- the exchanges ------------------------------------------------------------------------------------------------- */
+/* ---- the exchanges -------------------------------------------------------------------------------------------------
+ */
 
 static void spin_ns(int64_t duration_ns) {
     int64_t until = lep_now_ns() + duration_ns;
@@ -236,7 +239,8 @@ static void write_rows(FILE *file, const bench *b, const char *role, int cpu) {
     }
 }
 
-/* ---- what to run --------------------------------------------------------------------------------------------------- */
+/* ---- what to run ---------------------------------------------------------------------------------------------------
+ */
 
 static int choice(const lep_design *design, size_t row, const char *column, const char *const *names, int count) {
     const char *text = lep_design_text(design, row, lep_design_column(design, column));

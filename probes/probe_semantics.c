@@ -1,16 +1,15 @@
 /* probe-semantics: what MPI_Send and MPI_Isend of a size promise, between two ranks, one test a row.
  *
- * deadlock      rank 0 sends; rank 1 posts its receive when rank 0 has said that MPI_Send returned, or when its patience
- *               is over: returned, or blocked. Rank 1 looks for what rank 0 says all the time, so the library has its
+ * deadlock      rank 0 sends; rank 1 posts its receive when rank 0 has said that MPI_Send returned, or when its
+ * patience is over: returned, or blocked. Rank 1 looks for what rank 0 says all the time, so the library has its
  *               attention.
- * silent        the same, but rank 1 makes no call of MPI until its patience is over, as a rank that computes: a library
- *               may need the receiver's attention without needing its receive. With a `backlog` rank 0 sends that many
- *               messages before the last one: where a library copies into a pool, the pool runs out, and `returned` says
- *               after how many sends.
- * corruption    rank 0 calls MPI_Isend, overwrites the buffer, and only then lets rank 1 post the receive: rank 1 gets
- *               what was there (copied) or what was written later (changed), if only in one byte. MPI forbids such a
- *               program; that is how it tells when a library reads the buffer.
- * head_to_head  both ranks send, then receive: returned, or a deadlock that nothing but the guard ends.
+ * silent        the same, but rank 1 makes no call of MPI until its patience is over, as a rank that computes: a
+ * library may need the receiver's attention without needing its receive. With a `backlog` rank 0 sends that many
+ *               messages before the last one: where a library copies into a pool, the pool runs out, and `returned`
+ * says after how many sends. corruption    rank 0 calls MPI_Isend, overwrites the buffer, and only then lets rank 1
+ * post the receive: rank 1 gets what was there (copied) or what was written later (changed), if only in one byte. MPI
+ * forbids such a program; that is how it tells when a library reads the buffer. head_to_head  both ranks send, then
+ * receive: returned, or a deadlock that nothing but the guard ends.
  *
  * The guard: a test that lasts longer than --guard-s writes its row with the outcome `hung` and ends this process, and
  * so, by mpirun, the other one. It is a timer of the kernel in each rank, so nobody else needs to live for it.
@@ -73,7 +72,8 @@ static void give_up(int number) {
 static void guard(const test_row *row, FILE *file, int cpu, double limit_s) {
     last_words.file = fileno(file);
     int length = snprintf(last_words.text, sizeof last_words.text, "%s,%s,%d,%d,%d,hung,0,%.9f,%.9f,%d,%d\n", row->name,
-                          row->what, row->size, row->backlog, row->patience_ms, 1e-9 * (double)lep_now_ns(), limit_s, lep_self.rank, cpu);
+                          row->what, row->size, row->backlog, row->patience_ms, 1e-9 * (double)lep_now_ns(), limit_s,
+                          lep_self.rank, cpu);
     last_words.length = length > 0 ? (size_t)length : 0;
     /* Rank 0 first: its row is the one that counts, and its end is that of rank 1. */
     double wait_s = lep_self.rank == 0 ? limit_s : limit_s + 0.5;
@@ -123,8 +123,8 @@ static int64_t patience_of(const test_row *row) {
     return 1000000 * (int64_t)row->patience_ms + 2 * (int64_t)row->size * (row->backlog + 1);
 }
 
-/* Rank 1 leaves when it hears that rank 0 begins: it waits from then on, however late rank 0 got its core. So a send that
- * is said to have returned has; one that is said to block may have been kept from its core. */
+/* Rank 1 leaves when it hears that rank 0 begins: it waits from then on, however late rank 0 got its core. So a send
+ * that is said to have returned has; one that is said to block may have been kept from its core. */
 static void begin(bench *b) {
     meet(b);
     if (b->rank == 0)
@@ -162,7 +162,8 @@ static result run_silent(bench *b, const test_row *row) {
     int64_t patience_ns = patience_of(row);
     if (b->rank == 0) {
         meet(b);
-        int64_t until = lep_now_ns() + patience_ns; /* before rank 1 hears that it begins: rank 0 stops counting first */
+        int64_t until =
+            lep_now_ns() + patience_ns; /* before rank 1 hears that it begins: rank 0 stops counting first */
         tell(b);
         for (int i = 0; i <= row->backlog; i++) {
             seen.start_ns = lep_now_ns();
@@ -256,8 +257,11 @@ static test_row *read_rows(const lep_design *design) {
         int waiting = (int)lep_design_integer(design, i, backlog, 0, MAX_BACKLOG);
         if (waiting && found != SILENT)
             lep_design_fail(design, i, "backlog is %d; only a silent test has messages before its last", waiting);
-        rows[i] = (test_row){lep_design_text(design, i, name), text, (test_kind)found,
-                             (int)lep_design_integer(design, i, size, 0, MAX_SIZE), waiting,
+        rows[i] = (test_row){lep_design_text(design, i, name),
+                             text,
+                             (test_kind)found,
+                             (int)lep_design_integer(design, i, size, 0, MAX_SIZE),
+                             waiting,
                              (int)lep_design_integer(design, i, patience, 1, 100000)};
     }
     return rows;
@@ -283,7 +287,7 @@ int main(int argc, char **argv) {
         {"--out", NULL, true, "raw file; rank r writes FILE.r<r>"},
         {"--seed", NULL, true, "goes into the header; nothing is drawn"},
         {"--cpus", "0,1", false, "core of each rank"},
-        {"--guard-s", "10", false, "a test that lasts longer ends the program"},
+        {"--guard-s", "5", false, "a test that lasts longer ends the program"},
     };
     size_t count = sizeof options / sizeof options[0];
     lep_options_read(options, count, argc, argv);
@@ -310,7 +314,8 @@ int main(int argc, char **argv) {
     FILE *file = lep_output_open(path, lep_mpi_library(), seed, argc, argv);
     lep_output_note(file, "patience_s", "1e-03 * patience_ms + 2e-09 * size_bytes * (backlog + 1)");
     lep_output_note(file, "guard_s", "%lld", guard_s);
-    lep_output_columns(file, "design_row,test,size_bytes,backlog,patience_ms,outcome,returned,start_s,duration_s,rank,cpu");
+    lep_output_columns(file,
+                       "design_row,test,size_bytes,backlog,patience_ms,outcome,returned,start_s,duration_s,rank,cpu");
     lep_output_flush(file, path);
 
     signal(SIGALRM, give_up);
@@ -320,8 +325,8 @@ int main(int argc, char **argv) {
         result seen = run(&b, &rows[i]);
         dismiss_guard();
         fprintf(file, "%s,%s,%d,%d,%d,%s,%d,%.9f,%.9f,%d,%d\n", rows[i].name, rows[i].what, rows[i].size,
-                rows[i].backlog, rows[i].patience_ms, outcome_names[seen.outcome], seen.returned, 1e-9 * (double)seen.start_ns,
-                1e-9 * (double)(seen.end_ns - seen.start_ns), lep_self.rank, cpu);
+                rows[i].backlog, rows[i].patience_ms, outcome_names[seen.outcome], seen.returned,
+                1e-9 * (double)seen.start_ns, 1e-9 * (double)(seen.end_ns - seen.start_ns), lep_self.rank, cpu);
         lep_output_flush(file, path); /* the guard writes past this buffer: it must be empty */
     }
     lep_output_close(file, path);

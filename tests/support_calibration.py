@@ -47,11 +47,14 @@ while [ $# -gt 0 ]; do
 done
 [ "${RANK:-0}" = 1 ] || echo "$0" >> FOLDER/runs
 printf '#@clock_cost_s=2e-8\\n#@blas_core=none\\n' > "$out$SUFFIX"
+read -r fatal how < FOLDER/fatal
 columns=design_row,test,size_bytes,backlog,patience_ms,outcome,returned,start_s,duration_s,rank,cpu
-sed '/^[#d]/d' "$design" | awk -F, -v rank="${RANK:-0}" -v head="$columns" 'BEGIN { print head } {
+sed '/^[#d]/d' "$design" | awk -F, -v rank="${RANK:-0}" -v head="$columns" -v hang="$how" 'BEGIN { print head } {
   alone = $3 <= 1000 ? "returned" : "blocked"
   copied = $3 <= 1000 ? "copied" : "changed"
-  print $0 "," ($2 == "corruption" ? copied : alone) ",1,1.5,0.001," rank ",0"
+  outcome = $2 == "corruption" ? copied : alone
+  if (hang == "hang" && outcome == "blocked") { print $0 ",hung,0,1.5,0.001," rank ",0"; exit 3 }
+  print $0 "," outcome ",1,1.5,0.001," rank ",0"
 }' >> "$out$SUFFIX"
 """
 #: Rounds of a search there: powers of four, then 48, 3 and 1 sizes apart; sends at the limit that copies have.
@@ -71,7 +74,8 @@ RANK=0 SUFFIX=.r0 "$@" || exit 3
 class FakeMachine:
     """break_at: the run of that number, from 1, breaks off in the middle of a row.
 
-    how: it fails, all that follow do (fail-from), its node is lost (lose), or the engine gets a Ctrl-C (interrupt)
+    how: it fails, all that follow do (fail-from), its node is lost (lose), or the engine gets a Ctrl-C (interrupt);
+    hang: of the tests of sends all that block hang
     """
 
     folder: Path

@@ -18,6 +18,7 @@ from lepaute.design import (
     memory_design,
     mix,
     p2p_design,
+    ring_design,
     sample,
     uniform,
 )
@@ -52,6 +53,7 @@ def digest(design: Design) -> str:
         (dgemm_design(1), "951bf7a7f81af35f"),
         (hpl_step_design(1), "cec9fe839f6b9c0f"),
         (p2p_design(1), "aed25c72986ff9ad"),
+        (ring_design(1, ranks=4), "b86c47d06e027c0e"),
     ],
 )
 def test_a_seed_gives_the_table_that_it_always_gave(design: Design, expected: str) -> None:

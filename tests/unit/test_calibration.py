@@ -17,7 +17,7 @@ from lepaute.archive import Archive
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.calibration import machines
-from lepaute.measure.calibration.attempt import Attempt
+from lepaute.measure.calibration.attempt import Attempt, limit_of
 from lepaute.measure.calibration.campaign import calibrate
 from lepaute.measure.calibration.equipment import why_not
 from lepaute.measure.calibration.job import Calibration
@@ -25,7 +25,8 @@ from lepaute.measure.calibration.repetition import disturbance_warning, next_rep
 from lepaute.measure.kernel_set import KernelSet, Timing
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
-from lepaute.measure.plan import QUICK, PlannedRun, plan
+from lepaute.measure.plan import QUICK, RING_SPARE_BYTES, PlannedRun, largest_message, plan
+from lepaute.stats.semantics import rows_of, semantic_limits
 
 #: Runs of a quick calibration of one node, and of each of its blocks; the tests of what sends promise come after.
 RUNS = len(plan(QUICK, 1, (0, 1), 1500, ring=(0, 1)))
@@ -148,6 +149,72 @@ def test_a_place_that_cannot_be_written_and_an_impossible_seed_are_refused_befor
         calibrate(tmp_path)
     with pytest.raises(InputError, match="seed is -1"):
         calibrate(tmp_path / "c.zip", seed=-1)
+
+
+def test_tests_of_sends_that_hang_are_answers_and_any_other_failure_of_theirs_is_told(
+    machine: FakeMachine, place: Path
+) -> None:
+    def limit(archive: Archive) -> float:
+        return semantic_limits(rows_of(archive.table("observations/semantics.parquet"))).detached_up_to_bytes
+
+    archive = Archive.open(calibrate(place, quick=True))
+    assert limit(archive) == 1000
+    place.unlink()
+    machine.break_at(0, "hang")
+    archive = Archive.open(calibrate(place, quick=True))
+    assert limit(archive) == 1000
+    assert "hung" in set(archive.table("observations/semantics.parquet")["outcome"])
+    assert archive.metadata["warnings"] == []
+    place.unlink()
+    (machine.folder / "probe-semantics").write_text("#!/bin/sh\necho 'probe-semantics: no such luck' >&2\nexit 2\n")
+    archive = Archive.open(calibrate(place, quick=True))
+    (warning,) = archive.metadata["warnings"]
+    assert warning.startswith("what sends of each size promise was not found out: ")
+    assert warning.endswith("no such luck")
+    assert archive.metadata["status"] == "complete"
+
+
+def test_messages_that_no_probe_sends_are_refused_and_a_calibration_goes_on_with_those_it_began_with(
+    machine: FakeMachine, place: Path
+) -> None:
+    for size in (1, (1 << 30) + 1):
+        with pytest.raises(InputError, match=f"the largest message is {size} bytes; give"):
+            calibrate(place, quick=True, network_bytes=size)
+    machine.break_at(4, "fail")
+    with pytest.raises(EnvironmentProblem):
+        calibrate(place, quick=True, network_bytes=1 << 26)
+    with pytest.raises(EnvironmentProblem, match="begun with another --network-bytes; give --network-bytes 67108864"):
+        calibrate(place, quick=True, resume=True)
+    machine.break_at(0, "never")
+    archive = Archive.open(calibrate(place, quick=True, resume=True, network_bytes=1 << 26))
+    assert archive.metadata["most_message_bytes"] == 1 << 26
+
+
+def test_messages_are_as_large_as_the_memory_has_room_for() -> None:
+    gibibyte = 1 << 30
+    assert largest_message(gibibyte, None, 64) == gibibyte
+    assert largest_message(gibibyte, 64 * gibibyte, 2) == gibibyte
+    # Two ranks with a region of two messages to send and one to receive each: 8 S in 40 % of the memory.
+    assert largest_message(gibibyte, 10 * gibibyte, 2) == gibibyte // 2
+    # A ring of 64 ranks: 2 S and 64 MiB for each.
+    assert largest_message(gibibyte, 160 * gibibyte, 64) == (gibibyte - RING_SPARE_BYTES) // 2
+    # What a plan then asks for.
+    sizes = {
+        run.probe: max(int(str(size)) for size in run.design.column("size_bytes"))
+        for run in plan(QUICK, 1, (0, 1), 1500, ring=tuple(range(8)), most_message_bytes=1 << 20)
+        if "size_bytes" in run.design.columns
+    }
+    assert set(sizes) == {"p2p", "ring"}
+    assert all(1 << 16 < size <= 1 << 20 for size in sizes.values())  # in the last sixth of the logarithm
+
+
+def test_a_probe_of_larger_messages_may_take_longer_before_it_counts_as_hanging() -> None:
+    def limit(most: int) -> float:
+        runs = plan(QUICK, 1, (0, 1), 1500, most_message_bytes=most)
+        return max(limit_of(run) for run in runs)
+
+    assert limit(1 << 20) == limit(64 << 20) == 180
+    assert 180 * 8 < limit(1 << 30) <= 180 * 16
 
 
 def test_one_core_is_not_enough_and_leaves_nothing(machine: FakeMachine, place: Path) -> None:

@@ -47,6 +47,12 @@ def test_every_rank_begins_ping_pongs_and_none_a_shift() -> None:
     assert {row["first"] for row in rows if row["operation"] == "shift"} == {0}
 
 
+def test_the_largest_message_is_in_every_condition_of_both_operations() -> None:
+    rows = rows_of(ring_design(4, ranks=2, sizes=3, size_range_bytes=(1, 1 << 30)))
+    assert sum(row["size_bytes"] == 1 << 30 for row in rows) == len(RING_OPERATIONS) * len(RING_CONDITIONS)
+    assert min(int(str(row["size_bytes"])) for row in rows) < 1 << 10
+
+
 def test_conditions_and_operations_are_mixed_and_a_seed_gives_one_table() -> None:
     design = ring_design(7, ranks=2, sizes=20)
     order = [(row["operation"], row["condition"]) for row in design]

@@ -381,3 +381,8 @@ def test_the_driver_refuses_to_run_without_its_input(built: probes.Probes, tmp_p
         command.run_command(
             [*argv, str(built.xhpl)], what="HPL", timeout_s=60, environment=environment, folder=tmp_path
         )
+
+
+def test_ranks_are_started_as_the_mpirun_there_wants_it() -> None:
+    assert "--oversubscribe" in probes.ranks_here(2, "mpirun (Open MPI) 4.1.4")
+    assert probes.ranks_here(2, "HYDRA build details:") == ("mpirun", "-np", "2")  # it knows no --oversubscribe

@@ -75,10 +75,24 @@ def test_one_odd_answer_decides_nothing_and_answers_that_never_agree_are_told() 
 
     assert told("returned", "returned", "blocked") is Verdict.OPEN
     assert told("returned", "returned", "blocked", "returned", "returned") is Verdict.PASSES
-    assert told("blocked", "hung", "blocked") is Verdict.FAILS
+    assert told("blocked", "blocked", "blocked") is told("hung") is Verdict.FAILS
     both = ["returned", "blocked"] * MOST_ANSWERS
     assert told(*both) is Verdict.BOTH
     assert semantic_limits([(8, "deadlock", outcome, 20) for outcome in both]).undecided_bytes == (8,)
+
+
+def test_a_test_that_hangs_is_an_answer_though_it_ends_its_round() -> None:
+    rng, rows = random.Random(5), list[Row]()
+    for _ in range(MOST_ROUNDS):
+        tests = next_tests(rows, MOST)
+        rng.shuffle(tests)
+        for test, size, _, wait in tests:
+            hangs = test == "deadlock" and size > 4040
+            rows.append((size, test, "hung" if hangs else library(4040, 4040)(test, size, wait), wait))
+            if hangs:
+                break
+    assert next_tests(rows, MOST) == []
+    assert semantic_limits(rows).detached_up_to_bytes == 4040
 
 
 def test_a_longer_patience_overrules_what_a_shorter_one_took_for_a_block() -> None:

@@ -26,7 +26,8 @@ def ring_design(
     """Each operation with `sizes` message sizes, each of these in every condition, all rows in random order.
 
     ranks           : in the ring; the one that begins a ping-pong is drawn for every row
-    size_range_bytes: smallest and largest message; one size in each stratum of the logarithm
+    size_range_bytes: smallest and largest message; one size in each stratum of the logarithm, the largest
+                      itself in the last
     The conditions share their sizes and products, so that they differ in nothing else. Rows without dgemm have
     m = n = k = 0, those of a shift have first = 0.
     Raises DesignError for fewer than two ranks, no size, or an unknown condition.
@@ -42,7 +43,8 @@ def ring_design(
     low, high = size_range_bytes
     rows: list[tuple[str | int, ...]] = []
     for operation in RING_OPERATIONS:
-        messages = [round(size) for size in stratified_log_uniform(rng, sizes, low, high)]
+        # A stratum may span a factor of ten: without the largest size itself a model would end well below it.
+        messages = [*(round(size) for size in stratified_log_uniform(rng, sizes, low, high)[:-1]), high]
         # Large products shall not go with large messages: the order of one of the two is drawn.
         heights = [round(height) for height in stratified_log_uniform(rng, sizes, *PRODUCT_ROWS)]
         for message, height in zip(messages, shuffled(rng, heights), strict=True):

@@ -7,7 +7,7 @@ A bisection with many points a round instead of one, since a start costs more th
 import math
 from collections.abc import Mapping, Sequence
 
-from lepaute.stats.semantics import LEAD, Row, Verdict, bracket, verdicts
+from lepaute.stats.semantics import HUNG, LEAD, Row, Verdict, bracket, verdicts
 
 #: A test: name, size_bytes, backlog, patience_ms.
 Test = tuple[str, int, int, int]
@@ -70,9 +70,10 @@ def _wanted(rows: Sequence[Row], most_bytes: int, powers: range, hint: float | N
         if hint is not None and 1 <= hint < most_bytes:
             first |= {int(hint): PATIENCE_MS, int(hint) + 1: LONG_PATIENCE_MS}
         return first
-    # Answers that differ were most likely those of a rank that was kept from its core.
-    again = dict.fromkeys([size for size, verdict in told.items() if verdict is Verdict.OPEN], LONG_PATIENCE_MS)
     low, high = bracket(told)
+    # Answers that differ were most likely those of a rank that was kept from its core.
+    differing = [size for size, verdict in told.items() if verdict is Verdict.OPEN and size < high]
+    again = dict.fromkeys(differing, LONG_PATIENCE_MS)
     if math.isinf(high):
         return again
     between = [size for size in _points(int(low), int(high)) if size not in told]
@@ -83,8 +84,8 @@ def _wanted(rows: Sequence[Row], most_bytes: int, powers: range, hint: float | N
 
 def _longest(rows: Sequence[Row]) -> Mapping[int, int]:
     longest: dict[int, int] = {}
-    for size, _, _, patience_ms in rows:
-        longest[size] = max(patience_ms, longest.get(size, 0))
+    for size, _, outcome, patience_ms in rows:
+        longest[size] = max(patience_ms, longest.get(size, 0), LONG_PATIENCE_MS if outcome == HUNG else 0)
     return longest
 
 

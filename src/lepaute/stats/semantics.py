@@ -21,6 +21,8 @@ Row = tuple[int, str, str, int]
 
 #: Outcomes by which a test speaks for a message that needs nobody; all others speak against it.
 PASSED = frozenset({"returned", "copied"})
+#: The outcome of any test that had to be ended.
+HUNG = "hung"
 #: A size is decided when one answer leads by so many: one odd answer among them changes nothing.
 LEAD = 3
 #: A size that is not decided after so many answers does now this, now that.
@@ -90,7 +92,8 @@ def verdicts(rows: Iterable[Row], test: str) -> dict[int, Verdict]:
     """By size, in rising order, what the answers to one test come to.
 
     A send that returned has done so, but one that blocks may have been kept from its core for longer than the patience:
-    of answers against a size only those of its longest patience count.
+    of answers against a size only those of its longest patience count. One that had to be ended after seconds is no odd
+    answer: it counts as LEAD.
     """
     passed, failed, longest = Counter[int](), Counter[int](), dict[int, int]()
     for size, name, outcome, patience_ms in rows:
@@ -99,7 +102,10 @@ def verdicts(rows: Iterable[Row], test: str) -> dict[int, Verdict]:
         if patience_ms > longest.get(size, 0):
             longest[size], failed[size] = patience_ms, 0
         passed[size] += outcome in PASSED
-        failed[size] += outcome not in PASSED and patience_ms == longest[size]
+        if outcome == HUNG:
+            failed[size] += LEAD
+        else:
+            failed[size] += outcome not in PASSED and patience_ms == longest[size]
     return {size: _verdict(passed[size], failed[size]) for size in sorted(longest)}
 
 

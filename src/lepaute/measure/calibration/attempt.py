@@ -21,8 +21,9 @@ from lepaute.measure.nodes.results import CommandFailed
 from lepaute.measure.plan import P2P, RING, SEMANTICS, SERIAL, PlannedRun
 from lepaute.measure.probes import MPI_ENVIRONMENT, probe_words, ranks_here
 
-#: A probe takes a few seconds; one that takes this long hangs.
+#: A probe takes a few seconds; one that takes this long hangs. Larger messages than these take their time.
 PROBE_LIMIT_S = 180.0
+USUAL_MESSAGE_BYTES = 64 << 20
 #: What is told of a link: where the rank is, and who is at the other end.
 _OF_LINKS = (P2P, RING, SEMANTICS)
 #: Between looks at what a probe has written: each costs the measured machine a little, and a lost node so much.
@@ -82,13 +83,14 @@ class Attempts:
         argv, environment = self._command(run, site, base, design, raw)
         mine = [path for rank, path in enumerate(kept) if site.place_of(rank, len(ranks)) == 0]
         follow = {f"{raw}{ranks[rank]}": _appending(path) for rank, path in enumerate(mine)}
+        limit_s = limit_of(run)
         before, started = self._samples(site), time.time()
         try:
             result = node.run(
-                *argv, environment=environment, timeout_s=PROBE_LIMIT_S, follow=follow, follow_period_s=FOLLOW_S
+                *argv, environment=environment, timeout_s=limit_s, follow=follow, follow_period_s=FOLLOW_S
             ).only
         except CommandFailed as problem:
-            raise EnvironmentProblem(f"{problem.result.node}: probe {run.name} {_cause(problem)}") from problem
+            raise EnvironmentProblem(f"{problem.result.node}: probe {run.name} {_cause(problem, limit_s)}") from problem
         finally:
             for path in mine:
                 drop_broken_end(path)
@@ -192,10 +194,17 @@ def _appending(path: Path) -> Any:
     return append
 
 
-def _cause(problem: CommandFailed) -> str:
+def limit_of(run: PlannedRun) -> float:
+    """Seconds after which a probe hangs: in proportion to the largest message, which most of the bytes are in."""
+    sizes = run.design.column("size_bytes") if "size_bytes" in run.design.columns else []
+    most = max((size for size in sizes if isinstance(size, int)), default=0)
+    return PROBE_LIMIT_S * max(1.0, most / USUAL_MESSAGE_BYTES)
+
+
+def _cause(problem: CommandFailed, limit_s: float) -> str:
     result = problem.result
     if result.timed_out:
-        return f"did not end within {PROBE_LIMIT_S:g} s and was stopped; is another program using the cores?"
+        return f"did not end within {limit_s:.0f} s and was stopped; is another program using the cores?"
     return f"failed ({result.complaint().partition(':')[0]}): {complaint_of(result.stdout, result.stderr)}"
 
 

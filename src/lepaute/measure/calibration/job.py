@@ -205,34 +205,23 @@ class Calibration(Job):
 
     def _find_semantics(self, by_name: dict[str, Measured]) -> None:
         """What sends promise on the first node that is left, and between the first two: a matter of the library."""
-        left = [by_name[name] for name in self.nodes.names]
-        for measured in [left[:1], left[:2]] if len(left) > 1 else [left]:
-            if not measured:
-                return
-            names = [about.name for about in measured]
-            if len(names) > 1 and _between(*names) in self._failed_links:
+        for count in (1, 2):
+            names = self.nodes.names[:count]
+            if len(names) < count or (count == 2 and _between(*names) in self._failed_links):
                 return
             self._tell(f"what sends promise, on {' and '.join(names)}", self._share())
-            site = Site(tuple(self.nodes[name] for name in names), tuple(measured))
-            cores = measured[0].cores if len(measured) == 1 else pair_cores(*measured)
+            measured = tuple(by_name[name] for name in names)
+            site = Site(tuple(self.nodes[name] for name in names), measured)
+            cores = measured[0].cores if count == 1 else pair_cores(*measured)
+            warn, silence = self.record_of_run.warn, not self._quick
             try:
-                if len(names) > 1:
+                if count == 2:
                     check_same_place(*site.nodes)
-                search(
-                    self._maker,
-                    self.workspace,
-                    site,
-                    cores,
-                    self.seed,
-                    self.record_of_run.warn,
-                    silence=not self._quick,
-                )
+                search(self._maker, self.workspace, site, cores, self.seed, warn, silence=silence)
             except NodeLost:
                 continue
             except LepauteError as problem:
-                self.record_of_run.warn(
-                    f"what sends between {' and '.join(names)} promise was not found out: {problem}"
-                )
+                warn(f"what sends between {' and '.join(names)} promise was not found out: {problem}")
 
     def _share(self) -> float:
         return _PREPARED + (0.98 - _PREPARED) * min(1.0, self._behind / self._total)

@@ -10,7 +10,7 @@ from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.plan import SEMANTICS, PlannedRun
 from lepaute.measure.semantics import MOST_ROUNDS, next_tests, silent_tests
-from lepaute.stats.semantics import Row
+from lepaute.stats.semantics import HUNG, Row
 
 #: Limits are sought up to this size: no library was seen to send more without asking.
 MOST_BYTES = 16 << 20
@@ -34,6 +34,7 @@ def search(
     Raises NodeLost with a node of the site.
     """
     where = "_".join(about.name for about in site.measured[1:])
+    lost = "what sends of each size promise was not found out"
     for _ in range(MOST_ROUNDS):
         rows, done, begun = _answers(workspace, site)
         tests = next_tests(rows, MOST_BYTES) or (silent_tests(rows) if silence and not done else [])
@@ -46,18 +47,17 @@ def search(
         except NodeLost:
             raise
         except EnvironmentProblem as problem:
-            after = _answers(workspace, site)[0]
-            if sum(outcome == "hung" for _, _, outcome, _ in after) == sum(
-                outcome == "hung" for _, _, outcome, _ in rows
-            ):
-                warn(f"what sends of each size promise was not found out: {problem}")
+            if _hung(_answers(workspace, site)[0]) == _hung(rows):
+                warn(f"{lost}: {problem}")
                 return
         if len(_answers(workspace, site)[0]) == len(rows):
-            warn(f"what sends of each size promise was not found out: probe {name} answered nothing")
+            warn(f"{lost}: probe {name} answered nothing")
             return
-    warn(
-        f"what sends of each size promise was not found out in {MOST_ROUNDS} rounds: the answers contradict each other"
-    )
+    warn(f"{lost} in {MOST_ROUNDS} rounds: the answers contradict each other")
+
+
+def _hung(rows: list[Row]) -> int:
+    return sum(outcome == HUNG for _, _, outcome, _ in rows)
 
 
 def _answers(workspace: Workspace, site: Site) -> tuple[list[Row], bool, int]:
@@ -73,6 +73,7 @@ def _answers(workspace: Workspace, site: Site) -> tuple[list[Row], bool, int]:
         begun += 1
         path = workspace.folder / entry["member"]
         text = path.read_text(errors="replace") if path.is_file() else ""
+        text = text[: text.rfind("\n") + 1]  # the last line of an engine that was killed may be cut
         for row in csv.DictReader(line for line in text.splitlines() if not line.startswith("#")):
             done |= row["test"] == "silent"
             if row["backlog"] == "0":
