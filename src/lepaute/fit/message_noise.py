@@ -19,6 +19,10 @@ FEWEST_OF_A_MODE = 10
 RESOLUTION = 0.01
 #: So many points, at equal shares of the sorted ones, tell a mixture as well as more would.
 MOST_POINTS = 4000
+#: Durations shorter than a twentieth of the median, or longer than twenty times, say no more about the noise than these.
+WIDEST = float(np.log(20.0))
+#: What a platform file holds.
+LARGEST_SD = 3.0
 #: Random starts of the expectation-maximisation for each number of modes.
 STARTS = 4
 
@@ -42,10 +46,12 @@ def fit_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES, seed: int = 0)
     Raises FitError for values that are not finite.
     """
     values = np.sort(np.asarray(log_ratio, dtype=np.float64))
+    middle = float(np.median(values)) if len(values) else 0.0
     if not np.all(np.isfinite(values)):
         raise FitError("the noise of messages wants finite durations > 0; leave out the others")
     if len(values) < FEWEST_OF_A_MODE:
         return ()
+    values = np.clip(values, middle - WIDEST, middle + WIDEST)
     if len(values) > MOST_POINTS:
         values = values[np.linspace(0, len(values) - 1, MOST_POINTS).round().astype(np.int64)]
     best: tuple[Mode, ...] = (Mode(1.0, float(np.mean(values)), float(np.std(values))),)
@@ -72,7 +78,7 @@ def of_one_message(modes: Sequence[Mode]) -> tuple[Mode, ...]:
     A mode is taken as a state that both messages met, since modes of half ping-pongs do not come in the binomial shares
     that independent ones would have; within a mode the two are independent, so one varies by sqrt(2) more.
     """
-    return centred([Mode(mode.weight, mode.mean, mode.sd * float(np.sqrt(2.0))) for mode in modes])
+    return centred([Mode(mode.weight, mode.mean, min(mode.sd * float(np.sqrt(2.0)), LARGEST_SD)) for mode in modes])
 
 
 def _mixture(values: Floats, count: int, seed: int) -> tuple[tuple[Mode, ...], float]:
