@@ -127,4 +127,4 @@ def test_messages_that_waited_for_the_processor_a_thousand_times_too_long_do_not
     small = np.array([1.0, 1000.0])
     assert (network.one_way_s(small) < 6 * truth(small)).all()
     for part in network.segments:
-        assert all(mode.sd <= 3.0 for mode in part.modes)
+        assert all(mode.sd <= 1.0 for mode in part.modes)

@@ -19,10 +19,10 @@ FEWEST_OF_A_MODE = 10
 RESOLUTION = 0.01
 #: So many points, at equal shares of the sorted ones, tell a mixture as well as more would.
 MOST_POINTS = 4000
-#: Durations shorter than a twentieth of the median, or longer than twenty times, say no more about the noise than these.
+#: Durations below a twentieth of the median, or above twenty times, say no more about the noise than these.
 WIDEST = float(np.log(20.0))
-#: What a platform file holds.
-LARGEST_SD = 3.0
+#: Of a mode: a wider one would draw messages of a hundred times the mean, which nobody measured.
+LARGEST_SD = 1.0
 #: Random starts of the expectation-maximisation for each number of modes.
 STARTS = 4
 
@@ -54,7 +54,7 @@ def fit_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES, seed: int = 0)
     values = np.clip(values, middle - WIDEST, middle + WIDEST)
     if len(values) > MOST_POINTS:
         values = values[np.linspace(0, len(values) - 1, MOST_POINTS).round().astype(np.int64)]
-    best: tuple[Mode, ...] = (Mode(1.0, float(np.mean(values)), float(np.std(values))),)
+    best: tuple[Mode, ...] = (Mode(1.0, float(np.mean(values)), min(float(np.std(values)), LARGEST_SD)),)
     least = np.inf
     for count in range(1, min(most_modes, len(values) // FEWEST_OF_A_MODE) + 1):
         modes, criterion = _mixture(values, count, seed)
@@ -101,7 +101,7 @@ def _mixture(values: Floats, count: int, seed: int) -> tuple[tuple[Mode, ...], f
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a search that could still improve a little is good enough
         search.fit(column)
-    variances = np.maximum(search.covariances_[:, 0, 0] - floor, 0.0)
+    variances = np.clip(search.covariances_[:, 0, 0] - floor, 0.0, LARGEST_SD**2)
     modes = tuple(
         Mode(float(weight), float(mean), float(np.sqrt(variance)))
         for weight, mean, variance in zip(search.weights_, search.means_[:, 0], variances, strict=True)
