@@ -67,4 +67,7 @@ static inline void lep_log_add(lep_kernel kernel, int m, int n, int k, int64_t s
 /* Writes the calls as rows and empties the log. Fails alone when calls were lost. */
 void lep_log_write(FILE *file, const char *design_row, const char *kind, int rank, int cpu);
 
+/* The same; `more` ends each row: cells of further columns, a comma before each. */
+void lep_log_write_with(FILE *file, const char *design_row, const char *kind, int rank, int cpu, const char *more);
+
 #endif

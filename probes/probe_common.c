@@ -271,10 +271,17 @@ lep_design lep_design_read(const char *path) {
     return design;
 }
 
+size_t lep_design_find(const lep_design *design, const char *name) {
+    size_t i = 0;
+    while (i < design->columns && strcmp(design->names[i], name) != 0)
+        i++;
+    return i;
+}
+
 size_t lep_design_column(const lep_design *design, const char *name) {
-    for (size_t i = 0; i < design->columns; i++)
-        if (strcmp(design->names[i], name) == 0)
-            return i;
+    size_t found = lep_design_find(design, name);
+    if (found < design->columns)
+        return found;
     lep_fail("%s: has no column '%s'", design->path, name);
 }
 

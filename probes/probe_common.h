@@ -96,6 +96,8 @@ typedef struct {
 
 lep_design lep_design_read(const char *path);
 size_t lep_design_column(const lep_design *design, const char *name);
+/* The same, or `design->columns` where there is none. */
+size_t lep_design_find(const lep_design *design, const char *name);
 const char *lep_design_text(const lep_design *design, size_t row, size_t column);
 long long lep_design_integer(const lep_design *design, size_t row, size_t column, long long low, long long high);
 /* Fails with "FILE:LINE: message". */

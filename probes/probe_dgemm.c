@@ -1,20 +1,31 @@
 /* probe-dgemm: matrix products timed alone, one row a call, C(m x n) -= A(m x k) B(n x k)^T as in HPL's update.
  *
  * The operands lie at random places of two large pools, so that they are neither always in the cache nor always the
- * same pages, and hold random numbers: processors run faster on zeros. */
+ * same pages, and hold random numbers: processors run faster on zeros. Two optional columns of the design make
+ * factors of that: `content` (each level has pools of its own) and `warm`, 1 for operands that the same call has just
+ * used, untimed. */
 #include <cblas.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "content.h"
 #include "kernel_log.h"
 #include "probe_common.h"
 
-enum { MAX_DIMENSION = 1 << 24, WARM_UP_CALLS = 5, LINE = 8 /* doubles in a cache line */ };
+enum { MAX_DIMENSION = 1 << 24, LINE = 8 /* doubles in a cache line */, MOST_CONTENTS = 32 };
 
 typedef struct {
     const char *name;
-    int m, n, k;
+    int m, n, k, warm;
+    size_t content; /* of the list of contents */
 } gemm_row;
+
+typedef struct {
+    const char *names[MOST_CONTENTS];
+    lep_content values[MOST_CONTENTS];
+    size_t count;
+} content_list;
 
 static size_t round_up(size_t value) {
     return (value + LINE - 1) / LINE * LINE;
@@ -38,7 +49,23 @@ static size_t c_doubles(const gemm_row *row) {
     return round_up(leading_dimension(row->m) * (size_t)row->n);
 }
 
-static gemm_row *read_rows(const lep_design *design) {
+/* Its place in the list, at the end of which it is put where it is new. */
+static size_t content_of(const lep_design *design, size_t row, size_t column, content_list *contents) {
+    const char *text = column < design->columns ? lep_design_text(design, row, column) : "random";
+    for (size_t i = 0; i < contents->count; i++)
+        if (strcmp(contents->names[i], text) == 0)
+            return i;
+    if (contents->count == MOST_CONTENTS)
+        lep_design_fail(design, row, "more than %d contents; each takes memory of its own", MOST_CONTENTS);
+    if (!lep_content_parse(text, &contents->values[contents->count]))
+        lep_design_fail(design, row,
+                        "content is '%s'; it is random, constant, constant:VALUE, sequential or masked:BITS", text);
+    contents->names[contents->count] = text;
+    return contents->count++;
+}
+
+static gemm_row *read_rows(const lep_design *design, content_list *contents) {
+    size_t content = lep_design_find(design, "content"), warm = lep_design_find(design, "warm");
     size_t name = lep_design_column(design, "design_row"), kind = lep_design_column(design, "kind"),
            m = lep_design_column(design, "m"), n = lep_design_column(design, "n"), k = lep_design_column(design, "k");
     gemm_row *rows = calloc(design->rows, sizeof *rows);
@@ -48,9 +75,12 @@ static gemm_row *read_rows(const lep_design *design) {
         if (strcmp(lep_design_text(design, i, kind), "dgemm") != 0)
             lep_design_fail(design, i, "kind is '%s'; probe-dgemm runs dgemm", lep_design_text(design, i, kind));
         lep_design_integer(design, i, name, 0, 1000000000);
-        rows[i] = (gemm_row){lep_design_text(design, i, name), (int)lep_design_integer(design, i, m, 1, MAX_DIMENSION),
+        rows[i] = (gemm_row){lep_design_text(design, i, name),
+                             (int)lep_design_integer(design, i, m, 1, MAX_DIMENSION),
                              (int)lep_design_integer(design, i, n, 1, MAX_DIMENSION),
-                             (int)lep_design_integer(design, i, k, 1, MAX_DIMENSION)};
+                             (int)lep_design_integer(design, i, k, 1, MAX_DIMENSION),
+                             warm < design->columns ? (int)lep_design_integer(design, i, warm, 0, 1) : 0,
+                             content_of(design, i, content, contents)};
     }
     return rows;
 }
@@ -65,12 +95,12 @@ static double *random_place(const pool *from, size_t doubles, lep_random *random
     return from->memory + LINE * lep_random_below(random, places);
 }
 
-static pool make_pool(size_t doubles, lep_random *random) {
+static pool make_pool(size_t doubles, const lep_content *content, lep_random *random) {
     size_t bytes = round_up(doubles) * sizeof(double);
     pool made = {aligned_alloc(64, bytes), round_up(doubles)};
     if (!made.memory)
         lep_fail("no memory for a pool of %.0f MB", (double)bytes * 1e-6);
-    lep_random_fill(random, made.memory, made.doubles);
+    lep_content_fill(content, random, made.memory, made.doubles);
     return made;
 }
 
@@ -79,6 +109,9 @@ static void call_dgemm(const gemm_row *row, const pool *inputs, const pool *outp
     const double *b = random_place(inputs, b_doubles(row), random);
     double *c = random_place(outputs, c_doubles(row), random);
     int lda = (int)leading_dimension(row->m);
+    if (row->warm)
+        cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, row->m, row->n, row->k, -1.0, a, lda, b, row->n, 1.0, c,
+                    lda);
     int64_t start_ns = lep_now_ns();
     cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, row->m, row->n, row->k, -1.0, a, lda, b, row->n, 1.0, c, lda);
     int64_t end_ns = lep_now_ns();
@@ -90,21 +123,26 @@ int main(int argc, char **argv) {
     lep_option options[] = {
         {"--design", NULL, true, "table of dgemm rows"},
         {"--out", NULL, true, "raw file"},
-        {"--cpu", NULL, true, "core to run on"},
+        {"--cpu", NULL, true, "core to run on, or any: not bound, the scheduler's choice"},
         {"--seed", NULL, true, "of content and places of the operands"},
-        {"--max-bytes", "1073741824", false, "most memory for operands"},
+        {"--max-bytes", "1073741824", false, "most memory for operands, all contents together"},
+        {"--warmup-calls", "5", false, "untimed calls before the first row"},
     };
     size_t count = sizeof options / sizeof options[0];
     lep_options_read(options, count, argc, argv);
     long long seed = lep_option_integer(options, count, "--seed", 0, INT64_MAX);
     long long max_bytes = lep_option_integer(options, count, "--max-bytes", 1 << 20, INT64_MAX);
-    int cpu = lep_option_cpu(options, count, "--cpu", 0);
+    int warmup_calls = (int)lep_option_integer(options, count, "--warmup-calls", 0, 1000000);
+    bool bound = strcmp(lep_option_text(options, count, "--cpu"), "any") != 0;
+    int cpu = bound ? lep_option_cpu(options, count, "--cpu", 0) : -1;
     lep_design design = lep_design_read(lep_option_text(options, count, "--design"));
-    gemm_row *rows = read_rows(&design);
-    lep_pin(cpu);
+    content_list contents = {.count = 0};
+    gemm_row *rows = read_rows(&design, &contents);
+    if (bound)
+        lep_pin(cpu);
 
     /* Room to move: twice the largest operand, and more than any cache, within the limit. */
-    size_t input = 0, output = 0, limit = (size_t)max_bytes / sizeof(double);
+    size_t input = 0, output = 0, limit = (size_t)max_bytes / sizeof(double) / contents.count;
     for (size_t i = 0; i < design.rows; i++) {
         size_t a = a_doubles(&rows[i]), b = b_doubles(&rows[i]), c = c_doubles(&rows[i]);
         if ((a > b ? a : b) + c > limit)
@@ -120,22 +158,35 @@ int main(int argc, char **argv) {
     size_t spare = (limit - input - output) / 2, roomy = (size_t)128 << 20 >> 3;
     size_t input_wish = 2 * input > roomy ? 2 * input : roomy, output_wish = 2 * output > roomy ? 2 * output : roomy;
     lep_random random = lep_random_seeded((uint64_t)seed, 0);
-    pool inputs = make_pool(input_wish - input < spare ? input_wish : input + spare, &random);
-    pool outputs = make_pool(output_wish - output < spare ? output_wish : output + spare, &random);
+    size_t input_size = input_wish - input < spare ? input_wish : input + spare;
+    size_t output_size = output_wish - output < spare ? output_wish : output + spare;
+    pool inputs[MOST_CONTENTS], outputs[MOST_CONTENTS];
+    for (size_t i = 0; i < contents.count; i++) {
+        inputs[i] = make_pool(input_size, &contents.values[i], &random);
+        outputs[i] = make_pool(output_size, &contents.values[i], &random);
+    }
 
     const char *path = lep_option_text(options, count, "--out");
     FILE *file = lep_output_open(path, NULL, seed, argc, argv);
-    lep_output_note(file, "warmup_calls", "%d", WARM_UP_CALLS);
-    lep_output_note(file, "pool_bytes", "%zu %zu", inputs.doubles * sizeof(double), outputs.doubles * sizeof(double));
-    lep_output_columns(file, LEP_KERNEL_COLUMNS);
+    lep_output_note(file, "warmup_calls", "%d", warmup_calls);
+    lep_output_note(file, "pool_bytes", "%zu %zu", inputs[0].doubles * sizeof(double),
+                    outputs[0].doubles * sizeof(double));
+    bool conditions =
+        lep_design_find(&design, "content") < design.columns || lep_design_find(&design, "warm") < design.columns;
+    lep_output_columns(file, conditions ? LEP_KERNEL_COLUMNS ",content,warm" : LEP_KERNEL_COLUMNS);
 
     lep_log_reserve(64);
-    for (int i = 0; i < WARM_UP_CALLS; i++)
-        call_dgemm(&(gemm_row){"-", 256, 256, 128}, &inputs, &outputs, &random);
-    lep_calls.used = 0;
+    for (int i = 0; i < warmup_calls; i++) {
+        call_dgemm(&(gemm_row){"-", 256, 256, 128, 0, 0}, &inputs[0], &outputs[0], &random);
+        lep_calls.used = 0;
+    }
     for (size_t i = 0; i < design.rows; i++) {
-        call_dgemm(&rows[i], &inputs, &outputs, &random);
-        lep_log_write(file, rows[i].name, "dgemm", 0, cpu);
+        size_t content = rows[i].content;
+        call_dgemm(&rows[i], &inputs[content], &outputs[content], &random);
+        char more[64] = "";
+        if (conditions)
+            snprintf(more, sizeof more, ",%s,%d", contents.names[content], rows[i].warm);
+        lep_log_write_with(file, rows[i].name, "dgemm", 0, bound ? cpu : sched_getcpu(), more);
         if (i % 64 == 63)
             lep_output_flush(file, path);
     }

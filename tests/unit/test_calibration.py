@@ -27,8 +27,9 @@ from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
 from lepaute.measure.plan import QUICK, PlannedRun, plan
 
-#: Of a quick calibration: two blocks of dgemm and HPL's steps on each core, three probes on both, and the ring.
-RUNS = 2 * 8
+#: Runs of a quick calibration of one node, and of each of its blocks; the tests of what sends promise come after.
+RUNS = len(plan(QUICK, 1, (0, 1), 1500, ring=(0, 1)))
+BLOCK = RUNS // QUICK.blocks
 #: Tables of durations.
 KINDS = ("kernels", "p2p", "ring")
 
@@ -56,13 +57,14 @@ def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_
     archive = Archive.open(path)
     folders = collections.Counter(name.split("/")[0] for name in archive.members() if "/" in name)
     assert folders["designs"] == RUNS + SEMANTIC_ROUNDS
-    assert folders["raw"] == 2 * (2 + 2 + 2 + 2 + 2 + 2) + 2 * SEMANTIC_ROUNDS  # one a rank
+    # One a rank: four runs of a block have two, as the tests of what sends promise have.
+    assert folders["raw"] == RUNS + 2 * 4 + 2 * SEMANTIC_ROUNDS
     assert {"environment/alone/cpuinfo.txt", "raw/alone/block0/p2p.r1.csv"} <= set(archive.members())
     metadata = archive.metadata
     assert (metadata["kind"], metadata["seed"], metadata["blocks"], metadata["partial"]) == ("calibration", 5, 2, False)
     assert metadata["blas"]["core"] == metadata["machines"]["alone"]["blas"]["core"] == "Zen"
     kernels = archive.table("observations/kernels.parquet")
-    assert set(kernels["probe"]) == {"dgemm", "hpl_steps_1x1", "hpl_steps_1x1_pair", "hpl_steps_2x1"}
+    assert set(kernels["probe"]) == {"dgemm", "dgemm_content", "hpl_steps_1x1", "hpl_steps_1x1_pair", "hpl_steps_2x1"}
     assert set(kernels["block"]) == {0, 1}
     assert set(kernels["clock_cost_s"]) == {2e-8}
     messages = archive.table("observations/p2p.parquet")
@@ -162,12 +164,17 @@ def test_one_core_is_not_enough_and_leaves_nothing(machine: FakeMachine, place: 
 def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt_is_kept(
     machine: FakeMachine, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disturb(monkeypatch, {1, 3, 9})  # two runs of the first block; of the repetitions 8 and 9 the second: 10 repeats it
+    # Two runs of the first block are disturbed, and of their repetitions the second: a third follows.
+    first_again = BLOCK
+    disturb(monkeypatch, {1, 3, first_again + 1})
     archive = Archive.open(calibrate(place, quick=True))
     records = json.loads(archive.read_bytes("blocks.json"))
-    assert [record["block"] for record in records] == [0] * (11 + SEMANTIC_ROUNDS) + [1] * 8
+    assert [record["block"] for record in records] == [0] * (BLOCK + 3 + SEMANTIC_ROUNDS) + [1] * BLOCK
     names = [record["name"] for record in records]
-    assert [(name, record["attempt"]) for name, record in zip(names[8:11], records[8:11], strict=True)] == [
+    assert [
+        (name, record["attempt"])
+        for name, record in zip(names[BLOCK : BLOCK + 3], records[BLOCK : BLOCK + 3], strict=True)
+    ] == [
         (names[1], 1),
         (names[3], 1),
         (names[3], 2),
@@ -175,7 +182,7 @@ def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt
     assert {record["seed"] for record in records if record["name"] == names[3] and record["block"] == 0} == {
         records[3]["seed"]
     }
-    assert [position for position, record in enumerate(records) if record["disturbed"]] == [1, 3, 9]
+    assert [position for position, record in enumerate(records) if record["disturbed"]] == [1, 3, first_again + 1]
     raw = [name for name in archive.members() if name.startswith("raw/") and "semantics" not in name]
     assert any(name.startswith(f"raw/alone/block0/{names[3]}.attempt2") for name in raw)
     tables = [archive.table(f"observations/{kind}.parquet") for kind in KINDS]
@@ -183,7 +190,8 @@ def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt
     attempts = {row for table in tables for row in table[["block", "attempt", "disturbed"]].itertuples(index=False)}
     assert attempts == {(0, 0, False), (0, 0, True), (0, 1, False), (0, 1, True), (0, 2, False), (1, 0, False)}
     assert archive.metadata["warnings"] == [
-        "2 of 16 probe runs were disturbed by other load (blocks.json): 2 repeated, 0 without an undisturbed attempt"
+        f"2 of {RUNS} probe runs were disturbed by other load (blocks.json): 2 repeated, "
+        "0 without an undisturbed attempt"
     ]
 
 
@@ -195,7 +203,8 @@ def test_load_that_stays_costs_no_more_time_than_a_part_of_the_campaign(
     numbers = collections.Counter(record["attempt"] for record in json.loads(archive.read_bytes("blocks.json")))
     assert numbers == {0: RUNS + SEMANTIC_ROUNDS, 1: 4}  # 4 s, used up in the first block
     assert archive.metadata["warnings"] == [
-        "16 of 16 probe runs were disturbed by other load (blocks.json): 4 repeated, 16 without an undisturbed attempt"
+        f"{RUNS} of {RUNS} probe runs were disturbed by other load (blocks.json): 4 repeated, "
+        f"{RUNS} without an undisturbed attempt"
     ]
 
 
@@ -235,9 +244,9 @@ def test_names_of_one_machine_are_measured_one_after_the_other_then_the_messages
     archive = Archive.open(calibrate(place, quick=True))
     records = archive.json("blocks.json")
     of_block = [(record["node"], record["peer"]) for record in records if record["block"] == 0]
-    assert of_block[:24] == [("a", None)] * 8 + [("b", None)] * 8 + [("c", None)] * 8
-    assert sorted(of_block[24:28]) == [("a", "b")] * 2 + [("b", "c")] * 2  # two ranks, and a ring
-    assert of_block[28:] == [("a", None)] * SEMANTIC_ROUNDS + [("a", "b")] * SEMANTIC_ROUNDS
+    assert of_block[: 3 * BLOCK] == [(node, None) for node in "abc" for _ in range(BLOCK)]
+    assert sorted(of_block[3 * BLOCK : 3 * BLOCK + 4]) == [("a", "b")] * 2 + [("b", "c")] * 2  # two ranks, and a ring
+    assert of_block[3 * BLOCK + 4 :] == [("a", None)] * SEMANTIC_ROUNDS + [("a", "b")] * SEMANTIC_ROUNDS
     assert all(record["run_cores"] == [0, 1] for record in records if record["peer"])
     orders = {
         node: [record["name"] for record in records if record["node"] == node and not record["peer"]] for node in "abc"
@@ -253,7 +262,7 @@ def test_names_of_one_machine_are_measured_one_after_the_other_then_the_messages
 
 def test_a_node_that_is_lost_loses_its_own_rows_and_the_campaign_goes_on(machine: FakeMachine, place: Path) -> None:
     machine.nodes = ["a", "b"]
-    machine.break_at(10, "lose")  # the second run on b
+    machine.break_at(BLOCK + 2, "lose")  # the second run on b
     archive = Archive.open(calibrate(place, quick=True))
     assert [lost["node"] for lost in archive.metadata["lost_nodes"]] == ["b"]
     assert archive.metadata["status"] == "complete"
@@ -266,7 +275,7 @@ def test_a_node_that_is_lost_loses_its_own_rows_and_the_campaign_goes_on(machine
     rows = sum(int((table["host"] == "b").sum()) for table in tables)
     ranks = {record["name"]: len(record["run_cores"]) for record in archive.json("blocks.json")}
     last = max(name for name in archive.members() if name.startswith("raw/b/"))
-    assert rows > ranks[archive.json("blocks.json")[8]["name"]], f"what was seen of {last} is not there"
+    assert rows > ranks[archive.json("blocks.json")[BLOCK]["name"]], f"what was seen of {last} is not there"
 
 
 def test_where_no_node_is_left_what_was_measured_is_archived_and_gone_on_from(

@@ -2,13 +2,28 @@
 
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lepaute.errors import InputError
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lepaute.archive import Archive
+    from lepaute.fit.diagnostics import Diagnosis
+    from lepaute.fit.factors import FactorTest
     from lepaute.fit.quality import QualityRow
+
+#: Serious findings that are printed; a report has them all.
+MOST_TOLD = 6
+Reports = Annotated[
+    list[Path] | None,
+    typer.Option("--report", metavar="FILE", help="what is wrong with the models: .html to read, .json for programs"),
+]
 
 
 def command(
@@ -25,25 +40,84 @@ def command(
             help="messages as measured under idle, dgemm, iprobe or iprobe+dgemm; default: two ranks, nothing else",
         ),
     ] = "",
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="picture of a memory hierarchy (of an experiment)")
+    ] = None,
+    report: Reports = None,
 ) -> None:
-    """Fit kernel and network models to calibrations and write a platform."""
+    """Fit kernel and network models to calibrations and write a platform.
+
+    Of experiments (`lepaute run`) it tells instead which factors matter, or the caches; these make no platform.
+    """
     from lepaute.archive import Archive
-    from lepaute.errors import InputError
-    from lepaute.fit import platform_and_models
+    from lepaute.fit import diagnose, platform_and_models
+    from lepaute.fit.report.files import check_report_file
     from lepaute.fit.ring import CONDITIONS
     from lepaute.platform import dump_platform
 
     if network_condition not in ("", *CONDITIONS):
         raise InputError(f"--network-condition is {network_condition}; it is one of {', '.join(CONDITIONS)}")
+    for path in report or ():
+        check_report_file(path)  # now, not after the fit
     opened = [Archive.open(path) for path in archives]
+    if all(archive.metadata.get("kind") == "experiment" for archive in opened):
+        _print_findings(opened, plot)
+        return
+    if plot is not None:
+        raise InputError("--plot draws the memory hierarchy of an experiment; calibrations have none")
     platform, fitted = platform_and_models(opened, name or output.stem, network_condition or None)
     for warning in fitted.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    tell_diagnosis(diagnose(opened, fitted), report or ())
     dump_platform(platform, output)
     print(quality_table(fitted.quality))
     for effect in fitted.conditions:
         print(effect.sentence())
+    print_factors(fitted.factor_tests)
     print(f"wrote {output}", file=sys.stderr)
+
+
+def _print_findings(archives: "list[Archive]", plot: Path | None) -> None:
+    """What experiments show that are no calibrations; they make no platform."""
+    from lepaute.fit.experiments import findings
+    from lepaute.fit.hierarchy_text import hierarchy_text
+
+    hierarchies = []
+    for archive in archives:
+        for found in findings(archive):
+            print(f"{archive.path}: {found.table}")
+            print_factors(found.factor_tests)
+            for hierarchy in found.hierarchies:
+                print(hierarchy_text(hierarchy))
+                hierarchies.append(hierarchy)
+    if plot is not None:
+        from lepaute.fit.hierarchy_plot import plot_hierarchies
+
+        if not hierarchies:
+            raise InputError("--plot draws the memory hierarchy, and these archives measured none")
+        plot_hierarchies(tuple(hierarchies), plot)
+        print(f"wrote {plot}", file=sys.stderr)
+
+
+def print_factors(tests: "Sequence[FactorTest]") -> None:
+    """What the factors besides sizes do to durations, if any was varied."""
+    from lepaute.fit.factor_text import factor_table
+
+    if tests:
+        print(f"\n{factor_table(tests)}\n")
+
+def tell_diagnosis(diagnosis: "Diagnosis", reports: Sequence[Path]) -> None:
+    """Prints the serious findings as warnings, and writes the reports."""
+    from lepaute.fit.report import write_report
+
+    for flag in diagnosis.serious[:MOST_TOLD]:
+        print(f"warning: {flag.subject}: {flag.sentence}", file=sys.stderr)
+    more = len(diagnosis.flags) - len(diagnosis.serious[:MOST_TOLD])
+    if more and not reports:
+        print(f"{more} more finding(s) about the models; --report report.html shows them", file=sys.stderr)
+    for path in reports:
+        write_report(diagnosis, path)
+        print(f"wrote {path}", file=sys.stderr)
 
 
 def quality_table(rows: "list[QualityRow]") -> str:

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 
 def command(
-    script: Annotated[Path, typer.Argument(metavar="EXPERIMENT.py", help="A script with one subclass of lepaute.Job.")],
+    script: Annotated[
+        Path,
+        typer.Argument(
+            metavar="EXPERIMENT.py", help="A script with one subclass of lepaute.Job, or memory: the memory hierarchy."
+        ),
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Archive to write; EXPERIMENT-DATE.zip unless given.")
     ] = None,
@@ -59,9 +64,12 @@ def command(
     from lepaute.cli.quantities import settings_of
     from lepaute.measure.experiment.loader import load_job_class, made_job
     from lepaute.measure.experiment.options import options_of
+    from lepaute.measure.shipped import shipped_experiments
 
     # A batch system ends a job with SIGTERM: the nodes must be given back then too, and what was measured be kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if not script.exists():
+        script = shipped_experiments().get(str(script), script)
     job_class = load_job_class(script, class_name)
     request = on.request_of(
         nodes=nodes,

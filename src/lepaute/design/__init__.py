@@ -6,6 +6,7 @@ same file byte for byte. This package knows no machine and no program; it makes 
 
 from lepaute.design.arrange import blocks, mix
 from lepaute.design.collective import collective_design
+from lepaute.design.conditions import content_design, with_conditions
 from lepaute.design.dgemm import dgemm_design
 from lepaute.design.distributions import log_spaced, log_uniform, log_uniform_product, uniform, uniform_product
 from lepaute.design.fraction import fractional
@@ -21,6 +22,7 @@ __all__ = [
     "Design",
     "blocks",
     "collective_design",
+    "content_design",
     "dgemm_design",
     "fractional",
     "full_factorial",
@@ -38,5 +40,6 @@ __all__ = [
     "semantics_design",
     "uniform",
     "uniform_product",
+    "with_conditions",
     "write_design",
 ]

@@ -6,19 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import FitError
 from lepaute.fit.calibrations import calibrations, hosts_of, seen_hosts
-from lepaute.fit.calls import Calls, calls_by_kernel, place_of, pooled_observations
+from lepaute.fit.calls import COLUMNS, Calls, calls_by_kernel, place_of, pooled_observations
 from lepaute.fit.conditions import ConditionEffect
 from lepaute.fit.crowding import crowding_of, relieved
 from lepaute.fit.days import block_effects
 from lepaute.fit.discrepancy import discrepancy_relative_sd
 from lepaute.fit.disturbed import without_disturbed
 from lepaute.fit.episodes import episode_effect
+from lepaute.fit.factor_text import sentence
+from lepaute.fit.factors import FactorTest, factor_tests, pooled_factors, usual_conditions
 from lepaute.fit.glue import glue_calls
 from lepaute.fit.kernel_fit import FittedKernel, fit_kernel
 from lepaute.fit.kernel_models import kernel_model
 from lepaute.fit.links import FittedLinks, MessageTables, fitted_links
+from lepaute.fit.messages import COLUMNS as MESSAGE_COLUMNS
 from lepaute.fit.network import FittedNetwork
 from lepaute.fit.network_model import network_model
+from lepaute.fit.observation_checks import checked_table
 from lepaute.fit.quality import QualityRow, quality_row
 from lepaute.fit.tail import machine_excess
 
@@ -45,6 +49,7 @@ class FittedModels:
     conditions     : how much longer messages take while the machine does something else, where that was measured
     notes          : what a reader of the platform should know, one sentence each
     warnings       : what who fits should know now, one line each
+    factor_tests   : of every factor besides the sizes that the observations have, such as the operands' content
     """
 
     hosts: tuple[str, ...]
@@ -58,6 +63,7 @@ class FittedModels:
     conditions: tuple[ConditionEffect, ...]
     notes: list[str]
     warnings: list[str]
+    factor_tests: tuple[FactorTest, ...] = ()
 
 
 def models(archives: "Archive | Iterable[Archive]", network_condition: str | None = None) -> FittedModels:
@@ -68,14 +74,15 @@ def models(archives: "Archive | Iterable[Archive]", network_condition: str | Non
     Raises FitError when an archive is no calibration, or nodes differ in processor or BLAS kernels.
     """
     given = calibrations(archives)
-    frames = [archive.table(KERNELS) for archive in given]
+    frames = [checked_table(archive, KERNELS, COLUMNS) for archive in given]
     hosts, absent = seen_hosts(hosts_of(given[0]), frames)
     several = len(hosts) > 1
     kernel_frames, short_kernels = without_disturbed(frames, ("host", "probe", "cpu") if several else ("probe", "cpu"))
     p2p_frames, short_p2p = without_disturbed(
-        [archive.table(P2P) for archive in given], ("host", "link") if several else ()
+        [checked_table(archive, P2P, MESSAGE_COLUMNS) for archive in given], ("host", "link") if several else ()
     )
-    table = pooled_observations(kernel_frames, hosts)
+    tests = factor_tests(pooled_factors(kernel_frames))
+    table = pooled_observations([usual_conditions(frame) for frame in kernel_frames], hosts)
     calls = calls_by_kernel(table)
     calls.update(glue_calls(table, tuple(str(name) for name in table["probe"].cat.categories)))
     crowding = {name: crowding_of(measured) for name, measured in calls.items()}
@@ -97,6 +104,7 @@ def models(archives: "Archive | Iterable[Archive]", network_condition: str | Non
         warnings.append(f"other load disturbed too many runs of {some}: the models rest on them too")
     if short or any(_disturbed_somewhere(archive) for archive in given):
         notes.append("Other load disturbed the calibration; calibrate again on a quiet machine.")
+    notes += [f"{sentence(test)}; the model holds for random content." for test in tests if test.matters]
     links = _links(given, p2p_frames, several, network_condition)
     notes += links.notes
     days = None
@@ -123,6 +131,7 @@ def models(archives: "Archive | Iterable[Archive]", network_condition: str | Non
         links.effects,
         notes,
         warnings,
+        tests,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from lepaute.design import Design, dgemm_design, hpl_step_design, p2p_design, ring_design
+from lepaute.design import Design, content_design, dgemm_design, hpl_step_design, p2p_design, ring_design
 from lepaute.design.p2p import DEFAULT_COUNTS
 from lepaute.errors import EnvironmentProblem
 
@@ -22,6 +22,12 @@ _LEAST_MESSAGE_BYTES = 64 << 10
 #: Names of the probes in the observations.
 DGEMM, STEPS_ALONE, STEPS_TOGETHER, P2P = "dgemm", "hpl_steps_1x1", "hpl_steps_2x1", "p2p"
 RING, SEMANTICS = "ring", "semantics"
+#: Few products, often, with operands of several contents: some processors are slower on numbers that flip more bits.
+CONTENT = "dgemm_content"
+CONTENTS = ("random", "constant", "masked:40")
+CONTENT_SIZES = ((1000, 1000, 128), (500, 500, 128))
+#: Programs without MPI: one process, one raw file.
+SERIAL = frozenset({DGEMM, CONTENT})
 #: Both cores do the steps of a grid of their own at once: caches and memory as in a run with one process row.
 STEPS_SIDE_BY_SIDE = "hpl_steps_1x1_pair"
 
@@ -45,6 +51,7 @@ class Scale:
     ring_sizes: int
     most_n: int
     most_repetition_s: float
+    content_replications: int
 
 
 FULL = Scale(
@@ -58,6 +65,7 @@ FULL = Scale(
     ring_sizes=12,
     most_n=MOST_N,
     most_repetition_s=20.0,
+    content_replications=10,
 )
 QUICK = Scale(
     blocks=2,
@@ -70,6 +78,7 @@ QUICK = Scale(
     ring_sizes=6,
     most_n=1500,
     most_repetition_s=4.0,
+    content_replications=3,
 )
 
 
@@ -210,7 +219,7 @@ def _block(cores: tuple[int, int], ring: tuple[int, ...]) -> list[tuple[str, str
     """(name, probe, cores) of the runs of one block, before they are shuffled."""
     if len(set(cores)) != 2:
         raise EnvironmentProblem(f"calibration needs two cores, got {cores}; measure on a machine that has them")
-    alone = [(f"{probe}_core{core}", probe, (core,)) for core in cores for probe in (DGEMM, STEPS_ALONE)]
+    alone = [(f"{probe}_core{core}", probe, (core,)) for core in cores for probe in (DGEMM, CONTENT, STEPS_ALONE)]
     both = [(probe, probe, cores) for probe in (STEPS_TOGETHER, STEPS_SIDE_BY_SIDE, P2P)]
     return [*alone, *both, (RING, RING, ring)]
 
@@ -224,6 +233,9 @@ def _design(scale: Scale, probe: str, seed: int, most_n: int, ranks: int, most_m
             product_range=scale.dgemm_product_range,
             most=(most_n, most_n, min(2048, most_n)),
         )
+    if probe == CONTENT:
+        sizes = [size for size in CONTENT_SIZES if max(size) <= most_n] or [(most_n, most_n, min(NB, most_n))]
+        return content_design(seed, sizes=sizes, contents=CONTENTS, replications=scale.content_replications)
     if probe == P2P:
         return p2p_design(seed, counts=scale.p2p_counts, size_range_bytes=messages)
     if probe == RING:

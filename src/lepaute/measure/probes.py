@@ -11,7 +11,7 @@ from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.apt_source import sha256_of
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
-from lepaute.measure.plan import DGEMM, P2P, RING, SEMANTICS, STEPS_SIDE_BY_SIDE, PlannedRun
+from lepaute.measure.plan import CONTENT, P2P, RING, SEMANTICS, SERIAL, STEPS_SIDE_BY_SIDE, PlannedRun
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.measure.toolchain import Toolchain, find_toolchain
 
@@ -30,7 +30,9 @@ _COMPILE_LIMIT_S = 120.0
 
 DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM = "probe-dgemm", "probe-hpl-steps", "probe-p2p"
 SEMANTICS_PROGRAM, RING_PROGRAM = "probe-semantics", "probe-ring"
-_PROGRAMS = {DGEMM: DGEMM_PROGRAM, P2P: P2P_PROGRAM, SEMANTICS: SEMANTICS_PROGRAM, RING: RING_PROGRAM}
+_PROGRAMS = {P2P: P2P_PROGRAM, SEMANTICS: SEMANTICS_PROGRAM, RING: RING_PROGRAM}
+#: For the operands of all contents together.
+CONTENT_BYTES = 300_000_000
 #: Open MPI refuses root unless it is told twice; inside an allocation of Slurm it would spread over all its nodes.
 MPI_ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -84,7 +86,7 @@ def build_probes(
         _compile(tools, folder / probes.p2p.name, ("probe_p2p.c", *_COMMON, *_MPI), (), ())
         _compile(tools, folder / probes.semantics.name, ("probe_semantics.c", *_COMMON, *_MPI), (), ())
         _compile(tools, folder / probes.ring.name, ("probe_ring.c", *_COMMON, *_MPI), (), tools.blas_flags)
-        _compile(tools, folder / probes.dgemm.name, ("probe_dgemm.c", *_LOG), (), tools.blas_flags)
+        _compile(tools, folder / probes.dgemm.name, ("probe_dgemm.c", "content.c", *_LOG), (), tools.blas_flags)
         try:
             folder.rename(built)
         except OSError:
@@ -107,8 +109,10 @@ def probe_words(
         environment["OPENBLAS_CORETYPE"] = coretype
     cores = ",".join(map(str, run.cores))
     words = ["--design", design, "--out", out, "--seed", str(run.seed)]
-    if run.probe == DGEMM:
-        return [f"{folder}/{DGEMM_PROGRAM}", *words, "--cpu", cores], environment
+    if run.probe in SERIAL:
+        # Pools beyond the caches, but not so large that making them takes longer than the calls.
+        few = ("--max-bytes", str(CONTENT_BYTES)) if run.probe == CONTENT else ()
+        return [f"{folder}/{DGEMM_PROGRAM}", *words, "--cpu", cores, *few], environment
     program = _PROGRAMS.get(run.probe, STEPS_PROGRAM)
     more: tuple[str, ...] = ("--grid", "single") if run.probe == STEPS_SIDE_BY_SIDE else ()
     if run.probe == RING and nodes > 1:

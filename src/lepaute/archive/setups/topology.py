@@ -1,6 +1,8 @@
 """The topology of a node as hwloc's XML (lstopo) tells it: how many of each, how large, how threads are numbered."""
 
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from xml.parsers import expat
 
 from lepaute.archive.setups.facts import HARDWARE, Fact
@@ -16,27 +18,91 @@ class _Refused(Exception):
     """The document declares entities, or nests deeper than any topology."""
 
 
+@dataclass(slots=True)
+class _Object:
+    """An element of the document; kind: "" unless it is a part of the machine; threads: hardware threads inside."""
+
+    kind: str
+    attributes: dict[str, str]
+    threads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A cache that holds data, as one hardware thread has it; threads: how many share it."""
+
+    level: int
+    size_bytes: int
+    threads: int
+
+
 def lstopo(text: str) -> list[Fact]:
     """Facts of an XML document of hwloc; none where it is no such document."""
     count: Counter[str] = Counter()
     threads: list[str] = []
-    depth = 0
+
+    def seen(each: _Object, _around: list[_Object]) -> None:
+        if each.kind in _LEFT_OUT:
+            return
+        if each.kind == "PU":
+            threads.append(each.attributes.get("os_index", "?"))
+        count[each.kind + _size(each.attributes)] += 1
+
+    if not _walk(text, seen):
+        return []
+    parts = frozenset(f"{number} {kind}" for kind, number in count.items())
+    facts = [Fact(HARDWARE, "topology", parts)] if parts else []
+    if threads:
+        facts.append(Fact(HARDWARE, "numbering of hardware threads along the topology", " ".join(threads)))
+    return facts
+
+
+def data_caches(text: str, thread: int) -> tuple[Cache, ...]:
+    """The caches on the way from a hardware thread (number of the system) to memory, the nearest first.
+
+    Those for instructions alone are left out. Nothing where the text is no document of hwloc, has no such thread, or
+    tells no sizes, as some virtual machines do not.
+    """
+    mine: list[_Object] = []
+
+    def seen(each: _Object, around: list[_Object]) -> None:
+        if each.kind != "PU":
+            return
+        for outer in around:
+            outer.threads += 1
+        if each.attributes.get("os_index") == str(thread):
+            mine.extend(around)
+
+    if not _walk(text, seen):
+        return ()
+    found = []
+    for outer in reversed(mine):
+        about = outer.attributes
+        level, size = about.get("depth", ""), about.get("cache_size", "")
+        of_data = outer.kind.endswith("Cache") and about.get("cache_type") != "2"
+        if of_data and _whole(level) and _whole(size) and int(size):
+            found.append(Cache(int(level), int(size), outer.threads))
+    return tuple(found)
+
+
+def _whole(digits: str) -> bool:
+    return digits.isascii() and digits.isdigit() and 0 < len(digits) < 19
+
+
+def _walk(text: str, seen: "Callable[[_Object, list[_Object]], None]") -> bool:
+    """Tells each object of a document and those around it, the outermost first; whether it was one to its end."""
+    around: list[_Object] = []
 
     def opened(name: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > _MOST_DEPTH:
+        if len(around) >= _MOST_DEPTH:
             raise _Refused
-        kind = attributes.get("type", "")
-        if name != "object" or kind in _LEFT_OUT:
-            return
-        if kind == "PU":
-            threads.append(attributes.get("os_index", "?"))
-        count[kind + _size(attributes)] += 1
+        each = _Object(attributes.get("type", "") if name == "object" else "", attributes)
+        if name == "object":
+            seen(each, around)
+        around.append(each)
 
     def closed(_name: str) -> None:
-        nonlocal depth
-        depth -= 1
+        around.pop()
 
     def refuse(*_declared: object) -> None:
         raise _Refused
@@ -49,18 +115,14 @@ def lstopo(text: str) -> list[Fact]:
     try:
         parser.Parse(text.encode(errors="replace"), True)
     except (expat.ExpatError, ValueError, _Refused):
-        return []
-    parts = frozenset(f"{number} {kind}" for kind, number in count.items())
-    facts = [Fact(HARDWARE, "topology", parts)] if parts else []
-    if threads:
-        facts.append(Fact(HARDWARE, "numbering of hardware threads along the topology", " ".join(threads)))
-    return facts
+        return False
+    return True
 
 
 def _size(attributes: dict[str, str]) -> str:
     for name, unit in _SIZES.items():
         digits = attributes.get(name, "")
-        if digits.isascii() and digits.isdigit() and 0 < len(digits) < 19 and int(digits):
+        if _whole(digits) and int(digits):
             # Memory of a NUMA node in whole GiB: the kernel's own share differs between boots.
             divisor = 1024 if unit == "KiB" else 1024**3
             return f" ({int(digits) / divisor:.0f} {unit})"

@@ -18,7 +18,7 @@ from lepaute.measure.node_agent.main import boot_id
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import CommandFailed
-from lepaute.measure.plan import DGEMM, P2P, RING, SEMANTICS, PlannedRun
+from lepaute.measure.plan import P2P, RING, SEMANTICS, SERIAL, PlannedRun
 from lepaute.measure.probes import MPI_ENVIRONMENT, probe_words, ranks_here
 
 #: A probe takes a few seconds; one that takes this long hangs.
@@ -77,7 +77,7 @@ class Attempts:
         for each in site.nodes:
             each.write(design, text)
         self._workspace.keep_file(f"designs/{site.name}/block{run.block}_{run.name}.csv", text.encode())
-        ranks = [""] if run.probe == DGEMM else [f".r{rank}" for rank in range(len(run.cores))]
+        ranks = [""] if run.probe in SERIAL else [f".r{rank}" for rank in range(len(run.cores))]
         kept = [self._kept(run, number, site, rank, suffix) for rank, suffix in enumerate(ranks)]
         argv, environment = self._command(run, site, base, design, raw)
         mine = [path for rank, path in enumerate(kept) if site.place_of(rank, len(ranks)) == 0]
@@ -126,7 +126,7 @@ class Attempts:
         """What the first node runs, and the variables to add."""
         coretype = site.measured[0].kernel_set.coretype_env
         words, environment = probe_words(run, base, design, raw, coretype, len(site.nodes))
-        if run.probe == DGEMM:
+        if run.probe in SERIAL:
             return words, environment
         if len(site.nodes) == 1:
             return [*ranks_here(len(run.cores), site.measured[0].mpi), *words], {**MPI_ENVIRONMENT, **environment}

@@ -69,10 +69,14 @@ class Machine:
                 continue
             self._record.workspace.journal("clock").add(asdict(offset))
 
-    def control(self, wanted: Mapping[str, Any]) -> None:
-        """Sets the nodes' machines; what could not be set is a warning. Undone by `undo`, or when the agents end."""
-        if wanted:
-            self._note_controls(self._nodes.call("control", _CONTROL_S, wanted=dict(wanted)))
+    def control(self, wanted: Mapping[str, Any]) -> frozenset[str]:
+        """Sets the nodes' machines; what could not be set is a warning. Undone by `undo`, or when the agents end.
+
+        The names of the nodes on which something could not be set.
+        """
+        if not wanted:
+            return frozenset()
+        return self._note_controls(self._nodes.call("control", _CONTROL_S, wanted=dict(wanted)))
 
     def undo(self) -> None:
         """Puts every setting back to what it was."""
@@ -89,7 +93,7 @@ class Machine:
             wanted = {"warm_up": {"duration_s": duration_s}}
             self._note_controls(self._nodes.call("control", _CONTROL_S + 2 * duration_s, wanted=wanted))
 
-    def _note_controls(self, records: Mapping[str, Any]) -> None:
+    def _note_controls(self, records: Mapping[str, Any]) -> frozenset[str]:
         refused: dict[str, list[str]] = {}
         for node, entries in records.items():
             for entry in entries:
@@ -99,6 +103,7 @@ class Machine:
         for message, nodes in refused.items():
             where = nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes ({nodes[0]}, ...)"
             self._record.warn(f"{where}: {message}")
+        return frozenset(node for nodes in refused.values() for node in nodes)
 
     def start_monitoring(self, period_s: float) -> None:
         """Begins to sample every node; 0 for not at all."""

@@ -1,0 +1,79 @@
+"""What can be fitted to an experiment that is no calibration: tests of its factors, and the memory hierarchy."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lepaute.archive.setups.topology import Cache, data_caches
+from lepaute.errors import FitError
+from lepaute.fit.factors import FactorTest, factor_tests
+from lepaute.fit.memory_hierarchy import MemoryHierarchy, is_memory, memory_hierarchy
+
+if TYPE_CHECKING:
+    import pandas
+
+    from lepaute.archive import Archive
+
+_TABLES = "observations/"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """table: the observations that were looked at.
+
+    factor_tests: of every factor that was varied in them; none where they show a memory hierarchy, of which most
+                  factors are known to matter
+    hierarchies : of the memory of each node
+    """
+
+    table: str
+    factor_tests: tuple[FactorTest, ...]
+    hierarchies: tuple[MemoryHierarchy, ...]
+
+
+def is_experiment(archive: "Archive") -> bool:
+    return archive.metadata.get("kind") == "experiment"
+
+
+def findings(archive: "Archive") -> list[Findings]:
+    """Of every table of observations that has durations. Raises FitError where there is none, or nothing varies."""
+    found = []
+    for name in archive.members():
+        if not name.startswith(_TABLES) or not name.endswith(".parquet"):
+            continue
+        table = archive.table(name)
+        if "duration_s" not in table.columns or len(table) == 0:
+            continue
+        if is_memory(table):
+            found.append(Findings(name, (), tuple(_hierarchies(archive, table))))
+        elif tests := factor_tests(table):
+            found.append(Findings(name, tests, ()))
+    if not found:
+        raise FitError(
+            f"{archive.path}: no table of observations has durations (duration_s) under several levels of a factor; "
+            "there is nothing to fit"
+        )
+    return found
+
+
+def _hierarchies(archive: "Archive", table: "pandas.DataFrame") -> "Iterator[MemoryHierarchy]":
+    """Of every core that was measured: the nodes in their order."""
+    nodes = table["node"].astype(str) if "node" in table.columns else table["stride"].map(lambda _: "")
+    for node in sorted(set(nodes)):
+        rows = table[(nodes == node).to_numpy()]
+        thread = int(rows["cpu"].iloc[0]) if "cpu" in rows.columns else 0
+        yield memory_hierarchy(rows, _caches(archive, node, thread), node=node, virtual=_is_virtual(archive, node))
+
+
+def _caches(archive: "Archive", node: str, thread: int) -> tuple[Cache, ...]:
+    return data_caches(_text(archive, f"environment/{node}/lstopo.xml"), thread)
+
+
+def _is_virtual(archive: "Archive", node: str) -> bool:
+    """Whether the processor says that a hypervisor is between it and the system."""
+    lines = _text(archive, f"environment/{node}/cpuinfo.txt").splitlines()
+    return any(line.startswith("flags") and " hypervisor" in line for line in lines)
+
+
+def _text(archive: "Archive", member: str) -> str:
+    return archive.read_bytes(member).decode(errors="replace") if member in archive.members() else ""

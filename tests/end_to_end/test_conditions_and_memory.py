@@ -1,0 +1,92 @@
+"""Experiments on conditions and on memory, from `lepaute run` to what `lepaute fit` says of them, on this machine."""
+
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from support_run import run_lepaute
+
+from lepaute.archive import Archive
+from lepaute.cli.main import main
+from lepaute.fit.experiments import findings
+from lepaute.measure.shipped import shipped_experiments
+
+pytestmark = pytest.mark.machine
+
+ROOT = Path(__file__).parent.parent.parent
+CONDITIONS = ROOT / "examples" / "experiments" / "dgemm_conditions.py"
+README = ROOT / "examples" / "experiments" / "README.md"
+
+
+def run(folder: Path, script: str, archive: str, *settings: str) -> Archive:
+    if shutil.which("gcc") is None:
+        pytest.skip("there is no gcc")
+    words = [word for setting in settings for word in ("--set", setting)]
+    done = run_lepaute("run", script, "-q", "--monitor", "0", *words, "-o", archive, folder=folder)
+    assert done.returncode == 0, done.stderr
+    return Archive.open(folder / archive)
+
+
+def test_conditions_of_dgemm_are_factors_that_are_all_tested(tmp_path: Path) -> None:
+    archive = run(
+        tmp_path, str(CONDITIONS), "c.zip", "blocks=2", "size=200,200,64", "calls=1", "contents=random,masked:40"
+    )
+    table = archive.table("observations/observations.parquet")
+    processes = table.groupby("process")
+    assert len(processes) == 2 * 2 * 2 * 2
+    assert set(processes.size()) == {2 * 2}
+    assert all(processes[name].nunique().eq(1).all() for name in ("pinning", "scheduling", "warmup_calls", "block"))
+    assert set(table["scheduling"]) == {"other", "batch"}
+    assert (table["duration_s"] > 0).all()
+    (found,) = findings(archive)
+    by_name = {test.factor: test for test in found.factor_tests}
+    assert {"pinning", "scheduling", "warmup_calls", "content", "warm"} <= set(by_name)
+    assert {by_name[name].exchanged for name in ("pinning", "scheduling", "warmup_calls")} == {"processes"}
+    assert {by_name[name].exchanged for name in ("content", "warm")} == {"calls"}
+    assert by_name["pinning"].n == 16
+    controls = archive.json("controls.json")
+    assert {record["control"] for record in controls} >= {"scheduling"}
+
+
+def test_the_memory_hierarchy_is_measured_fitted_printed_and_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ("max_bytes=4000000", "per_octave=2", "allocations=1", "blocks=2", "strides=1,8", "batch_bytes=200000")
+    archive = run(tmp_path, "memory", "m.zip", *settings, "unrolls=8")
+    table = archive.table("observations/observations.parquet")
+    treatments = table.groupby(["size_bytes", "stride", "element_bytes", "allocation"]).size()
+    assert set(treatments) == {2}
+    assert len(treatments) == table["size_bytes"].nunique() * 2 * 2 * 2
+    # Each block in an order of its own, none of them that of the sizes.
+    orders = [tuple(rows["size_bytes"]) for _, rows in table.groupby("block")]
+    assert orders[0] != orders[1]
+    assert all(list(order) != sorted(order) for order in orders)
+    (found,) = findings(archive)
+    (hierarchy,) = found.hierarchies
+    assert found.factor_tests == ()
+    assert len(hierarchy.curves) == 4
+    # No memory of today is read at a terabyte a second by one core, or at less than a tenth of a gigabyte.
+    assert all(1e8 < bandwidth.median < 1e12 for plateau in hierarchy.plateaus for bandwidth in plateau.bandwidths)
+    assert hierarchy.plateaus[0].first_bytes < 32 << 10
+    assert main(["fit", str(archive.path), "--plot", str(tmp_path / "m.png")]) == 0
+    told = capsys.readouterr().out
+    assert "memory hierarchy of" in told
+    assert "GB/s" in told
+    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_readme_names_commands_that_exist() -> None:
+    lines = [line.strip() for line in README.read_text().splitlines() if line.startswith("    lepaute run")]
+    scripts = {shlex.split(line)[2] for line in lines}
+    assert "memory" in scripts
+    assert set(shipped_experiments()) == {"memory"}
+    for script in scripts - {"memory"}:
+        assert (ROOT / script).is_file()
+
+
+def test_a_picture_of_what_was_not_measured_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = run(tmp_path, str(CONDITIONS), "c.zip", "blocks=1", "size=50,50,20", "calls=1")
+    assert main(["fit", str(archive.path), "--plot", str(tmp_path / "c.png")]) == 2
+    assert "these archives measured none" in capsys.readouterr().err
+    assert not (tmp_path / "c.png").exists()

@@ -1,0 +1,231 @@
+"""Tests of factors in observations: what was exchanged, what is confounded, and what stays out of the models."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+
+from lepaute.archive import Archive, ArchiveWriter
+from lepaute.archive.setups.topology import Cache, data_caches
+from lepaute.cli.main import main
+from lepaute.errors import FitError
+from lepaute.fit import models
+from lepaute.fit.experiments import findings
+from lepaute.fit.factor_text import sentence
+from lepaute.fit.factors import FactorTest, factor_tests, factors_of, usual_conditions
+
+CONTENTS = ("random", "constant", "masked:40")
+
+
+def content_calls(effect: float, *, blocks: int = 5, seed: int = 1) -> pandas.DataFrame:
+    """Calls as the content probe of a calibration makes them; `constant` takes 1 + effect times as long."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for block in range(blocks):
+        for cpu in (0, 1):
+            level = np.exp(rng.normal(0, 0.05))
+            for position, (size, content) in enumerate(
+                (size, content) for size in (500, 1000) for content in CONTENTS for _ in range(6)
+            ):
+                noise = np.exp(0.02 * abs(rng.normal()))
+                factor = 1 + effect if content == "constant" else 1.0
+                duration = 2.5e-11 * size * size * 128 * level * noise * factor
+                rows.append((position, size, size, 128, duration, cpu, block, content))
+    frame = pandas.DataFrame(rows, columns=["design_row", "m", "n", "k", "duration_s", "cpu", "block", "content"])
+    return frame.assign(
+        kind="dgemm", position=0, kernel="dgemm", start_s=0.0, rank=0, attempt=0, disturbed=False, host="here",
+        probe="dgemm_content", clock_cost_s=2e-8, warm=0,
+    )  # fmt: skip
+
+
+def process_calls(effect: float, *, blocks: int = 6, seed: int = 2) -> pandas.DataFrame:
+    """Two processes a block, one pinned and one free, 20 calls each; processes differ by some per cent in any case."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for process in range(2 * blocks):
+        pinning = ("pinned", "free")[process % 2]
+        level = np.exp(0.02 * rng.normal()) * (1 + effect if pinning == "free" else 1.0)
+        for warm in (0, 1):
+            rows += [
+                (process // 2, process, pinning, warm, 300, level * (1 - 0.1 * warm) * np.exp(0.005 * rng.normal()))
+                for _ in range(10)
+            ]
+    return pandas.DataFrame(rows, columns=["block", "process", "pinning", "warm", "m", "duration_s"]).assign(
+        kernel="dgemm", node="here", recorded_s=0.0, machine_changed=""
+    )
+
+
+def named(tests: tuple[FactorTest, ...]) -> dict[str, FactorTest]:
+    return {test.factor: test for test in tests}
+
+
+def test_a_data_dependent_dgemm_shows_itself() -> None:
+    (test,) = factor_tests(content_calls(-0.05))
+    assert (test.factor, test.kernel, test.reference, test.exchanged) == ("content", "dgemm", "random", "calls")
+    assert test.matters
+    assert (test.n, test.strata) == (5 * 2 * 2 * 18, 5 * 2 * 2)
+    constant, masked = test.effects
+    assert (constant.level, masked.level) == ("constant", "masked:40")
+    assert constant.low is not None
+    assert constant.high is not None
+    assert constant.low < 0.95 < constant.high
+    assert masked.low is not None
+    assert masked.high is not None
+    assert masked.low < 1 < masked.high
+    assert sentence(test).startswith("content of dgemm matters: constant takes -5.")
+
+
+def test_a_dgemm_that_does_not_care_is_said_to_show_no_effect() -> None:
+    (test,) = factor_tests(content_calls(0.0))
+    assert not test.matters
+    assert sentence(test).startswith("content of dgemm: no effect seen (p = ")
+
+
+def test_a_factor_of_processes_is_tested_by_processes_and_not_by_their_many_calls() -> None:
+    # Every process differs from the next by more than its calls do: by calls, chance alone would look certain.
+    for seed in range(5):
+        test = named(factor_tests(process_calls(0.0, seed=seed)))["pinning"]
+        assert (test.exchanged, test.n, test.strata, test.exact, test.permutations) == ("processes", 12, 6, True, 64)
+        assert test.p_value >= 2 / 64  # the clearest of all arrangements, and its mirror image
+    found = named(factor_tests(process_calls(0.2)))
+    assert found["pinning"].p_value == 2 / 64
+    (effect,) = found["pinning"].effects
+    assert (effect.level, round(effect.ratio, 1)) == ("free", 1.2)
+    assert (found["warm"].exchanged, found["warm"].matters) == ("calls", True)
+
+
+def test_what_the_design_does_not_separate_is_said_to_be_confounded() -> None:
+    one_each = process_calls(0.5, blocks=1)
+    test = named(factor_tests(one_each))["pinning"]
+    assert not test.matters
+    assert "cannot be told: even the clearest effect would have p = 1 among 2 processes" in sentence(test)
+    by_block = content_calls(0.3).assign(content=lambda part: np.where(part["block"] < 2, "random", "constant"))
+    (test,) = factor_tests(by_block)
+    assert test.exchanged == "processes"  # blocks on one core are what is exchanged
+    assert test.strata == 2
+
+
+def test_sizes_that_are_never_repeated_are_compared_in_classes() -> None:
+    rng = np.random.default_rng(4)
+    rows = 400
+    sizes = np.floor(10 ** rng.uniform(1.5, 3, (3, rows))).astype(int)
+    content = rng.choice(["random", "constant"], rows)
+    duration = 3e-11 * sizes.prod(axis=0) * np.exp(0.05 * rng.normal(size=rows)) * np.where(content == "random", 1, 0.9)
+    table = pandas.DataFrame({"m": sizes[0], "n": sizes[1], "k": sizes[2], "content": content, "duration_s": duration})
+    (test,) = factor_tests(table.assign(kernel="dgemm", process=0))
+    assert test.matters
+    assert test.effects[0].ratio == pytest.approx(0.9, rel=0.03)
+    assert test.n > 0.9 * rows
+
+
+def test_factors_are_columns_of_few_levels_that_are_no_sizes_results_or_bookkeeping() -> None:
+    assert factors_of(content_calls(0.0)) == ("content",)  # warm has one level
+    assert factors_of(process_calls(0.0)) == ("pinning", "warm")
+
+
+def test_only_random_content_at_a_random_place_enters_a_model() -> None:
+    frame = content_calls(0.0)
+    assert len(usual_conditions(frame)) == 0  # of this probe not even random content: few sizes, very often
+    mixed = frame.assign(probe="dgemm", warm=[number % 2 for number in range(len(frame))])
+    kept = usual_conditions(mixed)
+    assert set(kept["content"]) == {"random"}
+    assert set(kept["warm"]) == {0}
+    without = frame.drop(columns=["content", "warm"]).assign(probe="dgemm")
+    assert usual_conditions(without) is without
+
+
+def steps_table() -> pandas.DataFrame:
+    rng = np.random.default_rng(1)
+    m, n = np.floor(10 ** rng.uniform(1, 3.5, (2, 3000)))
+    duration = (2.5e-11 * m * n * 128 + 1e-6) * (1 + 0.05 * np.abs(rng.normal(size=3000)))
+    return pandas.DataFrame(
+        {
+            "design_row": 0, "kind": "hpl_step", "position": 1, "kernel": "dgemm", "m": m.astype(int),
+            "n": n.astype(int), "k": 128, "start_s": 0.0, "duration_s": duration, "rank": 0,
+            "cpu": rng.integers(0, 2, 3000), "block": rng.integers(0, 5, 3000), "attempt": 0, "disturbed": False,
+            "host": "here", "probe": "hpl_steps_1x1", "clock_cost_s": 2e-8,
+        }
+    )  # fmt: skip
+
+
+def messages() -> pandas.DataFrame:
+    rng = np.random.default_rng(2)
+    frames = []
+    for operation, factor in (("pingpong", 2.0), ("recv", 0.5), ("isend", 0.3), ("exchange", 1.3)):
+        size = np.floor(10 ** rng.uniform(0, 7, 200))
+        seconds = factor * (1e-6 + size / 8e9) * (1 + 0.1 * np.abs(rng.normal(size=200)))
+        frames.append(pandas.DataFrame({"operation": operation, "size_bytes": size.astype(int), "duration_s": seconds}))
+    return pandas.concat(frames).assign(
+        design_row=0, start_s=0.0, rank=0, cpu=0, block=0, host="here", clock_cost_s=0.0, disturbed=False, attempt=0
+    )
+
+
+def calibration(path: Path, kernels: pandas.DataFrame) -> Path:
+    metadata = {
+        "kind": "calibration", "created": "2026-11-21T00:00:00+00:00", "lepaute_version": "0", "host": "here",
+        "cores": [0, 1], "node_cores": 2, "cpu_model": "made up", "memory_bytes": 8 << 30, "blas": {"core": "Haswell"},
+        "blocks": 5, "nb": 128, "warnings": [], "seed": 1, "mpi": {},
+    }  # fmt: skip
+    with ArchiveWriter(path, metadata) as archive:
+        archive.add_table("observations/kernels.parquet", kernels)
+        archive.add_table("observations/p2p.parquet", messages())
+    return path
+
+
+def test_a_calibration_tells_of_content_and_its_models_stay_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = models(Archive.open(calibration(tmp_path / "plain.zip", steps_table())))
+    both = pandas.concat([steps_table(), content_calls(-0.1)], ignore_index=True)
+    path = calibration(tmp_path / "content.zip", both)
+    fitted = models(Archive.open(path))
+    assert fitted.kernels == plain.kernels
+    assert plain.factor_tests == ()
+    (test,) = fitted.factor_tests
+    assert test.matters
+    assert any("content of dgemm matters" in note and "random content" in note for note in fitted.notes)
+    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml")]) == 0
+    told = capsys.readouterr().out
+    assert "content of dgemm matters: constant takes -10." in told
+    assert "masked:40" in told
+
+
+def experiment(path: Path, table: pandas.DataFrame) -> Archive:
+    with ArchiveWriter(path, {"kind": "experiment", "created": "2026-11-21T00:00:00+00:00", "warnings": []}) as archive:
+        archive.add_table("observations/observations.parquet", table)
+    return Archive.open(path)
+
+
+def test_an_experiment_without_factors_or_durations_is_refused_in_one_line(tmp_path: Path) -> None:
+    nothing = pandas.DataFrame({"size_bytes": [1, 2], "duration_s": [1.0, 2.0]})
+    for number, table in enumerate((nothing, nothing.drop(columns="duration_s"), nothing.iloc[:0])):
+        archive = experiment(tmp_path / f"{number}.zip", table)
+        with pytest.raises(FitError, match="there is nothing to fit"):
+            findings(archive)
+        assert main(["fit", str(archive.path)]) == 2
+
+
+def test_durations_that_are_none_are_left_out_of_the_tests() -> None:
+    table = content_calls(-0.05)
+    table.loc[::7, "duration_s"] = [0.0, -1.0, np.nan] * (len(table.loc[::7]) // 3) + [0.0] * (len(table.loc[::7]) % 3)
+    (test,) = factor_tests(table)
+    assert test.matters
+
+
+TOPOLOGY = """<topology><object type="Machine"><object type="Package">
+<object type="L3Cache" cache_size="33554432" depth="3" cache_type="0">{cores}</object></object></object></topology>"""
+CORE = """<object type="L2Cache" cache_size="1048576" depth="2" cache_type="0">
+<object type="L1Cache" cache_size="{l1}" depth="1" cache_type="1">
+<object type="L1iCache" cache_size="65536" depth="1" cache_type="2"><object type="Core">
+<object type="PU" os_index="{first}"/><object type="PU" os_index="{second}"/></object></object></object></object>"""
+
+
+def test_the_caches_of_a_thread_are_those_on_its_way_to_memory() -> None:
+    cores = CORE.format(l1=32768, first=0, second=2) + CORE.format(l1=49152, first=1, second=3)
+    text = TOPOLOGY.format(cores=cores)
+    assert data_caches(text, 2) == (Cache(1, 32768, 2), Cache(2, 1 << 20, 2), Cache(3, 32 << 20, 4))
+    assert data_caches(text, 1)[0] == Cache(1, 49152, 2)
+    assert data_caches(text, 9) == ()
+    assert data_caches("no document", 0) == ()
+    assert data_caches(text.replace('cache_size="49152"', ""), 1) == (Cache(2, 1 << 20, 2), Cache(3, 32 << 20, 4))
