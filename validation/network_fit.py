@@ -49,9 +49,10 @@ from support.report import finish, signed
 
 from lepaute.fit.call_costs import call_cost
 from lepaute.fit.conditions import condition_effects
-from lepaute.fit.message_noise import Mode, centred
+from lepaute.fit.message_noise import centred
 from lepaute.fit.message_segment import FittedSegment
 from lepaute.fit.messages import Series, series
+from lepaute.fit.mixture import Mode
 from lepaute.fit.network import fit_network, fit_segments, one_way_s
 from lepaute.fit.protocol import ProtocolLimits
 

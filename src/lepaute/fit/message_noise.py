@@ -5,12 +5,12 @@ give some messages durations below zero, and to cut those would move the mean.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from lepaute.errors import FitError
 from lepaute.fit.arrays import Floats
+from lepaute.fit.mixture import Mode, likeliest_modes
 
 MOST_MODES = 4
 #: Points that a mode must account for: fewer are a few odd messages, not a mode.
@@ -25,15 +25,6 @@ WIDEST = float(np.log(20.0))
 LARGEST_SD = 1.0
 #: Random starts of the expectation-maximisation for each number of modes.
 STARTS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """A share `weight` of the messages; mean and standard deviation of log(duration / fitted mean)."""
-
-    weight: float
-    mean: float
-    sd: float
 
 
 def fit_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES, seed: int = 0) -> tuple[Mode, ...]:
@@ -54,13 +45,20 @@ def fit_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES, seed: int = 0)
     values = np.clip(values, middle - WIDEST, middle + WIDEST)
     if len(values) > MOST_POINTS:
         values = values[np.linspace(0, len(values) - 1, MOST_POINTS).round().astype(np.int64)]
-    best: tuple[Mode, ...] = (Mode(1.0, float(np.mean(values)), min(float(np.std(values)), LARGEST_SD)),)
-    least = np.inf
-    for count in range(1, min(most_modes, len(values) // FEWEST_OF_A_MODE) + 1):
-        modes, criterion = _mixture(values, count, seed)
-        if criterion < least and min(mode.weight for mode in modes) * len(values) >= FEWEST_OF_A_MODE:
-            best, least = modes, criterion
-    return centred(best)
+    modes = likeliest_modes(
+        values,
+        min(most_modes, len(values) // FEWEST_OF_A_MODE),
+        least_sd=RESOLUTION,
+        seed=seed,
+        starts=STARTS,
+        fewest=FEWEST_OF_A_MODE,
+    )
+    return centred([Mode(mode.weight, mode.mean, _own_sd(mode.sd)) for mode in modes])
+
+
+def _own_sd(sd: float) -> float:
+    """Without what RESOLUTION has added."""
+    return min(float(np.sqrt(max(sd**2 - RESOLUTION**2, 0.0))), LARGEST_SD)
 
 
 def centred(modes: Sequence[Mode]) -> tuple[Mode, ...]:
@@ -79,31 +77,3 @@ def of_one_message(modes: Sequence[Mode]) -> tuple[Mode, ...]:
     that independent ones would have; within a mode the two are independent, so one varies by sqrt(2) more.
     """
     return centred([Mode(mode.weight, mode.mean, min(mode.sd * float(np.sqrt(2.0)), LARGEST_SD)) for mode in modes])
-
-
-def _mixture(values: Floats, count: int, seed: int) -> tuple[tuple[Mode, ...], float]:
-    """The likeliest mixture of `count` modes that the search finds, in increasing order of means, and its BIC."""
-    import warnings
-
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.mixture import GaussianMixture
-
-    floor = RESOLUTION**2
-    search = GaussianMixture(
-        count,
-        reg_covar=floor,
-        n_init=STARTS if count > 1 else 1,
-        init_params="k-means++",
-        max_iter=300,
-        random_state=seed,
-    )
-    column = values[:, None]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a search that could still improve a little is good enough
-        search.fit(column)
-    variances = np.clip(search.covariances_[:, 0, 0] - floor, 0.0, LARGEST_SD**2)
-    modes = tuple(
-        Mode(float(weight), float(mean), float(np.sqrt(variance)))
-        for weight, mean, variance in zip(search.weights_, search.means_[:, 0], variances, strict=True)
-    )
-    return tuple(sorted(modes, key=lambda mode: mode.mean)), float(search.bic(column))

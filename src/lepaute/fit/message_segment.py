@@ -6,8 +6,9 @@ import numpy as np
 
 from lepaute.fit.arrays import Floats
 from lepaute.fit.least_squares import nonnegative_solution, normal_equations
-from lepaute.fit.message_noise import Mode, fit_modes, of_one_message
+from lepaute.fit.message_noise import fit_modes, of_one_message
 from lepaute.fit.messages import CAP, Series
+from lepaute.fit.mixture import Mode
 
 #: Where the bandwidth of a segment cannot be told from infinite.
 HIGHEST_BANDWIDTH_BPS = 1e12
