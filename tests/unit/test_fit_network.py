@@ -102,3 +102,29 @@ def test_a_missing_operation_is_an_error_that_names_it():
     del incomplete["recv"]
     with pytest.raises(FitError, match="recv"):
         fit_network(incomplete)
+
+
+def test_a_slow_mode_of_a_third_of_the_messages_is_part_of_the_mean_and_a_mode_of_the_noise():
+    rng = np.random.default_rng(4)
+    made = operations(noise=0.02)
+    size = np.floor(10 ** rng.uniform(0, 7.5, 1000))
+    slow = np.where(rng.random(1000) < 1 / 3, 3.0, 1.0)
+    made["pingpong"] = series(size, 2 * truth(size) * slow * (1 + 0.02 * np.abs(rng.normal(size=1000))))
+    network = fit_network(made)
+    at = np.array([100.0, 2000.0, 1e5, 1e7])
+    assert network.one_way_s(at) / truth(at) == pytest.approx(np.full(4, 1.016 * 5 / 3), rel=0.1)
+    modes = network.segments[-1].modes
+    assert [mode.weight for mode in modes] == pytest.approx([2 / 3, 1 / 3], abs=0.08)
+    assert modes[1].mean - modes[0].mean == pytest.approx(np.log(3.0), abs=0.05)
+
+
+def test_messages_that_waited_for_the_processor_a_thousand_times_too_long_do_not_make_the_mean():
+    rng = np.random.default_rng(5)
+    made = operations(noise=0.02)
+    size = np.floor(10 ** rng.uniform(0, 7.5, 60))
+    made["pingpong"] = series(size, 2 * truth(size) + np.where(rng.random(60) < 0.3, 4e-3, 0.0))
+    network = fit_network(made)
+    small = np.array([1.0, 1000.0])
+    assert (network.one_way_s(small) < 6 * truth(small)).all()
+    for part in network.segments:
+        assert all(mode.sd <= 1.0 for mode in part.modes)

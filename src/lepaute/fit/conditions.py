@@ -41,7 +41,7 @@ class ConditionEffect:
         which = f"up to {high:.0f} bytes" if low < 0 else f"above {low:.0f} bytes"
         if low < 0 and high == float("inf"):
             which = "of all sizes"
-        bounds = "" if self.low is None else f" ({self.low:.2f} to {self.high:.2f})"
+        bounds = " (or so: too few)" if self.low is None else f" ({self.low:.2f} to {self.high:.2f})"
         return f"Messages {where} {which} take {self.ratio:.2f}{bounds} times as long under {self.condition} as idle."
 
 

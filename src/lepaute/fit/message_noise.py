@@ -5,12 +5,12 @@ give some messages durations below zero, and to cut those would move the mean.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from lepaute.errors import FitError
 from lepaute.fit.arrays import Floats
+from lepaute.fit.mixture import Mode, likeliest_modes
 
 MOST_MODES = 4
 #: Points that a mode must account for: fewer are a few odd messages, not a mode.
@@ -19,17 +19,12 @@ FEWEST_OF_A_MODE = 10
 RESOLUTION = 0.01
 #: So many points, at equal shares of the sorted ones, tell a mixture as well as more would.
 MOST_POINTS = 4000
+#: Durations below a twentieth of the median, or above twenty times, say no more about the noise than these.
+WIDEST = float(np.log(20.0))
+#: Of a mode: a wider one would draw messages of a hundred times the mean, which nobody measured.
+LARGEST_SD = 1.0
 #: Random starts of the expectation-maximisation for each number of modes.
 STARTS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """A share `weight` of the messages; mean and standard deviation of log(duration / fitted mean)."""
-
-    weight: float
-    mean: float
-    sd: float
 
 
 def fit_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES, seed: int = 0) -> tuple[Mode, ...]:
@@ -42,19 +37,28 @@ def fit_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES, seed: int = 0)
     Raises FitError for values that are not finite.
     """
     values = np.sort(np.asarray(log_ratio, dtype=np.float64))
+    middle = float(np.median(values)) if len(values) else 0.0
     if not np.all(np.isfinite(values)):
         raise FitError("the noise of messages wants finite durations > 0; leave out the others")
     if len(values) < FEWEST_OF_A_MODE:
         return ()
+    values = np.clip(values, middle - WIDEST, middle + WIDEST)
     if len(values) > MOST_POINTS:
         values = values[np.linspace(0, len(values) - 1, MOST_POINTS).round().astype(np.int64)]
-    best: tuple[Mode, ...] = (Mode(1.0, float(np.mean(values)), float(np.std(values))),)
-    least = np.inf
-    for count in range(1, min(most_modes, len(values) // FEWEST_OF_A_MODE) + 1):
-        modes, criterion = _mixture(values, count, seed)
-        if criterion < least and min(mode.weight for mode in modes) * len(values) >= FEWEST_OF_A_MODE:
-            best, least = modes, criterion
-    return centred(best)
+    modes = likeliest_modes(
+        values,
+        min(most_modes, len(values) // FEWEST_OF_A_MODE),
+        least_sd=RESOLUTION,
+        seed=seed,
+        starts=STARTS,
+        fewest=FEWEST_OF_A_MODE,
+    )
+    return centred([Mode(mode.weight, mode.mean, _own_sd(mode.sd)) for mode in modes])
+
+
+def _own_sd(sd: float) -> float:
+    """Without what RESOLUTION has added."""
+    return min(float(np.sqrt(max(sd**2 - RESOLUTION**2, 0.0))), LARGEST_SD)
 
 
 def centred(modes: Sequence[Mode]) -> tuple[Mode, ...]:
@@ -72,32 +76,4 @@ def of_one_message(modes: Sequence[Mode]) -> tuple[Mode, ...]:
     A mode is taken as a state that both messages met, since modes of half ping-pongs do not come in the binomial shares
     that independent ones would have; within a mode the two are independent, so one varies by sqrt(2) more.
     """
-    return centred([Mode(mode.weight, mode.mean, mode.sd * float(np.sqrt(2.0))) for mode in modes])
-
-
-def _mixture(values: Floats, count: int, seed: int) -> tuple[tuple[Mode, ...], float]:
-    """The likeliest mixture of `count` modes that the search finds, in increasing order of means, and its BIC."""
-    import warnings
-
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.mixture import GaussianMixture
-
-    floor = RESOLUTION**2
-    search = GaussianMixture(
-        count,
-        reg_covar=floor,
-        n_init=STARTS if count > 1 else 1,
-        init_params="k-means++",
-        max_iter=300,
-        random_state=seed,
-    )
-    column = values[:, None]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a search that could still improve a little is good enough
-        search.fit(column)
-    variances = np.maximum(search.covariances_[:, 0, 0] - floor, 0.0)
-    modes = tuple(
-        Mode(float(weight), float(mean), float(np.sqrt(variance)))
-        for weight, mean, variance in zip(search.weights_, search.means_[:, 0], variances, strict=True)
-    )
-    return tuple(sorted(modes, key=lambda mode: mode.mean)), float(search.bic(column))
+    return centred([Mode(mode.weight, mode.mean, min(mode.sd * float(np.sqrt(2.0)), LARGEST_SD)) for mode in modes])

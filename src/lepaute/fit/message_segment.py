@@ -6,13 +6,17 @@ import numpy as np
 
 from lepaute.fit.arrays import Floats
 from lepaute.fit.least_squares import nonnegative_solution, normal_equations
-from lepaute.fit.message_noise import Mode, fit_modes, of_one_message
+from lepaute.fit.message_noise import fit_modes, of_one_message
 from lepaute.fit.messages import CAP, Series
+from lepaute.fit.mixture import Mode
 
 #: Where the bandwidth of a segment cannot be told from infinite.
 HIGHEST_BANDWIDTH_BPS = 1e12
 #: So large a share of a segment's messages beyond the cap were not interrupted: that is how its messages are.
 NOT_INTERRUPTED = 0.25
+#: Even then, so many times the median is the most that counts: of a hundred messages one that waited for a slice of the
+#: processor would be most of the mean.
+HIGHEST_CAP = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +84,13 @@ def affine(part: Series, values_s: Floats) -> tuple[float, float]:
 
 def _times(message: Series) -> Floats:
     """Durations that mean and noise are fitted to: few beyond the cap were interrupted and are capped, many are a mode
-    of their own."""
+    of their own, which is capped by its own median."""
     beyond = message.duration_s > CAP * message.typical_s
-    many = len(message) > 0 and float(np.mean(beyond)) >= NOT_INTERRUPTED
-    return message.duration_s if many else message.capped_s
+    if len(message) == 0 or float(np.mean(beyond)) < NOT_INTERRUPTED:
+        return message.capped_s
+    slow = float(np.median(message.duration_s[beyond] / message.typical_s[beyond]))
+    result: Floats = np.minimum(message.duration_s, min(CAP * slow, HIGHEST_CAP) * message.typical_s)
+    return result
 
 
 def _within_one_way(
