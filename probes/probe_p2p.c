@@ -47,7 +47,7 @@ typedef struct {
     int rank;
 } bench;
 
-enum { MAX_SIZE = 64 << 20, TAG = 7, WARM_UP_ROUNDS = 50, WORK_ARRAY = 64 << 10, COLUMNS = 128 };
+enum { MAX_SIZE = 1 << 30, TAG = 7, WARM_UP_ROUNDS = 50, WORK_ARRAY = 64 << 10, COLUMNS = 128 };
 
 /* ---- what to run --------------------------------------------------------------------------------------------- */
 

@@ -17,6 +17,7 @@ from lepaute.measure.schedulers.types import Given, NodeAddress
 
 _HEAD = "#@clock_cost_s=2e-8\\n#@blas_core="
 _KERNELS = f"{_HEAD}Zen\\ndesign_row,kind,position,kernel,m,n,k,start_s,duration_s,rank,cpu\\n"
+_RING = f"{_HEAD}Zen\\ndesign_row,operation,condition,size_bytes,call,start_s,duration_s,rank,cpu\\n"
 _MESSAGES = f"{_HEAD}none\\ndesign_row,operation,size_bytes,start_s,duration_s,rank,cpu\\n"
 #: `fatal` holds the number of the run that breaks, and how; each run adds a line to `runs`.
 _PROBE = """#!/bin/sh
@@ -37,6 +38,24 @@ printf 'CUT' >> "$out$SUFFIX"
 echo "probe-x: it broke" >&2
 exit 3
 """
+#: A library that sends up to 1000 bytes without asking, in rows as the probe of semantics writes them.
+_SEMANTICS = """#!/bin/sh
+[ "$1" = --help ] && exit 0
+while [ $# -gt 0 ]; do
+  case $1 in --design) design=$2 ;; --out) out=$2 ;; esac
+  shift
+done
+[ "${RANK:-0}" = 1 ] || echo "$0" >> FOLDER/runs
+printf '#@clock_cost_s=2e-8\\n#@blas_core=none\\n' > "$out$SUFFIX"
+columns=design_row,test,size_bytes,backlog,patience_ms,outcome,returned,start_s,duration_s,rank,cpu
+sed '/^[#d]/d' "$design" | awk -F, -v rank="${RANK:-0}" -v head="$columns" 'BEGIN { print head } {
+  alone = $3 <= 1000 ? "returned" : "blocked"
+  copied = $3 <= 1000 ? "copied" : "changed"
+  print $0 "," ($2 == "corruption" ? copied : alone) ",1,1.5,0.001," rank ",0"
+}' >> "$out$SUFFIX"
+"""
+#: Rounds of a search there: powers of four, then 48, 3 and 1 sizes apart; sends at the limit that copies have.
+SEMANTIC_ROUNDS = 5
 _MPIRUN = """#!/bin/sh
 while :; do
   case $1 in -np) ranks=$2 ;; */probe-*) break ;; esac
@@ -72,16 +91,20 @@ def fake_machine(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: int) -> 
     """Replaces the build, the timing of BLAS, the nodes, mpirun and the load of others, which is none."""
     folder.mkdir()
     rows = {"kernels": "0,dgemm,0,dgemm,5,6,7,1.5,0.001,0,0", "messages": "0,recv,8,1.5,0.001,0,0"}
+    rows["ring"] = "0,shift,idle,8,exchange,1.5,0.001,0,0"
     programs = {"probe-dgemm": ("kernels", _KERNELS), "probe-hpl-steps": ("kernels", _KERNELS)}
-    programs["probe-p2p"] = ("messages", _MESSAGES)
+    programs |= {"probe-p2p": ("messages", _MESSAGES), "probe-ring": ("ring", _RING)}
     for name, (kind, head) in programs.items():
         text = _PROBE.replace("FOLDER", str(folder)).replace("ENGINE", str(engine))
         write_program(folder / name, text.replace("HEADROW", head + rows[kind]).replace("CUT", rows[kind][:-4]))
+    write_program(folder / "probe-semantics", _SEMANTICS.replace("FOLDER", str(folder)))
     write_program(folder / "mpirun", _MPIRUN)
     (folder / "runs").write_text("")
     (folder / "fatal").write_text("0 never\n")
     machine = FakeMachine(folder)
-    probes = Probes(folder / "probe-dgemm", folder / "probe-hpl-steps", folder / "probe-p2p", folder / "none")
+    names = ("probe-dgemm", "probe-hpl-steps", "probe-p2p", "probe-semantics", "probe-ring", "none")
+    dgemm, hpl_steps, p2p, semantics, ring, none = (folder / name for name in names)
+    probes = Probes(dgemm, hpl_steps, p2p, semantics, ring, none)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setattr(campaign, "build_probes", lambda **_options: probes)
     monkeypatch.setattr(machines, "choose_kernel_set", lambda **_options: KernelSet("Zen", None, 50.0, (), "test"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lepaute.command import run_command
 from lepaute.design.table import parse_design
-from lepaute.measure.plan import DGEMM, P2P, STEPS_ALONE, PlannedRun
+from lepaute.measure.plan import DGEMM, P2P, RING, STEPS_ALONE, PlannedRun
 from lepaute.measure.probes import MPI_ENVIRONMENT, Probes, probe_words, ranks_here
 
 _NOTHING = parse_design("design_row,kind,m,n,k\n0,dgemm,1,1,1\n", "nothing")
@@ -26,6 +26,11 @@ def run_steps(built: Probes, design: Path, out: Path, cpus: Sequence[int], optio
 def run_p2p(built: Probes, design: Path, out: Path, cpus: Sequence[int], options: Sequence[str] = ()) -> list[Path]:
     """The raw files of the message probe, one a rank."""
     return _run(built, P2P, "the message probe", design, out, cpus, options)
+
+
+def run_ring(built: Probes, design: Path, out: Path, cpus: Sequence[int], options: Sequence[str] = ()) -> list[Path]:
+    """The raw files of the ring probe, one a rank."""
+    return _run(built, RING, "the ring probe", design, out, cpus, options)
 
 
 def _run(

@@ -19,7 +19,11 @@ namespace {
 
 models::Segment segment(double above_bytes, int protocol, double latency_s, double bandwidth_Bps,
                         std::array<double, 2> send, std::array<double, 2> isend, std::array<double, 2> receive,
-                        double noise_relative_sd) {
+                        double noise_relative_sd, const std::vector<std::array<double, 3>>& modes) {
+    std::vector<models::NoiseMode> noise;
+    for (const auto& [weight, mean, sd] : modes) {
+        noise.push_back({weight, mean, sd});
+    }
     return {above_bytes,
             static_cast<models::Protocol>(protocol),
             latency_s,
@@ -27,12 +31,17 @@ models::Segment segment(double above_bytes, int protocol, double latency_s, doub
             {send[0], send[1]},
             {isend[0], isend[1]},
             {receive[0], receive[1]},
-            noise_relative_sd};
+            noise_relative_sd,
+            models::centred(noise)};
 }
 
 models::KernelPiece piece(std::array<double, 6> where, std::array<double, 6> fitted, models::Coefficients mean,
                           models::Coefficients deviation, int noise, std::vector<int> covariance_terms,
-                          std::vector<double> covariance) {
+                          std::vector<double> covariance, const std::vector<std::array<double, 3>>& modes) {
+    std::vector<rng::Mode> of_mixture;
+    for (const auto& [cumulative, mean, deviation] : modes) {
+        of_mixture.push_back({cumulative, mean, deviation});
+    }
     const auto bounds = [](const std::array<double, 6>& b) {
         return models::Bounds{{b[0], b[1], b[2]}, {b[3], b[4], b[5]}};
     };
@@ -42,7 +51,8 @@ models::KernelPiece piece(std::array<double, 6> where, std::array<double, 6> fit
             deviation,
             static_cast<models::Noise>(noise),
             std::move(covariance_terms),
-            std::move(covariance)};
+            std::move(covariance),
+            std::move(of_mixture)};
 }
 
 std::vector<std::string> names_of(std::span<const std::string_view> names) { return {names.begin(), names.end()}; }
@@ -61,10 +71,11 @@ NB_MODULE(_core, m) {
     nb::class_<models::Segment>(m, "Segment")
         .def_static("make", &segment, nb::arg("above_bytes"), nb::arg("protocol"), nb::arg("latency_s"),
                     nb::arg("bandwidth_Bps"), nb::arg("send"), nb::arg("isend"), nb::arg("receive"),
-                    nb::arg("noise_relative_sd"));
+                    nb::arg("noise_relative_sd"), nb::arg("modes"));
     nb::class_<models::KernelPiece>(m, "KernelPiece")
         .def_static("make", &piece, nb::arg("where"), nb::arg("fitted"), nb::arg("mean"), nb::arg("deviation"),
-                    nb::arg("noise"), nb::arg("covariance_terms"), nb::arg("covariance"));
+                    nb::arg("noise"), nb::arg("covariance_terms"), nb::arg("covariance"),
+                    nb::arg("modes") = std::vector<std::array<double, 3>>{});
     nb::class_<models::KernelModel>(m, "KernelModel").def(nb::init<std::vector<models::KernelPiece>>());
     nb::class_<models::Machine>(m, "Machine")
         .def(nb::init<>())
@@ -83,6 +94,17 @@ NB_MODULE(_core, m) {
                  machine.kernels.at(kernel) = std::move(per_cpu);
                  machine.discrepancy_relative_sd.at(kernel) = discrepancy;
                  machine.crowding.at(kernel) = crowding;
+             })
+        .def("set_fitted_sizes", // of loopback, remote, and the same noncontiguous: lowest and highest, in bytes
+             [](models::Machine& machine, const std::array<std::array<double, 2>, models::link_class_count>& sizes) {
+                 models::Network& network = machine.network;
+                 std::size_t at = 0;
+                 for (models::NetworkClass* links : {&network.loopback, &network.remote,
+                                                     &network.loopback_noncontiguous, &network.remote_noncontiguous}) {
+                     links->fitted_low_bytes = sizes[at][0];
+                     links->fitted_high_bytes = sizes[at][1];
+                     ++at;
+                 }
              })
         .def("text", &models::machine_text)
         .def("set_topology",
@@ -125,6 +147,15 @@ NB_MODULE(_core, m) {
         .def_ro("extrapolated_time_s", &models::KernelUse::extrapolated_time_s)
         .def_ro("outside_low", &models::KernelUse::outside_low)
         .def_ro("outside_high", &models::KernelUse::outside_high);
+    nb::class_<models::MessageUse>(m, "MessageUse")
+        .def_ro("messages", &models::MessageUse::messages)
+        .def_ro("outside_messages", &models::MessageUse::outside_messages)
+        .def_ro("bytes", &models::MessageUse::bytes)
+        .def_ro("outside_bytes", &models::MessageUse::outside_bytes)
+        .def_ro("time_s", &models::MessageUse::time_s)
+        .def_ro("outside_time_s", &models::MessageUse::outside_time_s)
+        .def_ro("outside_low_bytes", &models::MessageUse::outside_low_bytes)
+        .def_ro("outside_high_bytes", &models::MessageUse::outside_high_bytes);
     nb::class_<hpl::Result> result(m, "HplResult");
     bind_trace(m, result);
     result.def_ro("time_s", &hpl::Result::time_s)
@@ -132,6 +163,7 @@ NB_MODULE(_core, m) {
         .def_ro("sampling_error_s", &hpl::Result::sampling_error_s)
         .def_ro("messages", &hpl::Result::messages)
         .def_ro("bytes", &hpl::Result::bytes)
+        .def_ro("message_use", &hpl::Result::message_use)
         .def_ro("waiting_s", &hpl::Result::waiting_s)
         .def_ro("engine_bytes", &hpl::Result::engine_bytes)
         .def_prop_ro("rank_sent",

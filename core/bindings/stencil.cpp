@@ -30,6 +30,7 @@ void add_stencil(nb::module_& m) {
         .def_ro("time_s", &stencil::Result::time_s)
         .def_ro("messages", &stencil::Result::messages)
         .def_ro("bytes", &stencil::Result::bytes)
+        .def_ro("message_use", &stencil::Result::message_use)
         .def_ro("waiting_s", &stencil::Result::waiting_s)
         .def_ro("computing_s", &stencil::Result::computing_s)
         .def_ro("engine_bytes", &stencil::Result::engine_bytes);

@@ -132,10 +132,9 @@ LogLine least_beyond(const Series& series, std::size_t begin, std::size_t end) {
     return best;
 }
 
-std::vector<double> log_costs_on_the_way(const Series& series, std::size_t begin, std::size_t end, std::size_t from) {
-    const bool upward = begin < end;
-    const auto part = [&](std::size_t far) { return upward ? std::pair{begin, far} : std::pair{far, begin}; };
-    const auto [low, high] = part(from);
+std::vector<double> log_costs_on_the_way(const Series& series, std::size_t fixed, std::size_t from, std::size_t until) {
+    const bool upward = fixed < from;
+    const std::size_t low = std::min(fixed, from), high = std::max(fixed, from);
     const LogLine start = best_log_line(series, low, high);
     const double r = std::isinf(start.t) ? 0.0 : std::exp(start.t);
     double weight = 0.0, mean_z = 0.0, mean_p = 0.0, mean_q = 0.0, zz = 0.0, zp = 0.0, pp = 0.0, zq = 0.0;
@@ -168,7 +167,7 @@ std::vector<double> log_costs_on_the_way(const Series& series, std::size_t begin
             cost = std::min(cost, curvature > 0.0 ? std::max(0.0, zz - zp * zp / curvature) : zz);
         }
         costs.push_back(cost);
-        if (far == end) {
+        if (far == until) {
             return costs;
         }
         add(upward ? far : far - 1);
@@ -192,7 +191,9 @@ LogLine best_log_line(const Series& series, std::size_t begin, std::size_t end) 
         double t, shift, least;
     };
     std::vector<Cell> cells;
-    for (double t = bottom; t < top + log_cell; t += log_cell) {
+    const auto count = static_cast<std::size_t>((top - bottom) / log_cell) + 2;
+    for (std::size_t number = 0; number < count; ++number) {
+        const double t = bottom + log_cell * static_cast<double>(number);
         const At at = evaluate(series, begin, end, t, stride);
         const double shift = at.pp > 0.0 ? std::clamp(at.zp / at.pp, -0.5 * log_cell, 0.5 * log_cell) : 0.0;
         const double squares = std::max(0.0, at.cost - 2.0 * shift * at.zp + shift * shift * at.pp);

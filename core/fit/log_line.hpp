@@ -38,9 +38,9 @@ LogLine least_beyond(const Series& series, std::size_t begin, std::size_t end);
 /// are best there are followed.
 LogLine best_log_line(const Series& series, std::size_t begin, std::size_t end);
 
-/// Costs, nearly, of the segments that begin before point `begin` and end before from, from + 1, ... end; with
-/// end < begin of those that end before `begin` and begin at from, from - 1, ... end.
-std::vector<double> log_costs_on_the_way(const Series& series, std::size_t begin, std::size_t end, std::size_t from);
+/// Costs, nearly, of the segments between point `fixed` and each of the points from, from + 1, ... until, or from,
+/// from - 1, ... until; of the two the smaller is the first of the segment, the larger the first behind it.
+std::vector<double> log_costs_on_the_way(const Series& series, std::size_t fixed, std::size_t from, std::size_t until);
 
 /// Width of the cells of t.
 inline constexpr double log_cell = 0.3;

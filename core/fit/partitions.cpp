@@ -118,7 +118,11 @@ private:
             enough = enough && one.points_between(low, high) >= rules_->least;
             cost += one.scale * sums[s].cost(rules_->shape);
         }
-        return enough || (low == 0 && high == (*series_)[0].cells()) ? cost : infinity;
+        const bool whole = low == 0 && high == (*series_)[0].cells();
+        if (!enough && !whole) {
+            return infinity;
+        }
+        return cost;
     }
 
     const std::vector<Series>* series_;
@@ -382,8 +386,8 @@ std::vector<double> split_costs(const Series& series, std::size_t low, std::size
 }
 
 std::size_t best_log_cut(const Series& series, std::size_t begin, std::size_t end, std::size_t low, std::size_t high) {
-    const std::vector<double> below = log_costs_on_the_way(series, begin, high, low);
-    const std::vector<double> above = log_costs_on_the_way(series, end, low, high);
+    const std::vector<double> below = log_costs_on_the_way(series, begin, low, high);
+    const std::vector<double> above = log_costs_on_the_way(series, end, high, low);
     std::size_t best = low;
     double least = infinity;
     for (std::size_t cut = low; cut <= high; ++cut) {

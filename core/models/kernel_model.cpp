@@ -65,6 +65,8 @@ double KernelCost::draw_other(const rng::Stream& stream, std::uint64_t index) co
         const double variance = rng::natural_log(1.0 + ratio * ratio);
         return mean_s * rng::exponential(std::sqrt(variance) * stream.normal(index) - 0.5 * variance);
     }
+    case Noise::mixture:
+        return mean_s + deviation_s * stream.mixture(index, modes);
     }
     return mean_s;
 }
@@ -78,6 +80,7 @@ KernelCost KernelModel::cost(const Size& size, double factor, bool with_noise) c
         }
         result.modelled = true;
         result.noise = piece.noise;
+        result.modes = piece.modes;
         result.outside = !piece.fitted.contains(size);
         result.mean_s = evaluate(piece.mean, size);
         result.deviation_s = with_noise && piece.noise != Noise::none ? evaluate(piece.deviation, size) : 0.0;

@@ -1,6 +1,6 @@
 #pragma once
 // The duration of a compute kernel as a value: a polynomial mean, a noise whose standard deviation is a polynomial,
-// both by pieces of the parameters (M-0 .. M-2, M', N-0 .. N-2 in the notation of Cornebize & Legrand).
+// both by pieces of the parameters (M-0 .. M-2, M', N-0 .. N-2, N' in the notation of Cornebize & Legrand).
 
 #include "rng/stream.hpp"
 
@@ -76,7 +76,7 @@ struct Bounds {
     }
 };
 
-enum class Noise : std::uint8_t { none, half_normal, normal, lognormal };
+enum class Noise : std::uint8_t { none, half_normal, normal, lognormal, mixture };
 
 struct KernelPiece {
     Bounds where;             // the piece holds inside
@@ -86,6 +86,7 @@ struct KernelPiece {
     Noise noise = Noise::none;
     std::vector<int> covariance_terms; // indices of terms, in the order of the rows of covariance
     std::vector<double> covariance;    // row-major, symmetric, size covariance_terms.size() squared
+    std::vector<rng::Mode> modes;      // of a mixture, whose mean is 0 and whose variance is 1
 };
 
 /// What happened while durations were drawn, to be told with the prediction.
@@ -110,6 +111,7 @@ struct KernelCost {
     bool outside = false; // of the fitted ranges
     bool clipped_mean = false;
     bool clipped_deviation = false;
+    std::span<const rng::Mode> modes{}; // those of the model's piece, which must outlive the cost
 
     /// Seconds of one call, >= 0: (mean + noise) * factor. The noise is draw `index` of the stream.
     [[nodiscard]] double draw(const rng::Stream& stream, std::uint64_t index) const noexcept {

@@ -12,7 +12,16 @@ namespace lepaute::models {
 
 namespace {
 
-constexpr std::string_view format = "lepaute-machine/1";
+constexpr std::string_view format = "lepaute-machine/2";
+
+template <class File>
+void visit_modes(File& file, std::vector<rng::Mode>& modes) {
+    file.list(modes, [&file](rng::Mode& mode) {
+        file.value(mode.cumulative);
+        file.value(mode.mean);
+        file.value(mode.deviation);
+    });
+}
 
 /// The fields of a machine in the order of the file. Writer and Reader go through them alike, so that the two cannot
 /// differ: `visit(file, machine)` calls file.value(x) for each number and file.list(v, each) for each list.
@@ -32,6 +41,7 @@ void visit_pieces(File& file, std::vector<KernelPiece>& pieces) {
         file.value(piece.noise);
         file.list(piece.covariance_terms, [&file](int& term) { file.value(term); });
         file.list(piece.covariance, [&file](double& entry) { file.value(entry); });
+        visit_modes(file, piece.modes);
     });
 }
 
@@ -47,7 +57,10 @@ void visit_segments(File& file, NetworkClass& network_class) {
             file.value(overhead->per_byte_s);
         }
         file.value(segment.noise_relative_sd);
+        visit_modes(file, segment.noise.modes);
     });
+    file.value(network_class.fitted_low_bytes);
+    file.value(network_class.fitted_high_bytes);
 }
 
 template <class File>
@@ -109,7 +122,7 @@ public:
     [[nodiscard]] std::string take() { return std::move(text_); }
 
 private:
-    std::string text_{"lepaute-machine/1\n"};
+    std::string text_{"lepaute-machine/2\n"};
 };
 
 class Reader {

@@ -1,6 +1,10 @@
 #pragma once
 // What a message costs on one class of links, by segments of its size.
 
+#include "models/noise_mixture.hpp"
+
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -27,12 +31,20 @@ struct Segment {
     Overhead send;
     Overhead isend; // of MPI_Issend too; HPL's other sends block
     Overhead receive;
-    double noise_relative_sd = 0.0; // of messages that share no link
+    double noise_relative_sd = 0.0; // half-normal noise of the transfer: latency and bytes
+    NoiseMixture noise{};           // else: of all that a message costs, overheads included
+
+    /// Of a message alone, from the beginning of its send to the end of its receive.
+    [[nodiscard]] double one_way_s(double size_bytes) const noexcept {
+        return send.of(size_bytes) + latency_s + size_bytes / bandwidth_Bps + receive.of(size_bytes);
+    }
 };
 
 /// Segments in increasing order, at least one.
 struct NetworkClass {
     std::vector<Segment> segments;
+    double fitted_low_bytes = 0.0; // outside of these sizes, the segments extrapolate
+    double fitted_high_bytes = 1e300;
     [[nodiscard]] const Segment& at(double size_bytes) const noexcept {
         std::size_t i = segments.size() - 1;
         while (i > 0 && size_bytes <= segments[i].above_bytes) {
@@ -41,6 +53,46 @@ struct NetworkClass {
         return segments[i];
     }
 };
+
+/// Messages of one class of links, to be told with a prediction; times are those of messages alone.
+struct MessageUse {
+    std::uint64_t messages = 0;
+    std::uint64_t outside_messages = 0; // of the fitted sizes
+    double bytes = 0.0;
+    double outside_bytes = 0.0;
+    double time_s = 0.0;
+    double outside_time_s = 0.0;
+    double outside_low_bytes = 1e300; // extreme sizes met outside the fitted ones
+    double outside_high_bytes = 0.0;
+
+    void note(const NetworkClass& network, const Segment& segment, double size_bytes) noexcept {
+        const double seconds = segment.one_way_s(size_bytes);
+        ++messages;
+        bytes += size_bytes;
+        time_s += seconds;
+        if (size_bytes < network.fitted_low_bytes || size_bytes > network.fitted_high_bytes) {
+            ++outside_messages;
+            outside_bytes += size_bytes;
+            outside_time_s += seconds;
+            outside_low_bytes = std::min(outside_low_bytes, size_bytes);
+            outside_high_bytes = std::max(outside_high_bytes, size_bytes);
+        }
+    }
+    void add(const MessageUse& other) noexcept {
+        messages += other.messages;
+        outside_messages += other.outside_messages;
+        bytes += other.bytes;
+        outside_bytes += other.outside_bytes;
+        time_s += other.time_s;
+        outside_time_s += other.outside_time_s;
+        outside_low_bytes = std::min(outside_low_bytes, other.outside_low_bytes);
+        outside_high_bytes = std::max(outside_high_bytes, other.outside_high_bytes);
+    }
+};
+
+/// The classes of links of a network, in this order wherever they are counted.
+enum class LinkClass : std::uint8_t { loopback, remote, loopback_noncontiguous, remote_noncontiguous, count };
+inline constexpr std::size_t link_class_count = static_cast<std::size_t>(LinkClass::count);
 
 /// What a segment's bandwidth means when flows share a link (design: flow_factor).
 enum class FlowFactor : std::uint8_t { bound, scale };

@@ -9,6 +9,10 @@ namespace {
 
 constexpr std::uint32_t network_noise_stream = 0x4E455400U;
 
+bool knows_fitted_sizes(const models::NetworkClass& network) {
+    return network.fitted_low_bytes > 0.0 || network.fitted_high_bytes < 1e300;
+}
+
 /// Capacities of the links of the topology, then of the loopback link of each node.
 std::vector<double> capacities(const net::Topology& topology, const models::Network& network) {
     std::vector<double> capacity;
@@ -34,6 +38,9 @@ Engine::Engine(const models::Network& network, const net::Topology& topology, st
                  }
              }),
       queue_(static_cast<std::uint32_t>(node_of_rank.size())), node_count_(topology.nodes()), with_noise_(with_noise),
+      counts_sizes_(knows_fitted_sizes(network.loopback) || knows_fitted_sizes(network.remote) ||
+                    knows_fitted_sizes(network.loopback_noncontiguous) ||
+                    knows_fitted_sizes(network.remote_noncontiguous)),
       plain_switch_(topology.is_plain_switch()) {
     FramePool::of_this_thread().reset_peak();
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -200,16 +207,22 @@ void Engine::prepare_send(Rank rank) {
     message.segment = &network.at(message.bytes);
     message.protocol = operation.synchronous ? models::Protocol::rendezvous : message.segment->protocol;
     message.sender_waits = message.protocol == models::Protocol::rendezvous;
-    if (with_noise_ && message.segment->noise_relative_sd > 0.0) {
+    if (with_noise_ && !message.segment->noise.modes.empty()) {
+        message.noise_factor = message.segment->noise.factor(noise_of_rank_[rank], sender.noise_index++);
+    } else if (with_noise_ && message.segment->noise_relative_sd > 0.0) {
         const double noise = noise_of_rank_[rank].centred_half_normal(sender.noise_index++);
         message.noise_factor = std::max(0.0, 1.0 + message.segment->noise_relative_sd * noise);
     }
     ++statistics_.messages;
     statistics_.bytes += message.bytes;
+    if (counts_sizes_) {
+        const models::LinkClass which = link_class_between(rank, message.to, operation.noncontiguous);
+        statistics_.use[static_cast<std::size_t>(which)].note(network, *message.segment, message.bytes);
+    }
     // A synchronous exchange is MPI_Issend, MPI_Recv, MPI_Wait; the usual one sends by MPI_Send.
     const bool sends_at_once = operation.synchronous && operation.kind == Operation::Kind::exchange;
     const models::Overhead& overhead = sends_at_once ? message.segment->isend : message.segment->send;
-    spend(rank, Share::overhead, overhead.of(message.bytes));
+    spend(rank, Share::overhead, overhead.of(message.bytes) * overhead_factor(message));
     sender.outgoing = id;
     if (message.local) {
         handle_send(rank); // the order of dates does not matter

@@ -33,6 +33,7 @@ using Shares = std::array<double, share_count>;
 struct Statistics {
     std::uint64_t messages = 0;
     double bytes = 0.0;
+    std::array<models::MessageUse, models::link_class_count> use; // by class of links, where the fitted sizes are known
 };
 
 class Engine {
@@ -62,6 +63,15 @@ public:
         double per_flow_s;
     };
     [[nodiscard]] TransferTimes transfer_times(const models::Segment& segment, double bytes) const noexcept;
+    [[nodiscard]] models::LinkClass link_class_between(Rank a, Rank b, bool noncontiguous = false) const noexcept {
+        if (noncontiguous) {
+            return same_node(a, b) ? models::LinkClass::loopback_noncontiguous
+                                   : models::LinkClass::remote_noncontiguous;
+        }
+        return same_node(a, b) ? models::LinkClass::loopback : models::LinkClass::remote;
+    }
+    /// Does the network say which sizes it was fitted in?
+    [[nodiscard]] bool counts_sizes() const noexcept { return counts_sizes_; }
     [[nodiscard]] const models::NetworkClass& class_between(Rank a, Rank b) const noexcept {
         return same_node(a, b) ? network_.loopback : network_.remote;
     }
@@ -312,6 +322,10 @@ private:
     [[nodiscard]] double latency_s(const Message& message) const;
     [[nodiscard]] double route_latency_s(std::uint32_t from, std::uint32_t to) const;
     [[nodiscard]] static double lone_transfer_s(const Message& message) noexcept;
+    /// On what its sender and its receiver spend: one for both, and for the transfer, where the noise is a mixture.
+    [[nodiscard]] static double overhead_factor(const Message& message) noexcept {
+        return message.segment->noise.modes.empty() ? 1.0 : message.noise_factor;
+    }
     std::uint32_t new_message();
     [[nodiscard]] std::string who_waits_for_whom(const std::vector<Task>& tasks) const;
 
@@ -326,6 +340,7 @@ private:
     std::vector<rng::Stream> noise_of_rank_;
     std::uint32_t node_count_;
     bool with_noise_;
+    bool counts_sizes_;
     bool plain_switch_;
     double now_s_ = 0.0;
     std::vector<Rank> ready_; // ranks to be resumed before the next event

@@ -39,6 +39,18 @@ Stream::Stream(const Coordinates& at) noexcept {
     key_ = std::uint64_t{block[0]} << 32U | block[1];
 }
 
+double Stream::mixture(std::uint64_t index, std::span<const Mode> modes) const noexcept {
+    const double z = normal(index);
+    // Another constant than that of `outside`, whose further bits start from the same ones.
+    const double u = fraction(mix(bits(index) ^ 0xD1B54A32D192ED03U));
+    for (const Mode& mode : modes) {
+        if (u < mode.cumulative || &mode == &modes.back()) {
+            return mode.mean + mode.deviation * z;
+        }
+    }
+    return z;
+}
+
 double Stream::outside(std::uint64_t random) noexcept {
     std::uint64_t further = random; // more bits where one draw is not enough: a function of the first
     const auto next = [&] { return further = mix(further + 0x9E3779B97F4A7C15U); };

@@ -7,8 +7,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace lepaute::rng {
+
+/// A normal mode of a mixture; `cumulative`: its weight and those of the modes before it, 1 for the last one.
+struct Mode {
+    double cumulative = 1.0;
+    double mean = 0.0;
+    double deviation = 1.0;
+};
 
 class Stream {
 public:
@@ -33,6 +41,9 @@ public:
     [[nodiscard]] double centred_half_normal(std::uint64_t index) const noexcept {
         return (half_normal(index) - mean_of_absolute) * inverse_deviation_of_absolute;
     }
+    /// A variate of the mixture: the mode is chosen by a hash of the draw's own bits, so that a mixture takes one index
+    /// of the stream as every other draw does. Without modes a standard normal variate.
+    [[nodiscard]] double mixture(std::uint64_t index, std::span<const Mode> modes) const noexcept;
 
 private:
     static constexpr double mean_of_absolute = 0.79788456080286535588;              // sqrt(2/pi)

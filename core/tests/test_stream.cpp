@@ -90,6 +90,33 @@ TEST(Stream, CentredHalfNormalDrawsHaveMeanZeroAndDeviationOne) {
 
 // Draws that follow each other, those of neighbouring ranks, streams and seeds, and sign and magnitude: correlations of
 // 1e6 pairs have a standard error of 1e-3.
+// The modes lie ten deviations apart, so that it shows which one each draw is from.
+TEST(Stream, DrawsOfAMixtureComeFromItsModesInTheirShares) {
+    const Stream stream({4, 0, 0, 0});
+    const std::array<lepaute::rng::Mode, 2> modes{{{0.75, -1.0, 0.1}, {1.0, 3.0, 0.2}}};
+    std::array<std::vector<double>, 2> standardised;
+    for (std::uint64_t i = 0; i < draws; ++i) {
+        const double value = stream.mixture(i, modes);
+        const std::size_t mode = value < 1.0 ? 0 : 1;
+        standardised[mode].push_back((value - modes[mode].mean) / modes[mode].deviation);
+    }
+    const double expected = 0.75 * static_cast<double>(draws);
+    EXPECT_NEAR(static_cast<double>(standardised[0].size()), expected, 5.0 * std::sqrt(expected * 0.25));
+    for (const std::vector<double>& values : standardised) { // within a mode: normal, whichever mode was chosen
+        const double scale = 5.0 / std::sqrt(static_cast<double>(values.size()));
+        EXPECT_NEAR(mean_of_power(values, 1), 0.0, scale);
+        EXPECT_NEAR(mean_of_power(values, 2), 1.0, scale * std::sqrt(2.0));
+        EXPECT_NEAR(mean_of_power(values, 4), 3.0, scale * std::sqrt(96.0));
+    }
+}
+
+TEST(Stream, AMixtureOfOneModeIsANormalVariate) {
+    const Stream stream({4, 0, 0, 0});
+    const std::array<lepaute::rng::Mode, 1> one{{{1.0, 0.5, 2.0}}};
+    EXPECT_EQ(stream.mixture(7, one), 0.5 + 2.0 * stream.normal(7));
+    EXPECT_EQ(stream.mixture(7, {}), stream.normal(7));
+}
+
 TEST(Stream, DrawsAreUncorrelated) {
     const Stream here({5, 7, 1, 0});
     const std::array<Stream, 4> others = {Stream({5, 8, 1, 0}), Stream({5, 7, 2, 0}), Stream({6, 7, 1, 0}), here};

@@ -21,6 +21,7 @@ class Segment:
         isend: Sequence[float],
         receive: Sequence[float],
         noise_relative_sd: float,
+        modes: Sequence[tuple[float, float, float]],
     ) -> Segment: ...
 
 class KernelPiece:
@@ -33,6 +34,7 @@ class KernelPiece:
         noise: int,
         covariance_terms: Sequence[int],
         covariance: Sequence[float],
+        modes: Sequence[tuple[float, float, float]] = ...,
     ) -> KernelPiece: ...
 
 class KernelModel:
@@ -64,6 +66,8 @@ class Machine:
         iprobe_s: float,
         iprobe_looks_first: bool,
     ) -> None: ...
+    def set_fitted_sizes(self, sizes: Sequence[tuple[float, float]]) -> None:
+        """(lowest, highest) of loopback, remote, and both noncontiguous, in bytes."""
     def text(self) -> str: ...
     def set_topology(self, topology: Topology) -> None: ...
 
@@ -122,6 +126,26 @@ class HplParameters:
     windows: tuple[int, int, int]
     def set_algorithms(self, broadcast: int, pfact: int, rfact: int, swap: int) -> None: ...
 
+class MessageUse:
+    """Messages of one class of links; times are those of messages alone."""
+
+    @property
+    def messages(self) -> int: ...
+    @property
+    def outside_messages(self) -> int: ...
+    @property
+    def bytes(self) -> float: ...
+    @property
+    def outside_bytes(self) -> float: ...
+    @property
+    def time_s(self) -> float: ...
+    @property
+    def outside_time_s(self) -> float: ...
+    @property
+    def outside_low_bytes(self) -> float: ...
+    @property
+    def outside_high_bytes(self) -> float: ...
+
 class HplResult:
     @property
     def time_s(self) -> float: ...
@@ -133,6 +157,9 @@ class HplResult:
     def messages(self) -> int: ...
     @property
     def bytes(self) -> float: ...
+    @property
+    def message_use(self) -> list[MessageUse]:
+        """Of loopback, remote, and both noncontiguous; zero where no sizes are known."""
     @property
     def waiting_s(self) -> float: ...
     @property
@@ -226,6 +253,9 @@ class StencilResult:
     def messages(self) -> int: ...
     @property
     def bytes(self) -> float: ...
+    @property
+    def message_use(self) -> list[MessageUse]:
+        """Of loopback, remote, and both noncontiguous; zero where no sizes are known."""
     @property
     def waiting_s(self) -> float: ...
     @property

@@ -13,6 +13,7 @@ from support_run import run_lepaute
 
 from lepaute.archive import Archive
 from lepaute.platform import load_platform
+from lepaute.stats.semantics import rows_of, semantic_limits
 
 
 @pytest.mark.machine
@@ -21,7 +22,9 @@ def test_two_hosts_are_calibrated_with_their_links_and_hpl_is_predicted_on_both(
     ssh_nodes: SshdFarm, tmp_path: Path
 ) -> None:
     nodes = ("--nodes", "node[1-2]", "--ssh-config", ssh_nodes.ssh_config)
-    done = run_lepaute("calibrate", "--quick", *nodes, "-o", "two.yaml", "--archive", "c.zip", folder=tmp_path)
+    done = run_lepaute(
+        "calibrate", "--quick", *nodes, "-o", "two.yaml", "--archive", "c.zip", folder=tmp_path, limit_s=240
+    )
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "c.zip")
     assert archive.metadata["status"] == "complete"
@@ -34,6 +37,15 @@ def test_two_hosts_are_calibrated_with_their_links_and_hpl_is_predicted_on_both(
         ("node1", "node2", "remote"),
         ("node2", "node1", "remote"),
     }
+    ring = archive.table("observations/ring.parquet")
+    assert set(zip(ring["host"], ring["link"], strict=True)) == {
+        ("node1", "local"), ("node2", "local"), ("node1", "remote"), ("node2", "remote")
+    }  # fmt: skip
+    semantics = archive.table("observations/semantics.parquet")
+    limits = {link: semantic_limits(rows_of(part)) for link, part in semantics.groupby("link")}
+    assert set(limits) == {"local", "remote"}
+    # Between hosts messages go by TCP, whose limit is 64 KiB less a header in Open MPI; in shared memory it is lower.
+    assert limits["local"].asynchronous_up_to_bytes < limits["remote"].asynchronous_up_to_bytes < 65536
     members = set(archive.members())
     assert {"environment/node2/cpuinfo.txt", "monitoring/node2.parquet", "controls.json"} <= members
     assert len({r["node"] for r in archive.json("blocks.json")}) == 2

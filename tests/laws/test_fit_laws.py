@@ -1,13 +1,11 @@
 """Laws of the fits: what must not change when the data are only written differently."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lepaute.fit import segment
 from lepaute.fit.least_squares import independent_columns, nonnegative_solution, normal_equations, solution
-from lepaute.fit.partition_old import best_partitions, candidate_edges, segment_costs
 from lepaute.fit.polynomial import fit_polynomial
 from lepaute.fit.terms import design_matrix
 
@@ -85,25 +83,6 @@ def test_a_constant_parameter_leaves_out_the_later_of_two_equal_terms():
     m, n = 10 ** rng.uniform(1, 3, (2, 50))
     x = design_matrix(("mnk", "mn", "m", "1"), m, n, np.full(50, 128.0))
     assert independent_columns(x / x.max(axis=0), np.ones(50)).tolist() == [0, 2, 3]  # mn = mnk / 128
-
-
-@settings(max_examples=20, deadline=None)
-@given(seeds, st.integers(1, 3))
-def test_dynamic_programming_finds_the_best_partition_that_exhaustive_search_finds(seed, segments):
-    from itertools import combinations
-
-    rng = np.random.default_rng(seed)
-    x = np.sort(rng.uniform(1, 100, 14))
-    y = rng.uniform(1, 2, 14)
-    edges = candidate_edges(x, 500)
-    cost = segment_costs(x, y, np.ones(14), edges, least=3)
-    _, objectives = best_partitions(cost, segments)
-    last = len(edges) - 1
-    slow = min(
-        sum(cost[a, b] for a, b in zip((0, *cuts), (*cuts, last), strict=True))
-        for cuts in combinations(range(1, last), segments - 1)
-    )
-    assert objectives[segments - 1] == pytest.approx(slow, rel=1e-9)
 
 
 OBJECTIVES = st.sampled_from(["ordinary", "weighted", "log"])

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support_calibration import FakeMachine, disturb, fake_machine
+from support_calibration import SEMANTIC_ROUNDS, FakeMachine, disturb, fake_machine
 
 from lepaute.archive import Archive
 from lepaute.cli.main import main
@@ -27,9 +27,12 @@ from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
 from lepaute.measure.plan import QUICK, PlannedRun, plan
 
-#: Runs of a quick calibration of one node, and of each of its blocks.
-RUNS = len(plan(QUICK, 1, (0, 1), 1500))
-BLOCK = RUNS // QUICK.blocks
+#: Of a quick calibration: two blocks of dgemm, its contents and HPL's steps on each core, three probes on both, and the
+#: ring.
+BLOCK = 10
+RUNS = 2 * BLOCK
+#: Tables of durations.
+KINDS = ("kernels", "p2p", "ring")
 
 
 @pytest.fixture
@@ -54,8 +57,8 @@ def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_
     path = calibrate(place, quick=True, seed=5, progress=lambda _what, share: shares.append(share))
     archive = Archive.open(path)
     folders = collections.Counter(name.split("/")[0] for name in archive.members() if "/" in name)
-    assert folders["designs"] == RUNS
-    assert folders["raw"] == RUNS + 2 * 3  # one a rank: three runs of a block have two
+    assert folders["designs"] == RUNS + SEMANTIC_ROUNDS
+    assert folders["raw"] == 2 * (2 + 2 + 2 + 2 + 2 + 2 + 2) + 2 * SEMANTIC_ROUNDS  # one a rank
     assert {"environment/alone/cpuinfo.txt", "raw/alone/block0/p2p.r1.csv"} <= set(archive.members())
     metadata = archive.metadata
     assert (metadata["kind"], metadata["seed"], metadata["blocks"], metadata["partial"]) == ("calibration", 5, 2, False)
@@ -66,13 +69,15 @@ def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_
     assert set(kernels["clock_cost_s"]) == {2e-8}
     messages = archive.table("observations/p2p.parquet")
     assert set(zip(messages["host"], messages["peer"], messages["link"], strict=True)) == {("alone", "alone", "local")}
-    for table in (kernels, messages):
+    ring = archive.table("observations/ring.parquet")
+    assert set(zip(ring["host"], ring["peer"], ring["link"], strict=True)) == {("alone", "alone", "local")}
+    for table in (kernels, messages, ring):
         assert set(table["attempt"]) == {0}
         assert table["disturbed"].dtype == bool
         assert not table["disturbed"].any()
     assert metadata["warnings"] == []
     records = archive.json("blocks.json")
-    assert len(records) == RUNS
+    assert len(records) == RUNS + SEMANTIC_ROUNDS
     assert {"others_cpu_s", "steal_s", "wall_s", "disturbed", "causes"} <= set(records[0])
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
@@ -96,15 +101,15 @@ def test_what_was_measured_before_a_failure_or_ctrl_c_is_archived_as_partial_and
         assert "probe-x: it broke" in str(caught.value)
         assert archive.metadata["failure"]["message"] == str(caught.value)
     assert len(archive.json("blocks.json")) == 7
-    tables = [archive.table(f"observations/{kind}.parquet") for kind in ("kernels", "p2p")]
+    tables = [archive.table(f"observations/{kind}.parquet") for kind in KINDS]
     assert all(table["duration_s"].eq(0.001).all() for table in tables)  # the row that was cut is not among them
     with pytest.raises(InputError, match="a run that did not end is there"):
         calibrate(place, quick=True)
     done = len(machine.runs())
     Archive.open(calibrate(place, quick=True, resume=True))
-    assert len(machine.runs()) - done == RUNS - 7
+    assert len(machine.runs()) - done == RUNS + SEMANTIC_ROUNDS - 7
     again = Archive.open(place)
-    assert len(again.json("blocks.json")) == RUNS
+    assert len(again.json("blocks.json")) == RUNS + SEMANTIC_ROUNDS
     assert names_in(place) == ["c.zip"]
 
 
@@ -113,7 +118,7 @@ def test_a_calibration_begun_anew_does_not_stumble_over_an_interrupted_one(machi
     with pytest.raises(EnvironmentProblem):
         calibrate(place, quick=True)
     machine.break_at(0, "never")
-    assert len(Archive.open(calibrate(place, quick=True, anew=True)).json("blocks.json")) == RUNS
+    assert len(Archive.open(calibrate(place, quick=True, anew=True)).json("blocks.json")) == RUNS + SEMANTIC_ROUNDS
     assert names_in(place) == ["c.zip"]
 
 
@@ -159,18 +164,14 @@ def test_one_core_is_not_enough_and_leaves_nothing(machine: FakeMachine, place: 
 def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt_is_kept(
     machine: FakeMachine, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first_again = (
-        BLOCK  # two runs of the first block are disturbed, and of their repetitions the second: a third follows
-    )
+    first_again = BLOCK  # two runs of the first block; of their repetitions the second is disturbed, too, and repeated
     disturb(monkeypatch, {1, 3, first_again + 1})
     archive = Archive.open(calibrate(place, quick=True))
     records = json.loads(archive.read_bytes("blocks.json"))
-    assert [record["block"] for record in records] == [0] * (BLOCK + 3) + [1] * BLOCK
+    assert [record["block"] for record in records] == [0] * (BLOCK + 3 + SEMANTIC_ROUNDS) + [1] * BLOCK
+    again = slice(first_again, first_again + 3)
     names = [record["name"] for record in records]
-    assert [
-        (name, record["attempt"])
-        for name, record in zip(names[BLOCK : BLOCK + 3], records[BLOCK : BLOCK + 3], strict=True)
-    ] == [
+    assert [(name, record["attempt"]) for name, record in zip(names[again], records[again], strict=True)] == [
         (names[1], 1),
         (names[3], 1),
         (names[3], 2),
@@ -179,9 +180,9 @@ def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt
         records[3]["seed"]
     }
     assert [position for position, record in enumerate(records) if record["disturbed"]] == [1, 3, first_again + 1]
-    raw = [name for name in archive.members() if name.startswith("raw/")]
+    raw = [name for name in archive.members() if name.startswith("raw/") and "semantics" not in name]
     assert any(name.startswith(f"raw/alone/block0/{names[3]}.attempt2") for name in raw)
-    tables = [archive.table(f"observations/{kind}.parquet") for kind in ("kernels", "p2p")]
+    tables = [archive.table(f"observations/{kind}.parquet") for kind in KINDS]
     assert sum(len(table) for table in tables) == len(raw)  # a row each
     attempts = {row for table in tables for row in table[["block", "attempt", "disturbed"]].itertuples(index=False)}
     assert attempts == {(0, 0, False), (0, 0, True), (0, 1, False), (0, 1, True), (0, 2, False), (1, 0, False)}
@@ -197,7 +198,7 @@ def test_load_that_stays_costs_no_more_time_than_a_part_of_the_campaign(
     disturb(monkeypatch, set(range(100)), wall_s=1.0)
     archive = Archive.open(calibrate(place, quick=True))
     numbers = collections.Counter(record["attempt"] for record in json.loads(archive.read_bytes("blocks.json")))
-    assert numbers == {0: RUNS, 1: 4}  # 4 s, used up in the first block
+    assert numbers == {0: RUNS + SEMANTIC_ROUNDS, 1: 4}  # 4 s, used up in the first block
     assert archive.metadata["warnings"] == [
         f"{RUNS} of {RUNS} probe runs were disturbed by other load (blocks.json): 4 repeated, "
         f"{RUNS} without an undisturbed attempt"
@@ -240,8 +241,10 @@ def test_names_of_one_machine_are_measured_one_after_the_other_then_the_messages
     archive = Archive.open(calibrate(place, quick=True))
     records = archive.json("blocks.json")
     of_block = [(record["node"], record["peer"]) for record in records if record["block"] == 0]
-    assert of_block[: 3 * BLOCK] == [(node, None) for node in "abc" for _ in range(BLOCK)]
-    assert sorted(of_block[3 * BLOCK :]) == [("a", "b"), ("b", "c")]
+    alone, between = 3 * BLOCK, 3 * BLOCK + 4
+    assert of_block[:alone] == [(node, None) for node in "abc" for _ in range(BLOCK)]
+    assert sorted(of_block[alone:between]) == [("a", "b")] * 2 + [("b", "c")] * 2  # two ranks, and a ring
+    assert of_block[between:] == [("a", None)] * SEMANTIC_ROUNDS + [("a", "b")] * SEMANTIC_ROUNDS
     assert all(record["run_cores"] == [0, 1] for record in records if record["peer"])
     orders = {
         node: [record["name"] for record in records if record["node"] == node and not record["peer"]] for node in "abc"
@@ -261,9 +264,12 @@ def test_a_node_that_is_lost_loses_its_own_rows_and_the_campaign_goes_on(machine
     archive = Archive.open(calibrate(place, quick=True))
     assert [lost["node"] for lost in archive.metadata["lost_nodes"]] == ["b"]
     assert archive.metadata["status"] == "complete"
-    assert collections.Counter(record["node"] for record in archive.json("blocks.json")) == {"a": RUNS, "b": 1}
+    assert collections.Counter(record["node"] for record in archive.json("blocks.json")) == {
+        "a": RUNS + SEMANTIC_ROUNDS,
+        "b": 1,
+    }
     assert any("b was lost" in warning for warning in archive.metadata["warnings"])
-    tables = [archive.table(f"observations/{kind}.parquet") for kind in ("kernels", "p2p")]
+    tables = [archive.table(f"observations/{kind}.parquet") for kind in KINDS]
     rows = sum(int((table["host"] == "b").sum()) for table in tables)
     ranks = {record["name"]: len(record["run_cores"]) for record in archive.json("blocks.json")}
     last = max(name for name in archive.members() if name.startswith("raw/b/"))
@@ -280,7 +286,7 @@ def test_where_no_node_is_left_what_was_measured_is_archived_and_gone_on_from(
     assert partial.metadata["status"] == "failed"
     assert len(partial.json("blocks.json")) == 3
     calibrate(place, quick=True, resume=True)
-    assert len(Archive.open(place).json("blocks.json")) == RUNS
+    assert len(Archive.open(place).json("blocks.json")) == RUNS + SEMANTIC_ROUNDS
 
 
 def test_a_calibration_goes_on_as_it_was_begun(machine: FakeMachine, place: Path) -> None:

@@ -139,3 +139,53 @@ def test_the_platform_remembers_the_kernels_that_were_measured(archive_path, tmp
     blas = load_platform(tmp_path / "p.yaml").blas
     assert blas is not None
     assert (blas.core, blas.coretype_env) == ("Haswell", None)
+
+
+def ring_table() -> pandas.DataFrame:
+    rng = np.random.default_rng(3)
+    frames = []
+    for condition, factor in (("idle", 2.0), ("dgemm", 3.0)):
+        size = np.floor(10 ** rng.uniform(0, 7, 200))
+        seconds = factor * (1e-6 + size / 8e9) * (1 + 0.1 * np.abs(rng.normal(size=200)))
+        frames.append(pandas.DataFrame({"condition": condition, "size_bytes": size.astype(int), "duration_s": seconds}))
+    return pandas.concat(frames).assign(
+        operation="pingpong", role="first", call="exchange", found=0, host="here", block=0, clock_cost_s=0.0
+    )
+
+
+def archive_with_a_ring(path):
+    metadata = {"kind": "calibration", "created": "2026-11-21T00:00:00+00:00", "host": "here", "cores": [0, 1]}
+    with ArchiveWriter(path, metadata) as archive:
+        archive.add_table("observations/kernels.parquet", kernel_table(2000))
+        archive.add_table("observations/p2p.parquet", message_table())
+        archive.add_table("observations/ring.parquet", ring_table())
+    return path
+
+
+def test_messages_of_a_loaded_machine_are_fitted_on_demand_and_the_difference_is_told(tmp_path, capsys):
+    archive = str(archive_with_a_ring(tmp_path / "ring.zip"))
+    written = {}
+    for condition in ("", "dgemm"):
+        out = tmp_path / f"platform{condition}.yaml"
+        asked = ["--network-condition", condition] if condition else []
+        assert main(["fit", archive, *asked, "-o", str(out), "--name", "machine"]) == 0
+        written[condition] = load_platform(out)
+        assert "times as long under dgemm as idle." in capsys.readouterr().out
+    last = [written[name].network.remote.segments[-1] for name in ("", "dgemm")]
+    usual_s, loaded_s = (1 / part.bandwidth_Bps + part.send[1] + part.receive[1] for part in last)  # of a byte
+    assert loaded_s / usual_s == pytest.approx(1.5, rel=0.1)
+    assert "Messages are as under dgemm." in written["dgemm"].description
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [("busy", "--network-condition is busy"), ("iprobe", "not measured under iprobe: it was under idle, dgemm")],
+)
+def test_a_condition_that_cannot_be_had_is_refused_in_one_line(tmp_path, capsys, condition, told):
+    archive = str(archive_with_a_ring(tmp_path / "ring.zip"))
+    out = tmp_path / "platform.yaml"
+    assert main(["fit", archive, "--network-condition", condition, "-o", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert len(error.splitlines()) == 1
+    assert not out.exists()

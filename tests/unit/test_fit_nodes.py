@@ -10,7 +10,8 @@ import pytest
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.cli.main import main
 from lepaute.fit import platform_and_models
-from lepaute.fit.network import FittedNetwork, FittedSegment
+from lepaute.fit.message_segment import FittedSegment
+from lepaute.fit.network import FittedNetwork
 from lepaute.fit.node_link import node_link_Bps, over_link
 from lepaute.platform import Platform
 

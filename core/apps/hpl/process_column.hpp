@@ -55,6 +55,7 @@ struct Program::ProcessColumn {
     bool all_eager = true;
     double combined_bytes = 0.0; // of one pivot exchange
     std::uint64_t combined_messages = 0;
+    std::array<models::MessageUse, models::link_class_count> combined_use; // where the fitted sizes are known
 
     ProcessColumn(Program& of, const Panel& factored, std::uint32_t process_column, Rank driving)
         : program(of), panel(factored), column(process_column), driver(driving), processes(of.parameters_.p),
@@ -88,6 +89,7 @@ struct Program::ProcessColumn {
                 per_flow = std::max(per_flow, crosses ? times.per_flow_s / times.alone_s : 0.0);
                 combined_bytes += sent;
                 ++combined_messages;
+                note(combined_use, processes[distance], partner, sent);
             }
         }
         if (any_crosses && all_eager) {
@@ -186,6 +188,8 @@ struct Program::ProcessColumn {
         trace_exchange(b, a, start_b, ready_b, bytes_b, bytes_a, waited_b);
         program.engine_.statistics().messages += 2;
         program.engine_.statistics().bytes += bytes_a + bytes_b;
+        note(program.engine_.statistics().use, a, b, bytes_a);
+        note(program.engine_.statistics().use, b, a, bytes_b);
     }
 
     void send(Process& from, Process& to, double bytes) {
@@ -206,6 +210,18 @@ struct Program::ProcessColumn {
         }
         program.engine_.statistics().messages += 1;
         program.engine_.statistics().bytes += bytes;
+        note(program.engine_.statistics().use, from, to, bytes);
+    }
+
+    /// A message is counted in its class of links.
+    void note(std::array<models::MessageUse, models::link_class_count>& use, const Process& from, const Process& to,
+              double bytes) const {
+        const mpi::Engine& engine = program.engine_;
+        if (engine.counts_sizes()) {
+            const models::NetworkClass& network = engine.class_between(from.rank, to.rank);
+            const models::LinkClass which = engine.link_class_between(from.rank, to.rank);
+            use[static_cast<std::size_t>(which)].note(network, network.at(bytes), bytes);
+        }
     }
 
     /// The process had paid for its send at `ready`, waits until `end_s`, and pays for its receive; the other side was
@@ -318,6 +334,11 @@ struct Program::ProcessColumn {
         if (all_eager) {
             program.engine_.statistics().messages += combined_messages;
             program.engine_.statistics().bytes += combined_bytes;
+            if (program.engine_.counts_sizes()) {
+                for (std::size_t i = 0; i < models::link_class_count; ++i) {
+                    program.engine_.statistics().use[i].add(combined_use[i]);
+                }
+            }
         }
         // Beyond the power of two, the current row is spread by a binomial tree; then the result comes from the others.
         const std::uint32_t beyond = p() - power;

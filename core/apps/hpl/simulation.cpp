@@ -34,6 +34,7 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
     result.messages = engine.statistics().messages;
     result.bytes = engine.statistics().bytes;
+    result.message_use = engine.statistics().use;
     for (Rank rank = 0; rank < engine.size(); ++rank) {
         result.rank_shares_s.push_back(engine.shares_s(rank));
         for (std::size_t share = 1; share < mpi::share_count; ++share) {
@@ -142,6 +143,17 @@ void Program::conclude(double end_s, Result& result) const {
     };
     result.messages = static_cast<std::uint64_t>(weighted([](const Totals& t) { return t.statistics.messages; }));
     result.bytes = weighted([](const Totals& t) { return t.statistics.bytes; });
+    for (std::size_t link = 0; link < models::link_class_count; ++link) {
+        models::MessageUse& use = result.message_use[link];
+        for (auto member : {&models::MessageUse::messages, &models::MessageUse::outside_messages}) {
+            use.*member = static_cast<std::uint64_t>(
+                weighted([&](const Totals& t) { return t.statistics.use[link].*member; }));
+        }
+        for (auto member : {&models::MessageUse::bytes, &models::MessageUse::outside_bytes, &models::MessageUse::time_s,
+                            &models::MessageUse::outside_time_s}) {
+            use.*member = weighted([&](const Totals& t) { return t.statistics.use[link].*member; });
+        }
+    }
     for (std::size_t kernel = 0; kernel < models::kernel_count; ++kernel) {
         models::KernelUse& use = result.kernels[kernel];
         const auto counted = [&](std::uint64_t models::KernelUse::*member) {

@@ -36,6 +36,7 @@ struct Result {
     double sampling_error_s = 0.0;
     std::uint64_t messages = 0;
     double bytes = 0.0;
+    std::array<models::MessageUse, models::link_class_count> message_use; // where the fitted sizes are known
     double waiting_s = 0.0;                 // over all ranks, inside communication calls
     std::vector<mpi::Shares> rank_shares_s; // per rank: where its time went
     std::vector<SentInPhases> rank_sent;

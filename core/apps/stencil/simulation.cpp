@@ -84,6 +84,7 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
     result.messages = engine.statistics().messages;
     result.bytes = engine.statistics().bytes;
+    result.message_use = engine.statistics().use;
     for (Rank rank = 0; rank < engine.size(); ++rank) {
         const mpi::Shares& shares_s = engine.shares_s(rank);
         const double computing_s = shares_s[static_cast<std::size_t>(mpi::Share::compute)];

@@ -33,6 +33,7 @@ struct Result {
     double time_s = 0.0; // of all iterations, maximum over ranks
     std::uint64_t messages = 0;
     double bytes = 0.0;
+    std::array<models::MessageUse, models::link_class_count> message_use; // where the fitted sizes are known
     double waiting_s = 0.0;   // over all ranks, inside communication calls
     double computing_s = 0.0; // over all ranks
     std::size_t engine_bytes = 0;

@@ -12,6 +12,9 @@ def command(
     output: Annotated[Path, typer.Option("--output", "-o", help="Platform file to write.")] = Path("platform.yaml"),
     archive: Annotated[Path, typer.Option(help="Archive to write.")] = Path("calibration.zip"),
     quick: Annotated[bool, typer.Option("--quick", help="Two tiny blocks: shows that all works, no more.")] = False,
+    network_bytes: Annotated[
+        int | None, typer.Option(help="Largest message, up to 1 GiB; 64 MiB unless given.", show_default=False)
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the designs and their order.", min=0)] = 1,
     nodes: on.NodeSet = None,
     scheduler: on.SchedulerName = None,
@@ -61,6 +64,7 @@ def command(
             path = calibrate(
                 archive,
                 quick=quick,
+                network_bytes=network_bytes,
                 seed=seed,
                 progress=tell,
                 scheduler=on.scheduler_of(scheduler, nodes),

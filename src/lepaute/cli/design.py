@@ -68,6 +68,20 @@ def p2p(
     write(p2p_design(seed, size_range_bytes=(1, max_bytes)), out)
 
 
+@app.command()
+def ring(
+    seed: Seed = 1,
+    out: Out = None,
+    ranks: Annotated[int, typer.Option(help="Ranks in the ring.", min=2)] = 2,
+    sizes: Annotated[int, typer.Option(help="Message sizes of each operation; each is in all conditions.", min=1)] = 16,
+    max_bytes: Annotated[int, typer.Option(help="Largest message.", min=1)] = 64 << 20,
+) -> None:
+    """Messages in a ring of ranks that stand idle, compute, poll, or do both: four conditions, interleaved."""
+    from lepaute.design import ring_design
+
+    write(ring_design(seed, ranks=ranks, sizes=sizes, size_range_bytes=(1, max_bytes)), out)
+
+
 @app.command(name="hpl-step")
 def hpl_step(
     seed: Seed = 1,

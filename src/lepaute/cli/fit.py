@@ -26,27 +26,41 @@ def command(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="picture of a memory hierarchy (of an experiment)")
     ] = None,
+    network_condition: Annotated[
+        str,
+        typer.Option(
+            "--network-condition",
+            metavar="CONDITION",
+            help="messages as measured under idle, dgemm, iprobe or iprobe+dgemm; default: two ranks, nothing else",
+        ),
+    ] = "",
 ) -> None:
     """Fit kernel and network models to calibrations and write a platform.
 
     Of experiments (`lepaute run`) it tells instead which factors matter, or the caches; these make no platform.
     """
     from lepaute.archive import Archive
+    from lepaute.errors import InputError
     from lepaute.fit import platform_and_models
+    from lepaute.fit.ring import CONDITIONS
     from lepaute.platform import dump_platform
 
+    if network_condition not in ("", *CONDITIONS):
+        raise InputError(f"--network-condition is {network_condition}; it is one of {', '.join(CONDITIONS)}")
     opened = [Archive.open(path) for path in archives]
     if all(archive.metadata.get("kind") == "experiment" for archive in opened):
         _print_findings(opened, plot)
         return
     if plot is not None:
         raise InputError("--plot draws the memory hierarchy of an experiment; calibrations have none")
-    platform, fitted = platform_and_models(opened, name or output.stem)
+    platform, fitted = platform_and_models(opened, name or output.stem, network_condition or None)
     for warning in fitted.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     dump_platform(platform, output)
     print(quality_table(fitted.quality))
     print_factors(fitted.factor_tests)
+    for effect in fitted.conditions:
+        print(effect.sentence())
     print(f"wrote {output}", file=sys.stderr)
 
 

@@ -14,6 +14,8 @@ from lepaute.design.generators import full_factorial, latin_hypercube, sample
 from lepaute.design.hpl_step import hpl_step_design
 from lepaute.design.memory import memory_design
 from lepaute.design.p2p import p2p_design
+from lepaute.design.ring import ring_design
+from lepaute.design.semantics import semantics_design
 from lepaute.design.table import Design, read_design, write_design
 
 __all__ = [
@@ -33,7 +35,9 @@ __all__ = [
     "mix",
     "p2p_design",
     "read_design",
+    "ring_design",
     "sample",
+    "semantics_design",
     "uniform",
     "uniform_product",
     "with_conditions",

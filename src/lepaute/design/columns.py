@@ -87,6 +87,9 @@ class DeclaredColumn:
 
 P2P_SIZED = ("recv", "isend", "pingpong", "exchange", "strided", "seen")
 P2P_UNSIZED = ("iprobe", "test", "wtime")
+SEMANTIC_TESTS = ("deadlock", "silent", "corruption", "head_to_head")
+RING_OPERATIONS = ("pingpong", "shift")
+RING_CONDITIONS = ("idle", "dgemm", "iprobe", "iprobe+dgemm")
 
 SCHEMAS: Mapping[str, tuple[Column, ...]] = {
     "dgemm": (
@@ -106,6 +109,21 @@ SCHEMAS: Mapping[str, tuple[Column, ...]] = {
     "p2p": (
         Column("operation", choices=P2P_SIZED + P2P_UNSIZED),
         Column("size_bytes", low=0),
+    ),
+    "semantics": (
+        Column("test", choices=SEMANTIC_TESTS),
+        Column("size_bytes", low=0),
+        Column("backlog", low=0),
+        Column("patience_ms", low=1),
+    ),
+    "ring": (
+        Column("operation", choices=RING_OPERATIONS),
+        Column("condition", choices=RING_CONDITIONS),
+        Column("size_bytes", low=0),
+        Column("first", low=0),
+        Column("m", low=0),
+        Column("n", low=0),
+        Column("k", low=0),
     ),
 }
 

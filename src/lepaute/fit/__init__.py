@@ -14,11 +14,11 @@ __all__ = ["models", "platform_and_models", "platform_from_archive", "segment", 
 
 
 # NumPy, SciPy and pandas are loaded by the first call, not by `import lepaute`.
-def models(archives: "Archive | Iterable[Archive]") -> "FittedModels":
+def models(archives: "Archive | Iterable[Archive]", network_condition: str | None = None) -> "FittedModels":
     """Kernel models, network and spread between blocks; see `fitted_models.models`."""
     from lepaute.fit import fitted_models
 
-    return fitted_models.models(archives)
+    return fitted_models.models(archives, network_condition)
 
 
 def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) -> "tuple[Platform, list[QualityRow]]":
@@ -28,11 +28,13 @@ def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) ->
     return fitted_models.platform_from_archive(archives, name)
 
 
-def platform_and_models(archives: "Archive | Iterable[Archive]", name: str) -> "tuple[Platform, FittedModels]":
+def platform_and_models(
+    archives: "Archive | Iterable[Archive]", name: str, network_condition: str | None = None
+) -> "tuple[Platform, FittedModels]":
     """The platform that the archives measured, and its models with quality and warnings; see `fitted_models`."""
     from lepaute.fit import fitted_models
 
-    return fitted_models.platform_and_models(archives, name)
+    return fitted_models.platform_and_models(archives, name, network_condition)
 
 
 def segment(x: Any, y: Any, **options: Any) -> "SegmentedLine":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import FitError
 from lepaute.fit.calibrations import calibrations, hosts_of, seen_hosts
 from lepaute.fit.calls import Calls, calls_by_kernel, place_of, pooled_observations
+from lepaute.fit.conditions import ConditionEffect
 from lepaute.fit.crowding import crowding_of, relieved
 from lepaute.fit.days import block_effects
 from lepaute.fit.discrepancy import discrepancy_relative_sd
@@ -17,7 +18,7 @@ from lepaute.fit.factors import FactorTest, factor_tests, pooled_factors, usual_
 from lepaute.fit.glue import glue_calls
 from lepaute.fit.kernel_fit import FittedKernel, fit_kernel
 from lepaute.fit.kernel_models import kernel_model
-from lepaute.fit.links import networks
+from lepaute.fit.links import FittedLinks, MessageTables, fitted_links
 from lepaute.fit.network import FittedNetwork
 from lepaute.fit.network_model import network_model
 from lepaute.fit.quality import QualityRow, quality_row
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from lepaute.platform.schema import Blas, Days, Episodes, KernelModel, Network, Platform
 
 KERNELS, P2P = "observations/kernels.parquet", "observations/p2p.parquet"
+SEMANTICS, RING = "observations/semantics.parquet", "observations/ring.parquet"
 NODE = 1
 #: Probes that a warning names, all of one node.
 MOST_NAMED = 9
@@ -42,6 +44,7 @@ class FittedModels:
     hosts          : the nodes that were measured, in the order of the platform's
     fitted_network : the network inside a node before it became a platform's, with what a platform has no place for
     fitted_between : the same of messages between nodes; None where these were not measured
+    conditions     : how much longer messages take while the machine does something else, where that was measured
     notes          : what a reader of the platform should know, one sentence each
     warnings       : what who fits should know now, one line each
     factor_tests   : of every factor besides the sizes that the observations have, such as the operands' content
@@ -55,14 +58,17 @@ class FittedModels:
     quality: list[QualityRow]
     fitted_network: FittedNetwork
     fitted_between: FittedNetwork | None
+    conditions: tuple[ConditionEffect, ...]
     notes: list[str]
     warnings: list[str]
     factor_tests: tuple[FactorTest, ...] = ()
 
 
-def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
+def models(archives: "Archive | Iterable[Archive]", network_condition: str | None = None) -> FittedModels:
     """Fits kernels, network and block effects to the observations of one or more calibrations of the same nodes.
 
+    network_condition : what the machine did while the messages were measured that the platform is to have (see
+                        `ring.CONDITIONS`); None: the point-to-point measurements, nothing else
     Raises FitError when an archive is no calibration, or nodes differ in processor or BLAS kernels.
     """
     given = calibrations(archives)
@@ -97,8 +103,8 @@ def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
     if short or any(_disturbed_somewhere(archive) for archive in given):
         notes.append("Other load disturbed the calibration; calibrate again on a quiet machine.")
     notes += [f"{sentence(test)}; the model holds for random content." for test in tests if test.matters]
-    network, between, told = networks(p2p_frames, several)
-    notes += told
+    links = _links(given, p2p_frames, several, network_condition)
+    notes += links.notes
     days = None
     if effects is not None:
         from lepaute.platform.schema import Days
@@ -114,12 +120,13 @@ def models(archives: "Archive | Iterable[Archive]") -> FittedModels:
     return FittedModels(
         hosts,
         kernel_values,
-        network_model(network, between),
+        network_model(links.inside, links.between, links.link_Bps),
         days,
         _episodes(table, fitted),
         rows,
-        network,
-        between,
+        links.inside,
+        links.between,
+        links.effects,
         notes,
         warnings,
         tests,
@@ -135,7 +142,9 @@ def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) ->
     return platform, fitted.quality
 
 
-def platform_and_models(archives: "Archive | Iterable[Archive]", name: str) -> "tuple[Platform, FittedModels]":
+def platform_and_models(
+    archives: "Archive | Iterable[Archive]", name: str, network_condition: str | None = None
+) -> "tuple[Platform, FittedModels]":
     """The platform of the nodes that the archives measured, and the models in it with their quality and warnings.
 
     Every core of a node is a cpu of its own, so that models are per core.
@@ -144,7 +153,7 @@ def platform_and_models(archives: "Archive | Iterable[Archive]", name: str) -> "
     from lepaute.platform.schema import Platform
 
     given = calibrations(archives)
-    fitted = models(given)
+    fitted = models(given, network_condition)
     metadata, count = given[0].metadata, len(fitted.hosts)
     cores = int(metadata.get("node_cores") or 0) or max(_cores(given)) + 1
     description = " ".join(
@@ -181,6 +190,18 @@ def _episodes(table: "pandas.DataFrame", fitted: dict[str, tuple[Calls, FittedKe
 
     effect = episode_effect(table, fitted)
     return None if effect is None else Episodes(relative_sd=effect.relative_sd, duration_s=effect.duration_s)
+
+
+def _links(
+    archives: "list[Archive]", p2p: "list[pandas.DataFrame]", several: bool, condition: str | None
+) -> FittedLinks:
+    """The networks, from all tables of messages that the archives have."""
+    ring, _ = without_disturbed(_tables(archives, RING), ("host", "link") if several else ())
+    return fitted_links(MessageTables(p2p, _tables(archives, SEMANTICS), ring), several, condition)
+
+
+def _tables(archives: "list[Archive]", name: str) -> "list[pandas.DataFrame]":
+    return [archive.table(name) for archive in archives if name in archive.members()]
 
 
 def _told_of_links(count: int, fitted: FittedModels) -> str:

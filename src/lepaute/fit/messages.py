@@ -68,6 +68,8 @@ def series_of(frames: Sequence["pandas.DataFrame"]) -> dict[str, Series]:
 
 def series(size_bytes: Floats, duration_s: Floats) -> Series:
     """A series in increasing size; durations below a nanosecond, which the clock cannot tell from 0, become one."""
+    if len(size_bytes) == 0:
+        return Series(*(np.zeros(0) for _ in range(4)))
     order = np.argsort(size_bytes, kind="stable")
     size, duration = size_bytes[order], np.maximum(duration_s[order], 1e-9)
     typical = local_median(size, duration)

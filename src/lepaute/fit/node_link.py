@@ -5,7 +5,8 @@ from dataclasses import replace
 from itertools import pairwise
 from math import inf
 
-from lepaute.fit.network import LARGE_BYTES, FittedNetwork, FittedSegment
+from lepaute.fit.message_segment import FittedSegment
+from lepaute.fit.network import LARGE_BYTES, FittedNetwork
 
 
 def node_link_Bps(between: FittedNetwork) -> float:  # noqa: N802 - the unit

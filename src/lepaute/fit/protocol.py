@@ -1,5 +1,8 @@
 """Up to what size messages leave eagerly, from what MPI_Isend and the receive of a waiting message cost."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 
 from lepaute.fit.arrays import Floats
@@ -13,6 +16,35 @@ ANNOUNCING = 0.2
 FEWEST = 4
 #: Libraries set their limits to powers of two: one so near is taken for it.
 POWER_OF_TWO = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolLimits:
+    """Largest sizes that are sent eagerly, and without waiting for the receive; 0 for none, inf for all.
+
+    tested_bytes : largest size of the experiments that found them, None where they were read from durations
+    """
+
+    eager_bytes: float
+    detached_bytes: float
+    tested_bytes: int | None = None
+
+    @classmethod
+    def of_eager(cls, limit_bytes: float) -> "ProtocolLimits":
+        """Nothing is detached."""
+        return cls(limit_bytes, limit_bytes)
+
+    def parts(self) -> Iterator[tuple[str, float, float]]:
+        """(protocol, above this size, up to that one), in increasing order, those that hold any size."""
+        low = -1.0
+        for protocol, high in (
+            ("eager", self.eager_bytes),
+            ("detached", self.detached_bytes),
+            ("rendezvous", float("inf")),
+        ):
+            if high > max(low, 0.0):
+                yield protocol, low, high
+                low = high
 
 
 def eager_limit_bytes(isend: Series, half: Series, receive: Series) -> float:

@@ -11,7 +11,7 @@ from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.apt_source import sha256_of
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
-from lepaute.measure.plan import CONTENT, P2P, SERIAL, STEPS_SIDE_BY_SIDE, PlannedRun
+from lepaute.measure.plan import CONTENT, P2P, RING, SEMANTICS, SERIAL, STEPS_SIDE_BY_SIDE, PlannedRun
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.measure.toolchain import Toolchain, find_toolchain
 
@@ -29,6 +29,8 @@ WRAPPED_SYMBOLS = (
 _COMPILE_LIMIT_S = 120.0
 
 DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM = "probe-dgemm", "probe-hpl-steps", "probe-p2p"
+SEMANTICS_PROGRAM, RING_PROGRAM = "probe-semantics", "probe-ring"
+_PROGRAMS = {P2P: P2P_PROGRAM, SEMANTICS: SEMANTICS_PROGRAM, RING: RING_PROGRAM}
 #: For the operands of all contents together.
 CONTENT_BYTES = 300_000_000
 #: Open MPI refuses root unless it is told twice; inside an allocation of Slurm it would spread over all its nodes.
@@ -47,7 +49,14 @@ class Probes:
     dgemm: Path
     hpl_steps: Path
     p2p: Path
+    semantics: Path
+    ring: Path
     xhpl: Path
+
+    @property
+    def on_nodes(self) -> tuple[Path, ...]:
+        """The programs that a calibration runs."""
+        return (self.dgemm, self.hpl_steps, self.p2p, self.semantics, self.ring)
 
 
 def build_probes(
@@ -60,8 +69,10 @@ def build_probes(
     hpl = build_hpl(build_dir, progress, tools)
     parent = (build_dir or cache_folder()).resolve()
     built = parent / f"probes-{_inputs_hash(tools, hpl)}"
-    probes = Probes(built / DGEMM_PROGRAM, built / STEPS_PROGRAM, built / P2P_PROGRAM, hpl / "xhpl-lepaute")
-    if all(path.is_file() for path in (probes.dgemm, probes.hpl_steps, probes.p2p)):
+    names = (DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM, SEMANTICS_PROGRAM, RING_PROGRAM)
+    dgemm, hpl_steps, p2p, semantics, ring = (built / name for name in names)
+    probes = Probes(dgemm, hpl_steps, p2p, semantics, ring, hpl / "xhpl-lepaute")
+    if all(path.is_file() for path in probes.on_nodes):
         return probes
     if progress is not None:
         progress("compiling the probes")
@@ -73,6 +84,8 @@ def build_probes(
         steps = ("probe_hpl_steps.c", "kernel_wraps.c", *_LOG, *_MPI)
         _compile(tools, folder / probes.hpl_steps.name, steps, hpl_include_flags(hpl), library)
         _compile(tools, folder / probes.p2p.name, ("probe_p2p.c", *_COMMON, *_MPI), (), ())
+        _compile(tools, folder / probes.semantics.name, ("probe_semantics.c", *_COMMON, *_MPI), (), ())
+        _compile(tools, folder / probes.ring.name, ("probe_ring.c", *_COMMON, *_MPI), (), tools.blas_flags)
         _compile(tools, folder / probes.dgemm.name, ("probe_dgemm.c", "content.c", *_LOG), (), tools.blas_flags)
         try:
             folder.rename(built)
@@ -83,15 +96,16 @@ def build_probes(
 
 
 def probe_words(
-    run: PlannedRun, folder: str, design: str, out: str, coretype: str | None
+    run: PlannedRun, folder: str, design: str, out: str, coretype: str | None, nodes: int = 1
 ) -> tuple[list[str], dict[str, str]]:
     """A probe and its arguments, and the variables to add; it leaves the raw file `out`, or as rank r `out`.r<r>.
 
     folder  : where the programs are
     coretype: OPENBLAS_CORETYPE, None to leave it as it is
+    nodes   : the ranks are on, as many on each
     """
     environment = {"OPENBLAS_NUM_THREADS": "1"}
-    if coretype is not None and run.probe != P2P:
+    if coretype is not None and run.probe not in (P2P, SEMANTICS):
         environment["OPENBLAS_CORETYPE"] = coretype
     cores = ",".join(map(str, run.cores))
     words = ["--design", design, "--out", out, "--seed", str(run.seed)]
@@ -99,13 +113,20 @@ def probe_words(
         # Pools beyond the caches, but not so large that making them takes longer than the calls.
         few = ("--max-bytes", str(CONTENT_BYTES)) if run.probe == CONTENT else ()
         return [f"{folder}/{DGEMM_PROGRAM}", *words, "--cpu", cores, *few], environment
-    program = P2P_PROGRAM if run.probe == P2P else STEPS_PROGRAM
-    more = ("--grid", "single") if run.probe == STEPS_SIDE_BY_SIDE else ()
+    program = _PROGRAMS.get(run.probe, STEPS_PROGRAM)
+    more: tuple[str, ...] = ("--grid", "single") if run.probe == STEPS_SIDE_BY_SIDE else ()
+    if run.probe == RING and nodes > 1:
+        more = ("--ranks-per-node", str(len(run.cores) // nodes))
     return [f"{folder}/{program}", *words, "--cpus", cores, *more], environment
 
 
-def ranks_here(ranks: int) -> tuple[str, ...]:
-    """What starts the ranks of a probe on one node, with MPI_ENVIRONMENT; probes bind themselves to their cores."""
+def ranks_here(ranks: int, mpi: str | None = None) -> tuple[str, ...]:
+    """What starts the ranks of a probe on one node, with MPI_ENVIRONMENT; probes bind themselves to their cores.
+
+    mpi: the first line of what mpirun says of its version; Open MPI unless it is MPICH's starter
+    """
+    if mpi is not None and mpi.startswith("HYDRA"):
+        return ("mpirun", "-np", str(ranks))
     # mpirun may see fewer places than there are cores (hardware threads, containers).
     return ("mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks))
 

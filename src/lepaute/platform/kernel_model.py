@@ -5,20 +5,31 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from lepaute.platform.mixture import Modes
 from lepaute.platform.values import Bounds, Count, NonNegative, Number, Polynomial, Value, fault, known_letters
+
+#: Mean M-0 (constant), M-1 (one product), M-2 (polynomial), M' (pieces), -H: of each core; noise N-0 to N-2, N' (mixture).
+FORM = r"^M(-[012]|')(-H)?/N(-[012]|')$"
 
 
 class Noise(Value):
-    """Spread of single calls around the mean: the shape, and the standard deviation as a polynomial (seconds)."""
+    """Spread of single calls around the mean: the shape, and the standard deviation as a polynomial (seconds).
 
-    kind: Literal["none", "half-normal", "normal", "lognormal"] = "none"
+    `modes`: of a mixture (N' in the notation of the literature), in units of that standard deviation.
+    """
+
+    kind: Literal["none", "half-normal", "normal", "lognormal", "mixture"] = "none"
     sd: Polynomial = Field(default_factory=dict)
+    modes: Modes | None = None
 
     @model_validator(mode="after")
     def _has_a_width(self) -> Self:
         if (self.kind == "none") != (not self.sd):
             problem = "is none, yet there is a standard deviation" if self.sd else f"is {self.kind}, but sd is empty"
             raise fault(problem, "kind", remedy="Say none without sd, or a kind with its sd.")
+        if (self.kind == "mixture") != (self.modes is not None):
+            problem = f"is {self.kind}, yet there are modes" if self.modes else "is mixture, but there are no modes"
+            raise fault(problem, "kind", remedy="Give a mixture its modes, and no other kind any.")
         return self
 
 
@@ -134,7 +145,8 @@ class KernelModel(Value):
     """The duration of a kernel run by `threads` threads: the first piece that matches a call holds.
 
     `crowding`: relative increase of the duration when all cores of the node compute, in proportion when some of the
-    others do; null where it is unknown.
+    others do; null where it is unknown. `form`: the family's member that was fitted, such as M'-H/N-2; null where it
+    is unknown.
     """
 
     kernel: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
@@ -142,6 +154,7 @@ class KernelModel(Value):
     pieces: Annotated[tuple[Piece, ...], Field(min_length=1)]
     discrepancy_relative_sd: NonNegative = 0.0
     crowding: Annotated[Number, Field(gt=-1)] | None = None
+    form: Annotated[str, Field(pattern=FORM)] | None = None
 
     @model_validator(mode="after")
     def _some_piece_always_holds(self) -> Self:

@@ -1,16 +1,56 @@
 """The time of messages: a model a link class, piecewise in the size of the message."""
 
-from typing import Annotated, Literal
+import math
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
-from lepaute.platform.values import NonNegative, Overhead, Positive, Value, fault
+from lepaute.platform.values import NonNegative, Number, Overhead, Positive, Value, fault
+
+
+class NoiseMode(Value):
+    """One normal distribution of a mixture: `mean` and `sd` of the logarithm of a message's duration over its mean."""
+
+    weight: Positive
+    mean: Annotated[Number, Field(ge=-20, le=20)]
+    sd: Annotated[Number, Field(ge=0, le=3)]
+
+
+def _shares_of_one(modes: tuple[NoiseMode, ...]) -> tuple[NoiseMode, ...]:
+    if not modes:
+        raise fault("is empty; a mixture has a mode at least", remedy="Add a mode, or leave the noise out.")
+    total = math.fsum(mode.weight for mode in modes)
+    if abs(total - 1.0) > 1e-6:
+        raise fault(f"has weights that add up to {total:g}; they are shares of the messages, and add up to 1")
+    return modes
+
+
+class MessageNoise(Value):
+    """Noise of several modes, on all that a message costs: its overheads, latency and transfer.
+
+    A run draws for each message a mode, by its weight, and exp(Z) with Z normal of that mode's mean and sd; the message
+    takes its time without noise multiplied by that. The means are first shifted, all alike, so that the mean factor
+    (sum of weight * exp(mean + sd^2 / 2)) is 1: noise never changes the mean duration of a message alone.
+    """
+
+    modes: Annotated[tuple[NoiseMode, ...], AfterValidator(_shares_of_one)]
+
+
+def _sizes(bounds: tuple[int, int]) -> tuple[int, int]:
+    if not 0 <= bounds[0] <= bounds[1]:
+        raise fault(f"is [{bounds[0]}, {bounds[1]}]; sizes are [low, high] with 0 <= low <= high")
+    return bounds
+
+
+#: Smallest and largest size of message that segments were fitted to, in bytes, both inclusive.
+Sizes = Annotated[tuple[int, int], AfterValidator(_sizes)]
 
 
 class Segment(Value):
     """Messages of more than `above_bytes`, up to the next segment (the first one also holds 0 bytes).
 
-    `latency_s` is that of the whole route; `bandwidth_Bps` that of one flow alone.
+    `latency_s` is that of the whole route; `bandwidth_Bps` that of one flow alone. Noise: none, half-normal of
+    `noise_relative_sd` on latency and transfer, or the modes of `noise`.
     """
 
     above_bytes: Annotated[int, Field(ge=0)]
@@ -21,6 +61,17 @@ class Segment(Value):
     isend: Overhead = (0.0, 0.0)
     receive: Overhead = (0.0, 0.0)
     noise_relative_sd: NonNegative = 0.0
+    noise: MessageNoise | None = None
+
+    @model_validator(mode="after")
+    def _one_noise(self) -> Self:
+        if self.noise is not None and self.noise_relative_sd:
+            raise fault(
+                f"is {self.noise_relative_sd:g}, and noise has modes as well",
+                "noise_relative_sd",
+                remedy="Leave one of the two out.",
+            )
+        return self
 
 
 def _cover_all_sizes(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
@@ -53,19 +104,24 @@ class Loopback(Value):
     """Messages inside a node; `shared`: do concurrent ones slow each other. Segments null: those of remote.
 
     `noncontiguous`: messages sent from a derived datatype with gaps, such as columns of a matrix; null: as the others.
+    `range_bytes`, `noncontiguous_range_bytes`: the sizes that the segments were fitted to; null: not known.
     """
 
     shared: bool = False
     bandwidth_Bps: Positive  # noqa: N815 - the unit
     segments: Segments | None = None
     noncontiguous: Segments | None = None
+    range_bytes: Sizes | None = None
+    noncontiguous_range_bytes: Sizes | None = None
 
 
 class Remote(Value):
-    """Messages between nodes; `noncontiguous` as in Loopback."""
+    """Messages between nodes; `noncontiguous` and the ranges as in Loopback."""
 
     segments: Segments
     noncontiguous: Segments | None = None
+    range_bytes: Sizes | None = None
+    noncontiguous_range_bytes: Sizes | None = None
 
 
 class Costs(Value):
@@ -112,3 +168,30 @@ class Network(Value):
         if self.loopback.noncontiguous is not None:
             return self.loopback.noncontiguous
         return self.remote_noncontiguous if self.loopback.segments is None else self.loopback.segments
+
+    @property
+    def all_segments(self) -> tuple[Segment, ...]:
+        """Those of all classes of links; what two classes share comes twice."""
+        return (
+            *self.loopback_segments,
+            *self.remote.segments,
+            *self.loopback_noncontiguous,
+            *self.remote_noncontiguous,
+        )
+
+    @property
+    def fitted_sizes(self) -> dict[str, tuple[int, int] | None]:
+        """The sizes that the segments which hold were fitted to, by class of links; None where they are not known."""
+        remote, loopback = self.remote, self.loopback
+        beyond = remote.range_bytes if remote.noncontiguous is None else remote.noncontiguous_range_bytes
+        inside = remote.range_bytes if loopback.segments is None else loopback.range_bytes
+        if loopback.noncontiguous is not None:
+            gaps = loopback.noncontiguous_range_bytes
+        else:
+            gaps = beyond if loopback.segments is None else inside
+        return {
+            "loopback": inside,
+            "remote": remote.range_bytes,
+            "loopback_noncontiguous": gaps,
+            "remote_noncontiguous": beyond,
+        }

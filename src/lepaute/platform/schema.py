@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from lepaute.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, Piece
-from lepaute.platform.network_model import Costs, Loopback, Network, NodeLink, Remote, Segment
+from lepaute.platform.network_model import Costs, Loopback, MessageNoise, Network, NodeLink, NoiseMode, Remote, Segment
 from lepaute.platform.topology import Topology
 from lepaute.platform.values import Count, NonNegative, Positive, Value, fault
 
@@ -22,10 +22,12 @@ __all__ = [
     "Goodness",
     "KernelModel",
     "Loopback",
+    "MessageNoise",
     "Network",
     "NodeLink",
     "Nodes",
     "Noise",
+    "NoiseMode",
     "PerCpu",
     "Piece",
     "Platform",

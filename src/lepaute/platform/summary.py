@@ -92,12 +92,14 @@ def _network(platform: Platform) -> Iterator[str]:
     yield from (f"                {line}" for line in more)
     yield f"  between nodes{'':<3}{_HEADER}"
     yield from (_segment(segment) for segment in network.remote.segments)
+    yield from _fitted(network.remote.range_bytes)
     sharing = "shared" if network.loopback.shared else "not shared"
     yield f"  inside a node, {network.loopback.bandwidth_Bps / 1e9:.4g} GB/s, {sharing}"
     if network.loopback.segments is None:
         yield "    as between nodes"
     else:
         yield from (_segment(segment) for segment in network.loopback.segments)
+        yield from _fitted(network.loopback.range_bytes)
     costs = network.costs
     yield f"  MPI_Iprobe {costs.iprobe_s:.3g} s, MPI_Test {costs.test_s:.3g} s, MPI_Wtime {costs.wtime_s:.3g} s"
 
@@ -105,8 +107,15 @@ def _network(platform: Platform) -> Iterator[str]:
 _HEADER = "  protocol     latency        flow        send at 0   receive at 0"
 
 
+def _fitted(sizes: tuple[int, int] | None) -> Iterator[str]:
+    if sizes is not None:
+        yield f"    fitted to {sizes[0]} to {sizes[1]} B"
+
+
 def _segment(segment: Segment) -> str:
+    modes = "" if segment.noise is None else f"; {len(segment.noise.modes)} mode(s)"
     return (
         f"  > {segment.above_bytes:>11} B  {segment.protocol:<10} {segment.latency_s * 1e6:>8.3f} us "
-        f"{segment.bandwidth_Bps / 1e9:>8.3f} GB/s {segment.send[0] * 1e6:>8.3f} us {segment.receive[0] * 1e6:>9.3f} us"
+        f"{segment.bandwidth_Bps / 1e9:>8.3f} GB/s {segment.send[0] * 1e6:>8.3f} us "
+        f"{segment.receive[0] * 1e6:>9.3f} us{modes}"
     )

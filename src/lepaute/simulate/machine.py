@@ -5,17 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute import _core
 from lepaute.errors import InputError
+from lepaute.platform.mixture import core_modes
 from lepaute.simulate.topology import core_topology
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import KernelModel, Piece, Platform, Segment
 
 PROTOCOLS = {"eager": 0, "detached": 1, "rendezvous": 2}
-NOISES = {"none": 0, "half-normal": 1, "normal": 2, "lognormal": 3}
+NOISES = {"none": 0, "half-normal": 1, "normal": 2, "lognormal": 3, "mixture": 4}
 # Variants of a routine that a platform may model apart; one that does not has them cost what the routine costs.
 VARIANTS = {"dgemm_nn": "dgemm", "dtrsm_left": "dtrsm"} | {
     f"dlaswp0{number}N": f"dlaswp0{number}T" for number in (1, 3, 4, 5, 6)
 }
+#: Classes of links, in the core's order.
+LINK_CLASSES = ("loopback", "remote", "loopback_noncontiguous", "remote_noncontiguous")
 UNBOUNDED = (0.0, 0.0, 0.0, 1e300, 1e300, 1e300)
 
 KERNELS = {name: index for index, name in enumerate(_core.kernel_names())}
@@ -67,6 +70,7 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
         network.costs.iprobe_s,
         network.costs.iprobe_looks_first,
     )
+    machine.set_fitted_sizes([fitted_sizes(network.fitted_sizes[name]) for name in LINK_CLASSES])
     machine.set_topology(core_topology(platform))
     return machine
 
@@ -114,6 +118,7 @@ def core_piece(piece: "Piece", mean: dict[str, float], deviation: dict[str, floa
         noise=NOISES[piece.noise.kind],
         covariance_terms=[TERMS[term] for term in piece.mean] if covariance else [],
         covariance=[value for row in covariance for value in row],
+        **({"modes": core_modes(piece.noise.modes)} if piece.noise.modes else {}),
     )
 
 
@@ -146,7 +151,13 @@ def core_segment(segment: "Segment") -> _core.Segment:
         isend=pair(segment.isend),
         receive=pair(segment.receive),
         noise_relative_sd=segment.noise_relative_sd,
+        modes=[(mode.weight, mode.mean, mode.sd) for mode in segment.noise.modes] if segment.noise else [],
     )
+
+
+def fitted_sizes(known: tuple[int, int] | None) -> tuple[float, float]:
+    """(lowest, highest) in bytes; no bounds where they are not known."""
+    return (0.0, 1e300) if known is None else (float(known[0]), float(known[1]))
 
 
 def pair(values: Iterable[float]) -> tuple[float, float]:

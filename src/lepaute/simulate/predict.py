@@ -22,6 +22,7 @@ from lepaute.simulate.fidelity import (
 from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, SWAPS, Hpl
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.mapping import Mapping, thinned
+from lepaute.simulate.message_use import message_use, message_warnings
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.tasks import Task, run_tasks
 from lepaute.simulate.tracing import TraceRequest, breakdown_of_run, trace_of_run
@@ -214,6 +215,8 @@ def prediction_of(
     kernels = dict(zip(_core.kernel_names(), first.kernels, strict=True))
     own = {name: use for name, use in kernels.items() if name not in GLUE}
     told = warnings_of(hpl, platform, own, max(ranks_on_node.values()))
+    sent = message_use(platform, first.message_use)
+    told += message_warnings(sent)
     is_part = first.simulated_steps < hpl.steps
     if is_part:
         error = max(result.sampling_error_s / result.time_s for result in results)
@@ -249,6 +252,7 @@ def prediction_of(
         ),
         kernel_time_s={name: use.time_s for name, use in kernels.items() if use.time_s > 0.0},
         waiting_s=first.waiting_s,
+        message_use=sent,
         settings=settings,
         mapping=mapping,
         nodes=len(ranks_on_node),

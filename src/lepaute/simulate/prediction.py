@@ -13,6 +13,7 @@ from lepaute.stats.intervals import prediction_interval
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lepaute.simulate.message_use import MessageUse
     from lepaute.simulate.tracing import RunBreakdown
     from lepaute.trace import Trace
 
@@ -74,6 +75,7 @@ class Prediction:
 
     kernel_time_s : seconds over all ranks in each kernel, of the first run
     waiting_s : seconds over all ranks inside communication, of the first run
+    message_use : messages by class of links, of the first run, where the platform knows the sizes it was fitted to
     mapping : ranks to cores, as the parameters show it
     nodes : number of nodes that hold ranks
     breakdown : where the time of all ranks of the first run went
@@ -94,6 +96,7 @@ class Prediction:
     version: str
     mapping: dict[str, Any] = field(default_factory=lambda: {"mapping": "sequential"})
     nodes: int = 1
+    message_use: "tuple[MessageUse, ...]" = ()
     breakdown: "RunBreakdown | None" = field(default=None, compare=False, repr=False)
     trace: "Trace | None" = field(default=None, compare=False, repr=False)
 

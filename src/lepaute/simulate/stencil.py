@@ -15,6 +15,7 @@ from lepaute.errors import InputError, SimulationError
 from lepaute.simulate.energy import energy_of_run
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.mapping import Mapping
+from lepaute.simulate.message_use import message_use, message_warnings
 from lepaute.simulate.predict import Layers
 from lepaute.simulate.prediction import SimulationFigures, Spread, spread_of, spread_where_known
 from lepaute.simulate.runs import DEFAULT_RUNS, simulate_runs
@@ -219,7 +220,10 @@ def predict_stencil(
             )
             for i, result in enumerate(results)
         ),
-        warnings=tuple(warnings_of(platform)),
+        warnings=(
+            *warnings_of(platform),
+            *message_warnings(message_use(platform, results[0].message_use)),
+        ),
         simulation=SimulationFigures(
             wall_s=time.perf_counter() - started,
             peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,

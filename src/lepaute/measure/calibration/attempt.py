@@ -18,11 +18,13 @@ from lepaute.measure.node_agent.main import boot_id
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import CommandFailed
-from lepaute.measure.plan import P2P, SERIAL, PlannedRun
+from lepaute.measure.plan import P2P, RING, SEMANTICS, SERIAL, PlannedRun
 from lepaute.measure.probes import MPI_ENVIRONMENT, probe_words, ranks_here
 
 #: A probe takes a few seconds; one that takes this long hangs.
 PROBE_LIMIT_S = 180.0
+#: What is told of a link: where the rank is, and who is at the other end.
+_OF_LINKS = (P2P, RING, SEMANTICS)
 #: Between looks at what a probe has written: each costs the measured machine a little, and a lost node so much.
 FOLLOW_S = 2.0
 
@@ -49,6 +51,10 @@ class Site:
     def name(self) -> str:
         return self.measured[0].name
 
+    def place_of(self, rank: int, ranks: int) -> int:
+        """Position of the node that a rank is on: as many of `ranks` ranks on each, one node after the other."""
+        return rank * len(self.measured) // ranks
+
 
 class Attempts:
     """Makes attempts, and writes down in a workspace what comes of them."""
@@ -74,7 +80,7 @@ class Attempts:
         ranks = [""] if run.probe in SERIAL else [f".r{rank}" for rank in range(len(run.cores))]
         kept = [self._kept(run, number, site, rank, suffix) for rank, suffix in enumerate(ranks)]
         argv, environment = self._command(run, site, base, design, raw)
-        mine = [path for rank, path in enumerate(kept) if peer is None or rank == 0]
+        mine = [path for rank, path in enumerate(kept) if site.place_of(rank, len(ranks)) == 0]
         follow = {f"{raw}{ranks[rank]}": _appending(path) for rank, path in enumerate(mine)}
         before, started = self._samples(site), time.time()
         try:
@@ -86,13 +92,14 @@ class Attempts:
         finally:
             for path in mine:
                 drop_broken_end(path)
-        loads = self._loads(site, before)
+        loads = self._loads(site, before, len(ranks))
         if peer is not None:
-            kept[1].write_bytes(next(iter(peer.read(f"{raw}.r1").values()), b""))
+            for suffix, path in zip(ranks[len(mine) :], kept[len(mine) :], strict=True):
+                path.write_bytes(next(iter(peer.read(f"{raw}{suffix}").values()), b""))
         load = max(loads, key=lambda load: len(load.disturbances()))
         causes = [cause for load in loads for cause in load.disturbances()]
         for rank, path in enumerate(kept):
-            _check_kernels(path, run, site.measured[min(rank, len(site.measured) - 1)])
+            _check_kernels(path, run, site.measured[site.place_of(rank, len(ranks))])
         self._workspace.journal("blocks").add(
             {
                 "node": site.name,
@@ -117,25 +124,29 @@ class Attempts:
         self, run: PlannedRun, site: Site, base: str, design: str, raw: str
     ) -> tuple[Sequence[str], Mapping[str, str]]:
         """What the first node runs, and the variables to add."""
-        words, environment = probe_words(run, base, design, raw, site.measured[0].kernel_set.coretype_env)
+        coretype = site.measured[0].kernel_set.coretype_env
+        words, environment = probe_words(run, base, design, raw, coretype, len(site.nodes))
         if run.probe in SERIAL:
             return words, environment
         if len(site.nodes) == 1:
-            return [*ranks_here(len(run.cores)), *words], {**MPI_ENVIRONMENT, **environment}
+            return [*ranks_here(len(run.cores), site.measured[0].mpi), *words], {**MPI_ENVIRONMENT, **environment}
         names = [about.name for about in site.measured]
-        site.nodes[0].write(HOSTS, hosts_text(names, 1))
-        start = start_of_ranks(words, names, 1, None, self._options, (), base)
+        each = len(run.cores) // len(site.nodes)
+        site.nodes[0].write(HOSTS, hosts_text(names, each))
+        start = start_of_ranks(words, names, each, None, self._options, (), base)
         return start.argv, {**start.environment, **environment}
 
     def _kept(self, run: PlannedRun, number: int, site: Site, rank: int, suffix: str) -> Path:
         """Where the raw file of a rank goes; that it belongs to this run is written down first."""
-        place = min(rank, len(site.measured) - 1)
+        place = site.place_of(rank, len(run.cores))
         host, others = site.measured[place].name, [each.name for each in site.measured if each != site.measured[place]]
         again = f".attempt{number}" if number else ""
         member = f"raw/{host}/block{run.block}/{run.name}{again}{suffix}.csv"
         entry: dict[str, Any] = {"member": member, "node": site.name, "host": host, "name": run.name}
         entry |= {"block": run.block, "probe": run.probe, "attempt": number}
-        if run.probe == P2P:
+        if run.probe == SEMANTICS:
+            entry["round"] = int(run.name.split("_")[0].removeprefix(SEMANTICS))
+        if run.probe in _OF_LINKS:
             entry |= {"link": "remote" if others else "local", "peer": others[0] if others else host}
         self._workspace.journal("raw_files").add(entry)
         path = self._workspace.folder / member
@@ -154,14 +165,14 @@ class Attempts:
             samples.append(Sample(**counters))
         return samples
 
-    def _loads(self, site: Site, before: Sequence[Sample]) -> list[Load]:
+    def _loads(self, site: Site, before: Sequence[Sample], ranks: int) -> list[Load]:
         loads = []
         for (_, about), first, last in zip(self._machines(site), before, self._samples(site), strict=True):
             load = load_between(first, last, about.node_cores)
             if len(site.nodes) > 1:
                 # mpirun starts its ranks by ssh: they are no children of the agent, but each polls all the time.
-                ranks = sum(each.machine == about.machine for each in site.measured)
-                load = load.with_own(ranks * load.wall_s)
+                names = sum(each.machine == about.machine for each in site.measured)
+                load = load.with_own(names * ranks // len(site.measured) * load.wall_s)
             loads.append(load)
         return loads
 

@@ -13,11 +13,15 @@ from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.probes import build_probes
 from lepaute.measure.schedulers.types import Request
 
+#: A network is not known without messages beyond its eager limit; the probes count bytes in an int.
+LEAST_MESSAGE_BYTES, MOST_MESSAGE_BYTES = 1 << 20, 1 << 30
+
 
 def calibrate(
     out_archive: str | Path,
     *,
     quick: bool = False,
+    network_bytes: int | None = None,
     seed: int = 1,
     progress: Progress | None = None,
     scheduler: str = "local",
@@ -29,19 +33,24 @@ def calibrate(
     """Measures this machine, or the nodes of a request, and writes the archive; returns its path.
 
     quick    : two small blocks, to see that all works; too little for a model to trust
+    network_bytes: the largest message, 64 MiB (quick: 16 MiB) unless given; a node with little memory gets less
     seed     : of the designs, of their order and of the probes' data; when resuming, that of the beginning holds
     progress : is told what is done and how much of the work is behind
     python   : the interpreter on the nodes, where it is not this one
     resume   : go on with a calibration of that archive that did not end
     anew     : what such a calibration has left is removed; else it is in the way
     Raises EnvironmentProblem when something the probes need is missing, a probe fails or no node is left, InputError
-    for a seed that no generator takes, KeyboardInterrupt. When measurements had begun they are archived beside as
-    NAME.partial.zip, its metadata marked `partial`, the exception has a note that says so, and an older archive of the
-    same name stays as it was.
+    for a seed that no generator takes or a message that no probe sends, KeyboardInterrupt. When measurements had begun
+    they are archived beside as NAME.partial.zip, its metadata marked `partial`, the exception has a note that says so,
+    and an older archive of the same name stays as it was.
     """
     out_archive = Path(out_archive)
     tell = progress if progress is not None else _silent
     check_target(out_archive)
+    if network_bytes is not None and not LEAST_MESSAGE_BYTES <= network_bytes <= MOST_MESSAGE_BYTES:
+        raise InputError(
+            f"the largest message is {network_bytes} bytes; give {LEAST_MESSAGE_BYTES} to {MOST_MESSAGE_BYTES}"
+        )
     options = Options(
         archive=out_archive,
         scheduler=scheduler,
@@ -55,7 +64,7 @@ def calibrate(
             Workspace.reopen(folder_of(out_archive)).remove()
     tell("building the probes", 0.0)
     probes = build_probes(progress=lambda message: tell(message, 0.0))
-    outcome = execute(Calibration(options, probes, quick=quick, tell=tell), resume)
+    outcome = execute(Calibration(options, probes, quick=quick, tell=tell, network_bytes=network_bytes), resume)
     if outcome.status == "complete":
         tell("done", 1.0)
         return outcome.archive

@@ -35,7 +35,7 @@ def equip(nodes: Nodes, probes: Probes, *, built_there: bool) -> None:
                 f"{channel.name} is a {channel.hello['machine']} and the probes are built here, on a {here}; "
                 "calibrate from a machine like the nodes"
             )
-    for program in (probes.dgemm, probes.hpl_steps, probes.p2p):
+    for program in probes.on_nodes:
         nodes.put(program, program.name)
     if built_there:
         return

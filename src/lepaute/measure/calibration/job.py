@@ -9,12 +9,25 @@ from lepaute.measure.calibration.attempt import Attempt, Attempts, Site
 from lepaute.measure.calibration.equipment import equip
 from lepaute.measure.calibration.machines import Measured, check_alike, look_at
 from lepaute.measure.calibration.repetition import next_repetition
+from lepaute.measure.calibration.semantics import search
 from lepaute.measure.calibration.together import each_machine
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
-from lepaute.measure.plan import FULL, NB, QUICK, Link, PlannedRun, largest_n, plan, plan_links
+from lepaute.measure.plan import (
+    FULL,
+    NB,
+    QUICK,
+    SEMANTICS,
+    Link,
+    PlannedRun,
+    largest_message,
+    largest_n,
+    pair_cores,
+    plan,
+    plan_links,
+)
 from lepaute.measure.probes import Probes
 
 #: Called with what is being done and the share of the work that is behind, from 0 to 1.
@@ -31,10 +44,13 @@ class Calibration(Job):
     #: The probes are the reference: each block is one sample of each.
     reference_period_s: ClassVar[float | None] = 0.0
 
-    def __init__(self, options: Options, probes: Probes, *, quick: bool, tell: Progress) -> None:
+    def __init__(
+        self, options: Options, probes: Probes, *, quick: bool, tell: Progress, network_bytes: int | None = None
+    ) -> None:
         super().__init__(options, say=_silent)
         self._probes = probes
         self._quick = quick
+        self._network_bytes = network_bytes
         self._tell = tell
         #: By node, or by the name of the run for messages between two.
         self._attempts: dict[str, list[Attempt]] = {}
@@ -42,7 +58,7 @@ class Calibration(Job):
         self._behind = 0
 
     def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "kind": "calibration", "quick": self._quick}
+        return {**super()._state(), "kind": "calibration", "quick": self._quick, "network_bytes": self._network_bytes}
 
     def prepare_machine(self) -> None:
         """Also finds out what the nodes are and puts the probes there: what fails here leaves nothing behind."""
@@ -60,6 +76,10 @@ class Calibration(Job):
         if bool(state["quick"]) != self._quick:
             begun, remedy = ("with", "give it again") if state["quick"] else ("without", "leave it out")
             raise InputError(f"the calibration was begun {begun} --quick; {remedy}")
+        if state.get("network_bytes") != self._network_bytes:
+            given = state.get("network_bytes")
+            remedy = "leave it out" if given is None else f"give --network-bytes {given}"
+            raise InputError(f"the calibration was begun with another --network-bytes; {remedy}")
         for about in self._measured:
             for warning in about.kernel_set.warnings:
                 self.record_of_run.warn(warning if len(self._measured) == 1 else f"{about.name}: {warning}")
@@ -73,6 +93,13 @@ class Calibration(Job):
             self.record_of_run.warn(
                 f"measured matrices up to N = {self._most_n} only: this machine has too little memory for more"
             )
+        wanted = scale.p2p_most_bytes if self._network_bytes is None else self._network_bytes
+        ranks = max(len(about.cpus) for about in self._measured)
+        self._most_message = largest_message(wanted, memory_bytes, ranks)
+        if self._most_message < wanted:
+            self.record_of_run.warn(
+                f"measured messages up to {self._most_message} bytes only: this machine has too little memory for more"
+            )
         machines = {about.name: about.to_dict() for about in self._measured}
         state |= {
             "machines": machines,
@@ -85,16 +112,25 @@ class Calibration(Job):
             "blocks": scale.blocks,
             "nb": NB,
             "most_n": self._most_n,
+            "most_message_bytes": self._most_message,
         }
         self.workspace.save()
 
     def run(self) -> None:
         """All blocks, and in each what was disturbed again at its end."""
         plans = {
-            about.name: plan(self._scale, self.seed, about.cores, self._most_n, position)
+            about.name: plan(
+                self._scale,
+                self.seed,
+                about.cores,
+                self._most_n,
+                position,
+                ring=about.cpus,
+                most_message_bytes=self._most_message,
+            )
             for position, about in enumerate(self._measured)
         }
-        links = plan_links(self._scale, self.seed, self._measured)
+        links = plan_links(self._scale, self.seed, self._measured, self._most_message)
         self._take_up_attempts([*(run for runs in plans.values() for run in runs), *(link.run for link in links)])
         self._total = sum(map(len, plans.values())) + len(links)
         self._maker = Attempts(self.workspace, self.options)
@@ -110,6 +146,8 @@ class Calibration(Job):
             for link in links:
                 if link.run.block == block:
                     self._link(link, by_name)
+            if block == 0:
+                self._find_semantics(by_name)
             if not len(self.nodes):
                 raise EnvironmentProblem("no node is left; what was measured until now is kept")
 
@@ -117,6 +155,8 @@ class Calibration(Job):
         """What earlier sessions of this calibration have done."""
         known = {(run.block, run.name): run for run in runs}
         for entry in self.workspace.entries("blocks"):
+            if entry["probe"] == SEMANTICS:  # each round follows from those before
+                continue
             run = known[entry["block"], entry["name"]]
             attempt = Attempt(entry["node"], run, entry["attempt"], entry["wall_s"], entry["disturbed"])
             owner = entry["node"] if entry["peer"] is None else entry["name"]
@@ -147,7 +187,7 @@ class Calibration(Job):
     def _link(self, link: Link, by_name: dict[str, Measured]) -> None:
         """Messages between two nodes, while nothing runs on them; where these fail, the nodes are still measured."""
         self._behind += 1
-        key = f"messages between {link.first} and {link.second}"
+        key = _between(link.first, link.second)
         done = any(each.run == link.run for each in self._attempts.get(link.run.name, []))
         if done or key in self._failed_links or not {link.first, link.second} <= set(self.nodes.names):
             return
@@ -163,10 +203,47 @@ class Calibration(Job):
             self._failed_links.add(key)
             self.record_of_run.warn(f"{key} were not measured: {problem}")
 
+    def _find_semantics(self, by_name: dict[str, Measured]) -> None:
+        """What sends promise on the first node that is left, and between the first two: a matter of the library."""
+        left = [by_name[name] for name in self.nodes.names]
+        for measured in [left[:1], left[:2]] if len(left) > 1 else [left]:
+            if not measured:
+                return
+            names = [about.name for about in measured]
+            if len(names) > 1 and _between(*names) in self._failed_links:
+                return
+            self._tell(f"what sends promise, on {' and '.join(names)}", self._share())
+            site = Site(tuple(self.nodes[name] for name in names), tuple(measured))
+            cores = measured[0].cores if len(measured) == 1 else pair_cores(*measured)
+            try:
+                if len(names) > 1:
+                    check_same_place(*site.nodes)
+                search(
+                    self._maker,
+                    self.workspace,
+                    site,
+                    cores,
+                    self.seed,
+                    self.record_of_run.warn,
+                    silence=not self._quick,
+                )
+            except NodeLost:
+                continue
+            except LepauteError as problem:
+                self.record_of_run.warn(
+                    f"what sends between {' and '.join(names)} promise was not found out: {problem}"
+                )
+
+    def _share(self) -> float:
+        return _PREPARED + (0.98 - _PREPARED) * min(1.0, self._behind / self._total)
+
     def _say_what(self, run: PlannedRun, site: Site, more: str) -> None:
         where = "" if len(self._measured) == 1 else f" on {site.name}"
-        share = _PREPARED + (0.98 - _PREPARED) * min(1.0, self._behind / self._total)
-        self._tell(f"block {run.block + 1} of {self._scale.blocks}: {run.name}{where}{more}", share)
+        self._tell(f"block {run.block + 1} of {self._scale.blocks}: {run.name}{where}{more}", self._share())
+
+
+def _between(first: str, second: str) -> str:
+    return f"messages between {first} and {second}"
 
 
 def check_same_place(first: Nodes, second: Nodes) -> None:

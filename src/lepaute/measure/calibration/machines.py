@@ -24,13 +24,14 @@ from lepaute.measure.nodes.group import Nodes
 class Measured:
     """A node that is measured.
 
-    cores  : the two that the probes run on
+    cores  : the two that most probes run on; cpus: all that the node lends
     machine: equal for all names of one machine
     """
 
     name: str
     machine: str
     cores: tuple[int, int]
+    cpus: tuple[int, ...]
     cpu_model: str
     node_cores: int
     memory_bytes: int
@@ -43,6 +44,7 @@ class Measured:
         return {
             "machine": self.machine,
             "cores": list(self.cores),
+            "cpus": list(self.cpus),
             "node_cores": self.node_cores,
             "cpu_model": self.cpu_model,
             "memory_bytes": self.memory_bytes,
@@ -85,6 +87,7 @@ def look_at(nodes: Nodes, python: str) -> list[Measured]:
             name=channel.name,
             machine=channel.hello["boot"],
             cores=(channel.hello["cpus"][0], channel.hello["cpus"][1]),
+            cpus=tuple(channel.hello["cpus"]),
             cpu_model=facts[channel.name]["cpu_model"],
             node_cores=facts[channel.name]["node_cores"],
             memory_bytes=facts[channel.name]["memory_bytes"],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.measure.calibration.attempt import header_of_raw
 from lepaute.measure.calibration.repetition import disturbance_warning
 from lepaute.measure.experiment.workspace import Workspace
-from lepaute.measure.plan import P2P
+from lepaute.measure.plan import P2P, RING, SEMANTICS
 
 if TYPE_CHECKING:
     import pandas
@@ -15,14 +15,20 @@ if TYPE_CHECKING:
 #: Columns that tell the attempt, for kernels and for messages.
 _OF_KERNELS = ("block", "attempt", "disturbed", "host", "probe")
 _OF_MESSAGES = ("block", "attempt", "disturbed", "host", "link", "peer")
+#: Tables that a probe has of its own; all others are of kernels. Of the search for limits also which round it was.
+_TABLES = {P2P: ("p2p", _OF_MESSAGES), RING: ("ring", _OF_MESSAGES), SEMANTICS: ("semantics", (*_OF_MESSAGES, "round"))}
+_KERNELS = ("kernels", _OF_KERNELS)
 
 
 def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
-    """The tables `kernels` and `p2p`, each if there are rows; a last line that was cut short is left out."""
+    """The tables `kernels`, `p2p`, `ring` and `semantics`, each if there are rows.
+
+    A last line that was cut short is left out.
+    """
     import pandas
 
     ended = {_key(record): record for record in workspace.entries("blocks")}
-    frames: dict[str, list[pandas.DataFrame]] = {"kernels": [], "p2p": []}
+    frames: dict[str, list[pandas.DataFrame]] = {"kernels": [], "p2p": [], "ring": [], "semantics": []}
     for entry in workspace.entries("raw_files"):
         path = workspace.folder / entry["member"]
         text = path.read_text(errors="replace") if path.is_file() else ""
@@ -31,10 +37,11 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
             continue
         frame = pandas.read_csv(io.StringIO(text), comment="#")
         about = {**entry, "disturbed": bool(ended.get(_key(entry), {}).get("disturbed", False))}
-        for column in _OF_MESSAGES if entry["probe"] == P2P else _OF_KERNELS:
+        table, columns = _TABLES.get(entry["probe"], _KERNELS)
+        for column in columns:
             frame[column] = about[column]
         frame["clock_cost_s"] = float(header_of_raw(text).get("clock_cost_s", "0"))
-        frames["p2p" if entry["probe"] == P2P else "kernels"].append(frame)
+        frames[table].append(frame)
     for name, parts in frames.items():
         if parts:
             yield name, pandas.concat(parts, ignore_index=True)
@@ -42,7 +49,8 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
 
 def warnings(workspace: Workspace) -> list[str]:
     """What the archive shall say of disturbed runs."""
-    warning = disturbance_warning(workspace.entries("blocks"))
+    # What sends promise is no duration: other load makes the search longer, not its answer worse.
+    warning = disturbance_warning([entry for entry in workspace.entries("blocks") if entry["probe"] != SEMANTICS])
     return [warning] if warning else []
 
 

@@ -54,6 +54,10 @@ def _of_messages(platform: Platform) -> Iterator[str]:
         )
     if any(segment.noise_relative_sd for segment in (*segments, *network.loopback_segments)):
         yield "noise_relative_sd: the noise of messages is left out."
+    if any(segment.noise for segment in network.all_segments):
+        yield "noise: the modes of the durations of messages are left out."
+    if any(sizes is not None for sizes in network.fitted_sizes.values()):
+        yield "range_bytes: which sizes the segments were fitted to is left out."
     if network.remote.noncontiguous is not None or network.loopback.noncontiguous is not None:
         yield "noncontiguous: messages of datatypes with gaps cost what all others cost."
     if len(kept := segments_of_file(segments)) < len(segments):

@@ -37,7 +37,7 @@ def network_warnings(platform: "Platform") -> list[str]:
         told.append("messages inside a node do not slow each other under SMPI, as they do on this platform")
     if network.loopback.noncontiguous is not None or network.remote.noncontiguous is not None:
         told.append("SMPI has no segments of their own for messages with gaps; they take those of the others")
-    if any(segment.noise_relative_sd for segment in (*network.loopback_segments, *network.remote.segments)):
+    if any(segment.noise_relative_sd or segment.noise for segment in network.all_segments):
         told.append("the noise of messages is not drawn under SMPI")
     if network.costs.iprobe_looks_first:
         told.append("MPI_Iprobe finds what has come by its end under SMPI; on this platform by the previous MPI call")

@@ -1,0 +1,132 @@
+"""Messages under load: which measurements stand for them, and how conditions compare."""
+
+import numpy as np
+import pandas
+import pytest
+
+from lepaute.errors import FitError
+from lepaute.fit.conditions import condition_effects
+from lepaute.fit.links import MessageTables, fitted_links
+from lepaute.fit.messages import series
+from lepaute.fit.ring import loaded_series
+
+LIMIT = 4096
+#: Of the time of a message on idle nodes.
+SLOWER = {"idle": 1.0, "dgemm": 1.5, "iprobe": 1.2, "iprobe+dgemm": 2.0}
+CHUNK_S = 1e-3
+CLOCK_S = 1e-8
+
+
+def one_way_s(size: np.ndarray) -> np.ndarray:
+    return np.where(size <= LIMIT, 1e-6 + size / 5e9, 6e-6 + size / 8e9)
+
+
+def noisy(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return values * (1 + 0.03 * np.abs(rng.normal(size=len(values)))) + CLOCK_S
+
+
+def p2p(seed: int = 1) -> pandas.DataFrame:
+    rng = np.random.default_rng(seed)
+    parts = []
+    for name, cost in (
+        ("pingpong", lambda size: 2 * one_way_s(size)),
+        ("isend", lambda size: np.where(size <= LIMIT, 2e-7 + size / 2e10, 1e-7)),
+        ("recv", lambda size: np.where(size <= LIMIT, 3e-7 + size / 2e10, one_way_s(size))),
+    ):
+        size = np.floor(10 ** rng.uniform(0, 7, 400))
+        parts.append(pandas.DataFrame({"operation": name, "size_bytes": size, "duration_s": noisy(cost(size), rng)}))
+    table = pandas.concat(parts, ignore_index=True)
+    return table.assign(clock_cost_s=CLOCK_S, link="local", disturbed=False, block=0)
+
+
+def ring(conditions=tuple(SLOWER), seed: int = 2) -> pandas.DataFrame:
+    """Exchanges whose polls hold a piece of dgemm, and the receives after them, which hold none."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for condition in conditions:
+        size = np.floor(10 ** rng.uniform(0, 7, 300))
+        chunks = CHUNK_S * rng.uniform(0, 1, 300) if condition == "iprobe+dgemm" else 0.0
+        exchange = noisy(2 * SLOWER[condition] * one_way_s(size) + chunks, rng)
+        receive = noisy(SLOWER[condition] * np.where(size <= LIMIT, 3e-7 + size / 2e10, one_way_s(size)), rng)
+        for call, duration in (("exchange", exchange), ("recv", receive)):
+            rows.append(
+                pandas.DataFrame({"condition": condition, "size_bytes": size, "call": call, "duration_s": duration})
+            )
+    table = pandas.concat(rows, ignore_index=True)
+    return table.assign(
+        operation="pingpong", role="first", found=0, clock_cost_s=CLOCK_S, link="local", disturbed=False
+    )
+
+
+def tables(conditions=tuple(SLOWER)) -> MessageTables:
+    return MessageTables([p2p()], [], [ring(conditions)])
+
+
+@pytest.mark.parametrize("condition", SLOWER)
+def test_the_network_under_a_condition_takes_the_time_that_was_measured_under_it(condition):
+    network = fitted_links(tables(), False, condition).inside
+    size = np.array([20_000.0, 1e5, 1e6, 8e6])
+    # Half-normal noise of 0.03 adds 2.4 % to the mean.
+    assert network.one_way_s(size) / (SLOWER[condition] * one_way_s(size)) == pytest.approx(np.full(4, 1.024), abs=0.02)
+
+
+def test_pieces_of_dgemm_between_two_polls_are_no_time_of_a_message():
+    network = fitted_links(tables(), False, "iprobe+dgemm").inside
+    small = np.array([10.0, 1000.0])
+    assert (network.one_way_s(small) < 0.1 * CHUNK_S).all()
+
+
+def test_without_a_condition_the_ring_changes_nothing():
+    with_ring, without = fitted_links(tables(), False).inside, fitted_links(MessageTables([p2p()]), False).inside
+    assert with_ring == without
+
+
+def test_a_condition_that_was_not_measured_is_named_with_those_that_were():
+    with pytest.raises(FitError, match=r"not measured under iprobe: it was under idle, dgemm"):
+        fitted_links(tables(("idle", "dgemm")), False, "iprobe")
+    with pytest.raises(FitError, match=r"not measured under idle: there is no ring at all"):
+        fitted_links(MessageTables([p2p()]), False, "idle")
+
+
+def test_a_ring_without_a_column_is_no_calibration():
+    with pytest.raises(FitError, match=r"ring.parquet lacks the column role"):
+        fitted_links(MessageTables([p2p()], [], [ring().drop(columns="role")]), False, "dgemm")
+
+
+def test_conditions_are_compared_with_idle_nodes_within_an_interval():
+    effects = fitted_links(tables(), False).effects
+    assert {effect.condition for effect in effects} == {"dgemm", "iprobe", "iprobe+dgemm"}
+    for effect in effects:
+        if effect.sizes[0] > 0:  # above the eager limit, by the receives
+            assert effect.low < SLOWER[effect.condition] < effect.high
+            assert effect.high - effect.low < 0.3
+            assert f"times as long under {effect.condition} as idle" in effect.sentence()
+
+
+def test_ratios_of_equal_messages_hold_one_in_their_interval():
+    """In 200 pairs of series without a difference, one interval in twenty misses: 23 or more are a matter of 1e-5."""
+    rng = np.random.default_rng(5)
+    missed = 0
+    for _ in range(200):
+        pair = []
+        for _ in range(2):
+            size = np.floor(10 ** rng.uniform(4, 7, 100))
+            pair.append(series(size, one_way_s(size) * np.exp(0.2 * rng.normal(size=100))))
+        (effect,) = condition_effects("local", {"idle": pair[0], "dgemm": pair[1]}, 0.0)
+        missed += not effect.low <= 1.0 <= effect.high
+    assert missed < 23
+
+
+def test_a_single_size_has_the_interval_of_its_repetitions():
+    rng = np.random.default_rng(8)
+    pair = [series(np.full(100, 1e6), factor * np.exp(0.1 * rng.normal(size=100))) for factor in (1.0, 2.7)]
+    (effect,) = condition_effects("remote", {"idle": pair[0], "dgemm": pair[1]}, 0.0)
+    assert effect.groups == 1
+    assert 2.4 < effect.low < 2.7 < effect.high < 3.0
+
+
+def test_a_ring_of_no_message_of_a_size_is_refused():
+    usual = {name: series(np.arange(1.0, 30.0), np.full(29, 1e-6)) for name in ("pingpong", "isend", "recv")}
+    few = ring(("dgemm",)).head(4)
+    with pytest.raises(FitError, match="4 messages under dgemm"):
+        loaded_series([few], "dgemm", 4096, usual)

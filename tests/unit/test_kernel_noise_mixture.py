@@ -1,0 +1,93 @@
+"""Noise of several modes in a platform: what is refused, and what the engine draws of it."""
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from lepaute.platform.kernel_model import KernelModel, Noise
+from lepaute.platform.mixture import core_modes
+from lepaute.platform.schema import Platform
+from lepaute.simulate import Hpl, Layers, predict
+
+#: Two modes, four deviations apart; mean 0 and variance 1.
+MODES = (
+    {"weight": 0.8, "mean": -0.4, "sd": 0.4},
+    {"weight": 0.2, "mean": 1.6, "sd": (0.5 - 0.8 * 0.4**2 + 0.0) ** 0.5},
+)
+
+
+def standardised(modes: tuple[dict[str, float], ...]) -> list[dict[str, float]]:
+    mean = sum(mode["weight"] * mode["mean"] for mode in modes)
+    variance = sum(mode["weight"] * (mode["mean"] ** 2 + mode["sd"] ** 2) for mode in modes) - mean**2
+    return [
+        {"weight": mode["weight"], "mean": (mode["mean"] - mean) / variance**0.5, "sd": mode["sd"] / variance**0.5}
+        for mode in modes
+    ]
+
+
+def platform(noise: dict[str, object]) -> Platform:
+    segment = {"above_bytes": 0, "protocol": "eager", "latency_s": 1e-9, "bandwidth_Bps": 1e15}
+    return Platform.model_validate(
+        {
+            "name": "one",
+            "nodes": {"count": 1, "cores": 1, "cpus": 1},
+            "kernels": [{"kernel": "pdfact_glue", "pieces": [{"mean": {"1": 1.0}, "noise": noise}]}],
+            "network": {
+                "node_link": {"bandwidth_Bps": 1e15},
+                "loopback": {"bandwidth_Bps": 1e15},
+                "remote": {"segments": [segment]},
+            },
+        }
+    )
+
+
+def test_modes_that_are_not_standardised_are_refused() -> None:
+    with pytest.raises(ValidationError, match="variance"):
+        Noise.model_validate({"kind": "mixture", "sd": {"1": 1.0}, "modes": [{"weight": 1.0, "mean": 0.0, "sd": 2.0}]})
+    with pytest.raises(ValidationError, match="add up to"):
+        Noise.model_validate({"kind": "mixture", "sd": {"1": 1.0}, "modes": [{"weight": 0.5, "mean": 0.0, "sd": 1.0}]})
+
+
+def test_a_mixture_has_modes_and_no_other_kind_has() -> None:
+    one = [{"weight": 1.0, "mean": 0.0, "sd": 1.0}]
+    with pytest.raises(ValidationError, match="no modes"):
+        Noise.model_validate({"kind": "mixture", "sd": {"1": 1.0}})
+    with pytest.raises(ValidationError, match="there are modes"):
+        Noise.model_validate({"kind": "normal", "sd": {"1": 1.0}, "modes": one})
+
+
+def test_a_model_without_form_and_modes_has_the_digest_of_before() -> None:
+    plain = platform({"kind": "half-normal", "sd": {"1": 0.1}})
+    explicit = plain.model_dump()
+    assert explicit["kernels"][0]["form"] is None
+    assert "modes" not in plain.model_dump(exclude_none=True)["kernels"][0]["pieces"][0]["noise"]
+
+
+def test_a_form_that_the_family_has_not_is_refused() -> None:
+    with pytest.raises(ValidationError):
+        KernelModel.model_validate({"kernel": "dgemm", "pieces": [{"mean": {"1": 1.0}}], "form": "M-3/N-1"})
+
+
+def test_cumulative_weights_go_to_the_engine() -> None:
+    noise = Noise.model_validate({"kind": "mixture", "sd": {"1": 1.0}, "modes": standardised(MODES)})
+    rows = core_modes(noise.modes)
+    assert [row[0] for row in rows] == pytest.approx([0.8, 1.0])
+    assert core_modes(None) == []
+
+
+def test_a_prediction_draws_the_modes_in_their_shares_and_repeats_bit_for_bit() -> None:
+    sd = 0.05
+    modes = standardised(MODES)
+    there = platform({"kind": "mixture", "sd": {"1": sd}, "modes": modes})
+    hpl = Hpl(n=1, nb=1, p=1, q=1, equil=False)  # one panel, whose factorisation alone costs: one draw a run
+    only_noise = Layers(coefficients=False, days=False, discrepancy=False, noise=True)
+    first = predict(hpl, there, runs=400, seed=3, layers=only_noise)
+    again = predict(hpl, there, runs=400, seed=3, layers=only_noise)
+    times = np.array([run.time_s for run in first.run_list])
+    assert [run.time_s for run in again.run_list] == times.tolist()
+    low, high = (1.0 + sd * mode["mean"] for mode in modes)
+    in_high_mode = times > (low + high) / 2
+    # 400 draws with a share of 0.2: five standard errors
+    assert abs(in_high_mode.mean() - 0.2) < 5 * (0.2 * 0.8 / 400) ** 0.5
+    assert abs(times.mean() - 1.0) < 5 * sd / 400**0.5
+    assert abs(times[~in_high_mode].mean() - low) < 0.2 * sd

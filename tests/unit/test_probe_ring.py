@@ -1,0 +1,146 @@
+"""The ring probe does what the design says: who speaks to whom, and what the ranks do besides."""
+
+import csv
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from support_probes import run_ring
+
+from lepaute.design import ring_design, write_design
+from lepaute.errors import EnvironmentProblem
+from lepaute.measure import probes
+
+pytestmark = pytest.mark.machine
+Row = dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def built() -> probes.Probes:
+    try:
+        return probes.build_probes()
+    except EnvironmentProblem as problem:
+        pytest.skip(f"the probes cannot be built here: {problem}")
+
+
+@pytest.fixture(scope="module")
+def cores() -> list[int]:
+    found = sorted(os.sched_getaffinity(0))
+    if len(found) < 2:
+        pytest.skip("a ring wants two cores")
+    return found[:2]
+
+
+def read(files: list[Path]) -> tuple[list[dict[str, str]], list[Row]]:
+    """Headers, and all rows."""
+    headers, rows = [], []
+    for path in files:
+        lines = path.read_text().splitlines()
+        headers.append(dict(line[2:].split("=", 1) for line in lines if line.startswith("#@")))
+        rows += list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    return headers, rows
+
+
+def run_design(
+    built: probes.Probes, folder: Path, cpus: list[int], *options: str
+) -> tuple[list[dict[str, str]], list[Row]]:
+    design = ring_design(5, ranks=len(cpus), sizes=4, size_range_bytes=(1, 1 << 20))
+    write_design(design, folder / "d.csv")
+    return read(run_ring(built, folder / "d.csv", folder / "raw", cpus, options))
+
+
+def calls_of(rows: list[Row], role: str, operation: str, condition: str) -> set[str]:
+    return {
+        row["call"]
+        for row in rows
+        if (row["role"], row["operation"], row["condition"]) == (role, operation, condition)
+    }  # fmt: skip
+
+
+def test_ranks_poll_and_compute_where_the_condition_says_so_and_nowhere_else(
+    built: probes.Probes, cores: list[int], tmp_path: Path
+) -> None:
+    _, rows = run_design(built, tmp_path, cores)
+    plain = {"exchange", "send", "recv"}
+    shift = {"exchange", "isend", "recv", "wait"}
+    for role in ("first", "second"):
+        assert calls_of(rows, role, "pingpong", "idle") == plain
+        assert calls_of(rows, role, "pingpong", "dgemm") == plain  # two ranks leave nobody to compute
+        assert calls_of(rows, role, "pingpong", "iprobe") == plain | {"iprobe"}
+        assert {"iprobe"} <= calls_of(rows, role, "pingpong", "iprobe+dgemm") - plain <= {"iprobe", "dgemm"}
+    assert calls_of(rows, "all", "shift", "idle") == shift
+    assert calls_of(rows, "all", "shift", "dgemm") == shift | {"dgemm"}
+    assert calls_of(rows, "all", "shift", "iprobe") == shift | {"iprobe"}
+    assert {"iprobe"} <= calls_of(rows, "all", "shift", "iprobe+dgemm") - shift <= {"iprobe", "dgemm"}
+
+
+def test_each_wait_that_polls_ends_with_one_look_that_finds_the_message(
+    built: probes.Probes, cores: list[int], tmp_path: Path
+) -> None:
+    _, rows = run_design(built, tmp_path, cores)
+    waits = Counter(
+        (row["design_row"], row["rank"]) for row in rows if row["call"] == "recv" and "iprobe" in row["condition"]
+    )
+    found = Counter((row["design_row"], row["rank"]) for row in rows if row["found"] == "1")
+    assert found == waits
+    assert set(waits.values()) == {1}
+    for row in rows:
+        if row["call"] == "exchange":
+            kept = sum(
+                other["call"] == "iprobe" and (other["design_row"], other["rank"]) == (row["design_row"], row["rank"])
+                for other in rows
+            )
+            assert int(row["polls"]) >= kept  # those beyond the first that found nothing are counted only
+
+
+def test_the_calls_of_an_exchange_lie_within_it(built: probes.Probes, cores: list[int], tmp_path: Path) -> None:
+    _, rows = run_design(built, tmp_path, cores)
+    whole = {(row["design_row"], row["rank"]): row for row in rows if row["call"] == "exchange"}
+    tick_s = 2e-9  # both columns are rounded to a nanosecond
+    for row in rows:
+        around = whole[row["design_row"], row["rank"]]
+        start, first = float(row["start_s"]), float(around["start_s"])
+        assert first - tick_s <= start
+        assert start + float(row["duration_s"]) <= first + float(around["duration_s"]) + tick_s
+
+
+def test_a_ring_over_nodes_goes_from_node_to_node_and_others_stand_by(
+    built: probes.Probes, cores: list[int], tmp_path: Path
+) -> None:
+    # Four ranks on two cores, as if two nodes had two each.
+    headers, rows = run_design(built, tmp_path, [*cores, *cores], "--ranks-per-node", "2")
+    assert [header["place"] for header in headers] == ["0", "2", "1", "3"]
+    rank_of = {int(header["place"]): header["rank"] for header in headers}
+    speaking = {(row["design_row"], row["role"]): row for row in rows if row["call"] == "exchange"}
+    pairs = set()
+    for (number, role), row in speaking.items():
+        if role == "first":
+            first, second = int(row["first"]), speaking[number, "second"]
+            assert (row["rank"], second["rank"]) == (rank_of[first], rank_of[(first + 1) % 4])
+            pairs.add((int(row["rank"]) // 2, int(second["rank"]) // 2))
+    assert all(one != other for one, other in pairs)  # always another node
+    bystanders = [row for row in rows if row["role"] == "bystander"]
+    assert calls_of(bystanders, "bystander", "pingpong", "dgemm") == {"dgemm"}
+    assert calls_of(bystanders, "bystander", "pingpong", "iprobe") == {"iprobe"}
+    assert calls_of(bystanders, "bystander", "pingpong", "iprobe+dgemm") == {"iprobe", "dgemm"}
+    assert calls_of(bystanders, "bystander", "pingpong", "idle") == set()
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ("0,bcast,idle,8,0,0,0,0\n", ":2: operation is 'bcast'"),
+        ("0,shift,busy,8,0,0,0,0\n", ":2: condition is 'busy'"),
+        ("0,shift,dgemm,8,0,0,0,0\n", ":2: m, n, k are 0, 0, 0; above 0 where the condition has dgemm"),
+        ("0,pingpong,idle,8,2,0,0,0\n", ":2: first is '2'; it wants an integer from 0 to 1"),
+    ],
+)
+def test_a_design_that_cannot_be_is_refused(
+    built: probes.Probes, cores: list[int], tmp_path: Path, row: str, complaint: str
+) -> None:
+    design = tmp_path / "d.csv"
+    design.write_text("design_row,operation,condition,size_bytes,first,m,n,k\n" + row)
+    with pytest.raises(EnvironmentProblem) as caught:
+        run_ring(built, design, tmp_path / "raw", cores)
+    assert f"{design}{complaint}" in str(caught.value)

@@ -1,0 +1,449 @@
+"""Network models fitted to published raw calibrations, judged by repetitions that the fit has not seen.
+
+    .venv/bin/python validation/network_fit.py [--reference DIR] [--quick] [--summarise]
+
+Fixed before any result was looked at:
+
+* data: network_fit/raw_calibration (Stampede inside a node and between two, Taurus between two: MPI_Send and MPI_Recv
+  of a ping-pong, MPI_Isend, MPI_Recv, 50 or more of each of 490 sizes) and network_fit/pingpong_*.csv.gz (Dahu, times
+  only, 50 of each of 835 sizes);
+* halves: of each size, a random half of the repetitions (seed 1) is fitted, the other half is held out;
+* models: as `lepaute fit` makes them of an archive, nothing set by hand: limits of the protocols from the durations (no
+  semantic tests were published), breakpoints and numbers of modes by their criteria. One clock reading (MPI_Wtime) is
+  subtracted from each duration. Of Dahu, where the calls are not known, all messages are taken as rendezvous;
+* error of the mean: fitted time of a message / mean of the held-out repetitions - 1, a size at a time. Beside it what
+  is left when the mean of the fitted half stands for the model: that is noise, not the model. Nothing is left out of
+  the held-out means, also not what was interrupted, which the fit caps: the error says what that costs;
+* noise: Kolmogorov-Smirnov distance between the held-out durations of a segment over their fitted mean and what the
+  segment's mixture draws, beside that of the half-normal noise of the same median deviation that stood here before;
+* goals: median error of the mean at most 5 % on every series; median distance of the mixtures, over the segments with
+  at least 100 held-out points, below that of the half-normal on every series.
+
+Beside it, never judged: breakpoints and costs of calls against the published model of Taurus (other_platforms); and how
+much longer messages take under load on Dahu (experiment/experimental_conditions), of which the thesis says that dgemm
+in the background makes remote messages nearly three times as long and does not affect local ones.
+
+Changed after the first results were seen:
+* the noise had left out the durations that the mean caps, so that centred modes lay beside the measured ones; both are
+  of the same durations now;
+* a third goal, on Taurus an error of the mean no larger than that of the published model, went: that model gives large
+  messages 66 MB/s where these data have 700, an error of 500 %, so that to be better says nothing;
+* `neighbours` was added, to tell a line that does not fit from data that no function of the size would fit: the
+  held-out mean of a size against what the means of the next smaller and larger one (of the fitted half) make of it.
+"""
+
+import math
+import sys
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas
+import yaml
+from matplotlib.figure import Figure
+from scipy.stats import norm
+from support.goals import Goal, at_most, markdown
+from support.options import Options, options_of
+from support.report import finish, signed
+
+from lepaute.fit.call_costs import call_cost
+from lepaute.fit.conditions import condition_effects
+from lepaute.fit.message_noise import Mode, centred
+from lepaute.fit.message_segment import FittedSegment
+from lepaute.fit.messages import Series, series
+from lepaute.fit.network import fit_network, fit_segments, one_way_s
+from lepaute.fit.protocol import ProtocolLimits
+
+STUDY = "network_fit"
+RAW = "network_fit/raw_calibration/{}_{}"
+RAW_SERIES = ("stampede_local", "stampede_remote", "taurus_remote")
+DAHU_SERIES = ("pingpong_loopback", "pingpong_remote")
+LOADED = "experiment/experimental_conditions/communication_computation_interference.csv.gz"
+PUBLISHED = {"stampede": "other_platforms/stampede.yaml", "taurus": "other_platforms/taurus.yaml"}
+CALLS = ("MPI_Iprobe", "MPI_Test", "MPI_Wtime")
+WTIME_CALLS = 10_000_000
+SEED = 1
+MEAN_LIMIT_PERCENT = 5.0
+FEWEST_HELD_OUT = 100
+FULL_NAMES = {
+    "stampede_local": "Stampede, inside a node",
+    "stampede_remote": "Stampede, between nodes",
+    "taurus_remote": "Taurus, between nodes",
+    "pingpong_loopback": "Dahu, inside a node",
+    "pingpong_remote": "Dahu, between nodes",
+}
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A series, its segments, and the half that they have not seen (half of a ping-pong each)."""
+
+    name: str
+    segments: tuple[FittedSegment, ...]
+    fitted: Series
+    held_out: Series
+    limits: ProtocolLimits | None
+    costs: dict[str, float]
+
+
+def main() -> int:
+    needs = (
+        *(RAW.format(name, f"{part}.csv.gz") for name in RAW_SERIES for part in ("PingPong", "Isend", "Recv")),
+        *(f"network_fit/{name}.csv.gz" for name in DAHU_SERIES),
+        *PUBLISHED.values(),
+        LOADED,
+    )
+    options = options_of(__doc__, needs)
+    if options.summarise:
+        frame = pandas.read_csv(options.table(STUDY))
+        return finish(options, STUDY, frame, judged(frame), text(frame), None)
+    fits = [raw_fit(options, name) for name in RAW_SERIES] + [dahu_fit(options, name) for name in DAHU_SERIES]
+    frame = pandas.concat([told(options, fitted) for fitted in fits] + [load_effects(options)], ignore_index=True)
+    return finish(options, STUDY, frame, judged(frame), text(frame), picture(fits))
+
+
+# ---- data
+
+
+def halves(size: Any, duration_s: Any, options: Options) -> tuple[Series, Series]:
+    """A random half of the repetitions of each size, and the others."""
+    size, duration_s = np.asarray(size, dtype=float), np.asarray(duration_s, dtype=float)
+    rng = np.random.default_rng(SEED)
+    chosen = np.zeros(len(size), dtype=bool)
+    for value in np.unique(size):
+        places = rng.permutation(np.flatnonzero(size == value))
+        if options.quick:
+            places = places[:20]
+            size = np.where(np.isin(np.arange(len(size)), places) | (size != value), size, np.nan)
+        chosen[places[: len(places) // 2]] = True
+    kept = ~np.isnan(size)
+    return series(size[chosen & kept], duration_s[chosen & kept]), series(
+        size[~chosen & kept], duration_s[~chosen & kept]
+    )
+
+
+def raw(options: Options, name: str, part: str) -> pandas.DataFrame:
+    """A file of the raw calibrations."""
+    path = options.data(RAW.format(name, f"{part}.csv"))
+    return pandas.read_csv(path if path.is_file() else path.with_name(path.name + ".gz"))
+
+
+def raw_fit(options: Options, name: str) -> Fitted:
+    """The network of a raw calibration."""
+    clock_s = float(raw(options, name, "Wtime")["duration_s"].iloc[0]) / WTIME_CALLS
+    calls = raw(options, name, "PingPong").assign(
+        turn=lambda table: table.groupby(["operation", "size_bytes"]).cumcount()
+    )
+    both = calls.pivot(index=["size_bytes", "turn"], columns="operation", values="duration_s").reset_index()
+    pair_s = both["MPI_Send"] + both["MPI_Recv"] - 2.0 * clock_s
+    fitted, held_out = halves(both["size_bytes"], pair_s, options)
+    operations = {"pingpong": fitted}
+    for key, part in (("isend", "Isend"), ("recv", "Recv")):
+        table = raw(options, name, part)
+        operations[key] = halves(table["size_bytes"], table["duration_s"] - clock_s, options)[0]
+    costs = {"wtime_s": clock_s}
+    for key, part in (("iprobe_s", "Iprobe"), ("test_s", "Test")):
+        table = raw(options, name, part)
+        costs[key] = call_cost(series(np.zeros(len(table)), table["duration_s"].to_numpy() - clock_s))
+    network = fit_network(operations, seed=SEED)
+    return Fitted(name, network.segments, fitted.scaled(0.5), held_out.scaled(0.5), network.limits, costs)
+
+
+def dahu_fit(options: Options, name: str) -> Fitted:
+    """The segments of times of messages of Dahu."""
+    table = pandas.read_csv(options.data(f"network_fit/{name}.csv.gz"))
+    fitted, held_out = halves(table["size"], table["duration"], options)
+    nothing = fitted.within(math.inf, math.inf)
+    segments = fit_segments(fitted, nothing, nothing, ProtocolLimits.of_eager(0.0), seed=SEED)
+    return Fitted(name, segments, fitted, held_out, None, {})
+
+
+# ---- results
+
+
+def told(options: Options, fit: Fitted) -> pandas.DataFrame:
+    """A row for the series, and one for each of its segments."""
+    published = published_model(options, fit.name)
+    means = by_size(fit.held_out)
+    sizes = means.index.to_numpy(dtype=float)
+    errors: dict[str, Any] = {
+        "error": one_way_s(fit.segments, sizes) / means.to_numpy() - 1.0,
+        "left": by_size(fit.fitted).reindex(means.index).to_numpy() / means.to_numpy() - 1.0,
+        "neighbours": between_neighbours(by_size(fit.fitted)).reindex(means.index).to_numpy() / means.to_numpy() - 1.0,
+    }
+    row: dict[str, Any] = {"kind": "series", "series": fit.name, "sizes": len(sizes), "points": len(fit.held_out)}
+    for what, values in errors.items():
+        row[f"{what}_median_percent"] = 100.0 * float(np.nanmedian(np.abs(values)))
+        row[f"{what}_p95_percent"] = 100.0 * float(np.nanquantile(np.abs(values), 0.95))
+        row[f"{what}_bias_percent"] = 100.0 * float(np.nanmean(values))
+    if fit.limits is not None:
+        row["eager_bytes"] = fit.limits.eager_bytes
+    if published:
+        row["breakpoints"] = ", ".join(f"{part.above_bytes:,}" for part in fit.segments[1:])
+        row["published_breakpoints"] = ", ".join(f"{part['above_bytes']:,}" for part in segments_of(published)[1:])
+        row["published_eager_bytes"] = known(published["thresholds"]["eager_max_bytes"])
+        row["published_detached_bytes"] = known(published["thresholds"]["detached_max_bytes"])
+    for key, value in fit.costs.items():
+        row[key] = value
+        row[f"published_{key}"] = known((published or {}).get("costs", {}).get(key))
+    rows = [row]
+    bounds = [part.above_bytes for part in fit.segments[1:]]
+    for number, (part, low, high) in enumerate(zip(fit.segments, [-1, *bounds], [*bounds, math.inf], strict=True)):
+        inside = fit.held_out.within(low, high)
+        own = fit.fitted.within(low, high)
+        modes, sd = pair_modes(part), robust_sd(own, part)
+        rows.append(
+            {
+                "kind": "segment",
+                "series": fit.name,
+                "segment": number,
+                "above_bytes": part.above_bytes,
+                "protocol": part.protocol,
+                "latency_s": part.latency_s,
+                "bandwidth_Bps": part.bandwidth_Bps,
+                "points": len(inside),
+                "modes": len(part.modes),
+                "mixture": "; ".join(f"{m.weight:.2f} at {math.exp(m.mean):.2f} (sd {m.sd:.2f})" for m in modes),
+                "ks_mixture": distance(inside, part, partial(mixture_cdf, modes=modes)),
+                "ks_half_normal": distance(inside, part, partial(half_normal_cdf, sd=sd)),
+            }
+        )
+    return pandas.DataFrame(rows)
+
+
+def known(value: float | None) -> float:
+    """NaN for nothing."""
+    return math.nan if value is None else float(value)
+
+
+def by_size(part: Series) -> pandas.Series:
+    """Mean duration of each size."""
+    return pandas.Series(part.duration_s).groupby(part.size_bytes).mean()
+
+
+def segments_of(published: dict[str, Any]) -> list[dict[str, float]]:
+    """Of messages between nodes."""
+    found: list[dict[str, float]] = published["remote"]["effective"]
+    return found
+
+
+def between_neighbours(means: pandas.Series) -> pandas.Series:
+    """Of each size but the first and the last: the mean that its two neighbours have, on a line in log(size)."""
+    x, y = np.log(np.maximum(means.index.to_numpy(dtype=float), 1.0)), means.to_numpy()
+    part = (x[1:-1] - x[:-2]) / np.maximum(x[2:] - x[:-2], 1e-12)
+    return pandas.Series(y[:-2] ** (1 - part) * y[2:] ** part, index=means.index[1:-1])
+
+
+def pair_modes(part: FittedSegment) -> tuple[Mode, ...]:
+    """The noise of half a ping-pong, which is what was measured: undoes `of_one_message`."""
+    return centred([Mode(mode.weight, mode.mean, mode.sd / math.sqrt(2.0)) for mode in part.modes])
+
+
+def ratios(inside: Series, part: FittedSegment) -> Any:
+    """Durations over their fitted mean."""
+    return inside.duration_s / np.maximum(part.one_way_s(inside.size_bytes), 1e-12)
+
+
+def distance(inside: Series, part: FittedSegment, cdf: Any) -> float:
+    """Kolmogorov-Smirnov distance; NaN of nothing."""
+    if not len(inside):
+        return math.nan
+    x = np.sort(ratios(inside, part))
+    model, steps = cdf(x), np.arange(len(x) + 1) / len(x)
+    return float(max(np.max(steps[1:] - model), np.max(model - steps[:-1])))
+
+
+def mixture_cdf(x: Any, modes: tuple[Mode, ...]) -> Any:
+    """Of the factor on a duration."""
+    return sum(mode.weight * norm.cdf((np.log(x) - mode.mean) / max(mode.sd, 1e-9)) for mode in modes)
+
+
+def robust_sd(own: Series, part: FittedSegment) -> float:
+    """As it was fitted for half-normal noise."""
+    ratio = ratios(own, part)
+    return 1.4826 * float(np.median(np.abs(ratio - np.median(ratio))))
+
+
+def half_normal_cdf(x: Any, sd: float) -> Any:
+    """Of 1 + sd times a half-normal variate shifted to mean 0 and scaled to standard deviation 1."""
+    z = (x - 1.0) / max(sd, 1e-9) * math.sqrt(1 - 2 / math.pi) + math.sqrt(2 / math.pi)
+    return np.where(z > 0, 2 * norm.cdf(z) - 1, 0.0)
+
+
+def published_model(options: Options, name: str) -> dict[str, Any] | None:
+    """The published model of the machine, None where there is none."""
+    machine = name.partition("_")[0]
+    if machine not in PUBLISHED:
+        return None
+    found: dict[str, Any] = yaml.safe_load(options.data(PUBLISHED[machine]).read_text(encoding="utf-8"))
+    return found
+
+
+def load_effects(options: Options) -> pandas.DataFrame:
+    """How much longer messages take under load on Dahu, by condition and class of links."""
+    table = pandas.read_csv(options.data(LOADED))
+    rows = []
+    for link, part in table.groupby("experiment"):
+        by_condition = {
+            str(name): series(own["msg_size"].to_numpy(dtype=float), own["duration"].to_numpy(dtype=float))
+            for name, own in part.groupby("background")
+        }
+        by_condition["idle"] = by_condition.pop("Idle")
+        rows += [
+            {
+                "kind": "load",
+                "series": str(link),
+                "condition": effect.condition,
+                "ratio": effect.ratio,
+                "ratio_low": effect.low,
+                "ratio_high": effect.high,
+            }
+            for effect in condition_effects(str(link), by_condition, 0.0)
+        ]
+    return pandas.DataFrame(rows)
+
+
+# ---- report
+
+
+def judged(frame: pandas.DataFrame) -> list[Goal]:
+    """The goals."""
+    whole = frame[frame["kind"] == "series"].set_index("series")
+    parts = frame[(frame["kind"] == "segment") & (frame["points"] >= FEWEST_HELD_OUT)]
+    goals = [
+        at_most(f"median error of the mean, {FULL_NAMES[name]}", MEAN_LIMIT_PERCENT, row["error_median_percent"])
+        for name, row in whole.iterrows()
+    ]
+    for name, own in parts.groupby("series", sort=False):
+        mixture, usual = own["ks_mixture"].median(), own["ks_half_normal"].median()
+        goals.append(
+            Goal(
+                f"distance of the noise, {FULL_NAMES[str(name)]}",
+                f"below {usual:.3f} (half-normal)",
+                f"{mixture:.3f}",
+                bool(mixture < usual),
+            )
+        )
+    return goals
+
+
+def text(frame: pandas.DataFrame) -> str:
+    """The section of the page."""
+    whole = frame[frame["kind"] == "series"].to_dict("records")
+    summary = [
+        (
+            FULL_NAMES[row["series"]],
+            f"{row['sizes']:.0f}",
+            *(
+                f"{row[f'{what}_median_percent']:.1f} / {row[f'{what}_p95_percent']:.1f} %"
+                for what in ("error", "left", "neighbours")
+            ),
+            signed(row["error_bias_percent"]),
+        )
+        for row in whole
+    ]
+    segments = [
+        (
+            FULL_NAMES[row["series"]],
+            f"{row['above_bytes']:,.0f}",
+            row["protocol"],
+            f"{1e6 * row['latency_s']:.3g}",
+            "–" if row["bandwidth_Bps"] >= 1e12 else f"{row['bandwidth_Bps'] / 1e9:.3g}",
+            row["mixture"] if isinstance(row["mixture"], str) and row["mixture"] else "–",
+            f"{row['ks_mixture']:.3f} / {row['ks_half_normal']:.3f}",
+        )
+        for row in frame[frame["kind"] == "segment"].to_dict("records")
+    ]
+    limits = [
+        (
+            FULL_NAMES[row["series"]],
+            *(number(row[key]) for key in ("eager_bytes", "published_eager_bytes", "published_detached_bytes")),
+            f"{row['breakpoints']} / {row['published_breakpoints']}",
+            *(f"{micro(row[key])} / {micro(row['published_' + key])}" for key in ("iprobe_s", "test_s", "wtime_s")),
+        )
+        for row in whole
+        if row["series"].startswith("taurus")
+    ]
+    loaded = [
+        (row["series"], row["condition"], f"{row['ratio']:.2f}", f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}")
+        for row in frame[frame["kind"] == "load"].to_dict("records")
+    ]
+    return f"""## Networks: fits to published raw calibrations
+
+`lepaute`'s fits of half of the repetitions of each size, against the other half. Written by
+`validation/network_fit.py`, which says what was fixed before, and what was changed.
+
+{{goals}}
+
+![measured and fitted times of messages, and the noise of one segment of each series]({{picture}})
+
+Error of the fitted mean time of a message, over the sizes (median / 95 % quantile of absolute errors); *repetitions*:
+the same of the mean of the fitted half in the place of the model, so what noise alone leaves; *neighbours*: of what the
+means of the next smaller and larger size make of it, so about what the best function of the size would leave. On Taurus
+neighbouring sizes differ by as much as the line errs: ten messages of a size followed each other, in the same order of
+sizes five times over, so that the repetitions of a size share a state that its neighbours did not meet (section 8.2 of
+the thesis, on sequences that are not shuffled). The bias is the cap: messages beyond twice the median of their
+neighbours count as interrupted where they are fewer than a quarter.
+
+{markdown(("", "sizes", "fitted mean", "repetitions", "neighbours", "bias of the fitted mean"), summary)}
+
+Segments. Noise: share of each mode, factor on the mean time at its centre, and standard deviation of the logarithm
+in it (of half a ping-pong); distance: Kolmogorov-Smirnov on the held-out half, mixture / half-normal.
+
+{markdown(("", "above, bytes", "protocol", "latency, µs", "GB/s", "noise", "distance"), segments)}
+
+Against the published model of Taurus: breakpoints, and costs of calls in µs (fitted / published). Its times of messages
+cannot be compared: it gives large ones 66 MB/s, where these data have 0.7 GB/s.
+
+{markdown(("", "eager up to", "published", "detached, published", "breakpoints", *CALLS), limits)}
+
+Time of messages under load over that on idle nodes, Dahu (ratio of medians by size, 95 % interval).
+
+{markdown(("", "in the background", "ratio", "interval"), loaded)}
+"""
+
+
+def number(value: float) -> str:
+    """With commas, or a dash."""
+    return "–" if math.isnan(value) else "all" if math.isinf(value) else f"{value:,.0f}"
+
+
+def micro(value: float) -> str:
+    """Microseconds, or a dash."""
+    return "–" if math.isnan(value) else f"{1e6 * value:.2g}"
+
+
+def picture(fits: list[Fitted]) -> Figure:
+    """Times by size above; below, the noise of the segment whose mixture has most modes."""
+    figure = Figure(figsize=(14, 6.5), layout="constrained")
+    above, below = figure.subplots(2, len(fits), height_ratios=[3, 2])
+    for fit, times, noise in zip(fits, above, below, strict=True):
+        thin = np.random.default_rng(SEED).permutation(len(fit.held_out))[:4000]
+        sizes, durations = fit.held_out.size_bytes[thin], fit.held_out.duration_s[thin]
+        times.loglog(np.maximum(sizes, 1), durations, ".", ms=1.5, color="#9ecae9", label="held out", rasterized=True)
+        bounds = [max(part.above_bytes, 1) for part in fit.segments] + [fit.held_out.size_bytes.max()]
+        for part, low, high in zip(fit.segments, bounds, bounds[1:], strict=False):
+            x = np.geomspace(low * 1.001, max(high, low * 1.01), 100)
+            times.loglog(x, part.one_way_s(x), color="#e45756", lw=1.4)
+            times.axvline(low, color="#222222", lw=0.4, ls=":")
+        times.set_title(FULL_NAMES[fit.name], fontsize=9)
+        times.set_xlabel("bytes", fontsize=8)
+        number, part = max(enumerate(fit.segments), key=lambda pair: len(pair[1].modes))
+        ends = [*(other.above_bytes for other in fit.segments[1:]), math.inf]
+        inside = fit.held_out.within(part.above_bytes if number else -1, ends[number])
+        seen = np.log(ratios(inside, part))
+        low, high = np.quantile(seen, [0.002, 0.99])
+        noise.hist(seen, bins=np.linspace(low, high, 80), density=True, color="#9ecae9")
+        x = np.linspace(low, high, 400)
+        density = sum(mode.weight * norm.pdf(x, mode.mean, max(mode.sd, 0.003)) for mode in pair_modes(part))
+        noise.plot(x, density, color="#e45756", lw=1.2)
+        noise.set_title(f"above {part.above_bytes:,} bytes", fontsize=8)
+        noise.set_xlabel("log(time / fitted mean)", fontsize=8)
+    above[0].set_ylabel("time of a message (s)")
+    below[0].set_ylabel("density")
+    return figure
+
+
+if __name__ == "__main__":
+    sys.exit(main())
