@@ -32,6 +32,7 @@ demo: setup
 
 test: setup
 	@scripts/install_debian.sh test
+	@scripts/install_mcmc.sh
 	@scripts/build_core_tests.sh
 	@$(PYTHON) scripts/run_tests.py
 

@@ -59,6 +59,7 @@ std::vector<std::string> names_of(std::span<const std::string_view> names) { ret
 
 } // namespace
 
+void add_draws(nb::module_& m);   // draws.cpp
 void add_stencil(nb::module_& m); // stencil.cpp
 
 NB_MODULE(_core, m) {
@@ -225,5 +226,6 @@ NB_MODULE(_core, m) {
         nb::arg("parameters"), nb::arg("machine"), nb::arg("layers"), nb::arg("core_of_rank"), nb::arg("seed"),
         nb::arg("trace_ranks") = nb::none(), nb::arg("trace_steps") = nb::none(),
         nb::call_guard<nb::gil_scoped_release>());
+    add_draws(m);
     add_stencil(m);
 }

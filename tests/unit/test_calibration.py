@@ -27,10 +27,9 @@ from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
 from lepaute.measure.plan import QUICK, PlannedRun, plan
 
-#: Of a quick calibration: two blocks of dgemm, its contents and HPL's steps on each core, three probes on both, and the
-#: ring.
-BLOCK = 10
-RUNS = 2 * BLOCK
+#: Runs of a quick calibration of one node, and of each of its blocks; the tests of what sends promise come after.
+RUNS = len(plan(QUICK, 1, (0, 1), 1500, ring=(0, 1)))
+BLOCK = RUNS // QUICK.blocks
 #: Tables of durations.
 KINDS = ("kernels", "p2p", "ring")
 
@@ -58,7 +57,8 @@ def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_
     archive = Archive.open(path)
     folders = collections.Counter(name.split("/")[0] for name in archive.members() if "/" in name)
     assert folders["designs"] == RUNS + SEMANTIC_ROUNDS
-    assert folders["raw"] == 2 * (2 + 2 + 2 + 2 + 2 + 2 + 2) + 2 * SEMANTIC_ROUNDS  # one a rank
+    # One a rank: four runs of a block have two, as the tests of what sends promise have.
+    assert folders["raw"] == RUNS + 2 * 4 + 2 * SEMANTIC_ROUNDS
     assert {"environment/alone/cpuinfo.txt", "raw/alone/block0/p2p.r1.csv"} <= set(archive.members())
     metadata = archive.metadata
     assert (metadata["kind"], metadata["seed"], metadata["blocks"], metadata["partial"]) == ("calibration", 5, 2, False)
@@ -164,14 +164,17 @@ def test_one_core_is_not_enough_and_leaves_nothing(machine: FakeMachine, place: 
 def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt_is_kept(
     machine: FakeMachine, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first_again = BLOCK  # two runs of the first block; of their repetitions the second is disturbed, too, and repeated
+    # Two runs of the first block are disturbed, and of their repetitions the second: a third follows.
+    first_again = BLOCK
     disturb(monkeypatch, {1, 3, first_again + 1})
     archive = Archive.open(calibrate(place, quick=True))
     records = json.loads(archive.read_bytes("blocks.json"))
     assert [record["block"] for record in records] == [0] * (BLOCK + 3 + SEMANTIC_ROUNDS) + [1] * BLOCK
-    again = slice(first_again, first_again + 3)
     names = [record["name"] for record in records]
-    assert [(name, record["attempt"]) for name, record in zip(names[again], records[again], strict=True)] == [
+    assert [
+        (name, record["attempt"])
+        for name, record in zip(names[BLOCK : BLOCK + 3], records[BLOCK : BLOCK + 3], strict=True)
+    ] == [
         (names[1], 1),
         (names[3], 1),
         (names[3], 2),
@@ -241,10 +244,9 @@ def test_names_of_one_machine_are_measured_one_after_the_other_then_the_messages
     archive = Archive.open(calibrate(place, quick=True))
     records = archive.json("blocks.json")
     of_block = [(record["node"], record["peer"]) for record in records if record["block"] == 0]
-    alone, between = 3 * BLOCK, 3 * BLOCK + 4
-    assert of_block[:alone] == [(node, None) for node in "abc" for _ in range(BLOCK)]
-    assert sorted(of_block[alone:between]) == [("a", "b")] * 2 + [("b", "c")] * 2  # two ranks, and a ring
-    assert of_block[between:] == [("a", None)] * SEMANTIC_ROUNDS + [("a", "b")] * SEMANTIC_ROUNDS
+    assert of_block[: 3 * BLOCK] == [(node, None) for node in "abc" for _ in range(BLOCK)]
+    assert sorted(of_block[3 * BLOCK : 3 * BLOCK + 4]) == [("a", "b")] * 2 + [("b", "c")] * 2  # two ranks, and a ring
+    assert of_block[3 * BLOCK + 4 :] == [("a", None)] * SEMANTIC_ROUNDS + [("a", "b")] * SEMANTIC_ROUNDS
     assert all(record["run_cores"] == [0, 1] for record in records if record["peer"])
     orders = {
         node: [record["name"] for record in records if record["node"] == node and not record["peer"]] for node in "abc"

@@ -30,6 +30,7 @@ def test_the_json_has_the_keys_of_the_contract(dahu):
         "runs",
         "fidelity",
         "warnings",
+        "outside_ranges",
         "simulation",
         "version",
     }

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from lepaute.cli import node_options as on
+from lepaute.cli.fit import Reports
 
 
 def command(
@@ -29,6 +30,7 @@ def command(
     image: on.Image = None,
     ssh_config: on.SshConfig = None,
     python: on.PythonThere = None,
+    report: Reports = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a calibration that did not end.")] = False,
 ) -> None:
     """Measures this machine (about two minutes, two cores), fits its models and writes its platform.
@@ -41,11 +43,14 @@ def command(
     import sys
 
     from lepaute.cli.progress import progress_bar
+    from lepaute.fit.report.files import check_report_file
     from lepaute.measure.calibration.campaign import calibrate, check_target
 
     # A batch system ends a job with SIGTERM: the probes must end too, and what was measured be kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     check_target(output)  # now, not after two minutes
+    for file in report or ():
+        check_report_file(file)
     request = on.request_of(
         nodes=nodes,
         count=count,
@@ -78,14 +83,15 @@ def command(
         raise
 
     from lepaute.archive import Archive
-    from lepaute.cli.fit import print_factors, quality_table
-    from lepaute.fit import platform_and_models
+    from lepaute.cli.fit import print_factors, quality_table, tell_diagnosis
+    from lepaute.fit import diagnose, platform_and_models
     from lepaute.platform import dump_platform
 
     measured = Archive.open(path)
     platform, fitted = platform_and_models(measured, output.stem)
     for warning in (*measured.metadata["warnings"], *fitted.warnings):
         print(f"warning: {warning}", file=sys.stderr)
+    tell_diagnosis(diagnose(measured, fitted), report or ())
     dump_platform(platform, output)
     print(quality_table(fitted.quality))
     print_factors(fitted.factor_tests)

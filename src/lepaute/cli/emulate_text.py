@@ -29,6 +29,7 @@ def readable(emulation: "Emulation") -> str:
     lines.append(f"  computing  {computing}; {100.0 * emulation.unmodelled_share:.2g} % of it without a model")
     uses = sorted((first.fallback | first.kernels).items(), key=lambda item: -item[1].time_s)[:MOST_ROUTINES]
     lines += [f"    {name:<12} {use.calls:>10} calls {use.time_s:>12.4g} s" for name, use in uses]
+    lines.append(f"  ranges     {emulation.outside.text()}")
     wall_s = sum(run.wall_s for run in emulation.run_list)
     rss = max(run.peak_rss_bytes for run in emulation.run_list)
     folded = f", {first.folded_bytes / 1e9:.3g} GB folded" if first.folded else ""

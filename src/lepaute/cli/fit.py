@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lepaute.archive import Archive
+    from lepaute.fit.diagnostics import Diagnosis
     from lepaute.fit.factors import FactorTest
     from lepaute.fit.quality import QualityRow
+
+#: Serious findings that are printed; a report has them all.
+MOST_TOLD = 6
+Reports = Annotated[
+    list[Path] | None,
+    typer.Option("--report", metavar="FILE", help="what is wrong with the models: .html to read, .json for programs"),
+]
 
 
 def command(
@@ -23,9 +32,6 @@ def command(
         "platform.yaml"
     ),
     name: Annotated[str, typer.Option("--name", help="name of the platform; default: that of the file")] = "",
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="picture of a memory hierarchy (of an experiment)")
-    ] = None,
     network_condition: Annotated[
         str,
         typer.Option(
@@ -34,19 +40,25 @@ def command(
             help="messages as measured under idle, dgemm, iprobe or iprobe+dgemm; default: two ranks, nothing else",
         ),
     ] = "",
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="picture of a memory hierarchy (of an experiment)")
+    ] = None,
+    report: Reports = None,
 ) -> None:
     """Fit kernel and network models to calibrations and write a platform.
 
     Of experiments (`lepaute run`) it tells instead which factors matter, or the caches; these make no platform.
     """
     from lepaute.archive import Archive
-    from lepaute.errors import InputError
-    from lepaute.fit import platform_and_models
+    from lepaute.fit import diagnose, platform_and_models
+    from lepaute.fit.report.files import check_report_file
     from lepaute.fit.ring import CONDITIONS
     from lepaute.platform import dump_platform
 
     if network_condition not in ("", *CONDITIONS):
         raise InputError(f"--network-condition is {network_condition}; it is one of {', '.join(CONDITIONS)}")
+    for path in report or ():
+        check_report_file(path)  # now, not after the fit
     opened = [Archive.open(path) for path in archives]
     if all(archive.metadata.get("kind") == "experiment" for archive in opened):
         _print_findings(opened, plot)
@@ -56,11 +68,12 @@ def command(
     platform, fitted = platform_and_models(opened, name or output.stem, network_condition or None)
     for warning in fitted.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    tell_diagnosis(diagnose(opened, fitted), report or ())
     dump_platform(platform, output)
     print(quality_table(fitted.quality))
-    print_factors(fitted.factor_tests)
     for effect in fitted.conditions:
         print(effect.sentence())
+    print_factors(fitted.factor_tests)
     print(f"wrote {output}", file=sys.stderr)
 
 
@@ -92,6 +105,19 @@ def print_factors(tests: "Sequence[FactorTest]") -> None:
 
     if tests:
         print(f"\n{factor_table(tests)}\n")
+
+def tell_diagnosis(diagnosis: "Diagnosis", reports: Sequence[Path]) -> None:
+    """Prints the serious findings as warnings, and writes the reports."""
+    from lepaute.fit.report import write_report
+
+    for flag in diagnosis.serious[:MOST_TOLD]:
+        print(f"warning: {flag.subject}: {flag.sentence}", file=sys.stderr)
+    more = len(diagnosis.flags) - len(diagnosis.serious[:MOST_TOLD])
+    if more and not reports:
+        print(f"{more} more finding(s) about the models; --report report.html shows them", file=sys.stderr)
+    for path in reports:
+        write_report(diagnosis, path)
+        print(f"wrote {path}", file=sys.stderr)
 
 
 def quality_table(rows: "list[QualityRow]") -> str:

@@ -1,11 +1,13 @@
-"""`lepaute platform list | show NAME | check FILE | import SIMGRID.xml | export FILE --simgrid OUT.xml`."""
+"""`lepaute platform list | show | check | import | export | synthesize | population`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="List, show, check, import and export platforms.", no_args_is_help=True)
+from lepaute.cli.platform_population import population, synthesize
+
+app = typer.Typer(help="List, show, check, import and export platforms; make hypothetical ones.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -96,3 +98,7 @@ def import_platform(
         return
     dump_platform(imported.platform, output)
     typer.echo(f"{output}: platform {imported.platform.name}, {imported.platform.nodes.count} nodes")
+
+
+app.command()(synthesize)
+app.command()(population)

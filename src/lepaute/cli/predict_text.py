@@ -24,6 +24,8 @@ def readable(prediction: "Prediction", machine: "Platform") -> str:
     if (energy_j := prediction.energy_j) is not None:
         lines.append(f"  energy  {interval(energy_j, 'J')}; {energy_j.mean / time_s.mean:.4g} W on average")
     lines += where_the_time_goes(prediction)
+    if prediction.outside is not None:
+        lines.append(f"  ranges  {prediction.outside.text()}")
     runs = len(prediction.run_list)
     figures = prediction.simulation
     lines.append(f"  from    {runs} simulated run(s), {figures.messages} messages each, in {figures.wall_s:.2f} s")
@@ -47,6 +49,11 @@ def summary(predictions: Sequence["Prediction"]) -> str:
             f"  near    {near} other(s) with a mean inside that interval: more runs, or real ones, tell them apart"
         )
     lines.append(f"  worst   {named(worst)}: {interval(worst.rate_gflops, 'Gflop/s')}, {worst.time_s.mean:.4g} s")
+    outside = [100.0 * one.outside.share for one in predictions if one.outside is not None]
+    if outside:
+        lines.append(
+            f"  ranges  {min(outside):.2g} to {max(outside):.2g} % of the simulated time was outside the fitted ranges"
+        )
     runs = sum(len(one.run_list) for one in predictions)
     lines.append(f"  from    {runs} simulated runs")
     told = Counter(warning for one in predictions for warning in one.warnings)

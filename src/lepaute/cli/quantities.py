@@ -26,6 +26,19 @@ def grid_of(text: str) -> tuple[int, int]:
     return int(p), int(q)
 
 
+def factor_of(text: str, name: str) -> float:
+    """A factor such as 2x, 2 or 0.5; raises InputError for anything else, or one below 0."""
+    import math
+
+    try:
+        value = float(text[:-1] if text[-1:].lower() == "x" else text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0.0):
+        raise InputError(f"{name} is {text!r}; it is a factor of 0 or more such as 2x or 0.5")
+    return value
+
+
 def settings_of(texts: list[str]) -> dict[str, str]:
     """FIELD=VALUE texts by field; raises InputError for a text without a value."""
     settings = {}

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive
+    from lepaute.fit.diagnostics import Diagnosis
+    from lepaute.fit.diagnostics.diagnosis import Models
     from lepaute.fit.fitted_models import FittedModels
     from lepaute.fit.quality import QualityRow
     from lepaute.fit.segmentation import JointlySegmented, SegmentedLine
     from lepaute.platform.schema import Platform
 
-__all__ = ["models", "platform_and_models", "platform_from_archive", "segment", "segment_jointly"]
+__all__ = ["diagnose", "models", "platform_and_models", "platform_from_archive", "segment", "segment_jointly"]
 
 
 # NumPy, SciPy and pandas are loaded by the first call, not by `import lepaute`.
@@ -35,6 +37,13 @@ def platform_and_models(
     from lepaute.fit import fitted_models
 
     return fitted_models.platform_and_models(archives, name, network_condition)
+
+
+def diagnose(archives: "Archive | Iterable[Archive]", models: "Models") -> "Diagnosis":
+    """What is wrong with models, or a platform, by the observations of archives; see `diagnostics.diagnosis`."""
+    from lepaute.fit import diagnostics
+
+    return diagnostics.diagnose(archives, models)
 
 
 def segment(x: Any, y: Any, **options: Any) -> "SegmentedLine":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import FitError
 from lepaute.fit.calibrations import calibrations, hosts_of, seen_hosts
-from lepaute.fit.calls import Calls, calls_by_kernel, place_of, pooled_observations
+from lepaute.fit.calls import COLUMNS, Calls, calls_by_kernel, place_of, pooled_observations
 from lepaute.fit.conditions import ConditionEffect
 from lepaute.fit.crowding import crowding_of, relieved
 from lepaute.fit.days import block_effects
@@ -19,8 +19,10 @@ from lepaute.fit.glue import glue_calls
 from lepaute.fit.kernel_fit import FittedKernel, fit_kernel
 from lepaute.fit.kernel_models import kernel_model
 from lepaute.fit.links import FittedLinks, MessageTables, fitted_links
+from lepaute.fit.messages import COLUMNS as MESSAGE_COLUMNS
 from lepaute.fit.network import FittedNetwork
 from lepaute.fit.network_model import network_model
+from lepaute.fit.observation_checks import checked_table
 from lepaute.fit.quality import QualityRow, quality_row
 from lepaute.fit.tail import machine_excess
 
@@ -72,12 +74,12 @@ def models(archives: "Archive | Iterable[Archive]", network_condition: str | Non
     Raises FitError when an archive is no calibration, or nodes differ in processor or BLAS kernels.
     """
     given = calibrations(archives)
-    frames = [archive.table(KERNELS) for archive in given]
+    frames = [checked_table(archive, KERNELS, COLUMNS) for archive in given]
     hosts, absent = seen_hosts(hosts_of(given[0]), frames)
     several = len(hosts) > 1
     kernel_frames, short_kernels = without_disturbed(frames, ("host", "probe", "cpu") if several else ("probe", "cpu"))
     p2p_frames, short_p2p = without_disturbed(
-        [archive.table(P2P) for archive in given], ("host", "link") if several else ()
+        [checked_table(archive, P2P, MESSAGE_COLUMNS) for archive in given], ("host", "link") if several else ()
     )
     tests = factor_tests(pooled_factors(kernel_frames))
     table = pooled_observations([usual_conditions(frame) for frame in kernel_frames], hosts)

@@ -81,6 +81,8 @@ def override(platform: Platform, settings: Mapping[str, str]) -> Platform:
     Raises InputError for a field that is not there, PlatformError for a value that cannot be.
     """
     content = platform.model_dump()
+    if platform.population is None and any(field.startswith("population.") for field in settings):
+        content["population"] = _shipped_population(platform)
     for field, value in settings.items():
         try:
             parsed = yaml.load(value, Loader=PlatformLoader)  # noqa: S506 - a safe loader
@@ -88,6 +90,30 @@ def override(platform: Platform, settings: Mapping[str, str]) -> Platform:
             raise InputError(f"the value of {field} is not YAML: {value!r}; correct it") from None
         _replace(content, field, parsed)
     return _validated(content, None, f"{platform.name} with {', '.join(f'{f}={v}' for f, v in settings.items())}")
+
+
+def with_population(platform: Platform, population: Mapping[str, Any]) -> Platform:
+    """`platform` with the content of another section `population`.
+
+    The groups of its nodes are dropped where there are not as many nodes.
+    Raises PlatformError where the two do not fit together.
+    """
+    content = platform.model_dump() | {"population": dict(population)}
+    if len(population.get("group_of_node") or ()) != platform.nodes.count:
+        content["population"]["group_of_node"] = None
+    return _validated(content, None, platform.name)
+
+
+def _shipped_population(platform: Platform) -> dict[str, Any] | None:
+    """What is shipped for this platform beside its file, for a setting of one of its fields; it draws nothing yet."""
+    from lepaute.platform.populations import shipped_population
+
+    content = shipped_population(platform.name)
+    if content is not None:
+        content |= {"draw": "none"}
+        if platform.nodes.count != len(content.get("group_of_node") or ()):
+            content["group_of_node"] = None
+    return content
 
 
 def _validated(content: object, text: str | None, origin: str) -> Platform:

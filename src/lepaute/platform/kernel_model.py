@@ -107,7 +107,7 @@ class Piece(Value):
         if not self.mean:
             raise fault("has no term", "mean", remedy='Write {"1": 0.0} for a kernel that costs nothing.')
         if self.covariance is not None:
-            _check_covariance(self.covariance, len(self.mean))
+            check_covariance(self.covariance, len(self.mean))
         if self.per_cpu is not None and bool(self.per_cpu.sd_terms) != (self.noise.kind != "none"):
             # a table without sd: would leave it open whether its CPUs have the default noise or none
             what = "has columns sd:, but the noise is none" if self.per_cpu.sd_terms else "has no columns sd:"
@@ -117,7 +117,8 @@ class Piece(Value):
         return self
 
 
-def _check_covariance(rows: tuple[tuple[float, ...], ...], size: int) -> None:
+def check_covariance(rows: tuple[tuple[float, ...], ...], size: int) -> None:
+    """Raises the fault of a matrix that is not square, not symmetric, or has a variance below 0."""
     if len(rows) != size or any(len(row) != size for row in rows):
         raise fault(
             f"must be square, {size} x {size}: a row and a column for each term of mean",

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from lepaute.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, Piece
 from lepaute.platform.network_model import Costs, Loopback, MessageNoise, Network, NodeLink, NoiseMode, Remote, Segment
+from lepaute.platform.population import Group, Population
 from lepaute.platform.topology import Topology
 from lepaute.platform.values import Count, NonNegative, Positive, Value, fault
 
@@ -20,6 +21,7 @@ __all__ = [
     "Costs",
     "Days",
     "Goodness",
+    "Group",
     "KernelModel",
     "Loopback",
     "MessageNoise",
@@ -31,6 +33,7 @@ __all__ = [
     "PerCpu",
     "Piece",
     "Platform",
+    "Population",
     "Power",
     "Remote",
     "Segment",
@@ -120,6 +123,7 @@ class Platform(Value):
     network: Network
     topology: Topology = Topology.model_construct(kind="switch")
     days: Days | None = None
+    population: Population | None = None
     episodes: Episodes | None = None
     power: Power | None = None
 
@@ -156,7 +160,24 @@ class Platform(Value):
             for number, piece in enumerate(model.pieces):
                 if piece.per_cpu is not None:
                     _check_rows_exist(piece.per_cpu, self.nodes, "kernels", position, "pieces", number, "per_cpu")
+        if self.population is not None:
+            _check_population(self.population, self.kernel(self.population.kernel, self.population.threads), self.nodes)
         return self
+
+
+def _check_population(population: Population, model: KernelModel | None, nodes: Nodes) -> None:
+    if model is None:
+        raise fault(
+            f"is of {population.kernel} for {population.threads} threads, which is no kernel of the platform",
+            "population",
+            "kernel",
+        )
+    noisy = any(term.startswith("sd:") for term in population.terms)
+    if noisy and any(piece.noise.kind == "none" for piece in model.pieces):
+        raise fault(f"has terms sd:, but {model.kernel} has no noise", "population", "terms")
+    groups = population.group_of_node
+    if groups is not None and len(groups) != nodes.count:
+        raise fault(f"has {len(groups)} values for {nodes.count} nodes", "population", "group_of_node")
 
 
 def _check_rows_exist(table: PerCpu, nodes: Nodes, *at: str | int) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lepaute.platform.schema import KernelModel, Platform, Segment
+from lepaute.platform.schema import KernelModel, Platform, Population, Segment
 from lepaute.platform.topology import topology_lines
 from lepaute.platform.values import Polynomial
 
@@ -43,7 +43,10 @@ def _lines(platform: Platform) -> Iterator[str]:
     for model in platform.kernels:
         yield from _kernel(model)
     yield from _network(platform)
-    if platform.days is None:
+    draws_days = platform.population is not None and platform.population.draw != "none"
+    if draws_days:
+        yield "days      drawn from the population"
+    elif platform.days is None:
         yield "days      no layer: an interval covers less than the spread of real runs"
     else:
         days = platform.days
@@ -53,12 +56,30 @@ def _lines(platform: Platform) -> Iterator[str]:
         )
         if days.source:
             yield f"          {days.source}"
+    if platform.population is not None:
+        yield from _population(platform.population)
     if platform.power is not None:
         power = platform.power
         yield (
             f"power     {power.idle_W:.4g} W a node idle, {power.computing_W:.4g} W computing, "
             f"{power.communicating_W:.4g} W communicating"
         )
+
+
+def _population(population: Population) -> Iterator[str]:
+    drawn = {"none": "nothing", "days": "a day", "nodes-and-days": "all nodes and a day"}[population.draw]
+    yield f"population of {population.kernel}: each run draws {drawn}"
+    for number, group in enumerate(population.groups):
+        if len(population.groups) > 1:
+            yield f"  group {number}, {group.weight:.1%} of the nodes"
+        own = group.covariance_temporal or population.covariance_temporal
+        common = population.covariance_common
+        for at, (term, mean) in enumerate(zip(population.terms, group.mean, strict=True)):
+            days = own[at][at] + (0.0 if common is None else common[at][at])
+            spatial = group.covariance_spatial[at][at]
+            yield (f"  {term:<6} {mean:.4g}; sd {spatial**0.5:.2g} between CPUs, {days**0.5:.2g} between days")
+    if population.source:
+        yield f"  {population.source}"
 
 
 def _kernel(model: KernelModel) -> Iterator[str]:

@@ -23,6 +23,8 @@ from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, SWAPS, Hpl
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.mapping import Mapping, thinned
 from lepaute.simulate.message_use import message_use, message_warnings
+from lepaute.simulate.population import on_its_day
+from lepaute.simulate.outside_ranges import outside_ranges
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.tasks import Task, run_tasks
 from lepaute.simulate.tracing import TraceRequest, breakdown_of_run, trace_of_run
@@ -125,14 +127,17 @@ def predict_all(
     mapping = mapping or Mapping()
     core_layers = (layers or Layers()).to_core()
     machines = {threads: machine_of(platform, threads) for threads in {hpl.threads_per_rank for hpl in hpls}}
+    with_days = (layers or Layers()).days
     cores = {shape: mapping.cores(platform, *shape) for shape in {(hpl.ranks, hpl.threads_per_rank) for hpl in hpls}}
 
     def one(hpl: Hpl, run_seed: int, wanted: TraceRequest | None) -> Finished:
         began_s = time.perf_counter()
+        today = on_its_day(platform, run_seed, days=with_days)
+        machine = machines[hpl.threads_per_rank] if today is platform else machine_of(today, hpl.threads_per_rank)
         try:
             result = _core.simulate_hpl(
                 core_parameters(hpl, sampled=is_sampled(hpl, fidelity, traced=trace is not None)),
-                machines[hpl.threads_per_rank],
+                machine,
                 core_layers,
                 cores[hpl.ranks, hpl.threads_per_rank],
                 run_seed,
@@ -256,6 +261,7 @@ def prediction_of(
         settings=settings,
         mapping=mapping,
         nodes=len(ranks_on_node),
+        outside=outside_ranges(kernels, platform, hpl.ranks * first.time_s),
         version=__version__,
         breakdown=breakdown_of_run(first, hpl.ranks),
         trace=trace_of_run(

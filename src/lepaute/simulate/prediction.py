@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from lepaute.simulate.message_use import MessageUse
+    from lepaute.simulate.outside_ranges import OutsideRanges
     from lepaute.simulate.tracing import RunBreakdown
     from lepaute.trace import Trace
 
@@ -78,6 +79,7 @@ class Prediction:
     message_use : messages by class of links, of the first run, where the platform knows the sizes it was fitted to
     mapping : ranks to cores, as the parameters show it
     nodes : number of nodes that hold ranks
+    outside : what the first run spent outside the ranges of the models
     breakdown : where the time of all ranks of the first run went
     trace : of the first run, where one was asked for
     """
@@ -97,6 +99,7 @@ class Prediction:
     mapping: dict[str, Any] = field(default_factory=lambda: {"mapping": "sequential"})
     nodes: int = 1
     message_use: "tuple[MessageUse, ...]" = ()
+    outside: "OutsideRanges | None" = None
     breakdown: "RunBreakdown | None" = field(default=None, compare=False, repr=False)
     trace: "Trace | None" = field(default=None, compare=False, repr=False)
 
@@ -139,6 +142,7 @@ class Prediction:
             "runs": [{"seed": r.seed, "time_s": r.time_s, "rate_gflops": r.rate_gflops} for r in self.run_list],
             "fidelity": self.fidelity,
             "warnings": list(self.warnings),
+            **({"outside_ranges": self.outside.to_dict()} if self.outside else {}),
             "simulation": {
                 "wall_s": self.simulation.wall_s,
                 "peak_rss_bytes": self.simulation.peak_rss_bytes,

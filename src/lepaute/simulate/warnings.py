@@ -16,7 +16,12 @@ def warnings_of(hpl: Hpl, platform: "Platform", kernels: dict[str, Any], fullest
     fullest : ranks on the node that has most of them
     """
     told = []
-    if platform.days is None and all(model.discrepancy_relative_sd == 0.0 for model in platform.kernels):
+    draws_days = platform.population is not None and platform.population.draw != "none"
+    if (
+        not draws_days
+        and platform.days is None
+        and all(model.discrepancy_relative_sd == 0.0 for model in platform.kernels)
+    ):
         told.append("the interval covers call noise only: the platform has neither a day nor a discrepancy layer")
     unknown = [f"{name} ({use.unmodelled_calls} calls)" for name, use in kernels.items() if use.unmodelled_calls]
     if unknown:

@@ -38,6 +38,8 @@ def _of_computing(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
             yield "kernels: every host has the mean speed of all; a cluster element has no speed of single hosts."
     if platform.days is not None:
         yield "days: the effect of a day on durations is left out."
+    if platform.population is not None:
+        yield "population: nodes and days that runs draw are left out."
     if platform.episodes is not None:
         yield "episodes: what successive calls on a core have in common is left out."
     if platform.nodes.cpus > 1:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.simulate.mapping import Mapping
+from lepaute.simulate.outside_ranges import OutsideRanges, outside_ranges
 from lepaute.simulate.predict import Layers
 from lepaute.simulate.prediction import Spread, spread_of
 from lepaute.simulate.smpi.emulate import Keep, Options, emulate_run
@@ -23,6 +24,7 @@ class Emulation:
     """What a program will do on a platform. Keys of the JSON as those of a prediction (design, section 5).
 
     ranks : their number; arguments : of the program
+    outside : what the first run spent outside the ranges of the models, of the time of the whole program
     """
 
     application: str
@@ -35,6 +37,7 @@ class Emulation:
     warnings: tuple[str, ...]
     settings: dict[str, str]
     options: Options
+    outside: OutsideRanges
 
     @property
     def time_s(self) -> Spread:
@@ -78,6 +81,7 @@ class Emulation:
             ],
             "fidelity": "smpi",
             "warnings": list(self.warnings),
+            "outside_ranges": self.outside.to_dict(),
             "routines": {
                 name: {"calls": use.calls, "time_s": use.time_s, "modelled": modelled}
                 for modelled, uses in ((True, first.kernels), (False, first.fallback))
@@ -156,4 +160,5 @@ def emulate(
         warnings=tuple(emulation_warnings(done[0], platform, wanted)),
         settings=settings or {},
         options=wanted,
+        outside=outside_ranges(done[0].kernels, platform, ranks * done[0].program_s),
     )

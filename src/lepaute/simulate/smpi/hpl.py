@@ -10,6 +10,7 @@ from lepaute.command import run_command
 from lepaute.errors import InputError, SimulationError
 from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, FORMS, SWAPS, Hpl
 from lepaute.simulate.mapping import Mapping
+from lepaute.simulate.outside_ranges import outside_ranges
 from lepaute.simulate.predict import GLUE, Layers
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.smpi.compilers import compilers
@@ -220,4 +221,5 @@ def _prediction_of(
         version=__version__,
         mapping=mapping.to_dict(platform, hpl.ranks, hpl.threads_per_rank),
         nodes=len(set(nodes)),
+        outside=outside_ranges(first.kernels, platform, hpl.ranks * first.time_s),
     )

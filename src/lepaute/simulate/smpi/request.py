@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.platform.simgrid import holds_loopback
 from lepaute.simulate.machine import machine_of
+from lepaute.simulate.population import on_its_day
 from lepaute.simulate.predict import Layers
 from lepaute.simulate.smpi.limits import free_huge_bytes
 
@@ -84,7 +85,7 @@ def request_text(
         f"sleeping_probes {int(sleeping_probes)}",
         f"own_factors {int(not holds_loopback(platform))}",
         "machine",
-        machine_of(platform, threads).text(),
+        machine_of(on_its_day(platform, seed, days=layers.days), threads).text(),
     ]
     return "\n".join(lines) + "\n"
 

@@ -1,0 +1,45 @@
+"""Fits the populations that are shipped for the Dahu platforms: src/lepaute/platforms/populations/*.yaml.
+
+    .venv/bin/python scripts/fit_reference_populations.py REFERENCE
+
+REFERENCE is the folder of the reference data; its daily calibrations dahu/kernels/dgemm_daily_*.csv.gz are read.
+"""
+
+import sys
+from pathlib import Path
+
+from lepaute.fit.coefficients import read_coefficients
+from lepaute.fit.generative import generative
+from lepaute.platform.io import write_text
+from lepaute.platform.populations import FOLDER, population_text
+
+STATES = {
+    "dahu-good": ("dgemm_daily_good.csv.gz", "2019-11-27 to 2020-01-31, cooling good"),
+    "dahu-slow-nodes": ("dgemm_daily_slownodes.csv.gz", "2019-10-18 to 2019-11-26, cooling of nodes 13 to 16 bad"),
+}
+THESIS = "T. Cornebize, PhD thesis, Université Grenoble Alpes, 2021, repository Ezibenroc/thesis"
+
+
+def main() -> int:
+    """Writes all files."""
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    for name, (file, when) in STATES.items():
+        fitted = generative(read_coefficients(Path(sys.argv[1]) / "dahu" / "kernels" / file))
+        told = f"daily linear calibrations of dgemm, Dahu, {when} ({THESIS}, {file})"
+        population = fitted.population().model_copy(
+            update={"source": f"{told}; {len(fitted.group_of_node)} nodes, {len(fitted.groups)} groups by BIC"}
+        )
+        header = (
+            f"Made by scripts/fit_reference_populations.py from {told}.\n"
+            "group_of_node is in the order of nodes 1 to 32."
+        )
+        FOLDER.mkdir(exist_ok=True)
+        write_text(FOLDER / f"{name}.yaml", population_text(population, header))
+        print(f"{FOLDER / name}.yaml: {len(fitted.groups)} groups")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,239 @@
+"""A diagnosis: every subject of a fit with its checks, the machine in the course of time, and the flags of all."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from lepaute.fit.calibrations import calibrations, hosts_of, seen_hosts
+from lepaute.fit.diagnostics import observed
+from lepaute.fit.diagnostics.by_order import autocorrelation
+from lepaute.fit.diagnostics.by_place import places
+from lepaute.fit.diagnostics.by_size import level, size, spread
+from lepaute.fit.diagnostics.by_time import series_of, slow_change, step
+from lepaute.fit.diagnostics.flag import ALPHA, SEVERITIES, Check, Flag, Limits, flags_of
+from lepaute.fit.diagnostics.machine import Machine, machine_of
+from lepaute.fit.diagnostics.residuals import Classed, Residuals, classed
+from lepaute.fit.diagnostics.single_calls import constant, number_of_calls, one_size, outliers, scatter, tick
+from lepaute.fit.diagnostics.told_by_fit import dependence_flags, factor_flags
+
+if TYPE_CHECKING:
+    from lepaute.archive import Archive
+    from lepaute.platform.schema import Episodes, KernelModel, Network
+
+FORMAT = "lepaute-diagnosis/1"
+NO_MODEL = Limits(1.0, 1.0)
+
+
+class Models(Protocol):
+    """What is judged: FittedModels, or a Platform."""
+
+    @property
+    def kernels(self) -> "Sequence[KernelModel]": ...
+    @property
+    def network(self) -> "Network": ...
+    @property
+    def episodes(self) -> "Episodes | None": ...
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One kernel or operation.
+
+    share  : of the time of all kernels, 1 for operations on messages
+    ranges : sizes that the model was fitted to, in words
+    """
+
+    name: str
+    calls: Classed
+    share: float
+    checks: tuple[Check, ...]
+    ranges: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What is wrong with models and with what they were fitted to.
+
+    archives     : what each was: file, id, host, processor, date
+    flags        : those that matter most first
+    missing      : names of kernels that were measured and have no model
+    factor_tests : of the fit, as it has them; dependence: the same
+    """
+
+    archives: tuple[dict[str, str], ...]
+    subjects: tuple[Subject, ...]
+    machines: tuple[Machine, ...]
+    flags: tuple[Flag, ...]
+    missing: tuple[str, ...]
+    alpha: float
+    factor_tests: Any = None
+    dependence: Any = None
+
+    @property
+    def serious(self) -> tuple[Flag, ...]:
+        """The flags that speak against using the models."""
+        return tuple(flag for flag in self.flags if flag.severity == "serious")
+
+    def of(self, subject: str) -> tuple[Flag, ...]:
+        """The flags of one subject."""
+        return tuple(flag for flag in self.flags if flag.subject == subject)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The diagnosis as a JSON object: flags, and every check with its numbers and its sentence."""
+        named = [(subject.name, subject.share, len(subject.calls.of), subject.checks) for subject in self.subjects]
+        named += [(machine_name(machine), 1.0, 0, machine.checks) for machine in self.machines]
+        return {
+            "format": FORMAT,
+            "archives": list(self.archives),
+            "false_alarms": self.alpha,
+            "flags": [flag.to_dict() for flag in self.flags],
+            "subjects": [
+                {"subject": name, "time_share": share, "calls": calls, "checks": [_check(check) for check in checks]}
+                for name, share, calls, checks in named
+            ],
+            "without_model": list(self.missing),
+        }
+
+
+def diagnose(archives: "Archive | Iterable[Archive]", models: Models, *, alpha: float = ALPHA) -> Diagnosis:
+    """Judges models by the observations of archives: those they were fitted to, or others of the same nodes.
+
+    models : FittedModels, or a platform
+    alpha  : chance that any flag comes from a test although all is well
+    Raises FitError as `fit.models` does for archives that cannot be fitted together.
+    """
+    given = calibrations(archives)
+    raw_kernels = [archive.table(observed.KERNELS) for archive in given]
+    raw_messages = [archive.table(observed.P2P) for archive in given]
+    origins = [observed.origins_of(pair) for pair in zip(raw_kernels, raw_messages, strict=True)]
+    hosts, _ = seen_hosts(hosts_of(given[0]), raw_kernels)
+    several = len(hosts) > 1
+    frames = observed.dated(raw_kernels, origins, ("host", "probe", "cpu") if several else ("probe", "cpu"))
+    kernels = list(observed.kernels(frames, hosts, models.kernels))
+    missing = observed.without_model(frames, models.kernels)
+    messages = observed.dated(raw_messages, origins, ("host", "link") if several else ())
+    operations = list(observed.messages(messages, models.network, several))
+    total_s = sum(float(calls.measured_s.sum()) for calls in kernels) or 1.0
+    subjects = [
+        subject_of(calls, float(calls.measured_s.sum()) / total_s, episodes=models.episodes is not None)
+        for calls in sorted(kernels, key=lambda calls: -float(calls.measured_s.sum()))
+    ]
+    machines = tuple(
+        machine_of(host, [classed(part) for subject in subjects if (part := on_host(subject.calls.of, host))])
+        for host in (hosts if several else ("",))
+    )
+    held = {f"kernel {model.kernel}": ranges_of(model) for model in models.kernels}
+    subjects = [replace(subject, ranges=held[subject.name]) for subject in subjects]
+    subjects += [
+        replace(subject_of(calls, 1.0, episodes=False), ranges=_sizes(calls)) for calls in operations if len(calls)
+    ]
+    judged = [(machine_name(machine), 1.0, machine.checks) for machine in machines]
+    judged += [(subject.name, subject.share, subject.checks) for subject in subjects]
+    judged += [(f"kernel {name}", 1.0, (_no_model(name, calls),)) for name, calls in missing]
+    factors, dependence = getattr(models, "factor_tests", None), getattr(models, "dependence", None)
+    shares = {subject.name.removeprefix("kernel "): subject.share for subject in subjects}
+    flags = [*flags_of(judged, alpha), *factor_flags(factors, shares, alpha), *dependence_flags(dependence, shares)]
+    return Diagnosis(
+        tuple(_about(archive) for archive in given),
+        tuple(subjects),
+        machines,
+        tuple(sorted(flags, key=lambda flag: SEVERITIES.index(flag.severity))),
+        tuple(name for name, _ in missing),
+        alpha,
+        factors,
+        dependence,
+    )
+
+
+def subject_of(calls: Residuals, share: float, *, episodes: bool) -> Subject:
+    """All checks of one kernel or operation."""
+    groups = classed(calls)
+    first = (number_of_calls(calls), one_size(calls)) if calls.weighs_time or calls.size.any() else ()
+    checks: list[Check] = [*first, constant(calls), tick(calls)]
+    if len(calls):
+        series = series_of(groups)
+        change = step(series)
+        checks += [level(groups), size(groups), spread(groups), outliers(groups), scatter(groups)]
+        checks += [autocorrelation(groups, episodes=episodes), places(groups)]
+        checks += [places(groups, hosts=True)] if len(set(calls.hosts)) > 1 else []
+        if len(set(calls.hosts)) < 2:  # clocks of several hosts have nothing in common
+            checks += [change, slow_change(series, change.size > 0)]
+    return Subject(calls.subject, groups, share, tuple(checks))
+
+
+def on_host(calls: Residuals, host: str) -> Residuals | None:
+    """The calls on one host ("": on all); None where there are none."""
+    if not host:
+        return calls if len(calls) else None
+    mine = (np.array(calls.hosts, dtype=object) == host)[calls.place]
+    if not mine.any():
+        return None
+    arrays = {
+        name: getattr(calls, name)[mine]
+        for name in ("size", "measured_s", "predicted_s", "deviation_s", "time_s", "process", "place", "setting")
+    }
+    kept = {name: getattr(calls, name) for name in Residuals.__slots__ if name not in arrays}
+    return Residuals(**arrays, **kept)
+
+
+def ranges_of(model: "KernelModel") -> str:
+    """The sizes that any piece of a model was fitted to: "m 1 to 8000, n 1 to 8000"."""
+    ends: dict[str, tuple[int, int]] = {}
+    for piece in model.pieces:
+        for letter, (low, high) in (piece.range or {}).items():
+            before = ends.get(letter, (low, high))
+            ends[letter] = (min(low, before[0]), max(high, before[1]))
+    return ", ".join(f"{letter} {low} to {high}" for letter, (low, high) in sorted(ends.items()))
+
+
+def _sizes(calls: Residuals) -> str:
+    return f"{calls.size.min():.0f} to {calls.size.max():.0f} bytes" if calls.size.any() else ""
+
+
+def machine_name(machine: Machine) -> str:
+    """The subject of flags of the machine as a whole."""
+    return f"host {machine.host}" if machine.host else "machine"
+
+
+def _no_model(name: str, calls: int) -> Check:
+    return Check(
+        "no model",
+        1.0,
+        float(calls),
+        None,
+        NO_MODEL,
+        f"{name} was called {calls} times, and no model could be fitted: simulations will take it to cost nothing. "
+        "Its durations are zero once the clock's cost is off, or it never had work to do; measure longer calls.",
+        "",
+    )
+
+
+def _about(archive: "Archive") -> dict[str, str]:
+    metadata = archive.metadata
+    return {
+        "file": archive.path.name,
+        "id": archive.id,
+        "host": ", ".join(hosts_of(archive)),
+        "cpu_model": str(metadata.get("cpu_model") or "unknown"),
+        "created": str(metadata.get("created") or "unknown"),
+    }
+
+
+def _check(check: Check) -> dict[str, Any]:
+    large = check.able and check.size >= check.limits.notable
+    return {
+        "kind": check.kind,
+        "size": check.size,
+        "notable_from": _finite(check.limits.notable),
+        "serious_from": _finite(check.limits.serious),
+        "statistic": check.statistic,
+        "p_value": check.p_value,
+        "able": check.able,
+        "sentence": check.wrong if large else check.fine,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None

@@ -1,0 +1,151 @@
+"""How much of the simulated time rests on models used outside the ranges in which they were fitted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lepaute.simulate.warnings import outside
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
+
+#: Of the whole time; a kernel with less is left out of the text.
+LEAST_SHARE = 0.0005
+WHERE = {
+    "loopback": "messages inside nodes",
+    "remote": "messages between nodes",
+    "loopback_noncontiguous": "messages with gaps inside nodes",
+    "remote_noncontiguous": "messages with gaps between nodes",
+}
+
+
+class KernelTime(Protocol):
+    """What is needed of the use of a kernel, native or emulated, in seconds over all ranks."""
+
+    @property
+    def time_s(self) -> float: ...
+    @property
+    def extrapolated_time_s(self) -> float: ...
+
+
+class MessageTime(Protocol):
+    """What is needed of the messages of one class of links: seconds of each as if it were alone, summed."""
+
+    @property
+    def link(self) -> str: ...
+    @property
+    def fitted_bytes(self) -> tuple[int, int]: ...
+    @property
+    def time_s(self) -> float: ...
+    @property
+    def outside_time_s(self) -> float: ...
+    @property
+    def outside_from_bytes(self) -> float | None: ...
+    @property
+    def outside_to_bytes(self) -> float | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One kernel, or one class of messages, outside its ranges.
+
+    share        : of the time of all ranks; share_of_own: of the time of this kernel, or of these messages
+    met_and_fitted : in words: "k = 64..64, fitted in 128..2048"
+    """
+
+    name: str
+    share: float
+    share_of_own: float
+    met_and_fitted: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideRanges:
+    """Shares of the time of all ranks (ranks x duration of the run) of one run.
+
+    kernels, messages : those with any time outside, largest first; messages None where the engine does not tell
+    unknown_share     : of kernels whose model does not say in which ranges it was fitted
+    The time of messages is estimated: ranks spend `moving` of their time in moving messages (overheads, transfer,
+    contention), and of that the part that these sizes have of the time of all messages, each as if alone.
+    """
+
+    kernels: tuple[Part, ...]
+    messages: tuple[Part, ...] | None
+    unknown_share: float
+
+    @property
+    def share(self) -> float:
+        """Of all kernels and messages outside their ranges."""
+        return sum(part.share for part in (*self.kernels, *(self.messages or ())))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The value of `outside_ranges` in the JSON of a prediction."""
+
+        def of(parts: tuple[Part, ...]) -> dict[str, Any]:
+            return {
+                part.name: {"share": part.share, "share_of_own": part.share_of_own, "sizes": part.met_and_fitted}
+                for part in parts
+            }
+
+        return {
+            "share": self.share,
+            "kernels": of(self.kernels),
+            "messages": None if self.messages is None else of(self.messages),
+            "unknown_share": self.unknown_share,
+        }
+
+    def text(self) -> str:
+        """In words, for a person: one sentence."""
+        parts = [part for part in (*self.kernels, *(self.messages or ())) if part.share >= LEAST_SHARE]
+        if self.share < LEAST_SHARE:
+            told = "none of the simulated time was outside the fitted ranges"
+        else:
+            named = ", ".join(f"{WHERE.get(part.name, part.name)} {100.0 * part.share:.2g} %" for part in parts[:4])
+            told = f"{100.0 * self.share:.2g} % of the simulated time was outside the fitted ranges ({named})"
+        if self.unknown_share >= LEAST_SHARE:
+            told += f"; of {100.0 * self.unknown_share:.2g} % the platform does not say the ranges"
+        return told
+
+
+def outside_ranges(
+    kernels: Mapping[str, KernelTime],
+    platform: "Platform",
+    all_ranks_s: float,
+    *,
+    messages: Sequence[MessageTime] | None = None,
+    moving: float = 0.0,
+) -> OutsideRanges:
+    """What one run spent outside ranges.
+
+    kernels     : use of each kernel, over all ranks; all_ranks_s: duration of the run times its ranks
+    messages    : use of each class of links whose ranges are known, None where the engine does not tell
+    moving      : share of the time of all ranks in moving messages
+    """
+    whole_s = max(all_ranks_s, 1e-300)
+    parts = [
+        Part(
+            name, use.extrapolated_time_s / whole_s, use.extrapolated_time_s / use.time_s, outside(name, use, platform)
+        )
+        for name, use in kernels.items()
+        if use.extrapolated_time_s > 0.0
+    ]
+    without = {model.kernel for model in platform.kernels if any(piece.range is None for piece in model.pieces)}
+    unknown_s = sum(use.time_s for name, use in kernels.items() if name in without)
+    sent: tuple[Part, ...] | None = None
+    if messages is not None:
+        alone_s = max(sum(use.time_s for use in messages), 1e-300)
+        sent = _largest_first(
+            Part(use.link, moving * use.outside_time_s / alone_s, use.outside_time_s / use.time_s, _sizes(use))
+            for use in messages
+            if use.outside_time_s > 0.0
+        )
+    return OutsideRanges(_largest_first(parts), sent, unknown_s / whole_s)
+
+
+def _largest_first(parts: Any) -> tuple[Part, ...]:
+    return tuple(sorted(parts, key=lambda part: (-part.share, part.name)))
+
+
+def _sizes(use: MessageTime) -> str:
+    met = f"{use.outside_from_bytes or 0:.0f} to {use.outside_to_bytes or 0:.0f} bytes"
+    return f"{met}, fitted in {use.fitted_bytes[0]} to {use.fitted_bytes[1]}"

@@ -1,0 +1,180 @@
+"""Draws from the population of a platform: its nodes, and one day of them.
+
+Every draw is a function of (seed, node or cpu, stream), so nodes do not change when others are added, and a run with
+seed s of `draw: nodes-and-days` sees the nodes that `synthesize` with seed s makes.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lepaute import _core
+from lepaute.simulate.machine import per_cpu_coefficients
+from lepaute.stats.cholesky import Matrix, lower_factor, times
+
+if TYPE_CHECKING:
+    from lepaute.platform.population import Population
+    from lepaute.platform.schema import KernelModel, Piece, Platform
+
+#: Streams of draws, apart from those of the engine.
+GROUP, SPATIAL, COMMON, OWN = (0x504F5000 + number for number in range(4))
+
+Vector = list[float]
+
+
+def on_its_day(platform: "Platform", seed: int, *, days: bool = True) -> "Platform":
+    """`platform` as the run with `seed` sees it: nodes and day drawn as its population says, nothing left to draw.
+
+    days : whether the layer of nodes and days is drawn at all; without it, and without a population, `platform` itself
+    The layer `days` is left out where the population draws a day: it holds the same spread once more.
+    """
+    population = platform.population
+    if population is None or population.draw == "none" or not days:
+        return platform
+    model = platform.kernel(population.kernel, population.threads)
+    assert model is not None  # Platform checks it
+    nodes = platform.nodes
+    cpus = [(nodes.first_number + node, cpu) for node in range(nodes.count) for cpu in range(nodes.cpus)]
+    groups: Sequence[int] | None = population.group_of_node
+    if population.draw == "nodes-and-days":
+        groups, centres = drawn_nodes(population, nodes.count, nodes.cpus, seed)
+        model = with_coefficients(model, population, cpus, centres)
+    deviations = drawn_day(population, groups, nodes.count, nodes.cpus, seed)
+    moved = model.model_copy(
+        update={"pieces": tuple(_moved(piece, population.terms, cpus, deviations) for piece in model.pieces)}
+    )
+    key = (model.kernel, model.threads)
+    kernels = tuple(moved if (other.kernel, other.threads) == key else other for other in platform.kernels)
+    return platform.model_copy(update={"kernels": kernels, "days": None, "population": None})
+
+
+def drawn_nodes(population: "Population", nodes: int, cpus: int, seed: int) -> tuple[list[int], list[Vector]]:
+    """Hypothetical nodes: the group of each, and the coefficients of each cpu, node by node."""
+    groups = [_group_at(population, u) for u in _core.uniforms(seed, GROUP, nodes, 1)]
+    factors = [lower_factor(group.covariance_spatial) for group in population.groups]
+    normals = _rows(_core.normals(seed, SPATIAL, nodes * cpus, len(population.terms)), len(population.terms))
+    centres = []
+    for place, normal in enumerate(normals):
+        number = groups[place // cpus]
+        centres.append(_sum(population.groups[number].mean, times(factors[number], normal)))
+    return groups, centres
+
+
+def drawn_day(population: "Population", groups: Sequence[int] | None, nodes: int, cpus: int, seed: int) -> list[Vector]:
+    """What a day adds to the coefficients of each cpu, node by node; `groups`: of the nodes, None where not known."""
+    size = len(population.terms)
+    common = [0.0] * size
+    if population.covariance_common is not None:
+        common = times(lower_factor(population.covariance_common), _core.normals(seed, COMMON, 1, size))
+    shared = lower_factor(population.covariance_temporal)
+    factors = [
+        shared if group.covariance_temporal is None else lower_factor(group.covariance_temporal)
+        for group in population.groups
+    ]
+    normals = _rows(_core.normals(seed, OWN, nodes * cpus, size), size)
+    return [
+        _sum(common, times(shared if groups is None else factors[groups[place // cpus]], normal))
+        for place, normal in enumerate(normals)
+    ]
+
+
+def with_coefficients(
+    model: "KernelModel", population: "Population", cpus: Sequence[tuple[int, int]], centres: Sequence[Vector]
+) -> "KernelModel":
+    """`model` with one piece, whose terms are those of the population and whose CPUs have the coefficients `centres`.
+
+    A noise that the population says nothing about stays as it was. The fitted ranges are left out: they are those
+    of the models that are replaced.
+    """
+    from lepaute.platform.kernel_model import Noise, PerCpu, Piece
+
+    first = model.pieces[0]
+    noisy = any(term.startswith("sd:") for term in population.terms)
+    kept = {} if noisy else {f"sd:{term}": value for term, value in first.noise.sd.items()}
+    columns = (*population.terms, *kept)
+    rows = [(*centre, *kept.values()) for centre in centres]
+    average = [sum(group.weight * group.mean[at] for group in population.groups) for at in range(len(population.terms))]
+    by_column = dict(zip(columns, (*average, *kept.values()), strict=True))
+    sd = {name.removeprefix("sd:"): value for name, value in by_column.items() if name.startswith("sd:")}
+    piece = Piece(
+        mean={name: value for name, value in by_column.items() if not name.startswith("sd:")},
+        noise=Noise(kind=first.noise.kind, sd=sd) if sd else Noise(),
+        per_cpu=PerCpu(
+            columns=("node", "cpu", *columns),
+            rows=tuple((float(node), float(cpu), *row) for (node, cpu), row in zip(cpus, rows, strict=True)),
+        ),
+    )
+    return model.model_copy(update={"pieces": (piece,)})
+
+
+def scaled(population: "Population", spatial: float, temporal: float) -> "Population":
+    """`population` with the standard deviations between CPUs times `spatial`, those between days times `temporal`.
+
+    The distance of each group from the mean of all is part of what differs between CPUs, and is scaled with it.
+    """
+    size = len(population.terms)
+    centre = [sum(group.weight * group.mean[at] for group in population.groups) for at in range(size)]
+    groups = tuple(
+        group.model_copy(
+            update={
+                "mean": tuple(
+                    middle + spatial * (own - middle) for middle, own in zip(centre, group.mean, strict=True)
+                ),
+                "covariance_spatial": _multiplied(group.covariance_spatial, spatial),
+                "covariance_temporal": None
+                if group.covariance_temporal is None
+                else _multiplied(group.covariance_temporal, temporal),
+            }
+        )
+        for group in population.groups
+    )
+    common = population.covariance_common
+    return population.model_copy(
+        update={
+            "groups": groups,
+            "covariance_temporal": _multiplied(population.covariance_temporal, temporal),
+            "covariance_common": None if common is None else _multiplied(common, temporal),
+        }
+    )
+
+
+def _moved(
+    piece: "Piece", terms: Sequence[str], cpus: Sequence[tuple[int, int]], deviations: Sequence[Vector]
+) -> "Piece":
+    """`piece` with a deviation added to the coefficients of each cpu; terms that it lacks begin at 0."""
+    from lepaute.platform.kernel_model import PerCpu
+
+    table = per_cpu_coefficients(piece)
+    means = [*piece.mean, *(piece.per_cpu.mean_terms if piece.per_cpu else ())]
+    sds = [*piece.noise.sd, *(piece.per_cpu.sd_terms if piece.per_cpu else ())]
+    columns = list(dict.fromkeys([*means, *(f"sd:{term}" for term in sds), *terms]))
+    columns.sort(key=lambda column: column.startswith("sd:"))  # terms of the mean first; the sort is stable
+    rows = []
+    for at, deviation in zip(cpus, deviations, strict=True):
+        mean, sd = table.get(at, (piece.mean, piece.noise.sd))
+        values = mean | {f"sd:{term}": value for term, value in sd.items()}
+        added = dict(zip(terms, deviation, strict=True))
+        rows.append((float(at[0]), float(at[1]), *(values.get(name, 0.0) + added.get(name, 0.0) for name in columns)))
+    per_cpu = PerCpu.model_construct(columns=("node", "cpu", *columns), rows=tuple(rows))
+    return piece.model_copy(update={"per_cpu": per_cpu})
+
+
+def _group_at(population: "Population", u: float) -> int:
+    """The group that a uniform variate stands for."""
+    below = 0.0
+    for number, group in enumerate(population.groups):
+        below += group.weight
+        if u < below:
+            return number
+    return len(population.groups) - 1
+
+
+def _rows(values: Sequence[float], size: int) -> list[Vector]:
+    return [list(values[at : at + size]) for at in range(0, len(values), size)]
+
+
+def _sum(one: Sequence[float], other: Sequence[float]) -> Vector:
+    return [a + b for a, b in zip(one, other, strict=True)]
+
+
+def _multiplied(covariance: Matrix, sd_factor: float) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(value * (sd_factor * sd_factor) for value in row) for row in covariance)

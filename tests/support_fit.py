@@ -1,0 +1,78 @@
+"""Archives of made-up observations, as a calibration writes them, for tests of fits and of what is told of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+
+from lepaute.archive import ArchiveWriter
+
+Change = Callable[[pandas.DataFrame], pandas.DataFrame]
+
+
+def kernel_rows(
+    processes: int = 10, calls: int = 300, *, kernels: tuple[str, ...] = ("dgemm",), seed: int = 1, gap_s: float = 0.5
+) -> pandas.DataFrame:
+    """Calls of `processes` processes, two a block, one after the other on cores 0 and 1, in the order of time.
+
+    Durations are those of a polynomial, times 1 + 0.05 |normal|.
+    """
+    rng = np.random.default_rng(seed)
+    frames, clock_s = [], 100.0
+    for process in range(processes):
+        m, n = np.floor(10 ** rng.uniform(1, 3, (2, calls)))
+        kernel = np.array(kernels)[rng.integers(0, len(kernels), calls)]
+        duration = (2.5e-11 * m * n * 128 + 1e-6) * (1 + 0.05 * np.abs(rng.normal(size=calls)))
+        start = clock_s + np.concatenate([[0.0], np.cumsum(duration + 1e-7)[:-1]])
+        clock_s = start[-1] + duration[-1] + gap_s
+        frames.append(
+            pandas.DataFrame(
+                {
+                    "design_row": np.arange(calls), "kind": "hpl_step", "position": 1, "kernel": kernel,
+                    "m": m.astype(int), "n": n.astype(int), "k": 128, "start_s": start, "duration_s": duration,
+                    "rank": 0, "cpu": process % 2, "block": process // 2, "attempt": 0, "disturbed": False,
+                    "host": "here", "probe": "hpl_steps_1x1", "clock_cost_s": 0.0,
+                }
+            )
+        )  # fmt: skip
+    return pandas.concat(frames, ignore_index=True)
+
+
+def message_rows(blocks: int = 5, seed: int = 2) -> pandas.DataFrame:
+    """Operations between two ranks, in the order of time."""
+    rng = np.random.default_rng(seed)
+    frames, clock_s = [], 50.0
+    for block in range(blocks):
+        operation = rng.permutation(np.repeat(["pingpong", "recv", "isend", "exchange"], 60))
+        factor = np.array([{"pingpong": 2.0, "recv": 0.5, "isend": 0.3, "exchange": 1.3}[name] for name in operation])
+        size = np.floor(10 ** rng.uniform(0, 7, len(operation)))
+        duration = factor * (1e-6 + size / 8e9) * (1 + 0.1 * np.abs(rng.normal(size=len(size))))
+        start = clock_s + np.concatenate([[0.0], np.cumsum(duration + 1e-5)[:-1]])
+        clock_s = start[-1] + duration[-1] + 10.0
+        frames.append(
+            pandas.DataFrame(
+                {
+                    "design_row": np.arange(len(size)), "operation": operation, "size_bytes": size.astype(int),
+                    "start_s": start, "duration_s": duration, "rank": 0, "cpu": 0, "block": block, "attempt": 0,
+                    "disturbed": False, "host": "here", "link": "local", "peer": "here", "clock_cost_s": 0.0,
+                }
+            )
+        )  # fmt: skip
+    return pandas.concat(frames, ignore_index=True)
+
+
+def write_calibration(
+    path: Path, kernels: pandas.DataFrame | None = None, messages: pandas.DataFrame | None = None, **metadata: Any
+) -> Path:
+    """An archive of these tables, or of those above."""
+    about = {
+        "kind": "calibration", "created": "2026-11-21T00:00:00+00:00", "lepaute_version": "0", "host": "here",
+        "cores": [0, 1], "node_cores": 2, "cpu_model": "made up", "memory_bytes": 8 << 30,
+        "blas": {"core": "Haswell", "coretype_env": None}, "blocks": 5, "nb": 128, "warnings": [], "seed": 1, "mpi": {},
+    }  # fmt: skip
+    with ArchiveWriter(path, about | metadata) as archive:
+        archive.add_table("observations/kernels.parquet", kernel_rows() if kernels is None else kernels)
+        archive.add_table("observations/p2p.parquet", message_rows() if messages is None else messages)
+    return path

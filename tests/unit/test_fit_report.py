@@ -1,0 +1,254 @@
+"""The report of a fit: a page that opens offline in a real browser, and a file for programs that says the same."""
+
+import json
+import re
+from dataclasses import dataclass, replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas
+import pytest
+from support_fit import kernel_rows, message_rows, write_calibration
+
+from lepaute.archive import Archive
+from lepaute.cli.main import main
+from lepaute.errors import InputError
+from lepaute.fit import diagnose, models
+from lepaute.fit.diagnostics.told_by_fit import dependence_flags, factor_flags
+from lepaute.fit.report import write_report
+from lepaute.fit.report.page import page
+from lepaute.platform import load_platform
+
+HOSTILE = '<img src=x onerror="alert(1)">&'
+
+
+def slower_from_the_middle(frame):
+    """Something else ran from the middle of the measurement on: everything takes a quarter longer."""
+    late = frame["start_s"] > frame["start_s"].median()
+    return frame.assign(duration_s=frame["duration_s"] * np.where(late, 1.25, 1.0))
+
+
+@pytest.fixture(scope="module")
+def diagnosis(tmp_path_factory):
+    kernels = slower_from_the_middle(kernel_rows(20, 200, kernels=("dgemm", "dtrsm"), gap_s=5.0))
+    path = write_calibration(tmp_path_factory.mktemp("fit") / f"{HOSTILE[1:4]}.zip", kernels=kernels, cpu_model=HOSTILE)
+    archive = Archive.open(path)
+    return diagnose(archive, models(archive))
+
+
+@pytest.fixture(scope="module")
+def page_file(diagnosis, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(diagnosis, path)
+    return path
+
+
+class Elements(HTMLParser):
+    """What a test asks of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.links, self.tags, self.images = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.tags.append(tag)
+        self.ids += [found["id"]] if "id" in found else []
+        self.links += [found["href"]] if tag == "a" else []
+        self.images += [found] if tag in ("svg", "img") else []
+
+
+def test_a_change_in_the_middle_is_a_serious_flag_of_the_machine_with_its_time_and_its_size(diagnosis):
+    (flag,) = [flag for flag in diagnosis.serious if flag.subject == "machine" and flag.kind == "step"]
+    assert flag.statistic == pytest.approx(0.25, abs=0.04)
+    assert "in 2 of the 2 kernels" in flag.sentence
+    assert "longer from 1 min 40 s on" in flag.sentence  # of 3 min 20 s
+
+
+def test_every_subject_has_all_checks_each_with_a_sentence(diagnosis):
+    names = [subject.name for subject in diagnosis.subjects]
+    assert names[:2] == ["kernel dgemm", "kernel dtrsm"] or names[:2] == ["kernel dtrsm", "kernel dgemm"]
+    assert {"message pingpong", "message isend", "message recv", "message exchange"} <= set(names)
+    for subject in diagnosis.subjects:
+        kinds = {check.kind for check in subject.checks}
+        assert {"size", "spread", "autocorrelation", "drift", "step", "cores", "outliers", "goodness"} <= kinds
+        assert all(check.fine or check.wrong for check in subject.checks)
+
+
+def test_the_file_for_programs_says_the_same_as_the_diagnosis(diagnosis, tmp_path):
+    write_report(diagnosis, tmp_path / "report.json")
+    told = json.loads((tmp_path / "report.json").read_text())
+    assert told["format"] == "lepaute-diagnosis/1"
+    assert [flag["sentence"] for flag in told["flags"]] == [flag.sentence for flag in diagnosis.flags]
+    assert set(told["flags"][0]) == {"subject", "kind", "severity", "statistic", "p_value", "size", "sentence"}
+    assert all(check["sentence"] for subject in told["subjects"] for check in subject["checks"])
+
+
+def test_links_lead_somewhere_names_are_no_markup_and_every_picture_has_an_alternative_text(page_file):
+    text = page_file.read_text()
+    page = Elements(text)
+    assert len(page.ids) == len(set(page.ids))
+    assert page.links
+    assert all(link[1:] in page.ids for link in page.links if link.startswith("#"))
+    assert all(link.startswith("#") for link in page.links)
+    assert "img" not in page.tags
+    assert "script" not in page.tags
+    assert "&lt;img src=x" in text  # the processor's name, as text
+    assert len(page.images) > 20
+    assert all(image.get("role") == "img" and len(image.get("aria-label") or "") > 20 for image in page.images)
+
+
+def test_the_page_asks_for_nothing_from_elsewhere(page_file):
+    text = page_file.read_text()
+    assert not re.search(r'(?:src|href|url)\s*[=(]\s*["\']?(?:https?:|//)', text)
+    assert len(text) < 2_000_000
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # Debian's browser; in a container there is no sandbox to be had.
+        running = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.mark.parametrize("width", [1200, 400])
+def test_the_page_opens_offline_in_a_browser_without_a_complaint_and_fits_its_width(browser, page_file, width):
+    context = browser.new_context(viewport={"width": width, "height": 900}, offline=True)
+    tab = context.new_page()
+    complaints, requests = [], []
+    tab.on("console", lambda message: complaints.append(message.text))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("request", lambda request: requests.append(request.url))
+    tab.goto(page_file.as_uri())
+    assert complaints == []
+    assert [url for url in requests if not url.startswith("data:")] == [page_file.as_uri()]
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    # Figures are seen, of a readable size, and texts in them are no smaller than 9 pixels.
+    boxes = tab.evaluate(
+        "[...document.querySelectorAll('details[open] svg')].map(s => s.getBoundingClientRect().width)"
+    )
+    assert boxes
+    assert min(boxes) >= 250
+    scale = min(boxes) / 360
+    assert scale * 11 >= 9
+    context.close()
+
+
+def test_a_link_of_a_finding_shows_its_subject(browser, page_file):
+    context = browser.new_context(viewport={"width": 1200, "height": 900}, offline=True)
+    tab = context.new_page()
+    tab.goto(page_file.as_uri())
+    link = tab.locator("#findings a").first
+    target = link.get_attribute("href")
+    link.click()
+    assert tab.url.endswith(target)
+    top = tab.evaluate(f"document.querySelector('{target}').getBoundingClientRect().top")
+    assert -5 <= top < 900
+    context.close()
+
+
+def test_the_command_prints_the_serious_findings_and_writes_both_reports(tmp_path, capsys):
+    kernels = slower_from_the_middle(kernel_rows(20, 200, kernels=("dgemm", "dtrsm"), gap_s=5.0))
+    path = write_calibration(tmp_path / "c.zip", kernels=kernels)
+    out, page, data = tmp_path / "p.yaml", tmp_path / "r.html", tmp_path / "r.json"
+    assert main(["fit", str(path), "-o", str(out), "--report", str(page), "--report", str(data)]) == 0
+    errors = capsys.readouterr().err
+    assert "warning: machine: Something else happened during the measurement" in errors
+    assert page.read_text().startswith("<!doctype html>")
+    assert json.loads(data.read_text())["flags"]
+
+
+def test_a_report_of_another_kind_or_place_is_refused_before_anything_is_fitted(tmp_path, capsys):
+    path = write_calibration(tmp_path / "c.zip")
+    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(tmp_path / "r.pdf")]) == 2
+    assert "a report is .html" in capsys.readouterr().err
+    with pytest.raises(InputError, match="there is no folder"):
+        write_report(None, tmp_path / "nowhere" / "r.html")  # type: ignore[arg-type]
+
+
+def test_a_platform_can_be_judged_by_measurements_of_another_day(tmp_path):
+    """A machine that became slower by a third since its platform was made: the level says so."""
+    first = Archive.open(write_calibration(tmp_path / "first.zip"))
+    assert main(["fit", str(first.path), "-o", str(tmp_path / "p.yaml")]) == 0
+    later = kernel_rows(seed=5)
+    later = later.assign(duration_s=later["duration_s"] * 1.3, start_s=later["start_s"] * 1.3)
+    second = Archive.open(write_calibration(tmp_path / "second.zip", kernels=later, messages=message_rows(seed=6)))
+    found = diagnose(second, load_platform(tmp_path / "p.yaml"))
+    (level,) = [flag for flag in found.of("kernel dgemm") if flag.kind == "level"]
+    assert level.severity == "serious"
+    assert level.size == pytest.approx(0.3, abs=0.03)
+
+
+@dataclass(frozen=True)
+class Effect:
+    level: str
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Factor:
+    """What the fit's tests of factors have, as far as it is looked at."""
+
+    factor: str
+    kernel: str
+    reference: str
+    effects: tuple[Effect, ...]
+    statistic: float
+    p_holm: float
+    matters: bool
+
+
+@dataclass(frozen=True)
+class Dependence:
+    kernel: str
+    width: float
+    width_modelled: float
+    is_limit: bool
+
+    @property
+    def sentence(self):
+        return f"{self.kernel}: sums scatter {self.width:.1f} times as much."
+
+
+def test_factors_and_dependence_of_the_fit_become_flags_and_tables(diagnosis):
+    content = Factor("content", "dgemm", "random", (Effect("constant", 0.8), Effect("<b>", 0.99)), 2.0, 0.001, True)
+    chance = Factor("warm", "dgemm", "0", (Effect("1", 1.5),), 1.0, 0.4, False)
+    tiny = Factor("pinning", "dgemm", "pinned", (Effect("free", 1.01),), 9.0, 0.001, True)
+    (flag,) = factor_flags([content, chance, tiny], {"dgemm": 0.5}, 0.01)
+    assert (flag.subject, flag.severity) == ("kernel dgemm", "serious")
+    assert "with constant calls take 20 % shorter than with random" in flag.sentence
+    assert factor_flags([content], {"dgemm": 0.0001}, 0.01) == []
+    limit = Dependence("dgemm", 3.0, 1.5, True)
+    (flag,) = dependence_flags([limit, Dependence("dtrsm", 1.0, 1.5, False)], {"dgemm": 0.5})
+    assert (flag.size, flag.sentence) == (1.0, "Sums scatter 3.0 times as much.")
+    text = page(replace(diagnosis, factor_tests=(content,), dependence=[limit]), "title")
+    assert "level constant, ratio 0.8; level &lt;b&gt;, ratio 0.99" in text
+    assert "dgemm: sums scatter 3.0 times as much." in text
+
+
+def two_hosts(slow=1.0, seed=3):
+    """The same calibration on two hosts whose clocks have nothing in common."""
+    first, second = kernel_rows(24, 150, seed=seed), kernel_rows(24, 150, seed=seed + 1)
+    second = second.assign(host="there", start_s=second["start_s"] * slow + 1e6, duration_s=second["duration_s"] * slow)
+    return pandas.concat([first.assign(host="here"), second], ignore_index=True).assign(kernel="dtrsm")
+
+
+def test_a_slow_host_is_found_and_each_host_has_a_course_of_time_of_its_own(tmp_path):
+    # dtrsm has one model for all cores and hosts, so the difference is seen in what that model leaves.
+    about = {"cpu_model": "made up", "node_cores": 2, "cores": [0, 1], "blas": {"core": "Haswell"}}
+    machines = {"here": about, "there": about}
+    path = write_calibration(tmp_path / "c.zip", kernels=two_hosts(1.25), machines=machines)
+    archive = Archive.open(path)
+    found = diagnose(archive, models(archive))
+    (flag,) = [flag for flag in found.of("kernel dtrsm") if flag.kind == "hosts"]
+    assert flag.sentence.startswith("there takes 2")
+    assert flag.severity == "serious"
+    assert [machine.host for machine in found.machines] == ["here", "there"]
+    assert all(machine.series is not None and machine.series.start_s.min() < 60 for machine in found.machines)
+    write_report(found, tmp_path / "r.html")
+    assert "Level of all kernels of there" in (tmp_path / "r.html").read_text()

@@ -1,0 +1,181 @@
+"""The generative model by moments: exact cases, groups, reduced models, and what is refused."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+from oracles.two_way import own_and_total
+
+from lepaute.errors import EnvironmentProblem, FitError
+from lepaute.fit.coefficients import Coefficients, coefficients_of_table, read_coefficients
+from lepaute.fit.generative import generative
+from lepaute.fit.node_groups import groups_of_nodes
+from lepaute.fit.simulated_hierarchy import dahu_like, simulated
+from lepaute.stats.covariances import between_days, between_units, nearest_covariance
+
+
+def table(rows: list[tuple[object, ...]]) -> pandas.DataFrame:
+    return pandas.DataFrame(rows, columns=["node", "cpu", "day", "mnk", "intercept", "mnk_residual"])
+
+
+def some_rows() -> list[tuple[object, ...]]:
+    rng = np.random.default_rng(3)
+    return [
+        (node, cpu, day, 7e-11 + 1e-12 * rng.normal(), 2e-6 + 1e-7 * rng.normal(), 2e-12 + 1e-13 * rng.normal())
+        for node in range(1, 5)
+        for cpu in (0, 1)
+        for day in ("2019-12-01", "2019-12-02", "2019-12-04")
+    ]
+
+
+def test_a_table_with_the_published_names_is_read_as_alpha_beta_gamma() -> None:
+    data = coefficients_of_table(table(some_rows()))
+    assert data.terms == ("mnk", "1", "sd:mnk")
+    assert (data.nodes, data.units, data.days, len(data.values)) == (4, 8, 3, 24)
+    assert data.values[0] == pytest.approx(some_rows()[0][3:])
+    assert list(data.node_of_unit) == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_several_rows_of_a_cpu_and_day_are_averaged() -> None:
+    rows = some_rows()
+    twice = [*rows, (*rows[0][:3], 0.0, 0.0, 0.0)]
+    assert coefficients_of_table(table(twice)).values[0] == pytest.approx(np.array(rows[0][3:]) / 2)
+
+
+def test_a_file_is_read_whatever_its_kind(tmp_path: Path) -> None:
+    frame = table(some_rows())
+    frame.to_csv(tmp_path / "t.csv.gz", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    one, other = read_coefficients(tmp_path / "t.csv.gz"), read_coefficients(tmp_path / "t.parquet")
+    assert np.array_equal(one.values, other.values)
+    assert np.array_equal(one.day, other.day)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            lambda frame: frame.drop(columns="mnk"),
+            "there is no column mnk; wanted are node, cpu, day and mnk, 1, sd:mnk",
+        ),
+        (lambda frame: frame.drop(columns="day"), "there is no column day"),
+        (lambda frame: frame.assign(mnk=frame["mnk"].where(frame.index != 5)), "mnk of row 6 is nan, no finite number"),
+        (lambda frame: frame.assign(intercept="fast"), "intercept of row 1 is 'fast', no finite number"),
+        (lambda frame: frame.assign(node=frame["node"].where(frame.index > 0)), "node of row 1 is empty"),
+        (lambda frame: frame.iloc[:0], "has no rows"),
+    ],
+)
+def test_a_bad_table_is_refused_in_one_line(change, told) -> None:
+    with pytest.raises(FitError) as caught:
+        coefficients_of_table(change(table(some_rows())), source="daily.csv")
+    assert str(caught.value).startswith("daily.csv: ")
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_no_table_or_is_not_there_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bad.parquet").write_bytes(b"no parquet")
+    with pytest.raises(FitError, match="is no table"):
+        read_coefficients(tmp_path / "bad.parquet")
+    with pytest.raises(FitError, match="cannot be read"):
+        read_coefficients(tmp_path / "absent.csv")
+
+
+def test_the_fast_split_of_days_is_that_of_the_slow_twin_on_unbalanced_data() -> None:
+    data = simulated(dahu_like(), np.random.default_rng(8), nodes=5, days=25, missing=0.4, common_share=0.6)
+    own, total = own_and_total(data.unit, data.day, data.values)
+    found = between_days(data.unit, data.day, data.values)
+    assert found.total == pytest.approx(total, rel=1e-9)
+    # where nothing is projected away, the fast one is the difference of the two
+    root = np.sqrt(np.diag(total))
+    assert np.linalg.eigvalsh((total - own) / np.outer(root, root)).min() > 0
+    assert found.common == pytest.approx(total - own, rel=1e-6)
+
+
+def test_sigma_s_is_what_is_left_of_the_means_without_their_days() -> None:
+    # two CPUs, two days: means 0 and 4, variance 8 between them; days -1, +1 in each: variance 2, of a mean 1
+    values = np.array([[-1.0], [1.0], [3.0], [5.0]])
+    unit, day = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    days = replace(between_days(unit, day, values), common=None)
+    assert days.own == pytest.approx(np.array([[2.0]]))
+    assert between_units(unit, day, values, days) == pytest.approx(np.array([[8.0 - 1.0]]))
+
+
+def test_a_matrix_with_a_negative_eigenvalue_loses_it_and_nothing_else() -> None:
+    matrix = np.array([[1.0, 2.0], [2.0, 1.0]])  # eigenvalues 3 and -1
+    found, dropped = nearest_covariance(matrix, np.ones(2))
+    assert found == pytest.approx(np.full((2, 2), 1.5))
+    assert dropped == pytest.approx(0.25)
+
+
+def test_nodes_that_are_much_slower_are_a_group_with_all_their_cpus() -> None:
+    fitted = generative(simulated(dahu_like(), np.random.default_rng(1), slow_nodes=4, slow_by_sd=6.0))
+    assert [group.nodes for group in fitted.groups] == [28, 4]
+    assert list(fitted.group_of_node) == [1] * 4 + [0] * 28
+    assert fitted.groups[1].theta[0] > fitted.groups[0].theta[0]
+    assert sum(group.weight for group in fitted.groups) == 1.0
+
+
+def test_a_group_of_one_node_takes_the_covariance_of_all_and_says_so() -> None:
+    fitted = generative(simulated(dahu_like(), np.random.default_rng(1), slow_nodes=1, slow_by_sd=15.0))
+    assert [group.nodes for group in fitted.groups] == [31, 1]
+    assert any("group 1 has too few CPUs" in note for note in fitted.notes)
+    assert np.all(np.linalg.eigvalsh(fitted.groups[1].covariance_spatial) >= -1e-30)
+
+
+def test_few_nodes_are_one_group_whatever_they_do() -> None:
+    node = np.repeat(np.arange(5), 2)
+    assert groups_of_nodes(node, np.where(node < 2, 0.0, 100.0)[:, None] + np.arange(10.0)[:, None]).groups == 1
+
+
+def test_one_day_gives_a_model_without_days_that_says_so() -> None:
+    data = simulated(dahu_like(), np.random.default_rng(2), days=1, missing=0.0)
+    fitted = generative(data)
+    assert not np.any(fitted.covariance_temporal)
+    assert any("one day" in note for note in fitted.notes)
+    assert fitted.population().covariance_common is None
+
+
+def test_one_node_or_two_cpus_are_refused() -> None:
+    for nodes, cpus in ((1, 4), (2, 1)):
+        data = simulated(dahu_like(), np.random.default_rng(2), nodes=nodes, cpus=cpus)
+        with pytest.raises(FitError, match="needs two nodes and three CPUs"):
+            generative(data)
+
+
+def test_a_coefficient_that_never_varies_has_no_variance_and_is_named() -> None:
+    data = simulated(dahu_like(), np.random.default_rng(2))
+    data.values[:, 2] = 2e-12
+    fitted = generative(data)
+    assert "sd:mnk is the same everywhere." in fitted.notes
+    population = fitted.population()
+    assert population.covariance_temporal[2] == (0.0, 0.0, 0.0)
+    assert population.groups[0].mean[2] == pytest.approx(2e-12)
+
+
+def test_coefficients_that_always_go_together_give_a_singular_but_usable_model() -> None:
+    data = simulated(dahu_like(), np.random.default_rng(2))
+    data.values[:, 1] = 3e4 * data.values[:, 0]
+    population = generative(data).population()  # Population refuses what is no covariance
+    spatial = np.array(population.groups[0].covariance_spatial)
+    assert spatial[0, 1] == pytest.approx(np.sqrt(spatial[0, 0] * spatial[1, 1]), rel=1e-6)
+
+
+def test_common_days_are_told_from_each_cpus_own() -> None:
+    data = simulated(dahu_like(), np.random.default_rng(4), days=60, common_share=0.8)
+    days = generative(data).days
+    assert days.common is not None
+    # 60 days: the variance of a common effect is known to sqrt(2 / 59) = 18 %
+    assert np.trace(days.common / days.total) / 3 == pytest.approx(0.8, abs=0.08)
+
+
+def test_sampling_without_numpyro_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lepaute.fit.posterior import posterior
+
+    monkeypatch.setitem(sys.modules, "numpyro", None)  # as where the extra is not installed
+    data: Coefficients = simulated(dahu_like(), np.random.default_rng(2), nodes=4, days=3)
+    with pytest.raises(EnvironmentProblem, match=r"pip install 'lepaute\[mcmc\]'"):
+        posterior(data, generative(data))

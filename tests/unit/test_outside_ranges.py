@@ -1,0 +1,117 @@
+"""The share of simulated time that rests on models outside the ranges in which they were fitted."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from oracles.emulated import tiny
+
+from lepaute.cli.predict_text import readable, summary
+from lepaute.platform import load_platform
+from lepaute.simulate import Hpl, predict
+from lepaute.simulate.outside_ranges import outside_ranges
+from lepaute.simulate.smpi.emulated_run import KernelUse, Sizes
+from lepaute.simulate.tracing import TraceRequest
+
+HPL = Hpl(n=1500, nb=64, p=2, q=2)
+
+
+@dataclass(frozen=True)
+class Sent:
+    link: str
+    fitted_bytes: tuple[int, int]
+    time_s: float
+    outside_time_s: float
+    outside_from_bytes: float | None
+    outside_to_bytes: float | None
+
+
+def narrowed(low: int, high: int):
+    """The shipped platform, whose dgemm was fitted for `low` to `high` rows only."""
+    platform = load_platform("dahu")
+    kernels = [
+        kernel.model_copy(
+            update={"pieces": tuple(piece.model_copy(update={"range": {"m": (low, high)}}) for piece in kernel.pieces)}
+        )
+        if kernel.kernel == "dgemm"
+        else kernel.model_copy(
+            update={"pieces": tuple(piece.model_copy(update={"range": {"m": (0, 10**9)}}) for piece in kernel.pieces)}
+        )
+        for kernel in platform.kernels
+    ]
+    return platform.model_copy(update={"kernels": tuple(kernels)})
+
+
+def test_the_share_is_that_of_the_calls_of_the_trace_over_the_time_of_all_ranks():
+    low, high = 100, 400
+    prediction = predict(HPL, narrowed(low, high), runs=1, trace=TraceRequest())
+    trace = prediction.trace
+    assert trace is not None
+    dgemm = (trace.kind == 0) & np.array([trace.names[name] == "dgemm" for name in trace.name])
+    outside = dgemm & ((trace.m < low) | (trace.m > high))
+    expected = trace.duration_s[outside].sum() / (HPL.ranks * prediction.run_list[0].time_s)
+    told = prediction.to_dict()["outside_ranges"]
+    assert 0.05 < expected < 0.9  # or the test would show nothing
+    assert told["share"] == pytest.approx(expected, rel=1e-6)
+    assert list(told["kernels"]) == ["dgemm"]
+    own = trace.duration_s[outside].sum() / trace.duration_s[dgemm].sum()
+    assert told["kernels"]["dgemm"]["share_of_own"] == pytest.approx(own, rel=1e-6)
+    assert "fitted in 100..400" in told["kernels"]["dgemm"]["sizes"]
+    assert told["unknown_share"] == 0.0
+
+
+def test_nothing_is_outside_where_the_ranges_hold_every_call():
+    prediction = predict(HPL, narrowed(0, 10**6), runs=1)
+    assert prediction.outside is not None
+    assert prediction.outside.share == 0.0
+    assert "none of the simulated time was outside the fitted ranges" in readable(prediction, narrowed(0, 10**6))
+
+
+def test_the_text_tells_the_share_of_all_time():
+    machine = narrowed(100, 400)
+    prediction = predict(HPL, machine, runs=1)
+    assert prediction.outside is not None
+    (line,) = [line for line in readable(prediction, machine).splitlines() if line.startswith("  ranges")]
+    share = 100 * prediction.outside.share
+    assert line == (
+        f"  ranges  {share:.2g} % of the simulated time was outside the fitted ranges (dgemm {share:.2g} %)"
+    )
+    assert "  ranges  0 to" in summary([prediction, predict(HPL, narrowed(0, 10**6), runs=1)])
+
+
+def test_kernels_whose_ranges_the_platform_does_not_say_are_counted_apart():
+    machine = narrowed(0, 10**6)
+    kernels = tuple(
+        kernel.model_copy(update={"pieces": tuple(p.model_copy(update={"range": None}) for p in kernel.pieces)})
+        if kernel.kernel == "dtrsm"
+        else kernel
+        for kernel in machine.kernels
+    )
+    prediction = predict(HPL, machine.model_copy(update={"kernels": kernels}), runs=1)
+    assert prediction.outside is not None
+    expected = prediction.kernel_time_s["dtrsm"] / (HPL.ranks * prediction.run_list[0].time_s)
+    assert prediction.outside.unknown_share == pytest.approx(expected)
+    assert "the platform does not say the ranges" in prediction.outside.text()
+
+
+def test_an_emulated_program_has_the_same():
+    use = KernelUse(10, 2.0, 0, 0, 0.5, Sizes(1, 1, 9000), Sizes(1, 1, 9500))
+    found = outside_ranges({"dgemm": use}, tiny(), 4.0)
+    assert found.share == 0.125  # half a second of four
+    assert found.kernels[0].share_of_own == 0.25
+    assert found.messages is None  # not told by that engine
+    assert found.to_dict()["messages"] is None
+
+
+def test_messages_have_the_part_of_the_moving_time_that_their_sizes_have_of_all_messages():
+    sent = [
+        Sent("remote", (1, 1000), 3.0, 1.5, 2000.0, 9000.0),
+        Sent("loopback", (1, 1000), 1.0, 0.0, None, None),
+    ]
+    found = outside_ranges({}, tiny(), 10.0, messages=sent, moving=0.2)
+    # 1.5 s of 4 s of messages, which take a fifth of the time of all ranks
+    assert found.share == pytest.approx(0.2 * 1.5 / 4.0)
+    assert [part.name for part in found.messages or ()] == ["remote"]
+    assert found.to_dict()["messages"]["remote"]["sizes"] == "2000 to 9000 bytes, fitted in 1 to 1000"
+    assert "messages between nodes 7.5 %" in found.text()
+    assert replace(found, messages=()).share == 0.0

@@ -1,0 +1,223 @@
+"""The population of a platform: what is refused, and what a run draws from it."""
+
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lepaute import _core
+from lepaute.errors import InputError, PlatformError
+from lepaute.platform import load_platform, override
+from lepaute.platform.io import parse_platform, platform_text, with_population
+from lepaute.platform.populations import POPULATION_OF, population_of
+from lepaute.simulate import Hpl, Layers, predict
+from lepaute.simulate.population import drawn_day, drawn_nodes, on_its_day, scaled
+from lepaute.stats.cholesky import lower_factor, times
+
+#: As they were before populations came: sections that are null do not count.
+DAHU_SHA256 = "fd149b78abca32ed1d5e9b0d281b453519abe6c017197382216bd547ee93b708"
+SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")
+HPL = Hpl(n=1000, nb=128, p=2, q=2)
+
+
+def content(**changed: Any) -> dict[str, Any]:
+    """A population of the alpha and beta of small.yaml: two groups, sd 1 % between CPUs and 2 % between days."""
+    groups = [
+        {"weight": 0.75, "mean": [1e-10, 2e-6], "covariance_spatial": [[1e-24, 0.0], [0.0, 4e-16]]},
+        {"weight": 0.25, "mean": [2e-10, 2e-6], "covariance_spatial": [[1e-24, 0.0], [0.0, 4e-16]]},
+    ]
+    days = [[4e-24, 0.0], [0.0, 1e-16]]
+    return {"terms": ["mnk", 1], "groups": groups, "covariance_temporal": days} | changed
+
+
+def test_a_platform_without_population_keeps_its_digest() -> None:
+    assert load_platform("dahu").sha256 == DAHU_SHA256
+
+
+def test_a_population_survives_writing_and_reading() -> None:
+    platform = with_population(SMALL, content(group_of_node=[0, 1], covariance_common=[[1e-24, 0], [0, 0]]))
+    assert parse_platform(platform_text(platform)) == platform
+    assert platform.sha256 != SMALL.sha256
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"terms": ["mnk", "mnk"]}, "population.terms has the same term twice"),
+        ({"terms": ["sd:mnk"]}, "population.terms has no term of the mean"),
+        ({"terms": ["mnk", "xy"]}, "population.terms[1] is not a term: it has the unknown letters x, y"),
+        ({"kernel": "dgetf2"}, "population.kernel is of dgetf2 for 1 threads, which is no kernel of the platform"),
+        ({"draw": "weeks"}, "population.draw is 'weeks'; it is one of 'none', 'days' or 'nodes-and-days'"),
+        ({"covariance_temporal": [[1e-24]]}, "population.covariance_temporal must be square, 2 x 2"),
+        ({"covariance_temporal": [[1e-24, 0], [1e-20, 1e-16]]}, "population.covariance_temporal[1][0] is 1e-20"),
+        ({"covariance_common": [[-1e-24, 0], [0, 1e-16]]}, "population.covariance_common[0][0] is -1e-24"),
+        ({"groups": [content()["groups"][0]]}, "population.groups have weights that sum to 0.75"),
+        (
+            {"groups": [content()["groups"][0] | {"weight": 1, "mean": [1e-10]}]},
+            "groups[0].mean has 1 values for 2 terms",
+        ),
+        ({"group_of_node": [0, 2]}, "population.group_of_node[1] is 2; there are groups 0 to 1"),
+        ({"terms": ["mnk", "sd:mnk"]}, "population.terms has terms sd:, but dgemm has no noise"),
+    ],
+)
+def test_a_bad_population_is_refused_in_one_line(changed: dict[str, Any], told: str) -> None:
+    with pytest.raises(PlatformError) as caught:
+        with_population(SMALL, content(**changed))
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_three_correlations_that_cannot_be_together_are_refused() -> None:
+    matrix = [[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]]  # each pair is fine
+    group = {"weight": 1, "mean": [1e-10, 0, 0], "covariance_spatial": [[0.0] * 3] * 3}
+    with pytest.raises(PlatformError, match="is not positive semi-definite"):
+        with_population(SMALL, {"terms": ["mnk", "mn", 1], "groups": [group], "covariance_temporal": matrix})
+
+
+def test_groups_of_other_nodes_are_dropped() -> None:
+    platform = with_population(SMALL, content(group_of_node=[0, 1, 0]))
+    assert platform.population is not None
+    assert platform.population.group_of_node is None
+
+
+def test_the_factor_of_a_covariance_gives_it_back_singular_or_not() -> None:
+    for matrix in ([[4.0, 2.0], [2.0, 3.0]], [[1.0, 2.0], [2.0, 4.0]], [[0.0, 0.0], [0.0, 9.0]]):
+        factor = lower_factor(matrix)
+        product = [[sum(a * b for a, b in zip(r, s, strict=True)) for s in factor] for r in factor]
+        assert product == [pytest.approx(row) for row in matrix]
+    assert times([[2.0, 0.0], [1.0, 3.0]], [1.0, 1.0]) == [2.0, 4.0]
+    with pytest.raises(ValueError, match="row 1"):
+        lower_factor([[1.0, 2.0], [2.0, 1.0]])
+
+
+def population(**changed: Any) -> Any:
+    found = with_population(SMALL, content(**changed)).population
+    assert found is not None
+    return found
+
+
+def test_a_day_moves_each_cpu_by_the_stated_draws() -> None:
+    days = drawn_day(population(covariance_common=[[9e-24, 0], [0, 0]]), None, 2, 2, seed=5)
+    own = _core.normals(5, 0x504F5003, 4, 2)
+    common = _core.normals(5, 0x504F5002, 1, 2)[0] * sqrt(9e-24)
+    # cpu 3 is the second of the second node: draws 6 and 7
+    assert days[3] == [common + sqrt(4e-24) * own[6], 0.0 + sqrt(1e-16) * own[7]]
+
+
+def test_nodes_belong_to_groups_at_their_weights_and_both_cpus_to_one() -> None:
+    groups, centres = drawn_nodes(population(), 4000, 2, seed=1)
+    assert 2750 <= 4000 - sum(groups) <= 3250  # binomial of 0.75, sd 27: nine of them
+    for node, group in enumerate(groups):
+        for cpu in (0, 1):  # the groups are 100 sd apart
+            assert abs(centres[2 * node + cpu][0] - (1e-10, 2e-10)[group]) < 1e-11
+
+
+def test_a_smaller_cluster_is_the_beginning_of_a_larger_one() -> None:
+    small, large = (drawn_nodes(population(), nodes, 2, seed=3) for nodes in (3, 8))
+    assert small[0] == large[0][:3]
+    assert small[1] == large[1][:6]
+
+
+def test_drawing_days_adds_to_the_coefficients_and_takes_the_layer_of_days_away() -> None:
+    platform = with_population(SMALL, content(draw="days"))
+    today = on_its_day(platform, 4)
+    days = drawn_day(platform.population, None, 2, 2, 4)  # type: ignore[arg-type]
+    assert (today.days, today.population) == (None, None)
+    first, last = today.kernels[0].pieces
+    assert first.per_cpu is not None
+    assert last.per_cpu is not None
+    # node 2, cpu 0 has no row of its own in the file: 1e-10 mnk and 2e-6
+    row = dict(zip(last.per_cpu.columns, last.per_cpu.rows[2], strict=True))
+    assert (row["mnk"], row["1"], row["mn"]) == (1e-10 + days[2][0], 2e-6 + days[2][1], -1e-10)
+    # node 2, cpu 1 has one, without mn
+    row = dict(zip(last.per_cpu.columns, last.per_cpu.rows[3], strict=True))
+    assert (row["mnk"], row["mn"], row["sd:mnk"]) == (9e-11 + days[3][0], 0.0, 2e-12)
+    assert first.per_cpu.rows[0][2] == 2e-10 + days[0][0]
+
+
+def test_drawing_nodes_replaces_the_kernel_by_one_piece_and_keeps_a_noise_it_says_nothing_of() -> None:
+    noisy = SMALL.model_copy(
+        update={"kernels": (SMALL.kernels[0].model_copy(update={"pieces": SMALL.kernels[0].pieces[1:]}),)}
+    )
+    platform = with_population(noisy, content(draw="nodes-and-days"))
+    (piece,) = on_its_day(platform, 4).kernels[0].pieces
+    _, centres = drawn_nodes(platform.population, 2, 2, 4)  # type: ignore[arg-type]
+    days = drawn_day(platform.population, drawn_nodes(platform.population, 2, 2, 4)[0], 2, 2, 4)  # type: ignore[arg-type]
+    assert piece.per_cpu is not None
+    assert piece.per_cpu.columns == ("node", "cpu", "mnk", "1", "sd:mnk")
+    assert piece.per_cpu.rows[1] == (1.0, 1.0, centres[1][0] + days[1][0], centres[1][1] + days[1][1], 1e-12)
+    assert (piece.range, piece.noise.kind) == (None, "half-normal")
+
+
+def test_nothing_is_drawn_where_nothing_is_asked_for() -> None:
+    platform = with_population(SMALL, content(draw="none"))
+    assert on_its_day(platform, 1) is platform
+    assert on_its_day(SMALL, 1) is SMALL
+    drawing = with_population(SMALL, content(draw="days"))
+    assert on_its_day(drawing, 1, days=False) is drawing
+
+
+def test_a_group_with_days_of_its_own_draws_them() -> None:
+    groups = content()["groups"]
+    groups[1]["covariance_temporal"] = [[0.0, 0.0], [0.0, 0.0]]
+    days = drawn_day(population(groups=groups), [0, 1], 2, 2, 1)
+    assert days[2:] == [[0.0, 0.0], [0.0, 0.0]]
+    assert days[0][0] != 0.0
+
+
+def test_factors_scale_standard_deviations_and_the_distance_of_groups() -> None:
+    twice = scaled(population(covariance_common=[[9e-24, 0], [0, 0]]), 2.0, 3.0)
+    # the mean of all is 1.25e-10: groups at 1e-10 and 2e-10 go to 0.75e-10 and 2.75e-10
+    assert [group.mean[0] for group in twice.groups] == [pytest.approx(0.75e-10), pytest.approx(2.75e-10)]
+    assert twice.groups[0].covariance_spatial[0][0] == 4e-24
+    assert twice.covariance_temporal[0][0] == pytest.approx(36e-24)
+    assert twice.covariance_common is not None
+    assert twice.covariance_common[0][0] == pytest.approx(81e-24)
+    same = scaled(population(), 0.0, 0.0)
+    assert len({group.mean for group in same.groups}) == 1
+
+
+def test_runs_differ_by_their_day_and_repeat_by_their_seed() -> None:
+    platform = with_population(SMALL, content(draw="days"))
+    quiet = Layers(coefficients=False, discrepancy=False, noise=False)
+    times_s = [run.time_s for run in predict(HPL, platform, runs=3, seed=7, layers=quiet).run_list]
+    assert len(set(times_s)) == 3
+    assert [run.time_s for run in predict(HPL, platform, runs=1, seed=9, layers=quiet).run_list] == times_s[2:]
+
+
+def test_without_the_layer_of_days_a_run_is_that_of_the_platform_alone() -> None:
+    quiet = Layers(days=False)
+    with_one = predict(HPL, with_population(SMALL, content(draw="nodes-and-days")), runs=2, layers=quiet)
+    assert [run.time_s for run in with_one.run_list] == [
+        run.time_s for run in predict(HPL, SMALL, runs=2, layers=quiet).run_list
+    ]
+
+
+def test_a_day_that_is_drawn_is_a_width_that_the_warning_knows_of() -> None:
+    bare = override(SMALL, {"days": "null"})
+    told = "the interval covers call noise only"
+    assert any(told in warning for warning in predict(HPL, bare, runs=1).warnings)
+    drawing = with_population(bare, content(draw="days"))
+    assert not any(told in warning for warning in predict(HPL, drawing, runs=1).warnings)
+
+
+def test_every_shipped_population_fits_its_platform_and_is_drawn_from_on_demand() -> None:
+    for name in POPULATION_OF:
+        platform = override(load_platform(name), {"population.draw": "nodes-and-days"})
+        assert platform.population is not None
+        assert platform.population.group_of_node is not None
+        alphas = [group.mean[0] for group in platform.population.groups]
+        assert all(7e-11 < alpha < 9e-11 for alpha in alphas)
+        assert len(on_its_day(platform, 1).kernels[0].pieces[0].per_cpu.rows) == 64  # type: ignore[union-attr]
+
+
+def test_the_slow_nodes_of_2019_are_those_that_are_told_of() -> None:
+    groups = population_of(load_platform("dahu-2019-04")).group_of_node
+    assert groups is not None
+    assert [number + 1 for number, group in enumerate(groups) if group == 1] == [13, 14, 15, 16]
+
+
+def test_a_platform_without_one_has_no_field_to_set() -> None:
+    with pytest.raises(InputError, match=r"no field population\.draw"):
+        override(SMALL, {"population.draw": "days"})

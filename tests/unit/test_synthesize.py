@@ -1,0 +1,159 @@
+"""`lepaute platform synthesize` and `population`: what they write, and what they refuse."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+import yaml
+
+from lepaute.cli.main import main
+from lepaute.errors import InputError
+from lepaute.fit.simulated_hierarchy import dahu_like, simulated
+from lepaute.platform import load_platform
+from lepaute.platform.populations import population_of
+from lepaute.platform.schema import Topology
+from lepaute.simulate import Hpl, predict
+from lepaute.simulate.synthesis import synthesize, topology_for
+
+DAHU = load_platform("dahu")
+
+
+def test_a_cluster_has_what_was_asked_for_and_says_what_is_assumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "c.yaml"
+    arguments = ["--nodes", "256", "--like", "dahu-2019-04", "--spatial", "2x", "--temporal", "0.5", "--seed", "3"]
+    assert main(["platform", "synthesize", *arguments, "-o", str(file)]) == 0
+    assert "256 nodes of 32 cores, like dahu-2019-04" in capsys.readouterr().out
+    cluster = load_platform(file)
+    assert (cluster.nodes.count, cluster.nodes.cores, cluster.days) == (256, 32, None)
+    assert cluster.network == load_platform("dahu-2019-04").network
+    for told in ("hypothetical", "no such machine", "seed 3", "times 2", "times 0.5", "Assumed:", "Cornebize"):
+        assert told in cluster.description
+    assert main(["platform", "check", str(file)]) == 0
+
+
+def test_the_same_seed_makes_the_same_cluster_and_another_one_another() -> None:
+    one, again, other = (synthesize(DAHU, population_of(DAHU), nodes=5, seed=seed) for seed in (1, 1, 2))
+    assert one.sha256 == again.sha256
+    assert one.sha256 != other.sha256
+
+
+def test_a_cluster_of_twice_as_many_nodes_begins_with_the_same_ones() -> None:
+    few, many = (synthesize(DAHU, population_of(DAHU), nodes=nodes) for nodes in (4, 8))
+    first, second = (cluster.kernels[0].pieces[0].per_cpu for cluster in (few, many))
+    assert first is not None
+    assert second is not None
+    assert first.rows == second.rows[:8]
+
+
+def test_without_variability_all_cpus_and_all_days_are_alike() -> None:
+    cluster = synthesize(DAHU, population_of(DAHU), nodes=6, spatial=0.0, temporal=0.0)
+    table = cluster.kernels[0].pieces[0].per_cpu
+    assert table is not None
+    assert len({row[2:] for row in table.rows}) == 1
+
+
+def test_a_run_on_a_cluster_of_256_nodes_is_predicted() -> None:
+    cluster = synthesize(DAHU, population_of(DAHU), nodes=256)
+    prediction = predict(Hpl(n=20_000, nb=512, p=16, q=16), cluster, runs=2)
+    assert prediction.run_list[0].time_s != prediction.run_list[1].time_s
+
+
+def test_a_switch_has_any_number_of_nodes_and_a_fat_tree_grows_at_its_top() -> None:
+    tree = Topology.model_validate({"kind": "fat-tree", "parameters": "2;32,8;1,4;1,8"})
+    assert topology_for(Topology(), 77, "x") == Topology()
+    assert topology_for(tree, 256, "x") == tree
+    assert topology_for(tree, 320, "x").parameters == "2;32,10;1,4;1,8"
+
+
+@pytest.mark.parametrize(
+    ("topology", "nodes", "told"),
+    [
+        ({"kind": "fat-tree", "parameters": "2;32,8;1,4;1,8"}, 100, "take a multiple of 32"),
+        ({"kind": "torus", "parameters": "4,4"}, 20, "torus for 16 nodes, which 20 nodes do not fill"),
+        ({"kind": "graph", "switches": [{"name": "s", "nodes": "0-3"}]}, 5, "graph for the nodes that its links name"),
+    ],
+)
+def test_a_topology_without_such_a_form_is_refused(topology: dict[str, object], nodes: int, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        topology_for(Topology.model_validate(topology), nodes, "x")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--nodes", "0"], "nodes is 0; a cluster has 1 to 100000 nodes"),
+        (["--nodes", "4", "--spatial", "-1"], "--spatial is '-1'; it is a factor of 0 or more"),
+        (["--nodes", "4", "--temporal", "twice"], "--temporal is 'twice'"),
+        (["--nodes", "4", "--temporal", "nan"], "--temporal is 'nan'"),
+        (["--nodes", "4", "--seed", "-1"], "seed is -1"),
+        (["--nodes", "4", "--like", "stampede-like"], "stampede-like has no population to draw nodes from"),
+        (["--nodes", "4", "--like", "dahuu"], "there is no shipped platform and no file 'dahuu'"),
+        (["--nodes", "many"], "invalid value for '--nodes'"),
+        ([], "missing option '--nodes'"),
+    ],
+)
+def test_bad_options_are_status_2_and_one_line(
+    options: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "c.yaml"
+    assert main(["platform", "synthesize", *options, "-o", str(file)]) == 2
+    printed = capsys.readouterr()
+    assert told in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert not file.exists()
+
+
+def test_an_output_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["platform", "synthesize", "--nodes", "2", "-o", str(tmp_path / "no" / "c.yaml")]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def daily(path: Path, days: int = 6) -> Path:
+    """Eight nodes of two CPUs, the first much slower; in the names of the published tables."""
+    data = simulated(dahu_like(), np.random.default_rng(5), nodes=8, days=days, slow_nodes=1, slow_by_sd=15.0)
+    keys = {"node": data.node_of_unit[data.unit], "cpu": data.unit % 2, "date": data.day}
+    columns = zip(("mnk", "intercept", "mnk_residual"), data.values.T, strict=True)
+    pandas.DataFrame(keys | dict(columns)).to_csv(path, index=False)
+    return path
+
+
+def test_a_population_is_fitted_to_a_table_and_put_into_a_platform(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, file = daily(tmp_path / "daily.csv"), tmp_path / "mine.yaml"
+    assert main(["platform", "population", str(table), "--of", "dahu", "-o", str(file)]) == 0
+    shown = capsys.readouterr().out
+    assert "8 nodes, 2 group(s)" in shown
+    assert "group 1: 1 nodes, 2 CPUs" in shown
+    content = yaml.safe_load(file.read_text())["population"]
+    assert content["terms"] == ["mnk", "1", "sd:mnk"]
+    assert main(["platform", "synthesize", "--nodes", "3", "--like", str(file), "-o", str(tmp_path / "s.yaml")]) == 0
+    assert load_platform(tmp_path / "s.yaml").nodes.count == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda f: f.assign(mnk=float("nan")), "mnk of row 1 is nan"),
+        (lambda f: f[f["node"] == 1], "holds 1 node(s) and 2 CPUs"),
+        (lambda f: f.drop(columns="node"), "there is no column node"),
+    ],
+)
+def test_a_table_that_determines_no_population_is_refused(change, told, tmp_path, capsys) -> None:
+    table = daily(tmp_path / "daily.csv")
+    change(pandas.read_csv(table)).to_csv(table, index=False)
+    assert main(["platform", "population", str(table), "--of", "dahu", "-o", str(tmp_path / "p.yaml")]) == 2
+    printed = capsys.readouterr()
+    assert told in printed.err
+    assert len(printed.err.splitlines()) == 1
+
+
+def test_two_tables_or_an_unknown_draw_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = str(daily(tmp_path / "daily.csv"))
+    assert main(["platform", "population", table, table, "--of", "dahu"]) == 2
+    assert "give one table, or archives (.zip) alone" in capsys.readouterr().err
+    assert main(["platform", "population", table, "--of", "dahu", "--draw", "hours", "-o", str(tmp_path / "p")]) == 2
+    assert "population.draw is 'hours'" in capsys.readouterr().err

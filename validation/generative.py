@@ -1,0 +1,214 @@
+"""The generative model against the published day-by-day calibrations: does what it draws look like what was measured?
+
+    .venv/bin/python validation/generative.py [--reference DIR] [--quick]
+
+Fixed before any fit to these data was looked at:
+
+* data: dahu/kernels/dgemm_daily_good.csv.gz and dgemm_daily_slownodes.csv.gz; all rows, those of one cpu and date
+  averaged; coefficients mnk, intercept and mnk_residual (alpha, beta, gamma of the thesis). Nothing is left out;
+* model: lepaute.fit.generative with its defaults, groups by BIC;
+* synthetic data: nodes and days drawn from the fitted model by the package's own draws, seeds 1 to 20, in the layout
+  of the observed data: as many nodes, and each cpu seen on as many and the same days;
+* three levels, because rows are not independent: the mean of each cpu over its days; the mean of each day over all
+  CPUs of its deviations from their own mean; and what is then left of each row. For each level a Kolmogorov-Smirnov
+  statistic of each coefficient and the energy distance (Szekely & Rizzo, 2004) of all three together, each divided by
+  the observed standard deviation at that level. 12 tests a state;
+* p by permutation, 999 times: nodes, with all their CPUs and rows, are exchanged between observed and synthetic data
+  (of the days: days), so that what nodes and days share stays together;
+* the 20 p of a test, one a synthetic data set, are not independent; twice their median is a valid p (Rueger, 1978);
+* twice: fitted to all nodes (the same data judge the fit, so p is too large), and held out: fitted to one half of the
+  nodes (drawn by the seed) and compared with the other half, 20 halvings;
+* goal: in each state and way none of the 12 tests is below 0.05 after Holm's correction;
+* can it fail? The same with a wrong model, as published in thesis section 4.2.2 for comparison: one Gaussian for all
+  nodes; and one without difference between CPUs. Shown, not judged;
+* published hyperparameters (dgemm_synthetic_generation.yaml, whole nodes of another year) beside ours as relative
+  deviations and correlations; and their 2560 published synthetic nodes against draws of ours from them, to see
+  whether a published node is one draw of Sigma_S or of Sigma_S + Sigma_T. Shown, not judged;
+* promises on simulated hierarchies (validation has the table, tests/promises the bounds): 200 of 32 nodes x 2 CPUs x
+  22 days, a tenth of the rows missing; truth in round numbers near the thesis' figures: sd between CPUs 2, 5, 10 %,
+  between days 0.7, 5, 12 %, correlations 0.3. Coverage of 95 % intervals of theta between the bounds of the binomial
+  with error 1e-6; mean of the variances within 5 % of the truth; one group found in at least 90 % where there is one,
+  and in at least 90 % the right nodes where 4 of 32 are 5 standard deviations slower.
+
+Two things were corrected after a first run, because they were wrong whatever they showed:
+
+* the means of CPUs are compared as distances from the median of all CPUs. All CPUs of a data set share the mean of its
+  days' common part, so that two draws of one model differ by it, and the first plan rejected the model drawn against
+  itself. Such a control is now shown: p of two draws of the fitted model, 20 pairs;
+* the hyperparameters are those of the first of the ten published clusters alone; each has its own. It is the one that
+  draws are compared with; of the others the variances are told.
+
+The model was left as it was, and so were the goals.
+"""
+
+import sys
+from collections.abc import Iterator
+
+import numpy
+import pandas
+import yaml
+from population import picture, published, recovery
+from population.levels import levels, some_nodes, synthetic
+from population.two_sample import combined, holm, p_values
+from support.goals import Goal, markdown
+from support.options import Options, options_of
+from support.report import finish
+
+from lepaute.fit.coefficients import Coefficients, read_coefficients
+from lepaute.fit.generative import Generative, generative
+from lepaute.platform.population import Population
+from lepaute.simulate.population import scaled
+
+STUDY = "generative"
+STATES = {
+    "good": "dahu/kernels/dgemm_daily_good.csv.gz",
+    "slow nodes": "dahu/kernels/dgemm_daily_slownodes.csv.gz",
+}
+HYPERPARAMETERS = "dahu/kernels/dgemm_synthetic_generation.yaml"
+SYNTHETIC = "dahu/kernels/dgemm_synthetic_1-10.csv.gz"
+STATISTICS = ("KS alpha", "KS beta", "KS gamma", "energy")
+SEEDS, REPETITIONS = 20, 200
+ALL, HELD_OUT = "fitted to all nodes", "held out"
+CONTROL, CONTROL_SEED = "a draw of the model itself", 500
+SHOWN = ("one Gaussian for all nodes", "no difference between CPUs", CONTROL)
+
+
+def main() -> int:
+    """Compares, and writes the section."""
+    options = options_of(__doc__, (*STATES.values(), HYPERPARAMETERS, SYNTHETIC))
+    data = {state: read_coefficients(options.data(file)) for state, file in STATES.items()}
+    fits = {state: generative(one) for state, one in data.items()}
+    if options.summarise:
+        frame = pandas.read_csv(options.table(STUDY))
+    else:
+        frame = pandas.DataFrame([row for state in STATES for row in compared(state, data[state], options)])
+    found = recovery.recovered(5 if options.quick else REPETITIONS)
+    goals = [*agreement_goals(frame), *recovery.recovery_goals(found)]
+    return finish(options, STUDY, frame, goals, text(frame, fits, options), drawing(data, fits))
+
+
+def compared(state: str, data: Coefficients, options: Options) -> Iterator[dict[str, object]]:
+    """A row for each p: state, way, level, statistic, seed, p."""
+    whole = generative(data).population()
+    ways = {
+        ALL: whole,
+        HELD_OUT: None,
+        "one Gaussian for all nodes": generative(data, most_groups=1).population(),
+        "no difference between CPUs": scaled(whole, 0.0, 1.0),
+        CONTROL: whole,
+    }
+    for way, model in ways.items():
+        for seed in range(1, (2 if options.quick else SEEDS) + 1):
+            population, judge = halved(data, seed) if model is None else (model, data)
+            if way == CONTROL:
+                judge = synthetic(whole, data, CONTROL_SEED + seed)
+            drawn = levels(synthetic(population, judge, seed))
+            for level, observed in levels(judge).items():
+                found = p_values(observed, drawn[level], seed)
+                for statistic, p in zip(STATISTICS, found, strict=True):
+                    yield {"state": state, "way": way, "level": level, "statistic": statistic, "seed": seed, "p": p}
+
+
+def halved(data: Coefficients, seed: int) -> tuple[Population, Coefficients]:
+    """The population fitted to a random half of the nodes, and the data of the other half."""
+    order = numpy.random.default_rng(seed).permutation(data.nodes)
+    fitted = generative(some_nodes(data, order[: data.nodes // 2]))
+    return fitted.population(), some_nodes(data, order[data.nodes // 2 :])
+
+
+def summary(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """One valid p for each state, way, level and statistic; the same after Holm's correction within state and way."""
+    keys = ["state", "way", "level", "statistic"]
+    whole = frame.groupby(keys, sort=False)["p"].agg(combined).reset_index()
+    whole["adjusted"] = whole.groupby(["state", "way"], sort=False)["p"].transform(holm)
+    return whole
+
+
+def agreement_goals(frame: pandas.DataFrame) -> list[Goal]:
+    """None of the twelve tests of a state and way speaks against the model."""
+    whole = summary(frame)
+    goals = []
+    for (state, way), rows in whole.groupby(["state", "way"], sort=False):
+        if way in SHOWN:
+            continue
+        worst = rows.loc[rows["adjusted"].idxmin()]
+        goals.append(
+            Goal(
+                f"{state}, {way}: least p of 12, after Holm's correction",
+                "at least 0.05",
+                f"{worst['adjusted']:.3f} ({worst['statistic']}, {worst['level']})",
+                bool(worst["adjusted"] >= 0.05),
+            )
+        )
+    return goals
+
+
+def text(frame: pandas.DataFrame, fits: dict[str, Generative], options: Options) -> str:
+    """The section of the page."""
+    whole = summary(frame)
+    rows = []
+    for (state, way, level), part in whole[whole["way"] != CONTROL].groupby(["state", "way", "level"], sort=False):
+        by = part.set_index("statistic")["p"]
+        rows.append((str(state), str(way), str(level), *(f"{by[name]:.3f}" for name in STATISTICS)))
+    control = frame[frame["way"] == CONTROL]["p"]
+    with options.data(HYPERPARAMETERS).open(encoding="utf-8") as file:
+        hyper = yaml.safe_load(file)
+    nodes = pandas.read_csv(options.data(SYNTHETIC))
+    node_rows = published.node_tests(nodes[nodes["platform_id"] == 1], hyper)
+    told = "; ".join(
+        f"{state}: {len(fit.groups)} ({', '.join(str(group.nodes) for group in fit.groups)} nodes; BIC with 1, 2, … "
+        f"groups {', '.join(f'{value:.1f}' for value in fit.bic)})"
+        for state, fit in fits.items()
+    )
+    header = ("model", "variances over those of the model (alpha, beta, gamma)", *STATISTICS)
+    return f"""## The generative model: synthetic and observed coefficients
+
+Daily calibrations of dgemm on Dahu, 32 nodes, 64 CPUs; a generative model fitted to them by `lepaute.fit.generative`,
+and nodes and days drawn from it. How both are compared was fixed before ([plan](../validation/generative.py)); p of
+permutation tests that exchange whole nodes or days, {frame["seed"].max()} synthetic data sets each, joined as twice the
+median. Small p: synthetic and observed differ. Groups of nodes: {told}.
+
+{{goals}}
+
+![alpha, beta and gamma of every cpu and day, observed above synthetic]({{picture}})
+
+{markdown(("state", "model", "level", *STATISTICS), rows)}
+
+The last two models of each state are wrong on purpose: they show what the tests can see. Of {len(control)} p of two
+draws of the fitted model against each other, {100.0 * float((control < 0.05).mean()):.1f} % are below 0.05.
+
+What is missed is the last level. The part of a day that is a cpu's own has longer tails than a Gaussian, and CPUs
+differ in how much their days vary: single days far off, of gamma above all, and many quiet ones. The days that all CPUs
+share are a few tight clusters (picture: the separate bands) rather than a cloud; 22 days are too few to show it in a
+test. In a group with so large a spread, some synthetic gamma are below 0: calls there have no noise.
+
+Spread, ours beside the published hyperparameters (another machine state, whole nodes, 32 threads):
+
+{published.spread_table(fits, hyper)}
+
+The 256 nodes of the first published cluster against draws of ours from its hyperparameters (p of one draw):
+
+{markdown(header, node_rows)}
+
+A published node is a draw of Sigma_S and one of Sigma_T together. The ten clusters have hyperparameters of their own:
+variances of alpha are {published.variances(nodes, hyper)} of the first one's.
+"""
+
+
+def drawing(data: dict[str, Coefficients], fits: dict[str, Generative]) -> object:
+    """Observed and synthetic data of each state, seed 1."""
+    from lepaute.simulate.population import drawn_nodes
+
+    shown = {}
+    for state, one in data.items():
+        population = fits[state].population()
+        groups, _ = drawn_nodes(population, one.nodes, one.units // one.nodes, 1)
+        shown[state] = [
+            ("observed", one, fits[state].group_of_node),
+            ("synthetic", synthetic(population, one, 1), numpy.array(groups)),
+        ]
+    return picture.scatter(shown)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
