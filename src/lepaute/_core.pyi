@@ -287,7 +287,6 @@ def split_costs(
     series: FitSeries, low: int, high: int, logarithmic: bool, constant: bool, least: int
 ) -> list[float]: ...
 def best_log_cut(series: FitSeries, begin: int, end: int, low: int, high: int) -> int: ...
-
 def normals(seed: int, stream: int, units: int, each: int) -> list[float]:
     """Standard normal variates at (seed, unit, stream, index), all of unit 0 first: units x each of them."""
 

@@ -1,6 +1,7 @@
 """Laws of the fits: what must not change when the data are only written differently."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

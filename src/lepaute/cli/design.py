@@ -4,10 +4,11 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli import design_factors, design_look
+from lepaute.cli import design_dgemm, design_factors, design_look
 from lepaute.cli.design_output import Out, Seed, write
 
 app = typer.Typer(help="Tables of what will be measured, fully shuffled.", no_args_is_help=True)
+app.command()(design_dgemm.dgemm)
 for general in (
     design_factors.factorial,
     design_factors.fractional,
@@ -18,42 +19,6 @@ for general in (
     design_look.picture,
 ):
     app.command()(general)
-
-
-@app.command()
-def dgemm(
-    seed: Seed = 1,
-    out: Out = None,
-    products: Annotated[int, typer.Option(help="How many products m*n*k; all permutations of each are measured.")] = 60,
-    lowest: Annotated[float, typer.Option(help="Lowest product.")] = 1e3,
-    highest: Annotated[float, typer.Option(help="Highest product.")] = 1.3e9,
-    max_n: Annotated[int, typer.Option(help="Largest m and n.", min=1)] = 8000,
-    max_k: Annotated[int, typer.Option(help="Largest k.", min=1)] = 2048,
-    content: Annotated[
-        str | None,
-        typer.Option(
-            help="What the operands hold, a factor: random,constant,sequential,masked:40.", show_default=False
-        ),
-    ] = None,
-    warm: Annotated[
-        str | None,
-        typer.Option(
-            help="A factor: 0 for operands at a random place, 1 for operands just used; 0,1.", show_default=False
-        ),
-    ] = None,
-) -> None:
-    """Calls of dgemm: products spread evenly over decades, all permutations, and sizes that HPL uses.
-
-    With --content or --warm every call is made under all combinations of these.
-    """
-    from lepaute.cli.quantities import numbers_of
-    from lepaute.design import dgemm_design, with_conditions
-
-    design = dgemm_design(seed, products=products, product_range=(lowest, highest), most=(max_n, max_n, max_k))
-    if content is not None or warm is not None:
-        states = numbers_of(warm, "--warm") if warm is not None else [0]
-        design = with_conditions(design, contents=(content or "random").split(","), warm=states, seed=seed)
-    write(design, out)
 
 
 @app.command()

@@ -32,6 +32,15 @@ def command(
         "platform.yaml"
     ),
     name: Annotated[str, typer.Option("--name", help="name of the platform; default: that of the file")] = "",
+    kernel_model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kernel-model",
+            metavar="FORM",
+            help="auto, a form of all kernels such as M'-H/N-2, or KERNEL=FORM; may be repeated",
+        ),
+    ] = None,
+    details: Annotated[bool, typer.Option("--details", help="what was tried for each kernel, with its scores")] = False,
     network_condition: Annotated[
         str,
         typer.Option(
@@ -50,13 +59,16 @@ def command(
     Of experiments (`lepaute run`) it tells instead which factors matter, or the caches; these make no platform.
     """
     from lepaute.archive import Archive
+    from lepaute.cli.fit_kernels import dependence_text, selection_table
     from lepaute.fit import diagnose, platform_and_models
+    from lepaute.fit.form import wanted_forms
     from lepaute.fit.report.files import check_report_file
     from lepaute.fit.ring import CONDITIONS
     from lepaute.platform import dump_platform
 
     if network_condition not in ("", *CONDITIONS):
         raise InputError(f"--network-condition is {network_condition}; it is one of {', '.join(CONDITIONS)}")
+    forms = wanted_forms(kernel_model or [])
     for path in report or ():
         check_report_file(path)  # now, not after the fit
     opened = [Archive.open(path) for path in archives]
@@ -65,12 +77,16 @@ def command(
         return
     if plot is not None:
         raise InputError("--plot draws the memory hierarchy of an experiment; calibrations have none")
-    platform, fitted = platform_and_models(opened, name or output.stem, network_condition or None)
+    platform, fitted = platform_and_models(opened, name or output.stem, forms, network_condition or None)
     for warning in fitted.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     tell_diagnosis(diagnose(opened, fitted), report or ())
     dump_platform(platform, output)
     print(quality_table(fitted.quality))
+    if details:
+        print("\n" + selection_table(fitted.selections))
+    if told := dependence_text(fitted.dependence, fitted.quality, everything=details):
+        print("\n" + told)
     for effect in fitted.conditions:
         print(effect.sentence())
     print_factors(fitted.factor_tests)
@@ -106,6 +122,7 @@ def print_factors(tests: "Sequence[FactorTest]") -> None:
     if tests:
         print(f"\n{factor_table(tests)}\n")
 
+
 def tell_diagnosis(diagnosis: "Diagnosis", reports: Sequence[Path]) -> None:
     """Prints the serious findings as warnings, and writes the reports."""
     from lepaute.fit.report import write_report
@@ -122,12 +139,26 @@ def tell_diagnosis(diagnosis: "Diagnosis", reports: Sequence[Path]) -> None:
 
 def quality_table(rows: "list[QualityRow]") -> str:
     """The quality of each kernel's model as lines of text, those that took most time first."""
-    header = ("kernel", "calls", "time", "R2", "call err", "class err", "held-out", "tail", "cold", "cores", "ranges")
+    header = (
+        "kernel",
+        "calls",
+        "model",
+        "time",
+        "R2",
+        "call err",
+        "class err",
+        "held-out",
+        "tail",
+        "cold",
+        "cores",
+        "ranges",
+    )
     lines = [header]
     lines += [
         (
             row.kernel,
             str(row.n_calls),
+            row.form,
             f"{row.time_s:.3g} s",
             f"{row.r_squared:.3f}",
             _percent(row.mean_abs_relative_error),
@@ -140,18 +171,19 @@ def quality_table(rows: "list[QualityRow]") -> str:
         )
         for row in sorted(rows, key=lambda row: -row.time_s)
     ]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    return "\n".join(_aligned(line, widths) for line in lines)
+    return aligned(lines, left=(0, 2, len(header) - 1))
 
 
-def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
-    """Names and ranges to the left, numbers to the right."""
-    last = len(cells) - 1
-    padded = [
-        cell.ljust(width) if column in (0, last) else cell.rjust(width)
-        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    ]
-    return "  ".join(padded).rstrip()
+def aligned(lines: "Sequence[Sequence[str]]", left: tuple[int, ...] = (0,)) -> str:
+    """Lines of cells as columns, two blanks apart; those numbered in `left` begin together, the others end together."""
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
 
 
 def _percent(value: float) -> str:

@@ -8,6 +8,8 @@ from lepaute.design.arrange import blocks, mix
 from lepaute.design.collective import collective_design
 from lepaute.design.conditions import content_design, with_conditions
 from lepaute.design.dgemm import dgemm_design
+from lepaute.design.dgemm_calls import dgemm_calls_design
+from lepaute.design.dgemm_sizes import dgemm_sizes_design
 from lepaute.design.distributions import log_spaced, log_uniform, log_uniform_product, uniform, uniform_product
 from lepaute.design.fraction import fractional
 from lepaute.design.generators import full_factorial, latin_hypercube, sample
@@ -23,7 +25,9 @@ __all__ = [
     "blocks",
     "collective_design",
     "content_design",
+    "dgemm_calls_design",
     "dgemm_design",
+    "dgemm_sizes_design",
     "fractional",
     "full_factorial",
     "hpl_step_design",

@@ -1,6 +1,6 @@
 """Models from archives: kernels (polynomials with noise), network (segments), the spread between days."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from lepaute.fit.diagnostics import Diagnosis
     from lepaute.fit.diagnostics.diagnosis import Models
     from lepaute.fit.fitted_models import FittedModels
+    from lepaute.fit.form import Form
     from lepaute.fit.quality import QualityRow
     from lepaute.fit.segmentation import JointlySegmented, SegmentedLine
     from lepaute.platform.schema import Platform
@@ -16,11 +17,21 @@ __all__ = ["diagnose", "models", "platform_and_models", "platform_from_archive",
 
 
 # NumPy, SciPy and pandas are loaded by the first call, not by `import lepaute`.
-def models(archives: "Archive | Iterable[Archive]", network_condition: str | None = None) -> "FittedModels":
-    """Kernel models, network and spread between blocks; see `fitted_models.models`."""
-    from lepaute.fit import fitted_models
+def models(
+    archives: "Archive | Iterable[Archive]",
+    *,
+    kernel_model: str | Sequence[str] = (),
+    network_condition: str | None = None,
+) -> "FittedModels":
+    """Kernel models, network and spread between blocks; see `fitted_models.models`.
 
-    return fitted_models.models(archives, network_condition)
+    kernel_model : auto, FORM or KERNEL=FORM, or several of these; see `form.wanted_forms`
+    """
+    from lepaute.fit import fitted_models
+    from lepaute.fit.form import wanted_forms
+
+    texts = [kernel_model] if isinstance(kernel_model, str) else kernel_model
+    return fitted_models.models(archives, wanted_forms(texts), network_condition)
 
 
 def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) -> "tuple[Platform, list[QualityRow]]":
@@ -31,12 +42,15 @@ def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) ->
 
 
 def platform_and_models(
-    archives: "Archive | Iterable[Archive]", name: str, network_condition: str | None = None
+    archives: "Archive | Iterable[Archive]",
+    name: str,
+    forms: "Mapping[str, Form] | None" = None,
+    network_condition: str | None = None,
 ) -> "tuple[Platform, FittedModels]":
     """The platform that the archives measured, and its models with quality and warnings; see `fitted_models`."""
     from lepaute.fit import fitted_models
 
-    return fitted_models.platform_and_models(archives, name, network_condition)
+    return fitted_models.platform_and_models(archives, name, forms, network_condition)
 
 
 def diagnose(archives: "Archive | Iterable[Archive]", models: "Models") -> "Diagnosis":

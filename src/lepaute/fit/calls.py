@@ -60,6 +60,7 @@ class Calls:
     probe       : code of the probe, in the order of `probes`
     in_context  : timed inside steps of HPL, not alone
     cold        : in the first step of its design row, when the caches hold other data than in a run
+    weight      : how many calls each stands for, or None: one
     """
 
     kernel: str
@@ -73,12 +74,13 @@ class Calls:
     in_context: Booleans
     cold: Booleans
     probes: tuple[str, ...]
+    weight: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.duration_s)
 
-    def where(self, mask: Booleans) -> "Calls":
-        """Those calls for which `mask` is true."""
+    def where(self, mask: Booleans | Integers) -> "Calls":
+        """Those calls for which `mask` is true, or those of these rows, in their order."""
         return Calls(
             self.kernel,
             self.m[mask],
@@ -91,6 +93,7 @@ class Calls:
             self.in_context[mask],
             self.cold[mask],
             self.probes,
+            None if self.weight is None else self.weight[mask],
         )
 
     def nonempty(self) -> Booleans:

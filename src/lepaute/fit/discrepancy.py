@@ -31,12 +31,12 @@ def discrepancy_relative_sd(
     boundaries = class_boundaries(calls)
     errors, variances, weights = [], [], []
     for block in blocks:
-        held = _judged(calls.where(calls.block == block))
+        held = judged(calls.where(calls.block == block))
         others = calls.where(calls.block != block)
         if len(held) == 0 or len(others) == 0:
             continue
         try:
-            predicted = fit_kernel(others, regions).settled(machine_excess).predict(held)
+            predicted = fit_kernel(others, regions, kernel.form).settled(machine_excess).predict(held)
         except FitError:
             continue
         factor = effects.of_block(int(block)) if effects is not None else 1.0
@@ -54,19 +54,20 @@ def discrepancy_relative_sd(
 
 def group_errors(calls: Calls, kernel: FittedKernel) -> tuple[Floats, Floats]:
     """Relative error sum(measured) / sum(predicted) - 1 of the classes of size, and the time of each in seconds."""
-    judged = _judged(calls)
-    predicted = kernel.predict(judged)
-    results = [_ratio(judged.duration_s[mask], predicted[mask]) for mask in _classes(judged, class_boundaries(calls))]
+    counted = judged(calls)
+    predicted = kernel.predict(counted)
+    results = [_ratio(counted.duration_s[mask], predicted[mask]) for mask in _classes(counted, class_boundaries(calls))]
     return np.array([error for error, _, _ in results]), np.array([time_s for _, _, time_s in results])
 
 
 def class_boundaries(calls: Calls) -> Floats:
     """Quartiles of the size, among the calls that count."""
-    result: Floats = np.unique(np.quantile(_judged(calls).work(), np.arange(1, CLASSES) / CLASSES))
+    result: Floats = np.unique(np.quantile(judged(calls).work(), np.arange(1, CLASSES) / CLASSES))
     return result
 
 
-def _judged(calls: Calls) -> Calls:
+def judged(calls: Calls) -> Calls:
+    """The calls that a model is judged by: those in steps of HPL but the first ones, or all where there are none."""
     calls = calls.where(calls.nonempty())
     inside = calls.in_context & ~calls.cold
     return calls.where(inside) if inside.any() else calls

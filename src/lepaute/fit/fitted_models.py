@@ -1,6 +1,6 @@
 """From archives to models: reads observations, fits everything, and makes a platform of it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +10,15 @@ from lepaute.fit.calls import COLUMNS, Calls, calls_by_kernel, place_of, pooled_
 from lepaute.fit.conditions import ConditionEffect
 from lepaute.fit.crowding import crowding_of, relieved
 from lepaute.fit.days import block_effects
+from lepaute.fit.dependence import DependenceReport, dependence_reports
 from lepaute.fit.discrepancy import discrepancy_relative_sd
 from lepaute.fit.disturbed import without_disturbed
 from lepaute.fit.episodes import episode_effect
 from lepaute.fit.factor_text import sentence
 from lepaute.fit.factors import FactorTest, factor_tests, pooled_factors, usual_conditions
+from lepaute.fit.form import Form
 from lepaute.fit.glue import glue_calls
-from lepaute.fit.kernel_fit import FittedKernel, fit_kernel
+from lepaute.fit.kernel_fit import FittedKernel
 from lepaute.fit.kernel_models import kernel_model
 from lepaute.fit.links import FittedLinks, MessageTables, fitted_links
 from lepaute.fit.messages import COLUMNS as MESSAGE_COLUMNS
@@ -24,6 +26,7 @@ from lepaute.fit.network import FittedNetwork
 from lepaute.fit.network_model import network_model
 from lepaute.fit.observation_checks import checked_table
 from lepaute.fit.quality import QualityRow, quality_row
+from lepaute.fit.selection import Selection, select
 from lepaute.fit.tail import machine_excess
 
 if TYPE_CHECKING:
@@ -44,6 +47,8 @@ class FittedModels:
     """Models of a machine as values of a platform, and how good they are.
 
     hosts          : the nodes that were measured, in the order of the platform's
+    selections     : which member of the family each kernel got, and what else was tried
+    dependence     : what successive calls of each kernel have in common
     fitted_network : the network inside a node before it became a platform's, with what a platform has no place for
     fitted_between : the same of messages between nodes; None where these were not measured
     conditions     : how much longer messages take while the machine does something else, where that was measured
@@ -58,6 +63,8 @@ class FittedModels:
     days: "Days | None"
     episodes: "Episodes | None"
     quality: list[QualityRow]
+    selections: list[Selection]
+    dependence: list[DependenceReport]
     fitted_network: FittedNetwork
     fitted_between: FittedNetwork | None
     conditions: tuple[ConditionEffect, ...]
@@ -66,9 +73,15 @@ class FittedModels:
     factor_tests: tuple[FactorTest, ...] = ()
 
 
-def models(archives: "Archive | Iterable[Archive]", network_condition: str | None = None) -> FittedModels:
+def models(
+    archives: "Archive | Iterable[Archive]",
+    forms: Mapping[str, Form] | None = None,
+    network_condition: str | None = None,
+) -> FittedModels:
     """Fits kernels, network and block effects to the observations of one or more calibrations of the same nodes.
 
+    forms             : members of the family that are asked for, by kernel, see `form.wanted_forms`; the others are
+                        selected
     network_condition : what the machine did while the messages were measured that the platform is to have (see
                         `ring.CONDITIONS`); None: the point-to-point measurements, nothing else
     Raises FitError when an archive is no calibration, or nodes differ in processor or BLAS kernels.
@@ -86,7 +99,8 @@ def models(archives: "Archive | Iterable[Archive]", network_condition: str | Non
     calls = calls_by_kernel(table)
     calls.update(glue_calls(table, tuple(str(name) for name in table["probe"].cat.categories)))
     crowding = {name: crowding_of(measured) for name, measured in calls.items()}
-    fitted, notes = _fit_all({name: relieved(measured, crowding[name]) for name, measured in calls.items()})
+    relieved_calls = {name: relieved(measured, crowding[name]) for name, measured in calls.items()}
+    fitted, selections, notes = _fit_all(relieved_calls, forms or {})
     if not fitted:
         raise FitError("no kernel could be fitted; the archives hold no usable calls, calibrate again")
     excess = machine_excess(piece.pooled for _, kernel in fitted.values() for piece in kernel.pieces)
@@ -97,7 +111,7 @@ def models(archives: "Archive | Iterable[Archive]", network_condition: str | Non
     for name, (measured, kernel) in fitted.items():
         discrepancy = discrepancy_relative_sd(measured, kernel, effects, excess)
         rows.append(quality_row(measured, kernel, discrepancy))
-        kernel_values.append(kernel_model(kernel, discrepancy, crowding[name], places))
+        kernel_values.append(kernel_model(kernel, discrepancy, crowding[name], places, selections[name].modes))
     warnings = [f"{host} was not measured, and is no node of the platform" for host in absent]
     if short := (*short_kernels, *short_p2p):
         some = ", ".join(short[:MOST_NAMED]) + (f" and {len(short) - MOST_NAMED} more" if short[MOST_NAMED:] else "")
@@ -119,13 +133,16 @@ def models(archives: "Archive | Iterable[Archive]", network_condition: str | Non
         )
     else:
         notes.append("A single block was measured: the spread between days is unknown.")
+    episodes = _episodes(table, fitted)
     return FittedModels(
         hosts,
         kernel_values,
         network_model(links.inside, links.between, links.link_Bps),
         days,
-        _episodes(table, fitted),
+        episodes,
         rows,
+        list(selections.values()),
+        dependence_reports(table, fitted, episodes.relative_sd if episodes else 0.0),
         links.inside,
         links.between,
         links.effects,
@@ -135,17 +152,22 @@ def models(archives: "Archive | Iterable[Archive]", network_condition: str | Non
     )
 
 
-def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) -> "tuple[Platform, list[QualityRow]]":
+def platform_from_archive(
+    archives: "Archive | Iterable[Archive]", name: str, forms: Mapping[str, Form] | None = None
+) -> "tuple[Platform, list[QualityRow]]":
     """The platform of the machine that the archives measured, and the quality of its models.
 
     Raises FitError as `models` does.
     """
-    platform, fitted = platform_and_models(archives, name)
+    platform, fitted = platform_and_models(archives, name, forms)
     return platform, fitted.quality
 
 
 def platform_and_models(
-    archives: "Archive | Iterable[Archive]", name: str, network_condition: str | None = None
+    archives: "Archive | Iterable[Archive]",
+    name: str,
+    forms: Mapping[str, Form] | None = None,
+    network_condition: str | None = None,
 ) -> "tuple[Platform, FittedModels]":
     """The platform of the nodes that the archives measured, and the models in it with their quality and warnings.
 
@@ -155,7 +177,7 @@ def platform_and_models(
     from lepaute.platform.schema import Platform
 
     given = calibrations(archives)
-    fitted = models(given, network_condition)
+    fitted = models(given, forms, network_condition)
     metadata, count = given[0].metadata, len(fitted.hosts)
     cores = int(metadata.get("node_cores") or 0) or max(_cores(given)) + 1
     description = " ".join(
@@ -240,13 +262,17 @@ def _source(metadata: dict[str, Any]) -> str:
     return f"calibration by Lepaute {metadata.get('lepaute_version', '')}, {library}, {mpi.get('version', 'MPI')}"
 
 
-def _fit_all(calls: dict[str, Calls]) -> tuple[dict[str, tuple[Calls, FittedKernel]], list[str]]:
-    """Kernels by name with the calls they were fitted to; those that cannot be fitted are noted."""
+def _fit_all(
+    calls: dict[str, Calls], forms: Mapping[str, Form]
+) -> tuple[dict[str, tuple[Calls, FittedKernel]], dict[str, Selection], list[str]]:
+    """Kernels by name with the calls they were fitted to, and how; those that cannot be fitted are noted."""
     fitted: dict[str, tuple[Calls, FittedKernel]] = {}
+    selections: dict[str, Selection] = {}
     notes = []
     for name, measured in calls.items():
         try:
-            fitted[name] = (measured, fit_kernel(measured))
+            kernel, selections[name] = select(measured, forms)
+            fitted[name] = (measured, kernel)
         except FitError as problem:
             notes.append(f"{name} has no model: {problem}.")
-    return fitted, notes
+    return fitted, selections, notes

@@ -7,13 +7,12 @@ import numpy as np
 
 from lepaute.fit.arrays import Booleans, Floats
 from lepaute.fit.calls import Calls
+from lepaute.fit.form import PER_CORE, Form, default_form, plain_mean, terms_of
 from lepaute.fit.polynomial import PolynomialFit, fit_polynomial, mean_absolute_relative_error, r_squared
 from lepaute.fit.regions import FEWEST_CALLS, Region, first_match, regions_of
 from lepaute.fit.tail import settled
 from lepaute.fit.terms import default_terms
 
-#: Kernels with a model of their own for each core.
-PER_CORE = frozenset({"dgemm", "dgemm_nn"})
 #: With so many calls timed inside steps of HPL, a piece is fitted to them alone.
 ENOUGH_IN_CONTEXT = 60
 
@@ -35,6 +34,7 @@ class FittedKernel:
     kernel: str
     pieces: tuple[FittedPiece, ...]
     note: str
+    form: Form
 
     def predict(self, calls: Calls) -> Floats:
         """Mean durations in seconds, shape (calls,)."""
@@ -72,27 +72,34 @@ class FittedKernel:
         return result
 
 
-def fit_kernel(calls: Calls, regions: tuple[Region, ...] | None = None) -> FittedKernel:
+def fit_kernel(calls: Calls, regions: tuple[Region, ...] | None = None, form: Form | None = None) -> FittedKernel:
     """Fits a kernel to its calls, those of first steps left out where there are others.
 
-    regions : those to use, or None for `regions_of` the calls
+    regions : those to use, or None for what the form says: one, or `regions_of` the calls
+    form    : member of the family, or None for `default_form`. Whatever its noise, the mean is fitted with the weights
+              of a standard deviation that is a polynomial: what is drawn does not change what the calls are worth
     Raises FitError when there are no calls or none takes time.
     """
-    warm, note = _representative(calls)
-    regions = regions_of(warm) if regions is None else regions
+    form = default_form(calls.kernel) if form is None else form
+    warm, note = representative(calls)
+    if regions is None:
+        regions = regions_of(warm) if form.mean == "M'" else (Region(None),)
     pieces = []
     for region, mask in zip(regions, first_match(regions, warm), strict=True):
         inside = _as_called(warm.where(mask))
         if len(inside) == 0:
             continue
-        pieces.append(FittedPiece(region, _polynomial(inside), _own_of_cores(inside), ranges(inside)))
+        pooled = _with_noise(_polynomial(inside, form), inside, form)
+        pieces.append(FittedPiece(region, pooled, _own_of_cores(inside, form), ranges(inside)))
     if pieces[-1].region.where is not None:
         # Nothing was measured outside; the nearest thing to a model there is the last piece.
         last = pieces[-1]
         pieces[-1] = FittedPiece(Region(None), last.pooled, last.per_cpu, last.range)
-    if len(warm) < FEWEST_CALLS:
+    few = len(warm) < FEWEST_CALLS
+    if few:
         note = "; ".join(filter(None, [note, f"only {len(warm)} calls: a constant"]))
-    return FittedKernel(calls.kernel, tuple(pieces), note)
+    plain = replace(form, mean="M-0" if few else plain_mean(calls.kernel, form.mean, len(pieces)))
+    return FittedKernel(calls.kernel, tuple(pieces), note, plain)
 
 
 def ranges(calls: Calls) -> dict[str, tuple[float, float]]:
@@ -109,7 +116,7 @@ def goodness(kernel: FittedKernel, calls: Calls) -> tuple[float, float]:
     return r_squared(calls.duration_s, predicted), mean_absolute_relative_error(calls.duration_s, predicted)
 
 
-def _representative(calls: Calls) -> tuple[Calls, str]:
+def representative(calls: Calls) -> tuple[Calls, str]:
     """The calls to fit: with work to do, and none of a first step unless there are no others.
 
     A call on an empty matrix returns at once; it is no point of the law of the others, and costs next to nothing.
@@ -121,16 +128,29 @@ def _representative(calls: Calls) -> tuple[Calls, str]:
     return calls, "first steps included, for want of others"
 
 
-def _polynomial(calls: Calls) -> PolynomialFit:
-    terms = default_terms(calls.kernel) if len(calls) >= FEWEST_CALLS else ("1",)
+def _polynomial(calls: Calls, form: Form) -> PolynomialFit:
+    many = len(calls) >= FEWEST_CALLS
     return fit_polynomial(
-        terms,
+        terms_of(calls.kernel, form.mean) if many else ("1",),
         calls.m,
         calls.n,
         calls.k,
         calls.duration_s,
+        importance=calls.weight,
         nonnegative=calls.kernel not in PER_CORE,
+        sd_terms=default_terms(calls.kernel) if many else None,
     )
+
+
+def _with_noise(fit: PolynomialFit, calls: Calls, form: Form) -> PolynomialFit:
+    """The fit with the standard deviation that the form has: none, one for all sizes, or the polynomial."""
+    if form.noise == "N-0":
+        return replace(fit, sd_terms=(), sd=np.zeros(0))
+    if form.noise == "N-1":
+        # The mean variance: what a constant has to be for sums over these calls to scatter as they do.
+        constant = np.sqrt(np.mean(fit.deviation(calls.m, calls.n, calls.k) ** 2))
+        return replace(fit, sd_terms=("1",), sd=np.array([constant]))
+    return fit
 
 
 def _as_called(calls: Calls) -> Calls:
@@ -141,12 +161,12 @@ def _as_called(calls: Calls) -> Calls:
     return calls
 
 
-def _own_of_cores(calls: Calls) -> dict[int, PolynomialFit]:
-    if calls.kernel not in PER_CORE:
+def _own_of_cores(calls: Calls, form: Form) -> dict[int, PolynomialFit]:
+    if not form.per_core:
         return {}
     result = {}
     for cpu in np.unique(calls.cpu):
         mine = calls.where(calls.cpu == cpu)
         if len(mine) >= FEWEST_CALLS:
-            result[int(cpu)] = _polynomial(mine)
+            result[int(cpu)] = _with_noise(_polynomial(mine, form), mine, form)
     return result

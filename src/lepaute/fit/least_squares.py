@@ -45,26 +45,25 @@ def nonnegative_solution(gram: Floats, moment: Floats, *, last_free: bool = Fals
 
 
 def independent_columns(x: Floats, weight: Floats) -> Integers:
-    """Indices of the columns that the earlier ones do not explain, in their order (Gram-Schmidt).
+    """Indices of the columns that the earlier ones do not explain, in their order (Cholesky's rows of the products).
 
     x      : shape (n, p), columns of comparable size
     weight : shape (n,), factor of each row
     """
-    basis: list[Floats] = []
+    weighted = x * weight[:, None]
+    length = np.sqrt(np.sum(weighted**2, axis=0))
+    weighted = weighted / np.where(length > 0, length, 1.0)
+    gram = weighted.T @ weighted
     kept: list[int] = []
-    for index in range(x.shape[1]):
-        column = x[:, index] * weight
-        length = float(np.linalg.norm(column))
-        if length == 0.0 or len(kept) == x.shape[0]:
-            continue
-        rest = column / length
-        for _ in range(2):  # twice is enough: the second pass removes what rounding left
-            for vector in basis:
-                rest = rest - (vector @ rest) * vector
-        remaining = float(np.linalg.norm(rest))
-        if remaining > INDEPENDENCE:
-            basis.append(rest / remaining)
-            kept.append(index)
+    rows = np.zeros((0, x.shape[1]))  # of the triangle: one for each column that is kept
+    for index in np.flatnonzero(length > 0):
+        if len(kept) == x.shape[0]:
+            break
+        rest = gram[index] - rows[:, index] @ rows
+        # What is left of squares of unit length: exact to 1e-15, well below the square of what decides.
+        if rest[index] > INDEPENDENCE**2:
+            rows = np.vstack([rows, rest / np.sqrt(rest[index])])
+            kept.append(int(index))
     return np.array(kept, dtype=np.int64)
 
 

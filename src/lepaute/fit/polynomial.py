@@ -2,6 +2,8 @@
 
     duration = sum_t c_t * term_t(m, n, k) + sd(m, n, k) * noise,    sd = sum_t s_t * term_t(m, n, k),  s_t >= 0
 
+The terms of the two are the same unless others are asked for the standard deviation.
+
 The noise has mean zero and variance one; a centred half-normal is what the simulator draws. The coefficients come from
 iterated weighted least squares with weights 1 / (sd^2 + (floor * mean)^2); the floor stands for the error of the
 polynomial itself, without which the few most regular calls would decide everything.
@@ -40,8 +42,9 @@ MEDIAN_ABSOLUTE_HALF_NORMAL = 0.7259
 class PolynomialFit:
     """A fitted mean and standard deviation with how well they hold.
 
-    terms        : those that the data determine, in the order of `mean`, `sd` and `covariance`
-    mean, sd     : shape (p,), seconds per unit of the term; the mean includes the tail, the sd does not
+    terms        : those that the data determine, in the order of `mean` and `covariance`
+    sd_terms     : the same of `sd`
+    mean, sd     : seconds per unit of the term; the mean includes the tail, the sd does not
     covariance   : shape (p, p), of `mean`
     time_s       : sum of the durations
     excess       : time above the cut over time below it, as measured
@@ -50,6 +53,7 @@ class PolynomialFit:
     """
 
     terms: tuple[str, ...]
+    sd_terms: tuple[str, ...]
     mean: Floats
     sd: Floats
     covariance: Floats
@@ -72,7 +76,10 @@ class PolynomialFit:
 
     def deviation(self, m: Floats, n: Floats, k: Floats) -> Floats:
         """Standard deviations in seconds, shape of m."""
-        return design_matrix(self.terms, m, n, k) @ self.sd
+        if not self.sd_terms:
+            return np.zeros(len(m))
+        result: Floats = design_matrix(self.sd_terms, m, n, k) @ self.sd
+        return result
 
 
 def fit_polynomial(
@@ -86,6 +93,7 @@ def fit_polynomial(
     relative_floor: float = DEFAULT_FLOOR,
     nonnegative: bool = False,
     growth: float | None = None,
+    sd_terms: Sequence[str] | None = None,
 ) -> PolynomialFit:
     """Fits mean and standard deviation to single calls.
 
@@ -95,28 +103,26 @@ def fit_polynomial(
     nonnegative         : coefficients of the mean are kept >= 0 but for the last, so that the model can be
                           extrapolated; all are kept so where the free ones would predict a duration below zero
     growth              : factor for the tail, or None for what makes the sum as measured
+    sd_terms            : terms of the standard deviation, or None for those of the mean
     Raises FitError without calls, with a duration that is not finite, or when all durations are zero.
     """
     _check(duration_s)
-    columns = design_matrix(terms, m, n, k)
     unit = float(np.mean(np.abs(duration_s)))
     y = duration_s / unit
-    scale = np.max(np.abs(columns), axis=0)
-    usable = np.flatnonzero(scale > 0)
-    # In relative terms: a term must matter somewhere for calls of its own size, not only next to the largest call.
-    start = 1.0 / np.maximum(np.abs(y), 1e-3 * float(np.median(np.abs(y))) + 1e-300)
-    kept = usable[independent_columns(columns[:, usable] / scale[usable], start)]
-    x = columns[:, kept] / scale[kept]
+    known, x, factor = _determined(terms, m, n, k, y)
+    same = sd_terms is None or tuple(sd_terms) == tuple(terms)
+    sd_known, x_sd, sd_factor = (known, x, factor) if same else _determined(sd_terms or (), m, n, k, y)
     share = np.ones_like(y) if importance is None else importance / float(np.mean(importance))
-    state = _iterate(x, y, share, relative_floor, nonnegative)
+    state = _iterate(x, x_sd, y, share, relative_floor, nonnegative)
     covariance = sandwich(x, state.residual, state.weight, state.active)
     growth = 1.0 + state.excess if growth is None else growth
-    factor = unit / scale[kept]
+    factor = unit * factor
     predicted = np.maximum(x @ state.mean, 0.0) * growth
     return PolynomialFit(
-        terms=tuple(terms[i] for i in kept),
+        terms=known,
+        sd_terms=sd_known,
         mean=state.mean * growth * factor,
-        sd=state.sd * factor,
+        sd=state.sd * unit * sd_factor,
         covariance=covariance * growth**2 * np.outer(factor, factor),
         n_observations=len(y),
         time_s=float(np.sum(duration_s)),
@@ -126,6 +132,20 @@ def fit_polynomial(
         r_squared=r_squared(y, predicted),
         mean_absolute_relative_error=mean_absolute_relative_error(y, predicted),
     )
+
+
+def _determined(
+    terms: Sequence[str], m: Floats, n: Floats, k: Floats, y: Floats
+) -> tuple[tuple[str, ...], Floats, Floats]:
+    """The terms that the calls tell apart, their columns scaled to a largest value of 1, and what each was divided by
+    (as a factor on its coefficient)."""
+    columns = design_matrix(terms, m, n, k)
+    scale = np.max(np.abs(columns), axis=0)
+    usable = np.flatnonzero(scale > 0)
+    # In relative terms: a term must matter somewhere for calls of its own size, not only next to the largest call.
+    start = 1.0 / np.maximum(np.abs(y), 1e-3 * float(np.median(np.abs(y))) + 1e-300)
+    kept = usable[independent_columns(columns[:, usable] / scale[usable], start)]
+    return tuple(terms[i] for i in kept), columns[:, kept] / scale[kept], 1.0 / scale[kept]
 
 
 def r_squared(measured: Floats, predicted: Floats) -> float:
@@ -153,12 +173,12 @@ class _State:
     excess_calls: float
 
 
-def _iterate(x: Floats, y: Floats, share: Floats, floor: float, nonnegative: bool) -> _State:
+def _iterate(x: Floats, x_sd: Floats, y: Floats, share: Floats, floor: float, nonnegative: bool) -> _State:
     # The first mean is positive everywhere, whatever the outliers: weights and cuts need that.
     first = nonnegative_solution(*normal_equations(x, y, share / np.maximum(np.abs(y), 1e-3 * np.median(np.abs(y)))))
     safe = np.maximum(x @ first, 1e-6)
     mean, active = first, np.ones(x.shape[1], dtype=bool)
-    sd = np.zeros(x.shape[1])
+    sd = np.zeros(x_sd.shape[1])
     deviation = 1.4826 * float(np.median(np.abs(y / safe - 1.0))) * safe
     robust, cut = deviation, y
     weight = share / safe**2
@@ -174,8 +194,8 @@ def _iterate(x: Floats, y: Floats, share: Floats, floor: float, nonnegative: boo
         if np.min(x @ mean) < 0.0:
             mean = nonnegative_solution(gram, moment)
         active = mean != 0
-        sd = _deviation_coefficients(x, cut - x @ mean, share, spread)
-        deviation = x @ sd
+        sd = _deviation_coefficients(x_sd, cut - x @ mean, share, spread)
+        deviation = x_sd @ sd
         robust = deviation * _robust_factor(cut - x @ mean, deviation)
     residual = cut - x @ mean
     below, above = float(np.sum(share * cut)), share * (y - cut)

@@ -14,6 +14,7 @@ from lepaute.fit.tail import machine_excess
 class QualityRow:
     """How well a model describes the calls of an application (those timed inside steps of HPL, where there are any).
 
+    form        : member of the family, such as M'-H/N-2
     group_error : largest relative error of the sum over a class of size (classes with under 1 % of the time left out)
     discrepancy : relative standard deviation of the error on held-out blocks
     tail_share  : part of the time that single calls spent far above their model (interruptions)
@@ -23,6 +24,7 @@ class QualityRow:
     """
 
     kernel: str
+    form: str
     n_calls: int
     time_s: float
     r_squared: float
@@ -47,6 +49,7 @@ def quality_row(calls: Calls, kernel: FittedKernel, discrepancy: float) -> Quali
     tail = machine_excess(piece.pooled for piece in kernel.pieces)
     return QualityRow(
         kernel=kernel.kernel,
+        form=str(kernel.form),
         n_calls=len(fitted),
         time_s=float(fitted.duration_s.sum()),
         r_squared=r_squared,

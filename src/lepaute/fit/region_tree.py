@@ -47,10 +47,12 @@ def boxes_of(calls: Calls, least: int) -> list[Box]:
     typical = np.maximum(local_median(calls.work(), y), 1e-3 * float(np.median(np.abs(y))) + 1e-12)
     columns = design_matrix(default_terms(calls.kernel), calls.m, calls.n, calls.k)
     data = np.column_stack([columns, np.minimum(y, CAP * typical)]) / np.sqrt(typical)[:, None]
+    weight = np.ones(len(calls)) if calls.weight is None else calls.weight / float(np.mean(calls.weight))
+    data = data * np.sqrt(weight)[:, None]
     data = data / np.maximum(np.sqrt(np.mean(data**2, axis=0)), 1e-300)
     letters = {letter: values for letter, values in (("m", calls.m), ("n", calls.n), ("k", calls.k)) if values.any()}
     # Calls that last long count for more, so that the sample is as good as a smaller one of equal calls.
-    effective = float(typical.sum()) ** 2 / float(np.sum(typical**2))
+    effective = float(np.sum(weight * typical)) ** 2 / float(np.sum((weight * typical) ** 2))
     price = (columns.shape[1] + 1) * np.log(max(effective, 2.0))
     leaves = [_leaf({}, np.arange(len(calls)), data, letters, least)]
     while len(leaves) < MOST_LEAVES:

@@ -21,7 +21,7 @@ DGEMM_NN_SHORT: Box = {"m": (0, 2000)}
 #: A piece with fewer calls is left to the next one.
 FEWEST_CALLS = 20
 #: Kernels without pieces: nothing of theirs leaves a cache.
-UNDIVIDED = frozenset({"dgemm", "pdupdate_glue"})
+UNDIVIDED = frozenset({"pdupdate_glue"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class Region:
 def regions_of(calls: Calls) -> tuple[Region, ...]:
     """Regions for a kernel, the last one without bounds; those with too few calls are left out.
 
-    The regions of dgemm and dgemm_nn are fixed; those of the other kernels follow from the data, since they depend
-    on the caches.
+    The regions of dgemm and dgemm_nn as HPL calls them are fixed; those of the other kernels follow from the data,
+    since they depend on the caches, and so do those of dgemm where it was measured by itself only.
     """
-    if calls.kernel == "dgemm":
-        deepest = float(calls.k[calls.in_context].max()) if calls.in_context.any() else 128.0
+    if calls.kernel == "dgemm" and calls.in_context.any():
+        deepest = float(calls.k[calls.in_context].max())
         fixed = tuple(Region(where) for where in DGEMM_PANEL)
         return _populated(calls, (*fixed, Region({"k": (65.0, max(65.0, deepest))}), Region(None)))
-    if calls.kernel == "dgemm_nn":
+    if calls.kernel == "dgemm_nn" and calls.in_context.any():
         return _populated(calls, (Region(DGEMM_NN_SHORT), Region(None)))
     if calls.kernel in UNDIVIDED or len(calls) < 4 * FEWEST_CALLS:
         return (Region(None),)

@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 from lepaute.platform.mixture import Modes
 from lepaute.platform.values import Bounds, Count, NonNegative, Number, Polynomial, Value, fault, known_letters
 
-#: Mean M-0 (constant), M-1 (one product), M-2 (polynomial), M' (pieces), -H: of each core; noise N-0 to N-2, N' (mixture).
+#: Mean M-0 (constant), M-1 (one product), M-2 (polynomial), M' (pieces), -H: of each core; noise N-0, N-1, N-2, N'.
 FORM = r"^M(-[012]|')(-H)?/N(-[012]|')$"
 
 

@@ -23,8 +23,8 @@ from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, SWAPS, Hpl
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.mapping import Mapping, thinned
 from lepaute.simulate.message_use import message_use, message_warnings
-from lepaute.simulate.population import on_its_day
 from lepaute.simulate.outside_ranges import outside_ranges
+from lepaute.simulate.population import on_its_day
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.tasks import Task, run_tasks
 from lepaute.simulate.tracing import TraceRequest, breakdown_of_run, trace_of_run

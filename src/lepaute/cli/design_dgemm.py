@@ -1,0 +1,173 @@
+"""`lepaute design dgemm`: general sizes, or those that an application uses."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lepaute.cli import hpl_options as options
+from lepaute.cli.design_output import Out, Seed, write
+
+if TYPE_CHECKING:
+    from lepaute.design import Design
+    from lepaute.simulate import Hpl
+
+GENERAL = ("products", "lowest", "highest", "max_n", "max_k", "sizes", "fixed_k")
+OF_HPL = ("n", "platform", *(name for name in options.NOT_WITH_DAT if name != "n"), "threads_per_rank")
+LOG_PRODUCT = "log-product"
+
+
+def dgemm(
+    context: typer.Context,
+    seed: Seed = 1,
+    out: Out = None,
+    sizes: Annotated[
+        str, typer.Option(help="General sizes: log-product, independent, product (uniform) or fixed-k.")
+    ] = LOG_PRODUCT,
+    products: Annotated[
+        int, typer.Option(help="How many products m*n*k (log-product); all permutations of each are measured.")
+    ] = 60,
+    lowest: Annotated[float, typer.Option(help="Lowest product (log-product).")] = 1e3,
+    highest: Annotated[float, typer.Option(help="Highest product.")] = 1.3e9,
+    max_n: Annotated[int, typer.Option(help="Largest m and n.", min=1)] = 8000,
+    max_k: Annotated[int, typer.Option(help="Largest k.", min=1)] = 2048,
+    fixed_k: Annotated[str, typer.Option("--k", help="Values of k of fixed-k: 128,256,512.")] = "128",
+    rows: Annotated[int | None, typer.Option(help="How many calls; not with log-product.", min=1)] = None,
+    content: Annotated[
+        str | None,
+        typer.Option(
+            help="What the operands hold, a factor: random,constant,sequential,masked:40.", show_default=False
+        ),
+    ] = None,
+    warm: Annotated[
+        str | None,
+        typer.Option(
+            help="A factor: 0 for operands at a random place, 1 for operands just used; 0,1.", show_default=False
+        ),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--for", metavar="hpl", help="Sizes that this application uses: hpl.")
+    ] = None,
+    platform: Annotated[
+        str | None, typer.Option("--platform", "-p", help="Where it runs, for the shares of time; else like dahu.")
+    ] = None,
+    n: Annotated[str | None, typer.Option("--n", help="order of the matrix; suffixes k and M")] = None,
+    nb: options.Nb = 128,
+    grid: Annotated[str, typer.Option("--grid", help="process grid, as 8x8")] = "1x1",
+    depth: options.Depth = 1,
+    bcast: options.Bcast = "2ring",
+    swap: options.Swap = "binary-exchange",
+    swap_threshold: options.SwapThreshold = None,
+    pfact: options.Pfact = "crout",
+    rfact: options.Rfact = "right",
+    nbmin: options.Nbmin = 2,
+    ndiv: options.Ndiv = 2,
+    pmap: options.Pmap = "row",
+    l1: options.L1 = "transposed",
+    u: options.U = "transposed",
+    equil: options.Equil = 1,
+    align: options.Align = 8,
+    threads_per_rank: Annotated[int, typer.Option("--threads-per-rank", min=1)] = 1,
+) -> None:
+    """Calls of dgemm: sizes of a general design, or with --for hpl those that a run of HPL makes.
+
+    With --content or --warm every call is made under all combinations of these.
+    """
+    from lepaute.cli.quantities import count, grid_of, numbers_of
+    from lepaute.errors import InputError
+
+    def written(design: "Design") -> None:
+        write(under_conditions(design, content, warm, seed), out)
+
+    if target is None:
+        refuse(context, OF_HPL, "describes a run of HPL; say --for hpl with it")
+        if sizes == LOG_PRODUCT:
+            from lepaute.design import dgemm_design
+
+            refuse(context, ("rows", "fixed_k"), f"is not for {LOG_PRODUCT}; say --sizes, or --products")
+            most = (max_n, max_n, max_k)
+            written(dgemm_design(seed, products=products, product_range=(lowest, highest), most=most))
+            return
+        from lepaute.design import dgemm_sizes_design
+
+        refuse(context, ("products", "lowest"), f"is for {LOG_PRODUCT} only; say --rows and --highest")
+        if sizes != "fixed-k":
+            refuse(context, ("fixed_k",), "is for --sizes fixed-k only")
+        general = dgemm_sizes_design(
+            seed,
+            sizes,
+            count=360 if rows is None else rows,
+            highest_product=highest,
+            most=(max_n, max_n, max_k),
+            fixed_k=numbers_of(fixed_k, "--k"),
+        )
+        written(general)
+        return
+    if target != "hpl":
+        raise InputError(f"--for is {target!r}; the application whose calls are known is hpl")
+    refuse(context, GENERAL, "is for general sizes; --for hpl takes those of the run")
+    if n is None:
+        raise InputError("say which run of HPL: --n N, with --nb and --grid")
+    p, q = grid_of(grid)
+    wanted = options.hpl_of(
+        n=count(n, "n"),
+        nb=nb,
+        p=p,
+        q=q,
+        depth=depth,
+        bcast=bcast,
+        swap=swap,
+        swap_threshold=swap_threshold,
+        pfact=pfact,
+        rfact=rfact,
+        nbmin=nbmin,
+        ndiv=ndiv,
+        pmap=pmap,
+        l1=l1,
+        u=u,
+        equil=equil,
+        align=align,
+        threads_per_rank=threads_per_rank,
+    )
+    written(for_hpl(wanted, platform, seed, 400 if rows is None else rows))
+
+
+def under_conditions(design: "Design", content: str | None, warm: str | None, seed: int) -> "Design":
+    """The design with every call under all combinations of contents and states of the operands, where asked for."""
+    from lepaute.cli.quantities import numbers_of
+    from lepaute.design import with_conditions
+
+    if content is None and warm is None:
+        return design
+    states = numbers_of(warm, "--warm") if warm is not None else [0]
+    return with_conditions(design, contents=(content or "random").split(","), warm=states, seed=seed)
+
+
+def for_hpl(hpl: "Hpl", platform: str | None, seed: int, rows: int) -> "Design":
+    """The design for one run: its calls from a simulation, passed on as a table."""
+    from lepaute.design import dgemm_calls_design
+    from lepaute.platform import load_platform
+    from lepaute.simulate.kernel_calls import kernel_calls
+
+    table = kernel_calls(hpl, None if platform is None else load_platform(platform), seed=seed)
+    parameters = hpl.parameters()
+    about: dict[str, object] = {
+        "for": "hpl",
+        **{
+            name: parameters[name]
+            for name in ("n", "nb", "p", "q", "depth", "nbmin", "ndiv", "pfact", "rfact", "u", "l1")
+        },
+        "times_of_platform": table.platform,
+        "steps_looked_at": table.steps,
+        "ranks_looked_at": table.ranks,
+    }
+    return dgemm_calls_design(seed, table.sizes_of(("dgemm", "dgemm_nn")), rows=rows, about=about)
+
+
+def refuse(context: typer.Context, names: tuple[str, ...], why: str) -> None:
+    """Raises InputError for an option that was given and means nothing here."""
+    from lepaute.errors import InputError
+
+    words = {"fixed_k": "k"}
+    for name in names:
+        if options.is_given(context, name):
+            raise InputError(f"--{words.get(name, name).replace('_', '-')} {why}")

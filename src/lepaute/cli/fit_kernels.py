@@ -1,0 +1,51 @@
+"""What `lepaute fit` prints of the kernels' models: what was tried, and how far calls are from independent."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lepaute.fit.dependence import DependenceReport
+    from lepaute.fit.quality import QualityRow
+    from lepaute.fit.selection import Selection
+
+#: Kernels that take less of the time are passed over unless everything is asked for.
+LEAST_SHARE = 0.01
+
+_EXPLAINED = (
+    "M-: error on blocks left out, relative, of single calls (with -H: of the mean taken); "
+    "N-: BIC above the best, a call"
+)
+
+
+def selection_table(selections: "Sequence[Selection]") -> str:
+    """A line a kernel: the model taken, and the score of everything that was tried."""
+    from lepaute.cli.fit import aligned
+    from lepaute.fit.form import MEANS, NOISES
+
+    lines: list[tuple[str, ...]] = [("kernel", "model", *MEANS, "one", "-H", *NOISES, "")]
+    for selection in selections:
+        errors = {candidate.mean: candidate.error for candidate in selection.means}
+        cores = [f"{100 * candidate.error:.2f} %" for candidate in selection.per_core] or ["-", "-"]
+        noises = selection.noises
+        bics = [f"{value / noises.n_calls:.2f}" for value in noises.bic] if noises else ["-"] * len(NOISES)
+        means = [f"{100 * errors[mean]:.1f} %" if mean in errors else "-" for mean in MEANS]
+        lines.append((selection.kernel, str(selection.form), *means, *cores, *bics, selection.note))
+    return f"{_EXPLAINED}\n{aligned(lines, left=(0, 1, len(lines[0]) - 1))}"
+
+
+def dependence_text(
+    reports: "Sequence[DependenceReport]", quality: "Sequence[QualityRow]", *, everything: bool = False
+) -> str:
+    """A sentence for each kernel whose sums the model's layers do not cover, or for each; "" where there is none."""
+    time_s = {row.kernel: row.time_s for row in quality}
+    whole = sum(time_s.values())
+    chosen = [
+        report
+        for report in sorted(reports, key=lambda report: -time_s.get(report.kernel, 0.0))
+        if everything or (report.is_limit and time_s.get(report.kernel, 0.0) > LEAST_SHARE * whole)
+    ]
+    lines = []
+    for report in chosen:
+        lags = f"autocorrelation {report.lag_1:.2f}, {report.lag_10:.2f}, {report.lag_100:.2f} at lags 1, 10, 100"
+        lines.append(f"{report.sentence} ({lags})" if everything else report.sentence)
+    return "\n".join(lines)

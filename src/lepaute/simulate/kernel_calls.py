@@ -1,0 +1,129 @@
+"""Which kernel calls a run of HPL makes, without running it: a table of sizes, how often and how long."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lepaute.simulate.hpl import Hpl
+from lepaute.simulate.mapping import Mapping
+from lepaute.simulate.predict import Layers, predict
+from lepaute.simulate.tracing import TraceRequest, rows_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lepaute.platform.schema import Platform
+    from lepaute.trace import Trace
+
+#: What is looked at: so many steps spread over the run, and ranks drawn, as long as the trace has fewer rows.
+MOST_STEPS, MOST_RANKS, MOST_ROWS = 64, 64, 400_000
+#: Beyond so many steps x ranks, windows of the steps are simulated instead of all.
+FULL_BELOW = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCallTable:
+    """Kernel calls of all ranks of a run by kernel and size, as estimated from some of its ranks and steps.
+
+    kernel, m, n, k : shape (sizes,), each combination once
+    calls, time_s   : how often, and the seconds that they take in all on the platform that was assumed
+    steps, ranks    : how many were looked at
+    platform        : name of that platform
+    """
+
+    kernel: tuple[str, ...]
+    m: "NDArray[np.int64]"
+    n: "NDArray[np.int64]"
+    k: "NDArray[np.int64]"
+    calls: "NDArray[np.float64]"
+    time_s: "NDArray[np.float64]"
+    steps: int
+    ranks: int
+    platform: str
+
+    def sizes_of(self, kernels: tuple[str, ...]) -> list[tuple[int, int, int, float, float]]:
+        """Rows (m, n, k, calls, time_s) of these kernels."""
+        columns = (self.m, self.n, self.k, self.calls, self.time_s)
+        rows = zip(self.kernel, *(column.tolist() for column in columns), strict=True)
+        return [row for kernel, *row in rows if kernel in kernels]  # type: ignore[misc]  # five columns
+
+
+def kernel_calls(hpl: Hpl, platform: "Platform | None" = None, *, seed: int = 1) -> KernelCallTable:
+    """The kernel calls of a run, from a simulated one: some ranks of some steps stand for all.
+
+    Ranks are drawn by the seed; see `steps_meant` for the steps. Sizes hardly depend on the
+    platform (only where an update is cut at a probe that finds a message), times do.
+
+    platform : where it runs, or None for nodes like those of the shipped `dahu`, as many as it takes
+    Raises InputError for a run that does not fit onto the platform.
+    """
+    import numpy as np
+
+    if platform is None:
+        hpl = replace(hpl, threads_per_rank=1)
+        platform = _nodes_enough(hpl.ranks)
+    rng = np.random.default_rng(seed)
+    ranks = tuple(sorted(int(r) for r in rng.choice(hpl.ranks, min(hpl.ranks, MOST_RANKS), replace=False)))
+    sampled = hpl.steps * hpl.ranks > FULL_BELOW
+    steps = tuple(int(s) for s in np.unique((np.arange(MOST_STEPS) + 0.5) * hpl.steps / MOST_STEPS))
+    expected = rows_of(hpl, ranks, steps if not sampled else range(0, hpl.steps, max(1, hpl.steps // 240)))
+    if expected > MOST_ROWS:
+        ranks = ranks[:: int(np.ceil(expected / MOST_ROWS))]
+    request = TraceRequest(ranks, None if sampled else steps)
+    still = Layers(coefficients=False, days=False, discrepancy=False, noise=False)
+    prediction = predict(
+        hpl,
+        platform,
+        runs=1,
+        seed=seed,
+        layers=still,
+        mapping=Mapping(),
+        fidelity="sampled" if sampled else "full",
+        trace=request,
+    )
+    assert prediction.trace is not None
+    return _table(prediction.trace, hpl, len(ranks), platform.name)
+
+
+def steps_meant(seen: "NDArray[np.int64]", steps: int) -> "NDArray[np.float64]":
+    """How many steps each of those that were looked at stands for; shape of seen, which rises; the sum is `steps`.
+
+    A stretch of successive steps stands for those that are nearer to it than to the next one, its steps in equal parts:
+    at the ends of a window some calls of a step are missing, so that one alone must not stand for many.
+    """
+    import numpy as np
+
+    begins = np.concatenate([[True], np.diff(seen) > 1])
+    stretch = np.cumsum(begins) - 1
+    first, last = seen[begins], seen[np.append(np.flatnonzero(begins)[1:] - 1, len(seen) - 1)]
+    middle = (first[1:] + last[:-1]) / 2.0
+    share = np.diff(np.concatenate([[-0.5], middle, [steps - 0.5]]))
+    result: NDArray[np.float64] = (share / np.bincount(stretch))[stretch]
+    return result
+
+
+def _nodes_enough(ranks: int) -> "Platform":
+    from lepaute.platform import load_platform, override
+
+    dahu = load_platform("dahu")
+    nodes = -(-ranks // dahu.nodes.cores)
+    return dahu if nodes <= dahu.nodes.count else override(dahu, {"nodes.count": str(nodes)})
+
+
+def _table(trace: "Trace", hpl: Hpl, n_ranks: int, platform: str) -> KernelCallTable:
+    import numpy as np
+
+    from lepaute.trace.table import KERNEL
+
+    calls = trace.where((trace.kind == KERNEL) & (trace.step >= 0))
+    seen, position = np.unique(calls.step, return_inverse=True)
+    weight = steps_meant(seen, hpl.steps)[position] * hpl.ranks / n_ranks
+    key = np.stack([calls.name.astype(np.int64), *(np.rint(v).astype(np.int64) for v in (calls.m, calls.n, calls.k))])
+    sizes, which = np.unique(key, axis=1, return_inverse=True)
+    which = which.reshape(-1)
+    often, time_s = (
+        np.bincount(which, value, minlength=sizes.shape[1]).astype(np.float64)
+        for value in (weight, weight * calls.duration_s)
+    )
+    names = tuple(trace.names[code] for code in sizes[0])
+    return KernelCallTable(names, sizes[1], sizes[2], sizes[3], often, time_s, len(seen), n_ranks, platform)

@@ -1,0 +1,167 @@
+"""Which member of the family a kernel gets: planted ones come back."""
+
+# ruff: noqa: ARG005 - the lambdas all take the same arguments
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from lepaute.errors import InputError
+from lepaute.fit.calls import Calls
+from lepaute.fit.form import Form, form_of, means_of, plain_mean, wanted_for, wanted_forms
+from lepaute.fit.kernel_fit import fit_kernel
+from lepaute.fit.kernel_models import kernel_model
+from lepaute.fit.selection import select
+
+PLACES = {0: (1, 0), 1: (1, 1)}
+
+
+def calls(
+    kernel: str,
+    mean_s: Callable[..., np.ndarray],
+    *,
+    seed: int = 1,
+    noise: Callable[..., np.ndarray] | None = None,
+    count: int = 3000,
+    blocks: int = 5,
+) -> Calls:
+    """Calls inside steps of HPL on two cores, with noise of mean 0: 3 % half-normal unless another is given."""
+    rng = np.random.default_rng(seed)
+    m, n, k = np.floor(10 ** rng.uniform(1, 3, (3, count)))
+    cpu = rng.integers(0, 2, count)
+    mean = mean_s(m, n, k, cpu)
+    half_normal = (np.abs(rng.normal(size=count)) - np.sqrt(2 / np.pi)) / np.sqrt(1 - 2 / np.pi)
+    scatter = 0.03 * mean * half_normal if noise is None else noise(rng, mean, half_normal)
+    return Calls(
+        kernel, m, n, k if kernel == "dgemm" else 0 * k, mean + scatter, cpu, np.sort(rng.integers(0, blocks, count)),
+        np.zeros(count, dtype=np.int64), np.ones(count, dtype=bool), np.zeros(count, dtype=bool), ("hpl_steps_1x1",),
+    )  # fmt: skip
+
+
+MEANS = {
+    "M-0": lambda m, n, k, cpu: 5e-6 + 0 * m,
+    "M-1": lambda m, n, k, cpu: 2e-10 * m * n + 1e-6,
+    "M-2": lambda m, n, k, cpu: 2e-10 * m * n + 4e-8 * m + 2e-8 * n + 1e-6,
+    "M'": lambda m, n, k, cpu: np.where(n > 200, 8e-10, 2e-10) * m * n + 1e-6,
+}
+
+
+@pytest.mark.parametrize("mean", MEANS)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_mean_that_made_the_calls_is_selected(mean: str, seed: int) -> None:
+    fitted, selection = select(calls("dlacpy", MEANS[mean], seed=seed), {})
+    assert fitted.form.mean == mean, selection
+    assert not fitted.form.per_core
+    assert [candidate.mean for candidate in selection.means] == ["M-0", "M-1", "M-2", "M'"]
+
+
+def test_cores_that_differ_get_a_model_each_and_those_that_do_not_share_one() -> None:
+    def of_core(m, n, k, cpu):
+        return 3e-11 * m * n * k * np.where(cpu == 1, 1.1, 1.0) + 1e-6
+
+    differ, _ = select(calls("dgemm", of_core), {})
+    alike, selection = select(calls("dgemm", lambda m, n, k, cpu: 3e-11 * m * n * k + 1e-6), {})
+    assert (differ.form.per_core, alike.form.per_core) == (True, False)
+    assert [candidate.error for candidate in selection.per_core] == pytest.approx([0.03, 0.03], rel=0.1)
+
+
+NOISES = {
+    "N-0": lambda rng, mean, z: 1e-4 * mean * rng.normal(size=len(mean)),
+    "N-1": lambda rng, mean, z: 2e-6 * z,
+    "N-2": lambda rng, mean, z: 0.05 * mean * z,
+    "N'": lambda rng, mean, z: 0.05 * mean * np.where(rng.random(len(mean)) < 0.2, 1.8, -0.45) + 0.01 * mean * z,
+}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_noise_that_made_the_calls_is_selected(noise: str, seed: int) -> None:
+    def mean_s(m, n, k, cpu):
+        return 2e-10 * m * n + 1e-5
+
+    fitted, selection = select(calls("dlacpy", mean_s, seed=seed, noise=NOISES[noise]), {})
+    assert fitted.form.noise == noise, selection.noises
+    assert (selection.modes is not None) == (noise == "N'")
+    model = kernel_model(fitted, 0.0, 0.0, PLACES, selection.modes)
+    kind = {"N-0": "none", "N-1": "half-normal", "N-2": "half-normal", "N'": "mixture"}[noise]
+    assert {piece.noise.kind for piece in model.pieces} == {kind}
+    assert model.form == str(fitted.form)
+
+
+def test_a_mixture_has_the_shares_and_places_of_its_modes() -> None:
+    fitted, selection = select(calls("dlacpy", MEANS["M-1"], noise=NOISES["N'"]), {})
+    assert selection.modes is not None
+    low, high = selection.modes[0], selection.modes[-1]
+    assert sum(mode.weight for mode in selection.modes if mode.mean > 1) == pytest.approx(0.2, abs=0.03)
+    assert (high.mean - low.mean) / (1.8 + 0.45) == pytest.approx(1 / 0.92, rel=0.1)  # in units of the whole's sigma
+    assert fitted.form.noise == "N'"
+
+
+@pytest.mark.parametrize("text", ["M-0/N-0", "M-1/N-1", "M-2-H/N-2", "M'-H/N'", "M'/N-1"])
+def test_a_form_that_is_asked_for_is_the_one_that_is_fitted(text: str) -> None:
+    measured = calls("dlacpy", MEANS["M'"])
+    fitted, selection = select(measured, wanted_forms([text]))
+    assert str(fitted.form) == text == str(selection.form)
+    model = kernel_model(fitted, 0.0, 0.0, PLACES, selection.modes)
+    assert model.form == text
+    assert (model.pieces[-1].per_cpu is not None) == fitted.form.per_core
+
+
+def test_a_constant_standard_deviation_makes_sums_scatter_as_measured() -> None:
+    measured = calls("dlacpy", MEANS["M-1"])
+    polynomial, constant = (fit_kernel(measured, form=Form("M-1", False, noise)) for noise in ("N-2", "N-1"))
+    assert np.sum(constant.deviation(measured) ** 2) == pytest.approx(np.sum(polynomial.deviation(measured) ** 2))
+    assert np.ptp(constant.deviation(measured)) == 0.0
+
+
+def test_with_one_block_stretches_of_successive_calls_are_the_folds() -> None:
+    fitted, selection = select(calls("dlacpy", MEANS["M-2"], blocks=1), {})
+    assert fitted.form.mean == "M-2"
+    assert selection.note == ""
+
+
+def test_a_process_that_was_slower_as_a_whole_does_not_hide_the_shape() -> None:
+    base = calls("dlacpy", MEANS["M'"], count=6000)
+    effect = np.exp(0.2 * np.random.default_rng(5).normal(size=(5, 2)))[base.block, base.cpu]
+    slower = dataclasses.replace(base, duration_s=base.duration_s * effect)
+    assert select(slower, {})[0].form.mean == "M'"
+
+
+def test_few_calls_are_fitted_without_a_selection() -> None:
+    fitted, selection = select(calls("dlacpy", MEANS["M-1"], count=30), {})
+    assert "too few" in selection.note
+    assert fitted.form.noise == "N-2"
+
+
+def test_the_selection_is_the_same_every_time() -> None:
+    measured = calls("dlacpy", MEANS["M'"], count=30_000)
+    one, other = select(measured, {})[1], select(measured, {})[1]
+    assert one == other
+
+
+def test_forms_are_read_as_they_are_written() -> None:
+    assert form_of("M'-H/N-2") == Form("M'", True, "N-2")
+    assert str(form_of("M-1/N'")) == "M-1/N'"
+    wanted = wanted_forms(["M-1/N-1", "dgemm=M'-H/N-2", "dtrsm=auto"])
+    assert wanted_for("dgemm", wanted) == Form("M'", True, "N-2")
+    assert wanted_for("dger", wanted) == Form("M-1", False, "N-1")
+    assert wanted_for("dgemm", wanted_forms(["M-1/N-1", "auto"])) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("M-3/N-1", "no kernel model"), ("dgemv2=M-1/N-1", "no kernel that"), ("", "no kernel model")]
+)
+def test_what_is_no_form_is_refused_in_one_line(text: str, told: str) -> None:
+    with pytest.raises(InputError, match=told) as refused:
+        wanted_forms([text])
+    assert "\n" not in str(refused.value)
+
+
+def test_means_that_would_be_the_same_are_not_tried_twice() -> None:
+    assert means_of("dscal") == ("M-0", "M-1", "M'")
+    assert means_of("pdupdate_glue") == ("M-0", "M'")
+    assert plain_mean("dscal", "M'", 1) == "M-1"
+    assert plain_mean("dgemm", "M'", 1) == "M-2"
+    assert plain_mean("dgemm", "M'", 3) == "M'"

@@ -1,0 +1,54 @@
+"""Which calls a run of HPL makes: estimated from some ranks and steps, against all of them."""
+
+import numpy as np
+import pytest
+
+from lepaute.simulate import Hpl, Layers, predict
+from lepaute.simulate.kernel_calls import kernel_calls, steps_meant
+from lepaute.simulate.tracing import TraceRequest
+
+
+def flops(table) -> float:
+    return sum(2.0 * m * n * k * calls for m, n, k, calls, _ in table.sizes_of(("dgemm", "dgemm_nn")))
+
+
+def test_where_all_is_looked_at_every_call_is_counted_once() -> None:
+    from lepaute.platform import load_platform
+
+    hpl = Hpl(n=1500, nb=64, p=2, q=2)
+    table = kernel_calls(hpl)
+    still = Layers(coefficients=False, days=False, discrepancy=False, noise=False)
+    trace = predict(hpl, load_platform("dahu"), runs=1, layers=still, fidelity="full", trace=TraceRequest()).trace
+    assert trace is not None
+    inside = trace.where((trace.kind == 0) & (trace.step >= 0))
+    assert (table.ranks, table.steps) == (4, hpl.steps)
+    assert table.calls.sum() == pytest.approx(len(inside))
+    assert table.time_s.sum() == pytest.approx(inside.duration_s.sum())
+    rows = list(zip(table.kernel, table.m, table.n, table.k, strict=True))
+    assert len(rows) == len(set(rows))
+
+
+@pytest.mark.parametrize(("n", "nb", "grid"), [(20_000, 128, (4, 4)), (12_000, 96, (2, 8)), (60_000, 64, (16, 16))])
+def test_a_part_of_the_ranks_and_steps_stands_for_all(n: int, nb: int, grid: tuple[int, int]) -> None:
+    hpl = Hpl(n=n, nb=nb, p=grid[0], q=grid[1])
+    table = kernel_calls(hpl)
+    assert table.ranks * table.steps < hpl.ranks * hpl.steps
+    assert flops(table) == pytest.approx(hpl.flop_count, rel=0.05)  # dgemm does nearly all of them
+
+
+def test_a_run_that_is_only_sampled_has_its_calls_as_well() -> None:
+    hpl = Hpl(n=300_000, nb=128, p=32, q=32)  # 2344 steps of 1024 ranks
+    assert flops(kernel_calls(hpl)) == pytest.approx(hpl.flop_count, rel=0.1)
+
+
+def test_steps_stand_for_those_nearest_to_them() -> None:
+    assert steps_meant(np.arange(7), 7).tolist() == [1.0] * 7
+    assert steps_meant(np.array([1, 4, 9]), 12).tolist() == [3.0, 4.0, 5.0]
+    window = steps_meant(np.array([0, 1, 2, 10, 11]), 12)
+    assert window[:3].tolist() == [window[0]] * 3
+    assert window.sum() == pytest.approx(12)
+
+
+def test_more_ranks_than_the_shipped_nodes_hold_are_placed_on_more_of_them() -> None:
+    table = kernel_calls(Hpl(n=20_000, nb=256, p=40, q=40))
+    assert table.calls.sum() > 0
