@@ -160,7 +160,7 @@ int main(int argc, char **argv) {
     lep_random random = lep_random_seeded((uint64_t)seed, 0);
     size_t input_size = input_wish - input < spare ? input_wish : input + spare;
     size_t output_size = output_wish - output < spare ? output_wish : output + spare;
-    pool inputs[MOST_CONTENTS], outputs[MOST_CONTENTS];
+    pool inputs[MOST_CONTENTS] = {{NULL, 0}}, outputs[MOST_CONTENTS] = {{NULL, 0}};
     for (size_t i = 0; i < contents.count; i++) {
         inputs[i] = make_pool(input_size, &contents.values[i], &random);
         outputs[i] = make_pool(output_size, &contents.values[i], &random);
@@ -169,8 +169,8 @@ int main(int argc, char **argv) {
     const char *path = lep_option_text(options, count, "--out");
     FILE *file = lep_output_open(path, NULL, seed, argc, argv);
     lep_output_note(file, "warmup_calls", "%d", warmup_calls);
-    lep_output_note(file, "pool_bytes", "%zu %zu", inputs[0].doubles * sizeof(double),
-                    outputs[0].doubles * sizeof(double));
+    lep_output_note(file, "pool_bytes", "%zu %zu", round_up(input_size) * sizeof(double),
+                    round_up(output_size) * sizeof(double));
     bool conditions =
         lep_design_find(&design, "content") < design.columns || lep_design_find(&design, "warm") < design.columns;
     lep_output_columns(file, conditions ? LEP_KERNEL_COLUMNS ",content,warm" : LEP_KERNEL_COLUMNS);

@@ -19,7 +19,7 @@ enum { MOST_ALLOCATIONS = 64, PAGE_BYTES = 4096, ROOM = 2 /* blocks are so many 
 
 typedef struct {
     const char *name;
-    size_t size_bytes, stride, element_bytes, batch_bytes;
+    size_t size_bytes, stride, element_bytes, batch_bytes, elements, passes; /* elements: of a pass */
     int unroll, allocation;
     lep_read_pass *read;
 } memory_row;
@@ -50,9 +50,12 @@ static memory_row *read_rows(const lep_design *design, long long most_bytes) {
                             "element_bytes %zu unrolled %d times is not there; widths are 4, 8, 16 and, where the "
                             "processor has such registers, 32; unroll is 1 or 8",
                             row->element_bytes, row->unroll);
-        if (row->stride * row->element_bytes > row->size_bytes)
+        row->elements = row->size_bytes / (row->stride * row->element_bytes);
+        if (row->elements == 0)
             lep_design_fail(design, i, "a stride of %zu elements of %zu bytes is longer than the buffer of %zu bytes",
                             row->stride, row->element_bytes, row->size_bytes);
+        size_t pass_bytes = row->elements * row->element_bytes;
+        row->passes = (row->batch_bytes + pass_bytes - 1) / pass_bytes;
     }
     return rows;
 }
@@ -72,9 +75,9 @@ static size_t whole_pages(size_t bytes) {
 /* One row; the number of elements of a pass and of passes are fixed before the clock is read. */
 static void measure(FILE *file, const memory_row *row, char *const *blocks, size_t block_bytes, lep_random *random,
                     int cpu) {
-    size_t step = row->stride * row->element_bytes, elements = row->size_bytes / step;
+    size_t step = row->stride * row->element_bytes, elements = row->elements;
     size_t pass_bytes = elements * row->element_bytes;
-    size_t passes = (row->batch_bytes + pass_bytes - 1) / pass_bytes;
+    size_t passes = row->passes;
     size_t fresh = row->allocation < 0 ? whole_pages(row->size_bytes) : 0;
     size_t places = (block_bytes - row->size_bytes) / PAGE_BYTES + 1, offset = 0;
     char *buffer;

@@ -85,8 +85,20 @@ def test_the_readme_names_commands_that_exist() -> None:
         assert (ROOT / script).is_file()
 
 
-def test_a_picture_of_what_was_not_measured_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    archive = run(tmp_path, str(CONDITIONS), "c.zip", "blocks=1", "size=50,50,20", "calls=1")
-    assert main(["fit", str(archive.path), "--plot", str(tmp_path / "c.png")]) == 2
-    assert "these archives measured none" in capsys.readouterr().err
-    assert not (tmp_path / "c.png").exists()
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("max_bytes=much", "max_bytes is 'much'; it is a whole number"),
+        ("max_bytes=100", "sizes from 1024 to 100 bytes"),
+        ("strides=1,x", "strides is '1,x'; it is a list of whole numbers such as 1,8"),
+        ("allocations=1,2", "allocations is '1,2'; it is a whole number"),
+    ],
+)
+def test_a_parameter_of_memory_that_makes_no_sense_is_refused_in_one_line(
+    tmp_path: Path, setting: str, complaint: str
+) -> None:
+    done = run_lepaute("run", "memory", "--set", setting, "-q", "-o", "m.zip", folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert complaint in done.stderr
+    assert not list(tmp_path.iterdir())

@@ -191,6 +191,15 @@ def test_a_calibration_tells_of_content_and_its_models_stay_the_same(
     assert "masked:40" in told
 
 
+def test_a_calibration_has_no_picture_of_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = calibration(tmp_path / "c.zip", steps_table())
+    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--plot", str(tmp_path / "p.png")]) == 2
+    told = capsys.readouterr()
+    assert told.err.count("\n") == 1
+    assert "--plot draws the memory hierarchy of an experiment" in told.err
+    assert not (tmp_path / "p.yaml").exists()
+
+
 def experiment(path: Path, table: pandas.DataFrame) -> Archive:
     with ArchiveWriter(path, {"kind": "experiment", "created": "2026-11-21T00:00:00+00:00", "warnings": []}) as archive:
         archive.add_table("observations/observations.parquet", table)
@@ -204,6 +213,15 @@ def test_an_experiment_without_factors_or_durations_is_refused_in_one_line(tmp_p
         with pytest.raises(FitError, match="there is nothing to fit"):
             findings(archive)
         assert main(["fit", str(archive.path)]) == 2
+
+
+def test_a_picture_of_what_was_not_measured_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = experiment(tmp_path / "e.zip", process_calls(0.1))
+    assert main(["fit", str(archive.path)]) == 0
+    assert "pinning of dgemm matters" in capsys.readouterr().out
+    assert main(["fit", str(archive.path), "--plot", str(tmp_path / "e.png")]) == 2
+    assert "these archives measured none" in capsys.readouterr().err
+    assert not (tmp_path / "e.png").exists()
 
 
 def test_durations_that_are_none_are_left_out_of_the_tests() -> None:

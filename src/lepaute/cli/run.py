@@ -68,7 +68,7 @@ def command(
 
     # A batch system ends a job with SIGTERM: the nodes must be given back then too, and what was measured be kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if not script.exists():
+    if not script.is_file():
         script = shipped_experiments().get(str(script), script)
     job_class = load_job_class(script, class_name)
     request = on.request_of(

@@ -20,8 +20,8 @@ def constant_pieces(x: Sequence[float] | Floats, y: Floats, sd: Floats) -> list[
 
     x : increasing, shape (points,); y : shape (curves, points); sd : standard errors of y, of the same shape
     The best cuts for each number of pieces; of these the number with the least sum of squares over variances plus
-    log(points of all curves) for each level on each curve and three times that for each cut: `information_criterion`
-    for noise that is known.
+    log(points of all curves) for each level on each curve and BREAKPOINT_PARAMETERS times that for each cut: the
+    `information_criterion` for noise that is known.
     """
     curves, points = y.shape
     xs = np.asarray(x, dtype=np.float64)

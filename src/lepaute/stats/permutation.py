@@ -21,6 +21,8 @@ Integers = npt.NDArray[np.int64]
 PERMUTATIONS = 1999
 #: Arrangements of labels that are held in memory at once, in cells.
 _BATCH_CELLS = 2_000_000
+#: Values times permutations that are looked at: of ten thousand values and more, fewer than asked for.
+_MOST_CELLS, _FEWEST_PERMUTATIONS = 20_000_000, 199
 #: Fewer arrangements than this have no 95 % interval: its tails would be less than one of them.
 _FEWEST_FOR_INTERVAL = 40
 #: Values further from what is typical of stratum and level, in robust standard deviations, are drawn in.
@@ -77,6 +79,7 @@ def permutation_test(
     strata   : inside which labels are exchanged; any values that can be compared for equality
     reference: the level that others are compared with; the first in alphabetical order unless given
     ordered  : all levels in their order, to test for a trend along it instead of for any difference
+    permutations: of more than ten thousand values fewer are looked at, 199 at least
     The statistic is the sum over levels of S^2 / n, S the sum of the level's scores; a score is the rank in the
     stratum, centred, over n + 1 (the weights of van Elteren's test of 1960), so that neither the spread of a stratum
     nor an outlier has weight of its own. Of a trend it is |sum of score x place of the level in the order|.
@@ -103,6 +106,7 @@ def permutation_test(
     y, codes, groups = y[keep], codes[keep], groups[keep]
     if len(y) == 0:
         return PermutationTest(tuple(names), 0.0, 1.0, 1.0, 1, True, 0, 0, ())
+    permutations = min(permutations, max(_FEWEST_PERMUTATIONS, _MOST_CELLS // len(y)))
     rng = np.random.default_rng(seed)
     scores = _scores(y, groups)
     weights = np.arange(len(names), dtype=np.float64) if ordered is not None else None
@@ -147,13 +151,18 @@ def _informative(codes: Integers, groups: Integers) -> npt.NDArray[np.bool_]:
     return result
 
 
+def _members(groups: Integers) -> list[Integers]:
+    """The indices of the values of each stratum."""
+    order = np.argsort(groups, kind="stable").astype(np.int64)
+    return list(np.split(order, np.flatnonzero(np.diff(groups[order])) + 1))
+
+
 def _scores(y: Floats, groups: Integers) -> Floats:
     """Mid-ranks in the stratum, centred, over its size plus one."""
     from scipy.stats import rankdata
 
     scores = np.empty(len(y))
-    for group in np.unique(groups):
-        mine = np.flatnonzero(groups == group)
+    for mine in _members(groups):
         scores[mine] = (rankdata(y[mine]) - (len(mine) + 1) / 2) / (len(mine) + 1)
     return scores
 
@@ -176,7 +185,7 @@ def _arrangements(
     codes: Integers, groups: Integers, most: int, rng: np.random.Generator
 ) -> Iterator[tuple[Integers, bool]]:
     """Batches of labels exchanged inside strata: all there are where these are no more than `most`, else `most`."""
-    members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    members = _members(groups)
     total = 1
     for mine in members:
         total *= _multinomial(codes[mine])
@@ -233,7 +242,7 @@ def _drawn_in(y: Floats, codes: Integers, groups: Integers) -> Floats:
     """The values, those far from the median of their stratum and level moved closer to it."""
     shift = _typical_shifts(y, codes, groups)[codes]
     level = shift.copy()
-    members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    members = _members(groups)
     for mine in members:
         level[mine] += np.median(y[mine] - shift[mine])
     rest = y - level
@@ -251,12 +260,12 @@ def _drawn_in(y: Floats, codes: Integers, groups: Integers) -> Floats:
 def _typical_shifts(y: Floats, codes: Integers, groups: Integers) -> Floats:
     """A first guess of each level's shift against level 0: the median over strata of the difference of medians."""
     found: list[list[float]] = [[] for _ in range(int(codes.max()) + 1)]
-    for group in np.unique(groups):
-        here = groups == group
-        medians = {code: float(np.median(y[here & (codes == code)])) for code in np.unique(codes[here])}
+    for mine in _members(groups):
+        here = codes[mine]
+        medians = {int(code): float(np.median(y[mine[here == code]])) for code in np.unique(here)}
         for code, median in medians.items():
             if 0 in medians:
-                found[int(code)].append(median - medians[0])
+                found[code].append(median - medians[0])
     return np.array([float(np.median(one)) if one else 0.0 for one in found])
 
 

@@ -9,6 +9,7 @@ import csv
 import lepaute as lp
 from lepaute.design import Design
 from lepaute.design.memory import hierarchy_sizes
+from lepaute.errors import InputError
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 
 SOURCES = ("probe_memory.c", "memory_read.c", "probe_common.c")
@@ -65,10 +66,17 @@ class MemoryHierarchy(lp.Job):
         return numbers[0], {node: rows_of(content.decode()) for node, content in raw.items()}
 
     def _number(self, name: str, default: int) -> int:
-        return int(self.parameters.get(name, default))
+        (number,) = self._numbers(name, str(default), most=1)
+        return number
 
-    def _numbers(self, name: str, default: str) -> list[int]:
-        return [int(text) for text in str(self.parameters.get(name, default)).split(",")]
+    def _numbers(self, name: str, default: str, most: int = 1000) -> list[int]:
+        """A parameter that is a list of whole numbers; raises InputError for anything else."""
+        text = str(self.parameters.get(name, default))
+        cells = text.split(",")
+        if len(cells) > most or not all(cell.isascii() and cell.isdigit() and len(cell) < 16 for cell in cells):
+            what = "a whole number" if most == 1 else "a list of whole numbers such as 1,8"
+            raise InputError(f"{name} is {text[:60]!r}; it is {what}")
+        return [int(cell) for cell in cells]
 
 
 def rows_of(text: str) -> list[dict[str, str]]:
