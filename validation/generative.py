@@ -166,6 +166,8 @@ def text(frame: pandas.DataFrame, data: dict[str, Coefficients], fits: dict[str,
         f"groups {', '.join(f'{value:.1f}' for value in fit.bic)})"
         for state, fit in fits.items()
     )
+    ratio = "sd of single CPUs, 90th over 10th percentile"
+    tails = ("state", "excess kurtosis of alpha, beta, gamma (Gaussian: 0)", ratio, "the same in synthetic data")
     header = ("model", "variances over those of the model (alpha, beta, gamma)", *STATISTICS)
     return f"""## The generative model: synthetic and observed coefficients
 
@@ -186,17 +188,7 @@ draws of the fitted model against each other, {100.0 * float((control < 0.05).me
 What is missed is the last level, the part of a day that is a cpu's own. It has longer tails than a Gaussian, and CPUs
 differ in how much their days vary:
 
-{
-        markdown(
-            (
-                "state",
-                "excess kurtosis of alpha, beta, gamma (Gaussian: 0)",
-                "sd of single CPUs, 90th over 10th percentile",
-                "the same in synthetic data",
-            ),
-            shapes(data, fits),
-        )
-    }
+{markdown(tails, shapes(data, fits))}
 
 Some days that all CPUs share stand apart in beta and gamma (picture: the separate bands); 22 to 24 days are too few to
 show it in a test. In the group of slow nodes some synthetic gamma are below 0: calls there have no noise.
