@@ -185,8 +185,8 @@ median. Small p: synthetic and observed differ. Groups of nodes: {told}.
 The last two models of each state are wrong on purpose: they show what the tests can see. Of {len(control)} p of two
 draws of the fitted model against each other, {100.0 * float((control < 0.05).mean()):.1f} % are below 0.05.
 
-What is missed is the last level, the part of a day that is a cpu's own. It has longer tails than a Gaussian, and CPUs
-differ in how much their days vary:
+What is missed is the last level, the part of a day that is a cpu's own: a few days far off decide its covariance, and
+in the groups that hold them most synthetic days vary more than most observed ones do. A Gaussian has no such tails:
 
 {markdown(tails, shapes(data, fits))}
 
