@@ -12,7 +12,8 @@ namespace {
 
 using Draw = double (*)(const rng::Coordinates&) noexcept;
 
-std::vector<double> drawn(Draw draw, std::uint64_t seed, std::uint32_t stream, std::uint32_t units, std::uint32_t each) {
+std::vector<double> drawn(Draw draw, std::uint64_t seed, std::uint32_t stream, std::uint32_t units,
+                          std::uint32_t each) {
     std::vector<double> values;
     values.reserve(std::size_t{units} * each);
     for (std::uint32_t unit = 0; unit < units; ++unit) {

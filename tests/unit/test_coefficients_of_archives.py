@@ -7,8 +7,10 @@ import pandas
 import pytest
 
 from lepaute.archive import Archive, ArchiveWriter
+from lepaute.cli.main import main
 from lepaute.errors import FitError
 from lepaute.fit.coefficients import coefficients_of_archives
+from lepaute.platform import load_platform
 
 RATES = {("n1", 0): 2.0e-11, ("n1", 1): 2.2e-11, ("n2", 0): 3.0e-11, ("n2", 1): 3.3e-11}
 INTERCEPT_S, GAMMA = 1e-6, 0.05  # the noise's sd over the mean
@@ -57,3 +59,21 @@ def test_the_blocks_of_one_calibration_are_its_days(tmp_path: Path) -> None:
 def test_too_few_calls_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FitError, match="no core has 10 calls of dgemm on a day"):
         coefficients_of_archives(archive(tmp_path / "few.zip", kernels(1.0, rows=20)))
+
+
+def test_the_command_makes_a_population_of_calibrations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    days = enumerate((1.0, 1.1, 0.9, 1.05))
+    names = [str(archive(tmp_path / f"{number}.zip", kernels(day, blocks=1)).path) for number, day in days]
+    assert main(["platform", "population", *names, "--of", "dahu", "-o", str(tmp_path / "p.yaml")]) == 0
+    assert "2 nodes, 1 group(s)" in capsys.readouterr().out
+    population = load_platform(tmp_path / "p.yaml").population
+    assert population is not None
+    assert population.covariance_common is not None
+    # all cores are slower and faster together: 1.0, 1.1, 0.9, 1.05 of a mean rate of 2.6e-11
+    alpha_sd = (population.covariance_common[0][0]) ** 0.5
+    assert alpha_sd == pytest.approx(2.6e-11 * np.std([1.0, 1.1, 0.9, 1.05], ddof=1), rel=0.1)
+
+
+def test_a_table_among_archives_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["platform", "population", "a.zip", "b.csv", "--of", "dahu"]) == 2
+    assert "give one table, or archives (.zip) alone" in capsys.readouterr().err

@@ -8,7 +8,7 @@ import pytest
 
 from lepaute import _core
 from lepaute.errors import InputError, PlatformError
-from lepaute.platform import load_platform, override
+from lepaute.platform import Platform, load_platform, override
 from lepaute.platform.io import parse_platform, platform_text, with_population
 from lepaute.platform.populations import POPULATION_OF, population_of
 from lepaute.simulate import Hpl, Layers, predict
@@ -221,3 +221,16 @@ def test_the_slow_nodes_of_2019_are_those_that_are_told_of() -> None:
 def test_a_platform_without_one_has_no_field_to_set() -> None:
     with pytest.raises(InputError, match=r"no field population\.draw"):
         override(SMALL, {"population.draw": "days"})
+
+
+def test_an_emulated_run_gets_the_day_of_its_seed() -> None:
+    from lepaute.simulate.smpi.request import Files, Folding, request_text
+
+    def machine(platform: Platform, seed: int) -> str:
+        files = Files(Path("/r"), Path("/p"))
+        text = request_text(platform, [0], seed=seed, layers=Layers(), folding=Folding(), files=files)
+        return text.partition("\nmachine\n")[2]
+
+    drawing = with_population(SMALL, content(draw="days"))
+    assert machine(drawing, 1) == machine(on_its_day(drawing, 1), 5) != machine(drawing, 2)
+    assert machine(SMALL, 1) == machine(SMALL, 2)

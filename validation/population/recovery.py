@@ -1,6 +1,7 @@
 """Promises on simulated hierarchies: coverage of intervals, variances found again, groups found again."""
 
 import numpy
+import pandas
 from scipy import stats
 from support.goals import Goal
 
@@ -12,30 +13,32 @@ SEED = 20261121
 SLOW_NODES, SLOW_BY_SD = 4, 5.0
 
 
-def recovered(repetitions: int) -> dict[str, numpy.ndarray]:
-    """Of each repetition: hits of the intervals of theta, variances over the truth (shapes (r, 3)), and whether the
-    groups were right, with one group and with slow nodes (r,)."""
+def recovered(repetitions: int) -> pandas.DataFrame:
+    """A row a repetition: for each coefficient whether the interval of theta holds it and the variances over the truth;
+    whether the groups were right, with one group and with slow nodes."""
     truth, rng = dahu_like(), numpy.random.default_rng(SEED)
-    hits, spatial, temporal, single, slow = [], [], [], [], []
+    rows = []
     for _ in range(repetitions):
         data = simulated(truth, rng)
-        single.append(len(generative(data).groups) == 1)
+        single = len(generative(data).groups) == 1
         one = generative(data, most_groups=1)
         low, high = one.groups[0].interval()
-        hits.append((low <= truth.theta) & (truth.theta <= high))
-        spatial.append(numpy.diag(one.groups[0].covariance_spatial) / numpy.diag(truth.covariance_spatial))
-        temporal.append(numpy.diag(one.covariance_temporal) / numpy.diag(truth.covariance_temporal))
+        spatial = numpy.diag(one.groups[0].covariance_spatial) / numpy.diag(truth.covariance_spatial)
+        temporal = numpy.diag(one.covariance_temporal) / numpy.diag(truth.covariance_temporal)
         found = generative(simulated(truth, rng, slow_nodes=SLOW_NODES, slow_by_sd=SLOW_BY_SD)).group_of_node
-        slow.append(numpy.array_equal(found, (numpy.arange(len(found)) < SLOW_NODES).astype(int)))
-    lists = {"hits": hits, "spatial": spatial, "temporal": temporal, "single": single, "slow": slow}
-    return {name: numpy.array(value) for name, value in lists.items()}
+        row = {"single": single, "slow": numpy.array_equal(found, (numpy.arange(len(found)) < SLOW_NODES).astype(int))}
+        for at, term in enumerate(TERMS):
+            row[f"hit {term}"] = low[at] <= truth.theta[at] <= high[at]
+            row[f"spatial {term}"], row[f"temporal {term}"] = spatial[at], temporal[at]
+        rows.append(row)
+    return pandas.DataFrame(rows)
 
 
-def recovery_goals(found: dict[str, numpy.ndarray]) -> list[Goal]:
+def recovery_goals(found: pandas.DataFrame) -> list[Goal]:
     """The promises, judged."""
-    count = len(found["hits"])
+    count = len(found)
     low, high = stats.binom.ppf([1e-6, 1 - 1e-6], count, 0.95)
-    hits = found["hits"].sum(axis=0)
+    hits = found[[f"hit {term}" for term in TERMS]].sum().to_numpy()
     goals = [
         Goal(
             f"simulated: 95 % intervals of theta that hold it, of {count} ({', '.join(TERMS)})",
@@ -45,7 +48,7 @@ def recovery_goals(found: dict[str, numpy.ndarray]) -> list[Goal]:
         )
     ]
     for name, symbol in (("spatial", "Sigma_S"), ("temporal", "Sigma_T")):
-        mean = found[name].mean(axis=0)
+        mean = found[[f"{name} {term}" for term in TERMS]].mean().to_numpy()
         goals.append(
             Goal(
                 f"simulated: mean of the variances in {symbol} over the truth",

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Of the sum of absolute eigenvalues: less that is dropped is not worth a sentence.
 WORTH_TELLING = 0.01
+#: Excess kurtosis of days that is told (Student's t of five degrees of freedom has 6), if it is five standard errors.
+LONG_TAILS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,7 @@ def generative(data: Coefficients, *, most_groups: int = MOST_GROUPS) -> Generat
         )
         for number in range(mixture.groups)
     )
+    notes += _tails(data, of_unit)
     return Generative(data.terms, groups, mixture.group_of_node, days, mixture.bic, tuple(notes), data.source)
 
 
@@ -211,6 +214,23 @@ def _group(
     return GroupMoments(
         nodes / len(group_of_node), nodes, len(units), means.mean(axis=0), np.sqrt(variance), freedom, spread, None
     )
+
+
+def _tails(data: Coefficients, of_unit: Integers) -> list[str]:
+    """A sentence for each coefficient whose days have longer tails than a Gaussian, group by group alike."""
+    own = data.values - unit_means(data.unit, data.values)[data.unit]
+    own = own - unit_means(data.day, own)[data.day]
+    label = of_unit[data.unit]
+    variance = np.array([np.var(own[label == number], axis=0) for number in range(int(of_unit.max()) + 1)])[label]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = np.mean(own**4 / variance**2, axis=0) - 3.0
+    limit = max(LONG_TAILS, 5.0 * float(np.sqrt(24.0 / len(own))))
+    return [
+        f"the days of {term} have far longer tails than a Gaussian (excess kurtosis {value:.0f}): a few days decide "
+        "how much is drawn on most."
+        for term, value in zip(data.terms, excess, strict=True)
+        if value > limit
+    ]
 
 
 def _own_days(data: Coefficients, of_unit: Integers, days: BetweenDays) -> list[Floats] | None:

@@ -113,6 +113,8 @@ def _libraries() -> tuple[Any, Any]:
         ) from None
     settings: Any = jax.config
     settings.update("jax_platforms", "cpu")
+    # Nearly all of the time goes into compiling; the sampling itself takes about a second.
+    settings.update("jax_disable_most_optimizations", True)
     numpyro.enable_x64()
     return jax, numpyro
 
