@@ -80,7 +80,7 @@ def command(
     platform, fitted = platform_and_models(opened, name or output.stem, forms, network_condition or None)
     for warning in fitted.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    tell_diagnosis(diagnose(opened, fitted), report or ())
+    tell_diagnosis(diagnose(opened, fitted, alone=not network_condition), report or ())
     dump_platform(platform, output)
     print(quality_table(fitted.quality))
     if details:
