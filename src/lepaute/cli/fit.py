@@ -73,6 +73,8 @@ def command(
         check_report_file(path)  # now, not after the fit
     opened = [Archive.open(path) for path in archives]
     if all(archive.metadata.get("kind") == "experiment" for archive in opened):
+        if report:
+            raise InputError("--report tells what is wrong with models, and experiments make none; give calibrations")
         _print_findings(opened, plot)
         return
     if plot is not None:

@@ -11,6 +11,7 @@ from lepaute.fit.crowding import relieved
 from lepaute.fit.diagnostics.models import kernel_seconds, message_seconds
 from lepaute.fit.diagnostics.residuals import Residuals
 from lepaute.fit.disturbed import without_disturbed
+from lepaute.fit.factors import usual_conditions
 
 if TYPE_CHECKING:
     import pandas
@@ -62,7 +63,7 @@ def kernels(
 ) -> Iterator[Residuals]:
     """The calls of every kernel that has a model: with work to do, not in a first step, and inside steps of HPL where
     there are such calls, as they were fitted."""
-    table = pooled_observations([_dated(frame) for frame in frames], hosts)
+    table = pooled_observations([_dated(usual_conditions(frame)) for frame in frames], hosts)
     names = table["kernel"].astype(str).to_numpy()
     process = _numbers(table, ("node", "block", "attempt", "probe", "rank", "cpu"))
     start = table["start_s"].to_numpy(dtype=np.float64)
