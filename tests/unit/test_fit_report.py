@@ -15,7 +15,6 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.fit import diagnose, models
 from lepaute.fit.diagnostics.told_by_fit import dependence_flags, factor_flags
-from lepaute.fit.form import wanted_forms
 from lepaute.fit.report import write_report
 from lepaute.fit.report.page import page
 from lepaute.platform import load_platform
@@ -245,7 +244,7 @@ def test_a_slow_host_is_found_and_each_host_has_a_course_of_time_of_its_own(tmp_
     machines = {"here": about, "there": about}
     path = write_calibration(tmp_path / "c.zip", kernels=two_hosts(1.25), machines=machines)
     archive = Archive.open(path)
-    found = diagnose(archive, models(archive, forms=wanted_forms(["M-2/N-2"])))
+    found = diagnose(archive, models(archive, kernel_model="M-2/N-2"))
     (flag,) = [flag for flag in found.of("kernel dtrsm") if flag.kind == "hosts"]
     assert flag.sentence.startswith("there takes 2")
     assert flag.severity == "serious"
