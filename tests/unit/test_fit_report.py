@@ -239,12 +239,12 @@ def two_hosts(slow=1.0, seed=3):
 
 
 def test_a_slow_host_is_found_and_each_host_has_a_course_of_time_of_its_own(tmp_path):
-    # dtrsm has one model for all cores and hosts, so the difference is seen in what that model leaves.
+    # One model for all cores and hosts was asked for, so the difference is seen in what that model leaves.
     about = {"cpu_model": "made up", "node_cores": 2, "cores": [0, 1], "blas": {"core": "Haswell"}}
     machines = {"here": about, "there": about}
     path = write_calibration(tmp_path / "c.zip", kernels=two_hosts(1.25), machines=machines)
     archive = Archive.open(path)
-    found = diagnose(archive, models(archive))
+    found = diagnose(archive, models(archive, kernel_model="M-2/N-2"))
     (flag,) = [flag for flag in found.of("kernel dtrsm") if flag.kind == "hosts"]
     assert flag.sentence.startswith("there takes 2")
     assert flag.severity == "serious"
@@ -252,3 +252,10 @@ def test_a_slow_host_is_found_and_each_host_has_a_course_of_time_of_its_own(tmp_
     assert all(machine.series is not None and machine.series.start_s.min() < 60 for machine in found.machines)
     write_report(found, tmp_path / "r.html")
     assert "Level of all kernels of there" in (tmp_path / "r.html").read_text()
+
+
+def test_an_experiment_has_no_models_to_report_on(tmp_path, capsys):
+    path = write_calibration(tmp_path / "c.zip", kind="experiment")
+    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(tmp_path / "r.html")]) == 2
+    assert "experiments make none" in capsys.readouterr().err
+    assert not (tmp_path / "r.html").exists()

@@ -11,6 +11,7 @@ from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.outside_ranges import outside_ranges
 from lepaute.simulate.smpi.emulated_run import KernelUse, Sizes
+from lepaute.simulate.stencil import Stencil, predict_stencil
 from lepaute.simulate.tracing import TraceRequest
 
 HPL = Hpl(n=1500, nb=64, p=2, q=2)
@@ -103,12 +104,42 @@ def test_an_emulated_program_has_the_same():
     assert found.to_dict()["messages"] is None
 
 
+def test_messages_of_sizes_that_were_not_fitted_are_counted_in_hpl_and_in_the_stencil():
+    platform = narrowed(0, 10**9)
+    network = platform.network
+    loopback = network.loopback.model_copy(update={"range_bytes": (0, 1000)})
+    remote = network.remote.model_copy(update={"range_bytes": (0, 1000)})
+    small = platform.model_copy(update={"network": network.model_copy(update={"loopback": loopback, "remote": remote})})
+    prediction = predict(HPL, small, runs=1)
+    assert prediction.outside is not None
+    assert prediction.breakdown is not None
+    parts = {part.name: part.share for part in prediction.outside.messages or ()}
+    assert list(parts) == ["loopback", "loopback_noncontiguous"]  # four ranks, one node
+    shares = prediction.breakdown.shares
+    moving = shares["overhead"] + shares["transfer"] + shares["contention"]
+    all_s = sum(use.time_s for use in prediction.message_use)
+    for use in prediction.message_use:
+        assert parts[use.link] == pytest.approx(moving * use.outside_time_s / all_s)
+    assert 0 < prediction.outside.share < 1
+    stencil = predict_stencil(
+        Stencil(cells=(64, 64, 64), grid=(2, 1, 1), iterations=3, cell_time_s=1e-9), small, runs=1
+    )
+    told = stencil.to_dict()["outside_ranges"]
+    assert 0 < told["share"] < 1
+    assert list(told["messages"]) == ["loopback"]
+    assert "messages inside nodes" in stencil.outside.text()
+
+
 def test_messages_have_the_part_of_the_moving_time_that_their_sizes_have_of_all_messages():
     sent = [
         Sent("remote", (1, 1000), 3.0, 1.5, 2000.0, 9000.0),
         Sent("loopback", (1, 1000), 1.0, 0.0, None, None),
     ]
-    found = outside_ranges({}, tiny(), 10.0, messages=sent, moving=0.2)
+    known = tiny().network.model_copy(
+        update={"remote": tiny().network.remote.model_copy(update={"range_bytes": (1, 9)})}
+    )
+    found = outside_ranges({}, tiny().model_copy(update={"network": known}), 10.0, messages=sent, moving=0.2)
+    assert outside_ranges({}, tiny(), 10.0, messages=[]).messages is None  # a platform that does not say the sizes
     # 1.5 s of 4 s of messages, which take a fifth of the time of all ranks
     assert found.share == pytest.approx(0.2 * 1.5 / 4.0)
     assert [part.name for part in found.messages or ()] == ["remote"]

@@ -73,6 +73,8 @@ def command(
         check_report_file(path)  # now, not after the fit
     opened = [Archive.open(path) for path in archives]
     if all(archive.metadata.get("kind") == "experiment" for archive in opened):
+        if report:
+            raise InputError("--report tells what is wrong with models, and experiments make none; give calibrations")
         _print_findings(opened, plot)
         return
     if plot is not None:
@@ -80,7 +82,7 @@ def command(
     platform, fitted = platform_and_models(opened, name or output.stem, forms, network_condition or None)
     for warning in fitted.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    tell_diagnosis(diagnose(opened, fitted), report or ())
+    tell_diagnosis(diagnose(opened, fitted, alone=not network_condition), report or ())
     dump_platform(platform, output)
     print(quality_table(fitted.quality))
     if details:

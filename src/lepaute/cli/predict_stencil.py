@@ -109,6 +109,7 @@ def readable(prediction: "StencilPrediction") -> str:
             f"  where   computing {100.0 * prediction.computing_s / busy_s:.1f} %, "
             f"communication and waiting {100.0 * prediction.waiting_s / busy_s:.1f} %"
         )
+    lines.append(f"  ranges  {prediction.outside.text()}")
     simulation = prediction.simulation
     lines.append(
         f"  from    {len(prediction.run_list)} simulated run(s), {simulation.messages} messages each, "

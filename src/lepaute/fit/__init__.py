@@ -53,11 +53,11 @@ def platform_and_models(
     return fitted_models.platform_and_models(archives, name, forms, network_condition)
 
 
-def diagnose(archives: "Archive | Iterable[Archive]", models: "Models") -> "Diagnosis":
-    """What is wrong with models, or a platform, by the observations of archives; see `diagnostics.diagnosis`."""
+def diagnose(archives: "Archive | Iterable[Archive]", models: "Models", **options: Any) -> "Diagnosis":
+    """What is wrong with models, or a platform, by the observations of archives; see `diagnostics.diagnose`."""
     from lepaute.fit import diagnostics
 
-    return diagnostics.diagnose(archives, models)
+    return diagnostics.diagnose(archives, models, **options)
 
 
 def segment(x: Any, y: Any, **options: Any) -> "SegmentedLine":

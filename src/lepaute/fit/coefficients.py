@@ -116,9 +116,10 @@ def coefficients_of_archives(archives: "Archive | Iterable[Archive]", kernel: st
     from lepaute.fit.crowding import crowding_of, relieved
     from lepaute.fit.disturbed import without_disturbed
     from lepaute.fit.fitted_models import KERNELS
+    from lepaute.fit.observation_checks import checked_table
 
     given = calibrations(archives)
-    frames = [archive.table(KERNELS) for archive in given]
+    frames = [checked_table(archive, KERNELS) for archive in given]
     hosts, _ = seen_hosts(hosts_of(given[0]), frames)
     frames, _ = without_disturbed(frames, ("host", "probe", "cpu") if len(hosts) > 1 else ("probe", "cpu"))
     rows = []

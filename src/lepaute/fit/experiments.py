@@ -8,6 +8,7 @@ from lepaute.archive.setups.topology import Cache, data_caches
 from lepaute.errors import FitError
 from lepaute.fit.factors import FactorTest, factor_tests
 from lepaute.fit.memory_hierarchy import MemoryHierarchy, is_memory, memory_hierarchy
+from lepaute.fit.observation_checks import Place, check_durations
 
 if TYPE_CHECKING:
     import pandas
@@ -44,6 +45,7 @@ def findings(archive: "Archive") -> list[Findings]:
         table = archive.table(name)
         if "duration_s" not in table.columns or len(table) == 0:
             continue
+        check_durations(table, Place(archive.path, name))
         if is_memory(table):
             found.append(Findings(name, (), tuple(_hierarchies(archive, table))))
         elif tests := factor_tests(table):

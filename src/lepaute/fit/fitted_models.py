@@ -230,7 +230,7 @@ def _links(
 
 
 def _tables(archives: "list[Archive]", name: str) -> "list[pandas.DataFrame]":
-    return [archive.table(name) for archive in archives if name in archive.members()]
+    return [checked_table(archive, name) for archive in archives if name in archive.members()]
 
 
 def _told_of_links(count: int, fitted: FittedModels) -> str:

@@ -57,7 +57,10 @@ def noise_scores(kernel: FittedKernel, calls: Calls) -> NoiseScores:
         return NoiseScores((0.0, np.inf, np.inf, np.inf), (Mode(1.0, 0.0, 1.0),), int(np.count_nonzero(good)))
     residual, mean, deviation = residual[good], mean[good], np.maximum(deviation[good], 1e-3 * mean[good] + TICK_S)
     # What whole processes had in common is out of the residuals, and so must be out of what they are measured by.
-    deviation = deviation * float(np.sqrt(np.mean((residual / deviation) ** 2)))
+    scatter = float(np.sqrt(np.mean((residual / deviation) ** 2)))
+    if scatter == 0.0:  # all durations are as the mean says, to the last digit
+        return NoiseScores((0.0, np.inf, np.inf, np.inf), (Mode(1.0, 0.0, 1.0),), len(residual))
+    deviation = deviation * scatter
     where = np.argmax(first_match(tuple(piece.region for piece in kernel.pieces), calls.where(good)), axis=0)
     constant = np.sqrt(np.bincount(where, deviation**2) / np.maximum(np.bincount(where), 1))[where]
     blur = BLUR * mean + TICK_S

@@ -90,6 +90,11 @@ def check_observations(frame: "pandas.DataFrame", place: Place, needed: Sequence
         _check_clock(frame, place)
 
 
+def check_durations(frame: "pandas.DataFrame", place: Place) -> None:
+    """The same of the durations alone, for experiments, whose other columns are their own."""
+    _check_numbers(frame, "duration_s", 0.0, place)
+
+
 def _check_text(frame: "pandas.DataFrame", column: str, place: Place) -> None:
     values = frame[column]
     missing = np.flatnonzero(values.isna().to_numpy())

@@ -64,6 +64,7 @@ class OutsideRanges:
     """Shares of the time of all ranks (ranks x duration of the run) of one run.
 
     kernels, messages : those with any time outside, largest first; messages None where the engine does not tell
+                        them, or the platform not the sizes
     unknown_share     : of kernels whose model does not say in which ranges it was fitted
     The time of messages is estimated: ranks spend `moving` of their time in moving messages (overheads, transfer,
     contention), and of that the part that these sizes have of the time of all messages, each as if alone.
@@ -132,7 +133,7 @@ def outside_ranges(
     without = {model.kernel for model in platform.kernels if any(piece.range is None for piece in model.pieces)}
     unknown_s = sum(use.time_s for name, use in kernels.items() if name in without)
     sent: tuple[Part, ...] | None = None
-    if messages is not None:
+    if messages is not None and any(platform.network.fitted_sizes.values()):
         alone_s = max(sum(use.time_s for use in messages), 1e-300)
         sent = _largest_first(
             Part(use.link, moving * use.outside_time_s / alone_s, use.outside_time_s / use.time_s, _sizes(use))

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 GLUE = ("pdfact_glue", "pdupdate_glue")  # ours, not the application's: a platform without them lacks nothing
 DEFAULT_RUNS = 10
+#: Categories of a rank's time in which messages move; the others are computing and waiting.
+MOVING = ("overhead", "transfer", "contention")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +224,7 @@ def prediction_of(
     told = warnings_of(hpl, platform, own, max(ranks_on_node.values()))
     sent = message_use(platform, first.message_use)
     told += message_warnings(sent)
+    breakdown = breakdown_of_run(first, hpl.ranks)
     is_part = first.simulated_steps < hpl.steps
     if is_part:
         error = max(result.sampling_error_s / result.time_s for result in results)
@@ -261,9 +264,15 @@ def prediction_of(
         settings=settings,
         mapping=mapping,
         nodes=len(ranks_on_node),
-        outside=outside_ranges(kernels, platform, hpl.ranks * first.time_s),
+        outside=outside_ranges(
+            kernels,
+            platform,
+            hpl.ranks * first.time_s,
+            messages=sent,
+            moving=sum(breakdown.shares[name] for name in MOVING),
+        ),
         version=__version__,
-        breakdown=breakdown_of_run(first, hpl.ranks),
+        breakdown=breakdown,
         trace=trace_of_run(
             first,
             {

@@ -16,6 +16,7 @@ from lepaute.simulate.energy import energy_of_run
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.message_use import message_use, message_warnings
+from lepaute.simulate.outside_ranges import OutsideRanges, outside_ranges
 from lepaute.simulate.predict import Layers
 from lepaute.simulate.prediction import SimulationFigures, Spread, spread_of, spread_where_known
 from lepaute.simulate.runs import DEFAULT_RUNS, simulate_runs
@@ -107,6 +108,7 @@ class StencilPrediction:
     `rate_cells_per_s` in the place of HPL's rate.
 
     computing_s, waiting_s : seconds over all ranks in the sweeps and inside communication, of the first run
+    outside : messages of sizes that were not fitted, in the first run; all time inside communication counts as moving
     """
 
     stencil: Stencil
@@ -120,6 +122,7 @@ class StencilPrediction:
     waiting_s: float
     settings: dict[str, str]
     version: str
+    outside: OutsideRanges
 
     @property
     def time_s(self) -> Spread:
@@ -154,6 +157,7 @@ class StencilPrediction:
             ],
             "fidelity": "full",
             "warnings": list(self.warnings),
+            "outside_ranges": self.outside.to_dict(),
             "simulation": {
                 "wall_s": self.simulation.wall_s,
                 "peak_rss_bytes": self.simulation.peak_rss_bytes,
@@ -204,6 +208,8 @@ def predict_stencil(
     except (RuntimeError, ValueError) as error:
         grid = " x ".join(map(str, stencil.grid))
         raise SimulationError(f"{error}; platform {platform.name}, {grid} ranks") from error
+    sent = message_use(platform, results[0].message_use)
+    all_ranks_s = stencil.ranks * results[0].time_s
     return StencilPrediction(
         stencil=stencil,
         platform_name=platform.name,
@@ -222,7 +228,7 @@ def predict_stencil(
         ),
         warnings=(
             *warnings_of(platform),
-            *message_warnings(message_use(platform, results[0].message_use)),
+            *message_warnings(sent),
         ),
         simulation=SimulationFigures(
             wall_s=time.perf_counter() - started,
@@ -234,6 +240,9 @@ def predict_stencil(
         waiting_s=results[0].waiting_s,
         settings=settings or {},
         version=__version__,
+        outside=outside_ranges(
+            {}, platform, all_ranks_s, messages=sent, moving=results[0].waiting_s / max(all_ranks_s, 1e-300)
+        ),
     )
 
 

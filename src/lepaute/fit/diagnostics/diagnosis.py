@@ -97,11 +97,15 @@ class Diagnosis:
         }
 
 
-def diagnose(archives: "Archive | Iterable[Archive]", models: Models, *, alpha: float = ALPHA) -> Diagnosis:
+def diagnose(
+    archives: "Archive | Iterable[Archive]", models: Models, *, alpha: float = ALPHA, alone: bool = True
+) -> Diagnosis:
     """Judges models by the observations of archives: those they were fitted to, or others of the same nodes.
 
     models : FittedModels, or a platform
     alpha  : chance that any flag comes from a test although all is well
+    alone  : whether the models are of messages on which nothing else runs, as the measurements between two ranks are;
+             otherwise these are compared with their running median
     Raises FitError as `fit.models` does for archives that cannot be fitted together.
     """
     given = calibrations(archives)
@@ -114,7 +118,7 @@ def diagnose(archives: "Archive | Iterable[Archive]", models: Models, *, alpha: 
     kernels = list(observed.kernels(frames, hosts, models.kernels))
     missing = observed.without_model(frames, models.kernels)
     messages = observed.dated(raw_messages, origins, ("host", "link") if several else ())
-    operations = list(observed.messages(messages, models.network, several))
+    operations = list(observed.messages(messages, models.network if alone else None, several))
     total_s = sum(float(calls.measured_s.sum()) for calls in kernels) or 1.0
     subjects = [
         subject_of(calls, float(calls.measured_s.sum()) / total_s, episodes=models.episodes is not None)

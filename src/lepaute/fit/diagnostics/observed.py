@@ -11,6 +11,7 @@ from lepaute.fit.crowding import relieved
 from lepaute.fit.diagnostics.models import kernel_seconds, message_seconds
 from lepaute.fit.diagnostics.residuals import Residuals
 from lepaute.fit.disturbed import without_disturbed
+from lepaute.fit.factors import usual_conditions
 
 if TYPE_CHECKING:
     import pandas
@@ -62,7 +63,7 @@ def kernels(
 ) -> Iterator[Residuals]:
     """The calls of every kernel that has a model: with work to do, not in a first step, and inside steps of HPL where
     there are such calls, as they were fitted."""
-    table = pooled_observations([_dated(frame) for frame in frames], hosts)
+    table = pooled_observations([_dated(usual_conditions(frame)) for frame in frames], hosts)
     names = table["kernel"].astype(str).to_numpy()
     process = _numbers(table, ("node", "block", "attempt", "probe", "rank", "cpu"))
     start = table["start_s"].to_numpy(dtype=np.float64)
@@ -121,8 +122,8 @@ def _place(hosts: Sequence[str], position: int, core: int) -> str:
     return f"core {core}" if len(hosts) < 2 else f"{hosts[position]} core {core}"
 
 
-def messages(frames: "Sequence[pandas.DataFrame]", network: "Network", several: bool) -> Iterator[Residuals]:
-    """Every operation on messages, inside nodes and, where there are several, between them."""
+def messages(frames: "Sequence[pandas.DataFrame]", network: "Network | None", several: bool) -> Iterator[Residuals]:
+    """Every operation on messages, inside nodes and, where there are several, between them; None: without a model."""
     import pandas
 
     table = pandas.concat(list(frames), ignore_index=True)
@@ -144,24 +145,16 @@ def _of_operation(
     kind: str,
     several: bool,
     rows: "pandas.DataFrame",
-    network: "Network",
+    network: "Network | None",
     process: Integers,
     host: "pandas.Series[Any]",
 ) -> Residuals:
     size = rows["size_bytes"].to_numpy(dtype=np.float64)
     net_s = rows["duration_s"].to_numpy(dtype=np.float64) - rows["clock_cost_s"].to_numpy(dtype=np.float64)
     measured = np.maximum(net_s, 1e-9)  # below a nanosecond no clock tells it from 0
-    segments = network.loopback_segments if kind == "local" else network.remote.segments
-    modelled = message_seconds(segments, size)
-    noise: Floats = modelled["noise"] / 2.0**0.5  # of there and back, two draws
-    expected: Mapping[str, Floats] = {"pingpong": 2.0 * modelled["one_way"], "isend": modelled["isend"]}
-    if operation in expected and np.all(expected[operation] > 0):
-        predicted, is_model = expected[operation], True
-    elif operation in COSTS and getattr(network.costs, COSTS[operation]) > 0 and kind == "local":
-        predicted, is_model = np.full(len(size), float(getattr(network.costs, COSTS[operation]))), True
-    else:
-        predicted, is_model = running_median(size, measured), False
-    has_noise = operation == "pingpong" and is_model and bool(np.any(noise > 0))
+    model, noise = (None, None) if network is None else _modelled(operation, kind, size, network)
+    predicted = running_median(size, measured) if model is None else model
+    has_noise = model is not None and noise is not None and bool(np.any(noise > 0))
     names, place = np.unique(host.to_numpy().astype(str), return_inverse=True)
     return Residuals(
         subject=f"message {operation}" + (f" {kind}" if several else ""),
@@ -169,16 +162,27 @@ def _of_operation(
         size_name="size of the message in bytes",
         measured_s=measured,
         predicted_s=predicted,
-        deviation_s=np.maximum(noise, 1e-3) * predicted if has_noise else 0.1 * predicted,
+        deviation_s=np.maximum(noise, 1e-3) * predicted if has_noise and noise is not None else 0.1 * predicted,
         time_s=rows["start_s"].to_numpy(dtype=np.float64),
         process=process,
         place=place.astype(np.int64),
         setting=np.zeros(len(size), dtype=np.int64),
         places=tuple(str(name) for name in names),
         hosts=tuple(str(name) for name in names),
-        modelled=is_model,
+        modelled=model is not None,
         noise_modelled=has_noise,
     )
+
+
+def _modelled(operation: str, kind: str, size_bytes: Floats, network: "Network") -> tuple[Floats | None, Floats | None]:
+    """Mean duration and relative standard deviation of an operation; None where the network has no time for it."""
+    found = message_seconds(network.loopback_segments if kind == "local" else network.remote.segments, size_bytes)
+    if operation == "pingpong":
+        return 2.0 * found["one_way"], found["noise"] / 2.0**0.5  # there and back: two draws
+    if operation == "isend" and np.all(found["isend"] > 0):
+        return found["isend"], None
+    cost_s = float(getattr(network.costs, COSTS[operation])) if operation in COSTS and kind == "local" else 0.0
+    return (np.full(len(size_bytes), cost_s) if cost_s > 0 else None), None
 
 
 def running_median(size: Floats, value: Floats, groups: int = 40) -> Floats:

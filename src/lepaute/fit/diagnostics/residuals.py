@@ -13,6 +13,8 @@ FEWEST_OF_CLASS = 30
 #: Beyond so many robust standard deviations above the median of its class a call was interrupted: it is cut there, so
 #: that the other diagnostics do not tell of it, and counted by `outliers`. Of a half-normal none is beyond.
 CUT_SD = 8.0
+#: Interruptions are rare; where more of a class are beyond the cut, it has two modes, and nothing is cut.
+MOST_CUT = 0.1
 #: From so many processes on they are the units of the tests; of fewer, parts of them are.
 ENOUGH_PROCESSES = 8
 UNITS = 24
@@ -115,7 +117,9 @@ def classed(calls: Residuals) -> Classed:
         middle = float(np.median(values))
         # Of the upper side alone: noise is skewed, and interruptions are what the cut is for.
         scale[which] = max(1.4826 * float(np.median(np.abs(values - middle))), 1e-9 * abs(middle))
-        capped[inside] = np.minimum(values, middle + CUT_SD * scale[which])
+        cut = middle + CUT_SD * scale[which]
+        if np.mean(values > cut) <= MOST_CUT:
+            capped[inside] = np.minimum(values, cut)
         mean[which] = max(float(capped[inside].mean()), 1e-300)
     return Classed(
         calls,

@@ -14,7 +14,7 @@ from lepaute.fit.report.svg import Layer, Picture
 MOST_POINTS = 500
 LAGS = 15
 #: The middle of the calls that the vertical axis holds; what is beyond is drawn at its end.
-SHOWN = (0.01, 0.99)
+SHOWN = (0.05, 0.95)
 
 
 def pictures(calls: Classed) -> list[Picture]:
@@ -47,7 +47,7 @@ def against_size(calls: Classed) -> Picture:
         f"farthest at size {centre[worst]:.3g}.",
         "Against size. Dots: single calls; line: mean of each class of size"
         + ("; band: one standard deviation by the model" if calls.of.noise_modelled else "")
-        + ". The line should lie at 0.",
+        + ". The line should lie at 0. Dots at the edge lie beyond it.",
         horizontal,
         vertical,
         [

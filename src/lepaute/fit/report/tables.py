@@ -1,6 +1,7 @@
 """What the fit tells of itself in rows of named values, as tables of a page."""
 
 import dataclasses
+import math
 from typing import Any
 
 from lepaute.fit.report.names import anchor
@@ -38,7 +39,7 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.3g}"
+        return f"{value:.3g}" if math.isfinite(value) else "–"
     if isinstance(value, list | tuple):
         return "; ".join(map(_text, value))
     if record := _record(value):
