@@ -53,7 +53,7 @@ def noise_scores(kernel: FittedKernel, calls: Calls) -> NoiseScores:
     mean = mean * _process_levels(process, np.minimum(calls.duration_s, mean + CUT_SD * deviation), mean)
     residual = calls.duration_s - mean
     good = (mean > 0) & (residual < CUT_SD * np.maximum(deviation, 1e-300))
-    if not np.any(good & (deviation > 0)):
+    if not np.any(good & (deviation > 0) & (residual != 0)):
         return NoiseScores((0.0, np.inf, np.inf, np.inf), (Mode(1.0, 0.0, 1.0),), int(np.count_nonzero(good)))
     residual, mean, deviation = residual[good], mean[good], np.maximum(deviation[good], 1e-3 * mean[good] + TICK_S)
     # What whole processes had in common is out of the residuals, and so must be out of what they are measured by.
