@@ -119,7 +119,7 @@ def fit_segments(
         if len(parts[0]) < FEWEST_OF_A_PROTOCOL:
             continue
         used = {"eager": parts, "detached": parts[:2], "rendezvous": parts[:1]}[protocol]
-        # Calls alone tell where they change, but a segment in which no message was timed would have messages in no time.
+        # Calls alone tell where they change, but in a segment without messages these would take no time.
         cuts = shared_breakpoints(used) if len(parts[0]) >= FEWEST_POINTS else []
         for bottom, top in pairwise([low, *cuts, high]):
             inside = [part.within(bottom, top) for part in parts]
