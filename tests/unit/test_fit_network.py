@@ -143,3 +143,15 @@ def test_calls_that_change_at_a_size_cut_no_segment_without_messages():
     for part in fit_segments(messages, *calls, ProtocolLimits.of_eager(float("inf"))):
         assert part.bandwidth_Bps < 1e9
         assert part.latency_s > 0
+
+
+def test_a_protocol_of_one_size_only_is_fitted_beside_the_others():
+    rng = np.random.default_rng(0)
+    sizes = np.tile([100.0, 1e6, 2e6], 40)
+    operations = {
+        name: series(sizes, factor * (1e-6 + sizes / 8e9) * (1 + 0.05 * np.abs(rng.normal(size=len(sizes)))))
+        for name, factor in (("pingpong", 2.0), ("isend", 0.3), ("recv", 0.5))
+    }
+    segments = fit_network(operations, ProtocolLimits.of_eager(1000.0)).segments
+    assert [part.protocol for part in segments] == ["eager", "rendezvous"]
+    assert segments[1].bandwidth_Bps == pytest.approx(8e9, rel=0.1)
