@@ -13,7 +13,7 @@ from scipy import stats
 from lepaute.fit.diagnostics.burst import burst_of
 from lepaute.fit.diagnostics.by_time import Series
 from lepaute.fit.diagnostics.diagnosis import machine_name, subject_of
-from lepaute.fit.diagnostics.flag import flags_of, holm
+from lepaute.fit.diagnostics.flag import flags_of
 from lepaute.fit.diagnostics.machine import machine_of
 from lepaute.fit.diagnostics.residuals import Residuals
 
@@ -197,8 +197,3 @@ def test_a_kernel_that_takes_no_time_gets_no_flag_and_one_that_takes_little_no_s
     assert "serious" in seen[0]
     assert set(seen[1]) == {"notable"}
     assert seen[2] == []
-
-
-def test_holms_adjustment_is_that_of_the_table():
-    # 0.01 * 4, 0.02 * 3, 0.03 * 2, then never below the one before; by hand.
-    assert np.allclose(holm([0.02, 0.04, 0.01, 0.03]), [0.06, 0.06, 0.04, 0.06])

@@ -77,3 +77,12 @@ def test_the_command_makes_a_population_of_calibrations(tmp_path: Path, capsys: 
 def test_a_table_among_archives_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["platform", "population", "a.zip", "b.csv", "--of", "dahu"]) == 2
     assert "give one table, or archives (.zip) alone" in capsys.readouterr().err
+
+
+def test_calls_with_other_contents_than_random_ones_do_not_count(tmp_path: Path) -> None:
+    random = kernels(1.0).assign(content="random")
+    constant = random.assign(content="constant", duration_s=0.5 * random["duration_s"])
+    constant["start_s"] += 1.0 + random["start_s"].max()
+    both = pandas.concat([random, constant], ignore_index=True)
+    alone = coefficients_of_archives(archive(tmp_path / "random.zip", random))
+    assert np.array_equal(coefficients_of_archives(archive(tmp_path / "both.zip", both)).values, alone.values)

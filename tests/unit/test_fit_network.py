@@ -3,7 +3,8 @@ import pytest
 
 from lepaute.errors import FitError
 from lepaute.fit.messages import series
-from lepaute.fit.network import fit_network
+from lepaute.fit.network import fit_network, fit_segments
+from lepaute.fit.protocol import ProtocolLimits
 
 LIMIT = 4096
 EAGER_SEND, EAGER_RECEIVE = (4e-7, 2e-10), (6e-7, 1.5e-10)
@@ -128,3 +129,29 @@ def test_messages_that_waited_for_the_processor_a_thousand_times_too_long_do_not
     assert (network.one_way_s(small) < 6 * truth(small)).all()
     for part in network.segments:
         assert all(mode.sd <= 1.0 for mode in part.modes)
+
+
+def test_calls_that_change_at_a_size_cut_no_segment_without_messages():
+    rng = np.random.default_rng(1)
+
+    def drawn(count, low, seconds):
+        sizes = np.round(10 ** rng.uniform(low, 5, count))
+        return series(sizes, seconds(sizes) * (1 + 0.02 * np.abs(rng.normal(size=count))))
+
+    calls = [drawn(300, 0, lambda x: np.where(x < 1000, 1e-7 + 1e-10 * x, 2e-6 + 1e-9 * x)) for _ in range(2)]
+    messages = drawn(10, 3.5, lambda x: 1e-5 + 1e-8 * x)
+    for part in fit_segments(messages, *calls, ProtocolLimits.of_eager(float("inf"))):
+        assert part.bandwidth_Bps < 1e9
+        assert part.latency_s > 0
+
+
+def test_a_protocol_of_one_size_only_is_fitted_beside_the_others():
+    rng = np.random.default_rng(0)
+    sizes = np.tile([100.0, 1e6, 2e6], 40)
+    operations = {
+        name: series(sizes, factor * (1e-6 + sizes / 8e9) * (1 + 0.05 * np.abs(rng.normal(size=len(sizes)))))
+        for name, factor in (("pingpong", 2.0), ("isend", 0.3), ("recv", 0.5))
+    }
+    segments = fit_network(operations, ProtocolLimits.of_eager(1000.0)).segments
+    assert [part.protocol for part in segments] == ["eager", "rendezvous"]
+    assert segments[1].bandwidth_Bps == pytest.approx(8e9, rel=0.1)

@@ -229,3 +229,56 @@ def test_the_picture_is_written_whole(tmp_path):
     segment(x, y).plot(target)
     assert target.read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in tmp_path.iterdir()] == ["segments.png"]
+
+
+@pytest.mark.parametrize("objective", ["log", "ordinary", "weighted"])
+@pytest.mark.parametrize("n", [3, 4, 6, 8, 20])
+def test_few_points_are_not_cut_into_pairs_that_a_line_meets_exactly(objective, n):
+    rng = np.random.default_rng(n)
+    x = np.arange(1.0, n + 1.0)
+    noise = 0.02 * rng.normal(size=n) * (10.0 if objective == "ordinary" else x)
+    assert segment(x, x + noise, objective=objective).breakpoints == ()
+
+
+@pytest.mark.parametrize("objective", ["ordinary", "weighted"])
+def test_values_that_are_all_zero_have_one_segment(objective):
+    x = np.arange(1.0, 21.0)
+    assert segment(x, np.zeros(20), objective=objective).breakpoints == ()
+    assert segment_jointly([(x, np.zeros(20)), (x, x)], objective=objective).breakpoints == ()
+
+
+@pytest.mark.parametrize("place", [1.0, 19.0])
+def test_a_given_breakpoint_next_to_an_end_is_known_as_given(place):
+    x = np.arange(1.0, 21.0)
+    y = 1.0 + x + np.random.default_rng(0).normal(0, 0.1, 20)
+    assert segment(x, y, breakpoints=[place]).breakpoint_intervals == ((place, place + 1.0),)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_breakpoints": -1},
+        {"n_breakpoints": 2.5},
+        {"most_breakpoints": -1},
+        {"least_points": 0},
+    ],
+)
+def test_numbers_that_cannot_be_are_refused_alike_for_one_series_and_for_several(options):
+    x = np.arange(1.0, 21.0)
+    with pytest.raises(FitError, match="whole number"):
+        segment(x, x, **options)
+    with pytest.raises(FitError, match="whole number"):
+        segment_jointly([(x, x)], **options)
+
+
+@pytest.mark.parametrize("options", [{"breakpoints": "abc"}, {"breakpoints": [5], "n_breakpoints": 1}])
+def test_breakpoints_that_are_no_places_or_contradict_their_number_are_refused(options):
+    x = np.arange(1.0, 21.0)
+    with pytest.raises(FitError):
+        segment(x, x, **options)
+
+
+def test_points_left_of_zero_are_drawn_on_a_linear_axis(tmp_path):
+    x = -np.arange(1.0, 21.0)
+    segment(x, x**2, objective="ordinary", n_breakpoints=1).plot(tmp_path / "left.png")
+    assert (tmp_path / "left.png").stat().st_size > 1000

@@ -13,6 +13,8 @@ from lepaute.fit.calls import Calls
 from lepaute.fit.form import Form, form_of, means_of, plain_mean, wanted_for, wanted_forms
 from lepaute.fit.kernel_fit import fit_kernel
 from lepaute.fit.kernel_models import kernel_model
+from lepaute.fit.noise import noise_scores
+from lepaute.fit.polynomial import fit_polynomial
 from lepaute.fit.selection import select
 
 PLACES = {0: (1, 0), 1: (1, 1)}
@@ -88,6 +90,30 @@ def test_the_noise_that_made_the_calls_is_selected(noise: str, seed: int) -> Non
     kind = {"N-0": "none", "N-1": "half-normal", "N-2": "half-normal", "N'": "mixture"}[noise]
     assert {piece.noise.kind for piece in model.pieces} == {kind}
     assert model.form == str(fitted.form)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_constant_spread_of_each_core_is_selected_where_cores_have_models_of_their_own(seed: int) -> None:
+    drawn = calls(
+        "dgemm", lambda m, n, k, cpu: 3e-13 * m * n * k * (1 + 0.1 * cpu) + 1e-4, seed=seed, noise=lambda *_: 0
+    )
+    z = np.random.default_rng(seed).normal(size=len(drawn))
+    half_normal = (np.abs(z) - np.sqrt(2 / np.pi)) / np.sqrt(1 - 2 / np.pi)
+    noisy = dataclasses.replace(drawn, duration_s=drawn.duration_s + 2e-6 * (1 + 4 * drawn.cpu) * half_normal)
+    scores = noise_scores(fit_kernel(noisy, form=Form("M-1", True, "N-2")), noisy)
+    assert scores.best == "N-1", scores
+
+
+@pytest.mark.parametrize("noise_terms", [("1",), ("mnk", "mn", "mk", "nk", "1")])
+def test_the_spread_of_few_calls_is_corrected_for_the_coefficients_of_the_mean_alone(noise_terms) -> None:
+    variances = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        m, n = np.floor(10 ** rng.uniform(1.5, 3, (2, 24)))
+        k, duration_s = np.full(24, 128.0), 1e-3 * (1 + 0.05 * rng.normal(size=24))
+        fit = fit_polynomial(("1",), m, n, k, duration_s, sd_terms=noise_terms, growth=1.0)
+        variances.append(np.mean(fit.deviation(m, n, k) ** 2))
+    assert np.mean(variances) == pytest.approx(5e-5**2, rel=0.08)  # 24 calls: 0.3 each, so 0.02 of the mean
 
 
 def test_a_mixture_has_the_shares_and_places_of_its_modes() -> None:

@@ -7,7 +7,7 @@ import pytest
 from oracles.emulated import tiny
 
 from lepaute.cli.predict_text import readable, summary
-from lepaute.platform import load_platform
+from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.outside_ranges import outside_ranges
 from lepaute.simulate.smpi.emulated_run import KernelUse, Sizes
@@ -146,3 +146,11 @@ def test_messages_have_the_part_of_the_moving_time_that_their_sizes_have_of_all_
     assert found.to_dict()["messages"]["remote"]["sizes"] == "2000 to 9000 bytes, fitted in 1 to 1000"
     assert "messages between nodes 7.5 %" in found.text()
     assert replace(found, messages=()).share == 0.0
+
+
+def test_nodes_that_are_drawn_anew_have_no_ranges():
+    dahu = override(load_platform("dahu"), {"population.draw": "nodes-and-days"})
+    prediction = predict(replace(HPL, nb=100), dahu, runs=1)
+    assert prediction.outside is not None
+    dgemm_share = prediction.kernel_time_s["dgemm"] / (HPL.ranks * prediction.run_list[0].time_s)
+    assert prediction.outside.unknown_share >= 0.999 * dgemm_share

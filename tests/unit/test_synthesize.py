@@ -11,9 +11,11 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.fit.simulated_hierarchy import dahu_like, simulated
 from lepaute.platform import load_platform
+from lepaute.platform.io import with_population
 from lepaute.platform.populations import population_of
 from lepaute.platform.schema import Topology
 from lepaute.simulate import Hpl, predict
+from lepaute.simulate.population import on_its_day
 from lepaute.simulate.synthesis import synthesize, topology_for
 
 DAHU = load_platform("dahu")
@@ -86,6 +88,7 @@ def test_a_topology_without_such_a_form_is_refused(topology: dict[str, object], 
     [
         (["--nodes", "0"], "nodes is 0; a cluster has 1 to 100000 nodes"),
         (["--nodes", "4", "--spatial", "-1"], "--spatial is '-1'; it is a factor of 0 or more"),
+        (["--nodes", "4", "--spatial", "1e300"], "spatial is 1e+300; a factor of a standard deviation is 0 to 1e+06"),
         (["--nodes", "4", "--temporal", "twice"], "--temporal is 'twice'"),
         (["--nodes", "4", "--temporal", "nan"], "--temporal is 'nan'"),
         (["--nodes", "4", "--seed", "-1"], "seed is -1"),
@@ -157,3 +160,26 @@ def test_two_tables_or_an_unknown_draw_are_refused(tmp_path: Path, capsys: pytes
     assert "give one table, or archives (.zip) alone" in capsys.readouterr().err
     assert main(["platform", "population", table, "--of", "dahu", "--draw", "hours", "-o", str(tmp_path / "p")]) == 2
     assert "population.draw is 'hours'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("draw", ["none", "nodes-and-days"])
+def test_nodes_drawn_like_a_platform_whose_noise_is_a_mixture_keep_its_modes(draw: str) -> None:
+    dahu = load_platform("dahu")
+    content = dahu.model_dump()
+    half = {"weight": 0.5, "sd": 0.5**0.5}
+    for kernel in content["kernels"]:
+        if kernel["kernel"] == "dgemm":
+            kernel["form"] = "M'-H/N'"
+            for piece in kernel["pieces"]:
+                modes = [half | {"mean": -(0.5**0.5)}, half | {"mean": 0.5**0.5}]
+                piece["noise"] = {"kind": "mixture", "sd": piece["noise"]["sd"], "modes": modes}
+    like = dahu.model_validate(content)
+    if draw == "none":
+        drawn = synthesize(like, population_of(dahu), nodes=2).kernel("dgemm")
+    else:
+        own = with_population(like, population_of(dahu).model_dump() | {"draw": draw})
+        drawn = on_its_day(own, seed=1).kernel("dgemm")
+    assert drawn is not None
+    assert drawn.pieces[0].noise.kind == "mixture"
+    assert drawn.pieces[0].noise.modes == like.kernel("dgemm").pieces[0].noise.modes  # type: ignore[union-attr]
+    assert drawn.form is None

@@ -26,6 +26,7 @@ def shared_breakpoints(parts: list[Series]) -> list[float]:
     equal shares of the points.
     """
     pairs = _told_apart([part for part in parts if len(part) >= FEWEST_POINTS])
+    pairs = [pair for pair in pairs if np.ptp(pair[0]) > 0]  # one size says nothing of where its series changes
     if not pairs:
         return []
     joint = segment_jointly(pairs, objective="log", most_breakpoints=MOST_BREAKPOINTS, least_points=LEAST_SIZES)

@@ -115,11 +115,12 @@ def coefficients_of_archives(archives: "Archive | Iterable[Archive]", kernel: st
     from lepaute.fit.calls import calls_by_kernel, place_of, pooled_observations
     from lepaute.fit.crowding import crowding_of, relieved
     from lepaute.fit.disturbed import without_disturbed
+    from lepaute.fit.factors import usual_conditions
     from lepaute.fit.fitted_models import KERNELS
     from lepaute.fit.observation_checks import checked_table
 
     given = calibrations(archives)
-    frames = [checked_table(archive, KERNELS) for archive in given]
+    frames = [usual_conditions(checked_table(archive, KERNELS)) for archive in given]
     hosts, _ = seen_hosts(hosts_of(given[0]), frames)
     frames, _ = without_disturbed(frames, ("host", "probe", "cpu") if len(hosts) > 1 else ("probe", "cpu"))
     rows = []

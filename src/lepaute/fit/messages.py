@@ -47,7 +47,7 @@ class Series:
 def series_of(frames: Sequence["pandas.DataFrame"]) -> dict[str, Series]:
     """Series by operation from the p2p observations of archives.
 
-    Raises FitError when a column is missing or the ping-pongs, isends or receives are too few.
+    Raises FitError when a column is missing, or the ping-pongs, isends or receives are too few or of one size.
     """
     import pandas
 
@@ -63,6 +63,12 @@ def series_of(frames: Sequence["pandas.DataFrame"]) -> dict[str, Series]:
     for needed in ("pingpong", "isend", "recv"):
         if len(result.get(needed, ())) < 10:
             raise FitError(f"there are fewer than 10 measurements of {needed}; calibrate with more")
+        sizes_of_it = result[needed].size_bytes
+        if sizes_of_it[0] == sizes_of_it[-1]:
+            raise FitError(
+                f"all {len(sizes_of_it)} measurements of {needed} are of {sizes_of_it[0]:g} bytes, which tell nothing "
+                "of other sizes; calibrate with more"
+            )
     return result
 
 

@@ -119,8 +119,9 @@ def fit_segments(
         if len(parts[0]) < FEWEST_OF_A_PROTOCOL:
             continue
         used = {"eager": parts, "detached": parts[:2], "rendezvous": parts[:1]}[protocol]
-        bounds = [low, *shared_breakpoints(used), high]
-        for bottom, top in pairwise(bounds):
+        # Calls alone tell where they change, but in a segment without messages these would take no time.
+        cuts = shared_breakpoints(used) if len(parts[0]) >= FEWEST_POINTS else []
+        for bottom, top in pairwise([low, *cuts, high]):
             inside = [part.within(bottom, top) for part in parts]
             above = max(0, int(bottom)) if segments else 0
             segments.append(fit_segment(above, protocol, *inside, seed=seed))

@@ -1,7 +1,7 @@
 """How single calls scatter around a fitted mean: the likelihood of each noise of the family, compared by BIC.
 
 N-0  nothing but the error of the mean itself
-N-1  half-normal, one standard deviation in each piece
+N-1  half-normal, one standard deviation in each piece, and with -H of each core there
 N-2  half-normal, a standard deviation that is a polynomial
 N'   the same standard deviation, modes instead of a half-normal
 
@@ -61,15 +61,13 @@ def noise_scores(kernel: FittedKernel, calls: Calls) -> NoiseScores:
     if scatter == 0.0:  # all durations are as the mean says, to the last digit
         return NoiseScores((0.0, np.inf, np.inf, np.inf), (Mode(1.0, 0.0, 1.0),), len(residual))
     deviation = deviation * scatter
-    where = np.argmax(first_match(tuple(piece.region for piece in kernel.pieces), calls.where(good)), axis=0)
-    constant = np.sqrt(np.bincount(where, deviation**2) / np.maximum(np.bincount(where), 1))[where]
+    where, n_sd = _fits(kernel, calls.where(good))
+    constant = np.sqrt(np.bincount(where, deviation**2) / np.bincount(where))[where]
     blur = BLUR * mean + TICK_S
     modes = fit_modes(residual / deviation)
-    n_pieces = len(kernel.pieces)
-    n_sd = sum(int(np.count_nonzero(piece.pooled.sd)) for piece in kernel.pieces)
     fits = (
         (_log_normal(residual, blur), 0),
-        (_log_half_normal(residual, constant, blur), n_pieces),
+        (_log_half_normal(residual, constant, blur), int(where.max()) + 1),
         (_log_half_normal(residual, deviation, blur), n_sd),
         (_log_mixture(residual, deviation, modes, blur), n_sd + 3 * len(modes) - 3),
     )
@@ -87,6 +85,24 @@ def _parts(kernel: FittedKernel, calls: Calls) -> tuple[Floats, Floats]:
         for cpu, fit in piece.per_cpu.items():
             growth[mask & (calls.cpu == cpu)] = fit.growth
     return kernel.predict(calls) / growth, kernel.deviation(calls)
+
+
+def _fits(kernel: FittedKernel, calls: Calls) -> tuple[Integers, int]:
+    """Which fit each call is described by, of a piece or of a core in it, numbered from 0 without gaps, and how many
+    coefficients the standard deviations of these fits have."""
+    number = np.zeros(len(calls), dtype=np.int64)
+    coefficients: list[int] = []
+    for piece, mask in zip(
+        kernel.pieces, first_match(tuple(piece.region for piece in kernel.pieces), calls), strict=True
+    ):
+        own = np.isin(calls.cpu, list(piece.per_cpu))
+        parts = [(mask & ~own, piece.pooled)]
+        parts += [(mask & (calls.cpu == cpu), fit) for cpu, fit in piece.per_cpu.items()]
+        for part, fit in parts:
+            if part.any():
+                number[part] = len(coefficients)
+                coefficients.append(int(np.count_nonzero(fit.sd)))
+    return number, sum(coefficients)
 
 
 def _process_levels(process: Integers, measured: Floats, mean: Floats) -> Floats:

@@ -194,7 +194,7 @@ def _iterate(x: Floats, x_sd: Floats, y: Floats, share: Floats, floor: float, no
         if np.min(x @ mean) < 0.0:
             mean = nonnegative_solution(gram, moment)
         active = mean != 0
-        sd = _deviation_coefficients(x_sd, cut - x @ mean, share, spread)
+        sd = _deviation_coefficients(x_sd, cut - x @ mean, share, spread, x.shape[1])
         deviation = x_sd @ sd
         robust = deviation * _robust_factor(cut - x @ mean, deviation)
     residual = cut - x @ mean
@@ -206,8 +206,8 @@ def _iterate(x: Floats, x_sd: Floats, y: Floats, share: Floats, floor: float, no
     )
 
 
-def _deviation_coefficients(x: Floats, residual: Floats, share: Floats, spread: Floats) -> Floats:
-    """Coefficients of the standard deviation, >= 0, from the absolute residuals.
+def _deviation_coefficients(x: Floats, residual: Floats, share: Floats, spread: Floats, of_mean: int) -> Floats:
+    """Coefficients of the standard deviation, >= 0, from the absolute residuals about a mean of `of_mean` coefficients.
 
     Absolute, not squared: less is decided by the few largest. A last factor makes the standardised residuals have
     variance one, so that sums of calls scatter as measured even where the noise is no half-normal.
@@ -221,8 +221,8 @@ def _deviation_coefficients(x: Floats, residual: Floats, share: Floats, spread: 
         return sd
     standardised = float(np.average((residual[positive] / fitted[positive]) ** 2, weights=share[positive]))
     # Degrees of freedom that the mean has used up.
-    n, p = x.shape
-    return sd * float(np.sqrt(standardised * n / max(n - p, 1)))
+    n = len(x)
+    return sd * float(np.sqrt(standardised * n / max(n - of_mean, 1)))
 
 
 def _robust_factor(residual: Floats, deviation: Floats) -> float:

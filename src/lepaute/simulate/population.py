@@ -82,8 +82,8 @@ def with_coefficients(
 ) -> "KernelModel":
     """`model` with one piece, whose terms are those of the population and whose CPUs have the coefficients `centres`.
 
-    A noise that the population says nothing about stays as it was. The fitted ranges are left out: they are those
-    of the models that are replaced.
+    The kind of the noise, and its modes, stay as they were, and its width too where the population says nothing about
+    it. Form and fitted ranges are left out: they are those of the models that are replaced.
     """
     from lepaute.platform.kernel_model import Noise, PerCpu, Piece
 
@@ -97,13 +97,13 @@ def with_coefficients(
     sd = {name.removeprefix("sd:"): value for name, value in by_column.items() if name.startswith("sd:")}
     piece = Piece(
         mean={name: value for name, value in by_column.items() if not name.startswith("sd:")},
-        noise=Noise(kind=first.noise.kind, sd=sd) if sd else Noise(),
+        noise=Noise(kind=first.noise.kind, sd=sd, modes=first.noise.modes) if sd else Noise(),
         per_cpu=PerCpu(
             columns=("node", "cpu", *columns),
             rows=tuple((float(node), float(cpu), *row) for (node, cpu), row in zip(cpus, rows, strict=True)),
         ),
     )
-    return model.model_copy(update={"pieces": (piece,)})
+    return model.model_copy(update={"pieces": (piece,), "form": None})  # the form was that of the models replaced
 
 
 def scaled(population: "Population", spatial: float, temporal: float) -> "Population":

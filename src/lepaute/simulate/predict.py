@@ -156,10 +156,12 @@ def predict_all(
         for run in range(runs)
     ]
     finished = run_tasks(tasks, progress, clocked=run_s is not None)
+    first_day = on_its_day(platform, seed, days=with_days)
     return [
         prediction_of(
             hpl,
             platform,
+            first_day,
             [finished[at, run] for run in range(runs)],
             seed=seed,
             settings=settings or {},
@@ -207,6 +209,7 @@ def expected_run_s(
 def prediction_of(
     hpl: Hpl,
     platform: "Platform",
+    first_day: "Platform",
     finished: Sequence[Finished],
     *,
     seed: int,
@@ -215,7 +218,10 @@ def prediction_of(
     node_of_rank: Sequence[int],
     traced: bool,
 ) -> Prediction:
-    """The prediction that the finished runs of one combination, from `seed` on, make together; `traced`: the first."""
+    """The prediction that the finished runs of one combination, from `seed` on, make together; `traced`: the first.
+
+    first_day : `platform` as the first run saw it: models that are drawn anew have no fitted ranges
+    """
     ranks_on_node = Counter(node_of_rank)
     results = [one.result for one in finished]
     first = results[0]
@@ -266,7 +272,7 @@ def prediction_of(
         nodes=len(ranks_on_node),
         outside=outside_ranges(
             kernels,
-            platform,
+            first_day,
             hpl.ranks * first.time_s,
             messages=sent,
             moving=sum(breakdown.shares[name] for name in MOVING),

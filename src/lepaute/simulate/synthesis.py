@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from lepaute.platform.schema import KernelModel, Platform, Topology
 
 MOST_NODES = 100_000
+#: Of standard deviations; of larger ones the squares end up as no numbers.
+LARGEST_FACTOR = 1e6
 
 
 def synthesize(
@@ -35,8 +37,8 @@ def synthesize(
     if not 1 <= nodes <= MOST_NODES:
         raise InputError(f"nodes is {nodes}; a cluster has 1 to {MOST_NODES} nodes")
     for name, value in (("spatial", spatial), ("temporal", temporal)):
-        if not (math.isfinite(value) and value >= 0.0):
-            raise InputError(f"{name} is {value:g}; a factor of a standard deviation is 0 or more")
+        if not 0.0 <= value <= LARGEST_FACTOR:
+            raise InputError(f"{name} is {value:g}; a factor of a standard deviation is 0 to {LARGEST_FACTOR:g}")
     if not 0 <= seed < 2**63:
         raise InputError(f"seed is {seed}; it is a whole number from 0 to 2^63 - 1")
     model = like.kernel(population.kernel, population.threads)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from lepaute.errors import FitError
+from lepaute.stats.permutation import holm
 
 #: Chance that a calibration of which all is well gets a flag from any test.
 ALPHA = 0.01
@@ -106,13 +107,3 @@ def severity_of(check: Check, share: float = 1.0) -> Severity | None:
     if not check.able or check.size < check.limits.notable or share < LEAST_SHARE:
         return None
     return "serious" if check.size >= check.limits.serious and share >= SERIOUS_SHARE else "notable"
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values adjusted by Holm's step-down method, in the order given."""
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    result, largest = [1.0] * len(p_values), 0.0
-    for rank, at in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[at]))
-        result[at] = largest
-    return result

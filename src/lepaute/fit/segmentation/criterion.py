@@ -22,11 +22,14 @@ def information_criterion(rss: Floats, points: Sequence[int], coefficients: int)
     for more than the one parameter it is (Hall, Osborn and Sakkas, "Inference on structural breaks using information
     criteria", The Manchester School 81 (2013), find three); the five was chosen among six charges on random models with
     known truth, before any measurement was segmented (validation/segmentation_truth.py, docs/defense_of_design.md).
+    Infinite, but for one segment, where parameters are as many as points: lines through two points each leave nothing,
+    whatever the points, and the logarithm of that nothing would beat every charge.
     """
     counts = np.arange(1, len(rss) + 1)
     n = np.asarray(points, dtype=np.float64)
     parameters = counts * coefficients * len(n) + BREAKPOINT_PARAMETERS * (counts - 1)
     result: Floats = (n * np.log(rss / n)).sum(axis=1) + parameters * np.log(n.sum())
+    result[1:][parameters[1:] >= n.sum()] = np.inf
     return result
 
 

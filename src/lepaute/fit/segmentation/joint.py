@@ -13,7 +13,7 @@ from lepaute.fit.segmentation.lines import lines_of
 from lepaute.fit.segmentation.places import breakpoint_intervals
 from lepaute.fit.segmentation.points import Objective, Points, points_of
 from lepaute.fit.segmentation.result import Partition, SegmentedLine
-from lepaute.fit.segmentation.search import LEAST_POINTS, MOST_BREAKPOINTS, gains_of
+from lepaute.fit.segmentation.search import LEAST_POINTS, MOST_BREAKPOINTS, checked_numbers, gains_of
 
 #: The noise of each series is known only after the cut: so often it is estimated anew.
 ROUNDS = 3
@@ -51,6 +51,7 @@ def segment_jointly(
     """
     if not series:
         raise FitError("segment_jointly wants at least one pair (x, y)")
+    checked_numbers(n_breakpoints if n_breakpoints is not None else most_breakpoints, least_points)
     parts = [points_of(x, y, objective) for x, y in series]
     most = (n_breakpoints if n_breakpoints is not None else most_breakpoints) + 1
     variances = [_variance(part, residual_of(part, (), False), 1) for part in parts]

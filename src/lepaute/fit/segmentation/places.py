@@ -33,9 +33,12 @@ def breakpoint_intervals(
     result = []
     for (low, cut), high in zip(pairwise(cuts[:-1]), cuts[2:], strict=True):
         costs = np.array(_core.split_costs(series, low, high, points.logarithmic, constant, least))
-        inside = np.flatnonzero(costs - costs[cut - low - 1] <= CRITICAL * variance) + low
-        if len(inside) == 0:  # a given breakpoint that leaves too few points on one side
-            inside = np.array([cut - 1])
+        chosen = costs[cut - low - 1]
+        # A breakpoint that was given and leaves too few points on one side is compared with no other place.
+        near = (
+            np.flatnonzero(costs - chosen <= CRITICAL * variance) if np.isfinite(chosen) else np.array([cut - low - 1])
+        )
+        inside = near + low
         above = points.x[points.x > edges[inside[-1]]]
         result.append((float(min(edges[inside[0]], edges[cut - 1])), float(above[0] if len(above) else points.x[-1])))
     return tuple(result)

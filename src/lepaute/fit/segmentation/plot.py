@@ -17,11 +17,13 @@ def plot_segments(fitted: SegmentedLine, path: Path, x_label: str, y_label: str)
     FigureCanvasAgg(figure)
     upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 1]})
     x, y = fitted.x, fitted.y
-    positive = x > 0
+    logarithmic = bool(np.any(x > 0))
+    positive = x > 0 if logarithmic else np.ones(len(x), dtype=bool)
+    between = np.geomspace if logarithmic else np.linspace
     upper.plot(x[positive], y[positive], ".", ms=4, color="#7a8794", alpha=0.6, label="measured")
     for number, line in enumerate(fitted.segments):
         low = line.low if number == 0 else np.nextafter(line.low, np.inf)
-        along = np.geomspace(max(low, float(x[positive].min())), max(line.high, float(x[positive].min())), 200)
+        along = between(max(low, float(x[positive].min())), max(line.high, float(x[positive].min())), 200)
         upper.plot(along, fitted.predict(along), color="#c1440e", lw=1.8, label="fitted" if number == 0 else None)
     predicted = fitted.predict(x)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -41,7 +43,8 @@ def plot_segments(fitted: SegmentedLine, path: Path, x_label: str, y_label: str)
             va="bottom",
             color="#2b6cb0",
         )
-    upper.set_xscale("log")
+    if logarithmic:
+        upper.set_xscale("log")
     if np.all(y > 0):
         upper.set_yscale("log")
     upper.set_ylabel(y_label)

@@ -17,6 +17,8 @@ Shape = Literal["line", "constant"]
 MOST_CANDIDATES = 500
 #: Nothing measured is known better: residuals below these shares of a value are taken for zero.
 RESOLUTION = {"ordinary": 1e-9, "weighted": 1e-9, "log": 1e-6}
+#: Where all values are zero: a sum of squares whose logarithm, and inverse, is a number.
+LEAST = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,9 @@ class Points:
 
     @property
     def least_residual(self) -> float:
-        """The sum of squares of residuals that are as small as they can be known."""
+        """The sum of squares of residuals that are as small as they can be known; > 0."""
         scale = 1.0 if self.logarithmic else float(np.mean(self.weight * self.value**2))
-        return len(self) * RESOLUTION[self.objective] ** 2 * scale
+        return max(len(self) * RESOLUTION[self.objective] ** 2 * scale, LEAST)
 
     def series(self, edges: Floats, scale: float = 1.0) -> "_core.FitSeries":
         """For the core: cells are the points up to each of `edges`, increasing, the last at or above all x."""

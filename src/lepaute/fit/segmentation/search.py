@@ -42,20 +42,19 @@ def segment(
     Exact: ordinary and weighted for any number of points, log up to 500 distinct x; beyond these see `cuts.best_cuts`.
     Time grows with the square of the number of distinct x, but for log beyond 500.
     Source of the objectives: Cornebize, PhD thesis (2021), section 4.3.2.
-    Raises FitError for points that cannot be fitted so, for more breakpoints than they allow, and for breakpoints that
-    do not increase or leave a segment without points.
+    Raises FitError for points that cannot be fitted so, for more breakpoints than they allow, for breakpoints that do
+    not increase or leave a segment without points, and where both their number and their places are given.
     """
     points = points_of(x, y, objective)
     constant = _constant(shape)
-    if least_points < 1:
-        raise FitError(f"least_points is {least_points}; it is at least 1")
+    wanted = n_breakpoints if n_breakpoints is not None else most_breakpoints
+    checked_numbers(wanted, least_points)
     if breakpoints is not None:
+        if n_breakpoints is not None:
+            raise FitError("n_breakpoints and breakpoints are both given; give the number or the places")
         chosen = given_places(points, breakpoints)
         candidates: tuple[Partition, ...] = (_partition(points, chosen, constant),)
     else:
-        wanted = n_breakpoints if n_breakpoints is not None else most_breakpoints
-        if wanted < 0:
-            raise FitError(f"the number of breakpoints is {wanted}; it is at least 0")
         least = min(least_points, max(1, len(points) // 2)) if n_breakpoints is None else least_points
         candidates = _candidates(points, constant, least, max(wanted, most_breakpoints) + 1)
         if n_breakpoints is not None and len(candidates) <= n_breakpoints:
@@ -80,6 +79,13 @@ def segment(
     )
 
 
+def checked_numbers(breakpoints: Any, least_points: Any) -> None:
+    """Raises FitError unless both are whole numbers, of breakpoints at least 0, of points in a segment at least 1."""
+    for name, number, least in (("the number of breakpoints", breakpoints, 0), ("least_points", least_points, 1)):
+        if not isinstance(number, (int, np.integer)) or number < least:
+            raise FitError(f"{name} is {number}; it is a whole number, at least {least}")
+
+
 def gains_of(candidates: Sequence[Partition], tiny: float) -> tuple[float, ...]:
     """The factor by which each further breakpoint divides the objective; what is below `tiny` counts as that."""
     left = [max(one.residual, tiny) for one in candidates]
@@ -91,9 +97,12 @@ def given_places(points: Points, breakpoints: Sequence[float]) -> tuple[float, .
 
     Raises FitError where they do not increase, or leave a segment without points.
     """
-    given = np.asarray(breakpoints, dtype=np.float64)
+    try:
+        given = np.asarray(breakpoints, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise FitError("breakpoints are places on the axis of x: give numbers") from None
     if given.ndim != 1 or not np.all(np.isfinite(given)) or np.any(np.diff(given) <= 0):
-        raise FitError(f"breakpoints are {list(breakpoints)}; they are finite and increase")
+        raise FitError(f"breakpoints are {given.tolist()}; they are a list, finite, and increase")
     at = np.searchsorted(points.x, given, side="right")
     counts = np.diff([0, *at.tolist(), len(points)])
     if np.any(counts < 1):
