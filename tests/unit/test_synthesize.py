@@ -55,6 +55,19 @@ def test_without_variability_all_cpus_and_all_days_are_alike() -> None:
     assert len({row[2:] for row in table.rows}) == 1
 
 
+def test_a_kernel_whose_noise_has_modes_keeps_them_in_the_cluster_and_in_runs_that_draw_nodes() -> None:
+    content = DAHU.model_dump()
+    modes = [{"weight": 0.9, "mean": -0.1, "sd": 0.8}, {"weight": 0.1, "mean": 0.9, "sd": 3.34**0.5}]
+    for piece in content["kernels"][0]["pieces"]:
+        piece["noise"] |= {"kind": "mixture", "modes": modes}
+    content["population"] = population_of(DAHU).model_dump() | {"draw": "nodes-and-days"}
+    platform = type(DAHU).model_validate(content)
+    noise = synthesize(platform, population_of(platform), nodes=3).kernels[0].pieces[0].noise
+    assert noise.kind == "mixture"
+    assert noise.modes == platform.kernels[0].pieces[0].noise.modes
+    assert predict(Hpl(n=1000, nb=128, p=1, q=2), platform, runs=2).time_s.mean > 0
+
+
 def test_a_run_on_a_cluster_of_256_nodes_is_predicted() -> None:
     cluster = synthesize(DAHU, population_of(DAHU), nodes=256)
     prediction = predict(Hpl(n=20_000, nb=512, p=16, q=16), cluster, runs=2)
@@ -92,6 +105,7 @@ def test_a_topology_without_such_a_form_is_refused(topology: dict[str, object], 
         (["--nodes", "4", "--like", "stampede-like"], "stampede-like has no population to draw nodes from"),
         (["--nodes", "4", "--like", "dahuu"], "there is no shipped platform and no file 'dahuu'"),
         (["--nodes", "many"], "invalid value for '--nodes'"),
+        (["--nodes", "2", "--spatial", "1e300"], "a factor is 1e+06 at most"),
         ([], "missing option '--nodes'"),
     ],
 )

@@ -97,7 +97,7 @@ def with_coefficients(
     sd = {name.removeprefix("sd:"): value for name, value in by_column.items() if name.startswith("sd:")}
     piece = Piece(
         mean={name: value for name, value in by_column.items() if not name.startswith("sd:")},
-        noise=Noise(kind=first.noise.kind, sd=sd) if sd else Noise(),
+        noise=first.noise.model_copy(update={"sd": sd}) if sd else Noise(),  # a mixture keeps its modes
         per_cpu=PerCpu(
             columns=("node", "cpu", *columns),
             rows=tuple((float(node), float(cpu), *row) for (node, cpu), row in zip(cpus, rows, strict=True)),
