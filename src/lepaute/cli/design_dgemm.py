@@ -139,7 +139,8 @@ def under_conditions(design: "Design", content: str | None, warm: str | None, se
     if content is None and warm is None:
         return design
     states = numbers_of(warm, "--warm") if warm is not None else [0]
-    return with_conditions(design, contents=(content or "random").split(","), warm=states, seed=seed)
+    contents = content.split(",") if content is not None else ["random"]
+    return with_conditions(design, contents=contents, warm=states, seed=seed)
 
 
 def for_hpl(hpl: "Hpl", platform: str | None, seed: int, rows: int) -> "Design":

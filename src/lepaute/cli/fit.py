@@ -11,8 +11,6 @@ import typer
 from lepaute.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lepaute.archive import Archive
     from lepaute.fit.diagnostics import Diagnosis
     from lepaute.fit.factors import FactorTest
