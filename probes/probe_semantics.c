@@ -1,18 +1,21 @@
 /* probe-semantics: what MPI_Send and MPI_Isend of a size promise, between two ranks, one test a row.
  *
- * deadlock      rank 0 sends; rank 1 posts its receive when rank 0 has said that MPI_Send returned, or when its
- * patience is over: returned, or blocked. Rank 1 looks for what rank 0 says all the time, so the library has its
- *               attention.
- * silent        the same, but rank 1 makes no call of MPI until its patience is over, as a rank that computes: a
- * library may need the receiver's attention without needing its receive. With a `backlog` rank 0 sends that many
- *               messages before the last one: where a library copies into a pool, the pool runs out, and `returned`
- * says after how many sends. corruption    rank 0 calls MPI_Isend, overwrites the buffer, and only then lets rank 1
- * post the receive: rank 1 gets what was there (copied) or what was written later (changed), if only in one byte. MPI
- * forbids such a program; that is how it tells when a library reads the buffer. head_to_head  both ranks send, then
- * receive: returned, or a deadlock that nothing but the guard ends.
+ * deadlock: rank 0 sends; rank 1 posts its receive when rank 0 has said that MPI_Send returned, or when its patience is
+ * over: returned, or blocked. Rank 1 looks for what rank 0 says all the time, so the library has its attention.
  *
- * The guard: a test that lasts longer than --guard-s writes its row with the outcome `hung` and ends this process, and
- * so, by mpirun, the other one. It is a timer of the kernel in each rank, so nobody else needs to live for it.
+ * silent: the same, but rank 1 makes no call of MPI until its patience is over, as a rank that computes: a library may
+ * need the receiver's attention without needing its receive. With a `backlog` rank 0 sends that many messages before
+ * the last one: where a library copies into a pool, the pool runs out, and `returned` says after how many sends.
+ *
+ * corruption: rank 0 calls MPI_Isend, overwrites the buffer, and only then lets rank 1 post the receive: rank 1 gets
+ * what was there (copied) or what was written later (changed), if only in one byte. MPI forbids such a program; that is
+ * how it tells when a library reads the buffer.
+ *
+ * head_to_head: both ranks send, then receive: returned, or a deadlock that nothing but the guard ends.
+ *
+ * The guard: a test that lasts longer than its patience and --guard-s writes its row with the outcome `hung` and ends
+ * this process, and so, by mpirun, the other one. It is a timer of the kernel in each rank, so nobody else needs to
+ * live for it.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -287,7 +290,7 @@ int main(int argc, char **argv) {
         {"--out", NULL, true, "raw file; rank r writes FILE.r<r>"},
         {"--seed", NULL, true, "goes into the header; nothing is drawn"},
         {"--cpus", "0,1", false, "core of each rank"},
-        {"--guard-s", "5", false, "a test that lasts longer ends the program"},
+        {"--guard-s", "5", false, "a test that lasts longer, beyond its patience, ends the program"},
     };
     size_t count = sizeof options / sizeof options[0];
     lep_options_read(options, count, argc, argv);
@@ -321,7 +324,7 @@ int main(int argc, char **argv) {
     signal(SIGALRM, give_up);
     warm_up(&b);
     for (size_t i = 0; i < design.rows; i++) {
-        guard(&rows[i], file, cpu, (double)guard_s);
+        guard(&rows[i], file, cpu, (double)guard_s + 1e-9 * (double)patience_of(&rows[i]));
         result seen = run(&b, &rows[i]);
         dismiss_guard();
         fprintf(file, "%s,%s,%d,%d,%d,%s,%d,%.9f,%.9f,%d,%d\n", rows[i].name, rows[i].what, rows[i].size,

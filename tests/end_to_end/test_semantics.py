@@ -98,6 +98,13 @@ def test_two_ranks_that_send_large_messages_to_each_other_first_deadlock_and_non
     assert ranks_alive(program) == []
 
 
+def test_a_test_that_is_patient_for_longer_than_the_guard_is_not_hung(program: Path, tmp_path: Path) -> None:
+    asker = Asker(OPEN_MPI, program, tmp_path)
+    status, rows = asker.ask([("deadlock", 4 << 20, 0, 1500)], "--guard-s", "1")
+    assert status == 0
+    assert [row["outcome"] for row in rows] == ["blocked"]
+
+
 def test_ranks_of_a_deadlock_end_though_nobody_is_left_to_end_them(program: Path, tmp_path: Path) -> None:
     design = tmp_path / "d.csv"
     design.write_text(semantics_design(1, [("head_to_head", 4 << 20, 0, 20)]).to_csv())

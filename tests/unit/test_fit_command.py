@@ -38,9 +38,11 @@ def message_table() -> pandas.DataFrame:
     )
 
 
-def write_archive(path, *, rows: int = 4000, host: str = "here", kind: str = "calibration", disturbed_blocks=None):
+def write_archive(
+    path, *, rows: int = 4000, host: str = "here", kind: str = "calibration", disturbed_blocks=None, day: int = 21
+):
     metadata = {
-        "kind": kind, "created": "2026-11-21T00:00:00+00:00", "lepaute_version": "0", "host": host, "cores": [0, 1],
+        "kind": kind, "created": f"2026-11-{day}T00:00:00+00:00", "lepaute_version": "0", "host": host, "cores": [0, 1],
         "node_cores": 2, "cpu_model": "made up", "memory_bytes": 8 << 30,
         "blas": {"core": "Haswell", "coretype_env": None}, "blocks": 5, "nb": 128, "warnings": [], "seed": 1, "mpi": {},
     }  # fmt: skip
@@ -94,10 +96,19 @@ def test_archives_of_two_machines_are_refused_in_one_line(archive_path, tmp_path
 
 
 def test_two_archives_of_one_machine_have_the_blocks_of_both(archive_path, tmp_path):
-    again = write_archive(tmp_path / "again.zip")
+    again = write_archive(tmp_path / "again.zip", day=22)
     fitted = models([Archive.open(archive_path), Archive.open(again)])
     assert fitted.days is not None
     assert fitted.days.degrees_of_freedom == 9
+
+
+def test_one_calibration_under_two_names_is_refused_since_its_calls_would_count_twice(archive_path, tmp_path, capsys):
+    copy = tmp_path / "copy.zip"
+    copy.write_bytes(archive_path.read_bytes())
+    assert main(["fit", str(archive_path), str(copy), "-o", str(tmp_path / "p.yaml")]) == 2
+    error = capsys.readouterr().err
+    assert "copy.zip: is the same calibration as" in error
+    assert len(error.splitlines()) == 1
 
 
 def test_an_archive_of_another_kind_is_refused(tmp_path, capsys):

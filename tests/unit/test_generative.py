@@ -65,6 +65,7 @@ def test_a_file_is_read_whatever_its_kind(tmp_path: Path) -> None:
         (lambda frame: frame.assign(mnk=frame["mnk"].where(frame.index != 5)), "mnk of row 6 is nan, no finite number"),
         (lambda frame: frame.assign(intercept="fast"), "intercept of row 1 is 'fast', no finite number"),
         (lambda frame: frame.assign(node=frame["node"].where(frame.index > 0)), "node of row 1 is empty"),
+        (lambda frame: frame.assign(mnk=1e300), "mnk of row 1 is 1e+300, no number of seconds"),
         (lambda frame: frame.iloc[:0], "has no rows"),
     ],
 )

@@ -37,8 +37,10 @@ def p2p(
 def ring(
     seed: Seed = 1,
     out: Out = None,
-    ranks: Annotated[int, typer.Option(help="Ranks in the ring.", min=2)] = 2,
-    sizes: Annotated[int, typer.Option(help="Message sizes of each operation; each is in all conditions.", min=1)] = 16,
+    ranks: Annotated[int, typer.Option(help="Ranks in the ring.", min=2, max=1_000_000)] = 2,
+    sizes: Annotated[
+        int, typer.Option(help="Message sizes of each operation; each is in all conditions.", min=1, max=100_000)
+    ] = 16,
     max_bytes: Annotated[int, typer.Option(help="Largest message.", min=1)] = 64 << 20,
 ) -> None:
     """Messages in a ring of ranks that stand idle, compute, poll, or do both: four conditions, interleaved."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 GENERAL = ("products", "lowest", "highest", "max_n", "max_k", "sizes", "fixed_k")
 OF_HPL = ("n", "platform", *(name for name in options.NOT_WITH_DAT if name != "n"), "threads_per_rank")
 LOG_PRODUCT = "log-product"
+#: Nobody measures as many; a number with a digit too many shall not keep the machine busy for hours.
+MOST_ROWS = 1_000_000
 
 
 def dgemm(
@@ -24,14 +26,19 @@ def dgemm(
         str, typer.Option(help="General sizes: log-product, independent, product (uniform) or fixed-k.")
     ] = LOG_PRODUCT,
     products: Annotated[
-        int, typer.Option(help="How many products m*n*k (log-product); all permutations of each are measured.")
+        int,
+        typer.Option(
+            help="How many products m*n*k (log-product); all permutations of each are measured.", max=MOST_ROWS
+        ),
     ] = 60,
     lowest: Annotated[float, typer.Option(help="Lowest product (log-product).")] = 1e3,
     highest: Annotated[float, typer.Option(help="Highest product.")] = 1.3e9,
     max_n: Annotated[int, typer.Option(help="Largest m and n.", min=1)] = 8000,
     max_k: Annotated[int, typer.Option(help="Largest k.", min=1)] = 2048,
     fixed_k: Annotated[str, typer.Option("--k", help="Values of k of fixed-k: 128,256,512.")] = "128",
-    rows: Annotated[int | None, typer.Option(help="How many calls; not with log-product.", min=1)] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="How many calls; not with log-product.", min=1, max=MOST_ROWS)
+    ] = None,
     content: Annotated[
         str | None,
         typer.Option(
@@ -139,7 +146,8 @@ def under_conditions(design: "Design", content: str | None, warm: str | None, se
     if content is None and warm is None:
         return design
     states = numbers_of(warm, "--warm") if warm is not None else [0]
-    return with_conditions(design, contents=(content or "random").split(","), warm=states, seed=seed)
+    contents = content.split(",") if content is not None else ["random"]
+    return with_conditions(design, contents=contents, warm=states, seed=seed)
 
 
 def for_hpl(hpl: "Hpl", platform: str | None, seed: int, rows: int) -> "Design":

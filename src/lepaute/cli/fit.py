@@ -11,8 +11,6 @@ import typer
 from lepaute.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lepaute.archive import Archive
     from lepaute.fit.diagnostics import Diagnosis
     from lepaute.fit.factors import FactorTest
@@ -73,8 +71,9 @@ def command(
         check_report_file(path)  # now, not after the fit
     opened = [Archive.open(path) for path in archives]
     if all(archive.metadata.get("kind") == "experiment" for archive in opened):
-        if report:
-            raise InputError("--report tells what is wrong with models, and experiments make none; give calibrations")
+        of_models = {"--report": report, "--kernel-model": forms, "--network-condition": network_condition}
+        if given := [option for option, value in of_models.items() if value]:
+            raise InputError(f"{given[0]} is of models, and experiments make none; give calibrations")
         _print_findings(opened, plot)
         return
     if plot is not None:

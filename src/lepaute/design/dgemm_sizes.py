@@ -4,6 +4,7 @@ They cover m, n and k evenly in another sense each, and lead to different models
 saw are like those it will be asked for (`dgemm_calls` takes the sizes from the application).
 """
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -37,7 +38,7 @@ def dgemm_sizes_design(
     """
     if sizes not in KINDS:
         raise DesignError(f"sizes are {sizes!r}; they are one of {', '.join(KINDS)}")
-    if count < 1 or min(most) < 1 or highest_product < 1:
+    if count < 1 or min(most) < 1 or not 1 <= highest_product < math.inf:
         raise DesignError(f"cannot draw {count} calls of m, n, k up to {most} and products up to {highest_product:g}")
     rng = np.random.default_rng(seed)
     chosen: dict[str, object] = {}

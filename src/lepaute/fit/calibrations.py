@@ -15,18 +15,22 @@ _ALIKE = ("cpu_model", "node_cores")
 
 
 def calibrations(archives: "Archive | Iterable[Archive]") -> "list[Archive]":
-    """The archives as a list. Raises FitError where one is no calibration, or they or their nodes are not alike."""
+    """The archives as a list. Raises FitError where one is no calibration or is given twice, or they or their
+    nodes are not alike."""
     from lepaute.archive import Archive
 
     given = [archives] if isinstance(archives, Archive) else list(archives)
     if not given:
         raise FitError("there is no archive to fit; name at least one")
+    seen: dict[str, Archive] = {}
     for archive in given:
         if archive.metadata.get("kind") != "calibration":
             raise FitError(
-                f"{archive.path}: is a {archive.metadata.get('kind')}, not a calibration; "
+                f"{archive.path}: is not a calibration (kind: {archive.metadata.get('kind')}); "
                 "give what `lepaute calibrate` wrote"
             )
+        if seen.setdefault(archive.id, archive) is not archive:  # its calls would count as twice as many
+            raise FitError(f"{archive.path}: is the same calibration as {seen[archive.id].path}; give each once")
         for key in ("host", "cpu_model"):
             if archive.metadata.get(key) != given[0].metadata.get(key):
                 raise FitError(

@@ -26,6 +26,8 @@ TERMS = ("mnk", "1", "sd:mnk")
 NAMES = {"alpha": "mnk", "beta": "1", "intercept": "1", "gamma": "sd:mnk", "mnk_residual": "sd:mnk"}
 #: Calls of one cpu on one day, below which no coefficients are fitted to them.
 LEAST_CALLS = 10
+#: Coefficients are seconds; squares of numbers beyond cannot be added up.
+LARGEST = 1e100
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,9 @@ def _numbers(frame: "pandas.DataFrame", column: str, source: str) -> Floats:
             f"{source}: {column} of row {bad[0] + 1} is {shown}, no finite number; correct it or "
             f"leave the row out ({len(bad)} such row{'s' * (len(bad) > 1)})"
         )
+    large = np.flatnonzero(np.abs(values) > LARGEST)
+    if len(large):
+        raise FitError(f"{source}: {column} of row {large[0] + 1} is {values[large[0]]:g}, no number of seconds")
     return values
 
 

@@ -1,5 +1,6 @@
 """The picture of a memory hierarchy: bandwidth against buffer size on log axes, plateaus, and where caches end."""
 
+import os
 from pathlib import Path
 
 from lepaute.fit.memory_hierarchy import MemoryHierarchy
@@ -7,7 +8,7 @@ from lepaute.fit.size_text import size_text
 
 
 def plot_hierarchies(hierarchies: tuple[MemoryHierarchy, ...], path: Path) -> None:
-    """One panel a node: medians as lines, a colour a curve; found ends of caches shaded, those of hwloc dashed."""
+    """Writes a PNG, one panel a node: medians as lines, a colour a curve; ends of caches shaded, hwloc's dashed."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 
@@ -33,7 +34,9 @@ def plot_hierarchies(hierarchies: tuple[MemoryHierarchy, ...], path: Path) -> No
         axis.set_title(f"Memory hierarchy{' of ' + hierarchy.node if hierarchy.node else ''}", loc="left")
         axis.grid(alpha=0.25, which="major")
         axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
-    figure.savefig(path, dpi=130)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    figure.savefig(temporary, format="png", dpi=130)
+    temporary.replace(path)
 
 
 def _lines(axis: object, hierarchy: MemoryHierarchy) -> None:

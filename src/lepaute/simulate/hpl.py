@@ -11,6 +11,8 @@ FACTORISATIONS = ("left", "crout", "right")  # 0..2
 FORMS = ("transposed", "no-transposed")  # 0..1
 ORDERS = ("row", "column")  # 0..1
 PIVOTS = ("random", "first-row")
+#: HPL keeps its parameters in C's int.
+MOST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,10 @@ class Hpl:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise InputError(f"{name} is {value!r}; HPL needs a whole number >= {least}")
+            if value > MOST:
+                raise InputError(f"{name} is {value:.3g}; HPL's whole numbers end at {MOST}")
+        if self.swap_threshold is not None and abs(self.swap_threshold) > MOST:
+            raise InputError(f"swap_threshold is {self.swap_threshold:.3g}; HPL's whole numbers end at {MOST}")
         for name, allowed in (
             ("bcast", BROADCASTS),
             ("swap", SWAPS),

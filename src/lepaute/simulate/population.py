@@ -97,6 +97,7 @@ def with_coefficients(
     sd = {name.removeprefix("sd:"): value for name, value in by_column.items() if name.startswith("sd:")}
     piece = Piece(
         mean={name: value for name, value in by_column.items() if not name.startswith("sd:")},
+        # A mixture keeps its modes.
         noise=Noise(kind=first.noise.kind, sd=sd, modes=first.noise.modes) if sd else Noise(),
         per_cpu=PerCpu(
             columns=("node", "cpu", *columns),

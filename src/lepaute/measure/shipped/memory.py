@@ -19,8 +19,15 @@ LIMIT_S = 600.0
 SEEN = {"passes": int, "read_bytes": int, "page": int, "cpu": int, "start_s": float, "duration_s": float}
 
 
+PARAMETERS = frozenset(
+    "max_bytes min_bytes per_octave strides element_bytes unrolls allocations blocks batch_bytes cpu".split()
+)
+
+
 class MemoryHierarchy(lp.Job):
     def design(self) -> Design:
+        if unknown := sorted(set(self.parameters) - PARAMETERS):  # a typing error would measure something else
+            raise InputError(f"there is no parameter {unknown[0][:60]}; known: {', '.join(sorted(PARAMETERS))}")
         return lp.design.memory_design(
             self.seed,
             sizes_bytes=hierarchy_sizes(
