@@ -20,7 +20,7 @@ _EXPLAINED = (
 
 def selection_table(selections: "Sequence[Selection]") -> str:
     """A line a kernel: the model taken, and the score of everything that was tried."""
-    from lepaute.cli.fit import aligned
+    from lepaute.cli.columns import aligned
     from lepaute.fit.form import MEANS, NOISES
 
     lines: list[tuple[str, ...]] = [("kernel", "model", *MEANS, "one", "-H", *NOISES, "")]
