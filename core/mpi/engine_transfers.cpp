@@ -104,7 +104,8 @@ void Engine::arrive(std::uint32_t id, double date_s) {
     // What the receiver pays is for taking an eager message out of a buffer. A synchronous one of that size waits for
     // the receiver, and needs none.
     const bool is_buffered = message.protocol == message.segment->protocol;
-    receiver.receive_overhead_s = is_buffered ? message.segment->receive.of(message.bytes) * overhead_factor(message) : 0.0;
+    receiver.receive_overhead_s =
+        is_buffered ? message.segment->receive.of(message.bytes) * overhead_factor(message) : 0.0;
     receiver.received_bytes = message.bytes;
     if (receiver.send_pending || receiver.send_done_s <= date_s) { // of an exchange, the later end counts
         receiver.wait = wait_from(receiver.receive_posted_s);

@@ -26,7 +26,8 @@ Machine some_machine() {
     machine.episode_s = 0.1;
     machine.network.remote.segments = {{0.0, Protocol::eager, 1e-6, 1e9, {1e-7, 1e-10}, {}, {}, 0.0},
                                        {64000.0, Protocol::rendezvous, 1e-5, 1.2e10, {}, {}, {}, 0.25}};
-    machine.network.remote.segments[0].noise = centred(std::vector<NoiseMode>{{0.7, -0.1, 0.05}, {0.3, 1.0 / 3.0, 0.2}});
+    machine.network.remote.segments[0].noise =
+        centred(std::vector<NoiseMode>{{0.7, -0.1, 0.05}, {0.3, 1.0 / 3.0, 0.2}});
     machine.network.remote.fitted_high_bytes = 1e9;
     machine.network.flow_factor = FlowFactor::scale;
     return machine;

@@ -144,14 +144,14 @@ void Program::conclude(double end_s, Result& result) const {
     result.messages = static_cast<std::uint64_t>(weighted([](const Totals& t) { return t.statistics.messages; }));
     result.bytes = weighted([](const Totals& t) { return t.statistics.bytes; });
     for (std::size_t link = 0; link < models::link_class_count; ++link) {
-        models::MessageUse& use = result.message_use[link];
         for (auto member : {&models::MessageUse::messages, &models::MessageUse::outside_messages}) {
-            use.*member = static_cast<std::uint64_t>(
-                weighted([&](const Totals& t) { return t.statistics.use[link].*member; }));
+            result.message_use[link].*member =
+                static_cast<std::uint64_t>(weighted([&](const Totals& t) { return t.statistics.use[link].*member; }));
         }
         for (auto member : {&models::MessageUse::bytes, &models::MessageUse::outside_bytes, &models::MessageUse::time_s,
                             &models::MessageUse::outside_time_s}) {
-            use.*member = weighted([&](const Totals& t) { return t.statistics.use[link].*member; });
+            result.message_use[link].*member =
+                weighted([&](const Totals& t) { return t.statistics.use[link].*member; });
         }
     }
     for (std::size_t kernel = 0; kernel < models::kernel_count; ++kernel) {

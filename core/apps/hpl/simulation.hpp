@@ -37,8 +37,8 @@ struct Result {
     std::uint64_t messages = 0;
     double bytes = 0.0;
     std::array<models::MessageUse, models::link_class_count> message_use; // where the fitted sizes are known
-    double waiting_s = 0.0;                 // over all ranks, inside communication calls
-    std::vector<mpi::Shares> rank_shares_s; // per rank: where its time went
+    double waiting_s = 0.0;                                               // over all ranks, inside communication calls
+    std::vector<mpi::Shares> rank_shares_s;                               // per rank: where its time went
     std::vector<SentInPhases> rank_sent;
     mpi::Trace trace; // what was asked for
     std::array<models::KernelUse, models::kernel_count> kernels;

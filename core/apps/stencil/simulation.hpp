@@ -34,8 +34,8 @@ struct Result {
     std::uint64_t messages = 0;
     double bytes = 0.0;
     std::array<models::MessageUse, models::link_class_count> message_use; // where the fitted sizes are known
-    double waiting_s = 0.0;   // over all ranks, inside communication calls
-    double computing_s = 0.0; // over all ranks
+    double waiting_s = 0.0;                                               // over all ranks, inside communication calls
+    double computing_s = 0.0;                                             // over all ranks
     std::size_t engine_bytes = 0;
 };
 
