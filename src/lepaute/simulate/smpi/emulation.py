@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.outside_ranges import OutsideRanges, outside_ranges
+from lepaute.simulate.population import on_its_day
 from lepaute.simulate.predict import Layers
 from lepaute.simulate.prediction import Spread, spread_of
 from lepaute.simulate.smpi.emulate import Keep, Options, emulate_run
@@ -149,6 +150,8 @@ def emulate(
         )
         for run in range(runs)
     )
+    # Models that are drawn anew have no fitted ranges.
+    first_day = on_its_day(platform, seed, days=(layers or Layers()).days)
     return Emulation(
         application=program.name,
         arguments=tuple(arguments),
@@ -160,5 +163,5 @@ def emulate(
         warnings=tuple(emulation_warnings(done[0], platform, wanted)),
         settings=settings or {},
         options=wanted,
-        outside=outside_ranges(done[0].kernels, platform, ranks * done[0].program_s),
+        outside=outside_ranges(done[0].kernels, first_day, ranks * done[0].program_s),
     )

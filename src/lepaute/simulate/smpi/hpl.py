@@ -11,6 +11,7 @@ from lepaute.errors import InputError, SimulationError
 from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, FORMS, SWAPS, Hpl
 from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.outside_ranges import outside_ranges
+from lepaute.simulate.population import on_its_day
 from lepaute.simulate.predict import GLUE, Layers
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.smpi.compilers import compilers
@@ -181,14 +182,16 @@ def emulate_hpl(
         if ended.value_s is None:
             raise SimulationError("HPL ended without a time")
         done.append(ended)
-    return _prediction_of(
-        hpl, platform, done, seed, settings or {}, mapping or Mapping(), time.perf_counter() - began_s
-    )
+    wall_s = time.perf_counter() - began_s
+    # Models that are drawn anew have no fitted ranges.
+    first_day = on_its_day(platform, seed, days=(layers or Layers()).days)
+    return _prediction_of(hpl, platform, first_day, done, seed, settings or {}, mapping or Mapping(), wall_s)
 
 
 def _prediction_of(
     hpl: Hpl,
     platform: "Platform",
+    first_day: "Platform",
     done: Sequence[EmulatedRun],
     seed: int,
     settings: dict[str, str],
@@ -221,5 +224,5 @@ def _prediction_of(
         version=__version__,
         mapping=mapping.to_dict(platform, hpl.ranks, hpl.threads_per_rank),
         nodes=len(set(nodes)),
-        outside=outside_ranges(first.kernels, platform, hpl.ranks * first.time_s),
+        outside=outside_ranges(first.kernels, first_day, hpl.ranks * first.time_s),
     )
