@@ -8,6 +8,7 @@ import pytest
 from support_fit import kernel_rows, message_rows, write_calibration
 
 import lepaute.fit
+from lepaute.archive import Archive
 from lepaute.cli.main import main
 from lepaute.errors import FitError
 
@@ -183,3 +184,9 @@ def test_vectors_that_cannot_be_segmented_are_refused(defect):
     with pytest.raises(FitError) as refused:
         lepaute.fit.segment(*BAD_VECTORS[defect])
     assert "\n" not in str(refused.value)
+
+
+def test_an_open_archive_that_is_given_twice_is_refused(tmp_path):
+    archive = Archive.open(write_calibration(tmp_path / "once.zip"))
+    with pytest.raises(FitError, match="give each once"):
+        lepaute.fit.models([archive, archive])

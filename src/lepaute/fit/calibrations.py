@@ -29,8 +29,9 @@ def calibrations(archives: "Archive | Iterable[Archive]") -> "list[Archive]":
                 f"{archive.path}: is not a calibration (kind: {archive.metadata.get('kind')}); "
                 "give what `lepaute calibrate` wrote"
             )
-        if seen.setdefault(archive.id, archive) is not archive:  # its calls would count as twice as many
+        if archive.id in seen:  # its calls would count as twice as many
             raise FitError(f"{archive.path}: is the same calibration as {seen[archive.id].path}; give each once")
+        seen[archive.id] = archive
         for key in ("host", "cpu_model"):
             if archive.metadata.get(key) != given[0].metadata.get(key):
                 raise FitError(
