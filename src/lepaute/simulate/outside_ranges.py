@@ -114,12 +114,14 @@ def outside_ranges(
     all_ranks_s: float,
     *,
     messages: Sequence[MessageTime] | None = None,
+    messages_s: float | None = None,
     moving: float = 0.0,
 ) -> OutsideRanges:
     """What one run spent outside ranges.
 
     kernels     : use of each kernel, over all ranks; all_ranks_s: duration of the run times its ranks
     messages    : use of each class of links whose ranges are known, None where the engine does not tell
+    messages_s  : time of the messages of all classes, each as if alone; None: those of `messages` are all
     moving      : share of the time of all ranks in moving messages
     """
     whole_s = max(all_ranks_s, 1e-300)
@@ -134,7 +136,7 @@ def outside_ranges(
     unknown_s = sum(use.time_s for name, use in kernels.items() if name in without)
     sent: tuple[Part, ...] | None = None
     if messages is not None and any(platform.network.fitted_sizes.values()):
-        alone_s = max(sum(use.time_s for use in messages), 1e-300)
+        alone_s = max(sum(use.time_s for use in messages) if messages_s is None else messages_s, 1e-300)
         sent = _largest_first(
             Part(use.link, moving * use.outside_time_s / alone_s, use.outside_time_s / use.time_s, _sizes(use))
             for use in messages

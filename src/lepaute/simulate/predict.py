@@ -275,6 +275,7 @@ def prediction_of(
             first_day,
             hpl.ranks * first.time_s,
             messages=sent,
+            messages_s=sum(use.time_s for use in first.message_use),
             moving=sum(breakdown.shares[name] for name in MOVING),
         ),
         version=__version__,

@@ -241,7 +241,12 @@ def predict_stencil(
         settings=settings or {},
         version=__version__,
         outside=outside_ranges(
-            {}, platform, all_ranks_s, messages=sent, moving=results[0].waiting_s / max(all_ranks_s, 1e-300)
+            {},
+            platform,
+            all_ranks_s,
+            messages=sent,
+            messages_s=sum(use.time_s for use in results[0].message_use),
+            moving=results[0].waiting_s / max(all_ranks_s, 1e-300),
         ),
     )
 
