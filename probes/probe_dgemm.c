@@ -21,6 +21,8 @@ typedef struct {
     size_t content; /* of the list of contents */
 } gemm_row;
 
+static const gemm_row warm_up_row = {"-", 256, 256, 128, 0, 0};
+
 typedef struct {
     const char *names[MOST_CONTENTS];
     lep_content values[MOST_CONTENTS];
@@ -152,6 +154,12 @@ int main(int argc, char **argv) {
         input = b > input ? b : input;
         output = c > output ? c : output;
     }
+    if (warmup_calls > 0) { /* they take place in the same pools */
+        size_t a = a_doubles(&warm_up_row), b = b_doubles(&warm_up_row), c = c_doubles(&warm_up_row);
+        input = a > input ? a : input;
+        input = b > input ? b : input;
+        output = c > output ? c : output;
+    }
     if (input + output > limit)
         lep_fail("the largest operands, %.0f MB, do not fit into --max-bytes %lld", (double)(input + output) * 8e-6,
                  max_bytes);
@@ -177,7 +185,7 @@ int main(int argc, char **argv) {
 
     lep_log_reserve(64);
     for (int i = 0; i < warmup_calls; i++) {
-        call_dgemm(&(gemm_row){"-", 256, 256, 128, 0, 0}, &inputs[0], &outputs[0], &random);
+        call_dgemm(&warm_up_row, &inputs[0], &outputs[0], &random);
         lep_calls.used = 0;
     }
     for (size_t i = 0; i < design.rows; i++) {

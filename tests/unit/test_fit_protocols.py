@@ -101,6 +101,15 @@ def test_a_table_of_tests_without_a_column_is_no_calibration():
         limits_by_tests([semantics().drop(columns="outcome")])
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "told"),
+    [("outcome", "maybe", "outcome maybe is unknown"), ("patience_ms", "x", "holds what is no answer")],
+)
+def test_answers_that_no_test_gives_are_refused_and_do_not_count_against_a_size(column, value, told):
+    with pytest.raises(FitError, match=told):
+        limits_by_tests([semantics().assign(**{column: value})])
+
+
 def test_an_archive_with_tests_has_their_limits_and_one_without_has_those_of_the_durations():
     parts = [
         pandas.DataFrame({"operation": name, "size_bytes": size, "duration_s": duration})

@@ -122,6 +122,17 @@ def test_dgemm_is_timed_under_each_condition_once_and_in_order(dgemm_probe: Path
     assert starts == sorted(starts)
 
 
+def test_calls_before_the_first_row_stay_inside_pools_however_small_these_are(
+    dgemm_probe: Path, tmp_path: Path
+) -> None:
+    design = lp.design.content_design(3, sizes=[(4, 4, 4)], contents=["random", "constant", "masked:40"])
+    result = run(dgemm_probe, design.to_csv(), tmp_path, "--max-bytes", "1048576")
+    assert result.returncode == 2
+    assert "do not fit into --max-bytes 1048576" in result.stderr
+    result = run(dgemm_probe, design.to_csv(), tmp_path, "--max-bytes", "1048576", "--warmup-calls", "0")
+    assert result.returncode == 0, result.stderr
+
+
 def test_without_conditions_the_raw_file_has_no_columns_of_them(dgemm_probe: Path, tmp_path: Path) -> None:
     design = "design_row,kind,m,n,k\n0,dgemm,30,20,10\n"
     assert run(dgemm_probe, design, tmp_path, "--cpu", "any", "--warmup-calls", "0").returncode == 0

@@ -3,7 +3,6 @@
 from lepaute.errors import InputError
 
 LONGEST_RANGE = 10**6
-LARGEST_FACTOR = 1e6
 SUFFIXES = {"k": 10**3, "m": 10**6, "g": 10**9}
 
 
@@ -37,8 +36,6 @@ def factor_of(text: str, name: str) -> float:
         value = math.nan
     if not (math.isfinite(value) and value >= 0.0):
         raise InputError(f"{name} is {text!r}; it is a factor of 0 or more such as 2x or 0.5")
-    if value > LARGEST_FACTOR:
-        raise InputError(f"{name} is {text!r}; a factor is {LARGEST_FACTOR:g} at most")
     return value
 
 

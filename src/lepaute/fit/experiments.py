@@ -32,10 +32,6 @@ class Findings:
     hierarchies: tuple[MemoryHierarchy, ...]
 
 
-def is_experiment(archive: "Archive") -> bool:
-    return archive.metadata.get("kind") == "experiment"
-
-
 def findings(archive: "Archive") -> list[Findings]:
     """Of every table of observations that has durations. Raises FitError where there is none, or nothing varies."""
     found = []

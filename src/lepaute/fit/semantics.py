@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 from lepaute.errors import FitError
 from lepaute.fit.protocol import ProtocolLimits
-from lepaute.stats.semantics import Row, rows_of, semantic_limits
+from lepaute.stats.semantics import OUTCOMES, Row, rows_of, semantic_limits
 
 if TYPE_CHECKING:
     import pandas
 
+_TABLE = "observations/semantics.parquet"
 COLUMNS = ("test", "size_bytes", "backlog", "outcome", "patience_ms", "rank")
 
 
@@ -18,16 +19,19 @@ def limits_by_tests(frames: "Sequence[pandas.DataFrame]") -> ProtocolLimits | No
 
     frames : semantics observations of one class of links; those of rank 0 with nothing sent before count
     An asynchronous send is eager, a synchronous one rendezvous. Where all tested sizes are alike, so are larger ones.
-    Raises FitError when a column is missing.
+    Raises FitError when a column is missing, or holds what no test answers.
     """
     rows: list[Row] = []
     for frame in frames:
         for column in COLUMNS:
             if column not in frame.columns:
-                raise FitError(
-                    f"observations/semantics.parquet lacks the column {column}; the archive is not a calibration"
-                )
-        rows += rows_of(frame)
+                raise FitError(f"{_TABLE} lacks the column {column}; the archive is not a calibration")
+        try:
+            rows += rows_of(frame)
+        except ValueError as problem:
+            raise FitError(f"{_TABLE} holds what is no answer ({problem}); the file is damaged") from None
+    if unknown := sorted({outcome for _, _, outcome, _ in rows} - OUTCOMES):  # would count as answers against a size
+        raise FitError(f"{_TABLE}: the outcome {unknown[0][:60]} is unknown; the file is damaged or of a newer Lepaute")
     if not {"deadlock", "corruption"} <= {row[1] for row in rows}:
         return None
     limits = semantic_limits(rows)

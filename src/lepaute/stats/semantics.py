@@ -23,6 +23,7 @@ Row = tuple[int, str, str, int]
 PASSED = frozenset({"returned", "copied"})
 #: The outcome of any test that had to be ended.
 HUNG = "hung"
+OUTCOMES = PASSED | {"blocked", "changed", HUNG}
 #: A size is decided when one answer leads by so many: one odd answer among them changes nothing.
 LEAD = 3
 #: A size that is not decided after so many answers does now this, now that.
