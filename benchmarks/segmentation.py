@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "validation"))
 from support.piecewise_models import random_model
 
-from lepaute.fit.segmentation import points, segment
+from lepaute.fit.segmentation import segment
+from lepaute.fit.segmentation.cuts import best_cuts
+from lepaute.fit.segmentation.points import MOST_CANDIDATES, points_of
 
 SIZES = 200
 FIRST_SEED = 2001
@@ -53,14 +56,15 @@ def at_ten_thousand(repeat: int) -> float:
     """Prints a row an objective; the largest median in seconds."""
     rng = np.random.default_rng(10)
     x = np.unique(10 ** rng.uniform(0, 9, LARGE))
-    y = np.where(x < 3e3, 1e-6 + 1e-9 * x, np.where(x < 1e6, 8e-6 + 2e-10 * x, 3e-5 + 1e-10 * x))
-    y = y * rng.lognormal(0, 0.05, len(x))
+    alone = 1e-6 + 1e-9 * x
+    three = np.where(x < 3e3, alone, np.where(x < 1e6, 8e-6 + 2e-10 * x, 3e-5 + 1e-10 * x))
     worst = 0.0
-    for objective in ("log", "weighted", "ordinary"):
+    for (name, true), objective in product((("line", alone), ("three lines", three)), ("log", "weighted", "ordinary")):
+        y = true * rng.lognormal(0, 0.05, len(x))
         took = statistics.median(
-            cpu_s(lambda objective=objective: segment(x, y, objective=objective)) for _ in range(repeat)
+            cpu_s(lambda objective=objective, y=y: segment(x, y, objective=objective)) for _ in range(repeat)
         )
-        print(f"{len(x)} points, {objective}: {took:.2f} s")
+        print(f"{len(x)} points, {name}, {objective}: {took:.2f} s")
         worst = max(worst, took)
     return worst
 
@@ -68,17 +72,12 @@ def at_ten_thousand(repeat: int) -> float:
 def gap(repeat: int) -> float:
     """Prints and returns the largest ratio of what is left, candidates over exact."""
     ratios = []
-    exact_up_to = points.MOST_CANDIDATES
     for seed in range(FIRST_SEED, FIRST_SEED + 4 * repeat):
-        model = random_model(seed, exact_up_to)
-        x, y = model.x, model.y
-        exact = segment(x, y)
-        points.MOST_CANDIDATES = 100
-        rough = segment(x, y)
-        points.MOST_CANDIDATES = exact_up_to
-        ratios += [
-            one.residual / other.residual for one, other in zip(rough.candidates[:6], exact.candidates[:6], strict=True)
-        ]
+        model = random_model(seed, MOST_CANDIDATES)
+        points = points_of(model.x, model.y, "log")
+        exact = best_cuts([points], [1.0], False, 2, 13)
+        rough = best_cuts([points], [1.0], False, 2, 13, most_exact=100)
+        ratios += [one / other for (_, one), (_, other) in zip(rough[:6], exact[:6], strict=True)]
     quantiles = np.quantile(ratios, [0.5, 0.9, 1.0])
     found = ", ".join(f"{name} {value:.4f}" for name, value in zip(("median", "90 %", "most"), quantiles, strict=True))
     print(f"squares left by 100 candidates over those of the exact cuts, 500 sizes: {found}")

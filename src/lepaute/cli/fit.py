@@ -59,7 +59,6 @@ def command(
     from lepaute.archive import Archive
     from lepaute.cli.fit_kernels import dependence_text, selection_table
     from lepaute.fit import diagnose, platform_and_models
-    from lepaute.fit.experiments import is_experiment
     from lepaute.fit.form import wanted_forms
     from lepaute.fit.report.files import check_report_file
     from lepaute.fit.ring import CONDITIONS
@@ -71,7 +70,7 @@ def command(
     for path in report or ():
         check_report_file(path)  # now, not after the fit
     opened = [Archive.open(path) for path in archives]
-    if all(map(is_experiment, opened)):
+    if all(archive.metadata.get("kind") == "experiment" for archive in opened):
         of_models = {"--report": report, "--kernel-model": forms, "--network-condition": network_condition}
         if given := [option for option, value in of_models.items() if value]:
             raise InputError(f"{given[0]} is of models, and experiments make none; give calibrations")

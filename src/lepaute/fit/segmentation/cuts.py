@@ -14,23 +14,29 @@ SWEEPS = 2
 
 
 def best_cuts(
-    parts: Sequence[Points], scales: Sequence[float], constant: bool, least: int, most: int
+    parts: Sequence[Points],
+    scales: Sequence[float],
+    constant: bool,
+    least: int,
+    most: int,
+    most_exact: int = MOST_CANDIDATES,
 ) -> list[tuple[tuple[float, ...], float]]:
     """The cuts into 1, 2, ... segments whose lines leave least, as many as there can be up to `most`.
 
     Each with what it leaves: the sum over the series of their sums of squares times their scales.
 
     scales : factors on the sums of squares of the series
-    Exact, but for the logarithmic objective with more than MOST_CANDIDATES distinct x: there neighbours are merged into
-    so many points first, and the cuts between these are exact; once more with the points next to all these cuts as they
-    are; and each cut is then moved to the best of the x of the two merged points next to it.
+    Exact, but for the logarithmic objective with more than `most_exact` distinct x: there neighbours are merged into
+    two fifths as many points first, and the cuts between these are exact; once more with the points next to these cuts
+    as they are, `most_exact` in all; and each cut is then moved to the best of the x of the two merged points next to
+    it.
     """
     fine = common_x(parts)
-    edges = thinned(fine, parts[0].logarithmic)
-    if len(edges) == len(fine):
-        return _between(parts, scales, edges, constant, least, most)
+    if not parts[0].logarithmic or len(fine) <= most_exact:
+        return _between(parts, scales, fine, constant, least, most)
+    edges = thinned(fine, 2 * most_exact // 5)
     first = [one for one, _ in _between([merged(part, edges) for part in parts], scales, edges, constant, least, most)]
-    opened = _opened(fine, edges, first)
+    opened = _opened(fine, edges, first, most_exact)
     cuts = [one for one, _ in _between([merged(part, opened) for part in parts], scales, opened, constant, least, most)]
     if not constant and len(parts) == 1:
         whole = parts[0].series(fine)
@@ -55,15 +61,15 @@ def _between(
     return [(tuple(float(edges[cut - 1]) for cut in one), float(cost)) for one, cost in found]
 
 
-def _opened(fine: Floats, edges: Floats, cuts: Sequence[tuple[float, ...]]) -> Floats:
-    """The edges, and all x between those next to a cut, cuts of few first, until there are twice MOST_CANDIDATES."""
+def _opened(fine: Floats, edges: Floats, cuts: Sequence[tuple[float, ...]], most: int) -> Floats:
+    """The edges, and all x between those next to a cut, cuts of few first, `most` at most."""
     result = edges
     for cut in dict.fromkeys(place for one in cuts for place in one):
         at = int(np.searchsorted(edges, cut))
         low = edges[at - 1] if at else -np.inf
         inside = fine[(fine > low) & (fine <= edges[min(at + 1, len(edges) - 1)])]
         wider: Floats = np.union1d(result, inside)
-        if len(wider) > 2 * MOST_CANDIDATES:
+        if len(wider) > most:
             break
         result = wider
     return result

@@ -6,7 +6,7 @@ import numpy as np
 
 from lepaute import _core
 from lepaute.fit.arrays import Floats
-from lepaute.fit.segmentation.points import Points, thinned
+from lepaute.fit.segmentation.points import MOST_CANDIDATES, Points, thinned
 from lepaute.fit.segmentation.result import Interval
 
 #: -2 log(1 - sqrt(0.95)): Hansen (2000), "Sample splitting and threshold estimation", Econometrica 68, table I.
@@ -46,5 +46,5 @@ def breakpoint_intervals(
 
 def _places(points: Points, breakpoints: tuple[float, ...]) -> Floats:
     """The ends of segments that are compared: all x, or of very many some, those that were chosen included."""
-    result: Floats = np.union1d(thinned(points.x, points.logarithmic), breakpoints)
+    result: Floats = np.union1d(thinned(points.x, MOST_CANDIDATES) if points.logarithmic else points.x, breakpoints)
     return result

@@ -103,11 +103,11 @@ def common_x(parts: Sequence[Points]) -> Floats:
     return np.unique(np.concatenate([part.x for part in parts]))
 
 
-def thinned(edges: Floats, logarithmic: bool) -> Floats:
-    """Of more than MOST_CANDIDATES edges that many at equal shares of them, the last included; log only."""
-    if not logarithmic or len(edges) <= MOST_CANDIDATES:
+def thinned(edges: Floats, most: int) -> Floats:
+    """Of more than `most` edges that many at equal shares of them, the last included."""
+    if len(edges) <= most:
         return edges
-    at = np.linspace(0, len(edges) - 1, MOST_CANDIDATES + 1).round().astype(np.int64)[1:]
+    at = np.linspace(0, len(edges) - 1, most + 1).round().astype(np.int64)[1:]
     result: Floats = edges[at]
     return result
 
@@ -118,8 +118,10 @@ def merged(part: Points, edges: Floats) -> Points:
     begin = begin[:-1][np.diff(begin) > 0]
     weight = np.add.reduceat(part.weight, begin)
     positive = np.maximum(part.x, np.finfo(np.float64).tiny)
+    lowest, highest = np.minimum.reduceat(part.x, begin), np.maximum.reduceat(part.x, begin)
     x = np.exp(np.add.reduceat(part.weight * np.log(positive), begin) / weight)
-    x = np.where(np.minimum.reduceat(part.x, begin) > 0, x, np.add.reduceat(part.weight * part.x, begin) / weight)
+    x = np.where(lowest > 0, x, np.add.reduceat(part.weight * part.x, begin) / weight)
+    x = np.clip(x, lowest, highest)  # rounding would carry a point alone across its edge
     value = np.add.reduceat(part.weight * part.value, begin) / weight
     return Points(
         part.objective,
