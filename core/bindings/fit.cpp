@@ -1,6 +1,7 @@
 #include "fit.hpp"
 
 #include "fit/partitions.hpp"
+#include "fit/splits.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>

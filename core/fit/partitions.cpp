@@ -1,11 +1,10 @@
 #include "fit/partitions.hpp"
 
-#include "fit/log_table.hpp"
+#include "fit/log_partitions.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 namespace lepaute::fit {
 
@@ -14,14 +13,8 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 /// A partition is preferred to one found before only where it is cheaper by more than sums are rounded.
 constexpr double tie = 1.0 - 1e-12;
-/// What is left out must be dearer than the limit by more than that.
-constexpr double slack = 1.0 + 1e-9;
-/// And, of a sum of squares about the mean, by so much.
+/// By so much of a sum of squares about the mean what is left out must be dearer than the limit, besides the slack.
 constexpr double rounding = 1e-12;
-/// Of the cuts that are nearly the best so many are looked at by themselves.
-constexpr std::size_t most_cuts_looked_at = 4;
-/// Rounds in which only the segments of the cheapest partitions are made exact, before all that remain are.
-constexpr int lazy_rounds = 6;
 
 } // namespace
 
@@ -201,212 +194,10 @@ std::vector<Partition> squared_partitions(const std::vector<Series>& series, con
     return partitions.found();
 }
 
-/// The tables of all series together.
-class LogTables {
-public:
-    LogTables(const std::vector<Series>& series, const Rules& rules) {
-        for (const Series& one : series) {
-            tables_.emplace_back(one, rules.shape, rules.least);
-        }
-    }
-    [[nodiscard]] double bound(std::size_t low, std::size_t high) const noexcept {
-        double sum = 0.0;
-        for (const LogTable& one : tables_) {
-            sum += one.bound(low, high);
-        }
-        return sum;
-    }
-    [[nodiscard]] double estimate(std::size_t low, std::size_t high) const noexcept {
-        double sum = 0.0;
-        for (const LogTable& one : tables_) {
-            sum += one.estimate(low, high);
-        }
-        return sum;
-    }
-    [[nodiscard]] bool exact(std::size_t low, std::size_t high) const noexcept {
-        return std::all_of(tables_.begin(), tables_.end(), [&](const LogTable& one) { return one.exact(low, high); });
-    }
-    double refine(std::size_t low, std::size_t high) {
-        double sum = 0.0;
-        for (LogTable& one : tables_) {
-            sum += one.refine(low, high);
-        }
-        return sum;
-    }
-
-private:
-    std::vector<LogTable> tables_;
-};
-
-template <typename Cost>
-std::vector<Partition> partitions_of(std::size_t cells, std::size_t most, const Cost& cost) {
-    const std::vector<double> no_limit(most + 1, infinity);
-    Partitions partitions(cells, most);
-    std::vector<double> costs;
-    for (std::size_t low = 0; low < cells; ++low) {
-        costs.resize(cells - low);
-        for (std::size_t high = low + 1; high <= cells; ++high) {
-            costs[high - low - 1] = cost(low, high);
-        }
-        partitions.offer(low, costs, no_limit);
-    }
-    return partitions.found();
-}
-
-/// Makes the segments of a partition exact; its cost, and whether some were not exact before.
-std::pair<double, bool> refine_along(LogTables& tables, const Partition& partition, std::size_t cells) {
-    double sum = 0.0;
-    bool news = false;
-    std::size_t low = 0;
-    for (std::size_t k = 0; k <= partition.cuts.size(); ++k) {
-        const std::size_t high = k < partition.cuts.size() ? partition.cuts[k] : cells;
-        news = news || !tables.exact(low, high);
-        sum += tables.refine(low, high);
-        low = high;
-    }
-    return {sum, news};
-}
-
-/// Makes exact what may be part of a best partition: a segment for which the bounds of what lies before, of itself and
-/// of what lies behind add up to no more than `reached` for some number of segments.
-void refine_all_that_may_matter(LogTables& tables, std::size_t cells, const std::vector<double>& reached) {
-    const std::size_t most = reached.size() - 1;
-    const std::size_t edges = cells + 1;
-    std::vector<double> before((most + 1) * edges, infinity), behind((most + 1) * edges, infinity);
-    before[0] = 0.0;
-    behind[cells] = 0.0;
-    for (std::size_t k = 0; k < most; ++k) {
-        for (std::size_t low = 0; low < cells; ++low) {
-            double least = infinity;
-            for (std::size_t high = low + 1; high <= cells; ++high) {
-                const double bound = tables.bound(low, high);
-                double& there = before[(k + 1) * edges + high];
-                there = std::min(there, before[k * edges + low] + bound);
-                least = std::min(least, bound + behind[k * edges + high]);
-            }
-            behind[(k + 1) * edges + low] = least;
-        }
-    }
-    for (std::size_t low = 0; low < cells; ++low) {
-        for (std::size_t high = low + 1; high <= cells; ++high) {
-            const double bound = tables.bound(low, high);
-            if (bound == infinity || tables.exact(low, high)) {
-                continue;
-            }
-            bool matters = false;
-            for (std::size_t k = 0; k < most && !matters; ++k) {
-                for (std::size_t rest = 0; k + rest < most && !matters; ++rest) {
-                    const double whole = before[k * edges + low] + bound + behind[rest * edges + high];
-                    matters = whole <= reached[k + rest + 1] * slack && whole < infinity;
-                }
-            }
-            if (matters) {
-                tables.refine(low, high);
-            }
-        }
-    }
-}
-
-std::vector<Partition> log_partitions(const std::vector<Series>& series, const Rules& rules) {
-    const std::size_t cells = series.front().cells();
-    LogTables tables(series, rules);
-    std::vector<double> reached(rules.most + 1, infinity);
-    const auto follow = [&](const std::vector<Partition>& partitions) {
-        bool news = false;
-        for (std::size_t k = 0; k < partitions.size(); ++k) {
-            const auto [cost, refined] = refine_along(tables, partitions[k], cells);
-            reached[k + 1] = std::min(reached[k + 1], cost);
-            news = news || refined;
-        }
-        return news;
-    };
-    const auto by_bound = [&](std::size_t low, std::size_t high) { return tables.bound(low, high); };
-    follow(partitions_of(cells, rules.most,
-                         [&](std::size_t low, std::size_t high) { return tables.estimate(low, high); }));
-    for (int round = 0; round < lazy_rounds; ++round) {
-        std::vector<Partition> cheapest = partitions_of(cells, rules.most, by_bound);
-        if (!follow(cheapest)) {
-            return cheapest; // all their segments were exact: nothing can be cheaper
-        }
-    }
-    refine_all_that_may_matter(tables, cells, reached);
-    while (true) {
-        std::vector<Partition> cheapest = partitions_of(cells, rules.most, by_bound);
-        if (!follow(cheapest)) {
-            return cheapest;
-        }
-    }
-}
-
 } // namespace
 
 std::vector<Partition> best_partitions(const std::vector<Series>& series, const Rules& rules) {
     return rules.objective == Objective::squared ? squared_partitions(series, rules) : log_partitions(series, rules);
-}
-
-namespace {
-
-/// Costs of one segment after the other, each little different from the one before.
-class Neighbours {
-public:
-    Neighbours(const Series& series, const Rules& rules) : series_(&series), rules_(&rules) {}
-
-    double cost(std::size_t low, std::size_t high) {
-        const std::size_t begin = series_->first[low], end = series_->first[high];
-        if (rules_->objective == Objective::squared || rules_->shape == Shape::constant) {
-            return best_line(*series_, begin, end, rules_->objective, rules_->shape).cost;
-        }
-        if (std::isfinite(last_.t)) {
-            last_ = least_within(*series_, begin, end, last_.t - near, last_.t + near, last_.t);
-            const double ends = std::min(best_log_constant(*series_, begin, end).cost,
-                                         best_log_through_origin(*series_, begin, end).cost);
-            if (last_.cost < ends) {
-                return last_.cost;
-            }
-        }
-        last_ = best_log_line(*series_, begin, end);
-        return last_.cost;
-    }
-
-private:
-    static constexpr double near = 2.0; // how far t may move from a segment to the next
-    const Series* series_;
-    const Rules* rules_;
-    LogLine last_;
-};
-
-} // namespace
-
-std::vector<double> split_costs(const Series& series, std::size_t low, std::size_t high, const Rules& rules) {
-    std::vector<double> result;
-    Neighbours below(series, rules), above(series, rules);
-    for (std::size_t cut = low + 1; cut < high; ++cut) {
-        const bool enough =
-            series.sizes_between(low, cut) >= rules.least && series.sizes_between(cut, high) >= rules.least;
-        result.push_back(enough ? below.cost(low, cut) + above.cost(cut, high) : infinity);
-    }
-    return result;
-}
-
-std::size_t best_log_cut(const Series& series, std::size_t begin, std::size_t end, std::size_t low, std::size_t high) {
-    const std::vector<double> below = log_costs_on_the_way(series, begin, low, high);
-    const std::vector<double> above = log_costs_on_the_way(series, end, high, low);
-    const auto nearly = [&](std::size_t cut) { return below[cut - low] + above[high - cut]; };
-    std::vector<std::size_t> cuts(high - low + 1);
-    std::iota(cuts.begin(), cuts.end(), low);
-    const std::size_t looked_at = std::min(cuts.size(), most_cuts_looked_at);
-    std::partial_sort(cuts.begin(), cuts.begin() + static_cast<std::ptrdiff_t>(looked_at), cuts.end(),
-                      [&](std::size_t a, std::size_t b) { return nearly(a) < nearly(b); });
-    std::size_t best = cuts.front();
-    double least = infinity;
-    for (std::size_t k = 0; k < looked_at; ++k) {
-        const double cost = best_log_line(series, begin, cuts[k]).cost + best_log_line(series, cuts[k], end).cost;
-        if (cost < least) {
-            least = cost;
-            best = cuts[k];
-        }
-    }
-    return best;
 }
 
 } // namespace lepaute::fit

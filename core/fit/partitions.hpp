@@ -7,6 +7,9 @@
 
 namespace lepaute::fit {
 
+/// What is left out must be dearer than the limit by more than that.
+inline constexpr double slack = 1.0 + 1e-9;
+
 /// Edges at which a partition is cut, increasing, without the two ends.
 struct Partition {
     std::vector<std::uint32_t> cuts;
@@ -46,13 +49,5 @@ struct Rules {
 /// The best partitions of all series at once, at the same edges, into 1 .. rules.most segments; exact for these cells.
 /// All series have the same number of cells.
 std::vector<Partition> best_partitions(const std::vector<Series>& series, const Rules& rules);
-
-/// Costs of two segments between edges low and high that meet at each edge between (infinity where too few sizes lie
-/// on one side); of one series. In the logarithm a line is sought near that of the neighbouring edge.
-std::vector<double> split_costs(const Series& series, std::size_t low, std::size_t high, const Rules& rules);
-
-/// The point before which two lines, best in the logarithm, meet best, of the points low .. high; the first line begins
-/// at point `begin`, the second ends before `end`; begin < low <= high < end.
-std::size_t best_log_cut(const Series& series, std::size_t begin, std::size_t end, std::size_t low, std::size_t high);
 
 } // namespace lepaute::fit

@@ -2,6 +2,7 @@
 
 #include "fit/log_table.hpp"
 #include "fit/partitions.hpp"
+#include "fit/splits.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,156 @@
+#include "fit/log_partitions.hpp"
+
+#include "fit/log_table.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace lepaute::fit {
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+/// Rounds in which only the segments of the cheapest partitions are made exact, before all that remain are.
+constexpr int lazy_rounds = 6;
+
+/// The tables of all series together.
+class LogTables {
+public:
+    LogTables(const std::vector<Series>& series, const Rules& rules) {
+        for (const Series& one : series) {
+            tables_.emplace_back(one, rules.shape, rules.least);
+        }
+    }
+    [[nodiscard]] double bound(std::size_t low, std::size_t high) const noexcept {
+        double sum = 0.0;
+        for (const LogTable& one : tables_) {
+            sum += one.bound(low, high);
+        }
+        return sum;
+    }
+    [[nodiscard]] double estimate(std::size_t low, std::size_t high) const noexcept {
+        double sum = 0.0;
+        for (const LogTable& one : tables_) {
+            sum += one.estimate(low, high);
+        }
+        return sum;
+    }
+    [[nodiscard]] bool exact(std::size_t low, std::size_t high) const noexcept {
+        return std::all_of(tables_.begin(), tables_.end(), [&](const LogTable& one) { return one.exact(low, high); });
+    }
+    double refine(std::size_t low, std::size_t high) {
+        double sum = 0.0;
+        for (LogTable& one : tables_) {
+            sum += one.refine(low, high);
+        }
+        return sum;
+    }
+
+private:
+    std::vector<LogTable> tables_;
+};
+
+template <typename Cost>
+std::vector<Partition> partitions_of(std::size_t cells, std::size_t most, const Cost& cost) {
+    const std::vector<double> no_limit(most + 1, infinity);
+    Partitions partitions(cells, most);
+    std::vector<double> costs;
+    for (std::size_t low = 0; low < cells; ++low) {
+        costs.resize(cells - low);
+        for (std::size_t high = low + 1; high <= cells; ++high) {
+            costs[high - low - 1] = cost(low, high);
+        }
+        partitions.offer(low, costs, no_limit);
+    }
+    return partitions.found();
+}
+
+/// Makes the segments of a partition exact; its cost, and whether some were not exact before.
+std::pair<double, bool> refine_along(LogTables& tables, const Partition& partition, std::size_t cells) {
+    double sum = 0.0;
+    bool news = false;
+    std::size_t low = 0;
+    for (std::size_t k = 0; k <= partition.cuts.size(); ++k) {
+        const std::size_t high = k < partition.cuts.size() ? partition.cuts[k] : cells;
+        news = news || !tables.exact(low, high);
+        sum += tables.refine(low, high);
+        low = high;
+    }
+    return {sum, news};
+}
+
+/// Makes exact what may be part of a best partition: a segment for which the bounds of what lies before, of itself and
+/// of what lies behind add up to no more than `reached` for some number of segments.
+void refine_all_that_may_matter(LogTables& tables, std::size_t cells, const std::vector<double>& reached) {
+    const std::size_t most = reached.size() - 1;
+    const std::size_t edges = cells + 1;
+    std::vector<double> before((most + 1) * edges, infinity), behind((most + 1) * edges, infinity);
+    before[0] = 0.0;
+    behind[cells] = 0.0;
+    for (std::size_t k = 0; k < most; ++k) {
+        for (std::size_t low = 0; low < cells; ++low) {
+            double least = infinity;
+            for (std::size_t high = low + 1; high <= cells; ++high) {
+                const double bound = tables.bound(low, high);
+                double& there = before[(k + 1) * edges + high];
+                there = std::min(there, before[k * edges + low] + bound);
+                least = std::min(least, bound + behind[k * edges + high]);
+            }
+            behind[(k + 1) * edges + low] = least;
+        }
+    }
+    for (std::size_t low = 0; low < cells; ++low) {
+        for (std::size_t high = low + 1; high <= cells; ++high) {
+            const double bound = tables.bound(low, high);
+            if (bound == infinity || tables.exact(low, high)) {
+                continue;
+            }
+            bool matters = false;
+            for (std::size_t k = 0; k < most && !matters; ++k) {
+                for (std::size_t rest = 0; k + rest < most && !matters; ++rest) {
+                    const double whole = before[k * edges + low] + bound + behind[rest * edges + high];
+                    matters = whole <= reached[k + rest + 1] * slack && whole < infinity;
+                }
+            }
+            if (matters) {
+                tables.refine(low, high);
+            }
+        }
+    }
+}
+
+} // namespace
+
+std::vector<Partition> log_partitions(const std::vector<Series>& series, const Rules& rules) {
+    const std::size_t cells = series.front().cells();
+    LogTables tables(series, rules);
+    std::vector<double> reached(rules.most + 1, infinity);
+    const auto follow = [&](const std::vector<Partition>& partitions) {
+        bool news = false;
+        for (std::size_t k = 0; k < partitions.size(); ++k) {
+            const auto [cost, refined] = refine_along(tables, partitions[k], cells);
+            reached[k + 1] = std::min(reached[k + 1], cost);
+            news = news || refined;
+        }
+        return news;
+    };
+    const auto by_bound = [&](std::size_t low, std::size_t high) { return tables.bound(low, high); };
+    follow(partitions_of(cells, rules.most,
+                         [&](std::size_t low, std::size_t high) { return tables.estimate(low, high); }));
+    for (int round = 0; round < lazy_rounds; ++round) {
+        std::vector<Partition> cheapest = partitions_of(cells, rules.most, by_bound);
+        if (!follow(cheapest)) {
+            return cheapest; // all their segments were exact: nothing can be cheaper
+        }
+    }
+    refine_all_that_may_matter(tables, cells, reached);
+    while (true) {
+        std::vector<Partition> cheapest = partitions_of(cells, rules.most, by_bound);
+        if (!follow(cheapest)) {
+            return cheapest;
+        }
+    }
+}
+
+} // namespace lepaute::fit
