@@ -84,6 +84,7 @@ def test_a_row_that_does_not_fit_its_table_is_refused_and_leaves_nothing(tmp_pat
         table.add(row)
     assert told in str(caught.value)
     assert (tmp_path / "t.csv").read_bytes() == before
+    table.close()
 
 
 def test_columns_may_come_in_another_order(tmp_path: Path) -> None:

@@ -130,3 +130,14 @@ def test_a_ring_of_no_message_of_a_size_is_refused():
     few = ring(("dgemm",)).head(4)
     with pytest.raises(FitError, match="4 messages under dgemm"):
         loaded_series([few], "dgemm", 4096, usual)
+
+
+def test_a_ring_with_too_few_messages_is_told_and_stops_only_who_asks_for_it():
+    few = MessageTables([p2p()], [], [pandas.concat([ring(("idle",)).head(6), ring(("dgemm",))])])
+    fitted = fitted_links(few, False)
+    assert fitted.inside == fitted_links(MessageTables([p2p()]), False).inside
+    assert fitted.effects == ()
+    (note,) = fitted.notes
+    assert note.startswith("What messages take under idle (local) is not told: the ring has 6 messages")
+    with pytest.raises(FitError, match="6 messages under idle"):
+        fitted_links(few, False, "idle")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lepaute.errors import FitError
 from lepaute.fit.conditions import ConditionEffect, condition_effects
 from lepaute.fit.messages import Series, series_of
 from lepaute.fit.network import NOT_SHARED, FittedNetwork, fit_network, fit_segments, size_range
@@ -58,12 +59,12 @@ def fitted_links(tables: MessageTables, several: bool, condition: str | None = N
     condition : of the ring that the messages are to be under; None: those of the point-to-point measurements
     Raises FitError where the messages inside nodes are too few, or were not measured under the condition.
     """
-    idle, inside, effects = _fit(tables.of("local"), "local", condition)
-    between, link_Bps, notes = None, None, []
+    idle, inside, effects, notes = _fit(tables.of("local"), "local", condition)
+    between, link_Bps = None, None
     remote = tables.of("remote")
     if several and any(len(frame) for frame in remote.p2p):
-        idle, between, more = _fit(remote, "remote", condition)
-        link_Bps, effects = node_link_Bps(idle), (*effects, *more)
+        idle, between, more, untold = _fit(remote, "remote", condition)
+        link_Bps, effects, notes = node_link_Bps(idle), (*effects, *more), notes + untold
         if idle.exchange_ratio > NOT_SHARED:
             notes.append(
                 f"Two opposite messages between nodes take {idle.exchange_ratio:.2f} times as long as one alone, which "
@@ -76,8 +77,9 @@ def fitted_links(tables: MessageTables, several: bool, condition: str | None = N
 
 def _fit(
     tables: MessageTables, link: str, condition: str | None
-) -> tuple[FittedNetwork, FittedNetwork, tuple[ConditionEffect, ...]]:
-    """The network of the point-to-point measurements, the one under the condition, and what all conditions change."""
+) -> tuple[FittedNetwork, FittedNetwork, tuple[ConditionEffect, ...], list[str]]:
+    """The network of the point-to-point measurements, the one under the condition, what all conditions change, and of
+    which the ring tells too little: it is needed for nothing else unless its condition is asked for."""
     usual = series_of(tables.p2p)
     limits = limits_by_tests(tables.semantics)
     idle = fit_network(usual, limits)
@@ -86,10 +88,17 @@ def _fit(
     names = [*conditions_of(tables.ring)]
     if condition is not None and condition not in names:
         names.append(condition)  # loaded_series says what is missing
-    loaded = {name: loaded_series(tables.ring, name, eager, usual) for name in names}
+    loaded, untold = {}, []
+    for name in names:
+        try:
+            loaded[name] = loaded_series(tables.ring, name, eager, usual)
+        except FitError as problem:
+            if name == condition:
+                raise
+            untold.append(f"What messages take under {name} ({link}) is not told: {problem}.")
     effects = condition_effects(link, {name: part["pingpong"] for name, part in loaded.items()}, eager)
     under = idle if condition is None else _loaded(idle, loaded[condition], idle.limits)
-    return idle, under, effects
+    return idle, under, effects, untold
 
 
 def _loaded(idle: FittedNetwork, series: dict[str, Series], limits: ProtocolLimits) -> FittedNetwork:
