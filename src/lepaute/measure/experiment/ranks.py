@@ -8,6 +8,9 @@ from lepaute.measure.experiment.options import Options
 
 #: Where mpirun finds the nodes, in the folder of the first one.
 HOSTS = "hosts.txt"
+#: Open MPI's daemon puts hwloc's topology into memory shared with its ranks, at an address that it takes for free; now
+#: and then it is not, and the daemon crashes. Ranks can look at the machine themselves.
+_NO_SHARED_TOPOLOGY = ("--mca", "rtc_hwloc_vmhole", "none")
 #: srun takes what the environment says for what it shall do; there, it speaks of the agent's own step of one task.
 _SRUN = """
 job=$SLURM_JOB_ID
@@ -52,7 +55,7 @@ def start_of_ranks(
         return _by_srun(words, nodes, per_node, total, options)
     where: tuple[str, ...] = ()
     if len(nodes) > 1:
-        where = ("--hostfile", f"{place}/{HOSTS}", *_reaching(how))
+        where = ("--hostfile", f"{place}/{HOSTS}", *_NO_SHARED_TOPOLOGY, *_reaching(how))
     argv = ("mpirun", "--oversubscribe", "--bind-to", "none", *where, *options, "-np", str(total), *words)
     return Start(argv, {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
 
