@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from lepaute.cli.quantities import grid_of
+from lepaute.kit.quantities import grid_of
 from lepaute.measure.record import FOLDER_VARIABLE, build_recorded_hpl, build_recorder, find_launcher, find_mpicc
 from lepaute.measure.record_file import read_rank
 from lepaute.simulate import Hpl

@@ -30,8 +30,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from lepaute.command import run_command  # noqa: E402
 from lepaute.errors import LepauteError  # noqa: E402
+from lepaute.kit.command import run_command  # noqa: E402
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags  # noqa: E402
 from lepaute.measure.toolchain import find_toolchain  # noqa: E402
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from lepaute.command import run_command
 from lepaute.design.table import parse_design
+from lepaute.kit.command import run_command
 from lepaute.measure.plan import DGEMM, P2P, RING, STEPS_ALONE, PlannedRun
 from lepaute.measure.probes import MPI_ENVIRONMENT, Probes, probe_words, ranks_here
 

@@ -42,8 +42,8 @@ from support.page import write_whole
 from support.report import finish, seconds, signed
 
 from lepaute import Platform, load_platform
-from lepaute.command import run_command
 from lepaute.errors import LepauteError
+from lepaute.kit.command import run_command
 from lepaute.measure.machine_load import load_between, sample
 from lepaute.measure.toolchain import mpirun_argv
 from lepaute.simulate.smpi.building import build_program, program_in

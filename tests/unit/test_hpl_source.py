@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.cache import cache_folder
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.cache import cache_folder
 from lepaute.measure import apt_source, hpl_source, toolchain
 
 STANZA = """\

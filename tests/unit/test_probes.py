@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from support_probes import run_dgemm, run_p2p, run_steps
 
-from lepaute import command
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit import command
 from lepaute.measure import probes, toolchain
 
 pytestmark = pytest.mark.machine

@@ -71,8 +71,8 @@ def program(
 
     from lepaute.cli.emulate_text import readable, tell_progress
     from lepaute.cli.emulate_trace import Wanted
-    from lepaute.cli.quantities import settings_of
     from lepaute.errors import InputError
+    from lepaute.kit.quantities import settings_of
     from lepaute.platform import load_platform, override
     from lepaute.simulate.smpi.building import build_program, program_in
     from lepaute.simulate.smpi.emulate import Options

@@ -50,8 +50,8 @@ def hpl(
     from lepaute.cli.emulate_text import tell_progress
     from lepaute.cli.emulate_trace import Wanted
     from lepaute.cli.predict_text import readable
-    from lepaute.cli.quantities import count, grid_of, settings_of
     from lepaute.errors import InputError
+    from lepaute.kit.quantities import count, grid_of, settings_of
     from lepaute.measure.hpl_source import source_key, unpack_source
     from lepaute.platform import load_platform, override
     from lepaute.simulate.hpl_dat import read_hpl_dat

@@ -27,7 +27,7 @@ def synthesize(
     ),
 ) -> None:
     """Make a hypothetical cluster: nodes drawn from a population, network and all else as on a platform."""
-    from lepaute.cli.quantities import factor_of
+    from lepaute.kit.quantities import factor_of
     from lepaute.platform import dump_platform, load_platform
     from lepaute.platform.populations import population_of
     from lepaute.simulate import synthesis

@@ -71,8 +71,8 @@ def hpl(
     """Predicts the time and rate of HPL, with the 95 % prediction interval for one further run."""
     from lepaute.cli.predict_text import readable, summary
     from lepaute.cli.progress import progress_bar
-    from lepaute.cli.quantities import count, grid_of, settings_of
     from lepaute.errors import InputError
+    from lepaute.kit.quantities import count, grid_of, settings_of
     from lepaute.platform import load_platform, override
     from lepaute.simulate import predict_all
     from lepaute.simulate.hpl_dat import HplDat, read_hpl_dat
@@ -156,8 +156,8 @@ app.command()(stencil)
 
 def trace_request(ranks: str | None, steps: str | None, outputs: Sequence[Path | None]) -> "TraceRequest | None":
     """What to trace, None where no output needs it; raises InputError for a choice of ranks without an output."""
-    from lepaute.cli.quantities import numbers_of
     from lepaute.errors import InputError
+    from lepaute.kit.quantities import numbers_of
     from lepaute.simulate.tracing import TraceRequest
 
     if all(path is None for path in outputs):
@@ -215,7 +215,7 @@ def foretold(
     hpls: Sequence["Hpl"], machine: "Platform", runs: int, mapping: "Mapping", fidelity: str
 ) -> list[float] | None:
     """Seconds that a run of each will take, where it matters; a long prediction is announced on standard error."""
-    from lepaute.cli.quantities import duration_of
+    from lepaute.kit.quantities import duration_of
     from lepaute.simulate.estimate import WORTH_TELLING_S, available_cores, estimated_wall_s
     from lepaute.simulate.predict import expected_run_s
 

@@ -61,7 +61,7 @@ def command(
     """
     import signal
 
-    from lepaute.cli.quantities import settings_of
+    from lepaute.kit.quantities import settings_of
     from lepaute.measure.experiment.loader import load_job_class, made_job
     from lepaute.measure.experiment.options import options_of
     from lepaute.measure.shipped import shipped_experiments

@@ -66,8 +66,8 @@ def hpl(
     from dataclasses import replace
 
     from lepaute.cli.progress import progress_bar
-    from lepaute.cli.quantities import count, grid_of, settings_of
     from lepaute.errors import InputError
+    from lepaute.kit.quantities import count, grid_of, settings_of
     from lepaute.platform import load_platform, override
     from lepaute.simulate import Prediction, predict
     from lepaute.verify.campaign import Plan, Seal

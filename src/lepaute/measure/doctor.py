@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from lepaute.cache import cache_folder
 from lepaute.errors import LepauteError
+from lepaute.kit.cache import cache_folder
 from lepaute.measure.apt_source import OVERRIDE, TARBALL
 from lepaute.measure.kernel_set import choose_kernel_set
 from lepaute.measure.node_agent.facts import cpu_flags, cpu_model, first_line, memory_bytes

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
-from lepaute.cache import cache_folder
-from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.cache import cache_folder
+from lepaute.kit.command import run_command
 from lepaute.measure.apt_source import SHA256, TARBALL, hpcc_tarball, sha256_of
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.measure.toolchain import Toolchain, find_toolchain

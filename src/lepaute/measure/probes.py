@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lepaute.cache import cache_folder
-from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.cache import cache_folder
+from lepaute.kit.command import run_command
 from lepaute.measure.apt_source import sha256_of
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
 from lepaute.measure.plan import CONTENT, P2P, RING, SEMANTICS, SERIAL, STEPS_SIDE_BY_SIDE, PlannedRun

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.cache import cache_folder
-from lepaute.command import end_session, run_command
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.cache import cache_folder
+from lepaute.kit.command import end_session, run_command
 from lepaute.measure.apt_source import sha256_of
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
 from lepaute.measure.probe_source import C_FLAGS, probe_source

@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.command import run_command
 from lepaute.measure.machine_load import Load, load_between, sample
 from lepaute.measure.toolchain import find_program, mpirun_argv
 from lepaute.verify.disturbance import RankLoad

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lepaute.command import complaint_of
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.command import complaint_of
 from lepaute.measure.calibration.machines import Measured
 from lepaute.measure.experiment.journal import drop_broken_end
 from lepaute.measure.experiment.options import Options

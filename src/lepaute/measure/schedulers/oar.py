@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.command import run_command
 from lepaute.measure.schedulers.node_sets import fold_node_set, parse_node_set
 from lepaute.measure.schedulers.types import (
     Allocation,

@@ -14,8 +14,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.command import run_command
+from lepaute.kit.sessions import kill_session
 from lepaute.measure.schedulers.node_sets import fold_node_set, parse_node_set
 from lepaute.measure.schedulers.types import (
     Allocation,
@@ -29,7 +30,6 @@ from lepaute.measure.schedulers.types import (
     choose_nodes,
     clock_time,
 )
-from lepaute.sessions import kill_session
 
 _ANSWER_S = 60.0
 _GRACE_S = 10.0

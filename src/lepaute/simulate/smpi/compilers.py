@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from lepaute.command import run_command
 from lepaute.errors import InputError
+from lepaute.kit.command import run_command
 from lepaute.simulate.smpi.library import LIBRARY, build_library, built_once
 from lepaute.simulate.smpi.simgrid import SimGrid, find_simgrid
 

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lepaute.command import run_command
 from lepaute.errors import InputError, SimulationError
+from lepaute.kit.command import run_command
 from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, FORMS, SWAPS, Hpl
 from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.outside_ranges import outside_ranges

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from lepaute.cache import cache_folder
-from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.cache import cache_folder
+from lepaute.kit.command import run_command
 from lepaute.simulate.smpi.entries import generate
 from lepaute.simulate.smpi.routines import read_routines
 from lepaute.simulate.smpi.simgrid import INSTALL

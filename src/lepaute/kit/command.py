@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.sessions import kill_session
+from lepaute.kit.sessions import kill_session
 
 #: Longer output is cut in the middle when it is kept; a program that prints this much is broken anyway.
 _MOST_OUTPUT = 1 << 20
