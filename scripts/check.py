@@ -52,10 +52,10 @@ def main(pytest_arguments: list[str]) -> int:
     if not (PACKAGE / EXTENSION).exists():
         return 1
     with ThreadPoolExecutor(2) as lanes:
-        form = lanes.submit(lambda: [show(check()) for check in FORM])
         tests = lanes.submit(lambda: show(python_tests(pytest_arguments)))
-        for lane in (form, tests):
-            lane.result()
+        for outcome in lanes.map(lambda check: check(), FORM):
+            show(outcome)
+        tests.result()
     failed = [outcome.name for outcome in outcomes if not outcome.passed]
     elapsed_s = time.monotonic() - began_s
     print(f"check: failed: {', '.join(failed)}" if failed else "check: all passed", f"in {elapsed_s:.0f} s")

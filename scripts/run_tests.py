@@ -57,7 +57,7 @@ def run_lanes(scratch: Path, pytest_arguments: list[str], tally: Tally) -> None:
     """Runs the lanes of the Python tests at the same time; prints each one's output when it has ended."""
     running: dict[str, tuple[subprocess.Popen[bytes], IO[bytes]]] = {}
     for lane, niceness in LANES.items():
-        output = (scratch / f"{lane}.log").open("wb+")
+        output: IO[bytes] = (scratch / f"{lane}.log").open("wb+")
         pytest = [sys.executable, "-m", "pytest", "-q", f"--lane={lane}", f"--junitxml={scratch / f'{lane}.xml'}"]
         command = ["nice", "-n", str(niceness), *pytest, *pytest_arguments]
         environment = {**os.environ, **(ONE_THREAD if lane == "computing" else {})}
