@@ -64,7 +64,7 @@ class Calibration(Job):
         """Also finds out what the nodes are and puts the probes there: what fails here leaves nothing behind."""
         self._tell("choosing the BLAS kernels", 0.02)
         super().prepare_machine()
-        equip(self.nodes, self._probes, built_there=self.options.scheduler == "local")
+        equip(self.nodes, self._probes, built_there=self.options.on_this_machine)
         self._measured = look_at(self.nodes, self.python_on_nodes)
         if not self._measured:
             raise NodeLost("no node is left")
