@@ -63,6 +63,7 @@ def test_a_mix_of_files_names_its_kinds(tmp_path: Path) -> None:
     assert len(mixed) == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
