@@ -6,11 +6,12 @@ DEMO_OUTPUT := demo-output
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # apt, pip and measurements must not run concurrently
-.PHONY: help setup demo test bench validate docs lint format stubs clean distclean
+.PHONY: help setup demo check test bench validate docs lint format stubs clean distclean
 
 help:
 	@echo 'make setup      Debian packages, virtual environment in .venv, the package with its core, the real HPL'
 	@echo 'make demo       calibrate this machine, predict HPL, run it, compare ($(DEMO_OUTPUT)/)'
+	@echo 'make check      finds most errors within a minute: format, types, quick tests of src/ (after make setup)'
 	@echo 'make test       all tests of the core and of the package; the last line counts them'
 	@echo 'make bench      speed and memory (docs/speed.md; about half an hour)'
 	@echo 'make validate   compare with published figures (docs/accuracy.md; REFERENCE=DIR: folder of the data)'
@@ -29,6 +30,10 @@ setup:
 demo: setup
 	-@$(LEPAUTE) doctor
 	@$(LEPAUTE) verify hpl --calibrate --output-dir $(DEMO_OUTPUT)
+
+check:
+	@test -x $(PYTHON) || { echo 'make check: no .venv yet, run make setup'; exit 2; }
+	@$(PYTHON) scripts/check.py $(ARGS)
 
 test: setup
 	@scripts/install_debian.sh test
