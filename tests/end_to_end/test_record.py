@@ -12,7 +12,7 @@ import numpy
 import pytest
 from oracles.recorded_hpl import MPIRUN, lepaute, recorded_hpl
 
-from lepaute.measure.record import find_launcher, find_mpicc
+from lepaute.kit.mpi_library import find_library
 from lepaute.simulate import Hpl
 from lepaute.trace import Trace, read_trace
 from lepaute.trace.breakdown import breakdown_of
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.machine
 @pytest.fixture(scope="module")
 def mpicc() -> Path:
     try:
-        return find_mpicc(find_launcher("mpirun"), None)
+        return find_library().mpicc
     except Exception as problem:  # noqa: BLE001 - whatever is missing, there is nothing to test
         pytest.skip(f"no MPI here: {problem}")
 
