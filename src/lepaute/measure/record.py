@@ -73,7 +73,7 @@ def record(
     words    : mpirun, its options, the program and its arguments. The word xhpl-lepaute stands for the HPL that is
                built here, whose own loops are recorded too
     workspace: a folder that all nodes see; the raw files are in it while the program runs
-    mpicc    : compiler of the MPI library that the program uses; by default the one beside mpirun
+    mpicc    : the MPI library that the program uses, as find_library() takes it; by default the launcher's
     dat      : input file for that HPL, by default HPL.dat where the working folder has one
     solve    : which of the program's timed regions, see trace_of_records
     every_call: a row also for each of many successive probes that find nothing, and for kernels without columns
@@ -126,7 +126,7 @@ def record(
 def library_of_command(words: Sequence[str], mpicc: Path | None = None) -> tuple[Launcher, MpiLibrary]:
     """The launcher of a command, and the MPI library that the recorder is built for.
 
-    mpicc: compiler wrapper of that library; by default the one that belongs to the launcher
+    mpicc: that library, as find_library() takes it; by default the one that belongs to the launcher
     Raises InputError where there is no such program, or the two belong to different libraries; EnvironmentProblem where
     no wrapper is found.
     """
@@ -135,7 +135,10 @@ def library_of_command(words: Sequence[str], mpicc: Path | None = None) -> tuple
     launcher = find_launcher(words[0])
     if mpicc is None:
         return launcher, library_of_launcher(launcher)
-    library = find_library(mpicc)
+    try:
+        library = find_library(mpicc)
+    except InputError as problem:
+        raise InputError(f"--mpicc {problem}") from None
     check_same_library(launcher, library)
     return launcher, library
 
