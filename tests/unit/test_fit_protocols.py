@@ -110,6 +110,7 @@ def test_answers_that_no_test_gives_are_refused_and_do_not_count_against_a_size(
         limits_by_tests([semantics().assign(**{column: value})])
 
 
+@pytest.mark.slow
 def test_an_archive_with_tests_has_their_limits_and_one_without_has_those_of_the_durations():
     parts = [
         pandas.DataFrame({"operation": name, "size_bytes": size, "duration_s": duration})

@@ -22,7 +22,7 @@ class MessageTables:
     """Observations of messages of one or more calibrations, a table an archive; those not made are left out.
 
     p2p       : point-to-point; the column `link` tells local from remote, tables without it are local
-    semantics : tests of what sends promise
+    semantics : tests of send-completion semantics
     ring      : messages by condition
     """
 

@@ -37,7 +37,7 @@ class FittedNetwork:
     shared_bandwidth_Bps : of the link that concurrent flows share; where they do not, the fastest segment's
     noncontiguous        : segments of messages of a derived datatype with gaps, None where they were not measured
     exchange_ratio       : time of two opposite messages at once over that of one, at large sizes
-    limits               : of the protocols; tested: found by experiments on what sends promise, not from durations
+    limits               : of the protocols; tested: found by tests of send-completion semantics, not from durations
     sizes                : smallest and largest size that the segments were fitted to, None where nothing says so;
                            noncontiguous_sizes: the same of messages with gaps
     """

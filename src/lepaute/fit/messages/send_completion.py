@@ -1,4 +1,4 @@
-"""The limits of the protocols, from an archive's tests of what sends promise."""
+"""The limits of the protocols, from an archive's tests of send-completion semantics."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from lepaute.errors import FitError
 from lepaute.fit.messages.protocol import ProtocolLimits
 from lepaute.fit.observations.tables import SEMANTICS
-from lepaute.stats.semantics import OUTCOMES, Row, rows_of, semantic_limits
+from lepaute.stats.send_completion import OUTCOMES, Row, rows_of, semantic_limits
 
 if TYPE_CHECKING:
     import pandas

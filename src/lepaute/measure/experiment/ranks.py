@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lepaute.errors import InputError
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES, Start
-from lepaute.measure.experiment.options import Options
+from lepaute.measure.schedulers.types import RankLaunch
 
 #: Where mpirun finds the nodes, in the folder of the first one.
 HOSTS = "hosts.txt"
@@ -23,7 +23,7 @@ def start_of_ranks(
     nodes: Sequence[str],
     per_node: int,
     ranks: int | None,
-    how: Options,
+    launch: RankLaunch,
     options: Sequence[str],
     place: str,
 ) -> Start:
@@ -40,13 +40,13 @@ def start_of_ranks(
         raise InputError(
             f"{total} ranks do not fit on {len(nodes)} nodes with {per_node} on each; give fewer, or more a node"
         )
-    if how.scheduler == "slurm":
+    if launch.launcher == "srun":
         return _by_srun(words, nodes, per_node, total, options)
     several = len(nodes) > 1
     start = MPIRUN_OF_NODES.start(
         total,
         hostfile=f"{place}/{HOSTS}" if several else None,
-        remote_shell=_remote_shell(how) if several else None,
+        remote_shell=_remote_shell(launch) if several else None,
         options=options,
     )
     return Start((*start.argv, *words), start.environment)
@@ -57,16 +57,12 @@ def hosts_text(nodes: Sequence[str], per_node: int) -> str:
     return MPIRUN_OF_NODES.hostfile_text(nodes, per_node)
 
 
-def _remote_shell(how: Options) -> str | None:
-    """What reaches the other nodes as the engine does; None for plain ssh."""
-    if how.scheduler == "oar":
-        return "oarsh"
-    config = how.request.ssh_config
-    if how.scheduler != "ssh" or config is None:
-        return None
-    if any(mark.isspace() for mark in str(config.absolute())):
-        raise InputError(f"{config}: mpirun takes no path with a space; move ssh's configuration")
-    return f"ssh -F {config.absolute()}"
+def _remote_shell(launch: RankLaunch) -> str | None:
+    """How mpirun reaches the other nodes, as the controller does; None for plain ssh."""
+    for word in launch.remote_shell:
+        if any(mark.isspace() for mark in word):
+            raise InputError(f"{word}: mpirun takes no path with a space; move ssh's configuration")
+    return " ".join(launch.remote_shell) or None
 
 
 def _by_srun(words: Sequence[str], nodes: Sequence[str], per_node: int, total: int, options: Sequence[str]) -> Start:

@@ -1,4 +1,4 @@
-"""What sends promise, asked of the MPI that is installed: a deadlock that is one, and limits that settings move."""
+"""Send-completion semantics of the installed MPI: a deadlock that is one, and limits that settings move."""
 
 import csv
 import os
@@ -14,8 +14,8 @@ from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
 from lepaute.measure import probes
 from lepaute.measure.probe_source import C_FLAGS, probe_source
-from lepaute.measure.semantics import MOST_ROUNDS, Test, next_tests, silent_tests
-from lepaute.stats.semantics import Row, SemanticLimits, semantic_limits
+from lepaute.measure.send_completion_search import MOST_ROUNDS, Test, next_tests, silent_tests
+from lepaute.stats.send_completion import Row, SemanticLimits, semantic_limits
 
 pytestmark = [
     pytest.mark.machine,

@@ -1,4 +1,4 @@
-"""What sends of each size promise, from single tests of which any one may err: verdicts, and the limits between them.
+"""Send-completion semantics by message size, from single tests of which any may err: verdicts, and the limits.
 
 Semantics of a message, by the names of the literature on simulated MPI:
 asynchronous: MPI_Send returns before a receive is posted, and MPI_Isend has copied the data
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: (size_bytes, test, outcome, patience_ms); tests are `deadlock`, `corruption`, `silent`.
 Row = tuple[int, str, str, int]
 
-#: Outcomes by which a test speaks for a message that needs nobody; all others speak against it.
+#: Outcomes that show a send completing without its receiver; all others show that it does not.
 PASSED = frozenset({"returned", "copied"})
 #: The outcome of any test that had to be ended.
 HUNG = "hung"
@@ -41,7 +41,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SemanticLimits:
-    """Largest sizes with a promise that all smaller ones have too: 0 for none, inf for all that were tested.
+    """Largest sizes up to which every size has a semantics: 0 for none, inf for all that were tested.
 
     asynchronous_up_to_bytes: the data are copied, and MPI_Send returns without a receive
     detached_up_to_bytes    : MPI_Send returns without a receive; never below the former

@@ -1,4 +1,4 @@
-"""The search for what sends promise, against libraries that are made up: it must find their limits to the byte."""
+"""The search for the send-completion limits, against made-up libraries: it must find their limits to the byte."""
 
 import math
 import random
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lepaute.measure.semantics import BACKLOG, LONG_PATIENCE_MS, MOST_ROUNDS, next_tests, silent_tests
-from lepaute.stats.semantics import MOST_ANSWERS, Row, SemanticLimits, Verdict, bracket, semantic_limits, verdicts
+from lepaute.measure.send_completion_search import BACKLOG, LONG_PATIENCE_MS, MOST_ROUNDS, next_tests, silent_tests
+from lepaute.stats.send_completion import MOST_ANSWERS, Row, SemanticLimits, Verdict, bracket, semantic_limits, verdicts
 
 MOST = 16 << 20
 #: (test, size_bytes, patience_ms) -> outcome

@@ -1,13 +1,13 @@
-"""The search for the sizes at which sends change what they promise, exactly to the byte: which tests to make next.
+"""The search for the sizes at which the send-completion semantics change, exact to the byte: the next tests.
 
-Pure: it looks at the answers until now and names the tests of the next round, each of which is one start of the probe.
+No side effects: from the answers so far follow the tests of the next round; a round is one start of the probe.
 A bisection with many points a round instead of one, since a start costs more than a test.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 
-from lepaute.stats.semantics import HUNG, LEAD, Row, Verdict, bracket, verdicts
+from lepaute.stats.send_completion import HUNG, LEAD, Row, Verdict, bracket, verdicts
 
 #: A test: name, size_bytes, backlog, patience_ms.
 Test = tuple[str, int, int, int]

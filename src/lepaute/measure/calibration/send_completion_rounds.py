@@ -1,4 +1,4 @@
-"""The search for what sends promise, on one site: rounds of the probe, each named by the answers of those before."""
+"""Tests of send-completion semantics on one site: rounds of the probe, each chosen by the answers of those before."""
 
 import csv
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from lepaute.measure.calibration.attempt import Attempts, Site
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.plan import SEMANTICS, PlannedRun
-from lepaute.measure.semantics import MOST_ROUNDS, next_tests, silent_tests
-from lepaute.stats.semantics import HUNG, Row
+from lepaute.measure.send_completion_search import MOST_ROUNDS, next_tests, silent_tests
+from lepaute.stats.send_completion import HUNG, Row
 
 #: Limits are sought up to this size: no library was seen to send more without asking.
 MOST_BYTES = 16 << 20
@@ -29,18 +29,18 @@ def search(
     """Makes rounds until the limits are known; those of an interrupted session count.
 
     A round in which a test hangs ends there, by the probe's own guard, and the search goes on: a test that hangs is an
-    answer. Any other failure of the probe is told, and ends the search.
+    answer. Any other failure of the probe is a warning, and ends the search.
     silence: also which sends return while the receiver makes no call of MPI
     Raises NodeLost with a node of the site.
     """
-    where = "_".join(about.name for about in site.measured[1:])
-    lost = "what sends of each size promise was not found out"
+    peers = "_".join(about.name for about in site.measured[1:])
+    incomplete = "the send-completion semantics remain unknown"
     for _ in range(MOST_ROUNDS):
         rows, done, begun = _answers(workspace, site)
         tests = next_tests(rows, MOST_BYTES) or (silent_tests(rows) if silence and not done else [])
         if not tests:
             return
-        name = f"{SEMANTICS}{begun}_{site.name}_{where}" if where else f"{SEMANTICS}{begun}"
+        name = f"{SEMANTICS}{begun}_{site.name}_{peers}" if peers else f"{SEMANTICS}{begun}"
         run = PlannedRun(0, name, SEMANTICS, cores, seed, semantics_design(seed + begun, tests))
         try:
             maker.make(run, 0, site)
@@ -48,12 +48,12 @@ def search(
             raise
         except EnvironmentProblem as problem:
             if _hung(_answers(workspace, site)[0]) == _hung(rows):
-                warn(f"{lost}: {problem}")
+                warn(f"{incomplete}: {problem}")
                 return
         if len(_answers(workspace, site)[0]) == len(rows):
-            warn(f"{lost}: probe {name} answered nothing")
+            warn(f"{incomplete}: probe {name} answered nothing")
             return
-    warn(f"{lost} in {MOST_ROUNDS} rounds: the answers contradict each other")
+    warn(f"{incomplete} in {MOST_ROUNDS} rounds: the answers contradict each other")
 
 
 def _hung(rows: list[Row]) -> int:

@@ -1,4 +1,4 @@
-"""Design of tests of what MPI_Send and MPI_Isend promise: the sizes of one round of a search, shuffled."""
+"""Design of tests of the send-completion semantics of MPI_Send and MPI_Isend: one round of a search, shuffled."""
 
 from collections.abc import Sequence
 
