@@ -14,7 +14,7 @@ from lepaute.archive import Archive
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.fit import diagnose, models
-from lepaute.fit.diagnostics.told_by_fit import dependence_flags, factor_flags
+from lepaute.fit.diagnostics.flags_from_fit import dependence_flags, factor_flags
 from lepaute.fit.report import write_report
 from lepaute.fit.report.page import page
 from lepaute.platform import load_platform

@@ -61,7 +61,7 @@ def command(
     from lepaute.cli.fit_kernels import dependence_text, selection_table
     from lepaute.fit import diagnose, platform_and_models
     from lepaute.fit.kernels.form import wanted_forms
-    from lepaute.fit.messages.ring import CONDITIONS
+    from lepaute.fit.messages.conditions import CONDITIONS
     from lepaute.fit.report.files import check_report_name
     from lepaute.platform import dump_platform
 
