@@ -70,8 +70,8 @@ def command(
     from lepaute.fit import diagnose, platform_and_models
     from lepaute.fit.kernels.form import wanted_forms
     from lepaute.fit.messages.conditions import CONDITIONS
-    from lepaute.fit.report.files import check_report_name
     from lepaute.platform import dump_platform
+    from lepaute.report.files import check_report_name
 
     if network_condition not in ("", *CONDITIONS):
         raise InputError(f"--network-condition is {network_condition}; it is one of {', '.join(CONDITIONS)}")
