@@ -68,14 +68,14 @@ def command(
     from lepaute.archive import Archive
     from lepaute.cli.fit_kernels import dependence_text, selection_table
     from lepaute.fit import diagnose, platform_and_models
-    from lepaute.fit.kernels.form import wanted_forms
+    from lepaute.fit.kernels.form import requested_forms
     from lepaute.fit.messages.conditions import CONDITIONS
     from lepaute.platform import dump_platform
     from lepaute.report.files import check_report_name
 
     if network_condition not in ("", *CONDITIONS):
         raise InputError(f"--network-condition is {network_condition}; it is one of {', '.join(CONDITIONS)}")
-    forms = wanted_forms(kernel_model or [])
+    forms = requested_forms(kernel_model or [])
     for path in report or ():
         check_report_name(path)
     opened = [Archive.open(path) for path in archives]
@@ -99,8 +99,8 @@ def command(
     print(quality_table(fitted.quality))
     if details:
         print("\n" + selection_table(fitted.selections))
-    if told := dependence_text(fitted.dependence, fitted.quality, everything=details):
-        print("\n" + told)
+    if dependence := dependence_text(fitted.dependence, fitted.quality, everything=details):
+        print("\n" + dependence)
     if fitted.frequency is not None:
         print(fitted.frequency.sentence)
     for effect in fitted.conditions:

@@ -45,9 +45,9 @@ def plain(value: Any) -> Any:
     """The numbers and texts of NumPy as Python's own; anything else as it is, to be refused by what comes next."""
     if isinstance(value, bool):
         return value
-    for own in (int, float, str):
-        if isinstance(value, own):
-            return own(value)
+    for python_type in (int, float, str):
+        if isinstance(value, python_type):
+            return python_type(value)
     try:
         return operator.index(value)
     except TypeError:
@@ -111,6 +111,6 @@ def joined(cells: Sequence[Value]) -> str:
     return ",".join(map(cell_of, cells))
 
 
-def shown(text: str, most: int = 60) -> str:
+def shortened(text: str, most: int = 60) -> str:
     """The first characters of a text from anywhere, fit for one line of a message."""
     return "".join(c if c.isprintable() else "?" for c in text[:most])

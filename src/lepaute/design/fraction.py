@@ -6,7 +6,7 @@ from typing import Any
 
 from lepaute.design.arrange import arranged, checked_size
 from lepaute.design.balanced import balanced_subset
-from lepaute.design.cells import shown
+from lepaute.design.cells import shortened
 from lepaute.design.draws import Draws
 from lepaute.design.factors import columns_of, factors_of
 from lepaute.design.generators import factor_lines, in_columns, levels_in
@@ -35,9 +35,9 @@ def fractional(
     The header says `method` (regular or balanced), and of a regular fraction the resolution and the aliases, of a
     balanced one `pair_imbalance` (0: orthogonal). Raises DesignError for what cannot be.
     """
-    found = factors_of(factors)
-    order = sorted(found)
-    levels = [levels_in(found, names) for names in order]
+    checked = factors_of(factors)
+    order = sorted(checked)
+    levels = [levels_in(checked, names) for names in order]
     labels = [",".join(names) for names in order]
     sizes = [len(one.values) for one in levels]
     if isinstance(generators, str) or bool(generators) == (runs is not None):
@@ -54,7 +54,7 @@ def fractional(
     else:
         if type(runs) is not int or not max(sizes) <= runs <= min(math.prod(sizes), _MOST_SUBSET_ROWS):
             raise DesignError(
-                f"runs is {shown(repr(runs))}; give a number from {max(sizes)}, the most levels of a factor, to "
+                f"runs is {shortened(repr(runs))}; give a number from {max(sizes)}, the most levels of a factor, to "
                 f"{min(math.prod(sizes), _MOST_SUBSET_ROWS)}"
             )
         subset = balanced_subset(sizes, runs, Draws(seed, "subset"))
@@ -71,9 +71,9 @@ def fractional(
     return arranged(
         "fractional",
         seed,
-        columns_of(found),
-        in_columns(found, treatments),
-        arguments={**about, **factor_lines(found)},
+        columns_of(checked),
+        in_columns(checked, treatments),
+        arguments={**about, **factor_lines(checked)},
         replications=replications,
         blocks=blocks,
     )

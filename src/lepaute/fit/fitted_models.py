@@ -81,7 +81,7 @@ def models(
 ) -> FittedModels:
     """Fits kernels, network and block effects to the observations of one or more calibrations of the same nodes.
 
-    forms             : members of the family that are asked for, by kernel, see `form.wanted_forms`; the others are
+    forms             : members of the family that are asked for, by kernel, see `form.requested_forms`; the others are
                         selected
     network_condition : what the machine did while the messages were measured that the platform is to have (see
                         `conditions.CONDITIONS`); None: the point-to-point measurements, nothing else

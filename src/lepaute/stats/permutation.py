@@ -250,8 +250,8 @@ def _drawn_in(y: Floats, codes: Integers, groups: Integers) -> Floats:
     moved = np.abs(rest[rest != 0])
     common = float(np.median(moved)) if len(moved) else 0.0
     for mine in members:
-        own = np.abs(rest[mine][rest[mine] != 0])
-        typical = float(np.median(own)) if len(mine) >= _ENOUGH_FOR_SPREAD and len(own) else common
+        magnitudes = np.abs(rest[mine][rest[mine] != 0])
+        typical = float(np.median(magnitudes)) if len(mine) >= _ENOUGH_FOR_SPREAD and len(magnitudes) else common
         most = _MOST_DEVIATIONS * 1.4826 * typical
         result[mine] = level[mine] + np.clip(rest[mine], -most, most)
     return result

@@ -80,19 +80,19 @@ def step(series: Series) -> Check:
     kind = "step"
     if len(series) < FEWEST_VALUES:
         return unable(kind, CHANGE, f"Too few parts of processes ({len(series)}) to see a change of level.")
-    found = steps_of(series)
-    if not found:
+    steps = steps_of(series)
+    if not steps:
         return Check(kind, 0.0, 0.0, 1.0, CHANGE, "", "No change of level during the measurement." + _limit(series))
-    largest = max(found, key=lambda one: (one.p_value <= 1e-3, abs(one.relative_size)))
+    largest = max(steps, key=lambda one: (one.p_value <= 1e-3, abs(one.relative_size)))
     return Check(
         kind,
         abs(largest.relative_size),
         largest.relative_size,
         largest.p_value,
         CHANGE,
-        f"The level changed during the measurement: {told(found)}. What was measured before and after is not the same "
-        "machine; find out what happened then, and measure again.",
-        f"A small change of level during the measurement: {told(found)}.",
+        f"The level changed during the measurement: {dates_text(steps)}. The machine was not in the same "
+        "state before and after; find out what happened at that time, and measure again.",
+        f"A small change of level during the measurement: {dates_text(steps)}.",
     )
 
 
@@ -126,7 +126,7 @@ def slow_change(series: Series, steps: bool) -> Check:
     )
 
 
-def told(steps: tuple[Step, ...]) -> str:
+def dates_text(steps: tuple[Step, ...]) -> str:
     """The steps in words: "15 % longer from 12.3 s on, 13 % shorter again from 20 s on"."""
     words = []
     for one in steps[:4]:

@@ -92,14 +92,14 @@ def flags_of(subjects: Sequence[tuple[str, float, Sequence[Check]]], alpha: floa
         raise FitError(f"the chance of a false alarm is {alpha!r}; give one in (0, 1)")
     tested = [check.p_value for _, _, checks in subjects for check in checks if check.p_value is not None]
     adjusted = iter(holm(tested))
-    found = []
+    flags = []
     for name, share, checks in subjects:
         for check in checks:
             p_value = None if check.p_value is None else next(adjusted)
             severity = severity_of(check, share)
             if severity is not None and (p_value is None or p_value <= alpha):
-                found.append(Flag(name, check.kind, severity, check.statistic, p_value, check.size, check.wrong))
-    return sorted(found, key=lambda flag: SEVERITIES.index(flag.severity))
+                flags.append(Flag(name, check.kind, severity, check.statistic, p_value, check.size, check.wrong))
+    return sorted(flags, key=lambda flag: SEVERITIES.index(flag.severity))
 
 
 def severity_of(check: Check, share: float = 1.0) -> Severity | None:

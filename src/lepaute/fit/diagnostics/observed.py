@@ -176,11 +176,11 @@ def _of_operation(
 
 def _modelled(operation: str, kind: str, size_bytes: Floats, network: "Network") -> tuple[Floats | None, Floats | None]:
     """Mean duration and relative standard deviation of an operation; None where the network has no time for it."""
-    found = message_seconds(network.loopback_segments if kind == "local" else network.remote.segments, size_bytes)
+    seconds = message_seconds(network.loopback_segments if kind == "local" else network.remote.segments, size_bytes)
     if operation == "pingpong":
-        return 2.0 * found["one_way"], found["noise"] / 2.0**0.5  # there and back: two draws
-    if operation == "isend" and np.all(found["isend"] > 0):
-        return found["isend"], None
+        return 2.0 * seconds["one_way"], seconds["noise"] / 2.0**0.5  # there and back: two draws
+    if operation == "isend" and np.all(seconds["isend"] > 0):
+        return seconds["isend"], None
     cost_s = float(getattr(network.costs, COSTS[operation])) if operation in COSTS and kind == "local" else 0.0
     return (np.full(len(size_bytes), cost_s) if cost_s > 0 else None), None
 

@@ -51,8 +51,8 @@ def _lines(axis: object, hierarchy: MemoryHierarchy) -> None:
         if curve.unroll != most:
             continue
         for plateau in hierarchy.plateaus:
-            (here,) = [bandwidth for bandwidth in plateau.bandwidths if bandwidth.curve == curve.name]
-            level = here.median * 1e-9
+            (bandwidth_of_curve,) = [bandwidth for bandwidth in plateau.bandwidths if bandwidth.curve == curve.name]
+            level = bandwidth_of_curve.median * 1e-9
             plot([plateau.first_bytes, plateau.last_bytes], [level, level], color=colour, linewidth=4, alpha=0.3)
 
 

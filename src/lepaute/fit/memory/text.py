@@ -20,10 +20,10 @@ def hierarchy_text(hierarchy: MemoryHierarchy) -> str:
 
 def level_text(level: Level) -> str:
     """One end of a plateau in a line: where it is, and what hwloc says of a cache there."""
-    said = f"falls between {size_text(level.low_bytes)} and {size_text(level.high_bytes)}"
-    said += " (no plateau follows)" if level.open else f" ({-100 * level.drop:+.0f} %)"
+    text = f"falls between {size_text(level.low_bytes)} and {size_text(level.high_bytes)}"
+    text += " (no plateau follows)" if level.open else f" ({-100 * level.drop:+.0f} %)"
     if level.agrees is None:
-        return said
+        return text
     if level.known is None:
-        return f"{said}; hwloc has no cache of such a size (page translation also has a reach)"
-    return f"{said}; hwloc says L{level.known.level} of {size_text(level.known.size_bytes)}: agrees"
+        return f"{text}; hwloc has no cache of such a size (page translation also has a reach)"
+    return f"{text}; hwloc says L{level.known.level} of {size_text(level.known.size_bytes)}: agrees"

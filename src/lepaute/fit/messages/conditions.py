@@ -50,15 +50,15 @@ def loaded_series(
     Raises FitError where the ring was not measured under that condition, or a column is missing.
     """
     table = _table(frames)
-    there = [name for name in CONDITIONS if (table["condition"] == name).any()]
-    if condition not in there:
-        have = f"it was under {', '.join(there)}" if there else "there is no ring at all"
+    measured = [name for name in CONDITIONS if (table["condition"] == name).any()]
+    if condition not in measured:
+        have = f"it was under {', '.join(measured)}" if measured else "there is no ring at all"
         raise FitError(
             f"the ring was not measured under {condition}: {have}; calibrate it, or choose another condition"
         )
     exchanges = _exchanges(table, condition)
     if condition == "iprobe+dgemm":
-        exchanges = next((_exchanges(table, name) for name in IN_ITS_PLACE if name in there), usual["pingpong"])
+        exchanges = next((_exchanges(table, name) for name in IN_ITS_PLACE if name in measured), usual["pingpong"])
     parts = [exchanges]
     posting = _calls(table, condition, "isend", "shift")
     taking = usual["recv"]

@@ -61,8 +61,8 @@ def fitted_links(tables: MessageTables, several: bool, condition: str | None = N
     between, link_Bps = None, None
     remote = tables.of("remote")
     if several and any(len(frame) for frame in remote.p2p):
-        idle, between, more, untold = _fit(remote, "remote", condition)
-        link_Bps, effects, notes = node_link_Bps(idle), (*effects, *more), notes + untold
+        idle, between, more, unknown = _fit(remote, "remote", condition)
+        link_Bps, effects, notes = node_link_Bps(idle), (*effects, *more), notes + unknown
         if idle.exchange_ratio > NOT_SHARED:
             notes.append(
                 f"Two opposite messages between nodes take {idle.exchange_ratio:.2f} times as long as one alone, which "
@@ -86,17 +86,17 @@ def _fit(
     names = [*conditions_of(tables.ring)]
     if condition is not None and condition not in names:
         names.append(condition)  # loaded_series says what is missing
-    loaded, untold = {}, []
+    loaded, unknown = {}, []
     for name in names:
         try:
             loaded[name] = loaded_series(tables.ring, name, eager, usual)
         except FitError as problem:
             if name == condition:
                 raise
-            untold.append(f"What messages take under {name} ({link}) is not told: {problem}.")
+            unknown.append(f"What messages take under {name} ({link}) is not told: {problem}.")
     effects = condition_effects(link, {name: part["pingpong"] for name, part in loaded.items()}, eager)
     under = idle if condition is None else _loaded(idle, loaded[condition], idle.limits)
-    return idle, under, effects, untold
+    return idle, under, effects, unknown
 
 
 def _loaded(idle: FittedNetwork, series: dict[str, Series], limits: ProtocolLimits) -> FittedNetwork:

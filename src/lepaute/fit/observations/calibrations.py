@@ -76,9 +76,9 @@ def blas_core(about: Mapping[str, Any]) -> Any:
 def _check_alike(archive: "Archive") -> None:
     machines: Mapping[str, Mapping[str, Any]] = archive.metadata.get("machines") or {}
     for key in (*_ALIKE, "blas"):
-        told = {name: blas_core(about) if key == "blas" else about.get(key) for name, about in machines.items()}
-        first = next(iter(told.items()), None)
-        for name, value in told.items():
+        values = {name: blas_core(about) if key == "blas" else about.get(key) for name, about in machines.items()}
+        first = next(iter(values.items()), None)
+        for name, value in values.items():
             if first is not None and value != first[1]:
                 raise FitError(
                     f"{archive.path}: {key} of {name} is {value}, that of {first[0]} is {first[1]}; the nodes of a "

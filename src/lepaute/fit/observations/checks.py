@@ -185,5 +185,5 @@ def _row(frame: "pandas.DataFrame", rows: Any) -> str:
 def _kind(values: "pandas.Series[Any]") -> str:
     first = next((value for value in values if value is not None), None)
     text = str(first)[:20]
-    shown = f" such as {text!r}" if isinstance(first, str) else ""
-    return ("texts" if isinstance(first, str) else str(values.dtype)) + shown
+    example = f" such as {text!r}" if isinstance(first, str) else ""
+    return ("texts" if isinstance(first, str) else str(values.dtype)) + example

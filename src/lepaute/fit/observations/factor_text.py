@@ -11,13 +11,15 @@ def factor_table(tests: Sequence[FactorTest]) -> str:
     header = ("factor", "kernel", "level", "time", "95 % interval", "p", "p (Holm)", "exchanged")
     lines = [header]
     for test in tests:
-        told = (f"{test.p_value:.2g}", f"{test.p_holm:.2g}", f"{test.n} {test.exchanged} in {test.strata} strata")
+        test_cells = (f"{test.p_value:.2g}", f"{test.p_holm:.2g}", f"{test.n} {test.exchanged} in {test.strata} strata")
         for number, effect in enumerate(test.effects):
             interval = (
                 "-" if effect.low is None or effect.high is None else f"{_sign(effect.low)} to {_sign(effect.high)}"
             )
             names = (test.factor, test.kernel) if number == 0 else ("", "")
-            lines.append((*names, effect.level, _sign(effect.ratio), interval, *(told if number == 0 else ("",) * 3)))
+            lines.append(
+                (*names, effect.level, _sign(effect.ratio), interval, *(test_cells if number == 0 else ("",) * 3))
+            )
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
     return "\n".join([*(text if len(lines) > 1 else []), *map(sentence, tests)])

@@ -117,8 +117,8 @@ def pooled_factors(frames: "Sequence[pandas.DataFrame]") -> "pandas.DataFrame":
     parts = []
     for number, frame in enumerate(frames):
         names = list(factors_of(frame))
-        told = frame[names].notna().any(axis=1).to_numpy() if names else np.zeros(len(frame), dtype=bool)
-        parts.append(frame.loc[told].assign(archive=number))
+        varied = frame[names].notna().any(axis=1).to_numpy() if names else np.zeros(len(frame), dtype=bool)
+        parts.append(frame.loc[varied].assign(archive=number))
     return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame()
 
 
@@ -182,7 +182,7 @@ def _of_processes(
     levels: dict[str, set[str]] = {}
     for stratum, label in zip(strata, labels, strict=True):
         levels.setdefault(stratum, set()).add(label)
-    if not any(len(found) > 1 for found in levels.values()):
+    if not any(len(labels_of_stratum) > 1 for labels_of_stratum in levels.values()):
         # The level never varies inside a block: blocks are what can be exchanged.
         strata = _joined(units, [column for column in [*where, *outer] if column not in ("block", "archive")])
     return values, labels, strata

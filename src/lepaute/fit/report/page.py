@@ -38,7 +38,7 @@ OPEN_SHARE = 0.2
 
 def page(diagnosis: Diagnosis, title: str) -> str:
     """The page; all names in it are escaped."""
-    told = {"Factors": diagnosis.factor_tests, "Dependence between calls": diagnosis.dependence}
+    tables = {"Factors": diagnosis.factor_tests, "Dependence between calls": diagnosis.dependence}
     columns = [kind for kind in KINDS if any(kind == check.kind for one in diagnosis.subjects for check in one.checks)]
     return render(
         "lepaute.fit.report",
@@ -64,7 +64,7 @@ def page(diagnosis: Diagnosis, title: str) -> str:
         limits=[(name, words, _least(limits)) for name, limits, words in KINDS.values()],
         least_share=percent(flag.LEAST_SHARE),
         serious_share=percent(flag.SERIOUS_SHARE),
-        tables=[table for title, rows in told.items() if (table := records_table(title, rows))],
+        tables=[table for title, rows in tables.items() if (table := records_table(title, rows))],
     )
 
 
