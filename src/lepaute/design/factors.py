@@ -76,7 +76,8 @@ def levels_of(names: Names, given: object) -> Levels:
     name = ",".join(names)
     if isinstance(given, (str, bytes, set, frozenset, Mapping)) or not isinstance(given, Iterable):
         raise DesignError(
-            f"the levels of {shortened(name)} are {shortened(repr(given))}; give them as a list: [1, 1024]"
+            f"the levels of {shortened(name)} are {shortened(repr(given))}; "
+            "give them in a list, which has an order: [1, 1024]"
         )
     values = list(given) if not isinstance(given, range) else list(given[: MOST_LEVELS + 1])
     if not 1 <= len(values) <= MOST_LEVELS:
