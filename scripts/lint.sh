@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every check of form; goes through all of them before it fails, so that one run shows all there is to mend.
+# All static checks. Runs them all before it fails, so that one run shows everything to fix.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bin=.venv/bin

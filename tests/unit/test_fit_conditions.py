@@ -5,9 +5,8 @@ import pandas
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.fit.messages.conditions import condition_effects
+from lepaute.fit.messages.conditions import condition_effects, loaded_series
 from lepaute.fit.messages.links import MessageTables, fitted_links
-from lepaute.fit.messages.ring import loaded_series
 from lepaute.fit.messages.series import series
 
 LIMIT = 4096

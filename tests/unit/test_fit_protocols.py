@@ -8,8 +8,7 @@ from lepaute.errors import FitError
 from lepaute.fit.messages.links import MessageTables, fitted_links
 from lepaute.fit.messages.network import fit_network
 from lepaute.fit.messages.platform_network import network_model
-from lepaute.fit.messages.protocol import ProtocolLimits
-from lepaute.fit.messages.send_completion import limits_by_tests
+from lepaute.fit.messages.protocol import ProtocolLimits, limits_by_tests
 from lepaute.fit.messages.series import series
 
 EAGER, DETACHED = 1024, 65536

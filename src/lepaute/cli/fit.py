@@ -61,9 +61,9 @@ def command(
     from lepaute.cli.fit_kernels import dependence_text, selection_table
     from lepaute.fit import diagnose, platform_and_models
     from lepaute.fit.kernels.form import wanted_forms
-    from lepaute.fit.messages.ring import CONDITIONS
-    from lepaute.fit.report.files import check_report_name
+    from lepaute.fit.messages.conditions import CONDITIONS
     from lepaute.platform import dump_platform
+    from lepaute.report.files import check_report_name
 
     if network_condition not in ("", *CONDITIONS):
         raise InputError(f"--network-condition is {network_condition}; it is one of {', '.join(CONDITIONS)}")
