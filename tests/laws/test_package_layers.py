@@ -67,5 +67,6 @@ def test_no_two_packages_need_each_other() -> None:
 
 
 def test_the_test_of_imports_can_fail() -> None:
-    text = "if TYPE_CHECKING:\n    import lepaute.fit\ndef f():\n    from lepaute.cli.main import x\nimport lepaute.kit.cache"
+    for_types = "if TYPE_CHECKING:\n    import lepaute.fit\n"
+    text = f"{for_types}def f():\n    from lepaute.cli.main import x\nimport lepaute.kit.files"
     assert sorted(imported(text)) == ["cli", "kit"]
