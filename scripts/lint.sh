@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every check of form; goes through all of them before it fails, so that one run shows all there is to mend.
+# All static checks. Runs them all before it fails, so that one run shows everything to fix.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bin=.venv/bin
@@ -83,7 +83,7 @@ check "ruff format" "$bin/ruff" format --check --quiet .
 check "mypy --strict src" "$bin/mypy" --no-error-summary
 # Mypy knows no older Python; only what travels to the nodes is judged, not what the package imports around it.
 check "mypy, as Python 3.10, what runs on nodes" "$bin/mypy" --no-error-summary --python-version 3.10 \
-  --follow-imports=silent src/lepaute/measure/node_agent src/lepaute/sessions.py
+  --follow-imports=silent src/lepaute/measure/node_agent src/lepaute/kit/sessions.py
 check "shell scripts" bash -n scripts/*.sh .ci/run
 
 if ((${#failed[@]})); then

@@ -8,8 +8,8 @@ Fixed before any result was looked at:
   ten designs: independent sizes, uniform product (five files of it), fixed K (128, 256, 512) and K from these three
   (thesis, sections 8.2.2 and 8.4). Calls with a parameter below 16 are left out: they last microseconds, of which the
   published files hold a few to measure the intercept;
-* models: what `lepaute fit` does by itself (`lepaute.fit.selection.select`); a size is a block, put in one of five
-  folds by a hash of (m, n, k), so that the same size is never both fitted and judged;
+* models: what `lepaute fit` does by itself (`lepaute.fit.kernels.selection.select`); a size is a block, put in one of
+  five folds by a hash of (m, n, k), so that the same size is never both fitted and judged;
 * own sizes: five fits to four fifths of the sizes each, judged on the fifth that they have not seen;
 * other designs: one fit to a whole design, judged on all calls of another one;
 * statistic: error of the time of all calls judged, sum of predicted / sum of measured - 1; and the mean over calls of
@@ -33,10 +33,10 @@ from support.goals import Goal, at_most, markdown
 from support.options import Options, options_of
 from support.report import finish, signed
 
-from lepaute.fit.calls import Calls
-from lepaute.fit.form import Form
-from lepaute.fit.kernel_fit import FittedKernel, fit_kernel
-from lepaute.fit.selection import select
+from lepaute.fit.kernels.form import Form
+from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
+from lepaute.fit.kernels.selection import select
+from lepaute.fit.observations.calls import Calls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -163,10 +163,10 @@ def text(frame: pandas.DataFrame) -> str:
     others = frame[frame["fitted"] != frame["judged"]]
     plain = others["yardstick_sum_percent"].abs()
     worst = others.loc[others["sum_percent"].abs().idxmax()]
-    return f"""## Kernel models: which is selected, and what other sizes do to it
+    return f"""## Kernel models: selection, and errors at other sizes
 
-Published dgemm calls of one node of Dahu, by ten designs of sizes; each row is what `lepaute fit` selects, and its
-errors on sizes of the same design that it has not seen (CV: error of single calls on the folds of the selection).
+Published dgemm calls of one node of Dahu, by ten designs of sizes; each row is the model selected by `lepaute fit`,
+with its errors on unseen sizes of the same design (CV: error of single calls on the folds of the selection).
 
 {{goals}}
 
@@ -174,12 +174,12 @@ errors on sizes of the same design that it has not seen (CV: error of single cal
 
 ![error of the sum: rows fitted, columns judged]({{picture}})
 
-A model is good for the sizes it was fitted to. Fitted to one design and asked for another, the sum of all calls is
+A model is valid for the sizes it was fitted to. Fitted to one design and applied to another, the sum of all calls is
 wrong by {others["sum_percent"].abs().median():.1f} % in the middle and by {abs(worst["sum_percent"]):.0f} % at worst
-(fitted to {worst["fitted"]}, judged on {worst["judged"]}). No selection mends that: the polynomial M-2-H is wrong by
-{plain.median():.1f} % and {plain.max():.0f} %. Each design was a job of its own, so what differs between jobs is in
-these figures too; designs of one kind differ by about 1 %. A design should have the sizes of its target:
-`lepaute design dgemm --for hpl`.
+(fitted to {worst["fitted"]}, judged on {worst["judged"]}). No selection corrects this: the polynomial M-2-H is wrong by
+{plain.median():.1f} % and {plain.max():.0f} %. Each design was measured in a separate job, so these
+figures include differences between jobs; designs of one kind differ by about 1 %. A design should have the sizes of its
+target: `lepaute design dgemm --for hpl`.
 
     .venv/bin/python validation/kernel_models.py
 """

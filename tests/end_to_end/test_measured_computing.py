@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.command import run_command
 from lepaute.platform import load_platform
 from lepaute.simulate.smpi.compilers import compilers
 from lepaute.simulate.smpi.emulate import Options, emulate_run

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.command import run_command
 from lepaute.platform import Platform
 from lepaute.platform.io import parse_platform
 from lepaute.simulate.smpi.compilers import compilers

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from lepaute.kit.sessions import kill_session, session_members
 from lepaute.measure.nodes import bootstrap
-from lepaute.sessions import kill_session, session_members
 
 SHORTER = {b"ALIVE_S = 5.0": b"ALIVE_S = 0.1", b"CUT_S = 60.0": b"CUT_S = 1.0"}
 

@@ -39,7 +39,10 @@ def interpreter(version: str) -> str:
 
 
 def sources() -> list[Path]:
-    beside = [resources.files("lepaute").joinpath(f"{name.rpartition('.')[2]}.py") for name in BESIDE]
+    beside = [
+        resources.files(package).joinpath(f"{module}.py")
+        for package, _, module in (name.rpartition(".") for name in BESIDE)
+    ]
     inside = [file for file in resources.files(PACKAGE).iterdir() if file.name.endswith(".py")]
     return [Path(str(file)) for file in (*inside, *beside)]
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from oracles import polynomial_by_likelihood
 
-from lepaute.fit.least_squares import sandwich
-from lepaute.fit.polynomial import fit_polynomial
-from lepaute.fit.terms import design_matrix
+from lepaute.fit.kernels.polynomial import fit_polynomial
+from lepaute.fit.kernels.terms import design_matrix
+from lepaute.fit.numeric.least_squares import sandwich
 
 TERMS = ("mnk", "mn", "mk", "nk", "1")
 #: Of mn negative, as published fits have it; evaluated durations are positive everywhere.
@@ -22,6 +22,7 @@ def calls(seed: int, count: int = 4000) -> tuple[list[np.ndarray], np.ndarray]:
     return sizes, columns @ MEAN + (columns @ SD) * rng.normal(size=count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_coefficients_are_those_of_the_greatest_likelihood(seed: int) -> None:
     sizes, y = calls(seed)

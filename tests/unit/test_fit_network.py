@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.fit.messages import series
-from lepaute.fit.network import fit_network, fit_segments
-from lepaute.fit.protocol import ProtocolLimits
+from lepaute.fit.messages.network import fit_network, fit_segments
+from lepaute.fit.messages.protocol import ProtocolLimits
+from lepaute.fit.messages.series import series
 
 LIMIT = 4096
 EAGER_SEND, EAGER_RECEIVE = (4e-7, 2e-10), (6e-7, 1.5e-10)
@@ -65,6 +65,7 @@ def test_overheads_and_bandwidth_are_recovered():
     assert last.isend[0] == pytest.approx(1.5e-7, rel=0.1)
 
 
+@pytest.mark.slow
 def test_no_segment_has_a_negative_cost():
     for seed in range(5):
         for part in fit_network(operations(seed=seed, noise=0.5)).segments:

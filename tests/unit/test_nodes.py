@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from support_nodes import Remembered, local_nodes
 
 from lepaute.errors import InputError
+from lepaute.kit.sessions import session_members
 from lepaute.measure.nodes import channel as channels
 from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
 from lepaute.measure.nodes.clock import best_offset, clock_offset
 from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.nodes.results import MOST_OUTPUT_BYTES, CommandFailed
 from lepaute.measure.schedulers.types import NodeAddress, check_node_name
-from lepaute.sessions import session_members
 
 
 def unique() -> str:
@@ -425,7 +425,7 @@ def test_what_is_no_node_name_never_gets_anywhere(name):
 def test_no_process_is_left_of_a_session_that_was_killed():
     import subprocess
 
-    from lepaute.sessions import kill_session
+    from lepaute.kit.sessions import kill_session
 
     process = subprocess.Popen(["sh", "-c", "sleep 60 & sleep 60"], start_new_session=True)
     wait_until(lambda: len(session_members(process.pid)) >= 2)

@@ -75,9 +75,9 @@ def memory(
     repetitions: Annotated[int, typer.Option(help="Rows of each combination.", min=1)] = 1,
 ) -> None:
     """Passes over memory: buffer size, stride, width, unrolling and allocation, all combinations."""
-    from lepaute.cli.quantities import numbers_of
     from lepaute.design import memory_design
     from lepaute.design.memory import SIZES_BYTES
+    from lepaute.kit.quantities import numbers_of
 
     design = memory_design(
         seed,
@@ -101,9 +101,9 @@ def collective(
     repetitions: Annotated[int, typer.Option(help="Rows of each combination.", min=1)] = 20,
 ) -> None:
     """MPI collective operations: operation, size, ranks, all combinations."""
-    from lepaute.cli.quantities import numbers_of
     from lepaute.design import collective_design
     from lepaute.design.collective import SIZED, SIZES_BYTES, UNSIZED
+    from lepaute.kit.quantities import numbers_of
 
     design = collective_design(
         seed,

@@ -79,8 +79,8 @@ def dgemm(
 
     With --content or --warm every call is made under all combinations of these.
     """
-    from lepaute.cli.quantities import count, grid_of, numbers_of
     from lepaute.errors import InputError
+    from lepaute.kit.quantities import count, grid_of, numbers_of
 
     def written(design: "Design") -> None:
         write(under_conditions(design, content, warm, seed), out)
@@ -140,8 +140,8 @@ def dgemm(
 
 def under_conditions(design: "Design", content: str | None, warm: str | None, seed: int) -> "Design":
     """The design with every call under all combinations of contents and states of the operands, where asked for."""
-    from lepaute.cli.quantities import numbers_of
     from lepaute.design import with_conditions
+    from lepaute.kit.quantities import numbers_of
 
     if content is None and warm is None:
         return design

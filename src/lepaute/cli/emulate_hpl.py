@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lepaute.cli import hpl_options as options
+from lepaute.kit.outputs import check_outputs
 
 
 def hpl(
@@ -50,14 +51,15 @@ def hpl(
     from lepaute.cli.emulate_text import tell_progress
     from lepaute.cli.emulate_trace import Wanted
     from lepaute.cli.predict_text import readable
-    from lepaute.cli.quantities import count, grid_of, settings_of
     from lepaute.errors import InputError
+    from lepaute.kit.quantities import count, grid_of, settings_of
     from lepaute.measure.hpl_source import source_key, unpack_source
     from lepaute.platform import load_platform, override
     from lepaute.simulate.hpl_dat import read_hpl_dat
     from lepaute.simulate.smpi.hpl import START_S, build_hpl_smpi, emulate_hpl
     from lepaute.simulate.smpi.process import Limits
 
+    check_outputs({"--trace": trace, "--gantt": gantt}, inputs=[platform, dat, hostfile, rankfile])
     if dat is not None:
         options.refuse_beside_dat(context)
         hpls = read_hpl_dat(dat).combinations(threads_per_rank)

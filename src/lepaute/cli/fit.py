@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.errors import InputError
+from lepaute.kit.outputs import check_outputs
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive
     from lepaute.fit.diagnostics import Diagnosis
-    from lepaute.fit.factors import FactorTest
-    from lepaute.fit.quality import QualityRow
+    from lepaute.fit.kernels.quality import QualityRow
+    from lepaute.fit.observations.factors import FactorTest
 
 #: Serious findings that are printed; a report has them all.
 MOST_TOLD = 6
@@ -51,6 +52,14 @@ def command(
         Path | None, typer.Option("--plot", metavar="FILE", help="picture of a memory hierarchy (of an experiment)")
     ] = None,
     report: Reports = None,
+    factor: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--factor",
+            metavar="COLUMN",
+            help="a column of an experiment's observations to test besides those of its design; may be repeated",
+        ),
+    ] = None,
 ) -> None:
     """Fit kernel and network models to calibrations and write a platform.
 
@@ -59,23 +68,27 @@ def command(
     from lepaute.archive import Archive
     from lepaute.cli.fit_kernels import dependence_text, selection_table
     from lepaute.fit import diagnose, platform_and_models
-    from lepaute.fit.form import wanted_forms
-    from lepaute.fit.report.files import check_report_file
-    from lepaute.fit.ring import CONDITIONS
+    from lepaute.fit.kernels.form import wanted_forms
+    from lepaute.fit.messages.conditions import CONDITIONS
     from lepaute.platform import dump_platform
+    from lepaute.report.files import check_report_name
 
     if network_condition not in ("", *CONDITIONS):
         raise InputError(f"--network-condition is {network_condition}; it is one of {', '.join(CONDITIONS)}")
     forms = wanted_forms(kernel_model or [])
     for path in report or ():
-        check_report_file(path)  # now, not after the fit
+        check_report_name(path)
     opened = [Archive.open(path) for path in archives]
-    if all(archive.metadata.get("kind") == "experiment" for archive in opened):
+    of_experiments = all(archive.metadata.get("kind") == "experiment" for archive in opened)
+    check_outputs({"--output": None if of_experiments else output, "--plot": plot, "--report": report}, inputs=archives)
+    if of_experiments:
         of_models = {"--report": report, "--kernel-model": forms, "--network-condition": network_condition}
         if given := [option for option, value in of_models.items() if value]:
             raise InputError(f"{given[0]} is of models, and experiments make none; give calibrations")
-        _print_findings(opened, plot)
+        _print_findings(opened, plot, factor or ())
         return
+    if factor:
+        raise InputError("--factor names a column of an experiment; calibrations declare theirs")
     if plot is not None:
         raise InputError("--plot draws the memory hierarchy of an experiment; calibrations have none")
     platform, fitted = platform_and_models(opened, name or output.stem, forms, network_condition or None)
@@ -96,21 +109,21 @@ def command(
     print(f"wrote {output}", file=sys.stderr)
 
 
-def _print_findings(archives: "list[Archive]", plot: Path | None) -> None:
+def _print_findings(archives: "list[Archive]", plot: Path | None, factors: Sequence[str]) -> None:
     """What experiments show that are no calibrations; they make no platform."""
     from lepaute.fit.experiments import findings
-    from lepaute.fit.hierarchy_text import hierarchy_text
+    from lepaute.fit.memory.text import hierarchy_text
 
     hierarchies = []
     for archive in archives:
-        for found in findings(archive):
-            print(f"{archive.path}: {found.table}")
-            print_factors(found.factor_tests)
-            for hierarchy in found.hierarchies:
+        for result in findings(archive, factors):
+            print(f"{archive.path}: {result.table}")
+            print_factors(result.factor_tests)
+            for hierarchy in result.hierarchies:
                 print(hierarchy_text(hierarchy))
                 hierarchies.append(hierarchy)
     if plot is not None:
-        from lepaute.fit.hierarchy_plot import plot_hierarchies
+        from lepaute.fit.memory.plot import plot_hierarchies
 
         if not hierarchies:
             raise InputError("--plot draws the memory hierarchy, and these archives measured none")
@@ -120,7 +133,7 @@ def _print_findings(archives: "list[Archive]", plot: Path | None) -> None:
 
 def print_factors(tests: "Sequence[FactorTest]") -> None:
     """What the factors besides sizes do to durations, if any was varied."""
-    from lepaute.fit.factor_text import factor_table
+    from lepaute.fit.observations.factor_text import factor_table
 
     if tests:
         print(f"\n{factor_table(tests)}\n")

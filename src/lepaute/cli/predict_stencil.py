@@ -37,7 +37,7 @@ def stencil(
 ) -> None:
     """Predicts the time of a 3D halo-exchange stencil with an all-reduction in each iteration."""
     from lepaute.cli.progress import progress_bar
-    from lepaute.cli.quantities import count, settings_of
+    from lepaute.kit.quantities import count, settings_of
     from lepaute.platform import load_platform, override
     from lepaute.simulate.stencil import Stencil, predict_stencil
 
@@ -80,8 +80,8 @@ def stencil(
 
 def box_of(text: str, name: str) -> tuple[int, int, int]:
     """(x, y, z) of XxYxZ, each with an optional suffix k, M or G; raises InputError for anything else."""
-    from lepaute.cli.quantities import count
     from lepaute.errors import InputError
+    from lepaute.kit.quantities import count
 
     parts = text.lower().split("x")
     if len(parts) != 3 or not all(parts):

@@ -13,9 +13,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from lepaute.cache import cache_folder
-from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.cache import cache_folder
+from lepaute.kit.command import run_command
 from lepaute.measure.toolchain import find_program
 
 PACKAGE = "hpcc"

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import resource
 import time
 from collections.abc import Callable
@@ -168,11 +167,10 @@ class StencilPrediction:
         }
 
     def to_json(self, path: str | Path) -> None:
-        """Writes the JSON object to `path` (a temporary file first, then renamed)."""
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        temporary.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
-        temporary.replace(target)
+        """Writes the JSON object to `path` whole or not at all."""
+        from lepaute.kit.files import write_whole
+
+        write_whole(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
 
 def predict_stencil(

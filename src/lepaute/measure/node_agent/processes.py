@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from lepaute.sessions import kill_session, session_members
+from lepaute.kit.sessions import kill_session, session_members
 
 from .control_launch import started_as
 from .wire import PIECE_BYTES

@@ -11,7 +11,7 @@ from lepaute.measure.schedulers.types import NodeAddress
 
 PACKAGE = "lepaute.measure.node_agent"
 #: Modules outside the package that the agent needs.
-BESIDE = ("lepaute.sessions",)
+BESIDE = ("lepaute.kit.sessions",)
 #: Reads the length of a program, the program, and runs it; the rest of the input is the program's.
 _FIRST = "import sys;i=sys.stdin.buffer;exec(compile(i.read(int(i.readline())),'lepaute-agent','exec'))"
 _LOADER = """
@@ -49,7 +49,7 @@ def agent_program(nonce: str, root: str = "/") -> bytes:
     nonce: comes back in its first message, so that a greeting of the node's shell is not taken for one
     root : under which it looks for the system's control files
     """
-    sources: dict[str, str | None] = dict.fromkeys(("lepaute", "lepaute.measure", PACKAGE))
+    sources: dict[str, str | None] = dict.fromkeys(("lepaute", "lepaute.kit", "lepaute.measure", PACKAGE))
     for file in resources.files(PACKAGE).iterdir():
         if file.name.endswith(".py") and file.name != "__init__.py":
             sources[f"{PACKAGE}.{file.name.removesuffix('.py')}"] = file.read_text()

@@ -5,8 +5,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from lepaute.command import run_command
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.command import run_command
 from lepaute.simulate.smpi.compilers import compilers, skip_flags
 
 _BUILD_LIMIT_S = 1800.0

@@ -1,0 +1,235 @@
+"""The model of messages between two ranks: segments of size with their protocol, overheads, latency and bandwidth.
+
+What is measured and what it becomes (one-way time = half of a ping-pong):
+    eager      : one-way = send + latency + size / bandwidth + receive. `send` is what MPI_Isend takes, `receive` what
+                 MPI_Recv takes for a message that is there; latency and bandwidth are the rest.
+    detached   : one-way = send + latency + size / bandwidth. The sender goes on, the transfer waits for the receive.
+    rendezvous : one-way = latency + size / bandwidth. Both processes are busy or wait all that time.
+Interrupted operations (beyond twice the median of their neighbours) are capped: a run of an application that was
+disturbed so is recognised and repeated, so they are not part of what is predicted.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from lepaute.errors import FitError
+from lepaute.fit.messages.protocol import ProtocolLimits, eager_limit_bytes
+from lepaute.fit.messages.segment import FittedSegment, fit_segment
+from lepaute.fit.messages.series import Series, series
+from lepaute.fit.numeric.arrays import Floats
+from lepaute.fit.segmentation import segment_jointly
+
+#: Of one protocol; the information criterion mostly asks for fewer.
+MOST_BREAKPOINTS = 5
+#: Distinct sizes of every series in a segment.
+LEAST_SIZES = 5
+#: A series with fewer points says nothing of where it changes.
+FEWEST_POINTS = 12
+#: Distinct sizes of all series together that are told apart: the time of the search grows with their square.
+MOST_SIZES = 250
+#: Exchanges and ping-pongs of messages from here on tell whether two flows share.
+LARGE_BYTES = 256 * 1024
+#: Two opposite flows that take up to this many times as long as one alone do not share.
+NOT_SHARED = 1.1
+#: Fewer points of a protocol are too few for a line of their own.
+FEWEST_OF_A_PROTOCOL = 3
+#: Sizes drawn as 10^U from here on are hardly ever drawn twice.
+RARELY_TWICE_BYTES = 4096
+
+
+def shared_breakpoints(parts: list[Series]) -> list[float]:
+    """Sizes that cut all series at once, by the logarithmic errors of a line each; how many, by the criterion.
+
+    Exact where the series have MOST_SIZES distinct sizes together; else a breakpoint is one of so many of them, at
+    equal shares of the points.
+    """
+    pairs = _told_apart([part for part in parts if len(part) >= FEWEST_POINTS])
+    pairs = [pair for pair in pairs if np.ptp(pair[0]) > 0]  # one size says nothing of where its series changes
+    if not pairs:
+        return []
+    joint = segment_jointly(pairs, objective="log", most_breakpoints=MOST_BREAKPOINTS, least_points=LEAST_SIZES)
+    return [math.floor(size) for size in joint.breakpoints]
+
+
+def _told_apart(parts: Sequence[Series]) -> list[tuple[Floats, Floats]]:
+    """Sizes and durations; where there are too many sizes, each becomes the largest of its group, and its duration what
+    it would be there, by the local medians."""
+    pooled = np.concatenate([part.size_bytes for part in parts]) if parts else np.zeros(0)
+    if len(np.unique(pooled)) <= MOST_SIZES:
+        return [(part.size_bytes, part.capped_s) for part in parts]
+    shares = np.linspace(0, 1, MOST_SIZES + 1)[1:]
+    largest = np.unique(np.quantile(pooled, shares, method="higher"))
+    pairs = []
+    for part in parts:
+        there = largest[np.searchsorted(largest, part.size_bytes, side="left")]
+        known, first = np.unique(part.size_bytes, return_index=True)
+        typical_s = np.interp(np.log1p(there), np.log1p(known), part.typical_s[first])
+        pairs.append((there, part.capped_s * typical_s / part.typical_s))
+    return pairs
+
+
+@dataclass(frozen=True, slots=True)
+class FittedNetwork:
+    """Segments of one class of links, whether flows share, and the cost of calls that move nothing.
+
+    shared_bandwidth_Bps : of the link that concurrent flows share; where they do not, the fastest segment's
+    noncontiguous        : segments of messages of a derived datatype with gaps, None where they were not measured
+    exchange_ratio       : time of two opposite messages at once over that of one, at large sizes
+    limits               : of the protocols; tested: found by tests of send-completion semantics, not from durations
+    sizes                : smallest and largest size that the segments were fitted to, None where nothing says so;
+                           noncontiguous_sizes: the same of messages with gaps
+    """
+
+    segments: tuple[FittedSegment, ...]
+    noncontiguous: tuple[FittedSegment, ...] | None
+    shared: bool
+    shared_bandwidth_Bps: float  # noqa: N815 - the unit
+    exchange_ratio: float
+    iprobe_s: float
+    test_s: float
+    wtime_s: float
+    iprobe_looks_first: bool = False
+    limits: ProtocolLimits | None = None
+    sizes: tuple[int, int] | None = None
+    noncontiguous_sizes: tuple[int, int] | None = None
+
+    def one_way_s(self, size_bytes: Floats) -> Floats:
+        """Time of a message alone, shape of size_bytes."""
+        return one_way_s(self.segments, size_bytes)
+
+
+def one_way_s(segments: tuple[FittedSegment, ...], size_bytes: Floats) -> Floats:
+    """Time of a message alone, shape of size_bytes."""
+    bounds = np.array([part.above_bytes for part in segments[1:]], dtype=np.float64)
+    which = np.searchsorted(bounds, size_bytes, side="left")
+    result = np.zeros_like(size_bytes)
+    for number, part in enumerate(segments):
+        result[which == number] = part.one_way_s(size_bytes[which == number])
+    return result
+
+
+def fit_network(operations: dict[str, Series], limits: ProtocolLimits | None = None, *, seed: int = 0) -> FittedNetwork:
+    """Fits the segments to ping-pongs, isends and receives, sharing to exchanges.
+
+    operations : series by name; pingpong, isend and recv are needed, exchange, iprobe, test and wtime may be absent
+    limits     : of the protocols, where experiments found them; else they are read from the durations
+    seed       : of the search for modes of the noise
+    Raises FitError when a needed one is absent, or has too few sizes.
+    """
+    missing = [name for name in ("pingpong", "isend", "recv") if name not in operations]
+    if missing:
+        raise FitError(f"there are no measurements of {missing[0]}; calibrate with all operations")
+    half = operations["pingpong"].scaled(0.5)
+    isend, receive = operations["isend"], operations["recv"]
+    if limits is None:
+        limits = ProtocolLimits.of_eager(eager_limit_bytes(isend, half, receive))
+    segments = fit_segments(half, isend, receive, limits, seed=seed)
+    ratio, size_rate = _exchange(operations.get("exchange"), segments)
+    shared = ratio > NOT_SHARED
+    fastest = max(part.bandwidth_Bps for part in segments)
+    gaps = _gaps(operations.get("strided"), segments, limits, seed)
+    return FittedNetwork(
+        segments,
+        gaps[0] if gaps else None,
+        shared,
+        2.0 * size_rate if shared else fastest,
+        ratio,
+        call_cost(operations.get("iprobe")),
+        call_cost(operations.get("test")),
+        call_cost(operations.get("wtime")),
+        looks_first(operations.get("seen")),
+        limits,
+        size_range(half),
+        (size_range(half)[0], gaps[1]) if gaps else None,
+    )
+
+
+def fit_segments(
+    message: Series, isend: Series, receive: Series, limits: ProtocolLimits, *, seed: int = 0
+) -> tuple[FittedSegment, ...]:
+    """The segments of messages whose time, the mean of one there and one back, is `message`; see `fit_segment`.
+
+    Raises FitError where there are fewer than three measurements of every protocol.
+    """
+    segments: list[FittedSegment] = []
+    for protocol, low, high in limits.parts():
+        parts = [part.within(low, high) for part in (message, isend, receive)]
+        if len(parts[0]) < FEWEST_OF_A_PROTOCOL:
+            continue
+        used = {"eager": parts, "detached": parts[:2], "rendezvous": parts[:1]}[protocol]
+        # Calls alone tell where they change, but in a segment without messages these would take no time.
+        cuts = shared_breakpoints(used) if len(parts[0]) >= FEWEST_POINTS else []
+        for bottom, top in pairwise([low, *cuts, high]):
+            inside = [part.within(bottom, top) for part in parts]
+            above = max(0, int(bottom)) if segments else 0
+            segments.append(fit_segment(above, protocol, *inside, seed=seed))
+    if not segments:
+        raise FitError(f"there are {len(message)} measurements of messages, too few for a line; calibrate with more")
+    return tuple(segments)
+
+
+def _gaps(
+    strided: Series | None, segments: tuple[FittedSegment, ...], limits: ProtocolLimits, seed: int
+) -> tuple[tuple[FittedSegment, ...], int] | None:
+    """Segments of messages with gaps, and the largest size: above the eager limit from their own times, below as the
+    others.
+
+    A measurement is the message, with the making of its datatype, and an empty answer, whose time is subtracted.
+    """
+    if strided is None:
+        return None
+    limit = limits.eager_bytes
+    above = strided.within(limit, np.inf)
+    if len(above) < FEWEST_POINTS:
+        return None
+    answer_s = float(segments[0].one_way_s(np.zeros(1))[0])
+    message = series(above.size_bytes, above.duration_s - answer_s)
+    parts = [part for part in segments if part.protocol == "eager"]
+    bounds = [limit, *shared_breakpoints([message]), np.inf]
+    for bottom, top in pairwise(bounds):
+        inside = message.within(bottom, top)
+        first = max(0, int(bottom)) if parts else 0
+        nothing = inside.within(np.inf, np.inf)
+        parts.append(fit_segment(first, "rendezvous", inside, nothing, nothing, pairs=False, seed=seed))
+    return tuple(parts), size_range(message)[1]
+
+
+def size_range(message: Series) -> tuple[int, int]:
+    """Smallest and largest size, in bytes."""
+    return int(message.size_bytes.min()), int(message.size_bytes.max())
+
+
+def _exchange(exchange: Series | None, segments: tuple[FittedSegment, ...]) -> tuple[float, float]:
+    """Median ratio of an exchange to one message alone at large sizes, and median bytes per second of an exchange."""
+    if exchange is None:
+        return 1.0, 1.0
+    large = exchange.within(LARGE_BYTES, np.inf)
+    if len(large) < 5:
+        return 1.0, 1.0
+    alone_s = one_way_s(segments, large.size_bytes)
+    return float(np.median(large.duration_s / alone_s)), float(np.median(large.size_bytes / large.duration_s))
+
+
+def looks_first(looks: Series | None) -> bool:
+    """Does MPI_Iprobe mostly need more than one call to find a message that has come long before?
+
+    looks : every call until the message was found; a size measured once has as many entries as calls. Small sizes are
+            drawn more than once and do not count.
+    """
+    if looks is None:
+        return False
+    _, calls = np.unique(looks.within(RARELY_TWICE_BYTES, np.inf).size_bytes, return_counts=True)
+    if len(calls) == 0:
+        return False
+    return bool(np.median(calls) > 1.0)
+
+
+def call_cost(calls: Series | None) -> float:
+    """Mean of calls that move nothing, those beyond ten times the median capped; 0 where not measured."""
+    if calls is None or len(calls) == 0:
+        return 0.0
+    return float(np.mean(np.minimum(calls.duration_s, 10.0 * float(np.median(calls.duration_s)))))

@@ -1,0 +1,133 @@
+"""One run of an external program: what was run, when, how long, and what it said, for the archive."""
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.kit.sessions import kill_session
+
+#: Longer output is cut in the middle when it is kept; a program that prints this much is broken anyway.
+_MOST_OUTPUT = 1 << 20
+#: What mpirun gets to end its ranks by itself before everything is killed.
+_GRACE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRecord:
+    """A finished command.
+
+    start       : date of the start, ISO 8601, UTC
+    environment : the variables that were added to those of this process
+    """
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+    start: str
+    duration_s: float
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+def run_command(
+    argv: Sequence[str | os.PathLike[str]],
+    *,
+    what: str,
+    timeout_s: float,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> CommandRecord:
+    """Run a program to its end and return the record of a success.
+
+    what       : what it does, for messages: "the dgemm probe"
+    environment: variables to set on top of this process's own
+
+    Raises EnvironmentProblem when it cannot be started, fails, or takes longer than timeout_s; nothing that it
+    started is left running then. The message holds the program's own complaint.
+    """
+    words = tuple(os.fspath(word) for word in argv)
+    added = dict(environment or {})
+    start, clock = datetime.now(UTC).isoformat(), time.monotonic()
+    try:
+        # A session of its own is what its children can be found by: mpirun gives each rank its own process group.
+        process = subprocess.Popen(
+            words,
+            cwd=folder,
+            env={**os.environ, **added},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as problem:
+        raise EnvironmentProblem(f"{what} cannot be started: {words[0]}: {problem.strerror}") from None
+    try:
+        stdout, stderr = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        end_session(process)
+        raise EnvironmentProblem(
+            f"{what} did not end within {timeout_s:g} s and was stopped; is another program using the cores?"
+        ) from None
+    except BaseException:
+        end_session(process)
+        raise
+    record = CommandRecord(
+        words,
+        process.returncode,
+        _kept(stdout),
+        _kept(stderr),
+        start,
+        time.monotonic() - clock,
+        tuple(sorted(added.items())),
+    )
+    if record.returncode != 0:
+        raise EnvironmentProblem(f"{what} failed ({_status(record.returncode)}): {complaint(record)}")
+    return record
+
+
+def complaint(record: CommandRecord) -> str:
+    """The line of a program's output that says what went wrong.
+
+    Probes start their messages with their name; compilers say "error: "; mpirun adds paragraphs of its own around
+    them, framed by dashes.
+    """
+    return complaint_of(record.stdout, record.stderr)
+
+
+def complaint_of(stdout: str, stderr: str) -> str:
+    """As `complaint`, of what a program printed on its two streams."""
+    text = stderr.strip() or stdout.strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip(" -")]
+    own = [line for line in lines if line.startswith(("probe-", "xhpl-lepaute:", "E: "))]
+    # Compilers draw the place below it, and make counts its own errors afterwards.
+    own = own or [line for line in lines if "error: " in line or "undefined reference" in line]
+    found = " | ".join(own[:2] or lines[-4:])
+    return found[:600] or "it printed nothing"
+
+
+def end_session(process: "subprocess.Popen[bytes]") -> None:
+    """End a process that leads a session, and every other process of that session; reaps the leader."""
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.communicate(timeout=_GRACE_S)
+    kill_session(process.pid)
+    process.communicate()
+
+
+def _kept(output: bytes) -> str:
+    text = output.decode(errors="replace")
+    if len(text) <= _MOST_OUTPUT:
+        return text
+    return f"{text[: _MOST_OUTPUT // 2]}\n[... cut ...]\n{text[-_MOST_OUTPUT // 2 :]}"
+
+
+def _status(returncode: int) -> str:
+    if returncode < 0:
+        return f"signal {-returncode}"
+    return f"exit status {returncode}"

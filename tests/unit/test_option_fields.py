@@ -1,0 +1,76 @@
+"""Options of a command made of the fields of a dataclass."""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from lepaute.cli.option_fields import with_options_of
+from lepaute.errors import InputError
+from lepaute.kit.options import flag_of, option, options_of
+
+
+def _doubled(text: str) -> int:
+    if not text.isdigit():
+        raise InputError(f"{text} is no number")
+    return 2 * int(text)
+
+
+@dataclass(frozen=True)
+class Described:
+    size: int = field(default=3, metadata=option("How large.", minimum=1))
+    width_s: int | None = field(default=None, metadata=option("Twice that.", name="width", parse=_doubled))
+    on: bool = field(default=True, metadata=option("0 or 1", given_as=int, parse=bool, maximum=1))
+    hidden: str = "not an option"
+
+
+def _app(**settings: object) -> tuple[typer.Typer, list[object]]:
+    app, seen = typer.Typer(rich_markup_mode=None), []
+
+    @app.command()
+    @with_options_of(Described, "value", **settings)
+    def command(first: Annotated[int, typer.Option("--first")], value: Described, last: bool = False) -> None:
+        seen.append((first, value, last))
+
+    return app, seen
+
+
+def _run(app: typer.Typer, *words: str) -> object:
+    return CliRunner().invoke(app, list(words))
+
+
+def test_the_command_gets_the_value_and_its_own_arguments() -> None:
+    app, seen = _app()
+    assert _run(app, "--first=1", "--size=7", "--width=4", "--on=0", "--last").exit_code == 0
+    assert _run(app, "--first=2").exit_code == 0
+    assert seen == [(1, Described(7, 8, False), True), (2, Described(), False)]
+
+
+def test_what_a_field_does_not_allow_is_refused() -> None:
+    app, seen = _app()
+    assert _run(app, "--first=1", "--size=0").exit_code == 2
+    assert isinstance(_run(app, "--first=1", "--width=x").exception, InputError)
+    assert not seen
+
+
+def test_the_help_tells_defaults_and_bounds() -> None:
+    text = _run(_app()[0], "--help").stdout
+    assert "How large." in text
+    assert "default: 3" in text
+    assert "x>=1" in text
+    assert "hidden" not in text
+
+
+def test_a_command_may_keep_a_field_to_itself_and_make_something_else() -> None:
+    app, seen = _app(leave_out=("size",), make=dict)
+    assert _run(app, "--first=1", "--size=7").exit_code == 2
+    assert _run(app, "--first=1").exit_code == 0
+    assert seen == [(1, {"width_s": None, "on": True}, False)]
+
+
+@pytest.mark.parametrize(("name", "flag"), [("size", "--size"), ("width_s", "--width"), ("on", "--on")])
+def test_flags_follow_from_names(name: str, flag: str) -> None:
+    assert flag_of(Described, name) == flag
+    assert list(options_of(Described)) == ["size", "width_s", "on"]
