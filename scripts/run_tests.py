@@ -13,7 +13,6 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,21 +59,22 @@ def main(pytest_arguments: list[str]) -> int:
 
 
 def run_lanes(scratch: Path, pytest_arguments: list[str], tally: Tally) -> None:
-    """Runs the lanes of the Python tests at the same time; prints each one's output when it has ended."""
-    running: dict[str, tuple[subprocess.Popen[bytes], IO[bytes]]] = {}
+    """Runs the lanes of the Python tests at once; the first prints as it goes, the others when they have ended."""
+    print(f"== pytest, lanes {', '.join(LANES)}", flush=True)
+    running: dict[str, tuple[subprocess.Popen[bytes], Path]] = {}
     for lane, (prefix, options) in LANES.items():
-        output: IO[bytes] = (scratch / f"{lane}.log").open("wb+")
         report = f"--junitxml={scratch / f'{lane}.xml'}"
         command = [*prefix, sys.executable, "-m", "pytest", "-q", f"--lane={lane}", report, *options, *pytest_arguments]
         environment = {**os.environ, **(ONE_THREAD if lane == "computing" else {})}
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
-        running[lane] = (process, output)
-    for lane, (process, output) in running.items():
+        log = scratch / f"{lane}.log"
+        with log.open("wb") as output:
+            stdout = output if running else None
+            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=stdout, stderr=subprocess.STDOUT)
+        running[lane] = (process, log)
+    for lane, (process, log) in running.items():
         status = process.wait()
-        print(f"== pytest, lane {lane}", flush=True)
-        output.seek(0)
-        print(output.read().decode(errors="replace"), end="", flush=True)
-        output.close()
+        print(f"== lane {lane} ended", flush=True)
+        print(log.read_text(errors="replace"), end="", flush=True)
         count_suite(lane, 0 if status == NO_TESTS_COLLECTED else status, scratch / f"{lane}.xml", tally)
 
 
