@@ -86,7 +86,7 @@ def test_without_a_condition_the_ring_changes_nothing():
 def test_a_condition_that_was_not_measured_is_named_with_those_that_were():
     with pytest.raises(FitError, match=r"not measured under iprobe: it was under idle, dgemm"):
         fitted_links(tables(("idle", "dgemm")), False, "iprobe")
-    with pytest.raises(FitError, match=r"not measured under idle: there is no ring at all"):
+    with pytest.raises(FitError, match=r"not measured under idle: no ring was measured"):
         fitted_links(MessageTables([p2p()]), False, "idle")
 
 

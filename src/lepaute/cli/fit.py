@@ -63,7 +63,7 @@ def command(
 ) -> None:
     """Fit kernel and network models to calibrations and write a platform.
 
-    Of experiments (`lepaute run`) it tells instead which factors matter, or the caches; these make no platform.
+    Of experiments (`lepaute run`) it reports which factors matter, or the memory hierarchy; they yield no platform.
     """
     from lepaute.archive import Archive
     from lepaute.cli.fit_kernels import dependence_text, selection_table
@@ -84,7 +84,7 @@ def command(
     if of_experiments:
         of_models = {"--report": report, "--kernel-model": forms, "--network-condition": network_condition}
         if given := [option for option, value in of_models.items() if value]:
-            raise InputError(f"{given[0]} is of models, and experiments make none; give calibrations")
+            raise InputError(f"{given[0]} applies to models, and experiments yield none; give calibrations")
         _print_findings(opened, plot, factor or ())
         return
     if factor:

@@ -57,7 +57,7 @@ def plain(value: Any) -> Any:
 def cell_of(value: Value) -> str:
     """The characters that stand for a value: real numbers in full (repr), text quoted where CSV needs it.
 
-    An empty text is written as two quotes, which tells it from no value.
+    An empty text is written as two quotes, which distinguishes it from no value.
     """
     if value is None:
         return ""
@@ -85,7 +85,7 @@ def split_cells(line: str) -> list[str]:
         match = _CELL.match(line, position)
         end = match.end() if match else position
         if end < len(line) and line[end] != ",":
-            raise ValueError("a quote that does not belong there")
+            raise ValueError("a misplaced quote")
         cells.append(line[position:end])
         if end == len(line):
             return cells

@@ -1,4 +1,4 @@
-"""Fractional factorial designs: some of all combinations, chosen so that the main effects can be told apart."""
+"""Fractional factorial designs: some combinations, chosen so that the main effects can be estimated separately."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ def fractional(
     if generators or (runs is not None and two and type(runs) is int and runs > 0 and runs & (runs - 1) == 0):
         if not two:
             odd = next(label for label, size in zip(labels, sizes, strict=True) if size != 2)
-            raise DesignError(f"{odd} has not two levels; generators need two of each factor, else give runs")
+            raise DesignError(f"{odd} does not have two levels; generators need two of each factor, else give runs")
         fraction = parsed(labels, generators) if runs is None else searched(labels, runs)
         checked_size(2 ** (len(labels) - len(fraction.generators)), len(labels), replications, blocks or 1)
         rows = fraction.rows()

@@ -15,7 +15,7 @@ from lepaute.design.columns import DECLARATION, ROW_NUMBER, Column, DeclaredColu
 from lepaute.errors import DesignError
 from lepaute.kit.files import write_whole
 
-#: What a file from a stranger may cost: about a gigabyte of memory.
+#: Limits for untrusted files: about a gigabyte of memory.
 MOST_BYTES = 256 << 20
 MOST_LINE_BYTES = 8 << 20
 MOST_CELLS = 20_000_000

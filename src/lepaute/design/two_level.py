@@ -72,7 +72,7 @@ class Fraction:
         return rows
 
     def describe(self) -> dict[str, str]:
-        """Lines for a header: generators, defining relation, resolution, and which effects cannot be told apart."""
+        """Lines for a header: generators, defining relation, resolution, and which effects are aliased."""
         resolution = self.resolution
         if resolution is None:
             return {"fraction": "1/1", "resolution": "full", "aliases": "none"}
@@ -86,7 +86,7 @@ class Fraction:
         }
 
     def aliases(self) -> list[str]:
-        """Main effects and interactions of two factors that cannot be told apart: `a=b*c`, one text a class."""
+        """Main effects and interactions of two factors that are aliased: `a=b*c`, one text a class."""
         count = len(self.names)
         effects = [1 << i for i in range(count)] + [1 << i | 1 << j for i, j in combinations(range(count), 2)]
         classes = []

@@ -52,8 +52,8 @@ class FittedModels:
     fitted_network : the network inside a node before it became a platform's, with what a platform has no place for
     fitted_between : the same of messages between nodes; None where these were not measured
     conditions     : how much longer messages take while the machine does something else, where that was measured
-    notes          : what a reader of the platform should know, one sentence each
-    warnings       : what who fits should know now, one line each
+    notes          : for readers of the platform, one sentence each
+    warnings       : for whoever runs the fit, one line each
     factor_tests   : of every factor besides the sizes that the observations have, such as the operands' content
     """
 
@@ -116,7 +116,7 @@ def models(
     warnings = [f"{host} was not measured, and is no node of the platform" for host in absent]
     if short := (*short_kernels, *short_p2p):
         some = ", ".join(short[:MOST_NAMED]) + (f" and {len(short) - MOST_NAMED} more" if short[MOST_NAMED:] else "")
-        warnings.append(f"other load disturbed too many runs of {some}: the models rest on them too")
+        warnings.append(f"other load disturbed too many runs of {some}: the models include them")
     if short or any(_disturbed_somewhere(archive) for archive in given):
         notes.append("Other load disturbed the calibration; calibrate again on a quiet machine.")
     notes += [f"{sentence(test)}; the model holds for random content." for test in tests if test.matters]

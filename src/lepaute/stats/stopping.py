@@ -110,7 +110,7 @@ class Progress:
     more: int
 
     def __str__(self) -> str:
-        """One line for a person, such as "mean ± 1.62 % (95 % confidence, 45 values), the target of 2 % is reached"."""
+        """One line of text, such as "mean ± 1.62 % (95 % confidence, 45 values), the target of 2 % is reached"."""
         target = self.target
         if self.estimate is None:
             return f"no interval from {self.seen} value{'s' * (self.seen != 1)}, the first look is at {target.least}"

@@ -112,7 +112,7 @@ def spread(calls: Classed) -> Check:
 
 
 def _worst(calls: Classed, classes: list[Contrast], sizes: Floats, limits: Limits) -> int | None:
-    """The class to tell of: the most certain of those that matter and are large, or the largest; None: no test."""
+    """The class to report: the most certain of those that matter and are large, or the largest; None: no test."""
     share = calls.time_share() if calls.of.weighs_time else np.ones(len(sizes))
     matters = [at for at, one in enumerate(classes) if share[at] >= LEAST_TIME_SHARE and one.t != 0.0]
     if not matters:

@@ -111,7 +111,7 @@ def slow_change(series: Series, steps: bool) -> Check:
     if series.centred:
         return unable(kind, CHANGE, "Too few processes to tell a drift from the differences between processes.")
     if steps:
-        return unable(kind, CHANGE, "A drift is not looked for where the level changed at once.")
+        return unable(kind, CHANGE, "Not tested for a drift: the level changed in a step.")
     trend = drift(series.start_s.tolist(), series.level.tolist(), false_alarms=FALSE_ALARMS, least_size=0.0)
     way = "longer" if trend.relative_total > 0 else "shorter"
     return Check(
@@ -120,7 +120,7 @@ def slow_change(series: Series, steps: bool) -> Check:
         trend.relative_per_hour,
         trend.p_value,
         CHANGE,
-        f"Little by little calls took {percent(abs(trend.relative_total))} {way} at the end than at the beginning. "
+        f"Drift: calls took {percent(abs(trend.relative_total))} {way} at the end than at the beginning. "
         "The machine was warming up or slowing down; let it run warm first, and measure again.",
         f"No drift: {percent(abs(trend.relative_total))} from beginning to end.",
     )
@@ -140,4 +140,4 @@ def _chance(p_value: float) -> str:
 
 
 def _limit(series: Series) -> str:
-    return " Changes from one process to the next cannot be told, there being few." if series.centred else ""
+    return " Changes between processes cannot be detected with so few of them." if series.centred else ""

@@ -41,7 +41,7 @@ class Check:
     p_value   : before any adjustment; None for facts, which are no matter of chance (all durations are equal)
     wrong     : a sentence for when it is flagged: what is wrong, and what to do
     fine      : a sentence for when it is not
-    able      : False where nothing could be told; `fine` then says why
+    able      : False where it was not testable; `fine` then says why
     """
 
     kind: str
@@ -60,7 +60,7 @@ class Flag:
 
     subject   : "kernel dgemm", "message pingpong local", "host here", "calibration"
     statistic : of the test; p_value: adjusted for all tests of the fit, None where there was nothing to test
-    size      : of the effect, in the unit that the sentence tells
+    size      : of the effect, in the unit of the sentence
     """
 
     subject: str

@@ -38,7 +38,7 @@ def factor_flags(tests: "Iterable[Any] | None", shares: Mapping[str, float], alp
                 float(test.p_holm),
                 size,
                 f"Durations depend on {test.factor}: with {worst.level} calls take {percent(size)} {way} than with "
-                f"{test.reference}. The model is of one of them: measure with what the application has.",
+                f"{test.reference}. The model holds for one level: measure with that of the application.",
             )
         )
     return flags

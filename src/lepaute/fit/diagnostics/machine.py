@@ -113,10 +113,10 @@ def _step(steps: tuple[Step, ...], kernels: Sequence[Classed], where: str) -> Ch
 def _burst(series: Series, kernels: Sequence[Classed]) -> Check:
     processes = len(np.unique(series.process))
     if processes < FEWEST_PROCESSES:
-        return unable("burst", BURST, f"Too few processes ({processes}) to tell a short stretch from a single process.")
+        return unable("burst", BURST, f"Too few processes ({processes}) to tell an interval from a single process.")
     burst = burst_of(series)
     if burst is None:
-        return Check("burst", 0.0, 0.0, None, BURST, "", "No stretch of time stands out from what is before and after.")
+        return Check("burst", 0.0, 0.0, None, BURST, "", "No interval differs from what is before and after.")
     changed, seen = _changed(kernels, (-np.inf, burst.start_s), (burst.start_s, burst.end_s), burst.relative_size)
     size = percent(abs(burst.relative_size))
     what = (
@@ -131,7 +131,7 @@ def _burst(series: Series, kernels: Sequence[Classed]) -> Check:
         None,
         BURST,
         f"Something else happened for a while: {what}. Find out what ran then (cron, another user), and measure again.",
-        f"A small stretch stands out: {what}.",
+        f"A small deviation for a while: {what}.",
     )
 
 

@@ -72,8 +72,8 @@ def form_of(text: str) -> Form:
     match = _FORM.fullmatch(text)
     if match is None:
         raise InputError(
-            f"'{text}' is no kernel model; write a mean ({', '.join(MEANS)}), -H for a model of each core, a slash and "
-            f"a noise ({', '.join(NOISES)}), such as M'-H/N-2, or {AUTO}"
+            f"'{text}' is not a kernel model; write a mean ({', '.join(MEANS)}), -H for a model of each core, a slash "
+            f"and a noise ({', '.join(NOISES)}), such as M'-H/N-2, or {AUTO}"
         )
     return Form(match[1], match[2] is not None, match[3])
 
@@ -90,7 +90,7 @@ def requested_forms(texts: Iterable[str]) -> dict[str, Form]:
     for text in texts:
         kernel, equals, form = text.rpartition("=")
         if equals and kernel not in MODELLED | set(PHASES.values()):
-            raise InputError(f"'{kernel}' is no kernel that a platform has; write KERNEL=FORM such as dgemm=M-2/N-1")
+            raise InputError(f"'{kernel}' is not a kernel of platforms; write KERNEL=FORM such as dgemm=M-2/N-1")
         if form != AUTO:
             forms[kernel] = form_of(form)
         elif equals:

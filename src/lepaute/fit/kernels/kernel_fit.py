@@ -129,7 +129,7 @@ def representative(calls: Calls) -> tuple[Calls, str]:
     warm = calls.where(~calls.cold)
     if len(warm) >= min(FEWEST_CALLS, len(calls)):
         return warm, ""
-    return calls, "first steps included, for want of others"
+    return calls, "first steps included, there are no others"
 
 
 def _fitted_mean(calls: Calls, form: Form) -> PolynomialFit:

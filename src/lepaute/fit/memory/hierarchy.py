@@ -120,7 +120,7 @@ def memory_hierarchy(
     Raises FitError where there are too few sizes, or a duration is none.
     """
     if (table["duration_s"] <= 0).any() or (table["read_bytes"] <= 0).any():
-        raise FitError("a measurement of memory lasts no time or reads nothing; measure again with larger batches")
+        raise FitError("a measurement of memory has no duration or reads nothing; measure again with larger batches")
     curves = _curves(table)
     unroll = max(curve.unroll for curve in curves)
     chosen = [curve for curve in curves if curve.unroll == unroll]
@@ -137,11 +137,9 @@ def memory_hierarchy(
     if not levels:
         notes.append("no drop of bandwidth was found: measure up to larger buffers, or wider elements")
     if not caches:
-        notes.append("hwloc says nothing of this node's caches, so nothing was compared")
+        notes.append("hwloc reports no caches of this node; there is nothing to compare with")
     if virtual:
-        notes.append(
-            "a virtual machine: what hwloc says is what its host chose to tell, and other guests may share caches"
-        )
+        notes.append("a virtual machine: hwloc reports what the hypervisor exposes, and other guests may share caches")
     return MemoryHierarchy(node, curves, plateaus, levels, tuple(caches), tuple(notes))
 
 

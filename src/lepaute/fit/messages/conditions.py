@@ -52,7 +52,7 @@ def loaded_series(
     table = _table(frames)
     measured = [name for name in CONDITIONS if (table["condition"] == name).any()]
     if condition not in measured:
-        have = f"it was under {', '.join(measured)}" if measured else "there is no ring at all"
+        have = f"measured: {', '.join(measured)}" if measured else "no ring was measured"
         raise FitError(
             f"the ring was not measured under {condition}: {have}; calibrate it, or choose another condition"
         )
@@ -136,7 +136,7 @@ class ConditionEffect:
         which = f"up to {high:.0f} bytes" if low < 0 else f"above {low:.0f} bytes"
         if low < 0 and high == float("inf"):
             which = "of all sizes"
-        bounds = " (or so: too few)" if self.low is None else f" ({self.low:.2f} to {self.high:.2f})"
+        bounds = " (no interval: too few)" if self.low is None else f" ({self.low:.2f} to {self.high:.2f})"
         return f"Messages {where} {which} take {self.ratio:.2f}{bounds} times as long under {self.condition} as idle."
 
 

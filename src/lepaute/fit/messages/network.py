@@ -29,9 +29,9 @@ MOST_BREAKPOINTS = 5
 LEAST_SIZES = 5
 #: A series with fewer points says nothing of where it changes.
 FEWEST_POINTS = 12
-#: Distinct sizes of all series together that are told apart: the time of the search grows with their square.
+#: Distinct sizes of all series together that are kept distinct: the time of the search grows with their square.
 MOST_SIZES = 250
-#: Exchanges and ping-pongs of messages from here on tell whether two flows share.
+#: Exchanges and ping-pongs of messages from here on show whether two flows share.
 LARGE_BYTES = 256 * 1024
 #: Two opposite flows that take up to this many times as long as one alone do not share.
 NOT_SHARED = 1.1
@@ -161,7 +161,7 @@ def fit_segments(
         if len(parts[0]) < FEWEST_OF_A_PROTOCOL:
             continue
         used = {"eager": parts, "detached": parts[:2], "rendezvous": parts[:1]}[protocol]
-        # Calls alone tell where they change, but in a segment without messages these would take no time.
+        # Calls alone would show where they change, but in a segment without messages these would take no time.
         cuts = shared_breakpoints(used) if len(parts[0]) >= FEWEST_POINTS else []
         for bottom, top in pairwise([low, *cuts, high]):
             inside = [part.within(bottom, top) for part in parts]

@@ -1,4 +1,4 @@
-"""Tests of factors for people: a table, and a sentence on each."""
+"""Tests of factors as text: a table, and a sentence on each."""
 
 import math
 from collections.abc import Sequence
@@ -27,14 +27,14 @@ def factor_table(tests: Sequence[FactorTest]) -> str:
 
 def sentence(test: FactorTest) -> str:
     """What a test says, in words."""
-    what = f"{test.factor} of {test.kernel}"
     if test.note:
-        return f"{what}: {test.note}"
+        return f"{test.factor} of {test.kernel}: {test.note}"
     if not test.matters:
-        return f"{what}: no effect seen (p = {test.p_holm:.2g})"
+        return f"{test.kernel}: no significant effect of {test.factor} (p = {test.p_holm:.2g})"
     largest = max(test.effects, key=lambda effect: abs(math.log(effect.ratio)))
     return (
-        f"{what} matters: {largest.level} takes {_sign(largest.ratio)} against {test.reference} "
+        f"{test.kernel} is {100 * abs(largest.ratio - 1):.1f} % {'slower' if largest.ratio > 1 else 'faster'} "
+        f"with {test.factor}={largest.level} than with {test.factor}={test.reference} "
         f"(p = {test.p_holm:.2g}, {'all' if test.exact else ''} {test.permutations} permutations)".replace("  ", " ")
     )
 

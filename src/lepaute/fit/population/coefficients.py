@@ -78,7 +78,7 @@ def coefficients_of_table(
     missing = [name for name in ("node",) if name not in frame.columns] + [t for t in terms if t not in by_term]
     if day is None or missing:
         what = missing[0] if missing else "day (or date)"
-        raise FitError(f"{source}: there is no column {what}; wanted are node, cpu, day and {', '.join(terms)}")
+        raise FitError(f"{source}: there is no column {what}; required are node, cpu, day and {', '.join(terms)}")
     if not len(frame):
         raise FitError(f"{source}: has no rows")
     values = np.column_stack([_numbers(frame, by_term[term], source) for term in terms])
@@ -100,7 +100,7 @@ def read_coefficients(path: Path, terms: Sequence[str] = TERMS) -> Coefficients:
         raise FitError(f"{path}: cannot be read ({error.strerror or error}); give a CSV or Parquet file") from None
     except (ValueError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
-        raise FitError(f"{path}: is no table ({reason}); give a CSV or Parquet file") from None
+        raise FitError(f"{path}: is not a table ({reason}); give a CSV or Parquet file") from None
     return coefficients_of_table(frame, source=str(path), terms=terms)
 
 
@@ -169,12 +169,12 @@ def _numbers(frame: "pandas.DataFrame", column: str, source: str) -> Floats:
         value = frame[column].iloc[int(bad[0])]
         text = repr(value) if isinstance(value, str) else str(value)
         raise FitError(
-            f"{source}: {column} of row {bad[0] + 1} is {text}, no finite number; correct it or "
+            f"{source}: {column} of row {bad[0] + 1} is {text}, not a finite number; correct it or "
             f"leave the row out ({len(bad)} such row{'s' * (len(bad) > 1)})"
         )
     large = np.flatnonzero(np.abs(values) > LARGEST)
     if len(large):
-        raise FitError(f"{source}: {column} of row {large[0] + 1} is {values[large[0]]:g}, no number of seconds")
+        raise FitError(f"{source}: {column} of row {large[0] + 1} is {values[large[0]]:g}, not a duration in seconds")
     return values
 
 

@@ -7,7 +7,7 @@ with Sigma_T split into what all CPUs of a day share and what is each one's own:
     Sigma_T = cov(common) + cov(own)
 
 Nothing is divided out: covariances are in the units of the coefficients. All estimates are unbiased, whatever the
-number of days of each cpu, but for the projection onto positive semi-definite matrices, which is told where it acts.
+number of days of each cpu, but for the projection onto positive semi-definite matrices, noted where it has an effect.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 #: Of the sum of absolute eigenvalues: less that is dropped is not worth a sentence.
 WORTH_TELLING = 0.01
-#: Excess kurtosis of days that is told (Student's t of five degrees of freedom has 6), if it is five standard errors.
+#: Excess kurtosis of days that is noted (Student's t of five degrees of freedom has 6), if it is five standard errors.
 LONG_TAILS = 5.0
 
 
@@ -185,7 +185,7 @@ def _spreads(data: Coefficients, of_unit: Integers, days_of: list[BetweenDays], 
         if dropped > WORTH_TELLING:
             notes.append(
                 f"Sigma_S{f' of group {number}' if several else ''} had negative eigenvalues ({dropped:.0%} of all), "
-                "which were dropped: in these directions CPUs differ less than days let see."
+                "which were dropped: there CPUs differ less than days can resolve."
             )
         results.append(projected)
     return results

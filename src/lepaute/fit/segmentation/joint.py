@@ -50,7 +50,7 @@ def segment_jointly(
     Raises FitError as `segment` does, and without a series.
     """
     if not series:
-        raise FitError("segment_jointly wants at least one pair (x, y)")
+        raise FitError("segment_jointly needs at least one pair (x, y)")
     checked_numbers(n_breakpoints if n_breakpoints is not None else most_breakpoints, least_points)
     parts = [points_of(x, y, objective) for x, y in series]
     most = (n_breakpoints if n_breakpoints is not None else most_breakpoints) + 1

@@ -25,7 +25,7 @@ BATCHES = (50, 10, 4)
 FEWEST_CALLS = 200
 FEWEST_BATCHES = 20
 SIZE_CLASSES = 8
-#: The width that is told as a limit: sums scatter by this much more than the layers say.
+#: A kernel is reported as a limit of the model where sums scatter by this much more than the layers predict.
 MATTERS = 1.25
 
 
@@ -67,7 +67,7 @@ class DependenceReport:
     def sentence(self) -> str:
         """What that means, for a reader of the fit's report."""
         if not self.batch:
-            return f"{self.kernel}: too few successive calls to tell."
+            return f"{self.kernel}: too few successive calls."
         text = (
             f"{self.kernel}: sums of {self.batch} successive calls scatter {self.width:.1f} times as much as "
             f"independent calls, and the shared component of the model makes that {self.width_modelled:.1f}"
