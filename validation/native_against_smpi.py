@@ -300,8 +300,8 @@ def speed_text(frame: pandas.DataFrame) -> str:
 
 The same runs of HPL on the same platform with both ([accuracy](accuracy.md)). User and system time: of SimGrid's
 process from start to end; of the native engine's prediction without the start of Python (0.2 s). Memory: maximum
-resident set size of the process, including Python. Matrix and panels are folded under SMPI. Over all {len(frame)} cases SMPI
-takes {ratio.min():.0f} to {ratio.max():.0f} times as much CPU time, with a geometric mean of {middle:.0f}.
+resident set size of the process, including Python. Matrix and panels are folded under SMPI. Over all {len(frame)}
+cases SMPI takes {ratio.min():.0f} to {ratio.max():.0f} times as much CPU time, with a geometric mean of {middle:.0f}.
 
 {markdown(header, rows)}
 """
