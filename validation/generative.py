@@ -174,7 +174,8 @@ def text(frame: pandas.DataFrame, data: dict[str, Coefficients], fits: dict[str,
 Daily calibrations of dgemm on Dahu, 32 nodes, 64 CPUs; a generative model fitted to them by
 `lepaute.fit.population.generative`, and nodes and days drawn from it. The comparison was fixed in advance
 ([plan](../validation/generative.py)); p of permutation tests that exchange whole nodes or days,
-{frame["seed"].max()} synthetic data sets each, combined as twice the median. Small p: synthetic and observed differ. Groups of nodes: {told}.
+{frame["seed"].max()} synthetic data sets each, combined as twice the median.
+Small p: synthetic and observed differ. Groups of nodes: {told}.
 
 {{goals}}
 
