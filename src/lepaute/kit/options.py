@@ -5,9 +5,13 @@ class Request:
     walltime_s: float | None = field(default=None, metadata=option("How long.", name="walltime", parse=seconds_of))
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
+from functools import cache
 from typing import Any
+
+from lepaute.errors import InputError
 
 _KEY = "option"
 
@@ -24,6 +28,9 @@ class Option:
     minimum, maximum: of a number; both are allowed
     parse   : from the text given to the field's value; raises InputError; None: Typer converts to the field's type
     given_as: the type on the command line, where it is not the field's (text where `parse` is given)
+    default : on the command line, where it is not the field's
+    hidden  : not on the command line
+    Fields that share a name are given together, in the order of the fields: 8x4.
     """
 
     help: str
@@ -35,6 +42,8 @@ class Option:
     maximum: float | None = None
     parse: Callable[[Any], Any] | None = None
     given_as: type | None = None
+    default: Any = None
+    hidden: bool = False
 
 
 def option(help: str, **more: Any) -> dict[str, Option]:  # noqa: A002 - as Typer calls it
@@ -51,6 +60,52 @@ def option_of(field: "Field[Any]") -> Option | None:
 def options_of(described: type) -> Mapping[str, Option]:
     """The options of a dataclass, by field, in the order of its fields."""
     return {field.name: each for field in fields(described) if (each := option_of(field)) is not None}
+
+
+def check_fields(value: object) -> None:
+    """Raises InputError where a field of a dataclass instance is not what its option allows.
+
+    Choices, bounds, whole numbers (of fields of type int) and finite ones are checked; None where it is the default.
+    """
+    for name, (described, default, whole) in _limits_of(type(value)).items():
+        given = getattr(value, name)
+        if given is None and default is None:
+            continue
+        if described.choices:
+            if given not in described.choices and not isinstance(given, bool):
+                raise InputError(f"{name} is {given!r}; it is one of {', '.join(described.choices)}")
+            continue
+        if described.minimum is None and described.maximum is None:
+            continue
+        low = -math.inf if described.minimum is None else described.minimum
+        high = math.inf if described.maximum is None else described.maximum
+        kind = "a whole number" if whole else "a finite number"
+        if whole and (not isinstance(given, int) or isinstance(given, bool)):
+            raise InputError(f"{name} is {given!r}; it is {kind} >= {low:g}")
+        if not given >= low or given == math.inf:  # a NaN as well
+            raise InputError(f"{name} is {given!r}; it is {kind} >= {low:g}")
+        if given > high:
+            raise InputError(f"{name} is {given:.3g}; it is {kind} <= {high:.10g}")
+
+
+def word_of(given: str, choices: Sequence[str], name: str) -> str:
+    """The choice that a word or its number stands for; raises InputError for anything else."""
+    if given.isdecimal() and int(given) < len(choices):
+        return choices[int(given)]
+    if given in choices:
+        return given
+    raise InputError(f"{name} is {given!r}; it is one of {', '.join(choices)} (or 0 to {len(choices) - 1})")
+
+
+@cache
+def _limits_of(described: type) -> dict[str, tuple[Option, Any, bool]]:
+    """Option, default, and whether it is a whole number, of each field that has bounds or choices."""
+    limits = {}
+    for field in fields(described):
+        each = option_of(field)
+        if each is not None and (each.choices or each.minimum is not None or each.maximum is not None):
+            limits[field.name] = (each, field.default, field.type in (int, int | None, "int", "int | None"))
+    return limits
 
 
 def flag_of(described: type, field_name: str) -> str:

@@ -1,0 +1,164 @@
+"""What a simulation needs to know of an application: the protocol that all applications share.
+
+A simulated application is a folder here, in `apps`, with a frozen dataclass of its options that has these members, a
+folder in `core/apps` with the program of a rank, and a line in the registry `apps/__init__.py`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+from lepaute.errors import InputError
+
+if TYPE_CHECKING:
+    from lepaute import _core
+    from lepaute.platform.schema import Platform
+    from lepaute.simulate.engine import Engine
+    from lepaute.simulate.run import SimulatedRun
+    from lepaute.simulate.smpi.emulate import Options
+    from lepaute.simulate.tracing import TraceRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How an application counts its speed: the key of the JSON, and the unit in words."""
+
+    key: str
+    unit: str
+
+
+class Application(Protocol):
+    """One run of an application: its parameters, checked when it is made, and how it is simulated.
+
+    title        : for people; rate : None where time alone counts
+    fidelities   : what may be asked for
+    kernel_models: whether its kernels take the time of the platform's models; if not, it says itself what they cost
+    waiting_moves: whether all time inside communication counts as moving messages, not only what moves them
+    glue_kernels : modelled by us and no part of the application: a platform without them lacks nothing
+    """
+
+    __slots__ = ()
+
+    title: ClassVar[str]
+    rate: ClassVar[Rate | None] = None
+    fidelities: ClassVar[tuple[str, ...]] = ("auto", "full")
+    kernel_models: ClassVar[bool] = True
+    waiting_moves: ClassVar[bool] = False
+    glue_kernels: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """As the command line and the JSON have it."""
+        ...
+
+    @property
+    def ranks(self) -> int:
+        """Number of MPI processes."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """The parameters in short, for people; the number of ranks last."""
+        ...
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name, as a prediction's JSON shows them."""
+        ...
+
+    @property
+    def threads_per_rank(self) -> int:
+        """Cores that each rank computes on."""
+        return 1
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Memory of its data over all ranks; None where it is not known."""
+        return None
+
+    @property
+    def steps(self) -> int:
+        """Parts that a trace can choose among, from 0."""
+        return 1
+
+    @property
+    def events(self) -> float:
+        """What simulating one run costs: messages and turns of the ranks, about."""
+        return float(self.ranks)
+
+    def rate_of(self, time_s: float) -> float:
+        """The rate of a run of `time_s` seconds, in the unit of `rate`."""
+        raise NotImplementedError(f"{self.name} has no rate")
+
+    def is_sampled(self, fidelity: str, *, traced: bool) -> bool:
+        """Whether only windows of the run are simulated, for one of `fidelities`."""
+        return False
+
+    def core_parameters(self, *, sampled: bool = False) -> Any:
+        """The parameters as the core takes them, whose names and words are those of the fields."""
+        from lepaute.simulate.native import core_parameters
+
+        return core_parameters(self)
+
+    def simulate(
+        self,
+        machine: "_core.Machine",
+        layers: "_core.Layers",
+        core_of_rank: Sequence[int],
+        seed: int,
+        *,
+        sampled: bool = False,
+        trace: "TraceRequest | None" = None,
+    ) -> "_core.RunResult":
+        """One run by the native engine. Raises RuntimeError and ValueError as the core does."""
+        from lepaute.simulate.native import simulate
+
+        chosen = (None, None) if trace is None else trace.to_core(self.ranks)
+        return simulate(self.name, self.core_parameters(sampled=sampled), machine, layers, core_of_rank, seed, *chosen)
+
+    def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], Options]":
+        """Its program (None: the engine names it), arguments for one run, and how SMPI emulates it."""
+        raise InputError(f"{self.title} is not a program that SMPI could run; take the native engine")
+
+    @property
+    def default_engine(self) -> "Engine":
+        """What simulates it unless another engine is asked for."""
+        from lepaute.simulate.native import Native
+
+        return Native()
+
+    def warnings(self, platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
+        """What a reader of the prediction must know, from one of its runs; a sentence each."""
+        from lepaute.simulate.warnings import model_warnings
+
+        return model_warnings(self, platform, run, most_ranks_on_a_node)
+
+    def run_details(self, run: "SimulatedRun") -> dict[str, Any]:
+        """What the JSON of a run has besides seed, time and rate."""
+        return {}
+
+    def details(self, run: "SimulatedRun") -> dict[str, Any]:
+        """What the JSON of a prediction has of its first run besides what all applications have."""
+        return {}
+
+    def trace_rows(self, ranks: Sequence[int], steps: Sequence[int]) -> float:
+        """Rows of a trace of these ranks and steps, about."""
+        return float(len(ranks) * len(steps))
+
+    def trace_ranks(self) -> tuple[int, ...]:
+        """Ranks worth tracing where not all can be."""
+        return tuple(range(self.ranks))
+
+    def cores_like(self, whole: Self, cores: list[int]) -> list[int]:
+        """Cores for this run that lie to each other as those of a larger one, `whole`, do."""
+        return cores[: self.ranks]
+
+    @staticmethod
+    def estimated_run_s(
+        applications: "Sequence[Any]", runs: int, cores: int, measure: Callable[[Any, Any], float], fidelity: str
+    ) -> list[float] | None:
+        """Seconds that one core takes to simulate a run of each; None where that is short, or nobody knows.
+
+        measure : simulates a smaller run in the place of a given one, returns the seconds of one core that it took
+        """
+        return None
