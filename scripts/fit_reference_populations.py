@@ -8,8 +8,8 @@ REFERENCE is the folder of the reference data; its daily calibrations dahu/kerne
 import sys
 from pathlib import Path
 
-from lepaute.fit.coefficients import read_coefficients
-from lepaute.fit.generative import generative
+from lepaute.fit.population.coefficients import read_coefficients
+from lepaute.fit.population.generative import generative
 from lepaute.platform.io import write_text
 from lepaute.platform.populations import FOLDER, population_text
 

@@ -50,14 +50,14 @@ from support.goals import Goal, at_most, markdown
 from support.options import Options, options_of
 from support.report import finish, signed
 
-from lepaute.fit.call_costs import call_cost
-from lepaute.fit.conditions import condition_effects
-from lepaute.fit.message_noise import centred
-from lepaute.fit.message_segment import FittedSegment
-from lepaute.fit.messages import Series, series
-from lepaute.fit.mixture import Mode
-from lepaute.fit.network import fit_network, fit_segments, one_way_s
-from lepaute.fit.protocol import ProtocolLimits
+from lepaute.fit.messages.call_costs import call_cost
+from lepaute.fit.messages.conditions import condition_effects
+from lepaute.fit.messages.network import fit_network, fit_segments, one_way_s
+from lepaute.fit.messages.noise import centred
+from lepaute.fit.messages.protocol import ProtocolLimits
+from lepaute.fit.messages.segment import FittedSegment
+from lepaute.fit.messages.series import Series, series
+from lepaute.fit.numeric.mixture import Mode
 
 STUDY = "network_fit"
 RAW = "network_fit/raw_calibration/{}_{}"

@@ -14,7 +14,7 @@ from support_run import run_lepaute
 from lepaute.archive import Archive
 from lepaute.fit import models
 from lepaute.platform import load_platform
-from lepaute.stats.semantics import rows_of, semantic_limits
+from lepaute.stats.send_completion import rows_of, semantic_limits
 
 
 @pytest.mark.machine

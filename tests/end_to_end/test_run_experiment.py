@@ -140,7 +140,7 @@ def test_resume_without_a_name_takes_the_last_interrupted_run(tmp_path: Path) ->
         (FAILING, ("--set", "novalue"), "--set novalue"),
         (FAILING, ("--install", "nothing.yaml"), "nothing.yaml: cannot be read"),
         (FAILING, ("--class", "Other"), "defines no experiment Other"),
-        (FAILING, ("--queue", "long"), "local has no use for --queue"),
+        (FAILING, ("--queue", "long"), "local does not support --queue"),
         (FAILING.replace("return", "raise RuntimeError('none') #"), (), "experiment.py:6: design() failed: RuntimeEr"),
         (FAILING.replace("return", "return [1] #"), (), "design() gave a list"),
         (FAILING.replace("def run(self)", "warm_up_s = -1\n\n    def run(self)"), (), "Build.warm_up_s is -1"),

@@ -41,7 +41,7 @@ def test_a_job_of_ours_has_the_nodes_that_were_asked_for_until_it_is_released(sl
         allocation.release()
         allocation.release()
     wait_until(lambda: slurm.jobs() == [], "end of the job")
-    assert said[-1].startswith(f"job {allocation.facts['job']} of Slurm's has n")
+    assert said[-1].startswith(f"Slurm job {allocation.facts['job']} has n")
 
 
 def test_bytes_pass_unharmed_both_ways_and_a_short_message_is_not_held_back(slurm: SlurmFarm, start: Start) -> None:
@@ -138,7 +138,7 @@ def test_an_allocation_that_was_found_is_used_and_left_alone(slurm: SlurmFarm, m
         said: list[str] = []
         inner = _acquire(Request(walltime_s=60), said)
         assert [node.name for node in inner.nodes] == ["n1", "n2"]
-        assert said[0].startswith(f"runs in job {job} of Slurm's, which is there: --walltime")
+        assert said[0].startswith(f"using the existing Slurm job {job}; --walltime")
         done = _run(inner.nodes[1], "printenv", "SLURMD_NODENAME")
         assert done.stdout == b"n2\n"
         inner.release()
@@ -165,7 +165,7 @@ def test_ctrl_c_while_waiting_for_nodes_leaves_no_job(slurm: SlurmFarm) -> None:
             [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert waiting.stdout is not None
-        assert "waits for nodes" in waiting.stdout.readline()
+        assert "is waiting for nodes" in waiting.stdout.readline()
         assert len(slurm.jobs()) == 2
         waiting.send_signal(signal.SIGINT)
         _, stderr = waiting.communicate(timeout=_LIMIT_S)
@@ -206,9 +206,9 @@ def test_what_slurm_refuses_is_told_in_its_own_words(slurm: SlurmFarm, request_:
 @pytest.mark.parametrize(
     ("request_", "complaint"),
     [
-        (Request(site="nancy"), "no use for --site"),
-        (Request(job="12", queue="q"), "no use for --queue"),
-        (Request(job="12; true"), "not the number of a job"),
+        (Request(site="nancy"), "does not support --site"),
+        (Request(job="12", queue="q"), "does not support --queue"),
+        (Request(job="12; true"), "is not an? .* job id"),
         (Request(nodes="n1", count=2), "give one of them"),
         (Request(count=0), "count is 0"),
         (Request(walltime_s=-1), "walltime is -1 s"),

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lepaute.fit.calls import Calls
-from lepaute.fit.crowding import crowding_of, relieved
+from lepaute.fit.observations.calls import Calls
+from lepaute.fit.variability.crowding import crowding_of, relieved
 
 PROBES = ("hpl_steps_1x1", "hpl_steps_1x1_pair", "hpl_steps_2x1")
 CROWDING = 0.05

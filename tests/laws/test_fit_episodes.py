@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lepaute.fit.episodes import EPISODE_S, relative_sd_of
+from lepaute.fit.variability.episodes import EPISODE_S, relative_sd_of
 
 
 def test_the_deviation_of_an_episode_is_found_from_steps_longer_and_shorter_than_one() -> None:

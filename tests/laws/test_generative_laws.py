@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lepaute.fit.coefficients import TERMS, Coefficients, coefficients_of_table
-from lepaute.fit.generative import Generative, generative
-from lepaute.fit.simulated_hierarchy import dahu_like, simulated
+from lepaute.fit.population.coefficients import TERMS, Coefficients, coefficients_of_table
+from lepaute.fit.population.generative import Generative, generative
+from lepaute.fit.population.simulated import dahu_like, simulated
 from lepaute.platform.population import Population
 from lepaute.simulate.population import drawn_day, drawn_nodes, scaled
 from lepaute.stats.cholesky import lower_factor

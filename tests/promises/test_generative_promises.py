@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lepaute.fit.generative import generative
-from lepaute.fit.simulated_hierarchy import Truth, dahu_like, simulated
+from lepaute.fit.population.generative import generative
+from lepaute.fit.population.simulated import Truth, dahu_like, simulated
 
 REPETITIONS = 120
 TRUTH: Truth = dahu_like()

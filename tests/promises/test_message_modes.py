@@ -3,8 +3,8 @@
 import numpy as np
 from scipy import stats
 
-from lepaute.fit.message_noise import centred, fit_modes
-from lepaute.fit.mixture import Mode
+from lepaute.fit.messages.noise import centred, fit_modes
+from lepaute.fit.numeric.mixture import Mode
 
 POINTS = 1000
 SETS = 60

@@ -26,9 +26,9 @@ from lepaute.measure.kernel_set import KernelSet, Timing
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
 from lepaute.measure.plan import QUICK, RING_SPARE_BYTES, PlannedRun, largest_message, plan
-from lepaute.stats.semantics import rows_of, semantic_limits
+from lepaute.stats.send_completion import rows_of, semantic_limits
 
-#: Runs of a quick calibration of one node, and of each of its blocks; the tests of what sends promise come after.
+#: Runs of a quick calibration of one node, and of each block; the tests of send-completion semantics come after.
 RUNS = len(plan(QUICK, 1, (0, 1), 1500, ring=(0, 1)))
 BLOCK = RUNS // QUICK.blocks
 #: Tables of durations.
@@ -58,7 +58,7 @@ def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_
     archive = Archive.open(path)
     folders = collections.Counter(name.split("/")[0] for name in archive.members() if "/" in name)
     assert folders["designs"] == RUNS + SEMANTIC_ROUNDS
-    # One a rank: four runs of a block have two, as the tests of what sends promise have.
+    # One a rank: four runs of a block have two, as the tests of send-completion semantics have.
     assert folders["raw"] == RUNS + 2 * 4 + 2 * SEMANTIC_ROUNDS
     assert {"environment/alone/cpuinfo.txt", "raw/alone/block0/p2p.r1.csv"} <= set(archive.members())
     metadata = archive.metadata
@@ -169,7 +169,7 @@ def test_tests_of_sends_that_hang_are_answers_and_any_other_failure_of_theirs_is
     (machine.folder / "probe-semantics").write_text("#!/bin/sh\necho 'probe-semantics: no such luck' >&2\nexit 2\n")
     archive = Archive.open(calibrate(place, quick=True))
     (warning,) = archive.metadata["warnings"]
-    assert warning.startswith("what sends of each size promise was not found out: ")
+    assert warning.startswith("the send-completion semantics remain unknown: ")
     assert warning.endswith("no such luck")
     assert archive.metadata["status"] == "complete"
 

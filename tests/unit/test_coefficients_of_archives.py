@@ -9,7 +9,7 @@ import pytest
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.cli.main import main
 from lepaute.errors import FitError
-from lepaute.fit.coefficients import coefficients_of_archives
+from lepaute.fit.population.coefficients import coefficients_of_archives
 from lepaute.platform import load_platform
 
 RATES = {("n1", 0): 2.0e-11, ("n1", 1): 2.2e-11, ("n2", 0): 3.0e-11, ("n2", 1): 3.3e-11}

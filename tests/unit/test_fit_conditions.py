@@ -5,10 +5,10 @@ import pandas
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.fit.conditions import condition_effects
-from lepaute.fit.links import MessageTables, fitted_links
-from lepaute.fit.messages import series
-from lepaute.fit.ring import loaded_series
+from lepaute.fit.messages.conditions import condition_effects
+from lepaute.fit.messages.links import MessageTables, fitted_links
+from lepaute.fit.messages.ring import loaded_series
+from lepaute.fit.messages.series import series
 
 LIMIT = 4096
 #: Of the time of a message on idle nodes.

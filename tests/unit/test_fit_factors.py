@@ -12,8 +12,8 @@ from lepaute.cli.main import main
 from lepaute.errors import FitError
 from lepaute.fit import models
 from lepaute.fit.experiments import findings
-from lepaute.fit.factor_text import sentence
-from lepaute.fit.factors import FactorTest, factor_tests, factors_of, usual_conditions
+from lepaute.fit.observations.factor_text import sentence
+from lepaute.fit.observations.factors import FactorTest, factor_tests, factors_of, usual_conditions
 
 CONTENTS = ("random", "constant", "masked:40")
 

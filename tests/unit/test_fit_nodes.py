@@ -10,9 +10,9 @@ import pytest
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.cli.main import main
 from lepaute.fit import platform_and_models
-from lepaute.fit.message_segment import FittedSegment
-from lepaute.fit.network import FittedNetwork
-from lepaute.fit.node_link import node_link_Bps, over_link
+from lepaute.fit.messages.network import FittedNetwork
+from lepaute.fit.messages.node_link import node_link_Bps, over_link
+from lepaute.fit.messages.segment import FittedSegment
 from lepaute.platform import Platform
 
 #: Seconds per flop-pair of each core of each node, and affine costs of messages: latency, bytes per second.

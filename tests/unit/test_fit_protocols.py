@@ -5,12 +5,12 @@ import pandas
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.fit.links import MessageTables, fitted_links
-from lepaute.fit.messages import series
-from lepaute.fit.network import fit_network
-from lepaute.fit.network_model import network_model
-from lepaute.fit.protocol import ProtocolLimits
-from lepaute.fit.semantics import limits_by_tests
+from lepaute.fit.messages.links import MessageTables, fitted_links
+from lepaute.fit.messages.network import fit_network
+from lepaute.fit.messages.platform_network import network_model
+from lepaute.fit.messages.protocol import ProtocolLimits
+from lepaute.fit.messages.send_completion import limits_by_tests
+from lepaute.fit.messages.series import series
 
 EAGER, DETACHED = 1024, 65536
 
@@ -103,7 +103,7 @@ def test_a_table_of_tests_without_a_column_is_no_calibration():
 
 @pytest.mark.parametrize(
     ("column", "value", "told"),
-    [("outcome", "maybe", "outcome maybe is unknown"), ("patience_ms", "x", "holds what is no answer")],
+    [("outcome", "maybe", "unknown outcome maybe"), ("patience_ms", "x", "holds what is no answer")],
 )
 def test_answers_that_no_test_gives_are_refused_and_do_not_count_against_a_size(column, value, told):
     with pytest.raises(FitError, match=told):

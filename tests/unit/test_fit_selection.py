@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.fit.calls import Calls
-from lepaute.fit.form import Form, form_of, means_of, plain_mean, wanted_for, wanted_forms
-from lepaute.fit.kernel_fit import fit_kernel
-from lepaute.fit.kernel_models import kernel_model
-from lepaute.fit.noise import noise_scores
-from lepaute.fit.polynomial import fit_polynomial
-from lepaute.fit.selection import select
+from lepaute.fit.kernels.form import Form, form_of, means_of, plain_mean, wanted_for, wanted_forms
+from lepaute.fit.kernels.kernel_fit import fit_kernel
+from lepaute.fit.kernels.noise import noise_scores
+from lepaute.fit.kernels.platform_kernel import kernel_model
+from lepaute.fit.kernels.polynomial import fit_polynomial
+from lepaute.fit.kernels.selection import select
+from lepaute.fit.observations.calls import Calls
 
 PLACES = {0: (1, 0), 1: (1, 1)}
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.cli.run import again
+from lepaute.cli.run import resume_command
 from lepaute.errors import InputError
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import Options, new_name
 from lepaute.measure.experiment.workspace import folder_of, latest_workspace
-from lepaute.measure.schedulers.types import Given, NodeAddress, Request
+from lepaute.measure.schedulers import Given, NodeAddress, Request
 
 
 class Quiet(Job):
@@ -34,7 +34,7 @@ def test_the_command_to_go_on_with_names_the_same_nodes_and_settings(tmp_path: P
         python="python3.11",
         monitor_period_s=0.5,
     )
-    words = shlex.split(again(options))
+    words = shlex.split(resume_command(options))
     assert words[:6] == ["lepaute", "run", "e.py", "--resume", "-o", "x y.zip"]
     assert set(words[6:]) == {
         "--nodes=node[1-4]",

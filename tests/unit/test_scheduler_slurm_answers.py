@@ -32,7 +32,7 @@ def test_nodes_that_are_being_booted_are_waited_for(states: Path) -> None:
 @pytest.mark.parametrize("answer", ["PENDING|\n", "COMPLETING|n1\n", "RUNNING|\n", ""])
 def test_a_job_that_does_not_run_has_no_nodes(states: Path, answer: str) -> None:
     states.write_text(answer)
-    with pytest.raises(EnvironmentProblem, match="job 12 of Slurm's is"):
+    with pytest.raises(EnvironmentProblem, match="Slurm job 12 is"):
         scheduler("slurm").acquire(Request(job="12"), print)
 
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lepaute.errors import InputError
-from lepaute.measure.schedulers import SCHEDULERS, NodeAddress, Request, check_node_name, scheduler
+from lepaute.kit.options import options_of
+from lepaute.measure.schedulers import SCHEDULERS, NodeAddress, RankLaunch, Request, check_node_name, scheduler
 from lepaute.measure.schedulers.local import node_name
 from lepaute.measure.schedulers.node_sets import fold_node_set, parse_node_set
+from lepaute.measure.schedulers.request import walltime_of
 from lepaute.measure.schedulers.types import clock_time
 
 
@@ -21,6 +24,28 @@ def test_every_scheduler_is_found_by_its_name() -> None:
     assert SCHEDULERS == ("local", "ssh", "slurm", "oar", "grid5000")
     for name in SCHEDULERS:
         assert scheduler(name) is not None
+
+
+def test_every_field_of_a_request_is_an_option_that_some_scheduler_supports() -> None:
+    supported = {name: set(scheduler(name).supports) for name in SCHEDULERS}
+    assert set.union(*supported.values()) == set(options_of(Request)) == {field.name for field in fields(Request)}
+    assert supported["local"] == {"walltime_s"}
+
+
+def test_a_request_goes_to_the_command_line_and_back() -> None:
+    request = Request(nodes="n[1-2]", count=2, walltime_s=89.5, ssh_config=Path("a b"), properties="x='y'")
+    assert request.words() == ["--nodes=n[1-2]", "--count=2", "--walltime=90", "--constraint=x='y'", "--ssh-config=a b"]
+    assert walltime_of("1:30") == 90.0
+
+
+@pytest.mark.parametrize(("request_", "words"), [
+    (Request(), ()), (Request(ssh_config=Path("/c")), ("ssh", "-F", "/c")),
+])  # fmt: skip
+def test_mpirun_reaches_nodes_by_ssh_as_the_controller_does(request_: Request, words: tuple[str, ...]) -> None:
+    assert scheduler("ssh").rank_launch(request_) == RankLaunch("mpirun", words)
+    assert scheduler("oar").rank_launch(request_) == RankLaunch("mpirun", ("oarsh",))
+    assert scheduler("slurm").rank_launch(request_).launcher == "srun"
+    assert scheduler("local").rank_launch(request_) == RankLaunch()
 
 
 @pytest.mark.parametrize("name", ["pbs", "", "Local", "types", "../ssh", "local\n"])
@@ -35,13 +60,13 @@ def test_the_local_node_runs_programs_directly() -> None:
     (node,) = allocation.nodes
     assert node.argv(["printf", "%s", "a b"]) == ["printf", "%s", "a b"]
     assert subprocess.run(node.argv(["printf", "%s", "a b"]), capture_output=True, check=True).stdout == b"a b"
-    assert said == [f"runs here, on {node.name}"]
+    assert said == [f"running on this machine, {node.name}"]
     allocation.release()
 
 
 @pytest.mark.parametrize("given_", [{"nodes": "a"}, {"count": 2}, {"queue": "q"}, {"job": "1"}, {"site": "nancy"}])
 def test_the_local_node_cannot_be_chosen(given_: dict[str, str]) -> None:
-    with pytest.raises(InputError, match=f"no use for --{next(iter(given_))}"):
+    with pytest.raises(InputError, match=f"does not support --{next(iter(given_))}"):
         scheduler("local").acquire(Request(**given_), print)
 
 

@@ -9,7 +9,7 @@ import yaml
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.fit.simulated_hierarchy import dahu_like, simulated
+from lepaute.fit.population.simulated import dahu_like, simulated
 from lepaute.platform import load_platform
 from lepaute.platform.io import with_population
 from lepaute.platform.populations import population_of

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy
 
-from lepaute.fit.coefficients import Coefficients
+from lepaute.fit.population.coefficients import Coefficients
 from lepaute.platform.population import Population
 from lepaute.simulate.population import drawn_day, drawn_nodes
 from lepaute.stats.covariances import unit_means

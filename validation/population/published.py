@@ -6,7 +6,7 @@ import numpy
 import pandas
 from support.goals import markdown
 
-from lepaute.fit.generative import Generative
+from lepaute.fit.population.generative import Generative
 from lepaute.platform.population import Group, Population
 from lepaute.simulate.population import drawn_day, drawn_nodes
 from population.levels import Level

@@ -7,37 +7,31 @@ import typer
 
 from lepaute.cli import node_options as on
 from lepaute.cli.fit import Reports
+from lepaute.cli.option_fields import with_options_of
+from lepaute.measure.schedulers import Request, default_scheduler
 
 
+@with_options_of(Request, "request")
 def command(
     output: Annotated[Path, typer.Option("--output", "-o", help="Platform file to write.")] = Path("platform.yaml"),
     archive: Annotated[Path, typer.Option(help="Archive to write.")] = Path("calibration.zip"),
-    quick: Annotated[bool, typer.Option("--quick", help="Two tiny blocks: shows that all works, no more.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Two tiny blocks, to check that everything works.")] = False,
     network_bytes: Annotated[
         int | None, typer.Option(help="Largest message, up to 1 GiB; 64 MiB unless given.", show_default=False)
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the designs and their order.", min=0)] = 1,
-    nodes: on.NodeSet = None,
+    seed: Annotated[int, typer.Option(help="Of the designs and of their order.", min=0)] = 1,
+    *,
+    request: Request,
     scheduler: on.SchedulerName = None,
-    count: on.Count = None,
-    walltime: on.Walltime = None,
-    queue: on.Queue = None,
-    account: on.Account = None,
-    constraint: on.Constraint = None,
-    job: on.JobNumber = None,
-    site: on.Site = None,
-    cluster: on.Cluster = None,
-    image: on.Image = None,
-    ssh_config: on.SshConfig = None,
-    python: on.PythonThere = None,
+    python: on.PythonOnNodes = None,
     report: Reports = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a calibration that did not end.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted calibration.")] = False,
 ) -> None:
     """Measures this machine (about two minutes, two cores), fits its models and writes its platform.
 
-    With --nodes or --scheduler it measures those nodes, all of one kind, and the messages between them: machines at
-    the same time, then one pair of neighbours after the other.
-    Close other programs meanwhile; `lepaute doctor` tells what would disturb.
+    With --nodes or --scheduler it measures those nodes, which must be alike, in parallel, and then the messages
+    between them, one pair of neighbours after the other.
+    Close other programs first; `lepaute doctor` reports what would disturb.
     """
     import signal
     import sys
@@ -51,19 +45,6 @@ def command(
     check_target(output)  # now, not after two minutes
     for file in report or ():
         check_report_file(file)
-    request = on.request_of(
-        nodes=nodes,
-        count=count,
-        walltime=walltime,
-        queue=queue,
-        account=account,
-        constraint=constraint,
-        job=job,
-        site=site,
-        cluster=cluster,
-        image=image,
-        ssh_config=ssh_config,
-    )
     try:
         with progress_bar() as tell:
             path = calibrate(
@@ -72,7 +53,7 @@ def command(
                 network_bytes=network_bytes,
                 seed=seed,
                 progress=tell,
-                scheduler=on.scheduler_of(scheduler, nodes),
+                scheduler=scheduler or default_scheduler(request.nodes),
                 request=request,
                 python=python,
                 resume=resume,

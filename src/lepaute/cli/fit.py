@@ -13,8 +13,8 @@ from lepaute.errors import InputError
 if TYPE_CHECKING:
     from lepaute.archive import Archive
     from lepaute.fit.diagnostics import Diagnosis
-    from lepaute.fit.factors import FactorTest
-    from lepaute.fit.quality import QualityRow
+    from lepaute.fit.kernels.quality import QualityRow
+    from lepaute.fit.observations.factors import FactorTest
 
 #: Serious findings that are printed; a report has them all.
 MOST_TOLD = 6
@@ -59,9 +59,9 @@ def command(
     from lepaute.archive import Archive
     from lepaute.cli.fit_kernels import dependence_text, selection_table
     from lepaute.fit import diagnose, platform_and_models
-    from lepaute.fit.form import wanted_forms
+    from lepaute.fit.kernels.form import wanted_forms
+    from lepaute.fit.messages.ring import CONDITIONS
     from lepaute.fit.report.files import check_report_file
-    from lepaute.fit.ring import CONDITIONS
     from lepaute.platform import dump_platform
 
     if network_condition not in ("", *CONDITIONS):
@@ -99,7 +99,7 @@ def command(
 def _print_findings(archives: "list[Archive]", plot: Path | None) -> None:
     """What experiments show that are no calibrations; they make no platform."""
     from lepaute.fit.experiments import findings
-    from lepaute.fit.hierarchy_text import hierarchy_text
+    from lepaute.fit.memory.text import hierarchy_text
 
     hierarchies = []
     for archive in archives:
@@ -110,7 +110,7 @@ def _print_findings(archives: "list[Archive]", plot: Path | None) -> None:
                 print(hierarchy_text(hierarchy))
                 hierarchies.append(hierarchy)
     if plot is not None:
-        from lepaute.fit.hierarchy_plot import plot_hierarchies
+        from lepaute.fit.memory.plot import plot_hierarchies
 
         if not hierarchies:
             raise InputError("--plot draws the memory hierarchy, and these archives measured none")
@@ -120,7 +120,7 @@ def _print_findings(archives: "list[Archive]", plot: Path | None) -> None:
 
 def print_factors(tests: "Sequence[FactorTest]") -> None:
     """What the factors besides sizes do to durations, if any was varied."""
-    from lepaute.fit.factor_text import factor_table
+    from lepaute.fit.observations.factor_text import factor_table
 
     if tests:
         print(f"\n{factor_table(tests)}\n")

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lepaute.fit.dependence import DependenceReport
-    from lepaute.fit.quality import QualityRow
-    from lepaute.fit.selection import Selection
+    from lepaute.fit.kernels.quality import QualityRow
+    from lepaute.fit.kernels.selection import Selection
+    from lepaute.fit.variability.dependence import DependenceReport
 
 #: Kernels that take less of the time are passed over unless everything is asked for.
 LEAST_SHARE = 0.01
@@ -21,7 +21,7 @@ _EXPLAINED = (
 def selection_table(selections: "Sequence[Selection]") -> str:
     """A line a kernel: the model taken, and the score of everything that was tried."""
     from lepaute.cli.columns import aligned
-    from lepaute.fit.form import MEANS, NOISES
+    from lepaute.fit.kernels.form import MEANS, NOISES
 
     lines: list[tuple[str, ...]] = [("kernel", "model", *MEANS, "one", "-H", *NOISES, "")]
     for selection in selections:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from lepaute.fit.coefficients import Coefficients
-    from lepaute.fit.generative import Generative
+    from lepaute.fit.population.coefficients import Coefficients
+    from lepaute.fit.population.generative import Generative
 
 
 def synthesize(
@@ -63,7 +63,7 @@ def population(
     ),
 ) -> None:
     """Fit how CPUs differ, and a cpu from day to day, and write a platform whose runs draw it."""
-    from lepaute.fit.generative import generative
+    from lepaute.fit.population.generative import generative
     from lepaute.platform import dump_platform, load_platform
     from lepaute.platform.io import with_population
 
@@ -74,7 +74,7 @@ def population(
     for line in population_lines(fitted):
         typer.echo(line)
     if mcmc:
-        from lepaute.fit.posterior import posterior
+        from lepaute.fit.population.posterior import posterior
 
         for line in posterior(data, fitted, seed=seed).lines():
             typer.echo(line)
@@ -101,7 +101,7 @@ def population_lines(fitted: "Generative") -> list[str]:
 
 def _coefficients(sources: list[Path], kernel: str) -> "Coefficients":
     from lepaute.errors import InputError
-    from lepaute.fit.coefficients import coefficients_of_archives, read_coefficients
+    from lepaute.fit.population.coefficients import coefficients_of_archives, read_coefficients
 
     tables = [path for path in sources if path.suffix != ".zip"]
     if not tables:

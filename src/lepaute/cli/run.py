@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli import node_options as on
+from lepaute.cli.option_fields import with_options_of
+from lepaute.measure.schedulers import Request, default_scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from lepaute.measure.experiment.options import Options
 
 
+@with_options_of(Request, "request")
 def command(
     script: Annotated[
         Path,
@@ -26,38 +29,29 @@ def command(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Archive to write; EXPERIMENT-DATE.zip unless given.")
     ] = None,
-    nodes: on.NodeSet = None,
+    *,
+    request: Request,
     scheduler: on.SchedulerName = None,
-    count: on.Count = None,
-    walltime: on.Walltime = None,
-    queue: on.Queue = None,
-    account: on.Account = None,
-    constraint: on.Constraint = None,
-    job: on.JobNumber = None,
-    site: on.Site = None,
-    cluster: on.Cluster = None,
-    image: on.Image = None,
-    ssh_config: on.SshConfig = None,
-    python: on.PythonThere = None,
+    python: on.PythonOnNodes = None,
     install: Annotated[Path | None, typer.Option("--install", help="Installation file: settings in YAML.")] = None,
     parameter: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter of the experiment, NAME=VALUE.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the design and of all that is drawn.", min=0)] = 1,
+    seed: Annotated[int, typer.Option(help="Of the design and of everything random.", min=0)] = 1,
     monitor: Annotated[float | None, typer.Option(help="Seconds between samples of the monitor; 0 for none.")] = None,
     class_name: Annotated[
         str | None, typer.Option("--class", help="The experiment, where the script has several.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that did not end.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would happen, and do none of it.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
     keep_folders: Annotated[
-        bool, typer.Option("--keep-folders", help="Leave the working folders on the nodes.")
+        bool, typer.Option("--keep-folders", help="Do not delete the working folders on the nodes.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on the way, only the end.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only how it ended.")] = False,
 ) -> int:
     """Runs an experiment and writes its archive: measurements, commands, environment, settings, monitoring.
 
-    Exit status 1: the experiment failed, or was interrupted with rows left; its archive says why.
+    Exit status 1: the experiment failed; its archive says why. 130: it was interrupted.
     """
     import signal
 
@@ -71,23 +65,10 @@ def command(
     if not script.is_file():
         script = shipped_experiments().get(str(script), script)
     job_class = load_job_class(script, class_name)
-    request = on.request_of(
-        nodes=nodes,
-        count=count,
-        walltime=walltime,
-        queue=queue,
-        account=account,
-        constraint=constraint,
-        job=job,
-        site=site,
-        cluster=cluster,
-        image=image,
-        ssh_config=ssh_config,
-    )
     options = options_of(
         script=script,
         archive=output,
-        scheduler=on.scheduler_of(scheduler, nodes),
+        scheduler=scheduler or default_scheduler(request.nodes),
         request=request,
         seed=seed,
         installation=install,
@@ -98,22 +79,22 @@ def command(
         resume=resume,
     )
     if dry_run:
-        from lepaute.measure.experiment.dry_run import told_plan
+        from lepaute.measure.experiment.dry_run import planned_steps
 
-        for line in told_plan(job_class, options):
+        for line in planned_steps(job_class, options):
             print(line)
         return 0
     from lepaute.measure.experiment.life import execute
 
     experiment = made_job(job_class, options)
-    with shown(experiment, quiet):
+    with progress_of(experiment, quiet):
         outcome = execute(experiment, resume=resume)
-    return tell(outcome, options)
+    return print_outcome(outcome, options)
 
 
 @contextmanager
-def shown(job: "Job", quiet: bool) -> "Iterator[None]":
-    """What happens, on standard error: lines of the log, or on a terminal a bar with the latest of them."""
+def progress_of(job: "Job", quiet: bool) -> "Iterator[None]":
+    """Shows the log on standard error while a job runs; on a terminal a progress bar with its latest line."""
     import sys
 
     from lepaute.cli.progress import progress_bar
@@ -146,8 +127,8 @@ def _silent(_line: str) -> None:
     """For --quiet."""
 
 
-def tell(outcome: "Outcome", options: "Options") -> int:
-    """Says how it ended; the exit status."""
+def print_outcome(outcome: "Outcome", options: "Options") -> int:
+    """Prints how it ended; the exit status."""
     import sys
 
     rows = f", {outcome.rows_done} of {outcome.rows} rows of the design measured" if outcome.rows else ""
@@ -157,18 +138,18 @@ def tell(outcome: "Outcome", options: "Options") -> int:
     failure = " ".join((outcome.failure or "").split())
     why = f": {failure}" if failure else ""
     print(f"{outcome.archive}: {outcome.status}{rows}{why}")
-    print(f"lepaute: {failure or 'interrupted'}; go on with: {again(options)}", file=sys.stderr)
+    print(f"lepaute: {failure or 'interrupted'}; resume with: {resume_command(options)}", file=sys.stderr)
     return 130 if outcome.status == "partial" else 1
 
 
-def again(options: "Options") -> str:
-    """The command that goes on with a run, on the same nodes and with the same settings; its parameters it knows."""
+def resume_command(options: "Options") -> str:
+    """The command that resumes a run on the same nodes with the same settings; its workspace holds its parameters."""
     import shlex
 
     from lepaute.measure.experiment.options import DEFAULT_MONITOR_PERIOD_S
 
     words = ["lepaute", "run", str(options.script), "--resume", "-o", str(options.archive)]
-    if options.scheduler not in ("local", "ssh"):  # these follow from the nodes
+    if options.scheduler != default_scheduler(options.request.nodes):
         words.append(f"--scheduler={options.scheduler}")
     words += options.request.words()
     for option, value in (("--install", options.installation), ("--python", options.python)):

@@ -17,7 +17,7 @@ from lepaute.design.hpl_step import hpl_step_design
 from lepaute.design.memory import memory_design
 from lepaute.design.p2p import p2p_design
 from lepaute.design.ring import ring_design
-from lepaute.design.semantics import semantics_design
+from lepaute.design.send_completion import semantics_design
 from lepaute.design.table import Design, read_design, write_design
 
 __all__ = [

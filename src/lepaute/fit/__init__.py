@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from lepaute.fit.diagnostics import Diagnosis
     from lepaute.fit.diagnostics.diagnosis import Models
     from lepaute.fit.fitted_models import FittedModels
-    from lepaute.fit.form import Form
-    from lepaute.fit.quality import QualityRow
+    from lepaute.fit.kernels.form import Form
+    from lepaute.fit.kernels.quality import QualityRow
     from lepaute.fit.segmentation import JointlySegmented, SegmentedLine
     from lepaute.platform.schema import Platform
 
@@ -28,7 +28,7 @@ def models(
     kernel_model : auto, FORM or KERNEL=FORM, or several of these; see `form.wanted_forms`
     """
     from lepaute.fit import fitted_models
-    from lepaute.fit.form import wanted_forms
+    from lepaute.fit.kernels.form import wanted_forms
 
     texts = [kernel_model] if isinstance(kernel_model, str) else kernel_model
     return fitted_models.models(archives, wanted_forms(texts), network_condition)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from lepaute.archive.setups.topology import Cache, data_caches
 from lepaute.errors import FitError
-from lepaute.fit.factors import FactorTest, factor_tests
-from lepaute.fit.memory_hierarchy import MemoryHierarchy, is_memory, memory_hierarchy
-from lepaute.fit.observation_checks import Place, check_durations
+from lepaute.fit.memory.hierarchy import MemoryHierarchy, is_memory, memory_hierarchy
+from lepaute.fit.observations.checks import Place, check_durations
+from lepaute.fit.observations.factors import FactorTest, factor_tests
 
 if TYPE_CHECKING:
     import pandas

@@ -5,30 +5,31 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import FitError
-from lepaute.fit.calibrations import calibrations, hosts_of, seen_hosts
-from lepaute.fit.calls import COLUMNS, Calls, calls_by_kernel, place_of, pooled_observations
-from lepaute.fit.conditions import ConditionEffect
-from lepaute.fit.crowding import crowding_of, relieved
-from lepaute.fit.days import block_effects
-from lepaute.fit.dependence import DependenceReport, dependence_reports
-from lepaute.fit.discrepancy import discrepancy_relative_sd
-from lepaute.fit.disturbed import without_disturbed
-from lepaute.fit.episodes import episode_effect
-from lepaute.fit.factor_text import sentence
-from lepaute.fit.factors import FactorTest, factor_tests, pooled_factors, usual_conditions
-from lepaute.fit.form import Form
-from lepaute.fit.frequency import FrequencyEffect, frequency_effect, monitoring_of
-from lepaute.fit.glue import glue_calls
-from lepaute.fit.kernel_fit import FittedKernel
-from lepaute.fit.kernel_models import kernel_model
-from lepaute.fit.links import FittedLinks, MessageTables, fitted_links
-from lepaute.fit.messages import COLUMNS as MESSAGE_COLUMNS
-from lepaute.fit.network import FittedNetwork
-from lepaute.fit.network_model import network_model
-from lepaute.fit.observation_checks import checked_table
-from lepaute.fit.quality import QualityRow, quality_row
-from lepaute.fit.selection import Selection, select
-from lepaute.fit.tail import machine_excess
+from lepaute.fit.kernels.form import Form
+from lepaute.fit.kernels.interruptions import machine_excess
+from lepaute.fit.kernels.kernel_fit import FittedKernel
+from lepaute.fit.kernels.platform_kernel import kernel_model
+from lepaute.fit.kernels.quality import QualityRow, quality_row
+from lepaute.fit.kernels.selection import Selection, select
+from lepaute.fit.messages.conditions import ConditionEffect
+from lepaute.fit.messages.links import FittedLinks, MessageTables, fitted_links
+from lepaute.fit.messages.network import FittedNetwork
+from lepaute.fit.messages.platform_network import network_model
+from lepaute.fit.messages.series import COLUMNS as MESSAGE_COLUMNS
+from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
+from lepaute.fit.observations.calls import COLUMNS, Calls, calls_by_kernel, place_of, pooled_observations
+from lepaute.fit.observations.checks import checked_table
+from lepaute.fit.observations.disturbed import without_disturbed
+from lepaute.fit.observations.factor_text import sentence
+from lepaute.fit.observations.factors import FactorTest, factor_tests, pooled_factors, usual_conditions
+from lepaute.fit.observations.phase_remainder import glue_calls
+from lepaute.fit.observations.tables import KERNELS, P2P, RING, SEMANTICS
+from lepaute.fit.variability.crowding import crowding_of, relieved
+from lepaute.fit.variability.days import block_effects
+from lepaute.fit.variability.dependence import DependenceReport, dependence_reports
+from lepaute.fit.variability.discrepancy import discrepancy_relative_sd
+from lepaute.fit.variability.episodes import episode_effect
+from lepaute.fit.variability.frequency import FrequencyEffect, frequency_effect, monitoring_of
 
 if TYPE_CHECKING:
     import pandas
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from lepaute.archive import Archive
     from lepaute.platform.schema import Blas, Days, Episodes, KernelModel, Network, Platform
 
-KERNELS, P2P = "observations/kernels.parquet", "observations/p2p.parquet"
-SEMANTICS, RING = "observations/semantics.parquet", "observations/ring.parquet"
 NODE = 1
 #: Probes that a warning names, all of one node.
 MOST_NAMED = 9

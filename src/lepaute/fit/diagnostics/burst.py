@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lepaute.fit.arrays import Booleans
 from lepaute.fit.diagnostics.by_time import Series
 from lepaute.fit.diagnostics.flag import Limits
+from lepaute.fit.numeric.arrays import Booleans
 
 #: Of the level: a stretch by a tenth slower is worth a word, by a third it spoils what was measured in it.
 BURST = Limits(0.10, 0.30)

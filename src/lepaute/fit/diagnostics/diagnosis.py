@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from lepaute.fit.calibrations import calibrations, hosts_of, seen_hosts
 from lepaute.fit.diagnostics import observed
 from lepaute.fit.diagnostics.by_order import autocorrelation
 from lepaute.fit.diagnostics.by_place import places
@@ -17,6 +16,8 @@ from lepaute.fit.diagnostics.machine import Machine, machine_of
 from lepaute.fit.diagnostics.residuals import Classed, Residuals, classed
 from lepaute.fit.diagnostics.single_calls import constant, number_of_calls, one_size, outliers, scatter, tick
 from lepaute.fit.diagnostics.told_by_fit import dependence_flags, factor_flags
+from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
+from lepaute.fit.observations.tables import KERNELS, P2P
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive
@@ -109,8 +110,8 @@ def diagnose(
     Raises FitError as `fit.models` does for archives that cannot be fitted together.
     """
     given = calibrations(archives)
-    raw_kernels = [archive.table(observed.KERNELS) for archive in given]
-    raw_messages = [archive.table(observed.P2P) for archive in given]
+    raw_kernels = [archive.table(KERNELS) for archive in given]
+    raw_messages = [archive.table(P2P) for archive in given]
     origins = [observed.origins_of(pair) for pair in zip(raw_kernels, raw_messages, strict=True)]
     hosts, _ = seen_hosts(hosts_of(given[0]), raw_kernels)
     several = len(hosts) > 1

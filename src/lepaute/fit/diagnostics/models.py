@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.fit.arrays import Booleans, Floats, Integers
-from lepaute.fit.terms import term_column
+from lepaute.fit.kernels.terms import term_column
+from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import KernelModel, Piece, Segment

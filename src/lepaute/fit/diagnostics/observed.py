@@ -5,20 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.fit.arrays import Floats, Integers
-from lepaute.fit.calls import COLUMNS, MODELLED, Calls, calls_by_kernel, place_of, pooled_observations
-from lepaute.fit.crowding import relieved
 from lepaute.fit.diagnostics.models import kernel_seconds, message_seconds
 from lepaute.fit.diagnostics.residuals import Residuals
-from lepaute.fit.disturbed import without_disturbed
-from lepaute.fit.factors import usual_conditions
+from lepaute.fit.numeric.arrays import Floats, Integers
+from lepaute.fit.observations.calls import COLUMNS, MODELLED, Calls, calls_by_kernel, place_of, pooled_observations
+from lepaute.fit.observations.disturbed import without_disturbed
+from lepaute.fit.observations.factors import usual_conditions
+from lepaute.fit.variability.crowding import relieved
 
 if TYPE_CHECKING:
     import pandas
 
     from lepaute.platform.schema import KernelModel, Network
 
-KERNELS, P2P = "observations/kernels.parquet", "observations/p2p.parquet"
 #: Numbers of nodes of a fitted platform begin here.
 FIRST_NODE = 1
 #: Between the measurements of two archives, which have no clock in common.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lepaute.fit.arrays import Floats
+from lepaute.fit.numeric.arrays import Floats
 
 MOST_TICKS = 5
 MOST_NAMES = 4

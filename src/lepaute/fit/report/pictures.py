@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from lepaute.fit.arrays import Floats, Integers
 from lepaute.fit.diagnostics.burst import burst_of
 from lepaute.fit.diagnostics.by_time import Series, series_of
 from lepaute.fit.diagnostics.machine import Machine
 from lepaute.fit.diagnostics.residuals import Classed
+from lepaute.fit.numeric.arrays import Floats, Integers
 from lepaute.fit.report.axes import Axis, axis
 from lepaute.fit.report.svg import Layer, Picture
 

@@ -12,7 +12,7 @@ from html import escape
 
 import numpy as np
 
-from lepaute.fit.arrays import Floats
+from lepaute.fit.numeric.arrays import Floats
 from lepaute.fit.report.axes import Axis
 
 WIDTH, HEIGHT = 360, 230

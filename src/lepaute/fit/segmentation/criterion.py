@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lepaute.fit.arrays import Floats
+from lepaute.fit.numeric.arrays import Floats
 
 #: What one breakpoint counts for, in parameters.
 BREAKPOINT_PARAMETERS = 5.0

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from lepaute import _core
-from lepaute.fit.arrays import Floats
+from lepaute.fit.numeric.arrays import Floats
 from lepaute.fit.segmentation.points import MOST_CANDIDATES, Points, common_x, merged, thinned
 
 #: Times that each cut is moved to its best place between its neighbours.

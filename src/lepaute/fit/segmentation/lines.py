@@ -4,8 +4,8 @@ import numpy as np
 from scipy.stats import t as student
 
 from lepaute import _core
-from lepaute.fit.arrays import Floats
-from lepaute.fit.least_squares import sandwich
+from lepaute.fit.numeric.arrays import Floats
+from lepaute.fit.numeric.least_squares import sandwich
 from lepaute.fit.segmentation.points import Points
 from lepaute.fit.segmentation.result import Interval, Line
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from lepaute import _core
-from lepaute.fit.arrays import Floats
+from lepaute.fit.numeric.arrays import Floats
 from lepaute.fit.segmentation.points import MOST_CANDIDATES, Points, thinned
 from lepaute.fit.segmentation.result import Interval
 

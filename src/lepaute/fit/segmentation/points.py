@@ -8,7 +8,7 @@ import numpy as np
 
 from lepaute import _core
 from lepaute.errors import FitError
-from lepaute.fit.arrays import Floats, Integers
+from lepaute.fit.numeric.arrays import Floats, Integers
 
 Objective = Literal["ordinary", "weighted", "log"]
 Shape = Literal["line", "constant"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lepaute.fit.arrays import Floats
+from lepaute.fit.numeric.arrays import Floats
 
 Interval = tuple[float, float]
 

@@ -135,7 +135,7 @@ class Attempts:
         names = [about.name for about in site.measured]
         each = len(run.cores) // len(site.nodes)
         site.nodes[0].write(HOSTS, hosts_text(names, each))
-        start = start_of_ranks(words, names, each, None, self._options, (), base)
+        start = start_of_ranks(words, names, each, None, self._options.rank_launch(), (), base)
         return start.argv, {**start.environment, **environment}
 
     def _kept(self, run: PlannedRun, number: int, site: Site, rank: int, suffix: str) -> Path:

@@ -11,7 +11,7 @@ from lepaute.measure.experiment.life import execute
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.probes import build_probes
-from lepaute.measure.schedulers.types import Request
+from lepaute.measure.schedulers import Request
 
 #: A network is not known without messages beyond its eager limit; the probes count bytes in an int.
 LEAST_MESSAGE_BYTES, MOST_MESSAGE_BYTES = 1 << 20, 1 << 30

@@ -9,7 +9,7 @@ from lepaute.measure.calibration.attempt import Attempt, Attempts, Site
 from lepaute.measure.calibration.equipment import equip
 from lepaute.measure.calibration.machines import Measured, check_alike, look_at
 from lepaute.measure.calibration.repetition import next_repetition
-from lepaute.measure.calibration.semantics import search
+from lepaute.measure.calibration.send_completion_rounds import search
 from lepaute.measure.calibration.together import each_machine
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import Options
@@ -64,7 +64,7 @@ class Calibration(Job):
         """Also finds out what the nodes are and puts the probes there: what fails here leaves nothing behind."""
         self._tell("choosing the BLAS kernels", 0.02)
         super().prepare_machine()
-        equip(self.nodes, self._probes, built_there=self.options.scheduler == "local")
+        equip(self.nodes, self._probes, built_there=self.options.on_this_machine)
         self._measured = look_at(self.nodes, self.python_on_nodes)
         if not self._measured:
             raise NodeLost("no node is left")
@@ -204,12 +204,12 @@ class Calibration(Job):
             self.record_of_run.warn(f"{key} were not measured: {problem}")
 
     def _find_semantics(self, by_name: dict[str, Measured]) -> None:
-        """What sends promise on the first node that is left, and between the first two: a matter of the library."""
+        """Send-completion semantics on the first node left, and between the first two: a property of the library."""
         for count in (1, 2):
             names = self.nodes.names[:count]
             if len(names) < count or (count == 2 and _between(*names) in self._failed_links):
                 return
-            self._tell(f"what sends promise, on {' and '.join(names)}", self._share())
+            self._tell(f"send-completion semantics on {' and '.join(names)}", self._share())
             measured = tuple(by_name[name] for name in names)
             site = Site(tuple(self.nodes[name] for name in names), measured)
             cores = measured[0].cores if count == 1 else pair_cores(*measured)
@@ -221,7 +221,7 @@ class Calibration(Job):
             except NodeLost:
                 continue
             except LepauteError as problem:
-                warn(f"what sends between {' and '.join(names)} promise was not found out: {problem}")
+                warn(f"the send-completion semantics between {' and '.join(names)} remain unknown: {problem}")
 
     def _share(self) -> float:
         return _PREPARED + (0.98 - _PREPARED) * min(1.0, self._behind / self._total)

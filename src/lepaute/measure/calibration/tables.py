@@ -49,7 +49,7 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
 
 def warnings(workspace: Workspace) -> list[str]:
     """What the archive shall say of disturbed runs."""
-    # What sends promise is no duration: other load makes the search longer, not its answer worse.
+    # Send-completion semantics are no durations: other load slows the search down, its answer stays right.
     warning = disturbance_warning([entry for entry in workspace.entries("blocks") if entry["probe"] != SEMANTICS])
     return [warning] if warning else []
 

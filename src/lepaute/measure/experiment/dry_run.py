@@ -1,4 +1,4 @@
-"""What a run would do, told and not done."""
+"""What a run would do, without doing it."""
 
 import tempfile
 from collections.abc import Iterator
@@ -14,14 +14,13 @@ from lepaute.measure.experiment.script import line_in
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result, Results, told_command
 from lepaute.measure.schedulers import scheduler
-from lepaute.measure.schedulers.types import Given
 
-#: Rows of the design that are gone through, to show what each does.
-SHOWN_ROWS = 2
+#: Rows of the design that are gone through, to list what each does.
+LISTED_ROWS = 2
 
 
-def told_plan(job_class: type[Job], options: Options) -> list[str]:
-    """The lines of a dry run. No node is asked for anything; commands of the script are told and give empty output."""
+def planned_steps(job_class: type[Job], options: Options) -> list[str]:
+    """The lines of a dry run. Nothing is started on a node; commands of the script are listed and give empty output."""
     lines: list[str] = []
     plan = scheduler(options.scheduler).plan(options.request)
     lines.extend(f"nodes: {step}" for step in plan.steps)
@@ -29,15 +28,15 @@ def told_plan(job_class: type[Job], options: Options) -> list[str]:
         job = made_job(job_class, replace(options, archive=Path(folder, "dry.zip")), say=lambda _line: None)
         try:
             job.begin()
-            lines.extend(_told_steps(job, options))
-            _told_script(job, options, lines)
+            lines.extend(_preparation(job, options))
+            _script_steps(job, options, lines)
         finally:
             job.close()
     lines.append(f"archive: {options.archive}")
     return lines
 
 
-def _told_steps(job: Job, options: Options) -> Iterator[str]:
+def _preparation(job: Job, options: Options) -> Iterator[str]:
     control = {**type(job).control, **options.control}
     yield "prepare: record every node's environment and clock"
     for name, value in control.items():
@@ -51,33 +50,30 @@ def _told_steps(job: Job, options: Options) -> Iterator[str]:
             yield what.format(period_s)
     design = job.workspace.design
     if design is not None:
-        shown = min(SHOWN_ROWS, len(design))
-        yield f"design: {len(design)} rows of {', '.join(design.columns)}; below, the first {shown}"
-        job.workspace.keep_design(replace(design, rows=design.rows[:SHOWN_ROWS]))
+        listed = min(LISTED_ROWS, len(design))
+        yield f"design: {len(design)} rows of {', '.join(design.columns)}; the first {listed} follow"
+        job.workspace.keep_design(replace(design, rows=design.rows[:LISTED_ROWS]))
 
 
-def _told_script(job: Job, options: Options, lines: list[str]) -> None:
+def _script_steps(job: Job, options: Options, lines: list[str]) -> None:
     names = _names(options)
     for phase in ("setup", "run", "teardown"):
-        job.use(ToldNodes(names, lambda text, phase=phase: lines.append(f"{phase}: {text}")))
+        job.use(DryNodes(names, lambda text, phase=phase: lines.append(f"{phase}: {text}")))
         try:
             getattr(job, phase)()
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - a script that reads output gets none here
             where = line_in(problem, options.script).removeprefix(":")
             place = f" at line {where}" if where else ""
-            lines.append(f"{phase}: from here on it needs real output ({type(problem).__name__}{place})")
+            lines.append(f"{phase}: needs real output from here on ({type(problem).__name__}{place})")
 
 
 def _names(options: Options) -> tuple[str, ...]:
-    if options.scheduler in ("local", "ssh"):
-        allocation = scheduler(options.scheduler).acquire(options.request, lambda _text: None)
-        assert isinstance(allocation, Given)
-        return tuple(node.name for node in allocation.nodes)
-    return tuple(f"node{number + 1}" for number in range(options.request.count or 1))
+    known = scheduler(options.scheduler).known_nodes(options.request)
+    return known or tuple(f"node{number + 1}" for number in range(options.request.count or 1))
 
 
-class ToldNodes(Nodes):
-    """Nodes on which nothing is done."""
+class DryNodes(Nodes):
+    """Nodes that list what they are asked for, and do nothing."""
 
     def __init__(self, names: tuple[str, ...], tell: Any) -> None:
         super().__init__((), _Nobody())
@@ -95,15 +91,15 @@ class ToldNodes(Nodes):
         return len(self._names)
 
     def __iter__(self) -> Iterator[Nodes]:
-        return (ToldNodes((name,), self._tell) for name in self._names)
+        return (DryNodes((name,), self._tell) for name in self._names)
 
     def __getitem__(self, which: str | int | slice) -> Nodes:
         if isinstance(which, str):
             if which not in self._names:
                 raise InputError(f"there is no node {which!r}; the nodes are {', '.join(self._names)}")
-            return ToldNodes((which,), self._tell)
+            return DryNodes((which,), self._tell)
         chosen = self._names[which]
-        return ToldNodes((chosen,) if isinstance(chosen, str) else chosen, self._tell)
+        return DryNodes((chosen,) if isinstance(chosen, str) else chosen, self._tell)
 
     def with_environment(self, **_variables: str) -> Nodes:
         return self

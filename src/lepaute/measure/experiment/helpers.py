@@ -133,7 +133,7 @@ class Helpers:
         first, names = self.nodes[0], self.nodes.names
         place = first.place
         start = start_of_ranks(
-            [str(word) for word in words], names, ranks_per_node, ranks, self.options, options, place
+            [str(word) for word in words], names, ranks_per_node, ranks, self.options.rank_launch(), options, place
         )
         if len(names) > 1:
             first.write(HOSTS, hosts_text(names, ranks_per_node))

@@ -293,7 +293,7 @@ class Job(Helpers):
     @property
     def python_on_nodes(self) -> str:
         """The interpreter that runs there."""
-        return self.options.python or (sys.executable if self.options.scheduler == "local" else "python3")
+        return self.options.python or (sys.executable if self.options.on_this_machine else "python3")
 
     def use(self, nodes: Nodes) -> None:
         """From now on these are the experiment's nodes."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.measure.experiment.workspace import latest_workspace
-from lepaute.measure.schedulers.types import Request
+from lepaute.measure.schedulers import RankLaunch, Request, default_scheduler, scheduler
 
 DEFAULT_MONITOR_PERIOD_S = 1.0
 DEFAULT_REFERENCE_PERIOD_S = 10.0
@@ -53,6 +53,15 @@ class Options:
                 raise InputError(f"{name} is {getattr(self, name)}; give a number of seconds, 0 for none")
         if 0 < self.monitor_period_s < 0.05:
             raise InputError(f"monitor_period_s is {self.monitor_period_s}; 0.05 s is the shortest: more would disturb")
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether programs are started without ssh or the like."""
+        return scheduler(self.scheduler).on_this_machine
+
+    def rank_launch(self) -> RankLaunch:
+        """How ranks of MPI are started on the nodes."""
+        return scheduler(self.scheduler).rank_launch(self.request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,5 +166,5 @@ def options_from(stem: str, settings: Mapping[str, Any]) -> Options:
             raise InputError(f"an experiment has no setting {name!r}; it has {known}")
     rest["archive"] = Path(rest.get("archive") or new_name(stem.lower()))
     check_archive(rest["archive"])
-    rest.setdefault("scheduler", "ssh" if of_request.get("nodes") else "local")
+    rest.setdefault("scheduler", default_scheduler(of_request.get("nodes")))
     return Options(**rest, request=Request(**of_request))

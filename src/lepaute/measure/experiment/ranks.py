@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lepaute.errors import InputError
-from lepaute.measure.experiment.options import Options
+from lepaute.measure.schedulers.types import RankLaunch
 
 #: Where mpirun finds the nodes, in the folder of the first one.
 HOSTS = "hosts.txt"
@@ -34,7 +34,7 @@ def start_of_ranks(
     nodes: Sequence[str],
     per_node: int,
     ranks: int | None,
-    how: Options,
+    launch: RankLaunch,
     options: Sequence[str],
     place: str,
 ) -> Start:
@@ -51,11 +51,11 @@ def start_of_ranks(
         raise InputError(
             f"{total} ranks do not fit on {len(nodes)} nodes with {per_node} on each; give fewer, or more a node"
         )
-    if how.scheduler == "slurm":
+    if launch.launcher == "srun":
         return _by_srun(words, nodes, per_node, total, options)
     where: tuple[str, ...] = ()
     if len(nodes) > 1:
-        where = ("--hostfile", f"{place}/{HOSTS}", *_NO_SHARED_TOPOLOGY, *_reaching(how))
+        where = ("--hostfile", f"{place}/{HOSTS}", *_NO_SHARED_TOPOLOGY, *_remote_shell(launch))
     argv = ("mpirun", "--oversubscribe", "--bind-to", "none", *where, *options, "-np", str(total), *words)
     return Start(argv, {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
 
@@ -65,16 +65,12 @@ def hosts_text(nodes: Sequence[str], per_node: int) -> str:
     return "".join(f"{name} slots={per_node}\n" for name in nodes)
 
 
-def _reaching(how: Options) -> tuple[str, ...]:
-    """mpirun reaches the other nodes as the engine does."""
-    if how.scheduler == "oar":
-        return ("--mca", "plm_rsh_agent", "oarsh")
-    config = how.request.ssh_config
-    if how.scheduler != "ssh" or config is None:
-        return ()
-    if any(mark.isspace() for mark in str(config.absolute())):
-        raise InputError(f"{config}: mpirun takes no path with a space; move ssh's configuration")
-    return ("--mca", "plm_rsh_agent", f"ssh -F {config.absolute()}")
+def _remote_shell(launch: RankLaunch) -> tuple[str, ...]:
+    """mpirun reaches the other nodes as the controller does."""
+    for word in launch.remote_shell:
+        if any(mark.isspace() for mark in word):
+            raise InputError(f"{word}: mpirun takes no path with a space; move ssh's configuration")
+    return ("--mca", "plm_rsh_agent", " ".join(launch.remote_shell)) if launch.remote_shell else ()
 
 
 def _by_srun(words: Sequence[str], nodes: Sequence[str], per_node: int, total: int, options: Sequence[str]) -> Start:

@@ -10,12 +10,13 @@ finally:
 from importlib import import_module
 
 from lepaute.errors import InputError
+from lepaute.measure.schedulers.request import Request
 from lepaute.measure.schedulers.types import (
     Allocation,
     Given,
     NodeAddress,
     Plan,
-    Request,
+    RankLaunch,
     Scheduler,
     Tell,
     check_node_name,
@@ -27,14 +28,16 @@ __all__ = [
     "Given",
     "NodeAddress",
     "Plan",
+    "RankLaunch",
     "Request",
     "Scheduler",
     "Tell",
     "check_node_name",
+    "default_scheduler",
     "scheduler",
 ]
 
-#: Name, and the class in the module of that name.
+#: Name, and the class in the module of that name. Another scheduler is a module and a line here.
 _CLASSES = {
     "local": "LocalScheduler",
     "ssh": "SshScheduler",
@@ -48,6 +51,11 @@ SCHEDULERS = tuple(_CLASSES)
 def scheduler(name: str) -> Scheduler:
     """The scheduler of that name; raises InputError, which lists them, for another one."""
     if name not in _CLASSES:
-        raise InputError(f"no scheduler is called {name[:40]!r}; there are {', '.join(SCHEDULERS)}")
-    found: Scheduler = getattr(import_module(f"lepaute.measure.schedulers.{name}"), _CLASSES[name])()
-    return found
+        raise InputError(f"unknown scheduler {name[:40]!r}; choose one of {', '.join(SCHEDULERS)}")
+    made: Scheduler = getattr(import_module(f"lepaute.measure.schedulers.{name}"), _CLASSES[name])()
+    return made
+
+
+def default_scheduler(nodes: str | None) -> str:
+    """The scheduler where none is named: ssh for a node set, else this machine."""
+    return "ssh" if nodes else "local"

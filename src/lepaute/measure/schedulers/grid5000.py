@@ -15,33 +15,33 @@ from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.schedulers.grid5000_api import Grid5000Api, check_g5k_name
-from lepaute.measure.schedulers.node_sets import fold_node_set, parse_node_set
+from lepaute.measure.schedulers.node_sets import fold_node_set, names_of
+from lepaute.measure.schedulers.request import USED_IN_A_JOB, Request, check_word
 from lepaute.measure.schedulers.ssh import ssh_prefix
 from lepaute.measure.schedulers.types import (
     Allocation,
     Given,
     NodeAddress,
     Plan,
-    Request,
+    Scheduler,
     Tell,
     check_node_name,
-    check_word,
-    choose_nodes,
     clock_time,
 )
 
 _POLL_S = 10.0
 #: A node that fails once often comes up the second time; one that fails twice is for the site's staff.
 _DEPLOYMENTS = 2
-_FOUND = ("site", "job", "nodes", "count", "image", "ssh_config")
-_USED = (*_FOUND, "walltime_s", "queue", "account", "cluster", "properties")
+_USED_IN_A_JOB = ("site", *USED_IN_A_JOB, "image", "ssh_config")
 _PUBLIC_KEYS = ("id_ed25519.pub", "id_ecdsa.pub", "id_rsa.pub")
 _JOB_BEFORE = {"waiting", "hold", "tolaunch", "launching", "toackreservation", "resuming", "suspended"}
 _DEPLOYMENT_BEFORE = {"waiting", "processing"}
 
 
-class Grid5000Scheduler:
-    """Submits a job and deploys `image`, or uses the running job that `job` names and leaves it alone afterwards."""
+class Grid5000Scheduler(Scheduler):
+    """Submits a job and deploys `image`, or uses the running job `job` and leaves it alone afterwards."""
+
+    supports = (*_USED_IN_A_JOB, "walltime_s", "queue", "account", "cluster", "properties")
 
     def __init__(self, poll_s: float = _POLL_S, backoff_s: float = 0.5) -> None:
         self._poll_s = poll_s
@@ -74,13 +74,12 @@ class Grid5000Scheduler:
 
     def _use(self, api: Grid5000Api, request: Request, key: str | None, tell: Tell) -> Allocation:
         number = request.job or ""
-        shown = api.job(number)
-        if shown.get("state") != "running":
+        status = api.job(number)
+        if status.get("state") != "running":
             raise EnvironmentProblem(
-                f"job {number} of Grid'5000's is {shown.get('state')}; nodes are there while it runs"
+                f"Grid'5000 job {number} is {status.get('state')}; it has nodes only while it is running"
             )
-        wanted = parse_node_set(request.nodes) if request.nodes is not None else ()
-        names = choose_nodes(_assigned(number, shown), request, wanted, number)
+        names = request.choose(_assigned(number, status), number, names_of(request))
         names, dropped = self._deploy(api, request, names, key, tell)
         facts = {"scheduler": "grid5000", "job": number, "submitted": False, "image": request.image, "dropped": dropped}
         return Given(_addresses(names, request), facts)
@@ -92,9 +91,9 @@ class Grid5000Scheduler:
         job = _Grid5000Job(api, name, tell)
         try:
             job.number = api.submit_job(body)
-            tell(f"job {job.number} of Grid'5000's waits for nodes")
+            tell(f"Grid'5000 job {job.number} is waiting for nodes")
             reserved = self._wait_until_running(api, job.number, tell)
-            tell(f"job {job.number} of Grid'5000's has {fold_node_set(reserved)}")
+            tell(f"Grid'5000 job {job.number} has {fold_node_set(reserved)}")
             names, dropped = self._deploy(api, request, reserved, key, tell)
         except BaseException:
             job.release()
@@ -107,28 +106,28 @@ class Grid5000Scheduler:
         return job
 
     def _wait_until_running(self, api: Grid5000Api, number: str, tell: Tell) -> tuple[str, ...]:
-        told = ""
+        latest = ""
         while True:
-            shown = api.job(number)
-            state, message = str(shown.get("state")).lower(), str(shown.get("message") or "")
+            status = api.job(number)
+            state, message = str(status.get("state")).lower(), str(status.get("message") or "")
             if state == "running":
-                return _assigned(number, shown)
+                return _assigned(number, status)
             if state not in _JOB_BEFORE:
-                raise EnvironmentProblem(f"job {number} of Grid'5000's is {state} before it ran: {message[:300]}")
-            if message != told:
-                tell(f"job {number} of Grid'5000's is {state}: {message[:200]}")
-                told = message
+                raise EnvironmentProblem(f"Grid'5000 job {number} is {state} and never ran: {message[:300]}")
+            if message != latest:
+                tell(f"Grid'5000 job {number} is {state}: {message[:200]}")
+                latest = message
             time.sleep(self._poll_s)
 
     def _deploy(
         self, api: Grid5000Api, request: Request, names: tuple[str, ...], key: str | None, tell: Tell
     ) -> tuple[tuple[str, ...], list[str]]:
-        """The nodes that have the image, in order, and those that failed to take it, again and again."""
+        """The nodes on which the image was deployed, in order, and those on which every attempt failed."""
         if request.image is None or key is None:
             return names, []
         left, deadline = list(names), time.monotonic() + request.duration_s()
         for attempt in range(_DEPLOYMENTS):
-            tell(f"deploys {request.image} on {fold_node_set(tuple(left))}{', once more' if attempt else ''}")
+            tell(f"deploying {request.image} on {fold_node_set(tuple(left))}{', second attempt' if attempt else ''}")
             identifier = api.submit_deployment(_deployment(left, request.image, key))
             result = self._wait_until_deployed(api, identifier, deadline)
             left = [name for name in left if result.get(name) != "OK"]
@@ -136,31 +135,31 @@ class Grid5000Scheduler:
                 break
         good = tuple(name for name in names if name not in left)
         if not good:
-            raise EnvironmentProblem(f"{request.image} came up on none of {fold_node_set(names)}; is that its name?")
+            raise EnvironmentProblem(f"{request.image} could not be deployed on {fold_node_set(names)}; check its name")
         if left:
-            tell(f"warning: {fold_node_set(tuple(left))} failed to take {request.image}; goes on without")
+            tell(f"warning: {request.image} could not be deployed on {fold_node_set(tuple(left))}; continuing without")
         return good, left
 
     def _wait_until_deployed(self, api: Grid5000Api, identifier: str, deadline: float) -> dict[str, str]:
         """State of each node, OK or another."""
         while True:
-            shown = api.deployment(identifier)
-            status = str(shown.get("status")).lower()
+            deployment = api.deployment(identifier)
+            status = str(deployment.get("status")).lower()
             if status == "terminated":
-                result = shown.get("result")
+                result = deployment.get("result")
                 states = result.items() if isinstance(result, dict) else []
                 return {str(name): str(each.get("state")) for name, each in states if isinstance(each, dict)}
             if status not in _DEPLOYMENT_BEFORE:
-                said = " ".join(str(shown.get("output") or "it says nothing").split())[:300]
-                raise EnvironmentProblem(f"deployment {identifier} of Grid'5000's ended as {status}: {said}")
+                output = " ".join(str(deployment.get("output") or "no output").split())[:300]
+                raise EnvironmentProblem(f"Grid'5000 deployment {identifier} is {status}: {output}")
             if time.monotonic() > deadline:
-                raise EnvironmentProblem(f"deployment {identifier} of Grid'5000's took longer than the reservation")
+                raise EnvironmentProblem(f"Grid'5000 deployment {identifier} took longer than the reservation")
             time.sleep(self._poll_s)
 
 
 @dataclass(slots=True)
 class _Grid5000Job:
-    """A job of ours; without a number while we do not know whether it was accepted."""
+    """A job that was submitted here; without a number until it is known to be accepted."""
 
     api: Grid5000Api
     name: str
@@ -174,29 +173,29 @@ class _Grid5000Job:
         if self._released:
             return
         self._released = True
-        numbers = [self.number] if self.number is not None else self._of_our_name()
+        numbers = [self.number] if self.number is not None else self._by_name()
         for number in numbers:
             try:
                 self.api.delete_job(number)
             except EnvironmentProblem as problem:
-                self.tell(f"warning: job {number} of Grid'5000's may still be there: {problem}")
+                self.tell(f"warning: Grid'5000 job {number} may still exist: {problem}")
 
-    def _of_our_name(self) -> list[str]:
-        # The submission's own error is on its way to the user already.
+    def _by_name(self) -> list[str]:
+        # The error of the submission itself is reported already.
         with contextlib.suppress(EnvironmentProblem):
             return self.api.jobs_named(self.name)
         return []
 
 
 def _check(request: Request) -> None:
-    """Everything that can be told to be wrong before anything is reserved."""
+    """Raises InputError for all that can be known to be wrong before anything is reserved."""
     if request.job is not None:
-        request.refuse_all_but("grid5000 in a job that is there", *_FOUND)
+        request.refuse_all_but(_USED_IN_A_JOB, "grid5000 with --job")
         if not re.fullmatch(r"[0-9]{1,12}", request.job):
-            raise InputError(f"{request.job[:40]!r} is not the number of a job of Grid'5000's")
-    request.refuse_all_but("grid5000", *_USED)
+            raise InputError(f"{request.job[:40]!r} is not a Grid'5000 job id")
+    request.refuse_all_but(Grid5000Scheduler.supports, "grid5000")
     if request.ssh_config is not None and not request.ssh_config.is_file():
-        raise InputError(f"{request.ssh_config}: there is no such file; --ssh-config names a configuration for ssh")
+        raise InputError(f"{request.ssh_config}: no such file; give --ssh-config a configuration file for ssh")
     if request.image is not None:
         check_word("image", request.image)
     _job(request, "")
@@ -206,15 +205,15 @@ def _site(request: Request) -> str:
     """The site that is named, or the one that this machine belongs to."""
     if request.site is not None:
         return check_g5k_name("site", request.site)
-    here = socket.getfqdn().split(".")
-    if here[-2:] == ["grid5000", "fr"] and len(here) > 3:
-        return check_g5k_name("site", here[-3])
-    raise InputError("grid5000 needs the site outside of Grid'5000; give one such as --site grenoble")
+    domains = socket.getfqdn().split(".")
+    if domains[-2:] == ["grid5000", "fr"] and len(domains) > 3:
+        return check_g5k_name("site", domains[-3])
+    raise InputError("outside of Grid'5000 the site must be given; give one such as --site grenoble")
 
 
 def _job(request: Request, name: str) -> dict[str, object]:
     """The body of a submission; its members are those of oarsub's options."""
-    names = parse_node_set(request.nodes) if request.nodes is not None else ()
+    names = names_of(request)
     duration_s = request.duration_s()
     properties = []
     if request.cluster is not None:
@@ -251,18 +250,20 @@ def _public_key() -> str:
     for name in _PUBLIC_KEYS:
         with contextlib.suppress(OSError, UnicodeDecodeError):
             return (folder / name).read_text(encoding="utf-8").strip()
-    raise InputError(f"an image is reached with your public key, and {folder} has none of {', '.join(_PUBLIC_KEYS)}")
+    raise InputError(
+        f"deploying an image needs a public key, and {folder} has none of {', '.join(_PUBLIC_KEYS)}; run ssh-keygen"
+    )
 
 
-def _assigned(number: str, shown: Mapping[str, object]) -> tuple[str, ...]:
-    names = shown.get("assigned_nodes")
+def _assigned(number: str, status: Mapping[str, object]) -> tuple[str, ...]:
+    names = status.get("assigned_nodes")
     if not isinstance(names, list) or not names:
-        raise EnvironmentProblem(f"job {number} of Grid'5000's runs, but shows no assigned_nodes")
+        raise EnvironmentProblem(f"Grid'5000 job {number} is running, but lists no assigned_nodes")
     return tuple(check_node_name(str(name)) for name in dict.fromkeys(names))
 
 
 def _prefix(name: str, request: Request) -> tuple[str, ...]:
-    """root is the user of a deployed image; the reserved node's own system has ours."""
+    """As root on a deployed image, else as the present user."""
     config = None if request.ssh_config is None else request.ssh_config.absolute()
     return ssh_prefix(name, config, user="root" if request.image is not None else None)
 

@@ -1,30 +1,29 @@
-"""This machine as the only node: what runs where nobody says otherwise."""
+"""This machine as the only node: the default."""
 
 import re
 import socket
 
-from lepaute.measure.schedulers.types import Allocation, Given, NodeAddress, Plan, Request, Tell
+from lepaute.measure.schedulers.request import Request
+from lepaute.measure.schedulers.types import Allocation, Given, NodeAddress, Plan, Scheduler, Tell
 
-_USED = ("walltime_s",)  # there is nothing to reserve, and no harm in saying for how long
 
-
-class LocalScheduler:
+class LocalScheduler(Scheduler):
     """One node, named after the host; programs are started directly."""
 
+    supports = ("walltime_s",)  # accepted and ignored: nothing is reserved
+    on_this_machine = True
+
     def acquire(self, request: Request, tell: Tell) -> Allocation:
-        request.refuse_all_but("local", *_USED)
-        name = local_name()
-        tell(f"runs here, on {name}")
+        (name,) = self.known_nodes(request)
+        tell(f"running on this machine, {name}")
         return Given((NodeAddress(name),), {"scheduler": "local"})
 
     def plan(self, request: Request) -> Plan:
-        request.refuse_all_but("local", *_USED)
-        return Plan((f"start programs here, on {local_name()}",))
+        return Plan((f"start programs on this machine, {self.known_nodes(request)[0]}",))
 
-
-def local_name() -> str:
-    """This host's name, with what cannot be in the name of a node replaced."""
-    return node_name(socket.gethostname())
+    def known_nodes(self, request: Request) -> tuple[str, ...]:
+        request.refuse_all_but(self.supports, "local")
+        return (node_name(socket.gethostname()),)
 
 
 def node_name(host: str) -> str:

@@ -4,7 +4,8 @@ import re
 from math import prod
 
 from lepaute.errors import InputError
-from lepaute.measure.schedulers.types import MOST_NODES, check_node_name
+from lepaute.measure.schedulers.request import MOST_NODES, Request
+from lepaute.measure.schedulers.types import check_node_name
 
 #: Names, ranges, groups and set operators, and nothing else: ClusterShell puts the name of a group, such as it is, into
 #: the shell commands that groups.conf configures, by default into a program of sed's, which could run commands itself.
@@ -30,15 +31,20 @@ def parse_node_set(text: str) -> tuple[str, ...]:
     from ClusterShell.RangeSet import RangeSetException
 
     try:
-        found = NodeSet(text)
-        if len(found) > MOST_NODES:
+        nodes = NodeSet(text)
+        if len(nodes) > MOST_NODES:
             raise InputError(f"{text[:60]!r} names more than {MOST_NODES} nodes")
-        names = tuple(str(name) for name in found)
+        names = tuple(str(name) for name in nodes)
     except (NodeSetException, RangeSetException, GroupResolverError, GroupSourceError, ValueError) as problem:
         raise InputError(f"{text[:60]!r} is not a set of nodes: {' '.join(str(problem).split())[:200]}") from None
     if not names:
         raise InputError(f"{text[:60]!r} is an empty set of nodes")
     return tuple(check_node_name(name) for name in names)
+
+
+def names_of(request: Request) -> tuple[str, ...]:
+    """The nodes that are asked for by name; () where none are. Raises InputError as `parse_node_set`."""
+    return () if request.nodes is None else parse_node_set(request.nodes)
 
 
 def fold_node_set(names: tuple[str, ...]) -> str:

@@ -1,7 +1,7 @@
 """Nodes of OAR: those of the job that we are in, of a job that is named, or of one that is submitted here.
 
 Written after OAR 2's manual pages and its `oarsub`, `oarstat`, `oardel` and `oarsh`; run against recorded answers only.
-A job of ours is a `sleep`: OAR keeps the nodes while it runs. Programs are started by `oarsh`, OAR's ssh.
+A submitted job is a `sleep`: OAR keeps the nodes while it runs. Programs are started by `oarsh`, OAR's ssh.
 """
 
 import contextlib
@@ -17,86 +17,89 @@ from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
-from lepaute.measure.schedulers.node_sets import fold_node_set, parse_node_set
+from lepaute.measure.schedulers.node_sets import fold_node_set, names_of
+from lepaute.measure.schedulers.request import USED_IN_A_JOB, Request, check_word, warn_of_unused
 from lepaute.measure.schedulers.types import (
     Allocation,
     Given,
     NodeAddress,
     Plan,
-    Request,
+    RankLaunch,
+    Scheduler,
     Tell,
     check_node_name,
-    check_word,
-    choose_nodes,
     clock_time,
 )
 
 _ANSWER_S = 60.0
 #: OAR's documentation asks not to poll oarstat more often than needed.
 _POLL_S = 5.0
-_USED = ("nodes", "count", "walltime_s", "queue", "account", "properties", "job")
 _JOB_ID = re.compile(r"[0-9]{1,12}")
 _SUBMITTED = re.compile(r"^OAR_JOB_ID\s*=\s*([0-9]+)\s*$", re.MULTILINE)
 #: States that a job passes on its way to Running, as `oarstat` spells them.
 _BEFORE = {"Waiting", "Hold", "toLaunch", "Launching", "toAckReservation", "Resuming", "Suspended"}
 
 
-class OarScheduler:
-    """Uses the job that `job` or OAR_JOB_ID names and leaves it alone afterwards; submits one where neither is."""
+class OarScheduler(Scheduler):
+    """Uses the job of `job` or OAR_JOB_ID and leaves it alone afterwards; without either submits one."""
+
+    supports = ("nodes", "count", "walltime_s", "queue", "account", "properties", "job")
 
     def __init__(self, poll_s: float = _POLL_S) -> None:
         self._poll_s = poll_s
 
     def acquire(self, request: Request, tell: Tell) -> Allocation:
-        job = _found_job(request)
-        if job is not None:
-            return _nodes_of_found_job(job, request, tell)
-        return self._submit(request, tell)
+        job = _existing_job(request)
+        return self._submit(request, tell) if job is None else _use(job, request, tell)
 
     def plan(self, request: Request) -> Plan:
-        job = _found_job(request)
+        job = _existing_job(request)
         if job is not None:
-            return Plan((f"use the nodes of job {job}, which is there", shlex.join(oarsh_prefix(job, "NODE"))))
+            return Plan((f"use the nodes of the existing job {job}", shlex.join(oarsh_prefix(job, "NODE"))))
         steps = (_oarsub(request, "lepaute-NUMBER"), _oarstat("JOB"), oarsh_prefix("JOB", "NODE"), ["oardel", "JOB"])
         return Plan(tuple(shlex.join(step) for step in steps))
+
+    def rank_launch(self, request: Request) -> RankLaunch:  # noqa: ARG002 - the same for all
+        return RankLaunch(remote_shell=("oarsh",))
 
     def _submit(self, request: Request, tell: Tell) -> Allocation:
         name = f"lepaute-{secrets.token_hex(6)}"
         argv = _oarsub(request, name)
         job: str | None = None
         try:
-            said = run_command(argv, what="oarsub", timeout_s=_ANSWER_S)
-            found = _SUBMITTED.search(said.stdout)
-            if found is None:
-                raise EnvironmentProblem(f"oarsub names no job; it said: {(said.stdout + said.stderr).strip()[-400:]}")
-            job = found[1]
-            tell(f"job {job} of OAR's waits for nodes")
+            answer = run_command(argv, what="oarsub", timeout_s=_ANSWER_S)
+            submitted = _SUBMITTED.search(answer.stdout)
+            if submitted is None:
+                output = (answer.stdout + answer.stderr).strip()[-400:]
+                raise EnvironmentProblem(f"oarsub printed no job id: {output}")
+            job = submitted[1]
+            tell(f"OAR job {job} is waiting for nodes")
             names = self._wait_until_running(job, tell)
         except BaseException:
             _delete(job, name)
             raise
-        tell(f"job {job} of OAR's has {fold_node_set(names)}")
+        tell(f"OAR job {job} has {fold_node_set(names)}")
         facts = {"scheduler": "oar", "job": job, "submitted": True, "argv": argv, "nodes": list(names)}
         return _OarJob(job, _addresses(job, names), facts)
 
     def _wait_until_running(self, job: str, tell: Tell) -> tuple[str, ...]:
-        told = ""
+        latest = ""
         while True:
-            shown = _show(job)
-            state, message = str(shown.get("state")), str(shown.get("message") or "")
+            status = _status(job)
+            state, message = str(status.get("state")), str(status.get("message") or "")
             if state == "Running":
-                return _assigned(job, shown)
+                return _assigned(job, status)
             if state not in _BEFORE:
-                raise EnvironmentProblem(f"job {job} of OAR's is {state} before it ran: {message[:300]}")
-            if message != told:
-                tell(f"job {job} of OAR's is {state}: {message[:200]}")
-                told = message
+                raise EnvironmentProblem(f"OAR job {job} is {state} and never ran: {message[:300]}")
+            if message != latest:
+                tell(f"OAR job {job} is {state}: {message[:200]}")
+                latest = message
             time.sleep(self._poll_s)
 
 
 @dataclass(slots=True)
 class _OarJob:
-    """A job of ours."""
+    """A job that was submitted here."""
 
     job: str
     nodes: tuple[NodeAddress, ...]
@@ -120,30 +123,28 @@ def oarsh_prefix(job: str, node: str) -> tuple[str, ...]:
     return ("env", f"OAR_JOB_ID={job}", "oarsh", "-T", "-x", *options, node, "--")
 
 
-def _found_job(request: Request) -> str | None:
+def _existing_job(request: Request) -> str | None:
     job = request.job or os.environ.get("OAR_JOB_ID")
     if job is not None and not _JOB_ID.fullmatch(job):
-        raise InputError(f"{job[:40]!r} is not the number of a job of OAR's")
+        raise InputError(f"{job[:40]!r} is not an OAR job id")
     if request.job is not None:
-        request.refuse_all_but("oar in a job that is there", "job", "nodes", "count")
-    request.refuse_all_but("oar", *_USED)
+        request.refuse_all_but(USED_IN_A_JOB, "oar with --job")
+    request.refuse_all_but(OarScheduler.supports, "oar")
     return job
 
 
-def _nodes_of_found_job(job: str, request: Request, tell: Tell) -> Allocation:
-    unused = request.options_besides("job", "nodes", "count")
-    if unused:
-        tell(f"runs in job {job} of OAR's, which is there: {', '.join(unused)} ask for nothing")
+def _use(job: str, request: Request, tell: Tell) -> Allocation:
+    warn_of_unused(request, f"OAR job {job}", tell)
     node_file = os.environ.get("OAR_NODEFILE") if job == os.environ.get("OAR_JOB_ID") else None
     if node_file is not None:
-        there = _read_node_file(Path(node_file))
+        job_nodes = _read_node_file(Path(node_file))
     else:
-        shown = _show(job)
-        if shown.get("state") != "Running":
-            raise EnvironmentProblem(f"job {job} of OAR's is {shown.get('state')}; nodes are there while it runs")
-        there = _assigned(job, shown)
-    names = choose_nodes(there, request, parse_node_set(request.nodes) if request.nodes is not None else (), job)
-    tell(f"uses {fold_node_set(names)} of job {job} of OAR's")
+        status = _status(job)
+        if status.get("state") != "Running":
+            raise EnvironmentProblem(f"OAR job {job} is {status.get('state')}; it has nodes only while it is running")
+        job_nodes = _assigned(job, status)
+    names = request.choose(job_nodes, job, names_of(request))
+    tell(f"using {fold_node_set(names)} of OAR job {job}")
     return Given(_addresses(job, names), {"scheduler": "oar", "job": job, "submitted": False})
 
 
@@ -157,7 +158,7 @@ def _read_node_file(file: Path) -> tuple[str, ...]:
 
 
 def _oarsub(request: Request, name: str) -> list[str]:
-    names = parse_node_set(request.nodes) if request.nodes is not None else ()
+    names = names_of(request)
     duration_s = request.duration_s()
     properties = []
     if request.properties is not None:
@@ -182,29 +183,29 @@ def _oarstat(job: str) -> list[str]:
     return ["oarstat", "--full", "--json", "--job", job]
 
 
-def _show(job: str) -> Mapping[str, object]:
-    """What OAR knows of a job."""
-    for shown in _jobs(run_command(_oarstat(job), what="oarstat", timeout_s=_ANSWER_S).stdout):
-        if str(shown.get("Job_Id") or shown.get("id") or job) == job:
-            return shown
+def _status(job: str) -> Mapping[str, object]:
+    """What `oarstat` says of a job."""
+    for status in _jobs(run_command(_oarstat(job), what="oarstat", timeout_s=_ANSWER_S).stdout):
+        if str(status.get("Job_Id") or status.get("id") or job) == job:
+            return status
     raise EnvironmentProblem(f"OAR knows no job {job}")
 
 
 def _jobs(text: str) -> list[dict[str, object]]:
-    """The jobs that `oarstat --json` shows: an object with a member for each in OAR 2, a list in OAR 3."""
+    """The jobs in the output of `oarstat --json`: an object with a member for each in OAR 2, a list in OAR 3."""
     try:
-        shown = json.loads(text)
+        document = json.loads(text)
     except json.JSONDecodeError:
-        raise EnvironmentProblem(f"oarstat answered no JSON: {text.strip()[:200]!r}") from None
-    members = list(shown.values()) if isinstance(shown, dict) else shown if isinstance(shown, list) else []
+        raise EnvironmentProblem(f"oarstat did not print JSON: {text.strip()[:200]!r}") from None
+    members = list(document.values()) if isinstance(document, dict) else document if isinstance(document, list) else []
     return [member for member in members if isinstance(member, dict)]
 
 
-def _assigned(job: str, shown: Mapping[str, object]) -> tuple[str, ...]:
-    addresses = shown.get("assigned_network_address")
+def _assigned(job: str, status: Mapping[str, object]) -> tuple[str, ...]:
+    addresses = status.get("assigned_network_address")
     if not isinstance(addresses, list) or not addresses:
-        raise EnvironmentProblem(f"job {job} of OAR's runs, but oarstat shows no assigned_network_address")
-    return _checked([str(address) for address in addresses], f"job {job} of OAR's")
+        raise EnvironmentProblem(f"OAR job {job} is running, but oarstat lists no assigned_network_address")
+    return _checked([str(address) for address in addresses], f"OAR job {job}")
 
 
 def _checked(names: list[str], where: str) -> tuple[str, ...]:
@@ -214,12 +215,12 @@ def _checked(names: list[str], where: str) -> tuple[str, ...]:
 
 
 def _delete(job: str | None, name: str) -> None:
-    """Deletes a job, or the one of that name where the submission was cut short before it told the number."""
+    """Deletes a job, or the one of that name where the submission was interrupted before its id was known."""
     # A job that is gone already is no failure, and nobody could act on another one here.
     with contextlib.suppress(EnvironmentProblem):
         if job is None:
-            shown = _jobs(run_command(["oarstat", "--user", "--json"], what="oarstat", timeout_s=_ANSWER_S).stdout)
-            ours = [str(each.get("Job_Id") or each.get("id")) for each in shown if each.get("name") == name]
+            jobs = _jobs(run_command(["oarstat", "--user", "--json"], what="oarstat", timeout_s=_ANSWER_S).stdout)
+            ours = [str(each.get("Job_Id") or each.get("id")) for each in jobs if each.get("name") == name]
             job = ours[0] if ours else None
         if job is not None:
             run_command(["oardel", job], what="oardel", timeout_s=_ANSWER_S)

@@ -17,17 +17,17 @@ from dataclasses import dataclass, field
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
 from lepaute.kit.sessions import kill_session
-from lepaute.measure.schedulers.node_sets import fold_node_set, parse_node_set
+from lepaute.measure.schedulers.node_sets import fold_node_set, names_of
+from lepaute.measure.schedulers.request import USED_IN_A_JOB, Request, check_word, warn_of_unused
 from lepaute.measure.schedulers.types import (
     Allocation,
     Given,
     NodeAddress,
     Plan,
-    Request,
+    RankLaunch,
+    Scheduler,
     Tell,
     check_node_name,
-    check_word,
-    choose_nodes,
     clock_time,
 )
 
@@ -39,26 +39,29 @@ _GRANTED = re.compile(r"Granted job allocation ([0-9]+)")
 _PENDING = re.compile(r"Pending job allocation ([0-9]+)")
 
 
-class SlurmScheduler:
-    """Uses the job that `job` or SLURM_JOB_ID names and leaves it alone afterwards; asks for one where neither is."""
+class SlurmScheduler(Scheduler):
+    """Uses the job of `job` or SLURM_JOB_ID and leaves it alone afterwards; without either submits one."""
+
+    supports = ("nodes", "count", "walltime_s", "queue", "account", "properties", "job")
 
     def acquire(self, request: Request, tell: Tell) -> Allocation:
-        job = _found_job(request)
-        if job is not None:
-            return _nodes_of_found_job(job, request, tell)
-        return _submit(request, tell)
+        job = _existing_job(request)
+        return _submit(request, tell) if job is None else _use(job, request, tell)
 
     def plan(self, request: Request) -> Plan:
-        job = _found_job(request)
+        job = _existing_job(request)
         if job is not None:
-            nodes = request.nodes or (f"{request.count} of its nodes" if request.count else "all its nodes")
-            return Plan((f"use {nodes} in job {job}, which is there", shlex.join(_srun(job, "NODE"))))
+            nodes = request.nodes or (f"{request.count} nodes" if request.count else "all nodes")
+            return Plan((f"use {nodes} of the existing job {job}", shlex.join(_srun(job, "NODE"))))
         return Plan((shlex.join(_salloc(request, "lepaute-NUMBER")), shlex.join(_srun("JOB", "NODE")), "scancel JOB"))
+
+    def rank_launch(self, request: Request) -> RankLaunch:  # noqa: ARG002 - the same for all
+        return RankLaunch("srun")
 
 
 @dataclass(slots=True)
 class _SlurmJob:
-    """A job of ours."""
+    """A job that was submitted here."""
 
     job: str
     holder: "subprocess.Popen[str]"
@@ -72,23 +75,20 @@ class _SlurmJob:
             _end(self.holder, self.job, "")
 
 
-def _found_job(request: Request) -> str | None:
+def _existing_job(request: Request) -> str | None:
     job = request.job or os.environ.get("SLURM_JOB_ID")
     if job is not None and not _JOB_ID.fullmatch(job):
-        raise InputError(f"{job[:40]!r} is not the number of a job of Slurm's")
+        raise InputError(f"{job[:40]!r} is not a Slurm job id")
     if request.job is not None:
-        request.refuse_all_but("slurm in a job that is there", "job", "nodes", "count")
-    request.refuse_all_but("slurm", "nodes", "count", "walltime_s", "queue", "account", "properties", "job")
+        request.refuse_all_but(USED_IN_A_JOB, "slurm with --job")
+    request.refuse_all_but(SlurmScheduler.supports, "slurm")
     return job
 
 
-def _nodes_of_found_job(job: str, request: Request, tell: Tell) -> Allocation:
-    unused = request.options_besides("job", "nodes", "count")
-    if unused:  # the script that asks for a job runs inside one as well
-        tell(f"runs in job {job} of Slurm's, which is there: {', '.join(unused)} ask for nothing")
-    wanted = parse_node_set(request.nodes) if request.nodes is not None else ()
-    names = choose_nodes(_job_nodes(job), request, wanted, job)
-    tell(f"uses {fold_node_set(names)} of job {job} of Slurm's")
+def _use(job: str, request: Request, tell: Tell) -> Allocation:
+    warn_of_unused(request, f"Slurm job {job}", tell)  # the script that submits a job runs inside one as well
+    names = request.choose(_job_nodes(job), job, names_of(request))
+    tell(f"using {fold_node_set(names)} of Slurm job {job}")
     return Given(_addresses(job, names), {"scheduler": "slurm", "job": job, "submitted": False})
 
 
@@ -113,7 +113,7 @@ def _submit(request: Request, tell: Tell) -> Allocation:
     try:
         job = _wait_until_granted(holder, tell)
         names = _job_nodes(job)
-        tell(f"job {job} of Slurm's has {fold_node_set(names)}")
+        tell(f"Slurm job {job} has {fold_node_set(names)}")
         facts = {"scheduler": "slurm", "job": job, "submitted": True, "argv": argv, "nodes": list(names)}
         return _SlurmJob(job, holder, _addresses(job, names), facts)
     except BaseException:
@@ -123,17 +123,17 @@ def _submit(request: Request, tell: Tell) -> Allocation:
 
 def _wait_until_granted(holder: "subprocess.Popen[str]", tell: Tell) -> str:
     assert holder.stderr is not None
-    said = []
+    messages = []
     for line in holder.stderr:
-        said.append(line.strip())
+        messages.append(line.strip())
         granted, pending = _GRANTED.search(line), _PENDING.search(line)
         if granted:
             return granted[1]
         if pending:
-            tell(f"job {pending[1]} of Slurm's waits for nodes")
+            tell(f"Slurm job {pending[1]} is waiting for nodes")
         elif "job allocation" not in line and line.strip():
             tell(line.strip())  # why it may wait for long: "Requested partition configuration not available now"
-    raise EnvironmentProblem(f"Slurm gave no nodes: {' | '.join(said[-3:])[:600] or 'salloc said nothing'}")
+    raise EnvironmentProblem(f"Slurm granted no nodes: {' | '.join(messages[-3:])[:600] or 'salloc printed nothing'}")
 
 
 def _end(holder: "subprocess.Popen[str]", job: str | None, name: str) -> None:
@@ -161,7 +161,7 @@ def _end(holder: "subprocess.Popen[str]", job: str | None, name: str) -> None:
 
 def _salloc(request: Request, name: str) -> list[str]:
     """Whole nodes, with all their memory: what is measured on a shared node is its neighbours."""
-    names = parse_node_set(request.nodes) if request.nodes is not None else ()
+    names = names_of(request)
     options = {
         "--partition": ("queue", request.queue),
         "--account": ("account", request.account),
@@ -184,15 +184,15 @@ def _salloc(request: Request, name: str) -> list[str]:
 
 def _job_nodes(job: str) -> tuple[str, ...]:
     """The nodes of a running job; waits for those that are being booted or prepared for it."""
-    shown = ["squeue", "--noheader", f"--jobs={job}", "--format=%T|%N"]
+    query = ["squeue", "--noheader", f"--jobs={job}", "--format=%T|%N"]
     state = "CONFIGURING"
     while state == "CONFIGURING":
-        answer = _answer(shown, f"what Slurm knows of job {job}")
+        answer = _answer(query, f"what Slurm knows of job {job}")
         state, _, folded = (answer.splitlines() or ["gone"])[0].strip().partition("|")
         if state == "CONFIGURING":
             time.sleep(_POLL_S)
     if state != "RUNNING" or not folded:
-        raise EnvironmentProblem(f"job {job} of Slurm's is {state.lower()}; nodes are there while it runs")
+        raise EnvironmentProblem(f"Slurm job {job} is {state.lower()}; it has nodes only while it is running")
     names = _answer(["scontrol", "show", "hostnames", folded], f"the names of {folded[:60]}").split()
     return tuple(check_node_name(name) for name in names)
 

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from lepaute.errors import InputError
 from lepaute.measure.schedulers.node_sets import fold_node_set, parse_node_set
-from lepaute.measure.schedulers.types import Allocation, Given, NodeAddress, Plan, Request, Tell
+from lepaute.measure.schedulers.request import Request
+from lepaute.measure.schedulers.types import Allocation, Given, NodeAddress, Plan, RankLaunch, Scheduler, Tell
 
-_USED = ("nodes", "ssh_config", "walltime_s")
 
+class SshScheduler(Scheduler):
+    """The hosts of `nodes`, which are reserved already."""
 
-class SshScheduler:
-    """The hosts of `nodes`; whoever gave them has reserved them."""
+    supports = ("nodes", "ssh_config", "walltime_s")
 
     def acquire(self, request: Request, tell: Tell) -> Allocation:
         addresses = _addresses(request)
@@ -21,6 +22,13 @@ class SshScheduler:
 
     def plan(self, request: Request) -> Plan:
         return Plan(tuple(shlex.join(address.prefix) for address in _addresses(request)))
+
+    def known_nodes(self, request: Request) -> tuple[str, ...]:
+        return tuple(address.name for address in _addresses(request))
+
+    def rank_launch(self, request: Request) -> RankLaunch:
+        config = request.ssh_config
+        return RankLaunch(remote_shell=() if config is None else ("ssh", "-F", str(config.absolute())))
 
 
 def ssh_prefix(host: str, config: Path | None = None, *, user: str | None = None) -> tuple[str, ...]:
@@ -61,11 +69,11 @@ def ssh_options() -> tuple[str, ...]:
 
 
 def _addresses(request: Request) -> tuple[NodeAddress, ...]:
-    request.refuse_all_but("ssh", *_USED)
+    request.refuse_all_but(SshScheduler.supports, "ssh")
     if request.nodes is None:
         raise InputError("ssh needs the nodes' names; give them such as --nodes node[1-4]")
     if request.ssh_config is not None and not request.ssh_config.is_file():
-        raise InputError(f"{request.ssh_config}: there is no such file; --ssh-config names a configuration for ssh")
+        raise InputError(f"{request.ssh_config}: no such file; give --ssh-config a configuration file for ssh")
     config = None if request.ssh_config is None else request.ssh_config.absolute()
     names = parse_node_set(request.nodes)
     return tuple(NodeAddress(name, ssh_prefix(name, config), joined=True) for name in names)

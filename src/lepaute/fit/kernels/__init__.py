@@ -1,0 +1,1 @@
+"""Models of kernels: the form of the mean, its regions, the noise, and the choice among them."""

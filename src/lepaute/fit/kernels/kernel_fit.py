@@ -1,0 +1,172 @@
+"""The model of one kernel from its calls: pieces, polynomials, and what distinguishes the cores."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lepaute.fit.kernels.form import PER_CORE, Form, default_form, plain_mean, terms_of
+from lepaute.fit.kernels.interruptions import settled
+from lepaute.fit.kernels.polynomial import PolynomialFit, fit_polynomial, mean_absolute_relative_error, r_squared
+from lepaute.fit.kernels.regions import FEWEST_CALLS, Region, first_match, regions_of
+from lepaute.fit.kernels.terms import default_terms
+from lepaute.fit.numeric.arrays import Booleans, Floats
+from lepaute.fit.observations.calls import Calls
+
+#: With so many calls timed inside steps of HPL, a piece is fitted to them alone.
+ENOUGH_IN_CONTEXT = 60
+
+
+@dataclass(frozen=True, slots=True)
+class FittedPiece:
+    """Polynomials in one region: one of all cores together, and one a core for the cores that have their own."""
+
+    region: Region
+    pooled: PolynomialFit
+    per_cpu: Mapping[int, PolynomialFit]
+    range: Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class FittedKernel:
+    """Pieces of a kernel; of the regions the first that matches holds, the last holds everywhere."""
+
+    kernel: str
+    pieces: tuple[FittedPiece, ...]
+    note: str
+    form: Form
+
+    def predict(self, calls: Calls) -> Floats:
+        """Mean durations in seconds, shape (calls,)."""
+        return self._evaluated(calls, deviation=False)
+
+    def deviation(self, calls: Calls) -> Floats:
+        """Standard deviations of single calls in seconds, shape (calls,)."""
+        return self._evaluated(calls, deviation=True)
+
+    def settled(self, machine_excess: float) -> "FittedKernel":
+        """The same model with the tail of each piece between its own and that of the machine; see `tail`."""
+        return replace(
+            self,
+            pieces=tuple(
+                replace(
+                    piece,
+                    pooled=settled(piece.pooled, machine_excess),
+                    per_cpu={cpu: settled(fit, machine_excess) for cpu, fit in piece.per_cpu.items()},
+                )
+                for piece in self.pieces
+            ),
+        )
+
+    def _evaluated(self, calls: Calls, *, deviation: bool) -> Floats:
+        result = np.zeros(len(calls))
+        masks = first_match(tuple(piece.region for piece in self.pieces), calls)
+        for piece, mask in zip(self.pieces, masks, strict=True):
+            own = np.isin(calls.cpu, list(piece.per_cpu)) if piece.per_cpu else np.zeros(len(calls), dtype=bool)
+            parts: list[tuple[Booleans, PolynomialFit]] = [(mask & ~own, piece.pooled)]
+            parts += [(mask & (calls.cpu == cpu), fit) for cpu, fit in piece.per_cpu.items()]
+            for part, fit in parts:
+                if part.any():
+                    evaluate = fit.deviation if deviation else fit.predict
+                    result[part] = evaluate(calls.m[part], calls.n[part], calls.k[part])
+        return result
+
+
+def fit_kernel(calls: Calls, regions: tuple[Region, ...] | None = None, form: Form | None = None) -> FittedKernel:
+    """Fits a kernel to its calls, those of first steps left out where there are others.
+
+    regions : those to use, or None for what the form says: one, or `regions_of` the calls
+    form    : member of the family, or None for `default_form`. Whatever its noise, the mean is fitted with the weights
+              of a standard deviation that is a polynomial: what is drawn does not change what the calls are worth
+    Raises FitError when there are no calls or none takes time.
+    """
+    form = default_form(calls.kernel) if form is None else form
+    warm, note = representative(calls)
+    if regions is None:
+        regions = regions_of(warm) if form.mean == "M'" else (Region(None),)
+    pieces = []
+    for region, mask in zip(regions, first_match(regions, warm), strict=True):
+        inside = _as_called(warm.where(mask))
+        if len(inside) == 0:
+            continue
+        pooled = _with_noise(_polynomial(inside, form), inside, form)
+        pieces.append(FittedPiece(region, pooled, _own_of_cores(inside, form), ranges(inside)))
+    if pieces[-1].region.where is not None:
+        # Nothing was measured outside; the nearest thing to a model there is the last piece.
+        last = pieces[-1]
+        pieces[-1] = FittedPiece(Region(None), last.pooled, last.per_cpu, last.range)
+    few = len(warm) < FEWEST_CALLS
+    if few:
+        note = "; ".join(filter(None, [note, f"only {len(warm)} calls: a constant"]))
+    plain = replace(form, mean="M-0" if few else plain_mean(calls.kernel, form.mean, len(pieces)))
+    return FittedKernel(calls.kernel, tuple(pieces), note, plain)
+
+
+def ranges(calls: Calls) -> dict[str, tuple[float, float]]:
+    """Smallest and largest value of each parameter that the kernel has."""
+    letters = {"m": calls.m, "n": calls.n, "k": calls.k}
+    return {
+        letter: (float(values.min()), float(values.max())) for letter, values in letters.items() if np.any(values > 0)
+    }
+
+
+def goodness(kernel: FittedKernel, calls: Calls) -> tuple[float, float]:
+    """Coefficient of determination and mean absolute relative error of all pieces together."""
+    predicted = kernel.predict(calls)
+    return r_squared(calls.duration_s, predicted), mean_absolute_relative_error(calls.duration_s, predicted)
+
+
+def representative(calls: Calls) -> tuple[Calls, str]:
+    """The calls to fit: with work to do, and none of a first step unless there are no others.
+
+    A call on an empty matrix returns at once; it is no point of the law of the others, and costs next to nothing.
+    """
+    calls = calls.where(calls.nonempty())
+    warm = calls.where(~calls.cold)
+    if len(warm) >= min(FEWEST_CALLS, len(calls)):
+        return warm, ""
+    return calls, "first steps included, for want of others"
+
+
+def _polynomial(calls: Calls, form: Form) -> PolynomialFit:
+    many = len(calls) >= FEWEST_CALLS
+    return fit_polynomial(
+        terms_of(calls.kernel, form.mean) if many else ("1",),
+        calls.m,
+        calls.n,
+        calls.k,
+        calls.duration_s,
+        importance=calls.weight,
+        nonnegative=calls.kernel not in PER_CORE,
+        sd_terms=default_terms(calls.kernel) if many else None,
+    )
+
+
+def _with_noise(fit: PolynomialFit, calls: Calls, form: Form) -> PolynomialFit:
+    """The fit with the standard deviation that the form has: none, one for all sizes, or the polynomial."""
+    if form.noise == "N-0":
+        return replace(fit, sd_terms=(), sd=np.zeros(0))
+    if form.noise == "N-1":
+        # The mean variance: what a constant has to be for sums over these calls to scatter as they do.
+        constant = np.sqrt(np.mean(fit.deviation(calls.m, calls.n, calls.k) ** 2))
+        return replace(fit, sd_terms=("1",), sd=np.array([constant]))
+    return fit
+
+
+def _as_called(calls: Calls) -> Calls:
+    """The calls that an application made, where there are enough: alone, on cold operands, a small one takes
+    several times as long."""
+    if np.count_nonzero(calls.in_context) >= ENOUGH_IN_CONTEXT:
+        return calls.where(calls.in_context)
+    return calls
+
+
+def _own_of_cores(calls: Calls, form: Form) -> dict[int, PolynomialFit]:
+    if not form.per_core:
+        return {}
+    result = {}
+    for cpu in np.unique(calls.cpu):
+        mine = calls.where(calls.cpu == cpu)
+        if len(mine) >= FEWEST_CALLS:
+            result[int(cpu)] = _with_noise(_polynomial(mine, form), mine, form)
+    return result

@@ -1,0 +1,205 @@
+"""Which member of the family a kernel gets: the mean by cross-validation, its noise by Schwarz's criterion.
+
+The mean. Folds are whole blocks of the campaign (fresh processes, another order, other sizes); with one block,
+stretches of successive calls. A fold is predicted by a fit to the others, pieces searched anew. The score is the mean
+square of (measured - predicted) / typical duration, each call counting by its typical duration, as the application's
+time does. Typical, and the same for all candidates, is what the pieces say that are fitted to all calls; a duration
+beyond CAP times that counts as CAP times. What a process as a whole was faster or slower than typical is divided out
+first: that is the layer of days, the same for all candidates, and would drown what distinguishes them. The simplest
+mean is taken whose score is within one standard error (over the folds, of the difference of the two) of the best and at
+most SCORE_TOLERANCE above it: on a restless machine five folds tell little, and little evidence is no reason to give up
+a better fit.
+
+Whether each core has its own coefficients is tried with the mean that was chosen. Here only what a whole fold was
+faster or slower is divided out, since the level of a core is what is asked for. It has to win by two standard errors:
+processes on the same core differ too, and with few of them a core looks fast that was lucky.
+
+The noise. Given the mean, that with the lowest BIC; see `noise`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lepaute.fit.kernels.form import Form, default_form, means_of, wanted_for
+from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
+from lepaute.fit.kernels.noise import NoiseScores, noise_scores
+from lepaute.fit.kernels.region_tree import CAP
+from lepaute.fit.kernels.regions import FEWEST_CALLS
+from lepaute.fit.kernels.size_classes import judged
+from lepaute.fit.numeric.arrays import Floats, Integers
+from lepaute.fit.numeric.local import local_median
+from lepaute.fit.numeric.mixture import Mode
+from lepaute.fit.observations.calls import Calls
+
+#: Calls of a kernel that the selection looks at, as many of each size as there are; and further ones for each core.
+SAMPLE, SAMPLE_PER_CORE = 20_000, 100
+SIZE_CLASSES = 20
+FOLDS = 5
+#: Standard errors by which a further mean, and a model of each core, have to win.
+MEAN_ERRORS, PER_CORE_ERRORS = 1.0, 2.0
+#: A mean square error that is so much higher is no price for a simpler mean: one per cent of the error.
+SCORE_TOLERANCE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A mean that was tried. error: root of its score, relative; worse_by: what its score is above the best one's, in
+    standard errors of the difference over the folds; share_above: the same relative to the best score."""
+
+    mean: str
+    error: float
+    worse_by: float
+    share_above: float
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What was tried for a kernel, and what was taken.
+
+    means      : candidates, simplest first
+    per_core   : the chosen mean with one set of coefficients, and with one for each core; empty with one core
+    noises     : BIC of each noise, see `noise`; None where none was tried
+    modes      : of the noise, where it is a mixture
+    note       : why nothing was selected, or ""
+    """
+
+    kernel: str
+    form: Form
+    means: tuple[Candidate, ...]
+    per_core: tuple[Candidate, ...]
+    noises: NoiseScores | None
+    modes: tuple[Mode, ...] | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Calls that the selection looks at, each with the number of calls that it stands for; fold: its number, from 0."""
+
+    calls: Calls
+    weight: Floats
+    typical_s: Floats
+    fold: Integers
+
+
+def select(calls: Calls, wanted: Mapping[str, Form]) -> tuple[FittedKernel, Selection]:
+    """The kernel fitted with the form that is asked for, or with the one that is selected.
+
+    wanted : forms by kernel, see `form.wanted_forms`
+    Raises FitError when there are no calls or none takes time.
+    """
+    asked = wanted_for(calls.kernel, wanted)
+    means: tuple[Candidate, ...] = ()
+    cores: tuple[Candidate, ...] = ()
+    note = ""
+    sample = _sample(calls)
+    if asked is not None:
+        form, note = asked, "asked for"
+    elif sample is None:
+        form, note = default_form(calls.kernel), "too few calls to select by"
+    else:
+        form, means, cores = _selected_mean(sample, calls.kernel)
+    # The polynomial is what the noises are compared by, and what a mixture is measured in.
+    fitted = fit_kernel(calls, form=replace(form, noise="N-2"))
+    if sample is None:
+        if form.noise in {"N-0", "N-1"}:
+            fitted = fit_kernel(calls, form=form)
+        return fitted, Selection(calls.kernel, fitted.form, means, cores, None, None, note)
+    noises = noise_scores(fitted, sample.calls)
+    noise = form.noise if asked is not None else noises.best
+    if noise in {"N-0", "N-1"}:
+        fitted = fit_kernel(calls, form=replace(form, noise=noise))
+    elif noise == "N'":
+        fitted = replace(fitted, form=replace(fitted.form, noise=noise))
+    modes = noises.modes if noise == "N'" else None
+    return fitted, Selection(calls.kernel, fitted.form, means, cores, noises, modes, note)
+
+
+def _selected_mean(sample: _Sample, kernel: str) -> tuple[Form, tuple[Candidate, ...], tuple[Candidate, ...]]:
+    by_process = sample.fold * 1000003 + sample.calls.cpu * 101 + sample.calls.probe
+    forms = [Form(mean, False, "N-2") for mean in means_of(kernel)]
+    means = _candidates(sample, forms, by_process)
+    chosen = next(
+        candidate.mean
+        for candidate in means
+        if candidate.worse_by <= MEAN_ERRORS and candidate.share_above <= SCORE_TOLERANCE
+    )
+    if len(np.unique(sample.calls.cpu)) < 2:
+        return Form(chosen, False, "N-2"), means, ()
+    cores = _candidates(sample, [Form(chosen, False, "N-2"), Form(chosen, True, "N-2")], sample.fold)
+    return Form(chosen, cores[0].worse_by > PER_CORE_ERRORS, "N-2"), means, cores
+
+
+def _candidates(sample: _Sample, forms: list[Form], group: Integers) -> tuple[Candidate, ...]:
+    """Scores of the forms, in their order; `group`: within one, the level of the durations is divided out."""
+    losses = np.array([_losses(sample, form, group) for form in forms])  # (forms, folds)
+    scores = losses.mean(axis=1)
+    best = int(np.argmin(scores))
+    difference = losses - losses[best]
+    error = difference.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
+    worse_by = np.where(difference.mean(axis=1) > 0, difference.mean(axis=1) / np.maximum(error, 1e-300), 0.0)
+    return tuple(
+        Candidate(form.mean, float(np.sqrt(score)), float(worse), float(score / max(scores[best], 1e-300) - 1.0))
+        for form, score, worse in zip(forms, scores, worse_by, strict=True)
+    )
+
+
+def _losses(sample: _Sample, form: Form, group: Integers) -> list[float]:
+    """Weighted mean square relative error of each fold."""
+    measured = np.minimum(sample.calls.duration_s, CAP * sample.typical_s)
+    # By what is typical, not by the candidate: a candidate that is wrong by the same factor everywhere is wrong.
+    measured = measured / _levels(group, sample.weight * measured, sample.weight * sample.typical_s)
+    losses = []
+    for fold in np.unique(sample.fold):
+        held = sample.fold == fold
+        predicted = fit_kernel(sample.calls.where(~held), form=form).predict(sample.calls.where(held))
+        error = (measured[held] - predicted) / sample.typical_s[held]
+        losses.append(float(np.average(error**2, weights=(sample.weight * sample.typical_s)[held])))
+    return losses
+
+
+def _levels(group: Integers, measured: Floats, predicted: Floats) -> Floats:
+    """Sum of measured over sum of predicted in the group of each call, 1 where nothing is predicted; shape of group."""
+    _, code = np.unique(group, return_inverse=True)
+    above, below = np.bincount(code, measured), np.bincount(code, predicted)
+    result: Floats = np.where(below > 0, above / np.where(below > 0, below, 1.0), 1.0)[code]
+    return result
+
+
+def _sample(calls: Calls) -> _Sample | None:
+    """Calls of all sizes, and their folds; None where a fold or what is left without it would be no sample."""
+    calls = judged(calls)
+    if len(calls) < 2 * FEWEST_CALLS or not np.any(calls.duration_s > 0):
+        return None
+    blocks, block = np.unique(calls.block, return_inverse=True)
+    fold = block if len(blocks) > 1 else np.arange(len(calls)) * FOLDS // len(calls)
+    chosen, weight = _of_all_sizes(np.log(calls.work()), SAMPLE + SAMPLE_PER_CORE * len(np.unique(calls.cpu)))
+    looked_at = replace(calls.where(chosen), weight=weight)
+    median = local_median(looked_at.work(), looked_at.duration_s)
+    pieces = fit_kernel(looked_at, form=Form("M'", False, "N-2")).predict(looked_at)
+    typical = np.maximum(pieces, 0.1 * median + 1e-12)
+    sample = _Sample(looked_at, weight, typical, fold[chosen].astype(np.int64))
+    counts = np.bincount(sample.fold)
+    if np.min(counts[counts > 0]) < FEWEST_CALLS // 2 or len(chosen) - int(np.max(counts)) < FEWEST_CALLS:
+        return None
+    return sample
+
+
+def _of_all_sizes(log_work: Floats, most: int) -> tuple[Integers, Floats]:
+    """Indices of at most `most` calls in their order, and how many each stands for: from classes of equal width in the
+    logarithm of the size equally many, as far as there are; what a class lacks, the others get."""
+    low, high = float(log_work.min()), float(log_work.max())
+    code = np.minimum((log_work - low) / max(high - low, 1e-300) * SIZE_CLASSES, SIZE_CLASSES - 1).astype(np.int64)
+    members = [np.flatnonzero(code == number) for number in np.unique(code)]
+    random = np.random.default_rng(0)
+    left, chosen, weights = most, [], []
+    for position, rows in enumerate(sorted(members, key=len)):
+        count = min(len(rows), left // (len(members) - position))
+        chosen.append(random.choice(rows, count, replace=False))
+        weights.append(np.full(count, len(rows) / max(count, 1)))
+        left -= count
+    index, weight = np.concatenate(chosen), np.concatenate(weights)
+    order = np.argsort(index)
+    return index[order].astype(np.int64), weight[order]

@@ -1,0 +1,1 @@
+"""Levels of the memory hierarchy, from measured bandwidths."""

@@ -1,0 +1,267 @@
+"""Caches from bandwidths: plateaus of bandwidth against buffer size, where they end, and what hwloc says of that.
+
+The rules below were fixed before any measurement was looked at (docs/fit.md).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lepaute.archive.setups.topology import Cache
+from lepaute.errors import FitError
+from lepaute.fit.memory.plateaus import constant_pieces
+from lepaute.fit.memory.size_text import size_text
+from lepaute.fit.numeric.arrays import Floats
+from lepaute.stats.rank_interval import median_rank
+
+if TYPE_CHECKING:
+    import pandas
+
+COLUMNS = ("size_bytes", "stride", "element_bytes", "unroll", "read_bytes", "duration_s")
+#: A plateau reaches over a factor of two in size at least; the first and the last one over three sizes: the range of
+#: the design cuts them off.
+LEAST_OCTAVES, LEAST_SIZES_AT_ENDS = 1.0, 3
+#: Bandwidth falls by this share at least where a cache ends, in the mean over the curves.
+LEAST_DROP = 0.05
+LEAST_FALL = -math.log1p(-LEAST_DROP)
+#: A size of hwloc's agrees with a found interval when it lies in it, or beyond its ends by less than this factor.
+TOLERANCE = math.sqrt(2.0)
+FEWEST_SIZES = 8
+#: Noise grows with the size of the buffer, where other cores and machines share what is used: it is that of the
+#: measurements of a size and of so many on either side; a median is taken to be known no better than the least.
+NOISE_NEIGHBOURS, LEAST_NOISE = 3, 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Bandwidth against size for one way to read: medians, in bytes read per second, at increasing sizes.
+
+    error: relative standard error of each median, from the spread of its measurements
+    """
+
+    element_bytes: int
+    stride: int
+    unroll: int
+    size_bytes: tuple[int, ...]
+    bandwidth: tuple[float, ...]
+    error: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.element_bytes} B, stride {self.stride}, unrolled {self.unroll}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidth:
+    """Median of all single measurements of a curve on a plateau, bytes/s, with its 95 % interval (order statistics)."""
+
+    curve: str
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plateau:
+    """Sizes from the first to the last one measured on it, and the bandwidth of each curve there, in their order."""
+
+    first_bytes: int
+    last_bytes: int
+    bandwidths: tuple[Bandwidth, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A cache that was found: between the last size of a plateau and the first of the next, lower one.
+
+    Where no plateau follows, high_bytes is the size from which on bandwidth stays lower, and `open` is true.
+    drop   : share of its bandwidth that the mean curve loses
+    known  : what hwloc says, the cache it was matched with; None where it has none left
+    agrees : whether the two agree within TOLERANCE; None where hwloc says nothing at all
+    """
+
+    low_bytes: int
+    high_bytes: int
+    open: bool
+    drop: float
+    known: Cache | None
+    agrees: bool | None
+
+
+@dataclass(frozen=True)
+class MemoryHierarchy:
+    """Of one node; known: what hwloc says; notes: what a reader should know, one sentence each."""
+
+    node: str
+    curves: tuple[Curve, ...]
+    plateaus: tuple[Plateau, ...]
+    levels: tuple[Level, ...]
+    known: tuple[Cache, ...]
+    notes: tuple[str, ...]
+
+
+def is_memory(table: "pandas.DataFrame") -> bool:
+    return set(COLUMNS) <= set(table.columns)
+
+
+def memory_hierarchy(
+    table: "pandas.DataFrame", caches: Sequence[Cache] = (), *, node: str = "", virtual: bool = False
+) -> MemoryHierarchy:
+    """The hierarchy that the measurements of one node show.
+
+    table  : a row a measurement, with COLUMNS
+    caches : data caches of the core that was measured, as hwloc has them; none where nothing is known
+    virtual: whether the node is a virtual machine, which may hide or misreport caches
+    All curves of the largest unrolling are segmented together, so that they share the sizes at which they change: with
+    one element an iteration the loop, not the cache, is what bounds (paper of the pitfalls, section IV-A-1).
+    Raises FitError where there are too few sizes, or a duration is none.
+    """
+    if (table["duration_s"] <= 0).any() or (table["read_bytes"] <= 0).any():
+        raise FitError("a measurement of memory lasts no time or reads nothing; measure again with larger batches")
+    curves = _curves(table)
+    unroll = max(curve.unroll for curve in curves)
+    chosen = [curve for curve in curves if curve.unroll == unroll]
+    sizes = sorted(set.intersection(*(set(curve.size_bytes) for curve in chosen)))
+    if len(sizes) < FEWEST_SIZES:
+        raise FitError(f"memory was measured at {len(sizes)} sizes only; plateaus need {FEWEST_SIZES} at least")
+    logs, sd = _medians(chosen, sizes)
+    found = _plateaus(sizes, logs, constant_pieces(np.log2(sizes), logs, sd))
+    plateaus = tuple(
+        Plateau(sizes[first], sizes[last], _bandwidths(table, curves, sizes[first], sizes[last]))
+        for first, last in found
+    )
+    levels, notes = _levels(sizes, logs, found, caches)
+    if not levels:
+        notes.append("no drop of bandwidth was found: measure up to larger buffers, or wider elements")
+    if not caches:
+        notes.append("hwloc says nothing of this node's caches, so nothing was compared")
+    if virtual:
+        notes.append(
+            "a virtual machine: what hwloc says is what its host chose to tell, and other guests may share caches"
+        )
+    return MemoryHierarchy(node, curves, plateaus, levels, tuple(caches), tuple(notes))
+
+
+def _curves(table: "pandas.DataFrame") -> tuple[Curve, ...]:
+    groups: dict[tuple[int, int, int, int], list[float]] = {}
+    columns = [table[name].tolist() for name in ("element_bytes", "stride", "unroll", "size_bytes")]
+    for element, stride, unroll, size, read, spent in zip(
+        *columns, table["read_bytes"].tolist(), table["duration_s"].tolist(), strict=True
+    ):
+        groups.setdefault((int(element), int(stride), int(unroll), int(size)), []).append(math.log(read / spent))
+    curves: dict[tuple[int, int, int], list[tuple[int, float, float]]] = {}
+    for (element, stride, unroll, size), values in sorted(groups.items()):
+        median = float(np.median(values))
+        spread = 1.4826 * float(np.median(np.abs(np.array(values) - median)))
+        # Of a median of n normal values: sqrt(pi / 2) times that of their mean.
+        error = spread * math.sqrt(math.pi / 2 / len(values))
+        curves.setdefault((element, stride, unroll), []).append((size, math.exp(median), error))
+    return tuple(Curve(*key, *zip(*points, strict=True)) for key, points in sorted(curves.items()))
+
+
+def _medians(curves: Sequence[Curve], sizes: Sequence[int]) -> tuple[Floats, Floats]:
+    """Logarithms of the medians and their standard errors, shape (curves, sizes) each."""
+    at = [[curve.size_bytes.index(size) for size in sizes] for curve in curves]
+    logs = np.array(
+        [[math.log(curve.bandwidth[place]) for place in places] for curve, places in zip(curves, at, strict=True)]
+    )
+    own = np.array([[curve.error[place] for place in places] for curve, places in zip(curves, at, strict=True)])
+    near = [range(max(0, i - NOISE_NEIGHBOURS), min(len(sizes), i + NOISE_NEIGHBOURS + 1)) for i in range(len(sizes))]
+    smooth = np.stack([np.median(own[:, list(around)], axis=1) for around in near], axis=1)
+    return logs, np.maximum(smooth, LEAST_NOISE)
+
+
+def _plateaus(sizes: Sequence[int], logs: Floats, pieces: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """(first, last) index of each plateau: wide pieces, neighbours between which bandwidth does not fall taken as one.
+
+    To either side a plateau goes on as long as single sizes differ from it by less than a fall.
+    """
+    last_piece = len(pieces) - 1
+    wide = []
+    for number, (first, last) in enumerate(pieces):
+        octaves = math.log2(sizes[last] / sizes[first])
+        at_end = number in (0, last_piece) and last - first + 1 >= LEAST_SIZES_AT_ENDS
+        if octaves >= LEAST_OCTAVES * (1 - 1e-3) or at_end:
+            wide.append((first, last))
+    merged: list[tuple[int, int]] = []
+    for first, last in wide:
+        if merged and _fall(logs, merged[-1], (first, last)) < LEAST_FALL:
+            merged[-1] = (merged[-1][0], last)
+        else:
+            merged.append((first, last))
+    grown: list[tuple[int, int]] = []
+    for number, plateau in enumerate(merged):
+        first, last = plateau
+        before = grown[-1][1] if grown else -1
+        beyond = merged[number + 1][0] if number + 1 < len(merged) else len(sizes)
+        while last + 1 < beyond and _fall(logs, plateau, (last + 1, last + 1)) < LEAST_FALL:
+            last += 1
+        while first - 1 > before and _fall(logs, (first - 1, first - 1), plateau) < LEAST_FALL:
+            first -= 1
+        grown.append((first, last))
+    return grown
+
+
+def _fall(logs: Floats, upper: tuple[int, int], lower: tuple[int, int]) -> float:
+    """By how much the logarithm of bandwidth falls from one range of sizes to the next, in the mean over the curves."""
+    one = np.median(logs[:, upper[0] : upper[1] + 1], axis=1)
+    other = np.median(logs[:, lower[0] : lower[1] + 1], axis=1)
+    return float(np.mean(one - other))
+
+
+def _bandwidths(
+    table: "pandas.DataFrame", curves: Sequence[Curve], first_bytes: int, last_bytes: int
+) -> tuple[Bandwidth, ...]:
+    result = []
+    inside = table[(table["size_bytes"] >= first_bytes) & (table["size_bytes"] <= last_bytes)]
+    for curve in curves:
+        mine = inside[
+            (inside["element_bytes"] == curve.element_bytes)
+            & (inside["stride"] == curve.stride)
+            & (inside["unroll"] == curve.unroll)
+        ]
+        values = np.sort((mine["read_bytes"] / mine["duration_s"]).to_numpy(dtype=np.float64))
+        if len(values) == 0:
+            continue
+        rank = max(1, median_rank(len(values), 0.05))
+        result.append(
+            Bandwidth(curve.name, float(np.median(values)), float(values[rank - 1]), float(values[len(values) - rank]))
+        )
+    return tuple(result)
+
+
+def _levels(
+    sizes: Sequence[int], logs: Floats, found: Sequence[tuple[int, int]], caches: Sequence[Cache]
+) -> tuple[tuple[Level, ...], list[str]]:
+    """Caches between the plateaus, matched with those of hwloc in the order of their sizes."""
+    left = sorted(caches, key=lambda cache: cache.size_bytes)
+    levels, notes = [], []
+    after = _where_it_stays_lower(logs, found)
+    for upper, lower in zip(found, [*found[1:], *after], strict=False):
+        low, high = sizes[upper[1]], sizes[lower[0]]
+        fitting = [cache for cache in left if low / TOLERANCE <= cache.size_bytes <= high * TOLERANCE]
+        # Where two fit, the end of the plateau is the end of the nearer one.
+        known = min(fitting, key=lambda cache: abs(math.log(cache.size_bytes / low)), default=None)
+        if known is not None:
+            notes += [_unseen(cache) for cache in left if cache.size_bytes < known.size_bytes]
+            left = [cache for cache in left if cache.size_bytes > known.size_bytes]
+        drop = 1 - math.exp(-_fall(logs, upper, lower))
+        levels.append(Level(low, high, lower in after, drop, known, (known is not None) if caches else None))
+    notes += [_unseen(cache) for cache in left]
+    return tuple(levels), notes
+
+
+def _where_it_stays_lower(logs: Floats, found: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The sizes after the last plateau, from the first on whence bandwidth stays below it; none where it does not."""
+    count = logs.shape[1]
+    first = count
+    while found and first - 1 > found[-1][1] and _fall(logs, found[-1], (first - 1, first - 1)) >= LEAST_FALL:
+        first -= 1
+    return [(first, count - 1)] if first < count else []
+
+
+def _unseen(cache: Cache) -> str:
+    return f"hwloc's L{cache.level} of {size_text(cache.size_bytes)} was not seen: no plateau ends there"

@@ -1,0 +1,1 @@
+"""Models of messages: protocols, segments of sizes, noise, links."""

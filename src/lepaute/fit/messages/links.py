@@ -1,0 +1,115 @@
+"""Messages inside nodes and between them, each a network of its own; idle, or while the machine does something else."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lepaute.errors import FitError
+from lepaute.fit.messages.conditions import ConditionEffect, condition_effects
+from lepaute.fit.messages.network import NOT_SHARED, FittedNetwork, fit_network, fit_segments, size_range
+from lepaute.fit.messages.node_link import node_link_Bps
+from lepaute.fit.messages.protocol import ProtocolLimits
+from lepaute.fit.messages.ring import conditions_of, loaded_series
+from lepaute.fit.messages.send_completion import limits_by_tests
+from lepaute.fit.messages.series import Series, series_of
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, slots=True)
+class MessageTables:
+    """Observations of messages of one or more calibrations, a table an archive; those not made are left out.
+
+    p2p       : point-to-point; the column `link` tells local from remote, tables without it are local
+    semantics : tests of send-completion semantics
+    ring      : messages by condition
+    """
+
+    p2p: Sequence["pandas.DataFrame"]
+    semantics: Sequence["pandas.DataFrame"] = ()
+    ring: Sequence["pandas.DataFrame"] = ()
+
+    def of(self, link: str) -> "MessageTables":
+        """The rows of one class of links."""
+        return MessageTables(*([_of(frame, link) for frame in part] for part in (self.p2p, self.semantics, self.ring)))
+
+
+@dataclass(frozen=True, slots=True)
+class FittedLinks:
+    """The networks of a machine.
+
+    inside, between : messages inside a node, and between nodes; the latter None where not measured
+    link_Bps        : bandwidth of the link of a node as messages between idle nodes show it, None where not measured
+    effects         : how conditions change the time of messages
+    notes           : what a reader of the platform should know, one sentence each
+    """
+
+    inside: FittedNetwork
+    between: FittedNetwork | None
+    link_Bps: float | None  # noqa: N815 - the unit
+    effects: tuple[ConditionEffect, ...]
+    notes: list[str]
+
+
+def fitted_links(tables: MessageTables, several: bool, condition: str | None = None) -> FittedLinks:
+    """Fits the networks.
+
+    several   : there are several nodes
+    condition : of the ring that the messages are to be under; None: those of the point-to-point measurements
+    Raises FitError where the messages inside nodes are too few, or were not measured under the condition.
+    """
+    idle, inside, effects, notes = _fit(tables.of("local"), "local", condition)
+    between, link_Bps = None, None
+    remote = tables.of("remote")
+    if several and any(len(frame) for frame in remote.p2p):
+        idle, between, more, untold = _fit(remote, "remote", condition)
+        link_Bps, effects, notes = node_link_Bps(idle), (*effects, *more), notes + untold
+        if idle.exchange_ratio > NOT_SHARED:
+            notes.append(
+                f"Two opposite messages between nodes take {idle.exchange_ratio:.2f} times as long as one alone, which "
+                "a platform, whose links are as wide in each direction, does not hold."
+            )
+    if condition is not None:
+        notes += [f"Messages are as under {condition}.", *(e.sentence() for e in effects if e.condition == condition)]
+    return FittedLinks(inside, between, link_Bps, effects, notes)
+
+
+def _fit(
+    tables: MessageTables, link: str, condition: str | None
+) -> tuple[FittedNetwork, FittedNetwork, tuple[ConditionEffect, ...], list[str]]:
+    """The network of the point-to-point measurements, the one under the condition, what all conditions change, and of
+    which the ring tells too little: it is needed for nothing else unless its condition is asked for."""
+    usual = series_of(tables.p2p)
+    limits = limits_by_tests(tables.semantics)
+    idle = fit_network(usual, limits)
+    assert idle.limits is not None
+    eager = idle.limits.eager_bytes
+    names = [*conditions_of(tables.ring)]
+    if condition is not None and condition not in names:
+        names.append(condition)  # loaded_series says what is missing
+    loaded, untold = {}, []
+    for name in names:
+        try:
+            loaded[name] = loaded_series(tables.ring, name, eager, usual)
+        except FitError as problem:
+            if name == condition:
+                raise
+            untold.append(f"What messages take under {name} ({link}) is not told: {problem}.")
+    effects = condition_effects(link, {name: part["pingpong"] for name, part in loaded.items()}, eager)
+    under = idle if condition is None else _loaded(idle, loaded[condition], idle.limits)
+    return idle, under, effects, untold
+
+
+def _loaded(idle: FittedNetwork, series: dict[str, Series], limits: ProtocolLimits) -> FittedNetwork:
+    """The segments under a condition; all else as on idle nodes, for the ring does not tell it: what flows share, the
+    cost of probes, messages with gaps."""
+    half = series["pingpong"].scaled(0.5)
+    segments = fit_segments(half, series["isend"], series["recv"], limits)
+    return replace(idle, segments=segments, sizes=size_range(half))
+
+
+def _of(frame: "pandas.DataFrame", link: str) -> "pandas.DataFrame":
+    if "link" not in frame.columns:
+        return frame if link == "local" else frame.iloc[:0]
+    return frame[frame["link"] == link]

@@ -1,0 +1,172 @@
+"""The model of messages between two ranks: segments of size with their protocol, overheads, latency and bandwidth.
+
+What is measured and what it becomes (one-way time = half of a ping-pong):
+    eager      : one-way = send + latency + size / bandwidth + receive. `send` is what MPI_Isend takes, `receive` what
+                 MPI_Recv takes for a message that is there; latency and bandwidth are the rest.
+    detached   : one-way = send + latency + size / bandwidth. The sender goes on, the transfer waits for the receive.
+    rendezvous : one-way = latency + size / bandwidth. Both processes are busy or wait all that time.
+Interrupted operations (beyond twice the median of their neighbours) are capped: a run of an application that was
+disturbed so is recognised and repeated, so they are not part of what is predicted.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from lepaute.errors import FitError
+from lepaute.fit.messages.breakpoints import FEWEST_POINTS, shared_breakpoints
+from lepaute.fit.messages.call_costs import call_cost, looks_first
+from lepaute.fit.messages.protocol import ProtocolLimits, eager_limit_bytes
+from lepaute.fit.messages.segment import FittedSegment, fit_segment
+from lepaute.fit.messages.series import Series, series
+from lepaute.fit.numeric.arrays import Floats
+
+#: Exchanges and ping-pongs of messages from here on tell whether two flows share.
+LARGE_BYTES = 256 * 1024
+#: Two opposite flows that take up to this many times as long as one alone do not share.
+NOT_SHARED = 1.1
+#: Fewer points of a protocol are too few for a line of their own.
+FEWEST_OF_A_PROTOCOL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FittedNetwork:
+    """Segments of one class of links, whether flows share, and the cost of calls that move nothing.
+
+    shared_bandwidth_Bps : of the link that concurrent flows share; where they do not, the fastest segment's
+    noncontiguous        : segments of messages of a derived datatype with gaps, None where they were not measured
+    exchange_ratio       : time of two opposite messages at once over that of one, at large sizes
+    limits               : of the protocols; tested: found by tests of send-completion semantics, not from durations
+    sizes                : smallest and largest size that the segments were fitted to, None where nothing says so;
+                           noncontiguous_sizes: the same of messages with gaps
+    """
+
+    segments: tuple[FittedSegment, ...]
+    noncontiguous: tuple[FittedSegment, ...] | None
+    shared: bool
+    shared_bandwidth_Bps: float  # noqa: N815 - the unit
+    exchange_ratio: float
+    iprobe_s: float
+    test_s: float
+    wtime_s: float
+    iprobe_looks_first: bool = False
+    limits: ProtocolLimits | None = None
+    sizes: tuple[int, int] | None = None
+    noncontiguous_sizes: tuple[int, int] | None = None
+
+    def one_way_s(self, size_bytes: Floats) -> Floats:
+        """Time of a message alone, shape of size_bytes."""
+        return one_way_s(self.segments, size_bytes)
+
+
+def one_way_s(segments: tuple[FittedSegment, ...], size_bytes: Floats) -> Floats:
+    """Time of a message alone, shape of size_bytes."""
+    bounds = np.array([part.above_bytes for part in segments[1:]], dtype=np.float64)
+    which = np.searchsorted(bounds, size_bytes, side="left")
+    result = np.zeros_like(size_bytes)
+    for number, part in enumerate(segments):
+        result[which == number] = part.one_way_s(size_bytes[which == number])
+    return result
+
+
+def fit_network(operations: dict[str, Series], limits: ProtocolLimits | None = None, *, seed: int = 0) -> FittedNetwork:
+    """Fits the segments to ping-pongs, isends and receives, sharing to exchanges.
+
+    operations : series by name; pingpong, isend and recv are needed, exchange, iprobe, test and wtime may be absent
+    limits     : of the protocols, where experiments found them; else they are read from the durations
+    seed       : of the search for modes of the noise
+    Raises FitError when a needed one is absent, or has too few sizes.
+    """
+    missing = [name for name in ("pingpong", "isend", "recv") if name not in operations]
+    if missing:
+        raise FitError(f"there are no measurements of {missing[0]}; calibrate with all operations")
+    half = operations["pingpong"].scaled(0.5)
+    isend, receive = operations["isend"], operations["recv"]
+    if limits is None:
+        limits = ProtocolLimits.of_eager(eager_limit_bytes(isend, half, receive))
+    segments = fit_segments(half, isend, receive, limits, seed=seed)
+    ratio, size_rate = _exchange(operations.get("exchange"), segments)
+    shared = ratio > NOT_SHARED
+    fastest = max(part.bandwidth_Bps for part in segments)
+    gaps = _gaps(operations.get("strided"), segments, limits, seed)
+    return FittedNetwork(
+        segments,
+        gaps[0] if gaps else None,
+        shared,
+        2.0 * size_rate if shared else fastest,
+        ratio,
+        call_cost(operations.get("iprobe")),
+        call_cost(operations.get("test")),
+        call_cost(operations.get("wtime")),
+        looks_first(operations.get("seen")),
+        limits,
+        size_range(half),
+        (size_range(half)[0], gaps[1]) if gaps else None,
+    )
+
+
+def fit_segments(
+    message: Series, isend: Series, receive: Series, limits: ProtocolLimits, *, seed: int = 0
+) -> tuple[FittedSegment, ...]:
+    """The segments of messages whose time, the mean of one there and one back, is `message`; see `fit_segment`.
+
+    Raises FitError where there are fewer than three measurements of every protocol.
+    """
+    segments: list[FittedSegment] = []
+    for protocol, low, high in limits.parts():
+        parts = [part.within(low, high) for part in (message, isend, receive)]
+        if len(parts[0]) < FEWEST_OF_A_PROTOCOL:
+            continue
+        used = {"eager": parts, "detached": parts[:2], "rendezvous": parts[:1]}[protocol]
+        # Calls alone tell where they change, but in a segment without messages these would take no time.
+        cuts = shared_breakpoints(used) if len(parts[0]) >= FEWEST_POINTS else []
+        for bottom, top in pairwise([low, *cuts, high]):
+            inside = [part.within(bottom, top) for part in parts]
+            above = max(0, int(bottom)) if segments else 0
+            segments.append(fit_segment(above, protocol, *inside, seed=seed))
+    if not segments:
+        raise FitError(f"there are {len(message)} measurements of messages, too few for a line; calibrate with more")
+    return tuple(segments)
+
+
+def _gaps(
+    strided: Series | None, segments: tuple[FittedSegment, ...], limits: ProtocolLimits, seed: int
+) -> tuple[tuple[FittedSegment, ...], int] | None:
+    """Segments of messages with gaps, and the largest size: above the eager limit from their own times, below as the
+    others.
+
+    A measurement is the message, with the making of its datatype, and an empty answer, whose time is subtracted.
+    """
+    if strided is None:
+        return None
+    limit = limits.eager_bytes
+    above = strided.within(limit, np.inf)
+    if len(above) < FEWEST_POINTS:
+        return None
+    answer_s = float(segments[0].one_way_s(np.zeros(1))[0])
+    message = series(above.size_bytes, above.duration_s - answer_s)
+    parts = [part for part in segments if part.protocol == "eager"]
+    bounds = [limit, *shared_breakpoints([message]), np.inf]
+    for bottom, top in pairwise(bounds):
+        inside = message.within(bottom, top)
+        first = max(0, int(bottom)) if parts else 0
+        nothing = inside.within(np.inf, np.inf)
+        parts.append(fit_segment(first, "rendezvous", inside, nothing, nothing, pairs=False, seed=seed))
+    return tuple(parts), size_range(message)[1]
+
+
+def size_range(message: Series) -> tuple[int, int]:
+    """Smallest and largest size, in bytes."""
+    return int(message.size_bytes.min()), int(message.size_bytes.max())
+
+
+def _exchange(exchange: Series | None, segments: tuple[FittedSegment, ...]) -> tuple[float, float]:
+    """Median ratio of an exchange to one message alone at large sizes, and median bytes per second of an exchange."""
+    if exchange is None:
+        return 1.0, 1.0
+    large = exchange.within(LARGE_BYTES, np.inf)
+    if len(large) < 5:
+        return 1.0, 1.0
+    alone_s = one_way_s(segments, large.size_bytes)
+    return float(np.median(large.duration_s / alone_s)), float(np.median(large.size_bytes / large.duration_s))

@@ -1,0 +1,199 @@
+"""Measured kernel calls as arrays: what the fits take."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lepaute.errors import FitError
+from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
+from lepaute.fit.observations.tables import KERNELS
+
+if TYPE_CHECKING:
+    import pandas
+
+#: Phases, not kernels: what they contain is timed as well. `glue` makes kernels of the rest.
+PHASES: Mapping[str, str] = {"pdfact": "pdfact_glue", "pdupdate": "pdupdate_glue"}
+#: Kernels that a platform can hold; the time of any other is part of the glue around it.
+MODELLED = frozenset(
+    {
+        *("dgemm", "dgemm_nn", "dtrsm", "dtrsm_left"),
+        *("dgemv", "dger", "dtrsv", "dscal", "idamax", "daxpy", "dcopy", "dlocswp"),
+        *("dlaswp00N", "dlaswp01T", "dlaswp02N", "dlaswp03T", "dlaswp04T", "dlaswp05T", "dlaswp06T", "dlaswp10N"),
+        *("dlatcpy", "dlacpy"),
+    }
+)
+
+#: Kernels whose k is the leading dimension of the matrix: from element to element of a row they go that far.
+WALKS_ROWS = frozenset(
+    {"dcopy", "dlocswp", "dlaswp00N", "dlaswp01T", "dlaswp02N", "dlaswp04T", "dlaswp05T", "dlaswp06T", "dlatcpy"}
+)
+
+COLUMNS = (
+    "design_row",
+    "position",
+    "kernel",
+    "m",
+    "n",
+    "k",
+    "start_s",
+    "duration_s",
+    "rank",
+    "cpu",
+    "block",
+    "probe",
+    "clock_cost_s",
+)
+#: More than any node has: cores are numbered through over all nodes.
+MOST_CORES = 1 << 20
+#: Starts the name of the probes that time kernels where HPL calls them.
+IN_CONTEXT = "hpl_steps"
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls of one kernel, all vectors of shape (calls,).
+
+    m, n, k     : parameters, 0 where the kernel has none
+    duration_s  : clock's cost subtracted, >= 0
+    cpu, block  : the core, see `place_of`; the block of the campaign, numbered over all archives
+    probe       : code of the probe, in the order of `probes`
+    in_context  : timed inside steps of HPL, not alone
+    cold        : in the first step of its design row, when the caches hold other data than in a run
+    weight      : how many calls each stands for, or None: one
+    """
+
+    kernel: str
+    m: Floats
+    n: Floats
+    k: Floats
+    duration_s: Floats
+    cpu: Integers
+    block: Integers
+    probe: Integers
+    in_context: Booleans
+    cold: Booleans
+    probes: tuple[str, ...]
+    weight: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.duration_s)
+
+    def where(self, mask: Booleans | Integers) -> "Calls":
+        """Those calls for which `mask` is true, or those of these rows, in their order."""
+        return Calls(
+            self.kernel,
+            self.m[mask],
+            self.n[mask],
+            self.k[mask],
+            self.duration_s[mask],
+            self.cpu[mask],
+            self.block[mask],
+            self.probe[mask],
+            self.in_context[mask],
+            self.cold[mask],
+            self.probes,
+            None if self.weight is None else self.weight[mask],
+        )
+
+    def nonempty(self) -> Booleans:
+        """Which calls have work to do: no parameter that others have is 0; shape (calls,)."""
+        result = np.ones(len(self), dtype=bool)
+        for letter in (self.m, self.n, self.k):
+            if np.any(letter > 0):
+                result &= letter > 0
+        return result
+
+    def work(self) -> Floats:
+        """Product of the parameters that the kernel has: the size of a call, for classes of size.
+
+        The leading dimension, which k is for kernels that walk along rows, is no amount of work.
+        """
+        result = np.ones(len(self))
+        for letter in (self.m, self.n) if self.kernel in WALKS_ROWS else (self.m, self.n, self.k):
+            if np.any(letter > 0):
+                result = result * np.maximum(letter, 1.0)
+        return result
+
+
+def pooled_observations(frames: Sequence["pandas.DataFrame"], hosts: Sequence[str] = ()) -> "pandas.DataFrame":
+    """One table of the kernel observations of several archives, blocks renumbered so that they do not meet.
+
+    hosts : the nodes that were measured, where they are several
+    The column `attempt` numbers the runs of one probe in one block; it is 0 in archives that lack it. The column
+    `cpu` becomes the number of a core of one node among all cores of all nodes, see `place_of`.
+    Raises FitError when a column is missing or there is no row.
+    """
+    import pandas
+
+    parts, blocks = [], 0
+    for frame in frames:
+        missing = [column for column in COLUMNS if column not in frame.columns]
+        if missing:
+            raise FitError(f"{KERNELS} lacks the column {missing[0]}; the archive is not a calibration")
+        if len(frame) == 0:
+            continue
+        part = frame.loc[:, list(COLUMNS)].copy()
+        part["attempt"] = frame["attempt"].astype("int64") if "attempt" in frame.columns else 0
+        part["block"] = part["block"].astype("int64") + blocks
+        part["node"] = positions(frame, hosts)
+        part["cpu"] = part["cpu"].astype("int64") + MOST_CORES * part["node"]
+        blocks = int(part["block"].max()) + 1
+        parts.append(part)
+    if not parts:
+        raise FitError("the archives hold no kernel observations; calibrate again")
+    table = pandas.concat(parts, ignore_index=True)
+    for column in ("kernel", "probe"):
+        table[column] = table[column].astype("category")
+    return table
+
+
+def positions(frame: "pandas.DataFrame", hosts: Sequence[str]) -> Integers:
+    """The position among `hosts` of the node of each row; 0 throughout where there is only one."""
+    if len(hosts) < 2:
+        return np.zeros(len(frame), dtype=np.int64)
+    known = {host: position for position, host in enumerate(hosts)}
+    names = frame["host"].astype(str)
+    strange = sorted(set(names) - set(known)) if "host" in frame.columns else ["none"]
+    if strange:
+        raise FitError(f"the observations name the node {strange[0]}, which the archive does not describe")
+    return np.asarray(names.map(known), dtype=np.int64)
+
+
+def place_of(cpu: int) -> tuple[int, int]:
+    """(position of the node among those measured, number of the core there) of a value of `Calls.cpu`."""
+    return divmod(cpu, MOST_CORES)
+
+
+def calls_by_kernel(table: "pandas.DataFrame") -> dict[str, Calls]:
+    """Calls of every kernel that a platform can hold, by name in alphabetical order; phases are left out."""
+    probes = tuple(str(name) for name in table["probe"].cat.categories)
+    probe: Integers = table["probe"].cat.codes.to_numpy(dtype=np.int64).astype(np.int64)
+    inside = np.array([name.startswith(IN_CONTEXT) for name in probes], dtype=np.bool_)[probe]
+    cold = inside & (table["position"].to_numpy() == 0)
+    net_s = np.maximum(
+        table["duration_s"].to_numpy(dtype=np.float64) - table["clock_cost_s"].to_numpy(dtype=np.float64), 0.0
+    )
+    letters = {letter: table[letter].to_numpy(dtype=np.float64) for letter in ("m", "n", "k")}
+    cpu, block = table["cpu"].to_numpy(dtype=np.int64), table["block"].to_numpy(dtype=np.int64)
+    codes = table["kernel"].cat.codes.to_numpy()
+    result: dict[str, Calls] = {}
+    for code, name in enumerate(table["kernel"].cat.categories):
+        if name not in MODELLED:
+            continue
+        rows = np.flatnonzero(codes == code)
+        result[str(name)] = Calls(
+            str(name),
+            letters["m"][rows],
+            letters["n"][rows],
+            letters["k"][rows],
+            net_s[rows],
+            cpu[rows],
+            block[rows],
+            probe[rows],
+            inside[rows],
+            cold[rows],
+            probes,
+        )
+    return result

@@ -1,0 +1,253 @@
+"""Whether a factor other than the sizes matters: content, warm-up, pinning, ..., tested in the observations themselves.
+
+A factor is any column of two to MOST_LEVELS levels that is neither a size, nor a result, nor bookkeeping. What is
+exchanged is what the design has drawn: calls where a process makes calls of several levels, whole processes where the
+level belongs to the process. Calls of one process are not independent, so they are no proof about processes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lepaute.fit.numeric.arrays import Floats
+from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, holm, permutation_test
+
+if TYPE_CHECKING:
+    import pandas
+
+#: Columns of conditions that the probes set themselves, and the levels of all that the models are fitted to.
+CONTENT, WARM = "content", "warm"
+RANDOM, PLACED = "random", 0
+#: Probe that makes a few calls often, to test contents: it would weigh too much in a model.
+CONTENT_PROBE = "dgemm_content"
+MOST_LEVELS = 20
+#: Corrected p-value up to which a factor is said to matter.
+SIGNIFICANT = 0.05
+#: Columns that are no factors: sizes, results, and which process a row is from.
+SIZES = ("m", "n", "k", "size_bytes", "kernel", "operation")
+PROCESS = ("archive", "host", "node", "peer", "link", "probe", "cpu", "core", "rank", "block", "attempt", "process")
+_OTHERS = ("kind", "design_row", "position", "start_s", "duration_s", "recorded_s", "clock_cost_s", "disturbed")
+_REST = ("machine_changed", "replication", "seed", "date", "wanted_core", "seen_on_cpu")
+#: The level that others are compared with, where it is not the first in alphabetical order.
+_REFERENCES = {CONTENT: RANDOM, WARM: "0", "pinning": "pinned", "scheduling": "other"}
+
+
+@dataclass(frozen=True, slots=True)
+class LevelEffect:
+    """Typical duration at a level over that at the reference level, with its 95 % interval (None: none)."""
+
+    level: str
+    ratio: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FactorTest:
+    """exchanged : "calls" or "processes", what the labels were exchanged between, inside strata
+    strata    : how many; n: how many calls or processes of them can tell levels apart
+    p_holm    : p_value corrected for the number of tests made together
+    note      : why nothing can be told, or nothing
+    """
+
+    factor: str
+    kernel: str
+    reference: str
+    effects: tuple[LevelEffect, ...]
+    statistic: float
+    p_value: float
+    p_holm: float
+    permutations: int
+    exact: bool
+    exchanged: str
+    n: int
+    strata: int
+    note: str
+
+    @property
+    def matters(self) -> bool:
+        return not self.note and self.p_holm <= SIGNIFICANT
+
+
+def factor_tests(
+    table: "pandas.DataFrame",
+    *,
+    factors: Sequence[str] | None = None,
+    permutations: int = PERMUTATIONS,
+    seed: int = 1,
+) -> tuple[FactorTest, ...]:
+    """A test of every factor for every kernel, with Holm's correction over all of them; deterministic.
+
+    table  : observations, a row a call, with `duration_s`, the sizes, and the columns of PROCESS as far as they are
+             there; rows in which a factor has no value are left out of its tests
+    factors: names of columns; those that `factors_of` finds unless given
+    Values are logarithms of durations. Strata of calls: same process, same sizes, same levels of the other factors;
+    where sizes are not repeated, a quarter of a decade of their product in the place of the same sizes. Strata of
+    processes: same block and core, same levels of the other factors of processes; a process counts as the median of its
+    calls, each less the median of its sizes.
+    """
+    names = tuple(factors) if factors is not None else factors_of(table)
+    results = []
+    for kernel, rows in _by_kernel(table):
+        for name in names:
+            mine = rows[rows[name].notna() & (rows["duration_s"] > 0)]
+            if mine[name].nunique() > 1:
+                others = [other for other in names if other != name]
+                results.append(_tested(mine, name, others, kernel, permutations, seed))
+    corrected = holm([result.p_value for result in results])
+    return tuple(replace(result, p_holm=p) for result, p in zip(results, corrected, strict=True))
+
+
+def usual_conditions(table: "pandas.DataFrame") -> "pandas.DataFrame":
+    """The rows that models are fitted to: operands with random content, at a random place; all, where none is told."""
+    keep = np.ones(len(table), dtype=bool)
+    if CONTENT in table.columns:
+        keep &= (table[CONTENT].isna() | (table[CONTENT].astype(str) == RANDOM)).to_numpy()
+    if WARM in table.columns:
+        keep &= (table[WARM].isna() | (table[WARM] == PLACED)).to_numpy()
+    if "probe" in table.columns:
+        keep &= (table["probe"].astype(str) != CONTENT_PROBE).to_numpy()
+    return table if keep.all() else table.loc[keep]
+
+
+def pooled_factors(frames: "Sequence[pandas.DataFrame]") -> "pandas.DataFrame":
+    """One table of the observations of several archives, of the kernels that a factor was varied for.
+
+    The column `archive` numbers them. Only rows in which some factor has a value are kept: a calibration times a
+    million calls, of which a few hundred tell anything of content.
+    """
+    import pandas
+
+    parts = []
+    for number, frame in enumerate(frames):
+        names = list(factors_of(frame))
+        told = frame[names].notna().any(axis=1).to_numpy() if names else np.zeros(len(frame), dtype=bool)
+        parts.append(frame.loc[told].assign(archive=number))
+    return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame()
+
+
+def factors_of(table: "pandas.DataFrame") -> tuple[str, ...]:
+    """Columns that may be factors, in the order of the table."""
+    known = {*SIZES, *PROCESS, *_OTHERS, *_REST}
+    result = []
+    for name in table.columns:
+        if name in known or str(name).endswith(("_s", "_hz", "_cost_s")):
+            continue
+        if 2 <= table[name].nunique() <= MOST_LEVELS:
+            result.append(str(name))
+    return tuple(result)
+
+
+def _by_kernel(table: "pandas.DataFrame") -> "list[tuple[str, pandas.DataFrame]]":
+    if "kernel" not in table.columns:
+        return [("measurement", table)]
+    return [(str(name), rows) for name, rows in table.groupby("kernel", observed=True)]
+
+
+def _tested(
+    rows: "pandas.DataFrame", name: str, others: Sequence[str], kernel: str, permutations: int, seed: int
+) -> FactorTest:
+    process = [column for column in PROCESS if column in rows.columns]
+    inside = not process or bool((rows.groupby(process, observed=True, dropna=False)[name].nunique() > 1).any())
+    labels = [_label(value) for value in rows[name]]
+    reference = _REFERENCES.get(name)
+    reference = reference if reference in labels else min(labels)
+    if inside:
+        values, strata = _of_calls(rows, labels, [*process, *others])
+    else:
+        values, labels, strata = _of_processes(rows, name, process, others)
+    test = permutation_test(values, labels, strata, reference=reference, permutations=permutations, seed=seed)
+    return _result(test, name, kernel, reference, "calls" if inside else "processes")
+
+
+def _of_calls(rows: "pandas.DataFrame", labels: list[str], fixed: Sequence[str]) -> tuple[Floats, list[str]]:
+    """Values and strata of single calls."""
+    sizes = [column for column in SIZES if column in rows.columns]
+    values: Floats = np.log(rows["duration_s"].to_numpy(dtype=np.float64))
+    base = _joined(rows, fixed)
+    strata = [f"{one} {size}" for one, size in zip(base, _joined(rows, sizes), strict=True)]
+    levels: dict[str, set[str]] = {}
+    for stratum, label in zip(strata, labels, strict=True):
+        levels.setdefault(stratum, set()).add(label)
+    if sum(len(levels[stratum]) > 1 for stratum in strata) >= len(strata) / 2:
+        return values, strata
+    work = np.ones(len(rows))
+    for letter in ("m", "n", "k", "size_bytes"):
+        if letter in rows.columns:
+            work *= np.maximum(rows[letter].to_numpy(dtype=np.float64), 1.0)
+    classes = np.round(4 * np.log10(work)).astype(int)
+    return values - np.log(work), [f"{one} {size}" for one, size in zip(base, classes, strict=True)]
+
+
+def _of_processes(
+    rows: "pandas.DataFrame", name: str, process: Sequence[str], others: Sequence[str]
+) -> tuple[Floats, list[str], list[str]]:
+    """Values, labels and strata of whole processes."""
+    sizes = [column for column in SIZES if column in rows.columns]
+    inner = [other for other in others if (rows.groupby(list(process), dropna=False)[other].nunique() > 1).any()]
+    outer = [other for other in others if other not in inner]
+    where = [column for column in process if column not in ("process", "attempt", "rank")]
+    frame = rows.assign(_value=np.log(rows["duration_s"].to_numpy(dtype=np.float64)))
+    cells = [*sizes, *inner]
+    if cells:
+        frame["_value"] -= frame.groupby(cells, observed=True, dropna=False)["_value"].transform("median")
+    units = frame.groupby([*process, name, *outer], observed=True, dropna=False)["_value"].median().reset_index()
+    values: Floats = units["_value"].to_numpy(dtype=np.float64)
+    labels = [_label(value) for value in units[name]]
+    strata = _joined(units, [*where, *outer])
+    levels: dict[str, set[str]] = {}
+    for stratum, label in zip(strata, labels, strict=True):
+        levels.setdefault(stratum, set()).add(label)
+    if not any(len(found) > 1 for found in levels.values()):
+        # The level never varies inside a block: blocks are what can be exchanged.
+        strata = _joined(units, [column for column in [*where, *outer] if column not in ("block", "archive")])
+    return values, labels, strata
+
+
+def _result(test: PermutationTest, name: str, kernel: str, reference: str, exchanged: str) -> FactorTest:
+    effects = tuple(
+        LevelEffect(
+            effect.level,
+            float(np.exp(effect.difference)),
+            None if np.isnan(effect.low) else float(np.exp(effect.low)),
+            None if np.isnan(effect.high) else float(np.exp(effect.high)),
+        )
+        for effect in test.effects
+        if not np.isnan(effect.difference)
+    )
+    note = ""
+    if test.n == 0:
+        note = "cannot be told: in no stratum does it vary, so it is confounded with what else differs"
+    elif test.least_p > SIGNIFICANT:
+        note = (
+            f"cannot be told: even the clearest effect would have p = {test.least_p:.2g} among {test.n} {exchanged}; "
+            "measure more blocks"
+        )
+    return FactorTest(
+        name,
+        kernel,
+        reference,
+        effects,
+        test.statistic,
+        test.p_value,
+        test.p_value,
+        test.permutations,
+        test.exact,
+        exchanged,
+        test.n,
+        test.n_strata,
+        note,
+    )
+
+
+def _label(value: object) -> str:
+    """The level as text: a whole number read as a real one, for want of values elsewhere, is itself again."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _joined(rows: "pandas.DataFrame", columns: Sequence[str]) -> list[str]:
+    if not columns:
+        return [""] * len(rows)
+    return [" ".join(map(str, row)) for row in rows[list(columns)].itertuples(index=False)]

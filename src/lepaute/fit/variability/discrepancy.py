@@ -1,0 +1,57 @@
+"""Error of a kernel's model on calls that it has not seen: what the shape of the polynomial gets wrong."""
+
+import numpy as np
+
+from lepaute.errors import FitError
+from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
+from lepaute.fit.kernels.size_classes import class_boundaries, judged, relative_error, size_classes
+from lepaute.fit.numeric.arrays import Booleans
+from lepaute.fit.observations.calls import Calls
+from lepaute.fit.variability.days import BlockEffects
+
+
+def discrepancy_relative_sd(
+    calls: Calls, kernel: FittedKernel, effects: BlockEffects | None, machine_excess: float = 0.0
+) -> float:
+    """Relative standard deviation of the model's error, from fits that leave one block out.
+
+    The held-out calls inside steps of HPL (all calls, where there are none) are put into classes by probe, that is by
+    what the neighbouring core does meanwhile, and by size, quartiles of the product of the parameters; the error of a
+    class in a block is sum(measured) / sum(predicted) - 1, after the
+    effect that the block has on all kernels, which is another layer, is divided out. The result is the root mean
+    square of the errors weighted by time, less what the scatter of single calls explains. 0 with fewer than two blocks.
+
+    machine_excess : time lost to interruptions over time not lost, of all kernels; see `tail`
+    """
+    blocks = np.unique(calls.block)
+    if len(blocks) < 2:
+        return 0.0
+    regions = tuple(piece.region for piece in kernel.pieces)
+    boundaries = class_boundaries(calls)
+    errors, variances, weights = [], [], []
+    for block in blocks:
+        held = judged(calls.where(calls.block == block))
+        others = calls.where(calls.block != block)
+        if len(held) == 0 or len(others) == 0:
+            continue
+        try:
+            predicted = fit_kernel(others, regions, kernel.form).settled(machine_excess).predict(held)
+        except FitError:
+            continue
+        factor = effects.of_block(int(block)) if effects is not None else 1.0
+        for mask in _by_probe(held, size_classes(held, boundaries)):
+            error, variance, time_s = relative_error(held.duration_s[mask] / factor, predicted[mask])
+            if time_s > 0:
+                errors.append(error)
+                variances.append(variance)
+                weights.append(time_s)
+    if not weights:
+        return 0.0
+    excess = np.average(np.array(errors) ** 2 - np.array(variances), weights=weights)
+    return float(np.sqrt(max(0.0, float(excess))))
+
+
+def _by_probe(calls: Calls, masks: list[Booleans]) -> list[Booleans]:
+    """Each class divided by probe."""
+    parts = [mask & (calls.probe == probe) for mask in masks for probe in np.unique(calls.probe)]
+    return [part for part in parts if part.any()]

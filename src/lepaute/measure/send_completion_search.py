@@ -1,0 +1,96 @@
+"""The search for the sizes at which the send-completion semantics change, exact to the byte: the next tests.
+
+No side effects: from the answers so far follow the tests of the next round; a round is one start of the probe.
+A bisection with many points a round instead of one, since a start costs more than a test.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from lepaute.stats.send_completion import HUNG, LEAD, Row, Verdict, bracket, verdicts
+
+#: A test: name, size_bytes, backlog, patience_ms.
+Test = tuple[str, int, int, int]
+
+#: Points that a round puts between the largest size that passes and the smallest that does not.
+POINTS = 15
+#: How long a send may take to return in the search. On a busy machine a rank can be kept from its core for longer, so
+#: that the smallest size that blocks is tried again with a patience that no rank is kept waiting for.
+PATIENCE_MS, LONG_PATIENCE_MS = 20, 100
+#: Whether a send needs the receiver's attention depends in some libraries on what was sent before, so no limit of it is
+#: sought to the byte: powers of two, in one start, in random order.
+SILENT_PATIENCE_MS = 10
+#: Messages in a row that nobody takes: more than the pool for a pair of ranks held in the libraries seen (19 to 127).
+BACKLOG = 255
+#: No search takes longer: 15 points make 2^24 sizes one in six rounds; then limits are confirmed, or move.
+MOST_ROUNDS = 20
+
+
+def next_tests(rows: Sequence[Row], most_bytes: int) -> list[Test]:
+    """The tests of the next round, empty when both limits are known; each size as often as one round can decide it.
+
+    rows      : all answers of rank 0 until now, those with a backlog left out
+    most_bytes: largest size that is tested
+    First comes what is copied, whose answers cost no waiting; sends mostly return up to the same size.
+    """
+    copying = [row for row in rows if row[1] == "corruption"]
+    test, sizes = "corruption", _wanted(copying, most_bytes, range(0, 31, 2))
+    if not sizes:
+        test, returning = "deadlock", [row for row in rows if row[1] == "deadlock"]
+        hint, _ = bracket(verdicts(copying, "corruption"))
+        sizes = _wanted(returning, most_bytes, range(0, 31, 4), hint)
+    return [(test, size, 0, patience_ms) for size, patience_ms in sizes.items() for _ in range(LEAD)]
+
+
+def silent_tests(rows: Sequence[Row]) -> list[Test]:
+    """When the search is over: which sends that need no receive return while the receiver is silent, and how many.
+
+    Powers of two up to the largest size that returns, and that size; a byte and that size also with a backlog. LEAD
+    times each, one start of the probe. None where no send returns without its receive.
+    """
+    low, _ = bracket(verdicts(rows, "deadlock"))
+    largest = max((size for size, test, *_ in rows if test == "deadlock" and size <= low), default=0)
+    if not largest:
+        return []
+    sizes = sorted({*(1 << power for power in range(largest.bit_length())), largest})
+    kinds = [(size, 0) for size in sizes] + [(size, BACKLOG) for size in sorted({1, largest})]
+    return [("silent", size, backlog, SILENT_PATIENCE_MS) for size, backlog in kinds for _ in range(LEAD)]
+
+
+def _wanted(rows: Sequence[Row], most_bytes: int, powers: range, hint: float | None = None) -> dict[int, int]:
+    """Sizes to test, and the patience of each, by all answers to one test.
+
+    powers: of two, that the search begins with
+    hint  : where the limit is likely to be; None: this test knows no waiting, so what fails need not be confirmed
+    """
+    test = rows[0][1] if rows else ""
+    told = verdicts(rows, test)
+    if not told:
+        first = dict.fromkeys([*(1 << power for power in powers if 1 << power < most_bytes), most_bytes], PATIENCE_MS)
+        if hint is not None and 1 <= hint < most_bytes:
+            first |= {int(hint): PATIENCE_MS, int(hint) + 1: LONG_PATIENCE_MS}
+        return first
+    low, high = bracket(told)
+    # Answers that differ were most likely those of a rank that was kept from its core.
+    differing = [size for size, verdict in told.items() if verdict is Verdict.OPEN and size < high]
+    again = dict.fromkeys(differing, LONG_PATIENCE_MS)
+    if math.isinf(high):
+        return again
+    between = [size for size in _points(int(low), int(high)) if size not in told]
+    if not between and not again and hint is not None and _longest(rows)[int(high)] < LONG_PATIENCE_MS:
+        return {int(high): LONG_PATIENCE_MS}
+    return again | dict.fromkeys(between, PATIENCE_MS)
+
+
+def _longest(rows: Sequence[Row]) -> Mapping[int, int]:
+    longest: dict[int, int] = {}
+    for size, _, outcome, patience_ms in rows:
+        longest[size] = max(patience_ms, longest.get(size, 0), LONG_PATIENCE_MS if outcome == HUNG else 0)
+    return longest
+
+
+def _points(low: int, high: int) -> list[int]:
+    """Up to POINTS sizes between low and high, none where they are neighbours."""
+    if high - low - 1 <= POINTS:
+        return list(range(low + 1, high))
+    return [round(low + (high - low) * step / (POINTS + 1)) for step in range(1, POINTS + 1)]
