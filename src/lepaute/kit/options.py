@@ -22,6 +22,7 @@ class Option:
 
     help    : one phrase
     name    : after the two dashes; the field's name, with hyphens, where it is empty
+    short   : the same with one letter: -o
     metavar : what stands for the value in the help text; its type where it is empty
     choices : the values that the field takes; () where it is no choice
     unit    : of a number
@@ -35,6 +36,7 @@ class Option:
 
     help: str
     name: str = ""
+    short: str = ""
     metavar: str = ""
     choices: tuple[str, ...] = ()
     unit: str = ""
@@ -62,30 +64,28 @@ def options_of(described: type) -> Mapping[str, Option]:
     return {field.name: each for field in fields(described) if (each := option_of(field)) is not None}
 
 
-def check_fields(value: object) -> None:
+def check_fields(value: object, *, largest: int) -> None:
     """Raises InputError where a field of a dataclass instance is not what its option allows.
 
-    Choices, bounds, whole numbers (of fields of type int) and finite ones are checked; None where it is the default.
+    Checked are choices and least values; numbers are finite, those of fields of type int whole and at most `largest`.
+    None is right where it is the default.
     """
     for name, (described, default, whole) in _limits_of(type(value)).items():
         given = getattr(value, name)
         if given is None and default is None:
             continue
         if described.choices:
-            if given not in described.choices and not isinstance(given, bool):
+            if given not in described.choices:
                 raise InputError(f"{name} is {given!r}; it is one of {', '.join(described.choices)}")
             continue
-        if described.minimum is None and described.maximum is None:
-            continue
-        low = -math.inf if described.minimum is None else described.minimum
-        high = math.inf if described.maximum is None else described.maximum
         kind = "a whole number" if whole else "a finite number"
-        if whole and (not isinstance(given, int) or isinstance(given, bool)):
-            raise InputError(f"{name} is {given!r}; it is {kind} >= {low:g}")
-        if not given >= low or given == math.inf:  # a NaN as well
-            raise InputError(f"{name} is {given!r}; it is {kind} >= {low:g}")
-        if given > high:
-            raise InputError(f"{name} is {given:.3g}; it is {kind} <= {high:.10g}")
+        least = "" if described.minimum is None else f" >= {described.minimum:g}"
+        wrong_type = isinstance(given, bool) or not isinstance(given, int if whole else int | float)
+        too_small = not wrong_type and described.minimum is not None and given < described.minimum
+        if wrong_type or too_small or not (whole or math.isfinite(given)):
+            raise InputError(f"{name} is {given!r}; it is {kind}{least}")
+        if whole and abs(given) > largest:
+            raise InputError(f"{name} is {given:.3g}; whole numbers end at {largest}")
 
 
 def word_of(given: str, choices: Sequence[str], name: str) -> str:
@@ -99,12 +99,13 @@ def word_of(given: str, choices: Sequence[str], name: str) -> str:
 
 @cache
 def _limits_of(described: type) -> dict[str, tuple[Option, Any, bool]]:
-    """Option, default, and whether it is a whole number, of each field that has bounds or choices."""
+    """Option, default, and whether it is a whole number, of each field that is a number or has choices."""
     limits = {}
     for field in fields(described):
         each = option_of(field)
-        if each is not None and (each.choices or each.minimum is not None or each.maximum is not None):
-            limits[field.name] = (each, field.default, field.type in (int, int | None, "int", "int | None"))
+        whole = field.type in (int, int | None)
+        if each is not None and (each.choices or whole or field.type in (float, float | None)):
+            limits[field.name] = (each, field.default, whole)
     return limits
 
 

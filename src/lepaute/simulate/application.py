@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lepaute import _core
     from lepaute.platform.schema import Platform
     from lepaute.simulate.engine import Engine
+    from lepaute.simulate.prediction import Prediction
     from lepaute.simulate.run import SimulatedRun
     from lepaute.simulate.smpi.emulate import Options
     from lepaute.simulate.tracing import TraceRequest
@@ -28,10 +29,41 @@ class Rate:
     unit: str
 
 
+GFLOPS = Rate("rate_gflops", "Gflop/s")
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The input and output files of an application, as options of the command line: fields with metadata of options.
+
+    input_option : that of the input file; empty where there is none
+    """
+
+    input_option: ClassVar[str] = ""
+
+    @property
+    def decides(self) -> frozenset[str]:
+        """Fields of the application that the input file decides."""
+        return frozenset()
+
+    def combinations(self, threads_per_rank: int) -> "list[Any] | None":
+        """The runs that the input file describes; None where none is given."""
+        return None
+
+    def report(self, predictions: "Sequence[Prediction]") -> str | None:
+        """The predictions in the form of the application's own report; None where it has none."""
+        return None
+
+    def write(self, predictions: "Sequence[Prediction]") -> bool:
+        """Writes the output file; False where none is asked for."""
+        return False
+
+
 class Application(Protocol):
     """One run of an application: its parameters, checked when it is made, and how it is simulated.
 
-    title        : for people; rate : None where time alone counts
+    title, summary: for people: its name, and what it is; rate : None where time alone counts
+    files        : its input and output files
     fidelities   : what may be asked for
     kernel_models: whether its kernels take the time of the platform's models; if not, it says itself what they cost
     waiting_moves: whether all time inside communication counts as moving messages, not only what moves them
@@ -41,7 +73,9 @@ class Application(Protocol):
     __slots__ = ()
 
     title: ClassVar[str]
+    summary: ClassVar[str] = ""
     rate: ClassVar[Rate | None] = None
+    files: ClassVar[type[Files]] = Files
     fidelities: ClassVar[tuple[str, ...]] = ("auto", "full")
     kernel_models: ClassVar[bool] = True
     waiting_moves: ClassVar[bool] = False

@@ -1,13 +1,13 @@
 """The distribution over runs that a simulation predicts."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.simulate.application import GFLOPS
 from lepaute.stats.intervals import prediction_interval
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Prediction:
     @property
     def rate_gflops(self) -> Spread:
         """`rate` of an application that counts Gflop/s, as HPL does; raises AttributeError for any other."""
-        if self.rate is None or self.application.rate is None or self.application.rate.key != "rate_gflops":
+        if self.rate is None or self.application.rate != GFLOPS:
             raise AttributeError(f"a prediction of {self.application.name} has no rate in Gflop/s")
         return self.rate
 
@@ -205,11 +205,10 @@ class Prediction:
         return {"seed": run.seed, "time_s": run.time_s, **({rate.key: run.rate} if rate else {}), **run.details}
 
     def to_json(self, path: str | Path) -> None:
-        """Writes the JSON object to `path` (a temporary file first, then renamed)."""
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        temporary.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
-        temporary.replace(target)
+        """Writes the JSON object to `path`."""
+        from lepaute.kit.files import write_whole
+
+        write_whole(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
     def plot(self, path: str | Path) -> None:
         """A PNG of the runs and their interval."""

@@ -34,7 +34,7 @@ def result_line(hpl: Hpl, time_s: float, rate_gflops: float) -> str:
     return f"{variant(hpl)}{hpl.n:12d} {hpl.nb:5d} {hpl.p:5d} {hpl.q:5d} {time_s:18.2f}     {rate_gflops:18.4e}"
 
 
-def report(dat: "HplDat", predictions: Sequence["Prediction"], version: str) -> str:
+def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
     """The report on all combinations of an HPL.dat: parameters, then the table of results, a line a prediction.
 
     The columns of HPL hold the means; the ends of the 95 % prediction intervals stand to the right of them, where what
@@ -44,7 +44,7 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"], version: str) -> 
     runs = len(first.run_list)
     lines = [
         "=" * WIDTH,
-        f"HPL, predicted by Lepaute {version} and not run",
+        f"HPL, predicted by Lepaute {first.version} and not run",
         f"Platform {first.platform_name} ({first.platform_sha256[:16]})",
         f"{runs} simulated run(s), from seed {first.seed}",
         "=" * WIDTH,

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute.kit.options import check_fields, option, word_of
 from lepaute.kit.quantities import count
-from lepaute.simulate.application import Application, Rate
+from lepaute.simulate.application import GFLOPS, Application, Files, Rate
 
 if TYPE_CHECKING:
+    from lepaute.simulate.prediction import Prediction
     from lepaute.simulate.smpi.emulate import Options
 
 #: Words by HPL.dat's code, and what HPL's report calls them.
@@ -65,21 +66,58 @@ class Dat:
     report: str = ""
 
 
-def parameter(text: str, default: Any = MISSING, dat: Dat | None = None, **more: Any) -> Any:
-    """A field: its help, default, place in HPL.dat, and further attributes of an option."""
+def parameter(text: str, initial: Any = MISSING, dat: Dat | None = None, **more: Any) -> Any:
+    """A field: its help, default (initial), place in HPL.dat, and further attributes of an option."""
     if dat is not None and dat.codes is not None:
         more.setdefault("choices", tuple(dat.codes))
-    return field(default=default, metadata={**option(text, **more), DAT: dat})
+    return field(default=initial, metadata={**option(text, **more), DAT: dat})
 
 
-def whole(text: str, default: Any = MISSING, dat: Dat | None = None, minimum: int = 1, **more: Any) -> Any:
+def whole(text: str, initial: Any = MISSING, dat: Dat | None = None, minimum: int | None = 1, **more: Any) -> Any:
     """The field of a whole number."""
-    return parameter(text, default, dat, minimum=minimum, maximum=MOST, **more)
+    return parameter(text, initial, dat, minimum=minimum, **more)
 
 
 def switch(text: str) -> bool:
     """0, 1, no or yes."""
     return word_of(text, tuple(SWITCH), "equil") == "yes"
+
+
+@dataclass(frozen=True, slots=True)
+class HplFiles(Files):
+    """HPL.dat and HPL.out."""
+
+    input_option: ClassVar[str] = "--dat"
+
+    dat: Path | None = field(
+        default=None, metadata=option("an HPL.dat: all its combinations, in the place of the options")
+    )
+    output: Path | None = field(default=None, metadata=option("results in the form of HPL.out", short="-o"))
+
+    @property
+    def decides(self) -> frozenset[str]:
+        return frozenset(name for name, _ in places())
+
+    def combinations(self, threads_per_rank: int) -> "list[Hpl] | None":
+        from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+
+        return None if self.dat is None else read_hpl_dat(self.dat).combinations(threads_per_rank)
+
+    def report(self, predictions: "Sequence[Prediction]") -> str | None:
+        from lepaute.simulate.apps.hpl.hpl_dat import HplDat, read_hpl_dat
+        from lepaute.simulate.apps.hpl.hpl_out import report
+
+        first = predictions[0].application
+        assert isinstance(first, Hpl)
+        return report(HplDat.of(first) if self.dat is None else read_hpl_dat(self.dat), predictions)
+
+    def write(self, predictions: "Sequence[Prediction]") -> bool:
+        from lepaute.kit.files import write_whole
+
+        if self.output is None:
+            return False
+        write_whole(self.output, self.report(predictions) or "")
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +131,9 @@ class Hpl(Application):
     """
 
     title: ClassVar[str] = "HPL"
-    rate: ClassVar[Rate | None] = Rate("rate_gflops", "Gflop/s")
+    summary: ClassVar[str] = "HPL"
+    files: ClassVar[type[Files]] = HplFiles
+    rate: ClassVar[Rate | None] = GFLOPS
     fidelities: ClassVar[tuple[str, ...]] = ("auto", "full", "sampled")
     glue_kernels: ClassVar[frozenset[str]] = frozenset({"pdfact_glue", "pdupdate_glue"})
 
@@ -113,7 +153,7 @@ class Hpl(Application):
     )
     swap: str = parameter("row swap (or HPL.dat's code)", "binary-exchange", Dat(26, "SWAP", "SWAP", codes=SWAPS))
     swap_threshold: int | None = whole(
-        "columns; NB if not given", None, Dat(27, "", "swapping threshold", least=0), minimum=-MOST
+        "columns; NB if not given", None, Dat(27, "", "swapping threshold", least=0), minimum=None
     )
     pfact: str = parameter(
         "left, crout or right",
@@ -133,7 +173,7 @@ class Hpl(Application):
     l1: str = parameter("transposed or no-transposed", "transposed", Dat(28, "L1", "L1", codes=FORMS))
     u: str = parameter("transposed or no-transposed", "transposed", Dat(29, "U", "U", codes=FORMS))
     equil: bool = parameter(
-        "0 or 1", True, Dat(30, "EQUIL", "equilibration", codes=SWITCH), parse=switch, default="1", metavar="INTEGER"
+        "0 or 1", True, Dat(30, "EQUIL", "equilibration", codes=SWITCH), choices=(), parse=switch, default="1", metavar="INTEGER"
     )
     align: int = whole(
         "alignment in doubles", 8, Dat(31, "ALIGN", "memory alignment", report=" double precision words")
@@ -143,7 +183,7 @@ class Hpl(Application):
     threads_per_rank: int = whole("cores that each rank computes on", 1)
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_fields(self, largest=MOST)
 
     @property
     def name(self) -> str:

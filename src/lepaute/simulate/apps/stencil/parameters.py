@@ -34,6 +34,7 @@ class Stencil(Application):
     """
 
     title: ClassVar[str] = "stencil"
+    summary: ClassVar[str] = "a 3D halo-exchange stencil with an all-reduction in each iteration"
     rate: ClassVar[Rate | None] = Rate("rate_cells_per_s", "cells/s")
     kernel_models: ClassVar[bool] = False
     waiting_moves: ClassVar[bool] = True
@@ -48,16 +49,16 @@ class Stencil(Application):
     iterations: int = field(
         default=1,
         metadata=option(
-            "suffixes k and M", parse=partial(count, name="iterations"), default="100", minimum=1, maximum=MOST
+            "suffixes k and M", parse=partial(count, name="iterations"), default="100", minimum=1
         ),
     )
     allreduce: str = field(
         default="recursive-doubling",
         metadata=option("none, binomial, recursive-doubling or ring", choices=ALLREDUCES),
     )
-    allreduce_values: int = field(default=1, metadata=option("doubles reduced an iteration", minimum=1, maximum=MOST))
+    allreduce_values: int = field(default=1, metadata=option("doubles reduced an iteration", minimum=1))
     periodic: bool = field(default=True, metadata=option("are opposite faces neighbours?", name="periodic/--open"))
-    halo: int = field(default=1, metadata=option("layers of cells that a neighbour needs", minimum=1, maximum=MOST))
+    halo: int = field(default=1, metadata=option("layers of cells that a neighbour needs", minimum=1))
     value_bytes: float = field(default=8.0, metadata=option("sent for each cell of a face", minimum=0.0))
     cell_time_s: float = field(
         default=0.0, metadata=option("seconds to compute a cell, all cores busy", name="cell-time", minimum=0.0)
@@ -72,7 +73,7 @@ class Stencil(Application):
     )
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_fields(self, largest=MOST)
         for axis, processes, cells in zip("xyz", self.grid, self.cells, strict=True):
             if not (1 <= processes <= cells <= MOST):
                 raise InputError(f"{cells} cells along {axis} cannot be shared by {processes} processes; both are >= 1")
