@@ -6,11 +6,12 @@ DEMO_OUTPUT := demo-output
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # apt, pip and measurements do not go well side by side
-.PHONY: help setup demo test bench validate docs lint format stubs clean distclean
+.PHONY: help setup demo check test bench validate docs lint format stubs clean distclean
 
 help:
 	@echo 'make setup      Debian packages, virtual environment in .venv, the package with its core, the real HPL'
 	@echo 'make demo       calibrate this machine, predict HPL, run it, show both ($(DEMO_OUTPUT)/)'
+	@echo 'make check      most errors within a minute: form, types, the quick tests, on src/ as it is (after make setup)'
 	@echo 'make test       tests of the core and of the package; the last line counts them'
 	@echo 'make bench      speed and memory (docs/speed.md; about half an hour)'
 	@echo 'make validate   against published figures (docs/accuracy.md; REFERENCE=DIR where the data are elsewhere)'
@@ -29,6 +30,10 @@ setup:
 demo: setup
 	-@$(LEPAUTE) doctor
 	@$(LEPAUTE) verify hpl --calibrate --output-dir $(DEMO_OUTPUT)
+
+check:
+	@test -x $(PYTHON) || { echo 'make check: no .venv yet, run make setup'; exit 2; }
+	@$(PYTHON) scripts/check.py $(ARGS)
 
 test: setup
 	@scripts/install_debian.sh test

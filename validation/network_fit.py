@@ -50,9 +50,8 @@ from support.goals import Goal, at_most, markdown
 from support.options import Options, options_of
 from support.report import finish, signed
 
-from lepaute.fit.messages.call_costs import call_cost
 from lepaute.fit.messages.conditions import condition_effects
-from lepaute.fit.messages.network import fit_network, fit_segments, one_way_s
+from lepaute.fit.messages.network import call_cost, fit_network, fit_segments, one_way_s
 from lepaute.fit.messages.noise import centred
 from lepaute.fit.messages.protocol import ProtocolLimits
 from lepaute.fit.messages.segment import FittedSegment

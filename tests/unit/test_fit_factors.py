@@ -173,6 +173,7 @@ def calibration(path: Path, kernels: pandas.DataFrame) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_calibration_tells_of_content_and_its_models_stay_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -81,6 +81,7 @@ def program(
 
     from lepaute.cli.emulate_text import readable, tell_progress
     from lepaute.errors import InputError
+    from lepaute.kit.outputs import check_outputs
     from lepaute.simulate import Program, predict
     from lepaute.simulate.smpi.building import build_program, program_in
     from lepaute.simulate.smpi.emulate import Options
@@ -96,6 +97,7 @@ def program(
     given = words or []
     if not given and binary is None:
         raise InputError("no program is named; write it after two dashes: lepaute emulate ... -- PROGRAM ARGS")
+    check_outputs(traces.outputs, inputs=[platform, binary])
     # A batch system ends a job with SIGTERM: SimGrid's process must end too, and its folder go.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     machine, overrides = platform_of(platform, settings)

@@ -45,12 +45,14 @@ def hpl(
 
     from lepaute.cli.emulate_text import tell_progress
     from lepaute.cli.predict_text import readable
+    from lepaute.kit.outputs import check_outputs
     from lepaute.measure.hpl_source import source_key, unpack_source
     from lepaute.simulate import predict_all
     from lepaute.simulate.apps.hpl.emulation import START_S, build_hpl_smpi
     from lepaute.simulate.smpi.engine import Smpi
     from lepaute.simulate.smpi.process import Limits
 
+    check_outputs(traces.outputs, inputs=[platform, *files.inputs, *placement.inputs])
     hpls, from_file = applications_of(context, Hpl, values, files)
     # A batch system ends a job with SIGTERM: SimGrid's process must end too, and its folder go.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.errors import InputError
+from lepaute.kit.outputs import check_outputs
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive
@@ -60,17 +61,19 @@ def command(
     from lepaute.cli.fit_kernels import dependence_text, selection_table
     from lepaute.fit import diagnose, platform_and_models
     from lepaute.fit.kernels.form import wanted_forms
-    from lepaute.fit.messages.ring import CONDITIONS
-    from lepaute.fit.report.files import check_report_file
+    from lepaute.fit.messages.conditions import CONDITIONS
+    from lepaute.fit.report.files import check_report_name
     from lepaute.platform import dump_platform
 
     if network_condition not in ("", *CONDITIONS):
         raise InputError(f"--network-condition is {network_condition}; it is one of {', '.join(CONDITIONS)}")
     forms = wanted_forms(kernel_model or [])
     for path in report or ():
-        check_report_file(path)  # now, not after the fit
+        check_report_name(path)
     opened = [Archive.open(path) for path in archives]
-    if all(archive.metadata.get("kind") == "experiment" for archive in opened):
+    of_experiments = all(archive.metadata.get("kind") == "experiment" for archive in opened)
+    check_outputs({"--output": None if of_experiments else output, "--plot": plot, "--report": report}, inputs=archives)
+    if of_experiments:
         of_models = {"--report": report, "--kernel-model": forms, "--network-condition": network_condition}
         if given := [option for option, value in of_models.items() if value]:
             raise InputError(f"{given[0]} is of models, and experiments make none; give calibrations")

@@ -106,7 +106,11 @@ class Flag:
             hint = given_as | None if default is None else given_as
             default = default if default is None or default is inspect.Parameter.empty else given_as(default)
         info = typer.Option(
-XX
+            *filter(None, (self.name, option.short)),
+            help=option.help,
+            metavar=option.metavar or None,
+            min=None if as_text else option.minimum,
+            max=None if as_text else option.maximum,
         )
         kind = inspect.Parameter.KEYWORD_ONLY
         return inspect.Parameter(self.argument, kind, default=default, annotation=Annotated[hint, info])

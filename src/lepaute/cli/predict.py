@@ -55,20 +55,23 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         files: "Files",
         values: dict[str, Any],
         placement: Placement,
+        traces: TraceFiles,
         settings: Settings = None,
         runs: Runs = 10,
         seed: Seed = 1,
-        fidelity: Annotated[str, typer.Option("--fidelity", help=" or ".join(application.fidelities))] = "auto",
+        fidelity: Annotated[str, typer.Option("--fidelity", help=listed(application.fidelities))] = "auto",
         as_json: AsJson = False,
         plot: Annotated[Path | None, typer.Option("--plot", help="a PNG of the runs")] = None,
-        traces: TraceFiles | None = None,
     ) -> None:
         from lepaute.cli.predict_text import readable, summary
         from lepaute.cli.progress import progress_bar
         from lepaute.errors import InputError
+        from lepaute.kit.outputs import check_outputs
         from lepaute.simulate import predict_all
 
-        assert traces is not None
+        check_outputs(
+            {**files.outputs, "--plot": plot, **traces.outputs}, inputs=[platform, *files.inputs, *placement.inputs]
+        )
         applications, from_file = applications_of(context, application, values, files)
         if plot is not None and len(applications) > 1:
             raise InputError(f"--plot shows one combination, and there are {len(applications)}; give one")
@@ -117,6 +120,11 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
 
 for name in APPLICATIONS:
     app.command(name)(command_of(application_class(name)))
+
+
+def listed(words: Sequence[str]) -> str:
+    """In words: auto, full or sampled."""
+    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def narrowed(request: "TraceRequest | None", applications: "Sequence[Application]") -> "TraceRequest | None":

@@ -34,6 +34,11 @@ class Placement:
     )
     rankfile: Path | None = field(default=None, metadata=option("a place for each rank: rank 0=host slot=0:1"))
 
+    @property
+    def inputs(self) -> list[Path | None]:
+        """Files that are read."""
+        return [self.hostfile, self.rankfile]
+
     def on(self, platform: "Platform", threads: int) -> "Mapping":
         """The mapping that is meant; raises InputError for options that contradict each other."""
         from lepaute.errors import InputError
@@ -68,14 +73,14 @@ class TraceFiles:
     trace_steps: str | None = field(default=None, metadata=option("such as 0,5-7; else all that fit"))
 
     @property
-    def asked_for(self) -> bool:
-        """Whether anything is to be traced; raises InputError where a file cannot be written."""
-        from lepaute.kit.files import check_output
+    def outputs(self) -> dict[str, Path | None]:
+        """The files by option."""
+        return {"--trace": self.trace, "--perfetto": self.perfetto, "--gantt": self.gantt}
 
-        paths = [path for path in (self.trace, self.perfetto, self.gantt) if path is not None]
-        for path in paths:
-            check_output(path)
-        return bool(paths)
+    @property
+    def asked_for(self) -> bool:
+        """Whether anything is to be traced."""
+        return any(path is not None for path in self.outputs.values())
 
     def request(self) -> "TraceRequest | None":
         """What to trace, None where no output needs it; raises InputError for a choice of ranks without an output."""

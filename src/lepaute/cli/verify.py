@@ -56,6 +56,7 @@ def hpl(
 
     from lepaute.cli.progress import progress_bar
     from lepaute.errors import InputError
+    from lepaute.kit.outputs import check_output_folder
     from lepaute.kit.quantities import count, grid_of
     from lepaute.simulate import Prediction, predict
     from lepaute.verify.campaign import Plan, Seal
@@ -67,6 +68,7 @@ def hpl(
         raise InputError("give either -p PLATFORM, or --calibrate to measure this machine first")
     if quick and not calibrate:
         raise InputError("--quick is about the calibration; give --calibrate with it")
+    check_output_folder(output_dir, "--output-dir")
     cases = [
         Hpl(n=order, p=p, q=q, **values)
         for p, q in map(grid_of, grid.split(","))
@@ -120,9 +122,9 @@ def calibrated(folder: Path, seed: int, quick: bool) -> tuple["Platform", str | 
     from lepaute.cli.fit import quality_table
     from lepaute.cli.progress import progress_bar
     from lepaute.fit import platform_and_models
+    from lepaute.kit.files import write_whole
     from lepaute.measure.calibration.campaign import calibrate
     from lepaute.platform import dump_platform
-    from lepaute.verify.campaign import write_whole
 
     print("calibrating this machine: about two minutes, both cores", file=sys.stderr)
     with progress_bar() as tell:

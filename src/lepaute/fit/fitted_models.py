@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import FitError
 from lepaute.fit.kernels.form import Form
-from lepaute.fit.kernels.interruptions import machine_excess
 from lepaute.fit.kernels.kernel_fit import FittedKernel
 from lepaute.fit.kernels.platform_kernel import kernel_model
+from lepaute.fit.kernels.polynomial import machine_excess
 from lepaute.fit.kernels.quality import QualityRow, quality_row
 from lepaute.fit.kernels.selection import Selection, select
 from lepaute.fit.messages.conditions import ConditionEffect
@@ -85,7 +85,7 @@ def models(
     forms             : members of the family that are asked for, by kernel, see `form.wanted_forms`; the others are
                         selected
     network_condition : what the machine did while the messages were measured that the platform is to have (see
-                        `ring.CONDITIONS`); None: the point-to-point measurements, nothing else
+                        `conditions.CONDITIONS`); None: the point-to-point measurements, nothing else
     Raises FitError when an archive is no calibration, or nodes differ in processor or BLAS kernels.
     """
     given = calibrations(archives)

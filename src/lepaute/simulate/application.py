@@ -46,6 +46,16 @@ class Files:
         """Fields of the application that the input file decides."""
         return frozenset()
 
+    @property
+    def inputs(self) -> list[Path | None]:
+        """Files that are read."""
+        return []
+
+    @property
+    def outputs(self) -> dict[str, Path | None]:
+        """Files that are written, by option."""
+        return {}
+
     def combinations(self, threads_per_rank: int) -> "list[Any] | None":
         """The runs that the input file describes; None where none is given."""
         return None

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.fit.diagnostics.models import kernel_seconds, message_seconds
+from lepaute.fit.diagnostics.model_times import kernel_seconds, message_seconds
 from lepaute.fit.diagnostics.residuals import Residuals
 from lepaute.fit.numeric.arrays import Floats, Integers
 from lepaute.fit.observations.calls import COLUMNS, MODELLED, Calls, calls_by_kernel, place_of, pooled_observations

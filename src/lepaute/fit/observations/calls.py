@@ -13,7 +13,7 @@ from lepaute.fit.observations.tables import KERNELS
 if TYPE_CHECKING:
     import pandas
 
-#: Phases, not kernels: what they contain is timed as well. `glue` makes kernels of the rest.
+#: Phases, not kernels: what they contain is timed as well; `phase_remainder` makes kernels of the rest.
 PHASES: Mapping[str, str] = {"pdfact": "pdfact_glue", "pdupdate": "pdupdate_glue"}
 #: Kernels that a platform can hold; the time of any other is part of the glue around it.
 MODELLED = frozenset(

@@ -1,21 +1,19 @@
 """Reports on disk."""
 
 import json
-import os
 from pathlib import Path
 
 from lepaute.errors import InputError
 from lepaute.fit.diagnostics.diagnosis import Diagnosis
+from lepaute.kit.files import check_output, write_whole
 
 SUFFIXES = (".html", ".json")
 
 
-def check_report_file(path: Path) -> None:
-    """Raises InputError where no report can be written to `path`; for before the measurement or the fit."""
+def check_report_name(path: Path) -> None:
+    """Raises InputError where the name of a report does not say which kind it is."""
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: a report is .html, for a person, or .json, for a program; name it so")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {path.parent}; make it first")
 
 
 def write_report(diagnosis: Diagnosis, path: str | Path) -> None:
@@ -24,7 +22,8 @@ def write_report(diagnosis: Diagnosis, path: str | Path) -> None:
     Raises InputError for another suffix or a folder that is not there.
     """
     target = Path(path)
-    check_report_file(target)
+    check_report_name(target)
+    check_output(target)
     if target.suffix.lower() == ".json":
         text = json.dumps(diagnosis.to_dict(), indent=2, allow_nan=False) + "\n"
     else:
@@ -32,6 +31,4 @@ def write_report(diagnosis: Diagnosis, path: str | Path) -> None:
 
         names = ", ".join(archive["file"] for archive in diagnosis.archives)
         text = page(diagnosis, f"Fit of {names}")
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(target)
+    write_whole(target, text)

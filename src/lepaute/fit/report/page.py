@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from lepaute.fit.diagnostics import burst, by_order, by_place, by_size, by_time, flag, single_calls, told_by_fit
+from lepaute.fit.diagnostics import burst, by_order, by_place, by_size, by_time, flag, flags_from_fit, single_calls
 from lepaute.fit.diagnostics.diagnosis import Diagnosis, Subject, machine_name
 from lepaute.fit.diagnostics.flag import Check, Limits
-from lepaute.fit.diagnostics.words import chance, percent
+from lepaute.fit.diagnostics.number_text import chance, percent
 from lepaute.fit.report.names import anchor
 from lepaute.fit.report.pictures import machine_in_time, pictures
 from lepaute.fit.report.tables import told_table
@@ -31,7 +31,7 @@ KINDS: dict[str, tuple[str, Limits | None, str]] = {
     "sizes": ("sizes", None, "two sizes; a single one"),
     "constant": ("equal durations", None, "all durations are equal"),
     "clock": ("clock", single_calls.TICK, "tick over the usual duration"),
-    "factor": ("factors besides sizes", told_by_fit.FACTOR, "difference between two levels"),
+    "factor": ("factors besides sizes", flags_from_fit.FACTOR, "difference between two levels"),
     "dependence": ("dependence of calls", None, "sums of calls scatter by a quarter more than the platform says"),
 }
 #: Kernels with so much of the time are shown in full, also where nothing is wrong with them.

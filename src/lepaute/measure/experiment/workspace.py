@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, Self, TextIO
 from lepaute.archive.manifest import check_name
 from lepaute.design import Design, read_design, write_design
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError
+from lepaute.kit.files import write_whole
 from lepaute.measure.experiment.journal import Journal, Table, entries
 
 SUFFIX = ".work"
@@ -144,14 +144,7 @@ class Workspace:
             ) from None
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".keep.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_whole(path, data)
 
     def close(self) -> None:
         """Lets go of the files and of the lock; the folder stays."""

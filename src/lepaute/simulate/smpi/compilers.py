@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lepaute.errors import InputError
+from lepaute.kit.builds import built_once
 from lepaute.kit.command import run_command
-from lepaute.simulate.smpi.library import LIBRARY, build_library, built_once
+from lepaute.simulate.smpi.library import LIBRARY, build_library
 from lepaute.simulate.smpi.simgrid import SimGrid, find_simgrid
 
 _NAMES = {

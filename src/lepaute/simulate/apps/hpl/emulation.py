@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from lepaute.kit.builds import built_once, digests
 from lepaute.kit.command import run_command
 from lepaute.simulate.apps.hpl.hpl_dat import code_of
 from lepaute.simulate.apps.hpl.parameters import Hpl, places
@@ -11,9 +12,7 @@ from lepaute.simulate.smpi.compilers import compilers
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.library import (
     CXX_FLAGS,
-    built_once,
     core_source,
-    digests,
     include_flags,
     probes_source,
     simblas_source,

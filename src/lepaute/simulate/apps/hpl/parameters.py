@@ -98,6 +98,14 @@ class HplFiles(Files):
     def decides(self) -> frozenset[str]:
         return frozenset(name for name, _ in places())
 
+    @property
+    def inputs(self) -> list[Path | None]:
+        return [self.dat]
+
+    @property
+    def outputs(self) -> dict[str, Path | None]:
+        return {"--output": self.output}
+
     def combinations(self, threads_per_rank: int) -> "list[Hpl] | None":
         from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
 
