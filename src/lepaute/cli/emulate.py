@@ -51,7 +51,9 @@ def program(
         Path | None, typer.Option("--binary", help="a program built with the compilers of 'lepaute emulate compilers'")
     ] = None,
     skip: Annotated[list[str] | None, typer.Option("--skip", help="a function that returns at once")] = None,
-    fold: Annotated[str | None, typer.Option("--fold", help="allocations of this size or more share memory: 1M")] = None,
+    fold: Annotated[
+        str | None, typer.Option("--fold", help="allocations of this size or more share memory: 1M")
+    ] = None,
     private: Annotated[
         list[str] | None,
         typer.Option("--private", help="WHERE[@FIRST-LAST]: not folded; WHERE is file.c, file.c:LINE or a function"),

@@ -86,7 +86,7 @@ class Flag:
         if given is None:
             return dict.fromkeys(names)
         if len(names) > 1:
-            form = f"{' x '.join(names).upper()} such as {'x'.join('8' for _ in names)}"
+            form = f"{' x '.join(name.upper() for name in names)} such as {'x'.join('8' for _ in names)}"
             return dict(zip(names, product_of(given, self.option.name, form), strict=True))
         if self.option.parse is not None:
             return {names[0]: self.option.parse(given)}

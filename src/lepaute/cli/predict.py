@@ -118,10 +118,6 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
     return command
 
 
-for name in APPLICATIONS:
-    app.command(name)(command_of(application_class(name)))
-
-
 def listed(words: Sequence[str]) -> str:
     """In words: auto, full or sampled."""
     return f"{', '.join(words[:-1])} or {words[-1]}"
@@ -162,3 +158,7 @@ def announced(
         what = f"{count} combination(s) x {runs} run(s)" if count > 1 else f"{runs} run(s)"
         note(f"lepaute: this will take about {duration_of(wall_s)}: {what} on {cores} core(s)")
     return run_s
+
+
+for name in APPLICATIONS:
+    app.command(name)(command_of(application_class(name)))

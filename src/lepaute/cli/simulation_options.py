@@ -29,9 +29,7 @@ class Placement:
 
     mapping: str = field(default="sequential", metadata=option("ranks to nodes: sequential or random"))
     mapping_seed: int | None = field(default=None, metadata=option("of a random mapping; 1 if not given"))
-    hostfile: Path | None = field(
-        default=None, metadata=option("slots for ranks: lines as host slots=N or host:N")
-    )
+    hostfile: Path | None = field(default=None, metadata=option("slots for ranks: lines as host slots=N or host:N"))
     rankfile: Path | None = field(default=None, metadata=option("a place for each rank: rank 0=host slot=0:1"))
 
     @property
@@ -147,7 +145,9 @@ def applications_of(
             if flag.fields[0].name in files.decides and is_given(context, flag.argument)
         ]
         if given:
-            raise InputError(f"{files.input_option} and {', '.join(given)} contradict each other; give one or the others")
+            raise InputError(
+                f"{files.input_option} and {', '.join(given)} contradict each other; give one or the others"
+            )
         return combinations, True
     missing = [flag.name for flag in flags_of(application) if flag.is_required and values[flag.fields[0].name] is None]
     if missing:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.option_fields import with_options_of
-from lepaute.cli.simulation_options import AsJson, Seed, Settings, platform_of
+from lepaute.cli.simulation_options import AsJson, Settings, platform_of
 from lepaute.simulate.apps.hpl import Hpl
 
 if TYPE_CHECKING:

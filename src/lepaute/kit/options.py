@@ -6,7 +6,7 @@ class Request:
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
 from functools import cache
 from typing import Any
@@ -70,7 +70,8 @@ def check_fields(value: object, *, largest: int) -> None:
     Checked are choices and least values; numbers are finite, those of fields of type int whole and at most `largest`.
     None is right where it is the default.
     """
-    for name, (described, default, whole) in _limits_of(type(value)).items():
+    of_class: Hashable = type(value)
+    for name, (described, default, whole) in _limits_of(of_class).items():
         given = getattr(value, name)
         if given is None and default is None:
             continue
@@ -98,7 +99,7 @@ def word_of(given: str, choices: Sequence[str], name: str) -> str:
 
 
 @cache
-def _limits_of(described: type) -> dict[str, tuple[Option, Any, bool]]:
+def _limits_of(described: Any) -> dict[str, tuple[Option, Any, bool]]:
     """Option, default, and whether it is a whole number, of each field that is a number or has choices."""
     limits = {}
     for field in fields(described):

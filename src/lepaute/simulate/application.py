@@ -132,7 +132,7 @@ class Application(Protocol):
 
     def rate_of(self, time_s: float) -> float:
         """The rate of a run of `time_s` seconds, in the unit of `rate`."""
-        raise NotImplementedError(f"{self.name} has no rate")
+        return 1.0 / time_s
 
     def is_sampled(self, fidelity: str, *, traced: bool) -> bool:
         """Whether only windows of the run are simulated, for one of `fidelities`."""

@@ -43,7 +43,7 @@ class KernelUse:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Windows of the steps were simulated in the place of all; error_s: change of time_s by one window more, at most."""
+    """Windows of the steps were simulated, not all; error_s: how much one window less would change time_s, at most."""
 
     simulated_steps: int
     steps: int

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lepaute import _core
 from lepaute.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,9 +33,7 @@ class TraceRequest:
     steps: tuple[int, ...] | None = None
 
     def check(self, application: "Application") -> None:
-        """Raises InputError for a rank or a step that the run does not have, or where runs cannot be traced."""
-        if not application.traces:
-            raise InputError(f"runs of {application.name} cannot be traced by the native engine")
+        """Raises InputError for a rank or a step that the run does not have."""
         chosen = (("rank", self.ranks, application.ranks), ("step", self.steps, application.steps))
         for name, numbers, count in chosen:
             beyond = next((number for number in numbers or () if not 0 <= number < count), None)
@@ -161,7 +158,7 @@ def trace_of_run(result: Any, metadata: dict[str, Any]) -> "Trace":
     }
     return trace_of_columns(
         result.take_trace_columns(),
-        _core.trace_names(),
+        result.trace_names,
         {"source": "simulation", **metadata, "time_s": result.time_s, "all_ranks": everything},
         "simulation",
     )

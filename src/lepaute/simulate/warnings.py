@@ -48,9 +48,7 @@ def kernel_warnings(kernels: "Mapping[str, KernelUse]", platform: "Platform") ->
             ranges = outside(name, use, platform)
             warnings.append(f"{share:.0f} % of {name} time is outside the fitted ranges: {ranges}")
         if use.clipped_means > 0.01 * use.calls:
-            warnings.append(
-                f"{use.clipped_means} of {use.calls} durations of {name} were below zero and taken as zero"
-            )
+            warnings.append(f"{use.clipped_means} of {use.calls} durations of {name} were below zero and taken as zero")
     return warnings
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from lepaute.errors import InputError, SimulationError
 from lepaute.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.platform.simgrid.exporting import MOST_NODES_WITH_ROUTES
-from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.layers import Layers
+from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.smpi.emulated_run import EmulatedRun, read_report, run_of
 from lepaute.simulate.smpi.failures import OwnLines, why_it_failed
 from lepaute.simulate.smpi.library import LIBRARY, build_library
@@ -94,7 +94,11 @@ def emulate_run(
         folder_of_run = Path(temporary)
         if options.privatize:
             check_copies(ranks, program.stat().st_size, folder_of_run)
-        files = Files(folder_of_run / "report.json", folder_of_run / "progress", folder_of_run / "kernels" if keep and keep.kernels else None)
+        files = Files(
+            folder_of_run / "report.json",
+            folder_of_run / "progress",
+            folder_of_run / "kernels" if keep and keep.kernels else None,
+        )
         text = request_text(
             platform,
             cores,

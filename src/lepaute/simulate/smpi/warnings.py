@@ -34,7 +34,9 @@ def network_warnings(platform: "Platform") -> list[str]:
     if any(segment.noise_relative_sd or segment.noise for segment in network.all_segments):
         warnings.append("the noise of messages is not drawn under SMPI")
     if network.costs.iprobe_looks_first:
-        warnings.append("MPI_Iprobe finds what has come by its end under SMPI; on this platform by the previous MPI call")
+        warnings.append(
+            "MPI_Iprobe finds what has come by its end under SMPI; on this platform by the previous MPI call"
+        )
     return warnings
 
 

@@ -59,7 +59,11 @@ class HplDat:
             raise InputError(f"HPL.dat asks for {size} combinations; shorten its lists to at most {MOST_COMBINATIONS}")
         single = {name: self.values[name][0] for name, dat in known.items() if dat.loop is None and not dat.beside}
         return [
-            Hpl(**single, **{name: value for one in chosen for name, value in one.items()}, threads_per_rank=threads_per_rank)
+            Hpl(
+                **single,
+                **{name: value for one in chosen for name, value in one.items()},
+                threads_per_rank=threads_per_rank,
+            )
             for chosen in itertools.product(*lists)
         ]
 

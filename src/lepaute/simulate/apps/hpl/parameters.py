@@ -181,7 +181,13 @@ class Hpl(Application):
     l1: str = parameter("transposed or no-transposed", "transposed", Dat(28, "L1", "L1", codes=FORMS))
     u: str = parameter("transposed or no-transposed", "transposed", Dat(29, "U", "U", codes=FORMS))
     equil: bool = parameter(
-        "0 or 1", True, Dat(30, "EQUIL", "equilibration", codes=SWITCH), choices=(), parse=switch, default="1", metavar="INTEGER"
+        "0 or 1",
+        True,
+        Dat(30, "EQUIL", "equilibration", codes=SWITCH),
+        choices=(),
+        parse=switch,
+        default="1",
+        metavar="INTEGER",
     )
     align: int = whole(
         "alignment in doubles", 8, Dat(31, "ALIGN", "memory alignment", report=" double precision words")
@@ -290,9 +296,7 @@ class Hpl(Application):
         whole_s = estimated_run_s(applications, runs, cores, measure)
         if whole_s is None:
             return None
-        return [
-            run_s * simulated_share(hpl, fidelity) for hpl, run_s in zip(applications, whole_s, strict=True)
-        ]
+        return [run_s * simulated_share(hpl, fidelity) for hpl, run_s in zip(applications, whole_s, strict=True)]
 
 
 def simulated_share(hpl: Hpl, fidelity: str) -> float:

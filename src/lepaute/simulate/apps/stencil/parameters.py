@@ -48,9 +48,7 @@ class Stencil(Application):
     )
     iterations: int = field(
         default=1,
-        metadata=option(
-            "suffixes k and M", parse=partial(count, name="iterations"), default="100", minimum=1
-        ),
+        metadata=option("suffixes k and M", parse=partial(count, name="iterations"), default="100", minimum=1),
     )
     allreduce: str = field(
         default="recursive-doubling",
