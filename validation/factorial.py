@@ -38,7 +38,7 @@ from support.report import finish, seconds, signed
 from support.simulations import Case, predict_all
 
 from lepaute import Hpl, load_platform
-from lepaute.simulate.hpl import BROADCASTS, SWAPS
+from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS
 
 STUDY = "factorial"
 REAL, PUBLISHED = "dahu/hpl/factorial_real.csv", "dahu/hpl/factorial_simulated.csv"

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from lepaute import _core
-from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, FORMS, ORDERS, SWAPS, Hpl
-from lepaute.simulate.predict import core_parameters
+from lepaute.simulate.apps.hpl.parameters import BROADCASTS, FACTORISATIONS, FORMS, ORDERS, SWAPS, Hpl
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 PHASES = ("broadcast", "swap", "solve")  # of the core; what is left of the total are the pivot exchanges
@@ -96,8 +95,8 @@ def counting_machine(ranks: int) -> _core.Machine:
 
 
 def simulated(hpl: Hpl) -> _core.HplResult:
-    parameters = core_parameters(hpl)
-    parameters.pivots = pivots_of(hpl.n)
+    parameters = hpl.core_parameters()
+    parameters.pivot_rows = pivots_of(hpl.n)
     layers = _core.Layers()
     layers.coefficients = layers.days = layers.discrepancy = layers.noise = False
     return _core.simulate_hpl(parameters, counting_machine(hpl.ranks), layers, list(range(hpl.ranks)), 1)

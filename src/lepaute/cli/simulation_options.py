@@ -149,10 +149,11 @@ def applications_of(
                 f"{files.input_option} and {', '.join(given)} contradict each other; give one or the others"
             )
         return combinations, True
-    missing = [flag.name for flag in flags_of(application) if flag.is_required and values[flag.fields[0].name] is None]
+    missing = [flag for flag in flags_of(application) if flag.is_required and values[flag.fields[0].name] is None]
     if missing:
         instead = f", or {files.input_option} FILE" if files.input_option else ""
-        raise InputError(f"{missing[0]} is missing; give it and further options of {application.title}{instead}")
+        option = f"{missing[0].name} {missing[0].argument.upper()}"
+        raise InputError(f"no run of {application.title} is described: give {option} and further options{instead}")
     return [application(**values)], False
 
 

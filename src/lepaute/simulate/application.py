@@ -77,6 +77,7 @@ class Application(Protocol):
     fidelities   : what may be asked for
     kernel_models: whether its kernels take the time of the platform's models; if not, it says itself what they cost
     waiting_moves: whether all time inside communication counts as moving messages, not only what moves them
+    names_mapping: whether the JSON tells the mapping where it is the usual one, too
     glue_kernels : modelled by us and no part of the application: a platform without them lacks nothing
     """
 
@@ -89,6 +90,7 @@ class Application(Protocol):
     fidelities: ClassVar[tuple[str, ...]] = ("auto", "full")
     kernel_models: ClassVar[bool] = True
     waiting_moves: ClassVar[bool] = False
+    names_mapping: ClassVar[bool] = False
     glue_kernels: ClassVar[frozenset[str]] = frozenset()
 
     @property

@@ -4,6 +4,8 @@ import os
 from collections.abc import Sequence
 
 WORTH_TELLING_S = 5.0  # an estimate of less is not printed
+WORTH_MEASURING_S = 0.3  # of a rough estimate: below it, nothing is measured
+ROUGH_EVENT_S = 1e-7  # of an event, before anything is measured
 
 
 def available_cores() -> int:

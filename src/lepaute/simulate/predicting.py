@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.tracing import TraceRequest
 
 DEFAULT_RUNS = 10
+USUAL_MAPPING = {"mapping": "sequential"}
 
 
 def predict(
@@ -176,6 +177,7 @@ def prediction_of(
     draws = application.kernel_models
     first_day = on_its_day(platform, first.seed, days=conditions.layers.days) if draws else platform
     whole_s = application.ranks * first.whole_s
+    mapping = conditions.mapping.to_dict(*place)
     return Prediction(
         application=application,
         platform_name=platform.name,
@@ -209,7 +211,7 @@ def prediction_of(
         simulation=figures_of(runs),
         settings=dict(conditions.settings),
         version=__version__,
-        mapping=conditions.mapping.to_dict(*place),
+        mapping={} if mapping == USUAL_MAPPING and not application.names_mapping else mapping,
         nodes=len(ranks_on_node),
         outside=outside_ranges(
             first.kernels,

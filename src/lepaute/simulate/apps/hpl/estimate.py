@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lepaute.simulate import estimate
+
 if TYPE_CHECKING:
     from lepaute.simulate.apps.hpl.parameters import Hpl
 
-WORTH_MEASURING_S = 0.3  # of a rough estimate: below it, nothing is measured
-ROUGH_EVENT_S = 1e-7  # of an event, before anything is measured: decides only whether and how long to measure
 LEAST_BUDGET_S, MOST_BUDGET_S, BUDGET_SHARE = 0.1, 1.0, 0.03  # of the measurements; the share is of the prediction
 PIVOT_S = 0.01  # for the cost of a pivot message, about
 MOST_GROWTH = 1.0  # of the exponent with which the cost of an event grows with the number of ranks
@@ -104,7 +104,7 @@ def estimated_run_s(
     def total_s(costs: EventCosts) -> float:
         return sum(costs.run_s(hpl) for hpl in hpls) * runs / cores
 
-    if total_s(EventCosts(ROUGH_EVENT_S, ROUGH_EVENT_S, 1)) < WORTH_MEASURING_S:
+    if total_s(EventCosts(estimate.ROUGH_EVENT_S, estimate.ROUGH_EVENT_S, 1)) < estimate.WORTH_MEASURING_S:
         return None
     heaviest = max(hpls, key=lambda hpl: work_of(hpl).events)
     costs = measured_costs(
@@ -128,11 +128,11 @@ def measured_costs(
     measure(column)  # the first run of a process is slow
     pivot_s = 0.0
     if hpl.p > 1:
-        columns = int(PIVOT_S / ROUGH_EVENT_S / exchange_messages(hpl.p))
+        columns = int(PIVOT_S / estimate.ROUGH_EVENT_S / exchange_messages(hpl.p))
         column = replace(column, n=max(8, min(4 * nb, columns)))
         pivot_s = measure(column) / work_of(column).events
     spent_s = 0.0
-    costs = EventCosts(pivot_s, 10.0 * ROUGH_EVENT_S, 1)
+    costs = EventCosts(pivot_s, 10.0 * estimate.ROUGH_EVENT_S, 1)
     for rung, small in enumerate(ladder(hpl, nb)):
         work = work_of(small)
         if rung > 0 and spent_s + costs.run_s(small) > budget_s(costs):

@@ -143,6 +143,7 @@ class Hpl(Application):
     files: ClassVar[type[Files]] = HplFiles
     rate: ClassVar[Rate | None] = GFLOPS
     fidelities: ClassVar[tuple[str, ...]] = ("auto", "full", "sampled")
+    names_mapping: ClassVar[bool] = True
     glue_kernels: ClassVar[frozenset[str]] = frozenset({"pdfact_glue", "pdupdate_glue"})
 
     n: int = whole(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from lepaute.errors import InputError
 from lepaute.kit.options import check_fields, option
 from lepaute.kit.quantities import box_of, count
+from lepaute.simulate import estimate
 from lepaute.simulate.application import Application, Rate
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 ALLREDUCES = ("none", "binomial", "recursive-doubling", "ring")
 MOST = 2**31 - 1  # of processes and of cells along a dimension: the core counts in 32 and 64 bits
-EVENT_S = 1e-7  # of an event, roughly
-WORTH_MEASURING_S = 0.3  # of a rough estimate: below it, nothing is measured
 MEASURED_EVENTS = 200_000  # of the run that is measured for an estimate, about
 
 
@@ -139,7 +138,7 @@ class Stencil(Application):
         fidelity: str = "full",
     ) -> list[float] | None:
         """Some iterations are measured: all take the same."""
-        if sum(one.events for one in applications) * EVENT_S * runs / cores < WORTH_MEASURING_S:
+        if sum(one.events for one in applications) * estimate.ROUGH_EVENT_S * runs / cores < estimate.WORTH_MEASURING_S:
             return None
         times_s = []
         for one in applications:
