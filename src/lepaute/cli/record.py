@@ -13,7 +13,9 @@ def command(
     output: Annotated[Path, typer.Option("--output", "-o", help="The trace to write.")] = Path("trace.parquet"),
     mpicc: Annotated[
         Path | None,
-        typer.Option("--mpicc", help="Compiler of the program's MPI library; by default that beside mpirun."),
+        typer.Option(
+            "--mpicc", help="The program's MPI library, by its compiler, prefix or name; by default that of mpirun."
+        ),
     ] = None,
     dat: Annotated[
         Path | None, typer.Option("--dat", help="Input of the program xhpl-lepaute; by default HPL.dat.")

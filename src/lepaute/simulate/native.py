@@ -170,7 +170,7 @@ def simulated_run(
         whole_s=result.time_s,
         messages=result.messages,
         engine_bytes=result.engine_bytes,
-        computing_s=sum(use.time_s for use in kernels.values()),
+        computing_s=result.computing_s,
         waiting_s=result.waiting_s,
         moving=waiting_share if application.waiting_moves else sum(breakdown.shares[name] for name in MOVING),
         kernels=kernels,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lepaute import _core
     from lepaute.simulate.application import Application
     from lepaute.trace import Trace
 
@@ -133,7 +134,7 @@ class RunBreakdown:
         return {name: value / whole if whole else 0.0 for name, value in self.total_s.items()}
 
 
-def breakdown_of_run(result: Any, ranks: int) -> RunBreakdown:
+def breakdown_of_run(result: "_core.RunResult", ranks: int) -> RunBreakdown:
     """Where the time of a run went."""
     total = dict(zip(CATEGORIES, result.total_shares_s, strict=True))
     other = max(0.0, ranks * result.time_s - sum(total.values()))
@@ -142,7 +143,7 @@ def breakdown_of_run(result: Any, ranks: int) -> RunBreakdown:
     )
 
 
-def trace_of_run(result: Any, metadata: dict[str, Any]) -> "Trace":
+def trace_of_run(result: "_core.RunResult", metadata: dict[str, Any]) -> "Trace":
     """The trace of a run that was traced; the result then has its rows no longer.
 
     metadata : of the run; the time of all ranks by category joins it, in all and for each step

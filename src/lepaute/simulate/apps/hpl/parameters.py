@@ -260,8 +260,10 @@ class Hpl(Application):
         return fidelity == "sampled"
 
     def core_parameters(self, *, sampled: bool = False) -> Any:
+        from lepaute import _core
+
         parameters = super(Hpl, self).core_parameters(sampled=sampled)
-        parameters.sampled, parameters.windows = sampled, WINDOWS
+        parameters.sampled, parameters.windows = sampled, _core.HplWindows(*WINDOWS)
         return parameters
 
     def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], Options]":
