@@ -137,7 +137,7 @@ def for_hpl(hpl: Hpl, platform: str | None, seed: int, rows: int) -> "Design":
 
 
 def refuse(context: typer.Context, names: tuple[str, ...], why: str) -> None:
-    """Raises InputError for an option that was given and means nothing here."""
+    """Raises InputError for an option that was given and has no effect."""
     from lepaute.errors import InputError
 
     words = {"fixed_k": "k"}

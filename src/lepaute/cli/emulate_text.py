@@ -48,7 +48,7 @@ def readable(prediction: "Prediction") -> str:
 def tell_progress(every_s: float = 1.0) -> Iterator[Callable[[float], None] | None]:
     """Gives a function that shows the simulated date on standard error; None where that is no terminal.
 
-    Nobody knows before its end how far a program will go: there is no bar.
+    How long a program will run is not known in advance, so there is no bar.
     """
     if not sys.stderr.isatty():
         yield None

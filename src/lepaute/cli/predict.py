@@ -124,7 +124,7 @@ def listed(words: Sequence[str]) -> str:
 
 
 def narrowed(request: "TraceRequest | None", applications: "Sequence[Application]") -> "TraceRequest | None":
-    """The request, of a part of a large run, which is then told on standard error."""
+    """The request, of a part of a large run, which is then announced on standard error."""
     if request is None or len(applications) > 1:
         return request
     (application,) = applications

@@ -121,7 +121,7 @@ def memory_line(prediction: "Prediction", machine: "Platform") -> list[str]:
     if needed_bytes is None:
         return []
     available = f" of {nodes * node_bytes / 1e9:.1f} GB on {nodes} node(s)" if node_bytes else f" on {nodes} node(s)"
-    return [f"  memory  {needed_bytes / 1e9:.2f} GB for the data{available}"]
+    return [f"  memory  {needed_bytes / 1e9:.2f} GB needed{available}"]
 
 
 def interval(spread: "Spread", unit: str) -> str:

@@ -97,17 +97,19 @@ def hpl(
         print(f"  SHA-256 {seal.sha256}", file=sys.stderr)
 
     with progress_bar() as tell:
-        found = verify(cases, program, plan, prediction_of, output_dir, tell, tell_sealed)
-    found.save(output_dir, f"HPL on this machine, NB = {values['nb']}: predicted and measured")
+        verification = verify(cases, program, plan, prediction_of, output_dir, tell, tell_sealed)
+    verification.save(output_dir, f"HPL on this machine, NB = {values['nb']}: predicted and measured")
     if as_json:
-        json.dump(found.to_dict(), sys.stdout, indent=2)
+        json.dump(verification.to_dict(), sys.stdout, indent=2)
         print()
     else:
-        for line in warning_lines(found.cases):
+        for line in warning_lines(verification.cases):
             print(line, file=sys.stderr)
-        show(found.table, found.run_table, sys.stdout)
-        print(f"Picture: {output_dir / PLOT_FILE}; predictions sealed as {found.seal.sha256[:16]} before the runs.")
-    if tolerance is not None and found.exceeds(tolerance):
+        show(verification.table, verification.run_table, sys.stdout)
+        print(
+            f"Picture: {output_dir / PLOT_FILE}; predictions sealed as {verification.seal.sha256[:16]} before the runs."
+        )
+    if tolerance is not None and verification.exceeds(tolerance):
         raise typer.Exit(1)
 
 

@@ -6,7 +6,7 @@ class Request:
 """
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
 from functools import cache
 from typing import Any
@@ -70,8 +70,8 @@ def check_fields(value: object, *, largest: int) -> None:
     Checked are choices and least values; numbers are finite, those of fields of type int whole and at most `largest`.
     None is right where it is the default.
     """
-    of_class: Hashable = type(value)
-    for name, (described, default, whole) in _limits_of(of_class).items():
+    described_class: Any = type(value)
+    for name, (described, default, whole) in _limits_of(described_class).items():
         given = getattr(value, name)
         if given is None and default is None:
             continue

@@ -75,6 +75,7 @@ class Application(Protocol):
     title, summary: for people: its name, and what it is; rate : None where time alone counts
     files        : its input and output files
     fidelities   : what may be asked for
+    native       : whether the core has its program of a rank
     kernel_models: whether its kernels take the time of the platform's models; if not, it says itself what they cost
     waiting_moves: whether all time inside communication counts as moving messages, not only what moves them
     names_mapping: whether the JSON tells the mapping where it is the usual one, too
@@ -89,6 +90,7 @@ class Application(Protocol):
     files: ClassVar[type[Files]] = Files
     fidelities: ClassVar[tuple[str, ...]] = ("auto", "full")
     kernel_models: ClassVar[bool] = True
+    native: ClassVar[bool] = True
     waiting_moves: ClassVar[bool] = False
     names_mapping: ClassVar[bool] = False
     glue_kernels: ClassVar[frozenset[str]] = frozenset()

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from lepaute import _core
-from lepaute.errors import SimulationError
+from lepaute.errors import InputError, SimulationError
 from lepaute.kit.options import options_of
 from lepaute.simulate.fidelity import check_fidelity
 from lepaute.simulate.machine import machine_of
@@ -48,6 +48,8 @@ class NativeSimulator:
         self._lock = Lock()
 
     def prepare(self, application: "Application") -> None:
+        if not application.native:
+            raise InputError(f"{application.name} has no native form; emulate it by SMPI")
         check_fidelity(application, self._conditions.fidelity)
         if self._conditions.trace is not None:
             self._conditions.trace.check(application)

@@ -63,7 +63,7 @@ class SimulatedRun:
     sampling    : None where every step was simulated
     breakdown   : where the time of all ranks went; None where the engine does not tell
     began_s, ended_s : of the simulation, on the clock of time.perf_counter
-    emulated    : what else SMPI told
+    emulated    : what SMPI tells besides
     """
 
     seed: int

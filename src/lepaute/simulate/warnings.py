@@ -1,4 +1,4 @@
-"""What a reader of a prediction must be told: what was not modelled, extrapolated or clipped."""
+"""What a reader of a prediction must know: what was not modelled, extrapolated or clipped."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -24,6 +24,7 @@ class Program(Application):
     """
 
     title: ClassVar[str] = "program"
+    native: ClassVar[bool] = False
 
     path: Path
     arguments: tuple[str, ...] = ()

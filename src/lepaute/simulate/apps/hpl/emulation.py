@@ -52,17 +52,24 @@ def build_hpl_smpi(unpack: HplSource, key: str, *, copy_l: bool = False) -> Path
     key : of that source; another one builds again
     copy_l : HPL built without derived datatypes, as Hpl.copy_l
     """
-    own = sorted((simblas_source() / "hpl").glob("*.cpp"))
-    here = compilers()
+    wrappers = sorted((simblas_source() / "hpl").glob("*.cpp"))
+    compiler_folder = compilers()
     flags = (*_HPL_FLAGS, *(["-DHPL_COPY_L", "-DHPL_NO_MPI_DATATYPE"] if copy_l else []))
-    inputs = [key, str(here), *flags, *CXX_FLAGS, *_WRAPPED, *digests([*own, probes_source() / "hpl_loops.h"])]
-    folder = built_once("hpl-smpi", inputs, PROGRAM, lambda folder: _build(folder, unpack, own, flags))
+    inputs = [
+        key,
+        str(compiler_folder),
+        *flags,
+        *CXX_FLAGS,
+        *_WRAPPED,
+        *digests([*wrappers, probes_source() / "hpl_loops.h"]),
+    ]
+    folder = built_once("hpl-smpi", inputs, PROGRAM, lambda folder: _build(folder, unpack, wrappers, flags))
     return folder / PROGRAM
 
 
-def _build(folder: Path, unpack: HplSource, own: Sequence[Path], flags: Sequence[str]) -> None:
+def _build(folder: Path, unpack: HplSource, wrappers: Sequence[Path], flags: Sequence[str]) -> None:
     unpack(folder)
-    here = compilers()
+    compiler_folder = compilers()
     includes = [f"-I{folder / 'hpl/include'}", f"-I{folder / 'include'}"]
     compat = ["-include", str(probes_source() / "hpl_compat.h")]
     sources = [
@@ -75,19 +82,19 @@ def _build(folder: Path, unpack: HplSource, own: Sequence[Path], flags: Sequence
     def compile_one(source: Path) -> str:
         target = folder / f"{source.stem}.o"
         if source.suffix == ".c":
-            argv = [str(here / "mpicc"), *flags, *includes, *compat]
+            argv = [str(compiler_folder / "mpicc"), *flags, *includes, *compat]
         else:
             defined = [flag for flag in flags if flag.startswith("-D")]
-            argv = [str(here / "mpicxx"), *CXX_FLAGS, *defined, *include_flags(), *includes]
+            argv = [str(compiler_folder / "mpicxx"), *CXX_FLAGS, *defined, *include_flags(), *includes]
             argv += [f"-I{probes_source()}", *compat]
         argv += ["-c", str(source), "-o", str(target)]
         run_command(argv, what=f"compiling {source.name} of HPL for SMPI", timeout_s=_COMPILE_LIMIT_S)
         return str(target)
 
     with ThreadPoolExecutor(_COMPILE_JOBS) as pool:
-        objects = list(pool.map(compile_one, [*sources, *own, core_source() / "rng/philox.cpp"]))
+        objects = list(pool.map(compile_one, [*sources, *wrappers, core_source() / "rng/philox.cpp"]))
     wraps = "-Wl," + ",".join(f"--wrap={name}" for name in _WRAPPED)
-    argv = [str(here / "mpicxx"), *objects, wraps, "-lsimgrid", "-lm", "-o", str(folder / PROGRAM)]
+    argv = [str(compiler_folder / "mpicxx"), *objects, wraps, "-lsimgrid", "-lm", "-o", str(folder / PROGRAM)]
     run_command(argv, what=f"linking {PROGRAM}", timeout_s=_COMPILE_LIMIT_S)
     for made in objects:
         Path(made).unlink()

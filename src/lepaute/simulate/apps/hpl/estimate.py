@@ -1,4 +1,4 @@
-"""How long a prediction of HPL will take, told before it starts.
+"""How long a prediction of HPL will take, estimated before it starts.
 
 The engine's time goes into the pivot exchanges of the panels, which it takes column by column, and into everything that
 a rank does once a step: row swaps, broadcasts, updates. Both are counted by formula; what one of each costs here is
