@@ -176,7 +176,7 @@ def key_of(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def order(row: dict[str, Any]) -> tuple[Any, ...]:
     """The place of a row: by group, then as people would list it."""
-    where = (row["p"] * row["q"], row["p"], BROADCASTS.index(row["bcast"]), SWAPS.index(row["swap"]))
+    where = (row["p"] * row["q"], row["p"], list(BROADCASTS).index(row["bcast"]), list(SWAPS).index(row["swap"]))
     return (row["group"], *where, row["n"], row["depth"], row["noise"])
 
 

@@ -44,13 +44,13 @@ def counted_runs() -> Iterator[Counted]:
                 name: int(row[name])
                 for name in ("n", "nb", "p", "q", "depth", "nbmin", "ndiv", "swap_threshold", "align")
             },
-            bcast=BROADCASTS[int(row["bcast"])],
-            swap=SWAPS[int(row["swap"])],
-            pfact=FACTORISATIONS[int(row["pfact"])],
-            rfact=FACTORISATIONS[int(row["rfact"])],
-            pmap=ORDERS[int(row["pmap"])],
-            l1=FORMS[int(row["l1"])],
-            u=FORMS[int(row["u"])],
+            bcast=tuple(BROADCASTS)[int(row["bcast"])],
+            swap=tuple(SWAPS)[int(row["swap"])],
+            pfact=tuple(FACTORISATIONS)[int(row["pfact"])],
+            rfact=tuple(FACTORISATIONS)[int(row["rfact"])],
+            pmap=tuple(ORDERS)[int(row["pmap"])],
+            l1=tuple(FORMS)[int(row["l1"])],
+            u=tuple(FORMS)[int(row["u"])],
             equil=row["equil"] == "1",
         )
         yield Counted(
