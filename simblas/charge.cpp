@@ -52,7 +52,7 @@ void charge_kernel(Rank& rank, models::Kernel kernel, const models::Size& size) 
 using namespace lepaute;
 using namespace lepaute::simblas;
 
-extern "C" void lepaute_charge(int routine, double m, double n, double k, double flops, double /*bytes*/) {
+extern "C" void lepaute_charge(int routine, double m, double n, double k, double flops) {
     Rank* rank = current_rank();
     if (rank == nullptr) {
         return;
