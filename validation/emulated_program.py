@@ -262,7 +262,7 @@ def text(frame: pandas.DataFrame) -> str:
 
 A matrix product in Fortran ([summa_fortran](../examples/emulation/summa_fortran/summa.f90)) on two ranks, emulated on
 the platform that `lepaute calibrate` wrote here and then run here. Error: mean of the emulated times / mean of the real
-times − 1. Written by `validation/emulated_program.py`, where everything was fixed before.
+times − 1. Written by `validation/emulated_program.py`, where everything was fixed in advance.
 
 {warning(frame)}{{goals}}
 
@@ -270,7 +270,7 @@ times − 1. Written by `validation/emulated_program.py`, where everything was f
 
 {markdown(header, rows)}
 
-The runs themselves are in `docs/accuracy/{STUDY}_runs.csv`; those not used were disturbed by other load.
+The individual runs are in `docs/accuracy/{STUDY}_runs.csv`; those not used were disturbed by other load.
 """
 
 

@@ -18,6 +18,7 @@ from lepaute.fit.diagnostics.flags_from_fit import dependence_flags, factor_flag
 from lepaute.fit.report import write_report
 from lepaute.fit.report.page import page
 from lepaute.platform import load_platform
+from lepaute.report import files
 
 HOSTILE = '<img src=x onerror="alert(1)">&'
 
@@ -170,7 +171,7 @@ def test_a_report_of_another_kind_or_place_is_refused_before_anything_is_fitted(
     assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(tmp_path / "r.pdf")]) == 2
     assert "a report is .html" in capsys.readouterr().err
     with pytest.raises(InputError, match="there is no folder"):
-        write_report(None, tmp_path / "nowhere" / "r.html")  # type: ignore[arg-type]
+        files.write_report(tmp_path / "nowhere" / "r.html", page=pytest.fail, content=pytest.fail)
 
 
 @pytest.mark.slow

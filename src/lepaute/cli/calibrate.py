@@ -38,8 +38,8 @@ def command(
     import sys
 
     from lepaute.cli.progress import progress_bar
-    from lepaute.fit.report.files import check_report_name
     from lepaute.measure.calibration.campaign import calibrate
+    from lepaute.report.files import check_report_name
 
     # A batch system ends a job with SIGTERM: the probes must end too, and what was measured be kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
