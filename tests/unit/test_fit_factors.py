@@ -225,7 +225,7 @@ def test_a_calibration_tells_of_content_and_its_models_stay_the_same(
     assert plain.factor_tests == ()
     (test,) = fitted.factor_tests
     assert test.matters
-    assert any("content of dgemm matters" in note and "random content" in note for note in fitted.notes)
+    assert any("faster with content=constant" in note and "random content" in note for note in fitted.notes)
     assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml")]) == 0
     told = capsys.readouterr().out
     assert "faster with content=constant than with content=random" in told

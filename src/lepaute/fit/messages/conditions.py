@@ -52,9 +52,9 @@ def loaded_series(
     table = _table(frames)
     measured = [name for name in CONDITIONS if (table["condition"] == name).any()]
     if condition not in measured:
-        have = f"measured: {', '.join(measured)}" if measured else "no ring was measured"
+        have = f"only under {', '.join(measured)}" if measured else "nor under any other"
         raise FitError(
-            f"the ring was not measured under {condition}: {have}; calibrate it, or choose another condition"
+            f"the ring was not measured under {condition}, {have}; calibrate it, or choose another condition"
         )
     exchanges = _exchanges(table, condition)
     if condition == "iprobe+dgemm":
