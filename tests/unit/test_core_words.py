@@ -5,9 +5,11 @@ from typing import get_args
 import pytest
 
 from lepaute import _core
+from lepaute.platform.io import load_platform
 from lepaute.platform.kernel_model import Noise
 from lepaute.platform.network_model import Network
 from lepaute.platform.schema import Segment
+from lepaute.simulate.machine import machine_of
 
 
 @pytest.mark.parametrize(
@@ -35,6 +37,13 @@ def test_another_word_is_refused_with_the_choices() -> None:
 
 
 def test_a_threshold_of_none_is_the_block_size() -> None:
-    parameters = _core.HplParameters()
-    parameters.swap_threshold = None
-    assert parameters.swap_threshold is None
+    machine = machine_of(load_platform("dahu"))
+
+    def time_s(threshold: int | None) -> float:
+        parameters = _core.HplParameters()
+        parameters.n, parameters.nb, parameters.p, parameters.q = 1000, 64, 3, 2
+        parameters.swap = "mix"
+        parameters.swap_threshold = threshold
+        return _core.simulate_hpl(parameters, machine, _core.Layers(), list(range(6)), 1).time_s
+
+    assert time_s(None) == time_s(64) != time_s(400)
