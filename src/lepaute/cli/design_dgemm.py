@@ -80,7 +80,7 @@ def dgemm(
     With --content or --warm every call is made under all combinations of these.
     """
     from lepaute.errors import InputError
-    from lepaute.kit.quantities import count, grid_of, numbers_of
+    from lepaute.kit.quantities import grid_of, numbers_of, whole
 
     def written(design: "Design") -> None:
         write(under_conditions(design, content, warm, seed), out)
@@ -116,7 +116,7 @@ def dgemm(
         raise InputError("say which run of HPL: --n N, with --nb and --grid")
     p, q = grid_of(grid)
     wanted = options.hpl_of(
-        n=count(n, "n"),
+        n=whole(n, "n"),
         nb=nb,
         p=p,
         q=q,

@@ -147,25 +147,15 @@ def print_compilers() -> None:
 def folding_of(fold: str | None, private: list[str]) -> "Folding":
     """The folding that the options describe; raises InputError for what is none."""
     from lepaute.errors import InputError
+    from lepaute.kit.quantities import bytes_of
     from lepaute.simulate.smpi.request import Folding
 
     if fold is None:
         if private:
             raise InputError("--private says what is not folded, and nothing is: give --fold SIZE")
         return Folding()
-    size = bytes_of(fold)
+    size = bytes_of(fold, "--fold")
     return Folding(size, private=tuple(private_of(text) for text in private))
-
-
-def bytes_of(text: str) -> int:
-    """A size with an optional suffix K, M or G (powers of 1024); raises InputError for anything else."""
-    from lepaute.errors import InputError
-
-    factors = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-    digits, factor = (text[:-1], factors[text[-1].upper()]) if text[-1:].upper() in factors else (text, 1)
-    if not digits.isascii() or not digits.isdigit() or not int(digits):
-        raise InputError(f"--fold {text!r} is no size; write bytes, or 64K, 1M, 1G")
-    return int(digits) * factor
 
 
 def private_of(text: str) -> "Private":

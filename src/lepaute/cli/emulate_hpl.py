@@ -52,7 +52,7 @@ def hpl(
     from lepaute.cli.emulate_trace import Wanted
     from lepaute.cli.predict_text import readable
     from lepaute.errors import InputError
-    from lepaute.kit.quantities import count, grid_of, settings_of
+    from lepaute.kit.quantities import grid_of, settings_of, whole
     from lepaute.measure.hpl_source import source_key, unpack_source
     from lepaute.platform import load_platform, override
     from lepaute.simulate.hpl_dat import read_hpl_dat
@@ -67,7 +67,7 @@ def hpl(
         p, q = grid_of(grid)
         hpls = [
             options.hpl_of(
-                n=count(n, "n"),
+                n=whole(n, "n"),
                 nb=nb,
                 p=p,
                 q=q,

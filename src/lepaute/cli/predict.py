@@ -75,7 +75,7 @@ def hpl(
     from lepaute.cli.predict_text import readable, summary
     from lepaute.cli.progress import progress_bar
     from lepaute.errors import InputError
-    from lepaute.kit.quantities import count, grid_of, settings_of
+    from lepaute.kit.quantities import grid_of, settings_of, whole
     from lepaute.platform import load_platform, override
     from lepaute.simulate import predict_all
     from lepaute.simulate.hpl_dat import HplDat, read_hpl_dat
@@ -92,7 +92,7 @@ def hpl(
     elif n is not None:
         p, q = grid_of(grid)
         one = options.hpl_of(
-            n=count(n, "n"),
+            n=whole(n, "n"),
             nb=nb,
             p=p,
             q=q,
@@ -217,7 +217,7 @@ def foretold(
     hpls: Sequence["Hpl"], machine: "Platform", runs: int, mapping: "Mapping", fidelity: str
 ) -> list[float] | None:
     """Seconds that a run of each will take, where it matters; a long prediction is announced on standard error."""
-    from lepaute.kit.quantities import duration_of
+    from lepaute.kit.text import duration
     from lepaute.simulate.estimate import WORTH_TELLING_S, available_cores, estimated_wall_s
     from lepaute.simulate.predict import expected_run_s
 
@@ -228,5 +228,5 @@ def foretold(
     wall_s = estimated_wall_s(run_s, runs, cores)
     if wall_s > WORTH_TELLING_S:
         what = f"{len(hpls)} combination(s) x {runs} run(s)" if len(hpls) > 1 else f"{runs} run(s)"
-        print(f"lepaute: this will take about {duration_of(wall_s)}: {what} on {cores} core(s)", file=sys.stderr)
+        print(f"lepaute: this will take about {duration(wall_s)}: {what} on {cores} core(s)", file=sys.stderr)
     return run_s

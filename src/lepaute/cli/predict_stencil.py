@@ -37,14 +37,14 @@ def stencil(
 ) -> None:
     """Predicts the time of a 3D halo-exchange stencil with an all-reduction in each iteration."""
     from lepaute.cli.progress import progress_bar
-    from lepaute.kit.quantities import count, settings_of
+    from lepaute.kit.quantities import settings_of, whole
     from lepaute.platform import load_platform, override
     from lepaute.simulate.stencil import Stencil, predict_stencil
 
     run = Stencil(
         cells=box_of(cells, "cells"),
         grid=box_of(grid, "grid"),
-        iterations=count(iterations, "iterations"),
+        iterations=whole(iterations, "iterations"),
         allreduce=allreduce,
         allreduce_values=allreduce_values,
         periodic=periodic,
@@ -81,12 +81,12 @@ def stencil(
 def box_of(text: str, name: str) -> tuple[int, int, int]:
     """(x, y, z) of XxYxZ, each with an optional suffix k, M or G; raises InputError for anything else."""
     from lepaute.errors import InputError
-    from lepaute.kit.quantities import count
+    from lepaute.kit.quantities import whole
 
     parts = text.lower().split("x")
     if len(parts) != 3 or not all(parts):
         raise InputError(f"{name} is {text!r}; it is X x Y x Z such as 4x4x2")
-    x, y, z = (count(part, name) for part in parts)
+    x, y, z = (whole(part, name) for part in parts)
     return x, y, z
 
 

@@ -68,7 +68,7 @@ def hpl(
 
     from lepaute.cli.progress import progress_bar
     from lepaute.errors import InputError
-    from lepaute.kit.quantities import count, grid_of, settings_of
+    from lepaute.kit.quantities import grid_of, settings_of, whole
     from lepaute.platform import load_platform, override
     from lepaute.simulate import Prediction, predict
     from lepaute.verify.campaign import Plan, Seal
@@ -102,7 +102,7 @@ def hpl(
             align=align,
         )
         for p, q in map(grid_of, grid.split(","))
-        for order in (count(word, "n") for word in n.split(","))
+        for order in (whole(word, "n") for word in n.split(","))
     ]
     plan = Plan(repeats=repeats, order_seed=seed)
     for case in cases:
