@@ -13,7 +13,7 @@ check() {
 }
 
 mapfile -t cxx < <(find core -name '*.cpp' -o -name '*.hpp' | sort)
-mapfile -t units < <(find core -name '*.cpp' ! -path 'core/bindings/*' ! -path 'core/tests/*' | sort)
+mapfile -t units < <(find core -name '*.cpp' ! -path 'core/bindings/*' ! -name binding.cpp ! -path 'core/tests/*' | sort)
 mapfile -t simblas < <(find simblas -name '*.cpp' -o -name '*.hpp' -o -name '*.h' | sort)
 mapfile -t c < <(find probes -name '*.c' -o -name '*.h' | sort)
 clang_format=$(command -v clang-format-16 || command -v clang-format) || clang_format=clang-format-16
@@ -54,6 +54,12 @@ tidy_simblas() {
     xargs -0 -I '{}' -P "$(nproc)" "$clang_tidy" --quiet '{}' -- -std=c++20 -Isimblas -Icore 2>/dev/null
 }
 
+# The stub is generated (make stubs) from the module that the virtual environment has.
+stub_is_current() {
+  "$bin/python" -m nanobind.stubgen -q -m lepaute._core -O build/stub -o build/stub/_core.pyi &&
+    diff -u src/lepaute/_core.pyi build/stub/_core.pyi
+}
+
 # HPL's headers, directly or through one of our own headers.
 needs_hpl() {
   local header
@@ -64,6 +70,15 @@ needs_hpl() {
   return 1
 }
 
+# bash reads one script; what follows are its arguments.
+shell_syntax() {
+  local script status=0
+  for script in scripts/*.sh .ci/run; do
+    bash -n "$script" || status=1
+  done
+  return "$status"
+}
+
 ((${#cxx[@]})) && check "clang-format core" "$clang_format" --dry-run -Werror "${cxx[@]}"
 ((${#c[@]})) && check "clang-format probes" "$clang_format" --dry-run -Werror "${c[@]}"
 ((${#simblas[@]})) && check "clang-format simblas" "$clang_format" --dry-run -Werror "${simblas[@]}"
@@ -71,13 +86,14 @@ check "clang-format scripts" "$clang_format" --dry-run -Werror scripts/*.c
 ((${#units[@]})) && check "clang-tidy core" tidy_core
 ((${#c[@]})) && check "clang-tidy probes" tidy_probes
 ((${#simblas[@]})) && check "clang-tidy simblas" tidy_simblas
+check "_core.pyi is what make stubs writes" stub_is_current
 check "ruff check" "$bin/ruff" check --quiet .
 check "ruff format" "$bin/ruff" format --check --quiet .
 check "mypy --strict src" "$bin/mypy" --no-error-summary
 # Mypy knows no older Python; only what travels to the nodes is judged, not what the package imports around it.
 check "mypy, as Python 3.10, what runs on nodes" "$bin/mypy" --no-error-summary --python-version 3.10 \
   --follow-imports=silent src/lepaute/measure/node_agent src/lepaute/kit/sessions.py
-check "shell scripts" bash -n scripts/*.sh .ci/run
+check "shell scripts" shell_syntax
 
 if ((${#failed[@]})); then
   printf 'lint: failed:'

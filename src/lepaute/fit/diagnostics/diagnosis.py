@@ -17,7 +17,7 @@ from lepaute.fit.diagnostics.machine import Machine, machine_of
 from lepaute.fit.diagnostics.residuals import Classed, Residuals, classed
 from lepaute.fit.diagnostics.single_calls import constant, number_of_calls, one_size, outliers, scatter, tick
 from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
-from lepaute.fit.observations.tables import KERNELS, P2P
+from lepaute.fit.observations.columns import KERNELS, P2P
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive

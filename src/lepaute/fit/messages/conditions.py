@@ -20,14 +20,13 @@ import numpy as np
 from lepaute.errors import FitError
 from lepaute.fit.messages.series import Series, series
 from lepaute.fit.numeric.arrays import Floats
-from lepaute.fit.observations.tables import RING
+from lepaute.fit.observations.columns import NEEDED, RING, check_columns
 from lepaute.stats.rank_interval import median_rank
 
 if TYPE_CHECKING:
     import pandas
 
 CONDITIONS = ("idle", "dgemm", "iprobe", "iprobe+dgemm")
-COLUMNS = ("operation", "condition", "size_bytes", "role", "call", "found", "duration_s", "clock_cost_s")
 #: Conditions whose exchanges hold nothing but messages, the likest to iprobe+dgemm first.
 IN_ITS_PLACE = ("iprobe", "dgemm", "idle")
 #: Fewer measurements than these are not fitted.
@@ -107,12 +106,10 @@ def _table(frames: "Sequence[pandas.DataFrame]") -> "pandas.DataFrame":
     import pandas
 
     for frame in frames:
-        for column in COLUMNS:
-            if column not in frame.columns:
-                raise FitError(f"{RING} lacks the column {column}; the archive is not a calibration")
+        check_columns(frame, RING)
     if not frames:
-        return pandas.DataFrame({column: [] for column in COLUMNS})
-    return pandas.concat([frame.loc[:, list(COLUMNS)] for frame in frames], ignore_index=True)
+        return pandas.DataFrame({column: [] for column in NEEDED[RING]})
+    return pandas.concat([frame.loc[:, list(NEEDED[RING])] for frame in frames], ignore_index=True)
 
 
 @dataclass(frozen=True, slots=True)

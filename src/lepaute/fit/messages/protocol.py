@@ -11,7 +11,7 @@ from lepaute.errors import FitError
 from lepaute.fit.messages.series import Series
 from lepaute.fit.numeric.arrays import Floats
 from lepaute.fit.numeric.local import weighted_line
-from lepaute.fit.observations.tables import SEMANTICS
+from lepaute.fit.observations.columns import SEMANTICS, check_columns
 from lepaute.stats.send_completion import OUTCOMES, Row, rows_of, semantic_limits
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ ANNOUNCING = 0.2
 FEWEST = 4
 #: Libraries set their limits to powers of two: one so near is taken for it.
 POWER_OF_TWO = 0.1
-COLUMNS = ("test", "size_bytes", "backlog", "outcome", "patience_ms", "rank")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +119,7 @@ def limits_by_tests(frames: "Sequence[pandas.DataFrame]") -> ProtocolLimits | No
     """
     rows: list[Row] = []
     for frame in frames:
-        for column in COLUMNS:
-            if column not in frame.columns:
-                raise FitError(f"{SEMANTICS} lacks the column {column}; the archive is not a calibration")
+        check_columns(frame, SEMANTICS)
         try:
             rows += rows_of(frame)
         except ValueError as problem:

@@ -62,6 +62,7 @@ def build_library(progress: Callable[[str], None] | None = None) -> Path:
     compiler = find_compiler()
     units = [*sorted(source.glob("*.cpp")), *sorted(unit for pattern in _CORE for unit in core.glob(pattern))]
     headers = [*source.glob("*.h*"), *source.glob("*.txt"), *core.glob("models/*.hpp"), *core.glob("rng/*.hpp")]
+    headers.append(core / "apps/hpl/kernels.hpp")
     generated = generate(read_routines((source / "routines.txt").read_text(encoding="utf-8")))
     return built_once(
         "simblas",
