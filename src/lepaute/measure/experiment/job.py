@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
+from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.experiment.ending import finish
 from lepaute.measure.experiment.helpers import Helpers
 from lepaute.measure.experiment.journal import Value
@@ -25,7 +26,6 @@ from lepaute.measure.nodes.channel import NodeLost, NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.schedulers import scheduler
-from lepaute.measure.schedulers.node_sets import fold_node_set
 from lepaute.measure.schedulers.types import Allocation
 from lepaute.version import __version__
 
