@@ -9,6 +9,7 @@ from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
 from lepaute.measure.plan import CONTENT, P2P, RING, SEMANTICS, SERIAL, STEPS_SIDE_BY_SIDE, PlannedRun
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.measure.toolchain import Toolchain, find_toolchain
+from lepaute.version import __version__
 
 _COMMON = ("probe_common.c",)
 _LOG = (*_COMMON, "kernel_log.c")
@@ -67,7 +68,7 @@ def build_probes(
         _compile(tools, folder / DGEMM_PROGRAM, ("probe_dgemm.c", "content.c", *_LOG), (), tools.blas_flags)
 
     sources = digests(path for pattern in ("*.c", "*.h") for path in probe_source().glob(pattern))
-    inputs = [*sources, hpl.name, *tools.identity, _version(), *WRAPPED_SYMBOLS, *C_FLAGS]
+    inputs = [*sources, hpl.name, *tools.identity, __version__, *WRAPPED_SYMBOLS, *C_FLAGS]
     built = built_once("probes", inputs, DGEMM_PROGRAM, build, build_dir)
     names = (DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM, SEMANTICS_PROGRAM, RING_PROGRAM)
     dgemm, hpl_steps, p2p, semantics, ring = (built / name for name in names)
@@ -99,15 +100,9 @@ def probe_words(
     return [f"{folder}/{program}", *words, "--cpus", cores, *more], environment
 
 
-def _version() -> str:
-    import lepaute
-
-    return str(getattr(lepaute, "__version__", "unknown"))
-
-
 def _compile(
     tools: Toolchain, program: Path, names: Sequence[str], flags: Sequence[str], libraries: Sequence[str]
 ) -> None:
     sources = [str(probe_source() / name) for name in names]
-    words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{_version()}"', *flags, *sources, *libraries]
+    words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *flags, *sources, *libraries]
     tools.mpi.compile([*words, "-lm", "-o", str(program)], what=f"building {program.name}")

@@ -25,6 +25,7 @@ from lepaute.kit.mpi_library import (
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.measure.toolchain import find_toolchain
+from lepaute.version import __version__
 
 if TYPE_CHECKING:
     from lepaute.trace import Trace
@@ -111,7 +112,7 @@ def record(
             "application": program.name if program is not None else Path(words[-1]).name,
             "command": " ".join(words),
             "created": created,
-            "version": _version(),
+            "version": __version__,
             "returncode": returncode,
         }
         return Recording(trace_of_records(records, metadata, solve), returncode)
@@ -239,9 +240,3 @@ def build_recorded_hpl(library: MpiLibrary, progress: Callable[[str], None] | No
 
     inputs = digests(probe_source() / name for name in (*_HPL_SOURCES, *_HPL_HEADERS))
     return built_once("recorded-hpl", [*inputs, hpl.name, *HPL_WRAPPED, *C_FLAGS], HPL, build) / HPL
-
-
-def _version() -> str:
-    import lepaute
-
-    return str(getattr(lepaute, "__version__", "unknown"))
