@@ -30,7 +30,7 @@ from lepaute.errors import LepauteError  # noqa: E402
 from lepaute.platform import Platform, load_platform  # noqa: E402
 from lepaute.platform.io import override  # noqa: E402
 from lepaute.platform.simgrid import export_xml, host_name  # noqa: E402
-from lepaute.simulate.predict import Layers  # noqa: E402
+from lepaute.simulate import Layers  # noqa: E402
 from lepaute.simulate.smpi.compilers import compilers  # noqa: E402
 from lepaute.simulate.smpi.emulate import Options, emulate_run  # noqa: E402
 from lepaute.simulate.smpi.emulated_run import value_in  # noqa: E402

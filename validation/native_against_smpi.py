@@ -42,8 +42,8 @@ from support.smpi_cases import EXACT, SmpiCase, cases_of, emulated, emulation_in
 
 from lepaute.errors import LepauteError
 from lepaute.measure.hpl_source import source_key, unpack_source
-from lepaute.simulate.hpl import BROADCASTS, SWAPS
-from lepaute.simulate.smpi.hpl import build_hpl_smpi
+from lepaute.simulate.apps.hpl.emulation import build_hpl_smpi
+from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS
 
 STUDY = "native_against_smpi"
 MEAN_LIMIT_PERCENT, EACH_LIMIT_PERCENT = 2.0, 5.0
@@ -176,7 +176,7 @@ def key_of(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def order(row: dict[str, Any]) -> tuple[Any, ...]:
     """The place of a row: by group, then as people would list it."""
-    where = (row["p"] * row["q"], row["p"], BROADCASTS.index(row["bcast"]), SWAPS.index(row["swap"]))
+    where = (row["p"] * row["q"], row["p"], list(BROADCASTS).index(row["bcast"]), list(SWAPS).index(row["swap"]))
     return (row["group"], *where, row["n"], row["depth"], row["noise"])
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.kit.quantities import bytes_of, grid_of, numbers_of, ranges_of, whole
+from lepaute.kit.quantities import grid_of, numbers_of, ranges_of, whole_of
 from lepaute.kit.tables import shortened, text_table
 from lepaute.kit.text import axis_unit, duration, moment, percent, seconds, size_text
 
@@ -72,26 +72,26 @@ def test_numbers_are_short_and_in_the_unit_that_suits(text: str, expected: str) 
     ],
 )
 def test_whole_numbers_take_suffixes(text: str, value: int) -> None:
-    assert whole(text, "n") == value
+    assert whole_of(text, "n") == value
 
 
 @pytest.mark.parametrize("text", ["", "k", "x", "1.5", "nan", "inf", "1e400", "1kk", "0x10"])
 def test_what_is_not_a_whole_number_is_refused(text: str) -> None:
     with pytest.raises(InputError, match=r"n is .*; it is a whole number such as 20000 or 20k"):
-        whole(text, "n")
+        whole_of(text, "n")
 
 
 def test_bounds_are_named() -> None:
-    assert whole("10", "n", 1, 10) == 10
+    assert whole_of("10", "n", 1, 10) == 10
     for text, low, high, bounds in (("0", 1, 10, "1 to 10"), ("0", 1, None, "1 or more"), ("9", None, 8, "8 or less")):
         with pytest.raises(InputError, match=f"it is {bounds}$"):
-            whole(text, "n", low, high)
+            whole_of(text, "n", low, high)
     with pytest.raises(InputError):
-        whole("9" * 30, "n")  # more than the engine's 64 bits
+        whole_of("9" * 30, "n")  # more than the engine's 64 bits
 
 
 def test_sizes_are_in_powers_of_1024() -> None:
-    assert [bytes_of(text, "--fold") for text in ("4096", "64K", "64ki", "1M", "1G")] == [
+    assert [size_of(text, "--fold") for text in ("4096", "64K", "64ki", "1M", "1G")] == [
         4096,
         65536,
         65536,
@@ -100,7 +100,7 @@ def test_sizes_are_in_powers_of_1024() -> None:
     ]
     for text in ("0", "-1M", "1T", "x", "", "M", "1.5M", "1MB", "1 M", "٣M"):
         with pytest.raises(InputError, match="--fold is"):
-            bytes_of(text, "--fold")
+            size_of(text, "--fold")
 
 
 def test_lists_of_numbers_and_ranges() -> None:

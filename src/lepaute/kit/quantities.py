@@ -16,7 +16,7 @@ _SIZE = re.compile(r"[0-9]{1,18}(?:[kmg]i?)?", re.IGNORECASE)
 _RANGE = re.compile(r"\s*([0-9]{1,18})\s*(?:-\s*([0-9]{1,18})\s*)?")
 
 
-def whole(text: str, name: str, low: int | None = None, high: int | None = None) -> int:
+def whole_of(text: str, name: str, low: int | None = None, high: int | None = None) -> int:
     """A whole number with an optional suffix: k, M or G (powers of ten), Ki, Mi or Gi (powers of 1024).
 
     name: of the quantity, for messages; low, high: bounds, both allowed
@@ -26,7 +26,7 @@ def whole(text: str, name: str, low: int | None = None, high: int | None = None)
     return _bounded(_scaled(text, suffixes), text, name, "a whole number such as 20000 or 20k", low, high)
 
 
-def bytes_of(text: str, name: str) -> int:
+def size_of(text: str, name: str) -> int:
     """A size above 0 with an optional suffix: K or Ki, M or Mi, G or Gi, all powers of 1024; raises InputError."""
     suffixes = {form: factor for suffix, factor in BINARY.items() for form in (suffix.lower(), suffix[0].lower())}
     size = _scaled(text, suffixes) if _SIZE.fullmatch(text) else math.nan
@@ -34,11 +34,23 @@ def bytes_of(text: str, name: str) -> int:
 
 
 def grid_of(text: str) -> tuple[int, int]:
-    """(p, q) of PxQ; raises InputError for anything else."""
-    p, separator, q = text.lower().partition("x")
-    if not separator or not p.isdecimal() or not q.isdecimal():
-        raise InputError(f"grid is {text!r}; it is P x Q such as 8x8")
-    return int(p), int(q)
+    """(p, q) of PxQ, each with an optional suffix; raises InputError for anything else."""
+    p, q = product_of(text, "grid", "P x Q such as 8x8")
+    return p, q
+
+
+def box_of(text: str, name: str) -> tuple[int, int, int]:
+    """(x, y, z) of XxYxZ, each with an optional suffix; raises InputError for anything else."""
+    x, y, z = product_of(text, name, "X x Y x Z such as 4x4x2")
+    return x, y, z
+
+
+def product_of(text: str, name: str, form: str) -> tuple[int, ...]:
+    """The numbers of a text such as 8x4; `form` says how many, in words: P x Q such as 8x8."""
+    parts = text.lower().split("x")
+    if len(parts) != form.count(" x ") + 1 or not all(parts):
+        raise InputError(f"{name} is {text!r}; it is {form}")
+    return tuple(whole_of(part, name) for part in parts)
 
 
 def factor_of(text: str, name: str) -> float:
