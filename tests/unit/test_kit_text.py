@@ -5,7 +5,7 @@ import math
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.kit.quantities import grid_of, numbers_of, ranges_of, whole_of
+from lepaute.kit.quantities import box_of, grid_of, numbers_of, ranges_of, size_of, whole_of
 from lepaute.kit.tables import shortened, text_table
 from lepaute.kit.text import axis_unit, duration, moment, percent, seconds, size_text
 
