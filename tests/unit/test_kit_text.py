@@ -114,8 +114,12 @@ def test_lists_of_numbers_and_ranges() -> None:
             numbers_of(text, "--ranks")
 
 
-def test_grids_are_two_whole_numbers() -> None:
+def test_grids_are_products_of_whole_numbers() -> None:
     assert grid_of("8X4") == (8, 4)
-    for text in ("8", "8x", "ax2", "8x4x2", "²x2"):
+    assert box_of("1kx2x3", "cells") == (1000, 2, 3)
+    for text in ("8", "8x", "8x4x2"):
         with pytest.raises(InputError, match="it is P x Q such as 8x8"):
+            grid_of(text)
+    for text in ("ax2", "²x2"):
+        with pytest.raises(InputError, match="it is a whole number"):
             grid_of(text)
