@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.archive import ArchiveWriter
+from lepaute.kit.journal import damaged, drop_broken_end
 from lepaute.measure.calibration import tables as calibrated
 from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, verdicts
-from lepaute.measure.experiment.journal import damaged, drop_broken_end
 from lepaute.measure.experiment.raw_table import read_raw
 from lepaute.measure.experiment.workspace import DESIGN, Workspace
 from lepaute.measure.node_agent.redact import Redactor

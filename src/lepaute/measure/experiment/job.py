@@ -14,9 +14,9 @@ from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.experiment.ending import finish
 from lepaute.measure.experiment.helpers import Helpers
-from lepaute.measure.experiment.journal import Value
 from lepaute.measure.experiment.machine import Machine
 from lepaute.measure.experiment.options import Options, options_from
+from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.record import Record, now
 from lepaute.measure.experiment.rounds import Until, rounds
 from lepaute.measure.experiment.script import line_in

@@ -10,7 +10,8 @@ from typing import Any
 
 from lepaute.design import Design
 from lepaute.errors import InputError
-from lepaute.measure.experiment.journal import Value, drop_broken_end
+from lepaute.kit.journal import drop_broken_end
+from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.stats.next_round import next_round
 from lepaute.stats.stopping import Target, assess

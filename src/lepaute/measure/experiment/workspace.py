@@ -18,7 +18,8 @@ from lepaute.archive.manifest import check_name
 from lepaute.design import Design, read_design, write_design
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError
 from lepaute.kit.files import write_whole
-from lepaute.measure.experiment.journal import Journal, Table, entries
+from lepaute.kit.journal import Journal, entries
+from lepaute.measure.experiment.raw_rows import Table
 
 SUFFIX = ".work"
 DESIGN = "design.csv"
