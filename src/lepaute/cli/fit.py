@@ -70,7 +70,7 @@ def command(
     for path in report or ():
         check_report_file(path)  # now, not after the fit
     opened = [Archive.open(path) for path in archives]
-    if all(archive.metadata.get("kind") == "experiment" for archive in opened):
+    if all(archive.about.kind == "experiment" for archive in opened):
         of_models = {"--report": report, "--kernel-model": forms, "--network-condition": network_condition}
         if given := [option for option, value in of_models.items() if value]:
             raise InputError(f"{given[0]} is of models, and experiments make none; give calibrations")
