@@ -1,26 +1,27 @@
-# `make demo` and `make test` need nothing but Debian 12, root or sudo, and this checkout: each sets itself up.
+# `make demo` and `make test` need only Debian 12, root or sudo, and this checkout: each runs its own set-up.
 
 PYTHON := .venv/bin/python
 LEPAUTE := .venv/bin/lepaute
 DEMO_OUTPUT := demo-output
 
 .DELETE_ON_ERROR:
-.NOTPARALLEL:  # apt, pip and measurements do not go well side by side
-.PHONY: help setup demo test bench validate docs lint format stubs clean distclean
+.NOTPARALLEL:  # apt, pip and measurements must not run concurrently
+.PHONY: help setup demo check test bench validate docs lint format stubs clean distclean
 
 help:
 	@echo 'make setup      Debian packages, virtual environment in .venv, the package with its core, the real HPL'
-	@echo 'make demo       calibrate this machine, predict HPL, run it, show both ($(DEMO_OUTPUT)/)'
-	@echo 'make test       tests of the core and of the package; the last line counts them'
+	@echo 'make demo       calibrate this machine, predict HPL, run it, compare ($(DEMO_OUTPUT)/)'
+	@echo 'make check      finds most errors within a minute: format, types, quick tests of src/ (after make setup)'
+	@echo 'make test       all tests of the core and of the package; the last line counts them'
 	@echo 'make bench      speed and memory (docs/speed.md; about half an hour)'
-	@echo 'make validate   against published figures (docs/accuracy.md; REFERENCE=DIR where the data are elsewhere)'
-	@echo 'make docs       the site'
-	@echo 'make lint       formatters, linters, types;   make format: lets the formatters write'
-	@echo 'make stubs      src/lepaute/_core.pyi from the compiled module'
-	@echo 'make clean      what was built;   make distclean: .venv too'
+	@echo 'make validate   compare with published figures (docs/accuracy.md; REFERENCE=DIR: folder of the data)'
+	@echo 'make docs       check the links of the documentation'
+	@echo 'make lint       check format, lint and types;   make format: apply the formatters'
+	@echo 'make stubs      regenerate src/lepaute/_core.pyi from the compiled module'
+	@echo 'make clean      remove build products;   make distclean: also .venv'
 
-# Each script compares a fingerprint of what goes in with the one of the last time and ends at once where nothing
-# changed. Not make's own dates: they miss deleted files, and a fresh checkout makes everything look new.
+# Each script compares a fingerprint of its inputs with the previous one and returns at once if nothing changed. File
+# dates, as make uses them, miss deleted files, and a fresh checkout makes every file look new.
 setup:
 	@scripts/install_debian.sh build
 	@scripts/install_package.sh
@@ -29,6 +30,10 @@ setup:
 demo: setup
 	-@$(LEPAUTE) doctor
 	@$(LEPAUTE) verify hpl --calibrate --output-dir $(DEMO_OUTPUT)
+
+check:
+	@test -x $(PYTHON) || { echo 'make check: no .venv yet, run make setup'; exit 2; }
+	@$(PYTHON) scripts/check.py $(ARGS)
 
 test: setup
 	@scripts/install_debian.sh test

@@ -18,8 +18,10 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
+from lepaute.kit.mpi_launcher import find_launcher
+from lepaute.kit.mpi_library import find_library
 from lepaute.kit.quantities import grid_of
-from lepaute.measure.record import FOLDER_VARIABLE, build_recorded_hpl, build_recorder, find_launcher, find_mpicc
+from lepaute.measure.record import FOLDER_VARIABLE, build_recorded_hpl, build_recorder
 from lepaute.measure.record_file import read_rank
 from lepaute.simulate import Hpl
 from lepaute.verify.hpl_input import hpl_input_text
@@ -35,7 +37,7 @@ def run(program: Path, ranks: int, library: Path | None, folder: Path) -> str:
     for old in raw.glob("*.rec"):
         old.unlink()
     variables = {} if library is None else {"LD_PRELOAD": str(library), FOLDER_VARIABLE: str(raw)}
-    argv = find_launcher("mpirun").argv(["mpirun", "--oversubscribe", "-np", str(ranks), str(program)], variables)
+    argv = find_launcher().command(["mpirun", "--oversubscribe", "-np", str(ranks), str(program)], variables)
     consent = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
         argv, cwd=folder, env={**os.environ, **consent}, capture_output=True, text=True, timeout=LIMIT_S, check=True
@@ -96,12 +98,11 @@ def main() -> None:
     parser.add_argument("--n", default="1000,2000,4000")
     parser.add_argument("--grids", default="1x1,2x1,1x2")
     arguments = parser.parse_args()
-    launcher = find_launcher("mpirun")
-    mpicc = find_mpicc(launcher, None)
-    library, program = build_recorder(mpicc), build_recorded_hpl(mpicc, launcher)
+    mpi = find_library()
+    library, program = build_recorder(mpi), build_recorded_hpl(mpi)
     with tempfile.TemporaryDirectory(prefix="lepaute-bench-") as temporary:
         folder = Path(temporary)
-        cost_of_calls(mpicc, library, folder)
+        cost_of_calls(mpi.mpicc, library, folder)
         print("\n| N | grid | solver | calls of a rank | recorded takes longer (median, 95 %) |\n|---|---|---|---|---|")
         for n in map(int, arguments.n.split(",")):
             for grid in arguments.grids.split(","):

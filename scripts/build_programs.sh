@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The real HPL (from Debian's source package), the probes and simblas, in the cache: $LEPAUTE_HOME or ~/.cache/lepaute. Says
-# nothing where they are there. A failure is told and not fatal: predictions and most tests do without these programs,
-# and a command that needs them tells again what is missing.
+# nothing if they exist. A failure is reported but not fatal: predictions and most tests do not need these programs, and
+# a command that needs them reports what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lets the formatters write: what `make lint` only checks.
+# Applies the formatters; `make lint` only checks.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

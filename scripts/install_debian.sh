@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing, and says nothing where none is.
+# Installs missing Debian packages; silent if there are none.
 #   scripts/install_debian.sh build|test|lint
 set -euo pipefail
 
@@ -45,7 +45,7 @@ apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get --quiet --yes -o DPkg::Lock::Timeout=120 "$@" >>"$log" 2>&1
 }
 
-# What a package would start when it is installed, and at every boot from then on: not an ssh server that nobody wanted.
+# Keeps packages from starting services at installation and at every boot, such as an ssh server.
 services=()
 for package in "${missing[@]}"; do
   case $package in
@@ -60,7 +60,7 @@ if ((${#services[@]})) && [[ -d /run/systemd/system && ! -e $policy ]]; then
   "${as_root[@]}" chmod 755 "$policy"
 fi
 
-# An update that fails (one of several mirrors is down) is no reason to stop while the installation works.
+# A failed update (one of several mirrors is down) does not matter as long as the installation succeeds.
 apt update || true
 if ! apt install --no-install-recommends "${missing[@]}"; then
   tail -n 25 "$log" >&2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# NumPyro in .venv, for the tests of `lepaute platform population --mcmc`: about a minute and 400 MB, once. Where it
-# cannot be had these tests are skipped and say why, as for a user without it; nothing else needs it.
+# NumPyro in .venv, for the tests of `lepaute platform population --mcmc`: about a minute and 400 MB, once. If it
+# is not available these tests are skipped with a reason, as for a user without it; nothing else needs it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The virtual environment in .venv, with the package, its compiled core and the tools of development in it.
-# Says nothing where that is already so.
+# Creates the virtual environment .venv with the package, its compiled core and the development tools.
+# Silent if it is up to date.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

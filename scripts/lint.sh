@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every check of form; goes through all of them before it fails, so that one run shows all there is to mend.
+# All static checks. Runs them all before it fails, so that one run shows everything to fix.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bin=.venv/bin
@@ -13,7 +13,7 @@ check() {
 }
 
 mapfile -t cxx < <(find core -name '*.cpp' -o -name '*.hpp' | sort)
-mapfile -t units < <(find core -name '*.cpp' ! -path 'core/bindings/*' ! -path 'core/tests/*' | sort)
+mapfile -t units < <(find core -name '*.cpp' ! -path 'core/bindings/*' ! -name binding.cpp ! -path 'core/tests/*' | sort)
 mapfile -t simblas < <(find simblas -name '*.cpp' -o -name '*.hpp' -o -name '*.h' | sort)
 mapfile -t c < <(find probes -name '*.c' -o -name '*.h' | sort)
 clang_format=$(command -v clang-format-16 || command -v clang-format) || clang_format=clang-format-16
@@ -54,6 +54,12 @@ tidy_simblas() {
     xargs -0 -I '{}' -P "$(nproc)" "$clang_tidy" --quiet '{}' -- -std=c++20 -Isimblas -Icore 2>/dev/null
 }
 
+# The stub is generated (make stubs) from the module that the virtual environment has.
+stub_is_current() {
+  "$bin/python" -m nanobind.stubgen -q -m lepaute._core -O build/stub -o build/stub/_core.pyi &&
+    diff -u src/lepaute/_core.pyi build/stub/_core.pyi
+}
+
 # HPL's headers, directly or through one of our own headers.
 needs_hpl() {
   local header
@@ -71,6 +77,7 @@ check "clang-format scripts" "$clang_format" --dry-run -Werror scripts/*.c
 ((${#units[@]})) && check "clang-tidy core" tidy_core
 ((${#c[@]})) && check "clang-tidy probes" tidy_probes
 ((${#simblas[@]})) && check "clang-tidy simblas" tidy_simblas
+check "_core.pyi is what make stubs writes" stub_is_current
 check "ruff check" "$bin/ruff" check --quiet .
 check "ruff format" "$bin/ruff" format --check --quiet .
 check "mypy --strict src" "$bin/mypy" --no-error-summary

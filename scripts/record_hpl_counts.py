@@ -32,6 +32,7 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from lepaute.errors import LepauteError  # noqa: E402
 from lepaute.kit.command import run_command  # noqa: E402
+from lepaute.kit.mpi_launcher import find_launcher  # noqa: E402
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags  # noqa: E402
 from lepaute.measure.toolchain import find_toolchain  # noqa: E402
 
@@ -155,7 +156,7 @@ def build(folder: Path) -> Path:
     text = SOURCE.read_text()
     wrapped = [line.removeprefix("WRAP(").split(",")[0] for line in text.splitlines() if line.startswith("WRAP(")]
     program = folder / "hpl-counts"
-    argv = [str(tools.mpicc), "-O2", *hpl_include_flags(hpl), str(SOURCE), str(ROOT / "probes" / "hpl_defaults.c")]
+    argv = [str(tools.mpi.mpicc), "-O2", *hpl_include_flags(hpl), str(SOURCE), str(ROOT / "probes" / "hpl_defaults.c")]
     argv += [f"-Wl,--wrap={name}" for name in (*wrapped, *WRAPPED_BESIDES)]
     argv += [str(hpl / "libhpl.a"), *tools.blas_flags, "-lm", "-o", str(program)]
     run_command(argv, what="building the counting HPL", timeout_s=120.0)
@@ -167,14 +168,10 @@ def record(program: Path, series: Series, folder: Path) -> Iterator[dict[str, An
     (folder / "hpccinf.txt").write_text(series.input_text())
     ranks = max(p * q for p, q in series.grids)
     # More ranks than cores, on purpose: nothing is timed. Ranks that wait give up their core.
-    argv = [str(find_toolchain().mpirun), "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
-    argv += ["-np", str(ranks), str(program)]
-    environment = {
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    lines = run_to_file(argv, folder, environment, f"the runs of {series.name}")
+    launcher = find_launcher()
+    start = launcher.start(ranks)
+    environment = {**start.environment, **launcher.tuning({"mpi_yield_when_idle": "1"}), "OPENBLAS_NUM_THREADS": "1"}
+    lines = run_to_file([*start.argv, str(program)], folder, environment, f"the runs of {series.name}")
     yield from map(json.loads, lines)
 
 
@@ -202,7 +199,7 @@ def row_of(series: Series, run: dict[str, Any]) -> dict[str, Any]:
 def write(folder: Path, rows: list[dict[str, Any]], pivots: dict[int, list[int]]) -> None:
     """Both files; the same runs give the same bytes."""
     header = (
-        f"#@source=HPL 2.0 of Debian's hpcc source package, {find_toolchain().mpi}\n"
+        f"#@source=HPL 2.0 of Debian's hpcc source package, {find_launcher()}\n"
         "#@command=python scripts/record_hpl_counts.py\n"
     )
     text = io.StringIO()

@@ -2,17 +2,28 @@
 
 Every skip is listed with its reason. The exit status is 1 where a test failed, where a suite ended badly, or where no
 test ran at all. Arguments are passed on to pytest (`scripts/run_tests.py tests/unit -k platform`).
+
+The Python tests run in lanes side by side (tests/conftest.py): those that only compute, at low priority, beside those
+that build and run MPI programs and those that wait for sshd's and a Slurm. Within a lane they run one after the other.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE_TESTS = ROOT / "build" / "core" / "core_tests"
+#: Lane -> its niceness: what runs MPI programs or waits with a deadline goes before what only computes.
+LANES = {"machine": 0, "nodes": 0, "computing": 10}
+#: Of pytest, where the arguments select no test of a lane.
+NO_TESTS_COLLECTED = 5
+#: A lane has one processor; a BLAS that takes all of them slows the other lanes and gains little on small matrices.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 @dataclass
@@ -33,9 +44,7 @@ def main(pytest_arguments: list[str]) -> int:
         core_report = Path(scratch, "core.xml")
         core = [str(CORE_TESTS), "--gtest_brief=1", f"--gtest_output=xml:{core_report}"]
         run_suite("core_tests", core, core_report, tally)
-        python_report = Path(scratch, "python.xml")
-        pytest = [sys.executable, "-m", "pytest", "-q", f"--junitxml={python_report}", *pytest_arguments]
-        run_suite("pytest", pytest, python_report, tally)
+        run_lanes(Path(scratch), pytest_arguments, tally)
     for skip in tally.skips:
         print("skipped:", skip)
     if not tally.passed and not tally.failed:
@@ -44,15 +53,39 @@ def main(pytest_arguments: list[str]) -> int:
     return 0 if tally.passed and not tally.failed else 1
 
 
+def run_lanes(scratch: Path, pytest_arguments: list[str], tally: Tally) -> None:
+    """Runs the lanes of the Python tests at the same time; prints each one's output when it has ended."""
+    running: dict[str, tuple[subprocess.Popen[bytes], IO[bytes]]] = {}
+    for lane, niceness in LANES.items():
+        output: IO[bytes] = (scratch / f"{lane}.log").open("wb+")
+        pytest = [sys.executable, "-m", "pytest", "-q", f"--lane={lane}", f"--junitxml={scratch / f'{lane}.xml'}"]
+        command = ["nice", "-n", str(niceness), *pytest, *pytest_arguments]
+        environment = {**os.environ, **(ONE_THREAD if lane == "computing" else {})}
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        running[lane] = (process, output)
+    for lane, (process, output) in running.items():
+        status = process.wait()
+        print(f"== pytest, lane {lane}", flush=True)
+        output.seek(0)
+        print(output.read().decode(errors="replace"), end="", flush=True)
+        output.close()
+        count_suite(lane, 0 if status == NO_TESTS_COLLECTED else status, scratch / f"{lane}.xml", tally)
+
+
 def run_suite(name: str, command: list[str], report: Path, tally: Tally) -> None:
-    """Runs one suite and adds its report to `tally`; a suite that ends badly without a failed test counts as one."""
-    failed_before = tally.failed
+    """Runs one suite and adds its report to `tally`."""
     print(f"== {name}", flush=True)
     try:
         status = subprocess.run(command, cwd=ROOT, check=False).returncode
     except OSError as error:
         print(f"{name}: {error}")
         status = 2
+    count_suite(name, status, report, tally)
+
+
+def count_suite(name: str, status: int, report: Path, tally: Tally) -> None:
+    """Adds the report of a suite to `tally`; a suite that ended badly without a failed test counts as one."""
+    failed_before = tally.failed
     if report.exists():
         add_report(report, tally)
     if status != 0 and tally.failed == failed_before:

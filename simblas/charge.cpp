@@ -7,43 +7,45 @@
 #include "state.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 namespace lepaute::simblas {
 
 namespace {
 
-constexpr int no_kernel = -1;
-
-std::vector<int> kernels_of_routines() {
-    std::vector<int> found;
-    const auto names = models::kernel_names();
+std::vector<std::optional<models::KernelNumber>> kernels_of_routines() {
+    std::vector<std::optional<models::KernelNumber>> kernels;
+    const auto& names = hpl::kernel_names;
     for (int routine = 0; routine < lepaute_routine_count; ++routine) {
         const auto at = std::ranges::find(names, std::string_view(lepaute_routines[routine].kernel));
-        found.push_back(at == names.end() ? no_kernel : static_cast<int>(at - names.begin()));
+        kernels.emplace_back();
+        if (at != names.end()) {
+            kernels.back().emplace(static_cast<std::size_t>(at - names.begin()));
+        }
     }
-    return found;
+    return kernels;
 }
 
 /// Floating-point operations per second of the cpu of `rank` in dgemm, without noise; 0 where dgemm has no model.
 double rate_flops(const State& there, const Rank& rank) {
     const models::Size& size = there.request.reference;
-    const models::KernelCost cost = there.day->cost(rank.number, models::Kernel::dgemm, size);
+    const models::KernelCost cost = there.day->cost(rank.number, hpl::Kernel::dgemm, size);
     const double seconds = cost.mean_s * cost.factor;
     return seconds > 0.0 ? 2.0 * size.m * size.n * size.k / seconds : 0.0;
 }
 
 } // namespace
 
-void charge_kernel(models::Kernel kernel, const models::Size& size) {
+void charge_kernel(models::KernelNumber kernel, const models::Size& size) {
     if (Rank* rank = current_rank()) {
         charge_kernel(*rank, kernel, size);
     }
 }
 
-void charge_kernel(Rank& rank, models::Kernel kernel, const models::Size& size) {
+void charge_kernel(Rank& rank, models::KernelNumber kernel, const models::Size& size) {
     const double seconds = state().day->duration_s(rank.number, kernel, size);
-    log_call(rank, static_cast<int>(kernel), seconds, size);
+    log_call(rank, static_cast<int>(kernel.index()), seconds, size);
     rank.pending_s += seconds;
 }
 
@@ -57,11 +59,11 @@ extern "C" void lepaute_charge(int routine, double m, double n, double k, double
     if (rank == nullptr) {
         return;
     }
-    static const std::vector<int> kernels = kernels_of_routines();
+    static const std::vector<std::optional<models::KernelNumber>> kernels = kernels_of_routines();
     State& there = state();
-    const int kernel = kernels[static_cast<std::size_t>(routine)];
-    if (kernel != no_kernel && there.day->models(static_cast<models::Kernel>(kernel))) {
-        charge_kernel(*rank, static_cast<models::Kernel>(kernel), {m, n, k});
+    const std::optional<models::KernelNumber> kernel = kernels[static_cast<std::size_t>(routine)];
+    if (kernel && there.day->models(*kernel)) {
+        charge_kernel(*rank, *kernel, {m, n, k});
         return;
     }
     there.fallback.resize(static_cast<std::size_t>(lepaute_routine_count));
@@ -74,7 +76,7 @@ extern "C" void lepaute_charge(int routine, double m, double n, double k, double
     }
     const double seconds = flops / rate;
     use.time_s += seconds;
-    log_call(*rank, static_cast<int>(models::kernel_count) + routine, seconds, {m, n, k});
+    log_call(*rank, static_cast<int>(hpl::kernel_names.size()) + routine, seconds, {m, n, k});
     rank->pending_s += seconds;
 }
 

@@ -20,7 +20,7 @@ bool begin() {
         return false;
     }
     std::vector<std::string> names;
-    for (const std::string_view name : models::kernel_names()) {
+    for (const std::string_view name : hpl::kernel_names) {
         names.emplace_back(name);
     }
     for (int routine = 0; routine < lepaute_routine_count; ++routine) {

@@ -17,9 +17,9 @@ constexpr std::chrono::milliseconds between_reports{500};
 constexpr std::uint64_t signs_between_looks = 256; // at the clock
 
 void write_kernels(std::FILE* file, const State& there) {
-    const auto names = models::kernel_names();
+    const auto& names = hpl::kernel_names;
     const char* separator = "";
-    for (std::size_t kernel = 0; kernel < models::kernel_count; ++kernel) {
+    for (std::size_t kernel = 0; kernel < names.size(); ++kernel) {
         const models::KernelUse& use = there.day->use()[kernel];
         if (use.calls == 0) {
             continue;

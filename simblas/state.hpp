@@ -4,6 +4,7 @@
 // SMPI runs all ranks in one thread of one process, as contexts that give way to each other only inside of SMPI. So
 // plain variables do, and each entry point first asks which rank it runs for.
 
+#include "apps/hpl/kernels.hpp"
 #include "models/machine_file.hpp"
 
 #include <simgrid/s4u.hpp>

@@ -1,3 +1,34 @@
-"""What tests of every kind share."""
+"""What tests of every kind share, and the lanes in which `scripts/run_tests.py` runs them side by side."""
+
+import signal
+
+import pytest
 
 pytest_plugins = ["farms.fixtures"]
+
+#: Lane -> the mark of its tests; those of no mark need a processor and nothing else.
+LANES = {"machine": "machine", "nodes": "nodes", "computing": None}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--lane", choices=LANES, help="only the tests of this lane (they run one after the other)")
+
+
+def pytest_configure() -> None:
+    # A shell starts background jobs with Ctrl-C ignored, and programs inherit that: tests that send it would wait.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    lane = config.getoption("--lane")
+    if lane is None:
+        return
+    kept = [item for item in items if lane_of(item) == lane]
+    config.hook.pytest_deselected(items=[item for item in items if lane_of(item) != lane])
+    items[:] = kept
+
+
+def lane_of(item: pytest.Item) -> str:
+    return next((lane for lane, mark in LANES.items() if mark and item.get_closest_marker(mark)), "computing")

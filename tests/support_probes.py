@@ -5,8 +5,9 @@ from pathlib import Path
 
 from lepaute.design.table import parse_design
 from lepaute.kit.command import run_command
+from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES, Start
 from lepaute.measure.plan import DGEMM, P2P, RING, STEPS_ALONE, PlannedRun
-from lepaute.measure.probes import MPI_ENVIRONMENT, Probes, probe_words, ranks_here
+from lepaute.measure.probes import Probes, probe_words
 
 _NOTHING = parse_design("design_row,kind,m,n,k\n0,dgemm,1,1,1\n", "nothing")
 LIMIT_S = 120.0
@@ -38,7 +39,7 @@ def _run(
 ) -> list[Path]:
     run = PlannedRun(0, probe, probe, tuple(cpus), 1, _NOTHING)
     words, environment = probe_words(run, str(built.dgemm.parent), str(design), str(out), None)
-    start = () if probe == DGEMM else ranks_here(len(cpus))
-    added = {**MPI_ENVIRONMENT, **environment}
-    run_command([*start, *words, *options], what=what, timeout_s=LIMIT_S, environment=added)
+    start = Start(()) if probe == DGEMM else MPIRUN_OF_NODES.start(len(cpus), use_scheduler=False)
+    added = {**start.environment, **environment}
+    run_command([*start.argv, *words, *options], what=what, timeout_s=LIMIT_S, environment=added)
     return [Path(f"{out}.r{rank}") for rank in range(len(cpus))]

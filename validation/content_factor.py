@@ -151,12 +151,12 @@ def text(frame: pandas.DataFrame) -> str:
     return f"""## Content of the matrices: the published bit-flip experiment
 
 Calls of dgemm on one node of Dahu, {int(frame["calls"].max())} for each content, tested as `lepaute fit` tests factors.
-Each content was measured in one job. So the p-value that the design allows exchanges whole jobs; for the kinds of
-content, without an order and with one job each, it cannot be small whatever the durations are, and only the masks,
-which have an order, show an effect that is not the jobs'. The exchange of half minutes shows that contents differ by
-more than a job does within itself. The thesis says (tables and figures of its section 8.5) that some processors have
-the effect and some have not; the data of others than Dahu are not published. Written by
-`validation/content_factor.py`, which says what was fixed before.
+Each content was measured in one job, so a valid permutation test exchanges whole jobs. For the kinds of content,
+which have no order and one job each, its p-value cannot be small whatever the durations are; only the masks, which are
+ordered, can show an effect that is not due to jobs. Exchanging half minutes shows that contents differ by more than the
+variation within a job. According to the thesis (tables and figures of its section 8.5), some processors show the effect
+and some do not; data of clusters other than Dahu are not published. Written by
+`validation/content_factor.py`, which states what was fixed in advance.
 
 {{goals}}
 

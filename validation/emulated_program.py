@@ -45,7 +45,7 @@ from lepaute import Platform, load_platform
 from lepaute.errors import LepauteError
 from lepaute.kit.command import run_command
 from lepaute.measure.machine_load import load_between, sample
-from lepaute.measure.toolchain import mpirun_argv
+from lepaute.measure.toolchain import start_here
 from lepaute.simulate.smpi.building import build_program, program_in
 from lepaute.simulate.smpi.emulate import Options as Emulated
 from lepaute.simulate.smpi.emulation import emulate
@@ -193,7 +193,7 @@ def measured(cases: list[Case], program: Path, platform: Platform, rounds: int) 
     """A row a real run, in the order in which they were made."""
     rng = numpy.random.default_rng(SEED + 1)
     coretype = platform.blas.coretype_env if platform.blas is not None else None
-    argv, environment = mpirun_argv(RANKS, sorted(os.sched_getaffinity(0))[:RANKS], coretype=coretype)
+    start = start_here(RANKS, sorted(os.sched_getaffinity(0))[:RANKS], coretype=coretype)
     rows = []
     patience_s = WAIT_TO_RUN_S
     for number in range(rounds):
@@ -203,10 +203,10 @@ def measured(cases: list[Case], program: Path, platform: Platform, rounds: int) 
                 patience_s = wait_for_quiet(patience_s + LOOK_S)
                 before = sample()
                 record = run_command(
-                    [*argv, program, *cases[index].arguments()],
+                    [*start.argv, program, *cases[index].arguments()],
                     what="the real program",
                     timeout_s=PROGRAM_LIMIT_S,
-                    environment=environment,
+                    environment=start.environment,
                 )
                 causes = load_between(before, sample(), os.cpu_count() or RANKS).disturbances()
                 time_s = time_in(record.stdout)
@@ -262,7 +262,7 @@ def text(frame: pandas.DataFrame) -> str:
 
 A matrix product in Fortran ([summa_fortran](../examples/emulation/summa_fortran/summa.f90)) on two ranks, emulated on
 the platform that `lepaute calibrate` wrote here and then run here. Error: mean of the emulated times / mean of the real
-times − 1. Written by `validation/emulated_program.py`, where everything was fixed before.
+times − 1. Written by `validation/emulated_program.py`, where everything was fixed in advance.
 
 {warning(frame)}{{goals}}
 
@@ -270,7 +270,7 @@ times − 1. Written by `validation/emulated_program.py`, where everything was f
 
 {markdown(header, rows)}
 
-The runs themselves are in `docs/accuracy/{STUDY}_runs.csv`; those not used were disturbed by other load.
+The individual runs are in `docs/accuracy/{STUDY}_runs.csv`; those not used were disturbed by other load.
 """
 
 

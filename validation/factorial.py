@@ -230,8 +230,8 @@ def text(frame: pandas.DataFrame) -> str:
     return f"""## Dahu: factorial study
 
 1024 ranks, N = 250,000, `dahu-2020-01` against 8 real runs for each configuration (January 2020). Error: mean of the
-predicted times / mean of the real times − 1. Written by `validation/factorial.py`, where everything was fixed before.
-The published figures in the table of goals are over the same configurations as ours.
+predicted times / mean of the real times − 1. Written by `validation/factorial.py`, where everything was fixed in
+advance. The published figures in the table of goals are for the same configurations as ours.
 {skipped}
 
 {{goals}}

@@ -173,7 +173,7 @@ def text(frame: pandas.DataFrame, data: dict[str, Coefficients], fits: dict[str,
 
 Daily calibrations of dgemm on Dahu, 32 nodes, 64 CPUs; a generative model fitted to them by
 `lepaute.fit.population.generative`, and nodes and days drawn from it. How both are
-compared was fixed before ([plan](../validation/generative.py)); p of
+compared was fixed in advance ([plan](../validation/generative.py)); p of
 permutation tests that exchange whole nodes or days, {frame["seed"].max()} synthetic data sets each, joined as twice the
 median. Small p: synthetic and observed differ. Groups of nodes: {told}.
 
@@ -183,16 +183,16 @@ median. Small p: synthetic and observed differ. Groups of nodes: {told}.
 
 {markdown(("state", "model", "level", *STATISTICS), rows)}
 
-The last two models of each state are wrong on purpose: they show what the tests can see. Of {len(control)} p of two
+The last two models of each state are wrong on purpose: they show what the tests can detect. Of {len(control)} p of two
 draws of the fitted model against each other, {100.0 * float((control < 0.05).mean()):.1f} % are below 0.05.
 
-What is missed is the last level, the part of a day that is a cpu's own: a few days far off decide its covariance, and
-in the groups that hold them most synthetic days vary more than most observed ones do. A Gaussian has no such tails:
+The goal is missed at the last level, the day effect of single CPUs: a few extreme days determine its covariance, and
+in the groups that contain them most synthetic days vary more than most observed ones. A Gaussian has no such tails:
 
 {markdown(tails, shapes(data, fits))}
 
-Some days that all CPUs share stand apart in beta and gamma (picture: the separate bands); 22 to 24 days are too few to
-show it in a test. In the group of slow nodes some synthetic gamma are below 0: calls there have no noise.
+Some common days of all CPUs stand apart in beta and gamma (picture: the separate bands); 22 to 24 days are too few to
+detect this in a test. In the group of slow nodes some synthetic gamma are below 0: calls there have no noise.
 
 Spread, ours beside the published hyperparameters (another machine state, whole nodes, 32 threads):
 
@@ -202,7 +202,7 @@ The 256 nodes of the first published cluster against draws of ours from its hype
 
 {markdown(header, node_rows)}
 
-A published node is a draw of Sigma_S and one of Sigma_T together. The ten clusters have hyperparameters of their own:
+A published node is a draw of Sigma_S plus one of Sigma_T. The ten clusters have different hyperparameters:
 variances of alpha are {published.variances(nodes, hyper)} of the first one's.
 """
 

@@ -126,7 +126,7 @@ def text(frame: pandas.DataFrame) -> str:
 
 960 ranks on 30 nodes, N = 250,000, NB 128, 2ring, depth 1, binary exchange; `dahu-2020-01-loaded` against 7 real runs
 for each grid (June 2020). Error: mean of the predicted times / mean of the real times − 1. Written by
-`validation/geometry.py`, where everything was fixed before.
+`validation/geometry.py`, where everything was fixed in advance.
 
 {{goals}}
 

@@ -163,10 +163,10 @@ def text(frame: pandas.DataFrame) -> str:
     others = frame[frame["fitted"] != frame["judged"]]
     plain = others["yardstick_sum_percent"].abs()
     worst = others.loc[others["sum_percent"].abs().idxmax()]
-    return f"""## Kernel models: which is selected, and what other sizes do to it
+    return f"""## Kernel models: selection, and errors at other sizes
 
-Published dgemm calls of one node of Dahu, by ten designs of sizes; each row is what `lepaute fit` selects, and its
-errors on sizes of the same design that it has not seen (CV: error of single calls on the folds of the selection).
+Published dgemm calls of one node of Dahu, by ten designs of sizes; each row is the model selected by `lepaute fit`,
+with its errors on unseen sizes of the same design (CV: error of single calls on the folds of the selection).
 
 {{goals}}
 
@@ -174,12 +174,12 @@ errors on sizes of the same design that it has not seen (CV: error of single cal
 
 ![error of the sum: rows fitted, columns judged]({{picture}})
 
-A model is good for the sizes it was fitted to. Fitted to one design and asked for another, the sum of all calls is
+A model is valid for the sizes it was fitted to. Fitted to one design and applied to another, the sum of all calls is
 wrong by {others["sum_percent"].abs().median():.1f} % in the middle and by {abs(worst["sum_percent"]):.0f} % at worst
-(fitted to {worst["fitted"]}, judged on {worst["judged"]}). No selection mends that: the polynomial M-2-H is wrong by
-{plain.median():.1f} % and {plain.max():.0f} %. Each design was a job of its own, so what differs between jobs is in
-these figures too; designs of one kind differ by about 1 %. A design should have the sizes of its target:
-`lepaute design dgemm --for hpl`.
+(fitted to {worst["fitted"]}, judged on {worst["judged"]}). No selection corrects this: the polynomial M-2-H is wrong by
+{plain.median():.1f} % and {plain.max():.0f} %. Each design was measured in a separate job, so these
+figures include differences between jobs; designs of one kind differ by about 1 %. A design should have the sizes of its
+target: `lepaute design dgemm --for hpl`.
 
     .venv/bin/python validation/kernel_models.py
 """

@@ -172,7 +172,7 @@ def text(frame: pandas.DataFrame) -> str:
 
 1024 ranks (32 × 32), NB 128, 2ring, depth 1, binary exchange; `dahu-2019-04` against the 8 real runs for each N of
 March 2019. Error: mean of the predicted times / mean of the real times − 1. Written by `validation/matrix_size.py`,
-where everything was fixed before.
+where everything was fixed in advance.
 
 {{goals}}
 

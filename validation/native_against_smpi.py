@@ -56,25 +56,25 @@ GROUPS = {
 KEYS = ["group", "n", "p", "q", "depth", "bcast", "swap", "noise", "seeds"]
 SIZES = {2000: "#72b7b2", 5000: "#4c78a8", 10000: "#f58518", 20000: "#e45756"}
 #: Causes, each shown by an experiment that takes it away.
-FOUND = """### What the comparison found
+FOUND = """### Findings of the comparison
 
-Closed, in whichever of the two was wrong:
+Corrected, in whichever of the two was wrong:
 
-* A rank under simblas slept while it looked for a panel between the messages of a row swap, where HPL goes on whatever
-  it finds: with look-ahead, spread-roll took up to 25 % too long. It now sleeps only in loops that end with the panel.
-* The native engine let the pivot messages of a process column share their node's link within a round of the exchange
-  only. Those of different rounds meet as well: 32 × 2, N = 2000, from −1.8 % to −0.2 % (depth 0).
-* The native engine sent the pieces of the long broadcasts by MPI_Send, and let their receivers pay for a buffer that
+* A rank under simblas slept while it polled for a panel between the messages of a row swap, where HPL continues in any
+  case: with look-ahead, spread-roll took up to 25 % too long. It now sleeps only in loops that end with the panel.
+* In the native engine, the pivot messages of a process column shared their node's link only within a round of the
+  exchange. Those of different rounds share it as well: 32 × 2, N = 2000, from −1.8 % to −0.2 % (depth 0).
+* The native engine sent the pieces of the long broadcasts by MPI_Send, and charged receivers for a buffer that
   synchronous messages do not need; HPL calls MPI_Issend: from +0.8 % to 0.0 % (8 × 8), from +3.6 % to +1.4 % (32 × 32).
 
-Left, and why:
+Remaining differences and their causes:
 
-* 32 × 32: the engine's usual sharing of links. With `--set network.sharing=exact` 0.1 % are left, with noise 0.4 %.
-* Grids with many process rows on a node, with look-ahead, small N (16 × 4, 32 × 2): pivot messages and what other
-  columns send at the same time slow each other. The native engine looks at the links once a column of the panel, and
-  its pivot messages slow nobody. With pivot messages that load no link, on both sides, they differ by less than 0.1 %.
-  It is SMPI's way with factors (`flow_factor: scale`) that makes this large: a small message holds a whole share of a
-  link but uses a fraction of it.
+* 32 × 32: the engine's default link sharing. With `--set network.sharing=exact` 0.1 % remain, with noise 0.4 %.
+* Process grids with many process rows on a node, with look-ahead, small N (16 × 4, 32 × 2): pivot messages and
+  concurrent messages of other columns slow each other down. The native engine evaluates the link load once per column
+  of the panel, and its pivot messages do not slow others. If pivot messages load no link, on both sides, the difference
+  is less than 0.1 %. The effect is large because of SMPI's use of factors (`flow_factor: scale`): a small message
+  occupies a whole share of a link but uses a fraction of it.
 """
 #: Cases of the table in docs/speed.md: noise off, 2ring, binary exchange and these (p, n), and group D.
 SPEED_CASES = ((4, 5000), (8, 5000), (6, 10000), (16, 10000), (32, 10000), (32, 20000))
@@ -225,10 +225,10 @@ def text(frame: pandas.DataFrame) -> str:
     header = ("", "cases", "mean", "mean absolute", "largest", "worst case", "mean absolute, exact sharing")
     return f"""## The native engine against HPL's own code under SMPI
 
-`dahu-2020-01` with `network.flow_factor=scale`, NB = 128: the native engine, which has HPL's algorithm written anew,
-and HPL's own source under SMPI with [simblas](simblas.md), which share the models of kernels and the file of the
-platform. Difference: time of the native engine / time under SMPI − 1. Written by
-`validation/native_against_smpi.py`, where everything was fixed before; all cases: `accuracy/{STUDY}.csv`.
+`dahu-2020-01` with `network.flow_factor=scale`, NB = 128: the native engine, which reimplements HPL's algorithm,
+and HPL's own source under SMPI with [simblas](simblas.md); both use the same kernel models and platform file.
+Difference: time of the native engine / time under SMPI − 1. Written by
+`validation/native_against_smpi.py`, where everything was fixed in advance; all cases: `accuracy/{STUDY}.csv`.
 
 {{goals}}
 

@@ -50,9 +50,8 @@ from support.goals import Goal, at_most, markdown
 from support.options import Options, options_of
 from support.report import finish, signed
 
-from lepaute.fit.messages.call_costs import call_cost
 from lepaute.fit.messages.conditions import condition_effects
-from lepaute.fit.messages.network import fit_network, fit_segments, one_way_s
+from lepaute.fit.messages.network import call_cost, fit_network, fit_segments, one_way_s
 from lepaute.fit.messages.noise import centred
 from lepaute.fit.messages.protocol import ProtocolLimits
 from lepaute.fit.messages.segment import FittedSegment
@@ -376,19 +375,19 @@ def text(frame: pandas.DataFrame) -> str:
     return f"""## Networks: fits to published raw calibrations
 
 `lepaute`'s fits of half of the repetitions of each size, against the other half. Written by
-`validation/network_fit.py`, which says what was fixed before, and what was changed.
+`validation/network_fit.py`, which states what was fixed in advance and what was changed later.
 
 {{goals}}
 
 ![measured and fitted times of messages, and the noise of one segment of each series]({{picture}})
 
-Error of the fitted mean time of a message, over the sizes (median / 95 % quantile of absolute errors); *repetitions*:
-the same of the mean of the fitted half in the place of the model, so what noise alone leaves; *neighbours*: of what the
-means of the next smaller and larger size make of it, so about what the best function of the size would leave. On Taurus
-neighbouring sizes differ by as much as the line errs: ten messages of a size followed each other, in the same order of
-sizes five times over, so that the repetitions of a size share a state that its neighbours did not meet (section 8.2 of
-the thesis, on sequences that are not shuffled). The bias is the cap: messages beyond twice the median of their
-neighbours count as interrupted where they are fewer than a quarter.
+Error of the fitted mean time of a message, over the sizes (median / 95 % quantile of absolute errors). *Repetitions*:
+the same for the mean of the fitted half instead of the model, that is, the error due to noise alone. *Neighbours*: for
+the interpolation between the next smaller and larger size, about the error of the best function of the size. On Taurus
+the differences between neighbouring sizes are as large as the error of the line: ten messages of a size followed each
+other, five times in the same order of sizes, so that the repetitions of a size share a state that its neighbours do not
+(section 8.2 of the thesis, on sequences that are not randomised). The bias comes from the cap: messages beyond twice
+the median of their neighbours count as interrupted if they are fewer than a quarter.
 
 {markdown(("", "sizes", "fitted mean", "repetitions", "neighbours", "bias of the fitted mean"), summary)}
 
@@ -397,12 +396,12 @@ in it (of half a ping-pong); distance: Kolmogorov-Smirnov on the held-out half, 
 
 {markdown(("", "above, bytes", "protocol", "latency, µs", "GB/s", "noise", "distance"), segments)}
 
-Against the published model of Taurus: breakpoints, and costs of calls in µs (fitted / published). Its times of messages
-cannot be compared: it gives large ones 66 MB/s, where these data have 0.7 GB/s.
+Against the published model of Taurus: breakpoints, and costs of calls in µs (fitted / published). Its message times
+cannot be compared: it has 66 MB/s for large messages, where these data have 0.7 GB/s.
 
 {markdown(("", "eager up to", "published", "detached, published", "breakpoints", *CALLS), limits)}
 
-Time of messages under load over that on idle nodes, Dahu (ratio of medians by size, 95 % interval).
+Message time under load relative to idle nodes, Dahu (ratio of medians by size, 95 % interval).
 
 {markdown(("", "in the background", "ratio", "interval"), loaded)}
 """

@@ -164,7 +164,7 @@ def text(frame: pandas.DataFrame) -> str:
             "",
             "![the four data sets with the number of breakpoints free]({picture})",
             "",
-            "With the number free, each further breakpoint divides the sum of squares by:",
+            "With the number of breakpoints free, each further breakpoint divides the sum of squares by:",
             "",
             markdown(("data", "breakpoints chosen", "gains of the 1st, 2nd, ..."), gains),
             "",

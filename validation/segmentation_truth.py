@@ -145,11 +145,11 @@ def text(frame: pandas.DataFrame) -> str:
     )
     return "\n".join(
         [
-            "## Breakpoints of models whose truth is known",
+            "## Breakpoints of synthetic models",
             "",
             "Random piecewise models with 0 to 5 breakpoints, 100 to 400 sizes and noise that grows with the duration",
-            "(`validation/segmentation_truth.py` says how they are drawn and what counts as found: the true number,",
-            "each at most 2 sizes away). The charge for a breakpoint was chosen on the first 200 alone.",
+            '(`validation/segmentation_truth.py` defines how they are drawn; "found" means the true number of',
+            "breakpoints, each at most 2 sizes away). The charge for a breakpoint was chosen on the first 200 alone.",
             "",
             markdown(header, rows),
             "",

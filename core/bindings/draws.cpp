@@ -26,7 +26,7 @@ std::vector<double> drawn(Draw draw, std::uint64_t seed, std::uint32_t stream, s
 
 } // namespace
 
-void add_draws(nb::module_& m) {
+void bind_draws(nb::module_& m) {
     m.def(
         "normals",
         [](std::uint64_t seed, std::uint32_t stream, std::uint32_t units, std::uint32_t each) {

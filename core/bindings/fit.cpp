@@ -1,5 +1,3 @@
-#include "fit.hpp"
-
 #include "fit/partitions.hpp"
 #include "fit/splits.hpp"
 

@@ -1,7 +1,6 @@
-#include "topology.hpp"
-
 #include "net/topology.hpp"
 
+#include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

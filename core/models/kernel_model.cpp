@@ -10,11 +10,6 @@ namespace lepaute::models {
 
 namespace {
 
-constexpr std::array<std::string_view, kernel_count> names = {
-    "dgemm",     "dgemm_nn",  "dtrsm",     "dtrsm_left",  "dgemv",        "dger",      "dtrsv",     "dscal",
-    "idamax",    "daxpy",     "dcopy",     "dlocswp",     "dlaswp00N",    "dlaswp01T", "dlaswp02N", "dlaswp03T",
-    "dlaswp04T", "dlaswp05T", "dlaswp06T", "dlaswp10N",   "dlatcpy",      "dlacpy",    "dlaswp01N", "dlaswp03N",
-    "dlaswp04N", "dlaswp05N", "dlaswp06N", "pdfact_glue", "pdupdate_glue"};
 constexpr std::array<std::string_view, term_count> terms = {"mnk", "mn", "mk", "nk", "nn", "m", "n", "k", "1"};
 
 /// Lower-triangular L with L L' = matrix (row-major, n x n); columns of zero pivots are zero (semi-definite).
@@ -43,8 +38,6 @@ std::vector<double> cholesky(const std::vector<double>& matrix, std::size_t n) {
 }
 
 } // namespace
-
-std::span<const std::string_view, kernel_count> kernel_names() noexcept { return names; }
 
 std::span<const std::string_view, term_count> term_names() noexcept { return terms; }
 

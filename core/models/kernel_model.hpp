@@ -2,6 +2,7 @@
 // The duration of a compute kernel as a value: a polynomial mean, a noise whose standard deviation is a polynomial,
 // both by pieces of the parameters (M-0 .. M-2, M', N-0 .. N-2, N' in the notation of Cornebize & Legrand).
 
+#include "models/words.hpp"
 #include "rng/stream.hpp"
 
 #include <array>
@@ -13,48 +14,18 @@
 
 namespace lepaute::models {
 
-enum class Kernel : std::uint8_t {
-    dgemm,      // the second matrix transposed
-    dgemm_nn,   // not transposed
-    dtrsm,      // the triangle on the right
-    dtrsm_left, // on the left
-    dgemv,
-    dger,
-    dtrsv,
-    dscal,
-    idamax,
-    daxpy,
-    dcopy,
-    dlocswp,
-    dlaswp00N,
-    dlaswp01T,
-    dlaswp02N,
-    dlaswp03T,
-    dlaswp04T,
-    dlaswp05T,
-    dlaswp06T,
-    dlaswp10N,
-    dlatcpy,
-    dlacpy,
-    dlaswp01N, // those of U not transposed
-    dlaswp03N,
-    dlaswp04N,
-    dlaswp05N,
-    dlaswp06N,
-    pdfact_glue,
-    pdupdate_glue, // what the program does between the kernels; a platform need not have them
-    count
-};
-inline constexpr std::size_t kernel_count = static_cast<std::size_t>(Kernel::count);
-
-/// Names in the order of Kernel; platform files use them.
-[[nodiscard]] std::span<const std::string_view, kernel_count> kernel_names() noexcept;
-
 /// Parameters of one call; what m, n and k are for each kernel is told in docs/platform.md. Unused ones are 0.
 struct Size {
     double m = 0.0;
     double n = 0.0;
     double k = 0.0;
+
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("m", &Size::m);
+        visit("n", &Size::n);
+        visit("k", &Size::k);
+    }
 };
 
 /// Terms a polynomial may have, in this order: mnk, mn, mk, nk, nn, m, n, k, 1.
@@ -74,9 +45,22 @@ struct Bounds {
         return low.m <= size.m && size.m <= high.m && low.n <= size.n && size.n <= high.n && low.k <= size.k &&
                size.k <= high.k;
     }
+
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("low", &Bounds::low);
+        visit("high", &Bounds::high);
+    }
 };
 
 enum class Noise : std::uint8_t { none, half_normal, normal, lognormal, mixture };
+constexpr auto words_of(Noise) noexcept {
+    return std::to_array<Word<Noise>>({{Noise::none, "none"},
+                                       {Noise::half_normal, "half-normal"},
+                                       {Noise::normal, "normal"},
+                                       {Noise::lognormal, "lognormal"},
+                                       {Noise::mixture, "mixture"}});
+}
 
 struct KernelPiece {
     Bounds where;             // the piece holds inside
@@ -87,6 +71,19 @@ struct KernelPiece {
     std::vector<int> covariance_terms; // indices of terms, in the order of the rows of covariance
     std::vector<double> covariance;    // row-major, symmetric, size covariance_terms.size() squared
     std::vector<rng::Mode> modes;      // of a mixture, whose mean is 0 and whose variance is 1
+
+    /// All fields, by name: the machine file and the binding go through them.
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("where", &KernelPiece::where);
+        visit("fitted", &KernelPiece::fitted);
+        visit("mean", &KernelPiece::mean);
+        visit("deviation", &KernelPiece::deviation);
+        visit("noise", &KernelPiece::noise);
+        visit("covariance_terms", &KernelPiece::covariance_terms);
+        visit("covariance", &KernelPiece::covariance);
+        visit("modes", &KernelPiece::modes);
+    }
 };
 
 /// What happened while durations were drawn, to be told with the prediction.
@@ -142,6 +139,11 @@ public:
     /// The same model with coefficients drawn from their fitted covariance (a piece without one is kept).
     /// Throws std::invalid_argument when a covariance is not positive semi-definite.
     [[nodiscard]] KernelModel with_drawn_coefficients(rng::Coordinates at) const;
+
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("pieces", &KernelModel::pieces_);
+    }
 
 private:
     std::vector<KernelPiece> pieces_;

@@ -23,12 +23,13 @@ std::uint32_t Machine::cpu_of_core(std::uint32_t node, std::uint32_t core) const
     return node * cpus_per_node + cpu;
 }
 
-MachineDay::MachineDay(const Machine& machine, const Layers& layers, std::uint64_t seed,
+MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const Layers& layers, std::uint64_t seed,
                        const std::vector<std::uint32_t>& cpu_of_rank, const std::vector<std::uint32_t>& node_of_rank)
-    : kernels_(machine.kernels), crowding_(machine.crowding),
+    : kernel_names_(kernels.names), kernels_(kernels.names.size()),
       cpu_factor_(std::size_t{machine.nodes} * machine.cpus_per_node, 1.0), ranks_(cpu_of_rank.size()),
       episode_relative_sd_(layers.noise ? machine.episode_relative_sd : 0.0),
-      episode_s_(episode_relative_sd_ > 0.0 ? machine.episode_s : 0.0), seed_(seed), with_noise_(layers.noise) {
+      episode_s_(episode_relative_sd_ > 0.0 ? machine.episode_s : 0.0), use_(kernels.names.size()), seed_(seed),
+      with_noise_(layers.noise) {
     std::vector<std::uint32_t> ranks_on(machine.nodes, 0);
     for (const std::uint32_t node : node_of_rank) {
         ++ranks_on[node];
@@ -40,16 +41,24 @@ MachineDay::MachineDay(const Machine& machine, const Layers& layers, std::uint64
             ranks_[rank].crowded = (ranks_on[node_of_rank[rank]] - 1) / static_cast<double>(machine.cores_per_node - 1);
         }
     }
-    for (std::uint32_t kernel = 0; kernel < kernel_count; ++kernel) {
+    for (std::uint32_t number = 0; number < kernels_.size(); ++number) {
+        const auto named = std::ranges::find(machine.kernels, kernels.names[number], &MachineKernel::name);
+        if (named == machine.kernels.end()) {
+            continue;
+        }
+        DayKernel& today = kernels_[number];
+        today = {.models = named->models, .crowding = named->crowding};
+        const std::uint32_t stream = kernels.first_stream + number;
         if (layers.coefficients) {
-            for (std::uint32_t cpu = 0; cpu < kernels_[kernel].size(); ++cpu) {
-                kernels_[kernel][cpu] =
-                    kernels_[kernel][cpu].with_drawn_coefficients({seed, cpu, coefficient_stream + kernel, 0});
+            for (std::uint32_t cpu = 0; cpu < today.models.size(); ++cpu) {
+                today.models[cpu] =
+                    today.models[cpu].with_drawn_coefficients({seed, cpu, coefficient_stream + stream, 0});
             }
         }
-        const double sd = layers.discrepancy ? machine.discrepancy_relative_sd[kernel] : 0.0;
-        kernel_factor_[kernel] =
-            std::max(smallest_factor, 1.0 + sd * rng::normal({seed, kernel, discrepancy_stream, 0}));
+        if (layers.discrepancy) {
+            const double normal = rng::normal({seed, stream, discrepancy_stream, 0});
+            today.factor = std::max(smallest_factor, 1.0 + named->discrepancy_relative_sd * normal);
+        }
     }
     if (layers.days) {
         const int freedom = machine.day_degrees_of_freedom;
@@ -80,8 +89,8 @@ double MachineDay::through_episodes(std::uint32_t rank, double seconds) noexcept
 
 std::size_t MachineDay::state_bytes() const noexcept {
     std::size_t bytes = cpu_factor_.size() * sizeof(double) + ranks_.size() * sizeof(RankState);
-    for (const auto& models : kernels_) {
-        for (const KernelModel& model : models) {
+    for (const DayKernel& kernel : kernels_) {
+        for (const KernelModel& model : kernel.models) {
             bytes += model.pieces().size() * sizeof(KernelPiece);
         }
     }

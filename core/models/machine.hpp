@@ -5,22 +5,38 @@
 #include "models/network_model.hpp"
 #include "net/topology.hpp"
 
-#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace lepaute::models {
+
+/// A kernel of a platform, with its models: one for all cpus, or one per cpu (node-major).
+struct MachineKernel {
+    std::string name;
+    std::vector<KernelModel> models;
+    double discrepancy_relative_sd = 0.0;
+    double crowding = 0.0; // relative increase of durations when all cores of a node compute
+
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("name", &MachineKernel::name);
+        visit("models", &MachineKernel::models);
+        visit("discrepancy_relative_sd", &MachineKernel::discrepancy_relative_sd);
+        visit("crowding", &MachineKernel::crowding);
+    }
+};
 
 struct Machine {
     std::uint32_t nodes = 1;
     std::uint32_t cores_per_node = 1;
     std::uint32_t cpus_per_node = 1;
     bool cpu_is_core_modulo = true; // else core divided by the cores of a cpu
-    /// Per kernel: empty (not modelled), one model for all cpus, or one per cpu (node-major).
-    std::array<std::vector<KernelModel>, kernel_count> kernels;
-    std::array<double, kernel_count> discrepancy_relative_sd{};
-    std::array<double, kernel_count> crowding{}; // relative increase of durations when all cores of a node compute
+    std::vector<MachineKernel> kernels;
     double day_common_relative_sd = 0.0;
     double day_cpu_relative_sd = 0.0;
     int day_degrees_of_freedom = 0;   // 0: known exactly
@@ -34,6 +50,43 @@ struct Machine {
         return topology ? *topology : net::Topology::plain_switch(nodes, network.node_link_Bps);
     }
     [[nodiscard]] std::uint32_t cpu_of_core(std::uint32_t node, std::uint32_t core) const noexcept;
+
+    /// All fields but the topology, by name.
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("nodes", &Machine::nodes);
+        visit("cores_per_node", &Machine::cores_per_node);
+        visit("cpus_per_node", &Machine::cpus_per_node);
+        visit("cpu_is_core_modulo", &Machine::cpu_is_core_modulo);
+        visit("kernels", &Machine::kernels);
+        visit("day_common_relative_sd", &Machine::day_common_relative_sd);
+        visit("day_cpu_relative_sd", &Machine::day_cpu_relative_sd);
+        visit("day_degrees_of_freedom", &Machine::day_degrees_of_freedom);
+        visit("episode_relative_sd", &Machine::episode_relative_sd);
+        visit("episode_s", &Machine::episode_s);
+        visit("network", &Machine::network);
+    }
+};
+
+/// The kernels that an application calls, by the names that a machine has for them. The number of a kernel is its place
+/// in the list; what is drawn for it belongs to stream `first_stream` + number.
+struct KernelSet {
+    std::span<const std::string_view> names;
+    std::uint32_t first_stream = 0;
+};
+
+/// Number of a kernel in the set of its application, which counts them by an enum.
+class KernelNumber {
+public:
+    template <class Enum>
+        requires std::is_enum_v<Enum>
+    constexpr KernelNumber(Enum kernel) noexcept // NOLINT(google-explicit-constructor): the enum is the number
+        : index_(static_cast<std::size_t>(kernel)) {}
+    constexpr explicit KernelNumber(std::size_t index) noexcept : index_(index) {}
+    [[nodiscard]] constexpr std::size_t index() const noexcept { return index_; }
+
+private:
+    std::size_t index_;
 };
 
 /// Layers of uncertainty that a run draws (design, section 2: what an interval means).
@@ -47,26 +100,25 @@ struct Layers {
 /// A machine on one day: coefficients, day effects and discrepancies drawn, a function of (machine, layers, seed).
 class MachineDay {
 public:
+    /// kernels: those that are called; one that the machine lacks is not modelled.
     /// node_of_rank: a node is crowded in proportion to its other cores that have a rank.
-    MachineDay(const Machine& machine, const Layers& layers, std::uint64_t seed,
+    MachineDay(const Machine& machine, const KernelSet& kernels, const Layers& layers, std::uint64_t seed,
                const std::vector<std::uint32_t>& cpu_of_rank, const std::vector<std::uint32_t>& node_of_rank);
 
-    [[nodiscard]] bool models(Kernel kernel) const noexcept {
-        return !kernels_[static_cast<std::size_t>(kernel)].empty();
-    }
+    [[nodiscard]] bool models(KernelNumber kernel) const noexcept { return !kernels_[kernel.index()].models.empty(); }
     /// Do all cpus have the same model, but for a factor?
-    [[nodiscard]] bool one_model(Kernel kernel) const noexcept {
-        return kernels_[static_cast<std::size_t>(kernel)].size() == 1;
+    [[nodiscard]] bool one_model(KernelNumber kernel) const noexcept {
+        return kernels_[kernel.index()].models.size() == 1;
     }
     /// What the durations of the model are multiplied by on `rank`.
-    [[nodiscard]] double factor(std::uint32_t rank, Kernel kernel) const noexcept {
-        const auto index = static_cast<std::size_t>(kernel);
+    [[nodiscard]] double factor(std::uint32_t rank, KernelNumber kernel) const noexcept {
         const RankState& state = ranks_[rank];
-        return cpu_factor_[state.cpu] * kernel_factor_[index] * (1.0 + crowding_[index] * state.crowded);
+        const DayKernel& today = kernels_[kernel.index()];
+        return cpu_factor_[state.cpu] * today.factor * (1.0 + today.crowding * state.crowded);
     }
     /// What calls of `kernel` with `size` cost on `rank`.
-    [[nodiscard]] KernelCost cost(std::uint32_t rank, Kernel kernel, const Size& size) const noexcept {
-        const std::vector<KernelModel>& models = kernels_[static_cast<std::size_t>(kernel)];
+    [[nodiscard]] KernelCost cost(std::uint32_t rank, KernelNumber kernel, const Size& size) const noexcept {
+        const std::vector<KernelModel>& models = kernels_[kernel.index()].models;
         if (models.empty()) {
             return {};
         }
@@ -78,33 +130,39 @@ public:
         const double even_s = cost.draw(state.noise, state.calls++);
         return episode_s_ > 0.0 ? through_episodes(rank, even_s) : even_s;
     }
-    void note_calls(Kernel kernel, const KernelCost& cost, const Size& size, std::uint64_t calls,
+    void note_calls(KernelNumber kernel, const KernelCost& cost, const Size& size, std::uint64_t calls,
                     double seconds) noexcept {
-        note(use_[static_cast<std::size_t>(kernel)], cost, size, calls, seconds);
+        note(use_[kernel.index()], cost, size, calls, seconds);
     }
     /// Seconds that `kernel` takes on `rank` for its next call.
-    double duration_s(std::uint32_t rank, Kernel kernel, const Size& size) noexcept {
-        const auto index = static_cast<std::size_t>(kernel);
-        if (kernels_[index].empty()) {
-            ++use_[index].calls;
-            ++use_[index].unmodelled_calls;
+    double duration_s(std::uint32_t rank, KernelNumber kernel, const Size& size) noexcept {
+        KernelUse& use = use_[kernel.index()];
+        if (!models(kernel)) {
+            ++use.calls;
+            ++use.unmodelled_calls;
             return 0.0;
         }
         const KernelCost each = cost(rank, kernel, size);
         const double seconds = draw_s(rank, each);
-        note(use_[index], each, size, 1, seconds);
+        note(use, each, size, 1, seconds);
         return seconds;
     }
-    [[nodiscard]] const std::array<KernelUse, kernel_count>& use() const noexcept { return use_; }
+    /// By number of the kernel.
+    [[nodiscard]] const std::vector<KernelUse>& use() const noexcept { return use_; }
+    [[nodiscard]] std::span<const std::string_view> kernel_names() const noexcept { return kernel_names_; }
     [[nodiscard]] std::size_t state_bytes() const noexcept;
 
 private:
     /// Seconds that `seconds` of computing take in the episodes that they fall into.
     double through_episodes(std::uint32_t rank, double seconds) noexcept;
 
-    std::array<std::vector<KernelModel>, kernel_count> kernels_;
-    std::array<double, kernel_count> kernel_factor_{};
-    std::array<double, kernel_count> crowding_{};
+    struct DayKernel {
+        std::vector<KernelModel> models;
+        double factor = 1.0;
+        double crowding = 0.0;
+    };
+    std::span<const std::string_view> kernel_names_;
+    std::vector<DayKernel> kernels_;
     std::vector<double> cpu_factor_;
     struct RankState {
         rng::Stream noise;
@@ -118,7 +176,7 @@ private:
     std::vector<RankState> ranks_;
     double episode_relative_sd_;
     double episode_s_;
-    std::array<KernelUse, kernel_count> use_;
+    std::vector<KernelUse> use_;
     std::uint64_t seed_;
     bool with_noise_;
 };

@@ -2,6 +2,7 @@
 // What a message costs on one class of links, by segments of its size.
 
 #include "models/noise_mixture.hpp"
+#include "models/words.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -15,12 +16,22 @@ enum class Protocol : std::uint8_t {
     detached,  // the sender goes on at once, the transfer waits for the receive
     rendezvous // the transfer waits for the receive, and the sender for the transfer
 };
+constexpr auto words_of(Protocol) noexcept {
+    return std::to_array<Word<Protocol>>(
+        {{Protocol::eager, "eager"}, {Protocol::detached, "detached"}, {Protocol::rendezvous, "rendezvous"}});
+}
 
 /// Affine cost on the CPU of a process: intercept_s + per_byte_s * size.
 struct Overhead {
     double intercept_s = 0.0;
     double per_byte_s = 0.0;
     [[nodiscard]] double of(double size_bytes) const noexcept { return intercept_s + per_byte_s * size_bytes; }
+
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("intercept_s", &Overhead::intercept_s);
+        visit("per_byte_s", &Overhead::per_byte_s);
+    }
 };
 
 struct Segment {
@@ -38,6 +49,19 @@ struct Segment {
     [[nodiscard]] double one_way_s(double size_bytes) const noexcept {
         return send.of(size_bytes) + latency_s + size_bytes / bandwidth_Bps + receive.of(size_bytes);
     }
+
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("above_bytes", &Segment::above_bytes);
+        visit("protocol", &Segment::protocol);
+        visit("latency_s", &Segment::latency_s);
+        visit("bandwidth_Bps", &Segment::bandwidth_Bps);
+        visit("send", &Segment::send);
+        visit("isend", &Segment::isend);
+        visit("receive", &Segment::receive);
+        visit("noise_relative_sd", &Segment::noise_relative_sd);
+        visit("noise", &Segment::noise);
+    }
 };
 
 /// Segments in increasing order, at least one.
@@ -51,6 +75,13 @@ struct NetworkClass {
             --i;
         }
         return segments[i];
+    }
+
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("segments", &NetworkClass::segments);
+        visit("fitted_low_bytes", &NetworkClass::fitted_low_bytes);
+        visit("fitted_high_bytes", &NetworkClass::fitted_high_bytes);
     }
 };
 
@@ -93,9 +124,18 @@ struct MessageUse {
 /// The classes of links of a network, in this order wherever they are counted.
 enum class LinkClass : std::uint8_t { loopback, remote, loopback_noncontiguous, remote_noncontiguous, count };
 inline constexpr std::size_t link_class_count = static_cast<std::size_t>(LinkClass::count);
+constexpr auto words_of(LinkClass) noexcept {
+    return std::to_array<Word<LinkClass>>({{LinkClass::loopback, "loopback"},
+                                           {LinkClass::remote, "remote"},
+                                           {LinkClass::loopback_noncontiguous, "loopback_noncontiguous"},
+                                           {LinkClass::remote_noncontiguous, "remote_noncontiguous"}});
+}
 
 /// What a segment's bandwidth means when flows share a link (design: flow_factor).
 enum class FlowFactor : std::uint8_t { bound, scale };
+constexpr auto words_of(FlowFactor) noexcept {
+    return std::to_array<Word<FlowFactor>>({{FlowFactor::bound, "bound"}, {FlowFactor::scale, "scale"}});
+}
 
 struct Network {
     NetworkClass loopback;
@@ -109,6 +149,21 @@ struct Network {
     bool loopback_shared = false; // do parallel flows inside a node slow each other?
     double iprobe_s = 0.0;
     bool iprobe_looks_first = false; // MPI_Iprobe finds only what had come at the rank's previous MPI call
+
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("loopback", &Network::loopback);
+        visit("remote", &Network::remote);
+        visit("loopback_noncontiguous", &Network::loopback_noncontiguous);
+        visit("remote_noncontiguous", &Network::remote_noncontiguous);
+        visit("flow_factor", &Network::flow_factor);
+        visit("exact_sharing", &Network::exact_sharing);
+        visit("node_link_Bps", &Network::node_link_Bps);
+        visit("loopback_Bps", &Network::loopback_Bps);
+        visit("loopback_shared", &Network::loopback_shared);
+        visit("iprobe_s", &Network::iprobe_s);
+        visit("iprobe_looks_first", &Network::iprobe_looks_first);
+    }
 };
 
 } // namespace lepaute::models

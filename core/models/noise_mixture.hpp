@@ -26,6 +26,11 @@ struct NoiseMixture {
     [[nodiscard]] double factor(const rng::Stream& stream, std::uint64_t index) const noexcept {
         return rng::exponential(stream.mixture(index, modes));
     }
+
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("modes", &NoiseMixture::modes);
+    }
 };
 
 /// The mixture with weights that add up to 1, and all means shifted alike so that the mean of the factor,

@@ -171,8 +171,7 @@ bool Engine::post(Rank rank, std::coroutine_handle<> caller) {
 bool Engine::join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller) {
     RankState& state = ranks_[rank];
     state.handle = caller;
-    state.operation = {};
-    state.operation.kind = Operation::Kind::join;
+    state.operation = {.kind = Operation::Kind::join};
     if (meeting.present.size() + 1 < meeting.count) {
         meeting.present.push_back(rank);
         return false;

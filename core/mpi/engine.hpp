@@ -166,47 +166,46 @@ public:
     }
     /// MPI_Send of `bytes` bytes.
     Awaiter<void> send(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return operation<void>(rank, {Operation::Kind::send, false, false, false, to, 0, tag, 0, bytes});
+        return operation<void>(rank, {.kind = Operation::Kind::send, .send_to = to, .send_tag = tag, .send_bytes = bytes});
     }
     /// MPI_Send of `bytes` bytes in a derived datatype with gaps, such as columns of a matrix.
     Awaiter<void> send_noncontiguous(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return operation<void>(rank, {Operation::Kind::send, true, false, false, to, 0, tag, 0, bytes});
+        return operation<void>(rank, {.kind = Operation::Kind::send, .noncontiguous = true, .send_to = to, .send_tag = tag, .send_bytes = bytes});
     }
     /// MPI_Ssend of `bytes` bytes.
     Awaiter<void> send_synchronous(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return operation<void>(rank, {Operation::Kind::send, false, true, false, to, 0, tag, 0, bytes});
+        return operation<void>(rank, {.kind = Operation::Kind::send, .synchronous = true, .send_to = to, .send_tag = tag, .send_bytes = bytes});
     }
     /// MPI_Recv; the size is the sender's.
     Awaiter<void> receive(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<void>(rank, {Operation::Kind::receive, false, false, false, 0, from, 0, tag, 0.0});
+        return operation<void>(rank, {.kind = Operation::Kind::receive, .receive_from = from, .receive_tag = tag});
     }
     /// MPI_Irecv and at once MPI_Wait: the same, with other names in a trace.
     Awaiter<void> receive_in_two_calls(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<void>(rank, {Operation::Kind::receive, false, false, true, 0, from, 0, tag, 0.0});
+        return operation<void>(rank, {.kind = Operation::Kind::receive, .two_calls = true, .receive_from = from, .receive_tag = tag});
     }
     /// MPI_Irecv, MPI_Send, MPI_Wait with one partner.
     Awaiter<void> exchange(Rank rank, Rank partner, std::uint32_t tag, double bytes) {
-        return operation<void>(rank,
-                               {Operation::Kind::exchange, false, false, false, partner, partner, tag, tag, bytes});
+        return send_receive(rank, partner, tag, bytes, partner, tag);
     }
     /// The same, from one rank and to another.
     Awaiter<void> send_receive(Rank rank, Rank to, std::uint32_t send_tag, double bytes, Rank from,
                                std::uint32_t receive_tag) {
         return operation<void>(
-            rank, {Operation::Kind::exchange, false, false, false, to, from, send_tag, receive_tag, bytes});
+            rank, {.kind = Operation::Kind::exchange, .send_to = to, .receive_from = from, .send_tag = send_tag, .receive_tag = receive_tag, .send_bytes = bytes});
     }
     /// MPI_Iprobe: true when the message is there.
     Awaiter<bool> probe(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<bool>(rank, {Operation::Kind::probe, false, false, false, 0, from, 0, tag, 0.0});
+        return operation<bool>(rank, {.kind = Operation::Kind::probe, .receive_from = from, .receive_tag = tag});
     }
     /// Polling with MPI_Iprobe until the message is there.
     Awaiter<void> await_message(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<void>(rank, {Operation::Kind::await_message, false, false, false, 0, from, 0, tag, 0.0});
+        return operation<void>(rank, {.kind = Operation::Kind::await_message, .receive_from = from, .receive_tag = tag});
     }
     /// From which date on MPI_Iprobe finds the message. No time passes on the rank; it goes on when the date is known,
     /// and may then do at once what it did until that date.
     Awaiter<double> learn_arrival(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<double>(rank, {Operation::Kind::learn_arrival, false, false, false, 0, from, 0, tag, 0.0});
+        return operation<double>(rank, {.kind = Operation::Kind::learn_arrival, .receive_from = from, .receive_tag = tag});
     }
 
     /// Where `count` ranks meet: the last one to come goes on at once, the others when it releases them. Meanwhile it
@@ -232,10 +231,7 @@ public:
     void release(Rank last, Meeting& meeting);
     /// Goes on when all that happens before `date_s` has been settled; the clock of the rank stays as it is.
     Awaiter<void> until(Rank rank, double date_s) {
-        Operation until;
-        until.kind = Operation::Kind::until;
-        until.date_s = date_s;
-        return operation<void>(rank, until);
+        return operation<void>(rank, {.kind = Operation::Kind::until, .date_s = date_s});
     }
     /// Flows now on the most loaded link between two nodes, in units of the link of a node.
     [[nodiscard]] double flows_on_way(std::uint32_t from, std::uint32_t to) const;

@@ -9,7 +9,7 @@
 
 using namespace lepaute;
 using hpl::Parameters;
-using models::Kernel;
+using hpl::Kernel;
 
 namespace {
 
@@ -17,19 +17,17 @@ namespace {
 models::Machine machine(std::uint32_t nodes, double latency_s, double bandwidth_Bps, models::Noise noise) {
     models::Machine result;
     result.nodes = nodes;
-    for (auto& kernel : result.kernels) {
-        models::KernelPiece piece;
-        piece.mean[8] = 1e-6;
-        piece.deviation[8] = 1e-7;
-        piece.noise = noise;
-        kernel = {models::KernelModel({piece})};
-    }
+    models::KernelPiece piece;
+    piece.mean[8] = 1e-6;
+    piece.deviation[8] = 1e-7;
+    piece.noise = noise;
     models::KernelPiece dgemm;
     dgemm.mean[0] = 1e-10;
     dgemm.deviation[0] = 1e-12;
     dgemm.noise = noise;
-    for (const Kernel product : {Kernel::dgemm, Kernel::dgemm_nn}) {
-        result.kernels[static_cast<std::size_t>(product)] = {models::KernelModel({dgemm})};
+    for (const std::string_view name : hpl::kernel_names) {
+        const models::KernelModel model({name == "dgemm" || name == "dgemm_nn" ? dgemm : piece});
+        result.kernels.push_back({.name = std::string(name), .models = {model}});
     }
     const models::Segment eager{0.0, models::Protocol::eager, latency_s, bandwidth_Bps, {}, {}, {}, 0.0};
     models::Segment rendezvous = eager;
@@ -129,7 +127,7 @@ TEST(Hpl, EveryRingBringsEachPanelToEachColumnOnce) {
         EXPECT_GE(reference, 10U * (q - 1));
         for (const auto broadcast : {hpl::Broadcast::ring, hpl::Broadcast::ring_modified, hpl::Broadcast::two_ring,
                                      hpl::Broadcast::two_ring_modified}) {
-            EXPECT_EQ(simulate({.n = 640, .nb = 64, .q = q, .broadcast = broadcast}, on).messages, reference) << q;
+            EXPECT_EQ(simulate({.n = 640, .nb = 64, .q = q, .bcast = broadcast}, on).messages, reference) << q;
         }
     }
 }
@@ -140,7 +138,7 @@ TEST(Hpl, LongBroadcastsScatterAndRoll) {
     const auto on = machine(7, 1e-6, 1e10, models::Noise::none);
     const std::uint64_t panels = 10;
     const auto sent = [&](std::uint32_t q, hpl::Broadcast broadcast) {
-        const auto result = simulate({.n = 640, .nb = 64, .q = q, .depth = 0, .broadcast = broadcast}, on);
+        const auto result = simulate({.n = 640, .nb = 64, .q = q, .depth = 0, .bcast = broadcast}, on);
         return std::accumulate(result.rank_sent.begin(), result.rank_sent.end(), std::uint64_t{0},
                                [](std::uint64_t sum, const hpl::SentInPhases& phases) {
                                    return sum + phases[static_cast<std::size_t>(hpl::Phase::broadcast)].messages;
@@ -215,12 +213,12 @@ TEST(Hpl, EverySwapAndBroadcastEndsOnEveryGrid) {
     for (const auto& [p, q] : {std::pair{1U, 4U}, {4U, 1U}, {3U, 4U}, {5U, 2U}, {2U, 6U}, {11U, 1U}}) {
         for (int choice = 0; choice < 18 * 4; ++choice) {
             Parameters parameters{.n = 333, .nb = 32, .p = p, .q = q, .depth = static_cast<std::uint32_t>(choice % 4)};
-            parameters.broadcast = static_cast<hpl::Broadcast>(choice % 6);
+            parameters.bcast = static_cast<hpl::Broadcast>(choice % 6);
             parameters.swap = static_cast<hpl::Swap>(choice / 6 % 3);
             parameters.swap_threshold = 100;
-            parameters.u_transposed = choice % 5 != 0;
-            parameters.l1_transposed = choice % 7 != 0;
-            parameters.equilibrate = choice % 2 == 0;
+            parameters.u = choice % 5 != 0 ? hpl::Form::transposed : hpl::Form::not_transposed;
+            parameters.l1 = choice % 7 != 0 ? hpl::Form::transposed : hpl::Form::not_transposed;
+            parameters.equil = choice % 2 == 0;
             EXPECT_GT(simulate(parameters, on).time_s, 0.0) << choice;
         }
     }
@@ -239,7 +237,7 @@ TEST(Hpl, EveryAlgorithmEndsOnEveryGrid) {
                                             .depth = depth,
                                             .pfact = fact,
                                             .rfact = fact,
-                                            .row_major = depth % 2 == 0};
+                                            .pmap = depth % 2 == 0 ? hpl::Order::row : hpl::Order::column};
                 EXPECT_GT(simulate(parameters, on).time_s, 0.0);
             }
         }
@@ -259,7 +257,9 @@ TEST(Hpl, CrowdedKernelsTakeLongerOnlyNextToOthers) {
     models::Machine on = machine(1, 0.0, 1e12, models::Noise::none);
     on.cores_per_node = 2;
     models::Machine crowded = on;
-    crowded.crowding.fill(0.1);
+    for (models::MachineKernel& kernel : crowded.kernels) {
+        kernel.crowding = 0.1;
+    }
     EXPECT_EQ(simulate({.n = 1000, .nb = 64}, crowded).time_s, simulate({.n = 1000, .nb = 64}, on).time_s);
     const Parameters two{.n = 1000, .nb = 64, .q = 2};
     EXPECT_NEAR(simulate(two, crowded).time_s / simulate(two, on).time_s, 1.1, 1e-3);

@@ -13,7 +13,7 @@
 using namespace lepaute;
 using hpl::Broadcast;
 using hpl::Parameters;
-using models::Kernel;
+using hpl::Kernel;
 
 namespace {
 
@@ -28,7 +28,8 @@ constexpr double dger_mn = 0.4e-9;
 void set(models::Machine& machine, Kernel kernel, std::size_t term, double coefficient) {
     models::KernelPiece piece;
     piece.mean[term] = coefficient;
-    machine.kernels[static_cast<std::size_t>(kernel)] = {models::KernelModel({piece})};
+    const std::string name(hpl::kernel_names.at(static_cast<std::size_t>(kernel)));
+    machine.kernels.push_back({.name = name, .models = {models::KernelModel({piece})}});
 }
 
 /// Messages that take no time, and never wait for who receives them.
@@ -126,7 +127,7 @@ private:
         const auto root = static_cast<std::uint32_t>(start / h_.nb % h_.q);
         for (std::uint32_t row = 0; row < h_.p; ++row) {
             for (std::uint32_t distance = 1; distance < h_.q; ++distance) {
-                const double from_s = clock_s_[row][(root + parent(h_.broadcast, distance, h_.q)) % h_.q];
+                const double from_s = clock_s_[row][(root + parent(h_.bcast, distance, h_.q)) % h_.q];
                 double& mine_s = clock_s_[row][(root + distance) % h_.q];
                 mine_s = std::max(mine_s, from_s);
             }
@@ -179,11 +180,11 @@ private:
 };
 
 Parameters one_leaf(std::int64_t n, std::int64_t nb, std::uint32_t p, std::uint32_t q) {
-    Parameters parameters{.n = n, .nb = nb, .p = p, .q = q, .depth = 0, .broadcast = Broadcast::ring};
+    Parameters parameters{.n = n, .nb = nb, .p = p, .q = q, .depth = 0, .bcast = Broadcast::ring};
     parameters.pfact = parameters.rfact = hpl::Factorisation::right;
     parameters.nbmin = static_cast<std::uint32_t>(nb);
-    parameters.pivots.resize(static_cast<std::size_t>(n));
-    std::iota(parameters.pivots.begin(), parameters.pivots.end(), 0);
+    parameters.pivot_rows.resize(static_cast<std::size_t>(n));
+    std::iota(parameters.pivot_rows.begin(), parameters.pivot_rows.end(), 0);
     return parameters;
 }
 
@@ -214,10 +215,10 @@ TEST(HplPath, EveryRingHasItsCriticalPath) {
     for (const Broadcast ring :
          {Broadcast::ring, Broadcast::ring_modified, Broadcast::two_ring, Broadcast::two_ring_modified}) {
         for (const std::uint32_t q : {2U, 3U, 4U, 5U, 8U}) {
-            for (const bool row_major : {true, false}) {
+            for (const hpl::Order order : {hpl::Order::row, hpl::Order::column}) {
                 Parameters parameters = one_leaf(330, 10, 3, q);
-                parameters.broadcast = ring;
-                parameters.row_major = row_major;
+                parameters.bcast = ring;
+                parameters.pmap = order;
                 const double expected = CriticalPath(parameters).seconds();
                 EXPECT_NEAR(simulate(parameters, free_messages(3 * q)).time_s / expected, 1.0, 1e-12) << q;
             }
@@ -322,9 +323,9 @@ TEST(HplPath, PivotExchangesFeelThePanelsOnTheirWay) {
 
 TEST(HplPath, PivotsOfTheFirstRowComeFromItAlone) {
     Parameters parameters{.n = 400, .nb = 20, .p = 4, .q = 1};
-    parameters.first_row_pivots = true;
+    parameters.pivots = hpl::Pivots::first_row;
     const hpl::Result first = simulate(parameters, free_messages(4));
-    parameters.first_row_pivots = false;
+    parameters.pivots = hpl::Pivots::random;
     const hpl::Result random = simulate(parameters, free_messages(4));
     const auto swapped = [](const hpl::Result& result, std::size_t rank) {
         return result.rank_sent[rank][static_cast<std::size_t>(hpl::Phase::swap)];

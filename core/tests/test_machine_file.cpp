@@ -21,8 +21,10 @@ Machine some_machine() {
     piece.covariance_terms = {0, 8};
     piece.covariance = {1.0, 0.5, 0.5, 2.0};
     piece.modes = {{0.75, -0.5, 0.25}, {1.0, 1.5, 0.1 + 0.2}};
-    machine.kernels[static_cast<std::size_t>(Kernel::dgemm)] = {KernelModel({piece, piece}), KernelModel({piece})};
-    machine.discrepancy_relative_sd[1] = 0.01;
+    machine.kernels = {{.name = "dgemm",
+                        .models = {KernelModel({piece, piece}), KernelModel({piece})},
+                        .discrepancy_relative_sd = 0.01},
+                       {.name = "dtrsm", .models = {KernelModel({piece})}, .crowding = 0.1}};
     machine.episode_s = 0.1;
     machine.network.remote.segments = {{0.0, Protocol::eager, 1e-6, 1e9, {1e-7, 1e-10}, {}, {}, 0.0},
                                        {64000.0, Protocol::rendezvous, 1e-5, 1.2e10, {}, {}, {}, 0.25}};
@@ -41,13 +43,18 @@ TEST(MachineFile, IsWrittenTheSameAfterReading) {
 TEST(MachineFile, KeepsEveryNumberToTheLastBit) {
     const Machine before = some_machine();
     const Machine after = machine_of_text(machine_text(before));
-    const auto dgemm = static_cast<std::size_t>(Kernel::dgemm);
-    ASSERT_EQ(after.kernels[dgemm].size(), 2U);
-    ASSERT_EQ(after.kernels[dgemm][0].pieces().size(), 2U);
-    EXPECT_EQ(after.kernels[dgemm][0].pieces()[1].mean, before.kernels[dgemm][0].pieces()[1].mean);
-    EXPECT_EQ(after.kernels[dgemm][0].pieces()[0].deviation[0], 5e-324);
-    ASSERT_EQ(after.kernels[dgemm][1].pieces()[0].modes.size(), 2U);
-    EXPECT_EQ(after.kernels[dgemm][1].pieces()[0].modes[1].deviation, 0.1 + 0.2);
+    ASSERT_EQ(after.kernels.size(), 2U);
+    EXPECT_EQ(after.kernels[1].name, "dtrsm");
+    EXPECT_EQ(after.kernels[1].crowding, 0.1);
+    const std::vector<KernelModel>& dgemm = after.kernels[0].models;
+    const std::vector<KernelModel>& dgemm_before = before.kernels[0].models;
+    EXPECT_EQ(after.kernels[0].discrepancy_relative_sd, 0.01);
+    ASSERT_EQ(dgemm.size(), 2U);
+    ASSERT_EQ(dgemm[0].pieces().size(), 2U);
+    EXPECT_EQ(dgemm[0].pieces()[1].mean, dgemm_before[0].pieces()[1].mean);
+    EXPECT_EQ(dgemm[0].pieces()[0].deviation[0], 5e-324);
+    ASSERT_EQ(dgemm[1].pieces()[0].modes.size(), 2U);
+    EXPECT_EQ(dgemm[1].pieces()[0].modes[1].deviation, 0.1 + 0.2);
     EXPECT_EQ(after.network.remote.segments[1].noise_relative_sd, 0.25);
     ASSERT_EQ(after.network.remote.segments[0].noise.modes.size(), 2U);
     EXPECT_EQ(after.network.remote.segments[0].noise.modes[1].mean,
@@ -60,10 +67,13 @@ TEST(MachineFile, KeepsEveryNumberToTheLastBit) {
 TEST(MachineFile, RefusesWhatIsNotOne) {
     const std::string text = machine_text(some_machine());
     EXPECT_THROW((void)machine_of_text(""), std::invalid_argument);
-    EXPECT_THROW((void)machine_of_text("lepaute-machine/3 1 2 3"), std::invalid_argument);
+    EXPECT_THROW((void)machine_of_text("lepaute-machine/2 1 2 3"), std::invalid_argument);
+    std::string unknown = text;
+    unknown.replace(unknown.find("half-normal"), 4, "full");
+    EXPECT_THROW((void)machine_of_text(unknown), std::invalid_argument);
     EXPECT_THROW((void)machine_of_text(text + " 1"), std::invalid_argument);
     EXPECT_THROW((void)machine_of_text(text.substr(0, text.size() / 2)), std::invalid_argument);
-    EXPECT_THROW((void)machine_of_text("lepaute-machine/2 1 1 1 1 99999999999999"), std::invalid_argument);
+    EXPECT_THROW((void)machine_of_text("lepaute-machine/3 1 1 1 1 99999999999999"), std::invalid_argument);
 }
 
 } // namespace

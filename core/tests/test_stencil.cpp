@@ -9,7 +9,7 @@
 using namespace lepaute;
 using stencil::Allreduce;
 using stencil::Parameters;
-using stencil::Result;
+using Result = mpi::RunResult;
 
 namespace {
 

@@ -1,295 +1,874 @@
-"""Types of the C++ extension module (core/bindings/module.cpp)."""
+"""The C++ core of Lepaute."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, overload
 
+import numpy
+import numpy.typing
 from numpy.typing import NDArray
 
-def kernel_names() -> list[str]: ...
-def term_names() -> list[str]: ...
-def trace_names() -> list[str]:
-    """Names of calls, kernels and phases, as the column `name` of a trace counts them."""
-
-class Segment:
-    @staticmethod
-    def make(
-        above_bytes: float,
-        protocol: int,
-        latency_s: float,
-        bandwidth_Bps: float,
-        send: Sequence[float],
-        isend: Sequence[float],
-        receive: Sequence[float],
-        noise_relative_sd: float,
-        modes: Sequence[tuple[float, float, float]],
-    ) -> Segment: ...
-
-class KernelPiece:
-    @staticmethod
-    def make(
-        where: Sequence[float],
-        fitted: Sequence[float],
-        mean: Sequence[float],
-        deviation: Sequence[float],
-        noise: int,
-        covariance_terms: Sequence[int],
-        covariance: Sequence[float],
-        modes: Sequence[tuple[float, float, float]] = ...,
-    ) -> KernelPiece: ...
-
-class KernelModel:
-    def __init__(self, pieces: Sequence[KernelPiece]) -> None: ...
-
-class Machine:
-    nodes: int
-    cores_per_node: int
-    cpus_per_node: int
-    cpu_is_core_modulo: bool
-    day_common_relative_sd: float
-    day_cpu_relative_sd: float
-    day_degrees_of_freedom: int
-    episode_relative_sd: float
-    episode_s: float
-    def __init__(self) -> None: ...
-    def set_kernel(self, kernel: int, per_cpu: Sequence[KernelModel], discrepancy: float, crowding: float) -> None: ...
-    def set_network(
-        self,
-        loopback: Sequence[Segment],
-        remote: Sequence[Segment],
-        loopback_noncontiguous: Sequence[Segment],
-        remote_noncontiguous: Sequence[Segment],
-        scale: bool,
-        exact_sharing: bool,
-        node_link_Bps: float,
-        loopback_Bps: float,
-        loopback_shared: bool,
-        iprobe_s: float,
-        iprobe_looks_first: bool,
-    ) -> None: ...
-    def set_fitted_sizes(self, sizes: Sequence[tuple[float, float]]) -> None:
-        """(lowest, highest) of loopback, remote, and both noncontiguous, in bytes."""
-    def text(self) -> str: ...
-    def set_topology(self, topology: Topology) -> None: ...
-
-class Layers:
-    coefficients: bool
-    days: bool
-    discrepancy: bool
-    noise: bool
-    def __init__(self) -> None: ...
-
-class Size:
-    @property
-    def m(self) -> float: ...
-    @property
-    def n(self) -> float: ...
-    @property
-    def k(self) -> float: ...
-
-class KernelUse:
-    @property
-    def calls(self) -> int: ...
-    @property
-    def unmodelled_calls(self) -> int: ...
-    @property
-    def clipped_means(self) -> int: ...
-    @property
-    def clipped_deviations(self) -> int: ...
-    @property
-    def time_s(self) -> float: ...
-    @property
-    def extrapolated_time_s(self) -> float: ...
-    @property
-    def outside_low(self) -> Size: ...
-    @property
-    def outside_high(self) -> Size: ...
-
-class HplParameters:
-    n: int
-    nb: int
-    p: int
-    q: int
-    depth: int
-    nbmin: int
-    ndiv: int
-    row_major: bool
-    def __init__(self) -> None: ...
-    swap_threshold: int
-    l1_transposed: bool
-    u_transposed: bool
-    equilibrate: bool
-    alignment: int
-    copy_l: bool
-    pivots: list[int]
-    first_row_pivots: bool
-    sampled: bool
-    windows: tuple[int, int, int]
-    def set_algorithms(self, broadcast: int, pfact: int, rfact: int, swap: int) -> None: ...
-
-class MessageUse:
-    """Messages of one class of links; times are those of messages alone."""
-
-    @property
-    def messages(self) -> int: ...
-    @property
-    def outside_messages(self) -> int: ...
-    @property
-    def bytes(self) -> float: ...
-    @property
-    def outside_bytes(self) -> float: ...
-    @property
-    def time_s(self) -> float: ...
-    @property
-    def outside_time_s(self) -> float: ...
-    @property
-    def outside_low_bytes(self) -> float: ...
-    @property
-    def outside_high_bytes(self) -> float: ...
-
-class HplResult:
-    @property
-    def time_s(self) -> float: ...
-    @property
-    def simulated_steps(self) -> int: ...
-    @property
-    def sampling_error_s(self) -> float: ...
-    @property
-    def messages(self) -> int: ...
-    @property
-    def bytes(self) -> float: ...
-    @property
-    def message_use(self) -> list[MessageUse]:
-        """Of loopback, remote, and both noncontiguous; zero where no sizes are known."""
-    @property
-    def waiting_s(self) -> float: ...
-    @property
-    def engine_bytes(self) -> int: ...
-    @property
-    def kernels(self) -> list[KernelUse]: ...
-    @property
-    def rank_sent(self) -> list[list[list[float]]]: ...
-    @property
-    def total_shares_s(self) -> list[float]:
-        """Over all ranks: compute, overhead, late, transfer, contention, probe."""
-    def rank_shares_s(self) -> NDArray[Any]:
-        """The same of each rank, shape (ranks, 6)."""
-    def step_shares_s(self) -> NDArray[Any]:
-        """Over all ranks of each step, shape (1 + steps, 6), outside of any step first; empty without a trace."""
-    def take_trace_columns(self) -> dict[str, NDArray[Any]]:
-        """A row a call, once: then they are gone. kind counts kernel, mpi, phase; name counts trace_names()."""
-
-def simulate_hpl(
-    parameters: HplParameters,
-    machine: Machine,
-    layers: Layers,
-    core_of_rank: Sequence[int],
-    seed: int,
-    trace_ranks: Sequence[int] | None = None,
-    trace_steps: Sequence[int] | None = None,
-) -> HplResult:
-    """One run; traces these ranks (none without) in these steps (all without)."""
 
 class TopologyOptions:
-    levels: list[tuple[float, float]]
-    shared: bool
-    node_limiter_Bps: float  # noqa: N815 - the unit
-    switch_limiter_Bps: float  # noqa: N815 - the unit
-    first_node_number: int
-    overrides: Any
-    removed: list[str]
     def __init__(self) -> None: ...
+
+    @property
+    def levels(self) -> list[tuple[float, float]]: ...
+
+    @levels.setter
+    def levels(self, arg: Sequence[tuple[float, float]], /) -> None: ...
+
+    @property
+    def shared(self) -> bool: ...
+
+    @shared.setter
+    def shared(self, arg: bool, /) -> None: ...
+
+    @property
+    def node_limiter_Bps(self) -> float: ...
+
+    @node_limiter_Bps.setter
+    def node_limiter_Bps(self, arg: float, /) -> None: ...
+
+    @property
+    def switch_limiter_Bps(self) -> float: ...
+
+    @switch_limiter_Bps.setter
+    def switch_limiter_Bps(self, arg: float, /) -> None: ...
+
+    @property
+    def first_node_number(self) -> int: ...
+
+    @first_node_number.setter
+    def first_node_number(self, arg: int, /) -> None: ...
+
+    @property
+    def removed(self) -> list[str]: ...
+
+    @removed.setter
+    def removed(self, arg: Sequence[str], /) -> None: ...
+
+    @property
+    def overrides(self) -> int: ...
+
+    @overrides.setter
+    def overrides(self, arg: Sequence[tuple[str, float | None, float | None]], /) -> None: ...
 
 class Topology:
     @staticmethod
     def single_switch(nodes: int, options: TopologyOptions) -> Topology: ...
+
     @staticmethod
-    def fat_tree(
-        down: Sequence[int],
-        up: Sequence[int],
-        cables: Sequence[int],
-        first_cable_only: bool,
-        options: TopologyOptions,
-    ) -> Topology: ...
+    def fat_tree(down: Sequence[int], up: Sequence[int], cables: Sequence[int], first_cable_only: bool, options: TopologyOptions) -> Topology: ...
+
     @staticmethod
     def dragonfly(sizes: Sequence[int], options: TopologyOptions) -> Topology: ...
+
     @staticmethod
     def torus(dimensions: Sequence[int], options: TopologyOptions) -> Topology: ...
+
     @staticmethod
-    def graph(
-        nodes: int,
-        switches: Sequence[str],
-        cables: Sequence[tuple[str, str, float, float, bool, int]],
-        by_latency: bool,
-        options: TopologyOptions,
-    ) -> Topology: ...
+    def graph(nodes: int, switches: Sequence[str], cables: Sequence[tuple[str, str, float, float, bool, int]], by_latency: bool, options: TopologyOptions) -> Topology: ...
+
     @property
     def nodes(self) -> int: ...
+
     @property
     def links(self) -> list[tuple[float, float]]: ...
+
     def route(self, a: int, b: int) -> list[int]: ...
+
     def link_name(self, link: int) -> str: ...
+
     @property
     def state_bytes(self) -> int: ...
 
-class StencilParameters:
-    grid: Sequence[int]
-    cells: Sequence[int]
-    iterations: int
-    periodic: bool
-    halo: int
-    value_bytes: float
-    cell_time_s: float
-    cell_bytes: float
-    node_memory_Bps: float  # noqa: N815 - the unit
-    noise_relative_sd: float
-    allreduce_values: int
-    def __init__(self) -> None: ...
-    def set_allreduce(self, algorithm: int) -> None: ...
+def term_names() -> list[str]:
+    """Terms of a polynomial, in the order of its coefficients."""
 
-class StencilResult:
+class Size:
+    @overload
+    def __init__(self) -> None: ...
+
+    @overload
+    def __init__(self, m: float, n: float, k: float) -> None: ...
+
+    @property
+    def m(self) -> float: ...
+
+    @m.setter
+    def m(self, arg: float, /) -> None: ...
+
+    @property
+    def n(self) -> float: ...
+
+    @n.setter
+    def n(self, arg: float, /) -> None: ...
+
+    @property
+    def k(self) -> float: ...
+
+    @k.setter
+    def k(self, arg: float, /) -> None: ...
+
+class Bounds:
+    @overload
+    def __init__(self) -> None: ...
+
+    @overload
+    def __init__(self, low: Size, high: Size) -> None: ...
+
+    @property
+    def low(self) -> Size: ...
+
+    @low.setter
+    def low(self, arg: Size, /) -> None: ...
+
+    @property
+    def high(self) -> Size: ...
+
+    @high.setter
+    def high(self, arg: Size, /) -> None: ...
+
+class Mode:
+    def __init__(self, cumulative: float, mean: float, deviation: float) -> None: ...
+
+class KernelPiece:
+    def __init__(self) -> None: ...
+
+    @property
+    def where(self) -> Bounds: ...
+
+    @where.setter
+    def where(self, arg: Bounds, /) -> None: ...
+
+    @property
+    def fitted(self) -> Bounds: ...
+
+    @fitted.setter
+    def fitted(self, arg: Bounds, /) -> None: ...
+
+    @property
+    def mean(self) -> list[float]: ...
+
+    @mean.setter
+    def mean(self, arg: Sequence[float], /) -> None: ...
+
+    @property
+    def deviation(self) -> list[float]: ...
+
+    @deviation.setter
+    def deviation(self, arg: Sequence[float], /) -> None: ...
+
+    @property
+    def noise(self) -> str: ...
+
+    @noise.setter
+    def noise(self, arg: str, /) -> None: ...
+
+    @property
+    def covariance_terms(self) -> list[int]: ...
+
+    @covariance_terms.setter
+    def covariance_terms(self, arg: Sequence[int], /) -> None: ...
+
+    @property
+    def covariance(self) -> list[float]: ...
+
+    @covariance.setter
+    def covariance(self, arg: Sequence[float], /) -> None: ...
+
+    @property
+    def modes(self) -> list[Mode]: ...
+
+    @modes.setter
+    def modes(self, arg: Sequence[Mode], /) -> None: ...
+
+    @staticmethod
+    def choices() -> dict[str, list[str]]:
+        """The words of each attribute that is one of several."""
+
+class KernelModel:
+    def __init__(self, pieces: Sequence[KernelPiece]) -> None: ...
+
+class MachineKernel:
+    def __init__(self) -> None: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @name.setter
+    def name(self, arg: str, /) -> None: ...
+
+    @property
+    def models(self) -> list[KernelModel]: ...
+
+    @models.setter
+    def models(self, arg: Sequence[KernelModel], /) -> None: ...
+
+    @property
+    def discrepancy_relative_sd(self) -> float: ...
+
+    @discrepancy_relative_sd.setter
+    def discrepancy_relative_sd(self, arg: float, /) -> None: ...
+
+    @property
+    def crowding(self) -> float: ...
+
+    @crowding.setter
+    def crowding(self, arg: float, /) -> None: ...
+
+class KernelUse:
+    @property
+    def calls(self) -> int: ...
+
+    @property
+    def unmodelled_calls(self) -> int: ...
+
+    @property
+    def clipped_means(self) -> int: ...
+
+    @property
+    def clipped_deviations(self) -> int: ...
+
     @property
     def time_s(self) -> float: ...
+
+    @property
+    def extrapolated_time_s(self) -> float: ...
+
+    @property
+    def outside_low(self) -> Size: ...
+
+    @property
+    def outside_high(self) -> Size: ...
+
+class Overhead:
+    @overload
+    def __init__(self) -> None: ...
+
+    @overload
+    def __init__(self, intercept_s: float, per_byte_s: float) -> None: ...
+
+    @property
+    def intercept_s(self) -> float: ...
+
+    @intercept_s.setter
+    def intercept_s(self, arg: float, /) -> None: ...
+
+    @property
+    def per_byte_s(self) -> float: ...
+
+    @per_byte_s.setter
+    def per_byte_s(self, arg: float, /) -> None: ...
+
+class NoiseMode:
+    def __init__(self, weight: float, mean: float, sd: float) -> None: ...
+
+class NoiseMixture:
+    def __init__(self) -> None: ...
+
+    @property
+    def modes(self) -> list[Mode]: ...
+
+    @modes.setter
+    def modes(self, arg: Sequence[Mode], /) -> None: ...
+
+    @staticmethod
+    def centred(modes: Sequence[NoiseMode]) -> NoiseMixture:
+        """The mixture whose mean factor is 1."""
+
+class Segment:
+    def __init__(self) -> None: ...
+
+    @property
+    def above_bytes(self) -> float: ...
+
+    @above_bytes.setter
+    def above_bytes(self, arg: float, /) -> None: ...
+
+    @property
+    def protocol(self) -> str: ...
+
+    @protocol.setter
+    def protocol(self, arg: str, /) -> None: ...
+
+    @property
+    def latency_s(self) -> float: ...
+
+    @latency_s.setter
+    def latency_s(self, arg: float, /) -> None: ...
+
+    @property
+    def bandwidth_Bps(self) -> float: ...
+
+    @bandwidth_Bps.setter
+    def bandwidth_Bps(self, arg: float, /) -> None: ...
+
+    @property
+    def send(self) -> Overhead: ...
+
+    @send.setter
+    def send(self, arg: Overhead, /) -> None: ...
+
+    @property
+    def isend(self) -> Overhead: ...
+
+    @isend.setter
+    def isend(self, arg: Overhead, /) -> None: ...
+
+    @property
+    def receive(self) -> Overhead: ...
+
+    @receive.setter
+    def receive(self, arg: Overhead, /) -> None: ...
+
+    @property
+    def noise_relative_sd(self) -> float: ...
+
+    @noise_relative_sd.setter
+    def noise_relative_sd(self, arg: float, /) -> None: ...
+
+    @property
+    def noise(self) -> NoiseMixture: ...
+
+    @noise.setter
+    def noise(self, arg: NoiseMixture, /) -> None: ...
+
+    @staticmethod
+    def choices() -> dict[str, list[str]]:
+        """The words of each attribute that is one of several."""
+
+class NetworkClass:
+    def __init__(self) -> None: ...
+
+    @property
+    def segments(self) -> list[Segment]: ...
+
+    @segments.setter
+    def segments(self, arg: Sequence[Segment], /) -> None: ...
+
+    @property
+    def fitted_low_bytes(self) -> float: ...
+
+    @fitted_low_bytes.setter
+    def fitted_low_bytes(self, arg: float, /) -> None: ...
+
+    @property
+    def fitted_high_bytes(self) -> float: ...
+
+    @fitted_high_bytes.setter
+    def fitted_high_bytes(self, arg: float, /) -> None: ...
+
+class Network:
+    def __init__(self) -> None: ...
+
+    @property
+    def loopback(self) -> NetworkClass: ...
+
+    @loopback.setter
+    def loopback(self, arg: NetworkClass, /) -> None: ...
+
+    @property
+    def remote(self) -> NetworkClass: ...
+
+    @remote.setter
+    def remote(self, arg: NetworkClass, /) -> None: ...
+
+    @property
+    def loopback_noncontiguous(self) -> NetworkClass: ...
+
+    @loopback_noncontiguous.setter
+    def loopback_noncontiguous(self, arg: NetworkClass, /) -> None: ...
+
+    @property
+    def remote_noncontiguous(self) -> NetworkClass: ...
+
+    @remote_noncontiguous.setter
+    def remote_noncontiguous(self, arg: NetworkClass, /) -> None: ...
+
+    @property
+    def flow_factor(self) -> str: ...
+
+    @flow_factor.setter
+    def flow_factor(self, arg: str, /) -> None: ...
+
+    @property
+    def exact_sharing(self) -> bool: ...
+
+    @exact_sharing.setter
+    def exact_sharing(self, arg: bool, /) -> None: ...
+
+    @property
+    def node_link_Bps(self) -> float: ...
+
+    @node_link_Bps.setter
+    def node_link_Bps(self, arg: float, /) -> None: ...
+
+    @property
+    def loopback_Bps(self) -> float: ...
+
+    @loopback_Bps.setter
+    def loopback_Bps(self, arg: float, /) -> None: ...
+
+    @property
+    def loopback_shared(self) -> bool: ...
+
+    @loopback_shared.setter
+    def loopback_shared(self, arg: bool, /) -> None: ...
+
+    @property
+    def iprobe_s(self) -> float: ...
+
+    @iprobe_s.setter
+    def iprobe_s(self, arg: float, /) -> None: ...
+
+    @property
+    def iprobe_looks_first(self) -> bool: ...
+
+    @iprobe_looks_first.setter
+    def iprobe_looks_first(self, arg: bool, /) -> None: ...
+
+    @staticmethod
+    def choices() -> dict[str, list[str]]:
+        """The words of each attribute that is one of several."""
+
+class MessageUse:
+    """Messages of one class of links; times are of messages alone."""
+
     @property
     def messages(self) -> int: ...
+
+    @property
+    def outside_messages(self) -> int: ...
+
     @property
     def bytes(self) -> float: ...
+
     @property
-    def message_use(self) -> list[MessageUse]:
-        """Of loopback, remote, and both noncontiguous; zero where no sizes are known."""
+    def outside_bytes(self) -> float: ...
+
     @property
-    def waiting_s(self) -> float: ...
+    def time_s(self) -> float: ...
+
+    @property
+    def outside_time_s(self) -> float: ...
+
+    @property
+    def outside_low_bytes(self) -> float: ...
+
+    @property
+    def outside_high_bytes(self) -> float: ...
+
+class Machine:
+    def __init__(self) -> None: ...
+
+    @property
+    def nodes(self) -> int: ...
+
+    @nodes.setter
+    def nodes(self, arg: int, /) -> None: ...
+
+    @property
+    def cores_per_node(self) -> int: ...
+
+    @cores_per_node.setter
+    def cores_per_node(self, arg: int, /) -> None: ...
+
+    @property
+    def cpus_per_node(self) -> int: ...
+
+    @cpus_per_node.setter
+    def cpus_per_node(self, arg: int, /) -> None: ...
+
+    @property
+    def cpu_is_core_modulo(self) -> bool: ...
+
+    @cpu_is_core_modulo.setter
+    def cpu_is_core_modulo(self, arg: bool, /) -> None: ...
+
+    @property
+    def kernels(self) -> list[MachineKernel]: ...
+
+    @kernels.setter
+    def kernels(self, arg: Sequence[MachineKernel], /) -> None: ...
+
+    @property
+    def day_common_relative_sd(self) -> float: ...
+
+    @day_common_relative_sd.setter
+    def day_common_relative_sd(self, arg: float, /) -> None: ...
+
+    @property
+    def day_cpu_relative_sd(self) -> float: ...
+
+    @day_cpu_relative_sd.setter
+    def day_cpu_relative_sd(self, arg: float, /) -> None: ...
+
+    @property
+    def day_degrees_of_freedom(self) -> int: ...
+
+    @day_degrees_of_freedom.setter
+    def day_degrees_of_freedom(self, arg: int, /) -> None: ...
+
+    @property
+    def episode_relative_sd(self) -> float: ...
+
+    @episode_relative_sd.setter
+    def episode_relative_sd(self, arg: float, /) -> None: ...
+
+    @property
+    def episode_s(self) -> float: ...
+
+    @episode_s.setter
+    def episode_s(self, arg: float, /) -> None: ...
+
+    @property
+    def network(self) -> Network: ...
+
+    @network.setter
+    def network(self, arg: Network, /) -> None: ...
+
+    @property
+    def topology(self) -> Topology | None: ...
+
+    @topology.setter
+    def topology(self, arg: Topology | None, /) -> None: ...
+
+    def text(self) -> str:
+        """The machine, but for its topology, as simblas reads it."""
+
+class Layers:
+    def __init__(self) -> None: ...
+
+    @property
+    def coefficients(self) -> bool: ...
+
+    @coefficients.setter
+    def coefficients(self, arg: bool, /) -> None: ...
+
+    @property
+    def days(self) -> bool: ...
+
+    @days.setter
+    def days(self, arg: bool, /) -> None: ...
+
+    @property
+    def discrepancy(self) -> bool: ...
+
+    @discrepancy.setter
+    def discrepancy(self, arg: bool, /) -> None: ...
+
+    @property
+    def noise(self) -> bool: ...
+
+    @noise.setter
+    def noise(self, arg: bool, /) -> None: ...
+
+def kernel_names() -> list[str]:
+    """Of the kernels that applications call."""
+
+class RunResult:
+    @property
+    def time_s(self) -> float: ...
+
+    @property
+    def messages(self) -> int: ...
+
+    @property
+    def bytes(self) -> float: ...
+
+    @property
+    def message_use(self) -> dict[str, MessageUse]:
+        """By class of links; zero where no fitted sizes are known."""
+
     @property
     def computing_s(self) -> float: ...
+
+    @property
+    def waiting_s(self) -> float: ...
+
     @property
     def engine_bytes(self) -> int: ...
 
-def simulate_stencil(
-    parameters: StencilParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int
-) -> StencilResult: ...
+    @property
+    def kernels(self) -> dict[str, KernelUse]:
+        """By name, in the order in which the application counts them."""
+
+    @property
+    def total_shares_s(self) -> list[float]:
+        """Over all ranks: compute, overhead, late, transfer, contention, probe."""
+
+    def rank_shares_s(self) -> NDArray[numpy.float64]:
+        """The same of each rank, shape (ranks, 6)."""
+
+    def step_shares_s(self) -> NDArray[numpy.float64]:
+        """
+        Over all ranks of each step, shape (1 + steps, 6), outside of any step first; empty without a trace.
+        """
+
+    @property
+    def trace_names(self) -> list[str]:
+        """Of calls, kernels and phases, as the column name counts them."""
+
+    def take_trace_columns(self) -> dict[str, numpy.typing.NDArray[Any]]:
+        """
+        A row a call, once: then they are gone. kind counts kernel, mpi, phase; name counts trace_names.
+        """
+
+def normals(seed: int, stream: int, units: int, each: int) -> list[float]: ...
+
+def uniforms(seed: int, stream: int, units: int, each: int) -> list[float]: ...
 
 class FitSeries:
     @staticmethod
-    def make(
-        x: NDArray[Any],
-        value: NDArray[Any],
-        weight: NDArray[Any],
-        first: NDArray[Any],
-        sizes: NDArray[Any],
-        scale: float = 1.0,
-    ) -> FitSeries: ...
+    def make(x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], value: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], scale: float = 1.0) -> FitSeries: ...
 
-def best_partitions(
-    series: Sequence[FitSeries], logarithmic: bool, constant: bool, least: int, most: int
-) -> list[tuple[list[int], float]]: ...
-def best_line(
-    series: FitSeries, begin: int, end: int, logarithmic: bool, constant: bool
-) -> tuple[float, float, float]: ...
-def split_costs(
-    series: FitSeries, low: int, high: int, logarithmic: bool, constant: bool, least: int
-) -> list[float]: ...
+def best_partitions(series: Sequence[FitSeries], logarithmic: bool, constant: bool, least: int, most: int) -> list[tuple[list[int], float]]: ...
+
+def best_line(series: FitSeries, begin: int, end: int, logarithmic: bool, constant: bool) -> tuple[float, float, float]: ...
+
+def split_costs(series: FitSeries, low: int, high: int, logarithmic: bool, constant: bool, least: int) -> list[float]: ...
+
 def best_log_cut(series: FitSeries, begin: int, end: int, low: int, high: int) -> int: ...
-def normals(seed: int, stream: int, units: int, each: int) -> list[float]:
-    """Standard normal variates at (seed, unit, stream, index), all of unit 0 first: units x each of them."""
 
-def uniforms(seed: int, stream: int, units: int, each: int) -> list[float]:
-    """The same, uniform in (0, 1)."""
+class HplWindows:
+    def __init__(self, count: int, warm_up: int, measured: int) -> None: ...
+
+class HplResult(RunResult):
+    @property
+    def simulated_steps(self) -> int: ...
+
+    @property
+    def sampling_error_s(self) -> float: ...
+
+    @property
+    def rank_sent(self) -> list[list[list[float]]]:
+        """By rank and phase (broadcast, swap, solve): messages and bytes."""
+
+class HplParameters:
+    def __init__(self) -> None: ...
+
+    @property
+    def n(self) -> int: ...
+
+    @n.setter
+    def n(self, arg: int, /) -> None: ...
+
+    @property
+    def nb(self) -> int: ...
+
+    @nb.setter
+    def nb(self, arg: int, /) -> None: ...
+
+    @property
+    def p(self) -> int: ...
+
+    @p.setter
+    def p(self, arg: int, /) -> None: ...
+
+    @property
+    def q(self) -> int: ...
+
+    @q.setter
+    def q(self, arg: int, /) -> None: ...
+
+    @property
+    def depth(self) -> int: ...
+
+    @depth.setter
+    def depth(self, arg: int, /) -> None: ...
+
+    @property
+    def bcast(self) -> str: ...
+
+    @bcast.setter
+    def bcast(self, arg: str, /) -> None: ...
+
+    @property
+    def pfact(self) -> str: ...
+
+    @pfact.setter
+    def pfact(self, arg: str, /) -> None: ...
+
+    @property
+    def rfact(self) -> str: ...
+
+    @rfact.setter
+    def rfact(self, arg: str, /) -> None: ...
+
+    @property
+    def nbmin(self) -> int: ...
+
+    @nbmin.setter
+    def nbmin(self, arg: int, /) -> None: ...
+
+    @property
+    def ndiv(self) -> int: ...
+
+    @ndiv.setter
+    def ndiv(self, arg: int, /) -> None: ...
+
+    @property
+    def pmap(self) -> str: ...
+
+    @pmap.setter
+    def pmap(self, arg: str, /) -> None: ...
+
+    @property
+    def swap(self) -> str: ...
+
+    @swap.setter
+    def swap(self, arg: str, /) -> None: ...
+
+    @property
+    def swap_threshold(self) -> int | None: ...
+
+    @swap_threshold.setter
+    def swap_threshold(self, arg: int | None, /) -> None: ...
+
+    @property
+    def l1(self) -> str: ...
+
+    @l1.setter
+    def l1(self, arg: str, /) -> None: ...
+
+    @property
+    def u(self) -> str: ...
+
+    @u.setter
+    def u(self, arg: str, /) -> None: ...
+
+    @property
+    def equil(self) -> bool: ...
+
+    @equil.setter
+    def equil(self, arg: bool, /) -> None: ...
+
+    @property
+    def align(self) -> int: ...
+
+    @align.setter
+    def align(self, arg: int, /) -> None: ...
+
+    @property
+    def copy_l(self) -> bool: ...
+
+    @copy_l.setter
+    def copy_l(self, arg: bool, /) -> None: ...
+
+    @property
+    def pivots(self) -> str: ...
+
+    @pivots.setter
+    def pivots(self, arg: str, /) -> None: ...
+
+    @property
+    def pivot_rows(self) -> list[int]: ...
+
+    @pivot_rows.setter
+    def pivot_rows(self, arg: Sequence[int], /) -> None: ...
+
+    @property
+    def sampled(self) -> bool: ...
+
+    @sampled.setter
+    def sampled(self, arg: bool, /) -> None: ...
+
+    @property
+    def windows(self) -> HplWindows: ...
+
+    @windows.setter
+    def windows(self, arg: HplWindows, /) -> None: ...
+
+    @staticmethod
+    def choices() -> dict[str, list[str]]:
+        """The words of each attribute that is one of several."""
+
+def simulate_hpl(parameters: HplParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, trace_ranks: Sequence[int] | None = None, trace_steps: Sequence[int] | None = None) -> HplResult:
+    """
+    One run; traces these ranks (none without) in these steps (all without).
+    """
+
+class StencilParameters:
+    def __init__(self) -> None: ...
+
+    @property
+    def grid(self) -> list[int]: ...
+
+    @grid.setter
+    def grid(self, arg: Sequence[int], /) -> None: ...
+
+    @property
+    def cells(self) -> list[int]: ...
+
+    @cells.setter
+    def cells(self, arg: Sequence[int], /) -> None: ...
+
+    @property
+    def iterations(self) -> int: ...
+
+    @iterations.setter
+    def iterations(self, arg: int, /) -> None: ...
+
+    @property
+    def periodic(self) -> bool: ...
+
+    @periodic.setter
+    def periodic(self, arg: bool, /) -> None: ...
+
+    @property
+    def halo(self) -> int: ...
+
+    @halo.setter
+    def halo(self, arg: int, /) -> None: ...
+
+    @property
+    def value_bytes(self) -> float: ...
+
+    @value_bytes.setter
+    def value_bytes(self, arg: float, /) -> None: ...
+
+    @property
+    def cell_time_s(self) -> float: ...
+
+    @cell_time_s.setter
+    def cell_time_s(self, arg: float, /) -> None: ...
+
+    @property
+    def cell_bytes(self) -> float: ...
+
+    @cell_bytes.setter
+    def cell_bytes(self, arg: float, /) -> None: ...
+
+    @property
+    def node_memory_Bps(self) -> float | None: ...
+
+    @node_memory_Bps.setter
+    def node_memory_Bps(self, arg: float | None, /) -> None: ...
+
+    @property
+    def noise_relative_sd(self) -> float: ...
+
+    @noise_relative_sd.setter
+    def noise_relative_sd(self, arg: float, /) -> None: ...
+
+    @property
+    def allreduce(self) -> str: ...
+
+    @allreduce.setter
+    def allreduce(self, arg: str, /) -> None: ...
+
+    @property
+    def allreduce_values(self) -> int: ...
+
+    @allreduce_values.setter
+    def allreduce_values(self, arg: int, /) -> None: ...
+
+    @staticmethod
+    def choices() -> dict[str, list[str]]:
+        """The words of each attribute that is one of several."""
+
+def simulate_stencil(parameters: StencilParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, trace_ranks: Sequence[int] | None = None, trace_steps: Sequence[int] | None = None) -> RunResult:
+    """
+    One run; traces these ranks (none without) in these steps (all without).
+    """

@@ -9,6 +9,8 @@ from farms.slurm import SlurmFarm
 from farms.sshd import SshdFarm
 from support_run import run_lepaute
 
+pytestmark = pytest.mark.nodes
+
 SCRIPT = r'''
 import lepaute as lp
 

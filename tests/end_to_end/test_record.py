@@ -12,7 +12,8 @@ import numpy
 import pytest
 from oracles.recorded_hpl import MPIRUN, lepaute, recorded_hpl
 
-from lepaute.measure.record import find_launcher, find_mpicc
+from lepaute.errors import EnvironmentProblem
+from lepaute.kit.mpi_library import find_library
 from lepaute.simulate import Hpl
 from lepaute.trace import Trace, read_trace
 from lepaute.trace.breakdown import breakdown_of
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.machine
 @pytest.fixture(scope="module")
 def mpicc() -> Path:
     try:
-        return find_mpicc(find_launcher("mpirun"), None)
+        return find_library().mpicc
     except Exception as problem:  # noqa: BLE001 - whatever is missing, there is nothing to test
         pytest.skip(f"no MPI here: {problem}")
 
@@ -301,7 +302,10 @@ def test_a_program_that_is_killed_leaves_what_it_did(ring: Path, tmp_path: Path)
         (("record",), r"missing argument '-- mpirun \.\.\. PROGRAM'.*"),
         (("record", "--", "no-such-mpirun"), r"no-such-mpirun: there is no such program.*"),
         (("record", "-o", "none/t.parquet", "--", "mpirun", "true"), r".*there is no folder none"),
-        (("record", "--mpicc", "no-such-cc", "--", "mpirun", "true"), r"--mpicc no-such-cc: there is no such program"),
+        (
+            ("record", "--mpicc", "no-such-cc", "--", "mpirun", "true"),
+            r"--mpicc no-such-cc: not found; name the compiler wrapper .*",
+        ),
         (("record", "--dat", "HPL.dat", "--", "mpirun", "true"), r"--dat is for the program xhpl-lepaute.*"),
         (("record", "--", "mpirun", "-np", "1", "xhpl-lepaute"), r"HPL\.dat: No such file or directory; .*"),
         (("record", "--", "mpirun", "-np", "1", "true"), r"the program left no recording: it did not call MPI_Init.*"),
@@ -354,3 +358,24 @@ def test_the_kinds_of_a_recording_are_those_of_the_format(column: tuple[Trace, f
     }
     assert all(len(kinds) == 1 for kinds in named.values())
     assert all((kinds == {MPI}) == name.startswith("MPI_") for name, kinds in named.items())
+
+
+def test_a_program_of_another_library_is_recorded_with_its_own_launcher_and_refused_with_another(
+    mpicc: Path, tmp_path: Path
+) -> None:
+    try:
+        mpich = find_library("mpich")
+    except EnvironmentProblem as problem:
+        pytest.skip(str(problem))
+    (tmp_path / "p.c").write_text(
+        "#include <mpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); MPI_Barrier(MPI_COMM_WORLD); "
+        "return MPI_Finalize(); }\n"
+    )
+    mpich.compile([str(tmp_path / "p.c"), "-o", str(tmp_path / "p")], what="building the program")
+    assert mpich.launcher is not None
+    done = lepaute("record", "--", str(mpich.launcher.path), "-np", "2", "./p", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert count(read_trace(tmp_path / "trace.parquet"), "MPI_Barrier") == 2
+    done = lepaute("record", "--", *MPIRUN, "2", "./p", folder=tmp_path)
+    assert done.returncode == 2
+    assert "p is linked to MPICH, and" in done.stderr

@@ -134,7 +134,7 @@ def test_resume_without_a_name_takes_the_last_interrupted_run(tmp_path: Path) ->
         (FAILING, ("--nodes", "-oProxyCommand=id"), "is not a set of nodes"),
         (FAILING, ("--nodes", "a;b"), "a;b"),
         (FAILING, ("--walltime", "soon"), "--walltime is 'soon'"),
-        (FAILING, ("-o", "no/such/folder/x.zip"), "its folder does not exist"),
+        (FAILING, ("-o", "no/such/folder/x.zip"), "there is no folder"),
         (FAILING, ("-o", "x.tar"), "ends in .zip"),
         (FAILING, ("--monitor", "0.001"), "0.05 s is the shortest"),
         (FAILING, ("--set", "novalue"), "--set novalue"),

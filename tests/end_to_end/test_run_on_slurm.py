@@ -13,6 +13,8 @@ from support_run import environment, lepaute_argv, run_lepaute, start_lepaute
 
 from lepaute.archive import Archive
 
+pytestmark = pytest.mark.nodes
+
 SCRIPTS = Path(__file__).parent.parent.parent / "examples" / "experiments"
 #: Each row is a little work on every node.
 SLOW = """

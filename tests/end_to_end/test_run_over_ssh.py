@@ -14,6 +14,8 @@ from support_run import run_lepaute, start_lepaute
 
 from lepaute.archive import Archive
 
+pytestmark = pytest.mark.nodes
+
 SCRIPTS = Path(__file__).parent.parent.parent / "examples" / "experiments"
 NODES = "node[1-4]"
 

@@ -15,6 +15,8 @@ from farms.slurm import SlurmFarm, slurm_farm
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.schedulers import Allocation, NodeAddress, Request, scheduler
 
+pytestmark = pytest.mark.nodes
+
 _LIMIT_S = 30
 
 

@@ -13,6 +13,8 @@ from farms.sshd import SshdFarm, sshd_farm
 from lepaute.errors import InputError
 from lepaute.measure.schedulers import NodeAddress, Request, scheduler
 
+pytestmark = pytest.mark.nodes
+
 _LIMIT_S = 30
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from lepaute.design import semantics_design
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
 from lepaute.measure import probes
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.measure.send_completion_search import MOST_ROUNDS, Test, next_tests, silent_tests
@@ -21,6 +22,8 @@ pytestmark = [
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="messages want two cores"),
 ]
 MOST = 1 << 20
+OPEN_MPI = ["mpirun", "--oversubscribe", "--bind-to", "none"]
+CONSENT = MPIRUN_OF_NODES.start(1, use_scheduler=False).environment
 
 
 class Asker:
@@ -28,7 +31,7 @@ class Asker:
 
     def __init__(self, start: list[str], program: Path, folder: Path, **environment: str) -> None:
         self.start, self.program, self.folder = start, program, folder
-        self.environment = {**os.environ, **probes.MPI_ENVIRONMENT, **environment}
+        self.environment = {**os.environ, **CONSENT, **environment}
         self.rows: list[Row] = []
 
     def ask(self, tests: list[Test], *options: str) -> tuple[int, list[dict[str, str]]]:
@@ -55,9 +58,6 @@ class Asker:
                 (int(row["size_bytes"]), row["test"], row["outcome"], int(row["patience_ms"])) for row in rows
             ]
         raise AssertionError("the search does not end")
-
-
-OPEN_MPI = ["mpirun", "--oversubscribe", "--bind-to", "none"]
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_ranks_of_a_deadlock_end_though_nobody_is_left_to_end_them(program: Path
     design.write_text(semantics_design(1, [("head_to_head", 4 << 20, 0, 20)]).to_csv())
     argv = [*OPEN_MPI, "-np", "2", str(program), "--design", str(design), "--out", str(tmp_path / "raw"), "--seed", "1"]
     with subprocess.Popen(
-        [*argv, "--guard-s", "2"], env={**os.environ, **probes.MPI_ENVIRONMENT}, stderr=subprocess.DEVNULL
+        [*argv, "--guard-s", "2"], env={**os.environ, **CONSENT}, stderr=subprocess.DEVNULL
     ) as starter:
         deadline = time.monotonic() + 20
         while len(ranks_alive(program)) < 2 and time.monotonic() < deadline:

@@ -43,7 +43,7 @@ def simulated(hpl: Hpl) -> Trace:
     rows = (Path(__file__).resolve().parent.parent / "data" / "hpl_pivots.csv").read_text().splitlines()
     pivots = next(row.partition(",")[2] for row in rows if row.startswith(f"{hpl.n},"))
     parameters = core_parameters(hpl)
-    parameters.pivots = [int(pivot) for pivot in pivots.split()]
+    parameters.pivot_rows = [int(pivot) for pivot in pivots.split()]
     machine = machine_of(load_platform("dahu"), 1)
     ranks = list(range(hpl.ranks))
     result = _core.simulate_hpl(parameters, machine, Layers().to_core(), ranks, 1, ranks)

@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,6 +53,7 @@ def laws(draw: st.DrawFn) -> Any:
 any_factors = st.dictionaries(names, laws(), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(any_factors, st.integers(1, 12), st.integers(1, 3), st.none() | st.integers(1, 3), seeds)
 def test_what_is_written_is_read_back_with_the_same_types(

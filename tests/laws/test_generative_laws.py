@@ -36,6 +36,7 @@ def parts(fitted: Generative) -> list[np.ndarray]:
     return [*(group.theta for group in fitted.groups), *spatial, *temporal]
 
 
+@pytest.mark.slow
 @few
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_the_order_of_rows_does_not_matter(seed: int, slow: bool) -> None:
@@ -45,6 +46,7 @@ def test_the_order_of_rows_does_not_matter(seed: int, slow: bool) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(parts(one), parts(other), strict=True))
 
 
+@pytest.mark.slow
 @few
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.tuples(*[st.floats(1e-6, 1e6)] * 3))
 def test_other_units_give_the_same_groups_and_scaled_figures(
@@ -63,6 +65,7 @@ def test_other_units_give_the_same_groups_and_scaled_figures(
         assert np.all(np.abs(b / factor - a) <= 1e-6 * size + 1e-300)
 
 
+@pytest.mark.slow
 @few
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_other_names_of_nodes_give_the_same_groups_under_those_names(seed: int, slow: bool) -> None:

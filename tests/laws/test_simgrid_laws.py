@@ -1,5 +1,6 @@
 """Out to SimGrid's XML and in again: what the file can hold comes back to the last bit."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -110,6 +111,7 @@ def test_a_tree_of_one_switch_comes_in_again_without_cables_between_switches():
     assert import_xml(export_xml(platform).text).platform == platform
 
 
+@pytest.mark.slow
 @given(platforms())
 @settings(max_examples=150, deadline=None)
 def test_what_goes_out_comes_in_again_to_the_last_bit(platform):

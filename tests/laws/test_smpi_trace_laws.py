@@ -81,6 +81,7 @@ def outcome(file: Path) -> Trace | str:
         return str(problem)
 
 
+@pytest.mark.slow
 def test_damaged_files_are_read_or_refused_in_one_line(tmp_path: Path) -> None:
     draw = random.Random(20)
     plain, file = base(), tmp_path / "smpi.trace"

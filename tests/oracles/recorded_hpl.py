@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.measure.record import build_recorded_hpl, find_launcher, find_mpicc
+from lepaute.kit.mpi_library import find_library
+from lepaute.measure.record import build_recorded_hpl
 from lepaute.simulate import Hpl
 from lepaute.trace import Trace, read_trace
 from lepaute.verify.hpl_input import hpl_input_text
@@ -33,9 +34,8 @@ def lepaute(*arguments: str | Path, folder: Path, **environment: str) -> "subpro
 
 def recorded_hpl(hpl: Hpl, folder: Path) -> tuple[Trace, float]:
     """The trace of a real HPL, and the time that HPL itself took."""
-    launcher = find_launcher("mpirun")
     try:
-        build_recorded_hpl(find_mpicc(launcher, None), launcher)
+        build_recorded_hpl(find_library())
     except EnvironmentProblem as problem:
         pytest.skip(f"the real HPL cannot be built here: {problem}")
     (folder / "HPL.dat").write_text(hpl_input_text(hpl, to_stdout=False))

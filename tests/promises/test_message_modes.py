@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from lepaute.fit.messages.noise import centred, fit_modes
+from lepaute.fit.messages.noise import centred, lognormal_modes
 from lepaute.fit.numeric.mixture import Mode
 
 POINTS = 1000
@@ -26,7 +26,7 @@ def test_modes_that_stand_apart_are_found_in_number_place_and_share():
     right = np.zeros(len(TRUTHS))
     for number, truth in enumerate(TRUTHS):
         for _ in range(SETS // len(TRUTHS)):
-            found = fit_modes(drawn(truth, POINTS, rng))
+            found = lognormal_modes(drawn(truth, POINTS, rng))
             if len(found) != len(truth):
                 continue
             right[number] += 1
@@ -46,7 +46,7 @@ def test_noise_without_modes_of_its_own_still_has_its_mean_and_spread():
     the mean and, nearly, the quantiles of what was measured."""
     rng = np.random.default_rng(7)
     factor = 1.0 + 0.2 * np.abs(rng.normal(size=4000))
-    modes = fit_modes(np.log(factor))
+    modes = lognormal_modes(np.log(factor))
     again = np.exp(drawn(modes, 100_000, rng))
     assert abs(np.mean(again) - 1.0) < 5 * np.std(again) / np.sqrt(100_000)
     expected = np.quantile(factor / np.mean(factor), [0.05, 0.5, 0.95, 0.99])

@@ -3,6 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from archive_mutants import mutate_archives
 from archive_readers import OPENED, REFUSED, read_everything
 from support_archive import experiment_archive, failed_archive
@@ -13,6 +14,7 @@ from lepaute.archive.setups.setup import setup_of
 COUNT = 1000
 
 
+@pytest.mark.slow
 def test_every_mutant_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
     """Also says that the mutants are worth something: inner layers are reached, and damage is refused."""
     originals = [experiment_archive(tmp_path / "whole.zip"), failed_archive(tmp_path / "failed.zip")]

@@ -322,6 +322,7 @@ def test_entities_of_a_topology_are_not_expanded() -> None:
     assert lstopo('<?xml version="1.0" encoding="U"?><topology><object type="PU"/></topology>')[0] == one
 
 
+@pytest.mark.slow
 def test_work_on_a_file_grows_no_faster_than_the_file() -> None:
     """Two megabytes that would take hours where the work grows with the square; the answer matters less."""
     for name, piece in (

@@ -131,6 +131,7 @@ POOR = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("defect", POOR)
 def test_poor_observations_are_fitted_and_flagged_and_the_serious_are_printed(defect, tmp_path, capsys):
     change, kind, said = POOR[defect]
@@ -155,6 +156,7 @@ def test_messages_of_one_size_are_refused_or_flagged(tmp_path, capsys):
         assert ("message pingpong", "sizes") in kinds
 
 
+@pytest.mark.slow
 def test_constant_durations_of_messages_are_flagged(tmp_path):
     messages = message_rows()
     messages = messages.assign(duration_s=1e-4, start_s=np.arange(len(messages)) * 2e-3)

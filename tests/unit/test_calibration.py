@@ -145,7 +145,7 @@ def test_probes_that_ran_other_kernels_than_those_chosen_end_the_campaign(
 
 
 def test_a_place_that_cannot_be_written_and_an_impossible_seed_are_refused_before_anything_runs(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="its folder does not exist"):
+    with pytest.raises(InputError, match="there is no folder"):
         calibrate(tmp_path / "no" / "c.zip")
     with pytest.raises(InputError, match="is a folder"):
         calibrate(tmp_path)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.design import Design, dgemm_design, hpl_step_design, p2p_design, read_design, write_design
-from lepaute.errors import DesignError
+from lepaute.errors import DesignError, InputError
 
 GOOD = "#@generator=test\n#@seed=3\ndesign_row,operation,size_bytes\n0,recv,1\n1,pingpong,64\n"
 
@@ -75,5 +75,5 @@ def test_a_design_made_in_python_is_checked_as_a_file_is() -> None:
 
 
 def test_a_write_to_a_missing_folder_is_an_error_of_one_line(tmp_path: Path) -> None:
-    with pytest.raises(DesignError, match="cannot be written"):
+    with pytest.raises(InputError, match="there is no folder"):
         write_design(p2p_design(1), tmp_path / "nowhere" / "d.csv")

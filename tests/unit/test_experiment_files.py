@@ -112,7 +112,7 @@ def test_a_workspace_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
     assert ready.wait(30)
     with pytest.raises(InputError, match=f"process {other.pid};"):
         Workspace.reopen(folder_of(tmp_path / "x.zip"))
-    with pytest.raises(InputError, match="a run that did not end is there"):
+    with pytest.raises(InputError, match="an interrupted run is there"):
         Workspace.create(tmp_path / "x.zip", RunState())
     done.set()
     other.join(30)

@@ -95,6 +95,7 @@ def test_archives_of_two_machines_are_refused_in_one_line(archive_path, tmp_path
     assert not (tmp_path / "p.yaml").exists()
 
 
+@pytest.mark.slow
 def test_two_archives_of_one_machine_have_the_blocks_of_both(archive_path, tmp_path):
     again = write_archive(tmp_path / "again.zip", day=22)
     fitted = models([Archive.open(archive_path), Archive.open(again)])
@@ -117,6 +118,7 @@ def test_an_archive_of_another_kind_is_refused(tmp_path, capsys):
     assert "not a calibration" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_three_hundred_thousand_calls_are_fitted_in_less_than_eight_seconds(tmp_path):
     archive = Archive.open(write_archive(tmp_path / "large.zip", rows=300_000))
     start = time.thread_time()  # of this thread: other load, and threads of the BLAS that only wait, do not count
@@ -124,6 +126,7 @@ def test_three_hundred_thousand_calls_are_fitted_in_less_than_eight_seconds(tmp_
     assert time.thread_time() - start < 8.0
 
 
+@pytest.mark.slow
 def test_disturbed_runs_do_not_move_the_models(archive_path, tmp_path):
     disturbed = write_archive(tmp_path / "disturbed.zip", disturbed_blocks=[1, 3])
     fitted = models(Archive.open(disturbed))
@@ -134,6 +137,7 @@ def test_disturbed_runs_do_not_move_the_models(archive_path, tmp_path):
     assert (fitted.warnings, fitted.notes) == ([], [])
 
 
+@pytest.mark.slow
 def test_where_too_many_runs_were_disturbed_all_are_used_and_the_platform_and_a_warning_say_so(tmp_path, capsys):
     disturbed = write_archive(tmp_path / "disturbed.zip", disturbed_blocks=[0, 1, 3])
     assert main(["fit", str(disturbed), "-o", str(tmp_path / "p.yaml")]) == 0
@@ -173,6 +177,7 @@ def archive_with_a_ring(path):
     return path
 
 
+@pytest.mark.slow
 def test_messages_of_a_loaded_machine_are_fitted_on_demand_and_the_difference_is_told(tmp_path, capsys):
     archive = str(archive_with_a_ring(tmp_path / "ring.zip"))
     written = {}
@@ -188,6 +193,7 @@ def test_messages_of_a_loaded_machine_are_fitted_on_demand_and_the_difference_is
     assert "Messages are as under dgemm." in written["dgemm"].description
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("condition", "told"),
     [("busy", "--network-condition is busy"), ("iprobe", "not measured under iprobe: it was under idle, dgemm")],
@@ -202,6 +208,7 @@ def test_a_condition_that_cannot_be_had_is_refused_in_one_line(tmp_path, capsys,
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_a_kernel_model_can_be_asked_for_and_what_was_tried_is_shown(archive_path, tmp_path, capsys):
     out = tmp_path / "machine.yaml"
     command = ["fit", str(archive_path), "-o", str(out), "--kernel-model", "M-1/N-1", "--details"]

@@ -5,9 +5,8 @@ import pandas
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.fit.messages.conditions import condition_effects
+from lepaute.fit.messages.conditions import condition_effects, loaded_series
 from lepaute.fit.messages.links import MessageTables, fitted_links
-from lepaute.fit.messages.ring import loaded_series
 from lepaute.fit.messages.series import series
 
 LIMIT = 4096
@@ -62,6 +61,7 @@ def tables(conditions=tuple(SLOWER)) -> MessageTables:
     return MessageTables([p2p()], [], [ring(conditions)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", SLOWER)
 def test_the_network_under_a_condition_takes_the_time_that_was_measured_under_it(condition):
     network = fitted_links(tables(), False, condition).inside
@@ -76,11 +76,13 @@ def test_pieces_of_dgemm_between_two_polls_are_no_time_of_a_message():
     assert (network.one_way_s(small) < 0.1 * CHUNK_S).all()
 
 
+@pytest.mark.slow
 def test_without_a_condition_the_ring_changes_nothing():
     with_ring, without = fitted_links(tables(), False).inside, fitted_links(MessageTables([p2p()]), False).inside
     assert with_ring == without
 
 
+@pytest.mark.slow
 def test_a_condition_that_was_not_measured_is_named_with_those_that_were():
     with pytest.raises(FitError, match=r"not measured under iprobe: it was under idle, dgemm"):
         fitted_links(tables(("idle", "dgemm")), False, "iprobe")
@@ -132,6 +134,7 @@ def test_a_ring_of_no_message_of_a_size_is_refused():
         loaded_series([few], "dgemm", 4096, usual)
 
 
+@pytest.mark.slow
 def test_a_ring_with_too_few_messages_is_told_and_stops_only_who_asks_for_it():
     few = MessageTables([p2p()], [], [pandas.concat([ring(("idle",)).head(6), ring(("dgemm",))])])
     fitted = fitted_links(few, False)

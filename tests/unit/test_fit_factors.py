@@ -9,11 +9,13 @@ import pytest
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.setups.topology import Cache, data_caches
 from lepaute.cli.main import main
+from lepaute.design import full_factorial
 from lepaute.errors import FitError
 from lepaute.fit import models
 from lepaute.fit.experiments import findings
+from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
 from lepaute.fit.observations.factor_text import sentence
-from lepaute.fit.observations.factors import FactorTest, factor_tests, factors_of, usual_conditions
+from lepaute.fit.observations.factors import FactorTest, factor_tests, usual_conditions
 
 CONTENTS = ("random", "constant", "masked:40")
 
@@ -119,9 +121,46 @@ def test_sizes_that_are_never_repeated_are_compared_in_classes() -> None:
     assert test.n > 0.9 * rows
 
 
-def test_factors_are_columns_of_few_levels_that_are_no_sizes_results_or_bookkeeping() -> None:
+def test_a_column_is_a_factor_where_it_is_declared_so_and_nowhere_else() -> None:
     assert factors_of(content_calls(0.0)) == ("content",)  # warm has one level
     assert factors_of(process_calls(0.0)) == ("pinning", "warm")
+    table = process_calls(0.0).assign(fan_speed=lambda frame: frame["block"] % 3)
+    assert factors_of(table) == ("pinning", "warm")
+    assert factors_of(table, design=("block", "fan_speed")) == ("pinning", "warm", "fan_speed")
+    assert factors_of(table, design=None) == ("pinning", "warm", "fan_speed")  # a table that nobody declared
+
+
+def test_a_further_column_of_a_calibration_becomes_no_factor(tmp_path: Path) -> None:
+    kernels = pandas.concat([steps_table(), content_calls(0.2)], ignore_index=True)
+    kernels["fan_speed"] = kernels["block"] % 3
+    fitted = models(Archive.open(calibration(tmp_path / "c.zip", kernels)))
+    assert {test.factor for test in fitted.factor_tests} == {"content"}
+
+
+def test_the_columns_of_the_design_are_the_factors_of_an_experiment(tmp_path: Path) -> None:
+    """What is recorded beside them, such as a result of few values, is none unless it is asked for."""
+    table = process_calls(0.0).assign(policy=lambda frame: frame["block"] % 2, page=lambda frame: frame["process"] % 5)
+    for with_design, factors, expected in (
+        (True, (), {"pinning", "warm", "policy"}),
+        (True, ("page",), {"pinning", "warm", "policy", "page"}),
+        (False, (), {"pinning", "warm", "policy", "page"}),
+    ):
+        path = tmp_path / f"{len(factors)}{with_design}.zip"
+        metadata = {"kind": "experiment", "created": "2026-11-21T00:00:00+00:00", "warnings": []}
+        with ArchiveWriter(path, metadata) as archive:
+            archive.add_table("observations/observations.parquet", table)
+            if with_design:
+                design = full_factorial({"pinning": ["pinned", "free"], "policy": [0, 1]}, seed=1)
+                archive.add_bytes("design.csv", design.to_csv().encode())
+        (result,) = findings(Archive.open(path), factors)
+        assert {test.factor for test in result.factor_tests} == expected
+
+
+def test_columns_that_every_experiment_gets_are_declared() -> None:
+    """An undeclared one of few levels would become a factor of experiments without a design."""
+    for name in ("design_row", "block", "replication", "node", "recorded_s", "machine_changed", "process"):
+        assert BY_NAME[name].role != "factor", name
+    assert set(names_of("factor")) == {"content", "warm", "pinning", "scheduling"}
 
 
 def test_only_random_content_at_a_random_place_enters_a_model() -> None:
@@ -173,6 +212,7 @@ def calibration(path: Path, kernels: pandas.DataFrame) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_calibration_tells_of_content_and_its_models_stay_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

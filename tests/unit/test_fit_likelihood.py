@@ -22,6 +22,7 @@ def calls(seed: int, count: int = 4000) -> tuple[list[np.ndarray], np.ndarray]:
     return sizes, columns @ MEAN + (columns @ SD) * rng.normal(size=count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_coefficients_are_those_of_the_greatest_likelihood(seed: int) -> None:
     sizes, y = calls(seed)

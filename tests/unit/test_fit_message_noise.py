@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.fit.messages.noise import MOST_MODES, centred, fit_modes, of_one_message
+from lepaute.fit.messages.noise import MOST_MODES, centred, lognormal_modes, of_one_message
 from lepaute.fit.numeric.mixture import Mode
 
 
@@ -17,7 +17,7 @@ def mean_factor(modes: tuple[Mode, ...]) -> float:
 
 def test_the_mean_factor_of_what_is_fitted_is_one():
     for values in (two_modes(), np.random.default_rng(2).exponential(size=300)):
-        modes = fit_modes(values)
+        modes = lognormal_modes(values)
         assert mean_factor(modes) == pytest.approx(1.0, abs=1e-12)
         assert sum(mode.weight for mode in modes) == pytest.approx(1.0, abs=1e-12)
         assert list(modes) == sorted(modes, key=lambda mode: mode.mean)
@@ -25,48 +25,48 @@ def test_the_mean_factor_of_what_is_fitted_is_one():
 
 def test_the_same_values_in_any_order_and_from_any_reference_have_the_same_modes():
     values = two_modes()
-    modes = fit_modes(values, seed=3)
-    assert fit_modes(values, seed=3) == modes
-    assert fit_modes(np.random.default_rng(1).permutation(values), seed=3) == modes
-    for mode, shifted in zip(modes, fit_modes(values + np.log(1e-6), seed=3), strict=True):  # microseconds
+    modes = lognormal_modes(values, seed=3)
+    assert lognormal_modes(values, seed=3) == modes
+    assert lognormal_modes(np.random.default_rng(1).permutation(values), seed=3) == modes
+    for mode, shifted in zip(modes, lognormal_modes(values + np.log(1e-6), seed=3), strict=True):  # microseconds
         assert (shifted.weight, shifted.mean, shifted.sd) == pytest.approx(
             (mode.weight, mode.mean, mode.sd), rel=1e-6, abs=1e-6
         )
 
 
 def test_another_seed_finds_the_same_mixture_where_it_is_plain():
-    for mode, other in zip(fit_modes(two_modes(), seed=1), fit_modes(two_modes(), seed=2), strict=True):
+    for mode, other in zip(lognormal_modes(two_modes(), seed=1), lognormal_modes(two_modes(), seed=2), strict=True):
         assert (other.weight, other.mean, other.sd) == pytest.approx((mode.weight, mode.mean, mode.sd), abs=5e-3)
 
 
 def test_ticks_of_a_clock_are_no_modes():
     ticks = 300.0 + np.round(2.0 * np.random.default_rng(1).normal(size=1000))  # a sd of 0.7 %, in ticks of 0.3 %
-    assert len(fit_modes(np.log(ticks))) == 1
+    assert len(lognormal_modes(np.log(ticks))) == 1
 
 
 def test_equal_durations_have_no_spread():
-    (mode,) = fit_modes(np.full(50, 0.3))
+    (mode,) = lognormal_modes(np.full(50, 0.3))
     assert (mode.weight, mode.sd) == (1.0, pytest.approx(0.0, abs=1e-6))
     assert mode.mean == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_few_odd_messages_are_no_mode():
     values = np.concatenate([0.1 * np.random.default_rng(1).normal(size=500), [2.0, 2.01, 2.02]])
-    assert max(mode.mean for mode in fit_modes(values)) < 1.0
+    assert max(mode.mean for mode in lognormal_modes(values)) < 1.0
 
 
 def test_there_are_never_more_modes_than_stated():
     values = np.concatenate([at + 0.02 * np.random.default_rng(at).normal(size=300) for at in range(8)])
-    assert len(fit_modes(values)) <= MOST_MODES
+    assert len(lognormal_modes(values)) <= MOST_MODES
 
 
 def test_too_few_messages_have_no_modes():
-    assert fit_modes(two_modes(9)) == ()
+    assert lognormal_modes(two_modes(9)) == ()
 
 
 def test_durations_that_are_no_numbers_are_refused():
     with pytest.raises(FitError, match="finite durations"):
-        fit_modes(np.log(np.array([1.0] * 20 + [np.nan])))
+        lognormal_modes(np.log(np.array([1.0] * 20 + [np.nan])))
 
 
 def test_one_message_of_a_pair_varies_more_within_a_mode_and_keeps_the_modes():

@@ -65,6 +65,7 @@ def test_overheads_and_bandwidth_are_recovered():
     assert last.isend[0] == pytest.approx(1.5e-7, rel=0.1)
 
 
+@pytest.mark.slow
 def test_no_segment_has_a_negative_cost():
     for seed in range(5):
         for part in fit_network(operations(seed=seed, noise=0.5)).segments:

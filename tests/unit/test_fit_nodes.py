@@ -11,7 +11,7 @@ from lepaute.archive import Archive, ArchiveWriter
 from lepaute.cli.main import main
 from lepaute.fit import platform_and_models
 from lepaute.fit.messages.network import FittedNetwork
-from lepaute.fit.messages.node_link import node_link_Bps, over_link
+from lepaute.fit.messages.platform_network import node_link_Bps, over_link
 from lepaute.fit.messages.segment import FittedSegment
 from lepaute.platform import Platform
 
@@ -74,6 +74,7 @@ def fitted(path: Path) -> tuple[Platform, list[str]]:
     return platform, models.warnings
 
 
+@pytest.mark.slow
 def test_the_speed_of_each_core_of_each_node_comes_back(tmp_path: Path) -> None:
     platform, warnings = fitted(write(tmp_path / "c.zip"))
     assert (platform.nodes.count, platform.nodes.first_number, platform.nodes.cores) == (2, 1, 2)
@@ -93,6 +94,7 @@ def one_way_s(segments: Any, size: float) -> float:
     return float(part.latency_s + size / part.bandwidth_Bps + calls_s)
 
 
+@pytest.mark.slow
 def test_the_links_inside_and_between_nodes_come_back_each_for_itself(tmp_path: Path) -> None:
     network = fitted(write(tmp_path / "c.zip"))[0].network
     for link, segments in (("local", network.loopback_segments), ("remote", network.remote.segments)):
@@ -116,12 +118,14 @@ def test_every_byte_takes_its_time_on_the_link_and_the_time_of_a_message_alone_s
     assert over_link((tiny,), link)[0].one_way_s(sizes) == pytest.approx(tiny.one_way_s(sizes))
 
 
+@pytest.mark.slow
 def test_opposite_messages_that_slow_each_other_are_told_since_a_platform_cannot_hold_them(tmp_path: Path) -> None:
     assert "Two opposite messages" not in fitted(write(tmp_path / "a.zip"))[0].description
     platform, _ = fitted(write(tmp_path / "b.zip", messages=message_table(exchange_factor=1.5)))
     assert "Two opposite messages between nodes take 1.5" in platform.description
 
 
+@pytest.mark.slow
 def test_where_no_messages_between_nodes_were_measured_the_platform_says_so(tmp_path: Path) -> None:
     platform, _ = fitted(write(tmp_path / "c.zip", messages=message_table(("local",))))
     assert platform.nodes.count == 2
@@ -129,6 +133,7 @@ def test_where_no_messages_between_nodes_were_measured_the_platform_says_so(tmp_
     assert platform.network.loopback.segments is None
 
 
+@pytest.mark.slow
 def test_a_node_that_was_lost_before_it_had_rows_is_no_node_of_the_platform(tmp_path: Path) -> None:
     kernels = kernel_table()
     platform, warnings = fitted(write(tmp_path / "c.zip", kernels=kernels[kernels["host"] == "n1"]))

@@ -8,8 +8,7 @@ from lepaute.errors import FitError
 from lepaute.fit.messages.links import MessageTables, fitted_links
 from lepaute.fit.messages.network import fit_network
 from lepaute.fit.messages.platform_network import network_model
-from lepaute.fit.messages.protocol import ProtocolLimits
-from lepaute.fit.messages.send_completion import limits_by_tests
+from lepaute.fit.messages.protocol import ProtocolLimits, limits_by_tests
 from lepaute.fit.messages.series import series
 
 EAGER, DETACHED = 1024, 65536
@@ -110,6 +109,7 @@ def test_answers_that_no_test_gives_are_refused_and_do_not_count_against_a_size(
         limits_by_tests([semantics().assign(**{column: value})])
 
 
+@pytest.mark.slow
 def test_an_archive_with_tests_has_their_limits_and_one_without_has_those_of_the_durations():
     parts = [
         pandas.DataFrame({"operation": name, "size_bytes": size, "duration_s": duration})

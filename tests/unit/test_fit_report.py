@@ -14,10 +14,11 @@ from lepaute.archive import Archive
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.fit import diagnose, models
-from lepaute.fit.diagnostics.told_by_fit import dependence_flags, factor_flags
+from lepaute.fit.diagnostics.flags_from_fit import dependence_flags, factor_flags
 from lepaute.fit.report import write_report
 from lepaute.fit.report.page import page
 from lepaute.platform import load_platform
+from lepaute.report import files
 
 HOSTILE = '<img src=x onerror="alert(1)">&'
 
@@ -59,6 +60,7 @@ class Elements(HTMLParser):
         self.images += [found] if tag in ("svg", "img") else []
 
 
+@pytest.mark.slow
 def test_a_change_in_the_middle_is_a_serious_flag_of_the_machine_with_its_time_and_its_size(diagnosis):
     (flag,) = [flag for flag in diagnosis.serious if flag.subject == "machine" and flag.kind == "step"]
     assert flag.statistic == pytest.approx(0.25, abs=0.04)
@@ -152,6 +154,7 @@ def test_a_link_of_a_finding_shows_its_subject(browser, page_file):
     context.close()
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_serious_findings_and_writes_both_reports(tmp_path, capsys):
     kernels = slower_from_the_middle(kernel_rows(20, 200, kernels=("dgemm", "dtrsm"), gap_s=5.0))
     path = write_calibration(tmp_path / "c.zip", kernels=kernels)
@@ -168,9 +171,10 @@ def test_a_report_of_another_kind_or_place_is_refused_before_anything_is_fitted(
     assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(tmp_path / "r.pdf")]) == 2
     assert "a report is .html" in capsys.readouterr().err
     with pytest.raises(InputError, match="there is no folder"):
-        write_report(None, tmp_path / "nowhere" / "r.html")  # type: ignore[arg-type]
+        files.write_report(tmp_path / "nowhere" / "r.html", page=pytest.fail, content=pytest.fail)
 
 
+@pytest.mark.slow
 def test_a_platform_can_be_judged_by_measurements_of_another_day(tmp_path):
     """A machine that became slower by a third since its platform was made: the level says so."""
     first = Archive.open(write_calibration(tmp_path / "first.zip"))
@@ -238,6 +242,7 @@ def two_hosts(slow=1.0, seed=3):
     return pandas.concat([first.assign(host="here"), second], ignore_index=True).assign(kernel="dtrsm")
 
 
+@pytest.mark.slow
 def test_a_slow_host_is_found_and_each_host_has_a_course_of_time_of_its_own(tmp_path):
     # One model for all cores and hosts was asked for, so the difference is seen in what that model leaves.
     about = {"cpu_model": "made up", "node_cores": 2, "cores": [0, 1], "blas": {"core": "Haswell"}}
@@ -254,6 +259,7 @@ def test_a_slow_host_is_found_and_each_host_has_a_course_of_time_of_its_own(tmp_
     assert "Level of all kernels of there" in (tmp_path / "r.html").read_text()
 
 
+@pytest.mark.slow
 def test_an_experiment_has_no_models_to_report_on(tmp_path, capsys):
     path = write_calibration(tmp_path / "c.zip", kind="experiment")
     assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(tmp_path / "r.html")]) == 2

@@ -50,6 +50,7 @@ MEANS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mean", MEANS)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_mean_that_made_the_calls_is_selected(mean: str, seed: int) -> None:
@@ -59,6 +60,7 @@ def test_the_mean_that_made_the_calls_is_selected(mean: str, seed: int) -> None:
     assert [candidate.mean for candidate in selection.means] == ["M-0", "M-1", "M-2", "M'"]
 
 
+@pytest.mark.slow
 def test_cores_that_differ_get_a_model_each_and_those_that_do_not_share_one() -> None:
     def of_core(m, n, k, cpu):
         return 3e-11 * m * n * k * np.where(cpu == 1, 1.1, 1.0) + 1e-6
@@ -77,6 +79,7 @@ NOISES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_noise_that_made_the_calls_is_selected(noise: str, seed: int) -> None:
@@ -92,6 +95,7 @@ def test_the_noise_that_made_the_calls_is_selected(noise: str, seed: int) -> Non
     assert model.form == str(fitted.form)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_constant_spread_of_each_core_is_selected_where_cores_have_models_of_their_own(seed: int) -> None:
     drawn = calls(
@@ -125,6 +129,7 @@ def test_a_mixture_has_the_shares_and_places_of_its_modes() -> None:
     assert fitted.form.noise == "N'"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["M-0/N-0", "M-1/N-1", "M-2-H/N-2", "M'-H/N'", "M'/N-1"])
 def test_a_form_that_is_asked_for_is_the_one_that_is_fitted(text: str) -> None:
     measured = calls("dlacpy", MEANS["M'"])
@@ -148,6 +153,7 @@ def test_with_one_block_stretches_of_successive_calls_are_the_folds() -> None:
     assert selection.note == ""
 
 
+@pytest.mark.slow
 def test_a_process_that_was_slower_as_a_whole_does_not_hide_the_shape() -> None:
     base = calls("dlacpy", MEANS["M'"], count=6000)
     effect = np.exp(0.2 * np.random.default_rng(5).normal(size=(5, 2)))[base.block, base.cpu]
@@ -161,6 +167,7 @@ def test_few_calls_are_fitted_without_a_selection() -> None:
     assert fitted.form.noise == "N-2"
 
 
+@pytest.mark.slow
 def test_the_selection_is_the_same_every_time() -> None:
     measured = calls("dlacpy", MEANS["M'"], count=30_000)
     one, other = select(measured, {})[1], select(measured, {})[1]

@@ -117,7 +117,6 @@ def test_unpacking_refuses_what_is_no_archive_or_holds_no_hpl(tmp_path: Path) ->
 
 def test_a_missing_tool_is_named_with_its_debian_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    toolchain.find_toolchain.cache_clear()
     with pytest.raises(
         EnvironmentProblem, match=r"mpicc is missing \(Debian package libopenmpi-dev\).*apt-get install"
     ):

@@ -15,6 +15,7 @@ from support_probes import run_dgemm, run_p2p, run_steps
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit import command
+from lepaute.kit.mpi_launcher import binding_works, find_launcher
 from lepaute.measure import probes, toolchain
 
 pytestmark = pytest.mark.machine
@@ -330,17 +331,17 @@ def test_a_failure_shows_the_program_s_own_line_and_not_mpirun_s() -> None:
 def test_more_ranks_than_cores_are_refused() -> None:
     allowed = os.sched_getaffinity(0)
     with pytest.raises(EnvironmentProblem, match=f"{len(allowed) + 1} ranks need"):
-        toolchain.mpirun_argv(len(allowed) + 1)
+        toolchain.start_here(len(allowed) + 1)
     with pytest.raises(EnvironmentProblem, match="do not give 1 ranks a core each"):
-        toolchain.mpirun_argv(1, [max(allowed) + 1])
+        toolchain.start_here(1, [max(allowed) + 1])
 
 
 def test_the_kernel_set_and_one_thread_a_rank_are_in_the_environment() -> None:
-    argv, environment = toolchain.mpirun_argv(1, [_core()], coretype="Haswell")
-    assert argv[-2:] == ["-np", "1"]
-    assert environment["OPENBLAS_CORETYPE"] == "Haswell"
-    assert environment["OPENBLAS_NUM_THREADS"] == "1"
-    assert "OPENBLAS_CORETYPE" not in toolchain.mpirun_argv(1, [_core()])[1]
+    start = toolchain.start_here(1, [_core()], coretype="Haswell")
+    assert start.argv[-2:] == ("-np", "1")
+    assert start.environment["OPENBLAS_CORETYPE"] == "Haswell"
+    assert start.environment["OPENBLAS_NUM_THREADS"] == "1"
+    assert "OPENBLAS_CORETYPE" not in toolchain.start_here(1, [_core()]).environment
 
 
 # ---- HPL itself ----------------------------------------------------------------------------------------------------
@@ -355,15 +356,15 @@ def test_the_driver_reports_a_run_whose_residual_hpl_accepts(
     built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
 ) -> None:
     _write(tmp_path / "hpccinf.txt", _hpl_input(300, 1, 2))
-    argv, environment = toolchain.mpirun_argv(2, two_cores)
-    argv.append(str(built.xhpl))
-    record = command.run_command(argv, what="HPL", timeout_s=60, environment=environment, folder=tmp_path)
+    start = toolchain.start_here(2, two_cores)
+    argv = [*start.argv, str(built.xhpl)]
+    record = command.run_command(argv, what="HPL", timeout_s=60, environment=start.environment, folder=tmp_path)
     lines = [json.loads(line) for line in record.stdout.splitlines() if line.startswith("{")]
     assert len(lines) == 1
     result = lines[0]
     assert [result[key] for key in ("n", "nb", "p", "q")] == [300, NB, 1, 2]
     assert [rank["rank"] for rank in result["ranks"]] == [0, 1]
-    assert [rank["cpu"] for rank in result["ranks"]] == list(two_cores) or not toolchain.binding_works()
+    assert [rank["cpu"] for rank in result["ranks"]] == list(two_cores) or not binding_works(find_launcher())
     assert result["time_s"] == max(rank["wall_s"] for rank in result["ranks"])
     flop = 2 / 3 * 300**3 + 3 / 2 * 300**2
     assert result["gflops"] == pytest.approx(flop / result["time_s"] / 1e9, rel=1e-6)
@@ -376,13 +377,8 @@ def test_the_driver_reports_a_run_whose_residual_hpl_accepts(
 
 
 def test_the_driver_refuses_to_run_without_its_input(built: probes.Probes, tmp_path: Path) -> None:
-    argv, environment = toolchain.mpirun_argv(1, [_core()])
+    start = toolchain.start_here(1, [_core()])
     with pytest.raises(EnvironmentProblem, match=r"xhpl-lepaute: hpccinf\.txt .* is missing or is no HPL input file"):
         command.run_command(
-            [*argv, str(built.xhpl)], what="HPL", timeout_s=60, environment=environment, folder=tmp_path
+            [*start.argv, str(built.xhpl)], what="HPL", timeout_s=60, environment=start.environment, folder=tmp_path
         )
-
-
-def test_ranks_are_started_as_the_mpirun_there_wants_it() -> None:
-    assert "--oversubscribe" in probes.ranks_here(2, "mpirun (Open MPI) 4.1.4")
-    assert probes.ranks_here(2, "HYDRA build details:") == ("mpirun", "-np", "2")  # it knows no --oversubscribe

@@ -123,5 +123,5 @@ def test_what_is_missing_is_told(tmp_path: Path) -> None:
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(numpy.zeros(30000, dtype="u1").tobytes())
-    with pytest.raises(EnvironmentProblem, match="is no file of the recorder"):
+    with pytest.raises(EnvironmentProblem, match="not a Lepaute recording"):
         read_rank(tmp_path / "x")

@@ -170,12 +170,14 @@ HARD = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", HARD)
 def test_a_megabyte_made_to_be_hard_takes_time_in_proportion_to_its_length(unit: str) -> None:
     # A pattern that looks at every pair of a million places would need hours: that it ends is the test.
     plain.text(unit * (1_000_000 // len(unit)))
 
 
+@pytest.mark.slow
 def test_ten_megabytes_of_all_that_is_hard_are_redacted() -> None:
     block = "\n".join(unit * 100 for unit in HARD)
     assert len(plain.text(block * (10_000_000 // len(block)))) > 100_000

@@ -111,7 +111,7 @@ def test_bad_options_are_status_2_and_one_line(
 
 def test_an_output_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["platform", "synthesize", "--nodes", "2", "-o", str(tmp_path / "no" / "c.yaml")]) == 2
-    assert "cannot be written" in capsys.readouterr().err
+    assert "there is no folder" in capsys.readouterr().err
 
 
 def daily(path: Path, days: int = 6) -> Path:

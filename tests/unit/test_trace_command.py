@@ -58,9 +58,9 @@ def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(
         (["gantt", "FILE", "-o", "g.png", "--ranks", "9"], "rank 9 is not in the trace; it holds 0-3"),
         (["gantt", "FILE", "-o", "g.png", "--steps", "x"], "--steps is 'x'; it is a step, or the first and the last"),
         (["gantt", "FILE", "-o", "g.png", "--steps", "1", "--from", "0"], "give either --steps, or --from and --to"),
-        (["gantt", "FILE", "-o", "none/g.png"], "none/.g.png"),
+        (["gantt", "FILE", "-o", "none/g.png"], "--output none/g.png: there is no folder none"),
         (["gantt", "FILE"], "missing option '--output' / '-o'; see"),
-        (["perfetto", "FILE", "-o", "none/p.json"], "none/.p.json"),
+        (["perfetto", "FILE", "-o", "none/p.json"], "--output none/p.json: there is no folder none"),
         (["compare", "FILE", "none.parquet"], "none.parquet: there is no such file"),
     ],
 )

@@ -93,7 +93,7 @@ def text(frame: pandas.DataFrame) -> str:
     order = order_of_grids(frame)
     sizes = [f"N = {n:,}" for n in ours.index]
     platforms = ", ".join(str(number) for number in sorted(frame["platform_id"].unique()))
-    return f"""## What if: the slowest nodes were left out
+    return f"""## What if the slowest nodes were left out
 
 256 synthetic nodes that differ a little, the slowest 0 to 16 left out, all grids that use the others; NB 512;
 broadcast, depth and swap are not published and taken as in the study of variability. One run of each, {len(frame)} in
@@ -112,7 +112,7 @@ Time of a grid of all 256 nodes, relative to the best: ours (published).
 
 {markdown(("grid", *sizes), grids)}
 
-The grid that we call best is at most {order["loss"].max():.1f} % slower than the published best, in published times.
+The grid predicted to be best is at most {order["loss"].max():.1f} % slower than the published best, in published times.
 """
 
 

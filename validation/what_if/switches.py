@@ -89,7 +89,7 @@ def text(frame: pandas.DataFrame) -> str:
         for n, row in means.iterrows():
             cells = [f"{signed(ours[n, topo])} ({signed(published[n, topo])})" for topo in shown]
             rows.append((f"{n:,}", f"{seconds(row['predicted_s'])} ({seconds(row['published_s'])})", *cells))
-    return f"""## What if: top switches of a fat tree were removed
+    return f"""## What if top switches of a fat tree were removed
 
 256 synthetic nodes in a fat tree `{WHOLE}`, 16 × 16 ranks, NB 512; broadcast, depth and swap are not published and
 taken as in the study of variability. One run of each, {len(frame)} in all. Mean difference to the published emulation

@@ -41,7 +41,7 @@ def text(frame: pandas.DataFrame) -> str:
     rows = [
         (f"{n:,}", *(signed(value) for value in row)) for n, row in zip(errors.index, errors.to_numpy(), strict=True)
     ]
-    return f"""## What if: dgemm varied more from call to call
+    return f"""## What if dgemm varied more from call to call
 
 256 synthetic nodes, one rank of 32 threads a node, 8 × 32 ranks, NB 512, 2ring, depth 1, binary exchange; all
 parameters of the published emulation are known. One run of each, {len(frame)} in all.

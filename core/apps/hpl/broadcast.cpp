@@ -24,8 +24,8 @@ Route route(Broadcast topology, std::uint32_t column, std::uint32_t root, std::u
     const std::uint32_t previous = (column + q - 1) % q;
     const std::uint32_t before_previous = (column + q - 2) % q;
     const std::uint32_t middle = (root + (q + 1) / 2) % q;
-    const bool modified = topology == Broadcast::ring_modified || topology == Broadcast::two_ring_modified;
-    const bool two_rings = topology == Broadcast::two_ring || topology == Broadcast::two_ring_modified;
+    const bool modified = is_modified(topology);
+    const bool two_rings = is_two_rings(topology);
     Route result;
     if (column == root) {
         std::size_t count = 0;
@@ -58,7 +58,7 @@ std::optional<std::uint32_t> Program::broadcast_source(std::uint32_t column, std
     if (long_broadcast()) {
         return std::nullopt;
     }
-    const Route way = route(parameters_.broadcast, column, root, parameters_.q);
+    const Route way = route(parameters_.bcast, column, root, parameters_.q);
     return way.from == nobody ? std::nullopt : std::optional(way.from);
 }
 
@@ -70,7 +70,7 @@ std::int64_t Program::panel_length(const Place& at, const Panel& panel) noexcept
 void Program::begin_broadcast(const Place& at, const Panel& panel) {
     const std::int64_t below = panel.rows - (at.row == panel.owner_row ? panel.width : 0);
     if (parameters_.copy_l && parameters_.q > 1 && at.column == panel.owner_column && below > 0 && panel.width > 0) {
-        kernel(at.rank, models::Kernel::dlacpy, below, panel.width, 0);
+        kernel(at.rank, Kernel::dlacpy, below, panel.width, 0);
     }
 }
 
@@ -109,7 +109,7 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bo
         done = true;
         co_return;
     }
-    const Route way = route(parameters_.broadcast, at.column, panel.owner_column, parameters_.q);
+    const Route way = route(parameters_.bcast, at.column, panel.owner_column, parameters_.q);
     const auto tag = broadcast_tag(panel);
     const double bytes = 8.0 * static_cast<double>(panel_length(at, panel));
     if (way.from != nobody) {
@@ -124,7 +124,7 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bo
         if (to != nobody) {
             // The root sends the panel out of the matrix, by a derived datatype; who forwards it has it in one piece.
             const bool noncontiguous = at.column == panel.owner_column && !parameters_.copy_l;
-            co_await send(at.rank, {Phase::broadcast, rank_at(at.row, to), tag, bytes, noncontiguous});
+            co_await send(at.rank, {.phase = Phase::broadcast, .to = rank_at(at.row, to), .tag = tag, .bytes = bytes, .noncontiguous = noncontiguous});
         }
     }
     done = true;

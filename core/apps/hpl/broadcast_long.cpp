@@ -32,13 +32,13 @@ struct Pieces {
 Task Program::broadcast_long(Place at, const Panel& panel) {
     const std::uint32_t q = parameters_.q;
     const std::uint32_t root = panel.owner_column;
-    const bool modified = parameters_.broadcast == Broadcast::longer_modified;
+    const bool modified = is_modified(parameters_.bcast);
     const std::uint32_t column_distance = (at.column + q - root) % q;
     const std::int64_t length = panel_length(at, panel);
     const auto tag = broadcast_tag(panel);
     const bool noncontiguous = column_distance == 0 && !parameters_.copy_l;
     const auto message = [&](Rank to, double bytes) {
-        return Message{Phase::broadcast, to, tag, bytes, noncontiguous, true};
+        return Message{.phase = Phase::broadcast, .to = to, .tag = tag, .bytes = bytes, .noncontiguous = noncontiguous, .synchronous = true};
     };
 
     if (modified) {

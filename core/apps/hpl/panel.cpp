@@ -102,7 +102,7 @@ struct Program::Factorisation : Program::ProcessColumn {
         }
     }
 
-    [[nodiscard]] bool transposed() const noexcept { return program.parameters_.l1_transposed; }
+    [[nodiscard]] bool transposed() const noexcept { return program.parameters_.l1 == Form::transposed; }
     /// With L1 not transposed, the triangle stands on the left, and no factor is transposed.
     [[nodiscard]] Kernel product() const noexcept { return transposed() ? Kernel::dgemm : Kernel::dgemm_nn; }
     void triangle(std::int64_t columns, std::int64_t order) {

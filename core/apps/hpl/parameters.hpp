@@ -2,40 +2,126 @@
 // The parameters of one HPL run, as in HPL.dat.
 
 #include "apps/hpl/sampling.hpp"
+#include "models/words.hpp"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace lepaute::hpl {
 
 enum class Broadcast : std::uint8_t { ring, ring_modified, two_ring, two_ring_modified, longer, longer_modified };
-enum class Factorisation : std::uint8_t { left, crout, right };
-enum class Swap : std::uint8_t { binary_exchange, spread_roll, mix };
+constexpr auto words_of(Broadcast) noexcept {
+    return std::to_array<Word<Broadcast>>({{Broadcast::ring, "1ring"},
+                                           {Broadcast::ring_modified, "1ring-modified"},
+                                           {Broadcast::two_ring, "2ring"},
+                                           {Broadcast::two_ring_modified, "2ring-modified"},
+                                           {Broadcast::longer, "long"},
+                                           {Broadcast::longer_modified, "long-modified"}});
+}
+/// The panel is cut in pieces.
+[[nodiscard]] constexpr bool is_long(Broadcast bcast) noexcept {
+    return bcast == Broadcast::longer || bcast == Broadcast::longer_modified;
+}
+/// The next root is served first.
+[[nodiscard]] constexpr bool is_modified(Broadcast bcast) noexcept {
+    return bcast == Broadcast::ring_modified || bcast == Broadcast::two_ring_modified ||
+           bcast == Broadcast::longer_modified;
+}
+[[nodiscard]] constexpr bool is_two_rings(Broadcast bcast) noexcept {
+    return bcast == Broadcast::two_ring || bcast == Broadcast::two_ring_modified;
+}
 
+enum class Factorisation : std::uint8_t { left, crout, right };
+constexpr auto words_of(Factorisation) noexcept {
+    return std::to_array<Word<Factorisation>>(
+        {{Factorisation::left, "left"}, {Factorisation::crout, "crout"}, {Factorisation::right, "right"}});
+}
+
+enum class Swap : std::uint8_t { binary_exchange, spread_roll, mix };
+constexpr auto words_of(Swap) noexcept {
+    return std::to_array<Word<Swap>>(
+        {{Swap::binary_exchange, "binary-exchange"}, {Swap::spread_roll, "spread-roll"}, {Swap::mix, "mix"}});
+}
+
+/// How ranks are laid on the grid.
+enum class Order : std::uint8_t { row, column };
+constexpr auto words_of(Order) noexcept {
+    return std::to_array<Word<Order>>({{Order::row, "row"}, {Order::column, "column"}});
+}
+
+/// Of L1 and of U.
+enum class Form : std::uint8_t { transposed, not_transposed };
+constexpr auto words_of(Form) noexcept {
+    return std::to_array<Word<Form>>({{Form::transposed, "transposed"}, {Form::not_transposed, "no-transposed"}});
+}
+
+/// Where pivots come from: as for a random matrix, or from the first process row that has rows left.
+enum class Pivots : std::uint8_t { random, first_row };
+constexpr auto words_of(Pivots) noexcept {
+    return std::to_array<Word<Pivots>>({{Pivots::random, "random"}, {Pivots::first_row, "first-row"}});
+}
+
+/// Names are those of lepaute.Hpl.
 struct Parameters {
     std::int64_t n = 0;  // order of the matrix
     std::int64_t nb = 0; // block size
     std::uint32_t p = 1; // process rows
     std::uint32_t q = 1; // process columns
     std::uint32_t depth = 1;
-    Broadcast broadcast = Broadcast::two_ring;
+    Broadcast bcast = Broadcast::two_ring;
     Factorisation pfact = Factorisation::crout; // leaves of the recursion
     Factorisation rfact = Factorisation::right; // recursion
     std::uint32_t nbmin = 2;
     std::uint32_t ndiv = 2;
-    bool row_major = true;
+    Order pmap = Order::row;
     Swap swap = Swap::binary_exchange;
-    std::int64_t swap_threshold = 0; // mix: spread-roll for more columns than this
-    bool l1_transposed = true;
-    bool u_transposed = true;
-    bool equilibrate = true;       // spread-roll
-    std::int64_t alignment = 8;    // of the leading dimension, in doubles
-    bool copy_l = false;           // HPL built without derived datatypes copies L in every panel
-    bool sampled = false;          // simulate windows of steps only (sampling.hpp)
-    bool first_row_pivots = false; // all pivots from the first process row that has rows left
-    /// The row (from 0) that each column is pivoted with; empty: drawn from the seed, as for a random matrix.
-    std::vector<std::int64_t> pivots{};
+    std::optional<std::int64_t> swap_threshold{}; // mix: spread-roll for more columns than this; none: nb
+    Form l1 = Form::transposed;
+    Form u = Form::transposed;
+    bool equil = true;      // spread-roll
+    std::int64_t align = 8; // of the leading dimension, in doubles
+    bool copy_l = false;    // HPL built without derived datatypes copies L in every panel
+    Pivots pivots = Pivots::random;
+    /// The row (from 0) that each column is pivoted with; empty: as `pivots` says.
+    std::vector<std::int64_t> pivot_rows{};
+    bool sampled = false; // simulate windows of steps only (sampling.hpp)
     Windows windows{};
+
+    [[nodiscard]] std::size_t ranks() const noexcept { return std::size_t{p} * q; }
+    /// Panels; 0 without a block size.
+    [[nodiscard]] std::size_t steps() const noexcept {
+        return nb > 0 ? static_cast<std::size_t>((n + nb - 1) / nb) : 0;
+    }
+
+    /// All fields, by name: the binding goes through them.
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("n", &Parameters::n);
+        visit("nb", &Parameters::nb);
+        visit("p", &Parameters::p);
+        visit("q", &Parameters::q);
+        visit("depth", &Parameters::depth);
+        visit("bcast", &Parameters::bcast);
+        visit("pfact", &Parameters::pfact);
+        visit("rfact", &Parameters::rfact);
+        visit("nbmin", &Parameters::nbmin);
+        visit("ndiv", &Parameters::ndiv);
+        visit("pmap", &Parameters::pmap);
+        visit("swap", &Parameters::swap);
+        visit("swap_threshold", &Parameters::swap_threshold);
+        visit("l1", &Parameters::l1);
+        visit("u", &Parameters::u);
+        visit("equil", &Parameters::equil);
+        visit("align", &Parameters::align);
+        visit("copy_l", &Parameters::copy_l);
+        visit("pivots", &Parameters::pivots);
+        visit("pivot_rows", &Parameters::pivot_rows);
+        visit("sampled", &Parameters::sampled);
+        visit("windows", &Parameters::windows);
+    }
 };
 
 /// Rows (or columns) of a block-cyclic distribution that process `proc` of `procs` holds among the first n.

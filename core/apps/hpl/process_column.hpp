@@ -13,7 +13,7 @@
 namespace lepaute::hpl {
 
 struct Program::ProcessColumn {
-    using Kernel = models::Kernel;
+    using Kernel = hpl::Kernel;
     using Protocol = models::Protocol;
     using Rank = mpi::Rank;
     using Task = mpi::Task;
@@ -147,7 +147,7 @@ struct Program::ProcessColumn {
             ++calls;
             const double seconds = modelled ? day.draw_s(process.rank, cost) : 0.0;
             if (process.traced) {
-                program.trace_kernel(process.rank, kernel, size, process.clock_s, seconds);
+                mpi::trace_kernel(program.engine_, process.rank, kernel, size, process.clock_s, seconds);
             }
             total_s += seconds;
             process.clock_s += seconds;

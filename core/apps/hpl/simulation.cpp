@@ -7,7 +7,6 @@
 
 namespace lepaute::hpl {
 
-using models::Kernel;
 using mpi::Rank;
 using mpi::Task;
 
@@ -17,35 +16,25 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     if (parameters.n < 1 || parameters.nb < 1 || ranks == 0 || core_of_rank.size() != ranks) {
         throw std::invalid_argument("HPL needs n >= 1, nb >= 1 and one core for each of its p x q ranks");
     }
-    std::vector<std::uint32_t> nodes(ranks);
-    std::vector<std::uint32_t> cpus(ranks);
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-        nodes[rank] = core_of_rank[rank] / machine.cores_per_node;
-        if (nodes[rank] >= machine.nodes) {
-            throw std::invalid_argument("a rank is mapped to a core that the machine does not have");
-        }
-        cpus[rank] = machine.cpu_of_core(nodes[rank], core_of_rank[rank] % machine.cores_per_node);
-    }
-    models::MachineDay day(machine, layers, seed, cpus, nodes);
-    mpi::Engine engine(machine.network, machine.links_between_nodes(), std::move(nodes), seed, layers.noise);
+    mpi::Placement placement = mpi::placed(machine, core_of_rank);
+    models::MachineDay day(machine, kernels, layers, seed, placement.cpus, placement.nodes);
+    mpi::Engine engine(machine.network, machine.links_between_nodes(), std::move(placement.nodes), seed, layers.noise);
     engine.trace() = std::move(trace);
     Program program(parameters, engine, day, seed);
     Result result;
     result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
-    result.messages = engine.statistics().messages;
-    result.bytes = engine.statistics().bytes;
-    result.message_use = engine.statistics().use;
-    for (Rank rank = 0; rank < engine.size(); ++rank) {
-        result.rank_shares_s.push_back(engine.shares_s(rank));
+    mpi::collect(result, engine, day);
+    result.stage_names = stage_names;
+    result.rank_sent = program.rank_sent();
+    program.conclude(result);
+    for (const mpi::Shares& shares : result.rank_shares_s) {
         for (std::size_t share = 1; share < mpi::share_count; ++share) {
-            result.waiting_s += result.rank_shares_s.back()[share];
+            result.waiting_s += shares[share];
         }
     }
-    result.rank_sent = program.rank_sent();
-    result.trace = std::move(engine.trace());
-    result.kernels = day.use();
-    program.conclude(result.time_s, result);
-    result.engine_bytes = engine.state_bytes() + day.state_bytes();
+    for (const models::KernelUse& use : result.kernels) {
+        result.computing_s += use.time_s;
+    }
     return result;
 }
 
@@ -55,9 +44,9 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
     for (std::uint32_t row = 0; row < parameters.p; ++row) { // its rows, aligned, and no power of two
         const std::int64_t rows =
             std::max<std::int64_t>(1, local_count(parameters.n, parameters.nb, row, parameters.p));
-        const std::int64_t aligned = (rows + parameters.alignment - 1) / parameters.alignment * parameters.alignment;
+        const std::int64_t aligned = (rows + parameters.align - 1) / parameters.align * parameters.align;
         leading_dimensions_.push_back(
-            std::has_single_bit(static_cast<std::uint64_t>(aligned)) ? aligned + parameters.alignment : aligned);
+            std::has_single_bit(static_cast<std::uint64_t>(aligned)) ? aligned + parameters.align : aligned);
     }
     const std::int64_t steps = (parameters.n + parameters.nb - 1) / parameters.nb;
     sample_ =
@@ -104,7 +93,8 @@ void Program::mark(const Place& at, std::size_t index) {
 
 Program::Totals Program::totals() const { return {day_.use(), engine_.statistics()}; }
 
-void Program::conclude(double end_s, Result& result) const {
+void Program::conclude(Result& result) const {
+    const double end_s = result.time_s;
     result.simulated_steps = static_cast<std::int64_t>(sample_.steps.size());
     if (!parameters_.sampled || sample_.spans.size() < 2) {
         return;
@@ -126,7 +116,7 @@ void Program::conclude(double end_s, Result& result) const {
     }
     // Whatever else adds up, in the same way.
     const Totals at_end = totals();
-    const Totals at_start;
+    const Totals at_start{.kernels = std::vector<models::KernelUse>(result.kernels.size()), .statistics = {}};
     const auto mark_of = [&](std::size_t index) {
         return static_cast<std::size_t>(std::lower_bound(mark_at_.begin(), mark_at_.end(), index) - mark_at_.begin());
     };
@@ -154,7 +144,7 @@ void Program::conclude(double end_s, Result& result) const {
                 weighted([&](const Totals& t) { return t.statistics.use[link].*member; });
         }
     }
-    for (std::size_t kernel = 0; kernel < models::kernel_count; ++kernel) {
+    for (std::size_t kernel = 0; kernel < result.kernels.size(); ++kernel) {
         models::KernelUse& use = result.kernels[kernel];
         const auto counted = [&](std::uint64_t models::KernelUse::*member) {
             use.*member =
@@ -167,7 +157,6 @@ void Program::conclude(double end_s, Result& result) const {
         use.time_s = weighted([&](const Totals& t) { return t.kernels[kernel].time_s; });
         use.extrapolated_time_s = weighted([&](const Totals& t) { return t.kernels[kernel].extrapolated_time_s; });
     }
-    result.waiting_s = 0.0;
     for (Rank rank = 0; rank < engine_.size(); ++rank) {
         const auto shares_of = [&](std::size_t index) {
             return index == 0                      ? mpi::Shares{}
@@ -183,9 +172,6 @@ void Program::conclude(double end_s, Result& result) const {
                 shares[share] += span.weight * (end[share] - begin[share]);
             }
         }
-        for (std::size_t share = 1; share < mpi::share_count; ++share) {
-            result.waiting_s += shares[share];
-        }
     }
 }
 
@@ -199,14 +185,14 @@ void Program::note_factored(const Panel& panel, std::uint32_t column) {
 }
 
 Place Program::place(Rank rank) const noexcept {
-    if (parameters_.row_major) {
+    if (parameters_.pmap == Order::row) {
         return {rank, rank / parameters_.q, rank % parameters_.q};
     }
     return {rank, rank % parameters_.p, rank / parameters_.p};
 }
 
 Rank Program::rank_at(std::uint32_t row, std::uint32_t column) const noexcept {
-    return parameters_.row_major ? row * parameters_.q + column : column * parameters_.p + row;
+    return parameters_.pmap == Order::row ? row * parameters_.q + column : column * parameters_.p + row;
 }
 
 const Program::Shape& Program::shape_at(std::int64_t start) {
@@ -247,27 +233,8 @@ Panel Program::new_panel(const Place& at, std::int64_t start) {
 void Program::kernel(Rank rank, Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k) {
     const models::Size size{static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)};
     const double seconds = day_.duration_s(rank, kernel, size);
-    trace_kernel(rank, kernel, size, engine_.clock(rank), seconds);
+    mpi::trace_kernel(engine_, rank, kernel, size, engine_.clock(rank), seconds);
     engine_.compute(rank, seconds);
-}
-
-void Program::trace_kernel(Rank rank, Kernel kernel, const models::Size& size, double start_s, double seconds) {
-    if (engine_.trace().on() && engine_.traced(rank)) {
-        engine_.record(rank, {.code = static_cast<std::int16_t>(mpi::first_kernel_code + static_cast<int>(kernel)),
-                              .peer = -1,
-                              .tag = -1,
-                              .start_s = start_s,
-                              .duration_s = seconds,
-                              .m = size.m,
-                              .n = size.n,
-                              .k = size.k});
-    }
-}
-
-std::span<const std::string_view> stage_names() noexcept {
-    static constexpr std::array<std::string_view, static_cast<std::size_t>(Stage::count)> names{"pdfact", "pdupdate",
-                                                                                                "bcast", "pdtrsv"};
-    return names;
 }
 
 Program::Staged::Staged(mpi::Engine& engine, Rank rank, std::int64_t step, std::optional<Stage> stage,

@@ -1,9 +1,11 @@
 #pragma once
 // HPL on simulated ranks: the control flow of the real program, each kernel call and message where it makes them.
 
+#include "apps/hpl/kernels.hpp"
 #include "apps/hpl/parameters.hpp"
 #include "apps/hpl/sampling.hpp"
 #include "apps/hpl/spread_plan.hpp"
+#include "mpi/run.hpp"
 #include "models/machine.hpp"
 #include "mpi/engine.hpp"
 
@@ -11,7 +13,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -27,22 +28,15 @@ using SentInPhases = std::array<Sent, static_cast<std::size_t>(Phase::count)>;
 
 /// Parts of the program that have a row of their own in a trace.
 enum class Stage : std::uint8_t { pdfact, pdupdate, bcast, pdtrsv, count };
-[[nodiscard]] std::span<const std::string_view> stage_names() noexcept;
+inline constexpr std::array<std::string_view, static_cast<std::size_t>(Stage::count)> stage_names{"pdfact", "pdupdate",
+                                                                                                 "bcast", "pdtrsv"};
 
-struct Result {
-    double time_s = 0.0; // of the solver: factorisation and solve, maximum over ranks
+/// time_s is of the solver: factorisation and solve.
+struct Result : mpi::RunResult {
     /// Of a sampled run: simulated steps, and how much its time changes at most when one of the windows is left out.
     std::int64_t simulated_steps = 0;
     double sampling_error_s = 0.0;
-    std::uint64_t messages = 0;
-    double bytes = 0.0;
-    std::array<models::MessageUse, models::link_class_count> message_use; // where the fitted sizes are known
-    double waiting_s = 0.0;                                               // over all ranks, inside communication calls
-    std::vector<mpi::Shares> rank_shares_s;                               // per rank: where its time went
     std::vector<SentInPhases> rank_sent;
-    mpi::Trace trace; // what was asked for
-    std::array<models::KernelUse, models::kernel_count> kernels;
-    std::size_t engine_bytes = 0;
 };
 
 /// One run. core_of_rank: global core (node * cores_per_node + core) of each rank, one per process of the grid.
@@ -75,8 +69,8 @@ class Program {
 public:
     Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed);
     [[nodiscard]] mpi::Task run(mpi::Rank rank);
-    /// What the simulated steps, ended at `end_s`, say of the whole run.
-    void conclude(double end_s, Result& result) const;
+    /// Makes `result`, of the simulated steps, that of the whole run.
+    void conclude(Result& result) const;
     [[nodiscard]] const std::vector<SentInPhases>& rank_sent() const noexcept { return rank_sent_; }
 
 private:
@@ -94,8 +88,7 @@ private:
         std::vector<std::uint32_t> source_columns;
     };
     [[nodiscard]] const Shape& shape_at(std::int64_t start);
-    void kernel(mpi::Rank rank, models::Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k);
-    void trace_kernel(mpi::Rank rank, models::Kernel kernel, const models::Size& size, double start_s, double seconds);
+    void kernel(mpi::Rank rank, Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k);
     /// While it lives, what the rank does belongs to a step; at its end, the stage gets its row. Nothing where no
     /// trace is asked for.
     class Staged {
@@ -150,7 +143,7 @@ private:
 
     // -- sampling: what had passed when the steps began
     struct Totals {
-        std::array<models::KernelUse, models::kernel_count> kernels;
+        std::vector<models::KernelUse> kernels;
         mpi::Statistics statistics;
     };
     /// The rank comes to simulated step number `index`.
@@ -197,7 +190,7 @@ private:
     void begin_broadcast(const Place& at, const Panel& panel);
     mpi::Task broadcast_long(Place at, const Panel& panel); // broadcast_long.cpp
     /// The two long broadcasts do all they do in their first call, and never probe.
-    [[nodiscard]] bool long_broadcast() const noexcept { return parameters_.broadcast >= Broadcast::longer; }
+    [[nodiscard]] bool long_broadcast() const noexcept { return is_long(parameters_.bcast); }
     [[nodiscard]] static std::int64_t panel_length(const Place& at, const Panel& panel) noexcept; // in doubles
     /// The process column that `at` probes for the panel; none for the root and in the long broadcasts.
     [[nodiscard]] std::optional<std::uint32_t> broadcast_source(std::uint32_t column,

@@ -7,7 +7,6 @@
 
 namespace lepaute::hpl {
 
-using models::Kernel;
 using mpi::Rank;
 using mpi::Task;
 

@@ -8,7 +8,6 @@
 
 namespace lepaute::hpl {
 
-using models::Kernel;
 using mpi::Rank;
 using mpi::Task;
 
@@ -39,7 +38,7 @@ const Program::SwapPlan& Program::swap_plan(const Panel& panel) {
     const auto drawn = [&](std::int64_t place) {
         const double u = rng::uniform({seed_, 0, pivot_stream, static_cast<std::uint64_t>(place)});
         const std::int64_t nb = parameters_.nb;
-        for (std::uint32_t row = 0; parameters_.first_row_pivots && row < parameters_.p; ++row) {
+        for (std::uint32_t row = 0; parameters_.pivots == Pivots::first_row && row < parameters_.p; ++row) {
             const std::int64_t left = local_count_from(parameters_.n - place, place, nb, row, parameters_.p);
             if (left > 0) {
                 const std::int64_t local = local_count(place, nb, row, parameters_.p) +
@@ -51,7 +50,7 @@ const Program::SwapPlan& Program::swap_plan(const Panel& panel) {
     };
     for (std::int64_t place = panel.start; place < panel.start + panel.width; ++place) {
         const std::int64_t pivot =
-            parameters_.pivots.empty() ? drawn(place) : parameters_.pivots[static_cast<std::size_t>(place)];
+            parameters_.pivot_rows.empty() ? drawn(place) : parameters_.pivot_rows[static_cast<std::size_t>(place)];
         const std::int64_t row = row_in(pivot);
         moved[pivot] = row_in(place);
         moved[place] = row;
@@ -99,7 +98,7 @@ Task Program::swap_binary_exchange(Place at, const Panel& panel, std::int64_t co
     const std::int64_t owner_rows = plan.owner_rows;
     const std::int64_t mine = plan.held[distance];
     const std::int64_t folded = distance < power && distance + power < p ? plan.held[distance + power] : 0;
-    const bool transposed = parameters_.u_transposed;
+    const bool transposed = parameters_.u == Form::transposed;
     const auto swap_kernel = [&](Kernel which, std::int64_t count) {
         const bool within_u = which == Kernel::dlaswp03T || which == Kernel::dlaswp03N;
         if (count > 0) {

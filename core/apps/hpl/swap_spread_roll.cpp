@@ -9,7 +9,6 @@
 
 namespace lepaute::hpl {
 
-using models::Kernel;
 using mpi::Rank;
 using mpi::Task;
 
@@ -27,7 +26,7 @@ std::shared_ptr<const SpreadPlan> Program::plan_of(const Panel& panel) {
         std::vector<std::int64_t> rows(held.begin(), held.begin() + parameters_.p);
         rows.front() = panel.width - std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
         slot = {panel.step,
-                std::make_shared<const SpreadPlan>(spread_plan(rows, panel.owner_row, parameters_.equilibrate))};
+                std::make_shared<const SpreadPlan>(spread_plan(rows, panel.owner_row, parameters_.equil))};
     }
     return slot.plan;
 }
@@ -39,7 +38,7 @@ Task Program::swap_spread_roll(Place at, const Panel& panel, std::int64_t column
     const std::int64_t owner_rows = rows.owner_rows;
     const std::int64_t mine = rows.held[(at.row + parameters_.p - panel.owner_row) % parameters_.p];
     const bool owner = at.row == panel.owner_row;
-    const bool transposed = parameters_.u_transposed;
+    const bool transposed = parameters_.u == Form::transposed;
     const auto swap_kernel = [&](Kernel which, std::int64_t count) {
         if (count > 0) {
             kernel(at.rank, which, count, columns, leading_dimension(at.row));
@@ -81,7 +80,7 @@ Task Program::spread(Place at, const Panel& panel, const SpreadPlan& plan, const
             } else if (rows > 0) {
                 // Rows of U are columns of the transposed: in one piece.
                 co_await send(at.rank,
-                              {Phase::swap, rank, swap_tag(panel), bytes_of(rows, columns), !parameters_.u_transposed});
+                              {.phase = Phase::swap, .to = rank, .tag = swap_tag(panel), .bytes = bytes_of(rows, columns), .noncontiguous = parameters_.u != Form::transposed});
             }
         }
         if (incoming != nullptr) {
@@ -102,7 +101,7 @@ Task Program::roll(Place at, const Panel& panel, const SpreadPlan& plan, std::in
         const Rank partner = backwards ? previous : next;
         const std::int64_t out = plan.rows_at((position + (backwards ? turn : p - turn)) % p);
         const std::int64_t in = plan.rows_at((position + (backwards ? p - turn - 1 : turn + 1)) % p);
-        const Message message{Phase::swap, partner, swap_tag(panel), bytes_of(out, columns), !parameters_.u_transposed};
+        const Message message{.phase = Phase::swap, .to = partner, .tag = swap_tag(panel), .bytes = bytes_of(out, columns), .noncontiguous = parameters_.u != Form::transposed};
         if (out > 0 && in > 0) {
             co_await exchange(at.rank, message);
         } else if (out > 0) {

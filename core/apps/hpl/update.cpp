@@ -9,7 +9,6 @@
 
 namespace lepaute::hpl {
 
-using models::Kernel;
 using mpi::Task;
 
 /// What `count` columns of an update take on one rank: evaluated once for all blocks of that many columns.
@@ -20,7 +19,7 @@ public:
         const Parameters& parameters = program.parameters_;
         const bool one_row = parameters.p == 1;
         const bool owner = at.row == panel.owner_row;
-        const bool u_transposed = !one_row && parameters.u_transposed;
+        const bool u_transposed = !one_row && parameters.u == Form::transposed;
         const std::int64_t below = panel.rows - (owner ? panel.width : 0);
         if (one_row) {
             add(Kernel::dlaswp00N, panel.width, count, program.leading_dimension(at.row));
@@ -44,7 +43,7 @@ public:
     void compute() {
         for (Call& call : std::span(calls_).first(count_)) {
             const double seconds = call.cost.modelled ? program_.day_.draw_s(rank_, call.cost) : 0.0;
-            program_.trace_kernel(rank_, call.kernel, call.size, program_.engine_.clock(rank_), seconds);
+            mpi::trace_kernel(program_.engine_, rank_, call.kernel, call.size, program_.engine_.clock(rank_), seconds);
             program_.engine_.compute(rank_, seconds);
             call.total_s += seconds;
         }
@@ -116,8 +115,9 @@ Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* in
     if (incoming != nullptr) {
         co_await poll_broadcast(at, *incoming, incoming_done);
     }
-    const bool rolls = parameters_.swap == Swap::spread_roll ||
-                       (parameters_.swap == Swap::mix && columns > parameters_.swap_threshold);
+    const bool rolls =
+        parameters_.swap == Swap::spread_roll ||
+        (parameters_.swap == Swap::mix && columns > parameters_.swap_threshold.value_or(parameters_.nb));
     if (parameters_.p > 1 && rolls) {
         co_await swap_spread_roll(at, panel, columns, incoming, incoming_done);
     } else if (parameters_.p > 1) {

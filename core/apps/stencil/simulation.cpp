@@ -11,8 +11,7 @@ using mpi::Task;
 
 namespace {
 
-// Draws of durations belong to the number of a kernel: the sweep takes that of one which no stencil calls.
-constexpr models::Kernel sweep = models::Kernel::daxpy;
+constexpr models::KernelSet kernels{.names = kernel_names, .first_stream = 9};
 constexpr std::uint32_t allreduce_tag = 6; // 0 to 5 are the directions of the faces
 
 /// A kernel that takes n seconds, with noise of relative_sd * n seconds.
@@ -29,10 +28,7 @@ models::KernelModel seconds_as_n(double relative_sd) {
 /// `machine` with the sweep as its only kernel. It is not crowded: the time of a cell is said for a busy node.
 models::Machine with_sweep(const models::Machine& machine, double relative_sd) {
     models::Machine result = machine;
-    result.kernels = {};
-    result.discrepancy_relative_sd = {};
-    result.crowding = {};
-    result.kernels.at(static_cast<std::size_t>(sweep)) = {seconds_as_n(relative_sd)};
+    result.kernels = {{.name = std::string(kernel_names.front()), .models = {seconds_as_n(relative_sd)}}};
     return result;
 }
 
@@ -57,41 +53,33 @@ std::int64_t local_cells(std::int64_t cells, std::uint32_t processes, std::uint3
     return cells / processes + (position < cells % processes ? 1 : 0);
 }
 
-Result simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
-                const std::vector<std::uint32_t>& core_of_rank, std::uint64_t seed) {
+mpi::RunResult simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
+                         const std::vector<std::uint32_t>& core_of_rank, std::uint64_t seed, mpi::Trace trace) {
     check(parameters, core_of_rank.size());
-    const std::size_t ranks = core_of_rank.size();
-    std::vector<std::uint32_t> nodes(ranks);
-    std::vector<std::uint32_t> cpus(ranks);
+    mpi::Placement placement = mpi::placed(machine, core_of_rank);
     std::vector<std::uint32_t> ranks_on(machine.nodes, 0);
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-        nodes[rank] = core_of_rank[rank] / machine.cores_per_node;
-        if (nodes[rank] >= machine.nodes) {
-            throw std::invalid_argument("a rank is mapped to a core that the machine does not have");
-        }
-        cpus[rank] = machine.cpu_of_core(nodes[rank], core_of_rank[rank] % machine.cores_per_node);
-        ++ranks_on[nodes[rank]];
+    for (const std::uint32_t node : placement.nodes) {
+        ++ranks_on[node];
     }
-    std::vector<double> cell_time_s(ranks);
-    for (std::size_t rank = 0; rank < ranks; ++rank) { // whichever is slower, the processor or the memory
-        cell_time_s[rank] = std::max(parameters.cell_time_s,
-                                     parameters.cell_bytes * ranks_on[nodes[rank]] / parameters.node_memory_Bps);
+    std::vector<double> cell_time_s;
+    for (const std::uint32_t node : placement.nodes) { // whichever is slower, the processor or the memory
+        const double memory_s =
+            parameters.node_memory_Bps ? parameters.cell_bytes * ranks_on[node] / *parameters.node_memory_Bps : 0.0;
+        cell_time_s.push_back(std::max(parameters.cell_time_s, memory_s));
     }
-    models::MachineDay day(with_sweep(machine, parameters.noise_relative_sd), layers, seed, cpus, nodes);
-    mpi::Engine engine(machine.network, machine.links_between_nodes(), std::move(nodes), seed, layers.noise);
+    models::MachineDay day(with_sweep(machine, parameters.noise_relative_sd), kernels, layers, seed, placement.cpus,
+                           placement.nodes);
+    mpi::Engine engine(machine.network, machine.links_between_nodes(), std::move(placement.nodes), seed, layers.noise);
+    engine.trace() = std::move(trace);
     Program program(parameters, engine, day, std::move(cell_time_s));
-    Result result;
+    mpi::RunResult result;
     result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
-    result.messages = engine.statistics().messages;
-    result.bytes = engine.statistics().bytes;
-    result.message_use = engine.statistics().use;
-    for (Rank rank = 0; rank < engine.size(); ++rank) {
-        const mpi::Shares& shares_s = engine.shares_s(rank);
+    mpi::collect(result, engine, day);
+    for (const mpi::Shares& shares_s : result.rank_shares_s) {
         const double computing_s = shares_s[static_cast<std::size_t>(mpi::Share::compute)];
         result.computing_s += computing_s;
         result.waiting_s += std::accumulate(shares_s.begin(), shares_s.end(), -computing_s);
     }
-    result.engine_bytes = engine.state_bytes() + day.state_bytes();
     return result;
 }
 
@@ -121,6 +109,7 @@ Task Program::run(Rank rank) {
     const double cells = local[0] * local[1] * local[2];
     const double layer_bytes = static_cast<double>(parameters_.halo) * parameters_.value_bytes;
     for (std::int64_t iteration = 0; iteration < parameters_.iterations; ++iteration) {
+        engine_.set_step(rank, static_cast<std::int32_t>(iteration));
         for (std::size_t dimension = 0; dimension < 3; ++dimension) {
             if (parameters_.grid[dimension] > 1) { // alone along it, a process is its own neighbour
                 const double face_bytes = cells / local[dimension] * layer_bytes;
@@ -128,7 +117,10 @@ Task Program::run(Rank rank) {
                 co_await shift(rank, dimension, false, face_bytes);
             }
         }
-        engine_.compute(rank, day_.duration_s(rank, sweep, {0.0, cells * cell_time_of_rank_s_[rank], 0.0}));
+        const models::Size seconds{0.0, cells * cell_time_of_rank_s_[rank], 0.0};
+        const double sweep_s = day_.duration_s(rank, Kernel::sweep, seconds);
+        mpi::trace_kernel(engine_, rank, Kernel::sweep, seconds, engine_.clock(rank), sweep_s);
+        engine_.compute(rank, sweep_s);
         co_await reduce_residual(rank);
     }
 }

@@ -4,10 +4,10 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -27,6 +27,7 @@ from lepaute.archive.metadata import Metadata
 from lepaute.archive.ro_crate import ro_crate_metadata
 from lepaute.archive.seal import seal
 from lepaute.errors import ArchiveError
+from lepaute.kit.files import whole_file
 
 if TYPE_CHECKING:
     import pandas
@@ -59,16 +60,12 @@ class ArchiveWriter:
         self._folders: set[str] = set()
         self._unpacked_bytes = 0
         self._commands: list[dict[str, object]] = []
+        self._file = ExitStack()
         self._temporary: Path | None = None
         self._zip: zipfile.ZipFile | None = None
 
     def __enter__(self) -> Self:
-        try:
-            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
-        except OSError as problem:
-            raise ArchiveError(f"{self.path}: cannot be written ({problem.strerror}); choose another place") from None
-        os.close(handle)
-        self._temporary = Path(name)
+        self._temporary = self._file.enter_context(whole_file(self.path))
         self._zip = zipfile.ZipFile(self._temporary, "w", zipfile.ZIP_DEFLATED)
         return self
 
@@ -78,18 +75,14 @@ class ArchiveWriter:
         assert self._temporary is not None
         assert self._zip is not None
         try:
-            if kind is None:
-                self._finish(self._zip)
-            self._zip.close()
-            if kind is None:
+            with self._file:
+                with self._zip:
+                    if error is not None:
+                        raise error  # the file's block ends with it too, and keeps nothing
+                    self._finish(self._zip)
                 seal(self._temporary)
-                _to_disk(self._temporary)
-                self._temporary.chmod(0o644)  # mkstemp's 0600 would keep a colleague from reading the archive
-                self._temporary.replace(self.path)
-                _to_disk(self.path.absolute().parent)
         finally:
             self._zip = None
-            self._temporary.unlink(missing_ok=True)
 
     def add_bytes(self, name: str, data: bytes) -> None:
         """Adds a member; raises ArchiveError for a name that is taken, reserved or not a plain relative path."""
@@ -187,15 +180,6 @@ class ArchiveWriter:
     def _add(self, name: str, data: bytes) -> None:
         self._ready_for(name, len(data)).writestr(_entry(name, data), data)
         self._members[name] = Member.of(data)
-
-
-def _to_disk(path: Path) -> None:
-    """Waits until a file, or a folder's list, is on the disk: what an archive was made of may be removed next."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _entry(name: str, head: bytes) -> zipfile.ZipInfo:

@@ -8,6 +8,7 @@ import typer
 
 from lepaute.cli.entry import BAD_INPUT, complain
 from lepaute.errors import LepauteError
+from lepaute.kit.outputs import check_output_folder
 
 app = typer.Typer(help="Show, verify, compare and extract archives of measurements.", no_args_is_help=True)
 
@@ -90,6 +91,7 @@ def extract(
     from lepaute.archive import Archive
     from lepaute.archive.extraction import extract as extract_members
 
+    check_output_folder(output, "--output")
     written = extract_members(Archive.open(file), output, members or (), force=force)
     print(f"{output}: {len(written)} file{'s' * (len(written) != 1)}")
 

@@ -8,6 +8,7 @@ import typer
 from lepaute.cli import node_options as on
 from lepaute.cli.fit import Reports
 from lepaute.cli.option_fields import with_options_of
+from lepaute.kit.outputs import check_outputs
 from lepaute.measure.schedulers import Request, default_scheduler
 
 
@@ -37,14 +38,14 @@ def command(
     import sys
 
     from lepaute.cli.progress import progress_bar
-    from lepaute.fit.report.files import check_report_file
-    from lepaute.measure.calibration.campaign import calibrate, check_target
+    from lepaute.measure.calibration.campaign import calibrate
+    from lepaute.report.files import check_report_name
 
     # A batch system ends a job with SIGTERM: the probes must end too, and what was measured be kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    check_target(output)  # now, not after two minutes
     for file in report or ():
-        check_report_file(file)
+        check_report_name(file)
+    check_outputs({"--output": output, "--archive": archive, "--report": report})
     try:
         with progress_bar() as tell:
             path = calibrate(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.design_output import Out, Seed, write
+from lepaute.kit.outputs import check_outputs
 
 if TYPE_CHECKING:
     from lepaute.design.distributions import Factor
@@ -101,6 +102,7 @@ def mix(
     from lepaute.design import mix as make
     from lepaute.design import read_design
 
+    check_outputs({"--out": out}, inputs=files)
     names = kinds.split(",") if kinds is not None else None
     design = make(*(read_design(file) for file in files), kinds=names, seed=seed)
     write(design if blocks is None else in_blocks(design, count=blocks, seed=seed), out)

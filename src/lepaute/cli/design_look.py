@@ -41,10 +41,9 @@ def picture(
     """Draws what is covered: each pair of factors, and each factor against the order of execution."""
     from lepaute.design import read_design
     from lepaute.design.plot import plot_design
-    from lepaute.errors import InputError
+    from lepaute.kit.outputs import check_outputs
 
-    if not output.parent.is_dir():
-        raise InputError(f"--output {output}: there is no folder {output.parent}")
+    check_outputs({"--output": output}, inputs=[file])
     plot_design(read_design(file), output, title=file.name)
 
 

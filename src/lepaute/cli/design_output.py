@@ -5,12 +5,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lepaute.kit.outputs import check_outputs
+
 if TYPE_CHECKING:
     from lepaute.design import Design
 
 Seed = Annotated[int, typer.Option(help="The same seed gives the same table, byte for byte.", min=0)]
+
+
+def _checked(out: Path | None) -> Path | None:
+    check_outputs({"--out": out})
+    return out
+
+
 Out = Annotated[
-    Path | None, typer.Option("--out", "-o", help="File to write; standard output unless given.", show_default=False)
+    Path | None,
+    typer.Option(
+        "--out", "-o", help="File to write; standard output unless given.", show_default=False, callback=_checked
+    ),
 ]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.emulate_hpl import hpl
+from lepaute.kit.outputs import check_outputs
 
 if TYPE_CHECKING:
     from lepaute.simulate.smpi.request import Folding, Private
@@ -88,6 +89,7 @@ def program(
     given = words or []
     if not given and binary is None:
         raise InputError("no program is named; write it behind two dashes: lepaute emulate ... -- PROGRAM ARGS")
+    check_outputs({"--trace": trace, "--gantt": gantt}, inputs=[platform, binary])
     # A batch system ends a job with SIGTERM: SimGrid's process must end too, and its folder go.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     overrides = settings_of(settings or [])

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lepaute.cli import hpl_options as options
+from lepaute.kit.outputs import check_outputs
 
 
 def hpl(
@@ -58,6 +59,7 @@ def hpl(
     from lepaute.simulate.smpi.hpl import START_S, build_hpl_smpi, emulate_hpl
     from lepaute.simulate.smpi.process import Limits
 
+    check_outputs({"--trace": trace, "--gantt": gantt}, inputs=[platform, dat, hostfile, rankfile])
     if dat is not None:
         options.refuse_beside_dat(context)
         hpls = read_hpl_dat(dat).combinations(threads_per_rank)

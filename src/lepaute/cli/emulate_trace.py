@@ -20,13 +20,8 @@ class Wanted:
     @property
     def keep(self) -> "Keep | None":
         """What the emulation is to keep; None where no trace is wanted."""
-        from lepaute.errors import InputError
         from lepaute.simulate.smpi.emulate import Keep
 
-        for path in (self.parquet, self.gantt):
-            if path is not None and (path.is_dir() or not path.parent.is_dir()):
-                what = "is a folder; name a file" if path.is_dir() else f"there is no folder {path.parent}"
-                raise InputError(f"{path}: {what}")
         if self.parquet is None and self.gantt is None:
             return None
         return Keep(self.folder / "smpi.trace", self.folder / "smpi.kernels")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.errors import InputError
+from lepaute.kit.outputs import check_outputs
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive
@@ -51,6 +52,14 @@ def command(
         Path | None, typer.Option("--plot", metavar="FILE", help="picture of a memory hierarchy (of an experiment)")
     ] = None,
     report: Reports = None,
+    factor: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--factor",
+            metavar="COLUMN",
+            help="a column of an experiment's observations to test besides those of its design; may be repeated",
+        ),
+    ] = None,
 ) -> None:
     """Fit kernel and network models to calibrations and write a platform.
 
@@ -60,22 +69,26 @@ def command(
     from lepaute.cli.fit_kernels import dependence_text, selection_table
     from lepaute.fit import diagnose, platform_and_models
     from lepaute.fit.kernels.form import wanted_forms
-    from lepaute.fit.messages.ring import CONDITIONS
-    from lepaute.fit.report.files import check_report_file
+    from lepaute.fit.messages.conditions import CONDITIONS
     from lepaute.platform import dump_platform
+    from lepaute.report.files import check_report_name
 
     if network_condition not in ("", *CONDITIONS):
         raise InputError(f"--network-condition is {network_condition}; it is one of {', '.join(CONDITIONS)}")
     forms = wanted_forms(kernel_model or [])
     for path in report or ():
-        check_report_file(path)  # now, not after the fit
+        check_report_name(path)
     opened = [Archive.open(path) for path in archives]
-    if all(archive.about.kind == "experiment" for archive in opened):
+    of_experiments = all(archive.about.kind == "experiment" for archive in opened)
+    check_outputs({"--output": None if of_experiments else output, "--plot": plot, "--report": report}, inputs=archives)
+    if of_experiments:
         of_models = {"--report": report, "--kernel-model": forms, "--network-condition": network_condition}
         if given := [option for option, value in of_models.items() if value]:
             raise InputError(f"{given[0]} is of models, and experiments make none; give calibrations")
-        _print_findings(opened, plot)
+        _print_findings(opened, plot, factor or ())
         return
+    if factor:
+        raise InputError("--factor names a column of an experiment; calibrations declare theirs")
     if plot is not None:
         raise InputError("--plot draws the memory hierarchy of an experiment; calibrations have none")
     platform, fitted = platform_and_models(opened, name or output.stem, forms, network_condition or None)
@@ -96,17 +109,17 @@ def command(
     print(f"wrote {output}", file=sys.stderr)
 
 
-def _print_findings(archives: "list[Archive]", plot: Path | None) -> None:
+def _print_findings(archives: "list[Archive]", plot: Path | None, factors: Sequence[str]) -> None:
     """What experiments show that are no calibrations; they make no platform."""
     from lepaute.fit.experiments import findings
     from lepaute.fit.memory.text import hierarchy_text
 
     hierarchies = []
     for archive in archives:
-        for found in findings(archive):
-            print(f"{archive.path}: {found.table}")
-            print_factors(found.factor_tests)
-            for hierarchy in found.hierarchies:
+        for result in findings(archive, factors):
+            print(f"{archive.path}: {result.table}")
+            print_factors(result.factor_tests)
+            for hierarchy in result.hierarchies:
                 print(hierarchy_text(hierarchy))
                 hierarchies.append(hierarchy)
     if plot is not None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from lepaute.cli.platform_population import population, synthesize
+from lepaute.kit.outputs import check_outputs
 
 app = typer.Typer(help="List, show, check, import and export platforms; make hypothetical ones.", no_args_is_help=True)
 
@@ -59,14 +60,15 @@ def export_platform(
     ] = False,
 ) -> None:
     """Write a platform as SimGrid's XML, for SMPI; says on standard error what the file does not hold."""
+    from lepaute.kit.files import write_whole
     from lepaute.platform import load_platform
-    from lepaute.platform.io import write_text
     from lepaute.platform.simgrid import export_xml, host_name
     from lepaute.simulate.topology import wiring
 
+    check_outputs({"--simgrid": simgrid}, inputs=[name])
     platform = load_platform(name)
     exported = export_xml(platform, wiring(platform), every_route=every_route)
-    write_text(simgrid, exported.text)
+    write_whole(simgrid, exported.text)
     for sentence in exported.lost:
         typer.echo(f"not in the file: {sentence}", err=True)
     last = platform.nodes.count - 1
@@ -86,6 +88,7 @@ def import_platform(
     from lepaute.platform.io import platform_text
     from lepaute.platform.simgrid import import_xml
 
+    check_outputs({"--output": output}, inputs=[file])
     try:
         text = file.read_bytes()
     except OSError as error:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lepaute.kit.outputs import check_outputs
+
 if TYPE_CHECKING:
     from lepaute.fit.population.coefficients import Coefficients
     from lepaute.fit.population.generative import Generative
@@ -32,6 +34,7 @@ def synthesize(
     from lepaute.platform.populations import population_of
     from lepaute.simulate import synthesis
 
+    check_outputs({"--output": output}, inputs=[like])
     platform = load_platform(like)
     cluster = synthesis.synthesize(
         platform,
@@ -67,6 +70,7 @@ def population(
     from lepaute.platform import dump_platform, load_platform
     from lepaute.platform.io import with_population
 
+    check_outputs({"--output": output}, inputs=[*sources, of])
     platform = load_platform(of)
     data = _coefficients(sources, kernel)
     fitted = generative(data, most_groups=groups)

@@ -12,6 +12,9 @@ import typer
 from lepaute.cli import hpl_options as options
 from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.predict_stencil import stencil
+from lepaute.kit.files import write_whole
+from lepaute.kit.outputs import check_outputs
+from lepaute.version import __version__
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -77,8 +80,11 @@ def hpl(
     from lepaute.simulate import predict_all
     from lepaute.simulate.hpl_dat import HplDat, read_hpl_dat
     from lepaute.simulate.hpl_out import report
-    from lepaute.version import __version__
 
+    check_outputs(
+        {"--output": output, "--plot": plot, "--trace": trace, "--perfetto": perfetto, "--gantt": gantt},
+        inputs=[platform, dat, hostfile, rankfile],
+    )
     if dat is not None:
         options.refuse_beside_dat(context)
         wanted = read_hpl_dat(dat)
@@ -138,7 +144,7 @@ def hpl(
         predictions[0].plot(plot)
     write_trace_files(predictions[0].trace, trace, perfetto, gantt)
     if output is not None:
-        write_text(output, report(wanted, predictions, __version__))
+        write_whole(output, report(wanted, predictions, __version__))
     if as_json:
         found = [prediction.to_dict() for prediction in predictions]
         json.dump(found[0] if dat is None else {"predictions": found}, sys.stdout, indent=2)
@@ -164,10 +170,6 @@ def trace_request(ranks: str | None, steps: str | None, outputs: Sequence[Path |
         if ranks is not None or steps is not None:
             raise InputError("--trace-ranks and --trace-steps choose what a trace holds; ask for --trace FILE too")
         return None
-    for path in outputs:
-        if path is not None and (path.is_dir() or not path.parent.is_dir()):
-            what = "is a folder; name a file" if path.is_dir() else f"there is no folder {path.parent}"
-            raise InputError(f"{path}: {what}")
     return TraceRequest(
         ranks=None if ranks is None else numbers_of(ranks, "--trace-ranks"),
         steps=None if steps is None else numbers_of(steps, "--trace-steps"),
@@ -228,10 +230,3 @@ def foretold(
         what = f"{len(hpls)} combination(s) x {runs} run(s)" if len(hpls) > 1 else f"{runs} run(s)"
         print(f"lepaute: this will take about {duration_of(wall_s)}: {what} on {cores} core(s)", file=sys.stderr)
     return run_s
-
-
-def write_text(path: Path, text: str) -> None:
-    """Writes a whole file: a temporary one first, then renamed."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

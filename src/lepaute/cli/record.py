@@ -13,7 +13,9 @@ def command(
     output: Annotated[Path, typer.Option("--output", "-o", help="The trace to write.")] = Path("trace.parquet"),
     mpicc: Annotated[
         Path | None,
-        typer.Option("--mpicc", help="Compiler of the program's MPI library; by default that beside mpirun."),
+        typer.Option(
+            "--mpicc", help="The program's MPI library, by its compiler, prefix or name; by default that of mpirun."
+        ),
     ] = None,
     dat: Annotated[
         Path | None, typer.Option("--dat", help="Input of the program xhpl-lepaute; by default HPL.dat.")
@@ -32,20 +34,16 @@ def command(
     import signal
     import sys
 
-    from lepaute.errors import InputError
+    from lepaute.kit.outputs import check_outputs
     from lepaute.measure.record import record
     from lepaute.trace import write_trace
 
-    folder = output.parent
-    if not folder.is_dir():
-        raise InputError(f"--output {output}: there is no folder {folder}")
-    if output.is_dir():
-        raise InputError(f"--output {output}: is a folder; name a file, such as {output / 'trace.parquet'}")
+    check_outputs({"--output": output}, inputs=[dat])
     # A batch system ends a job with SIGTERM: the ranks must end too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     found = record(
         words,
-        workspace=folder,
+        workspace=output.parent,
         mpicc=mpicc,
         dat=dat,
         solve=solve,

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from lepaute.kit.outputs import check_outputs
+
 app = typer.Typer(help="Show, draw, break down and compare traces.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A trace (Parquet).", show_default=False)]
@@ -38,6 +40,7 @@ def gantt(
 
     if steps is not None and (low_s is not None or high_s is not None):
         raise InputError("give either --steps, or --from and --to")
+    check_outputs({"--output": output}, inputs=[file])
     chosen = None if ranks is None else numbers_of(ranks, "--ranks")
     span = None if steps is None else span_of(steps, "--steps")
     window = plot_gantt(read_trace(file), output, chosen, span, low_s, high_s)
@@ -58,13 +61,11 @@ def convert(
     """
     import sys
 
-    from lepaute.errors import InputError
     from lepaute.trace import write_trace
     from lepaute.trace.smpi import convert as convert_smpi
     from lepaute.version import __version__
 
-    if not output.parent.is_dir():
-        raise InputError(f"--output {output}: there is no folder {output.parent}")
+    check_outputs({"--output": output}, inputs=[file])
     trace = convert_smpi(file, {"version": __version__})
     write_trace(trace, output)
     for warning in trace.metadata["warnings"]:
@@ -82,6 +83,7 @@ def perfetto(
     from lepaute.trace import read_trace
     from lepaute.trace.perfetto import write_perfetto
 
+    check_outputs({"--output": output}, inputs=[file])
     count = write_perfetto(read_trace(file), output)
     print(f"{output}: {count} events; open it at ui.perfetto.dev", file=sys.stderr)
 
@@ -100,6 +102,7 @@ def breakdown(
     from lepaute.trace.describe import headline
     from lepaute.trace.report import breakdown_dict, breakdown_text, plot_breakdown
 
+    check_outputs({"--plot": plot}, inputs=[file])
     trace = read_trace(file)
     found = breakdown_of(trace)
     if plot is not None:
@@ -124,6 +127,7 @@ def compare(
     from lepaute.trace.compare_report import comparison_dict, comparison_text, plot_comparison
     from lepaute.trace.describe import headline
 
+    check_outputs({"--plot": plot}, inputs=[left, right])
     one, other = read_trace(left), read_trace(right)
     for difference in parameters_that_differ(one.metadata, other.metadata):
         print(f"warning: the two are not of the same run: {difference}", file=sys.stderr)

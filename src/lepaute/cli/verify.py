@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli import hpl_options as options
+from lepaute.kit.outputs import check_output_folder
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -79,6 +80,7 @@ def hpl(
         raise InputError("give either -p PLATFORM, or --calibrate to measure this machine first")
     if quick and not calibrate:
         raise InputError("--quick is about the calibration; give --calibrate with it")
+    check_output_folder(output_dir, "--output-dir")
     cases = [
         options.hpl_of(
             n=order,
@@ -153,9 +155,9 @@ def calibrated(folder: Path, seed: int, quick: bool) -> tuple["Platform", str | 
     from lepaute.cli.fit import quality_table
     from lepaute.cli.progress import progress_bar
     from lepaute.fit import platform_and_models
+    from lepaute.kit.files import write_whole
     from lepaute.measure.calibration.campaign import calibrate
     from lepaute.platform import dump_platform
-    from lepaute.verify.campaign import write_whole
 
     print("calibrating this machine: about two minutes, both cores", file=sys.stderr)
     with progress_bar() as tell:

@@ -1,7 +1,6 @@
 """The picture of a design: what is covered, and in which order."""
 
 import math
-import os
 import random
 from collections import Counter
 from itertools import pairwise
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lepaute.design.cells import Value
 from lepaute.design.table import Design
 from lepaute.errors import DesignError
+from lepaute.kit.files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,16 +62,8 @@ def plot_design(design: Design, path: Path, title: str) -> None:
     figure.suptitle(
         f"{_short(title, 60)}: {len(design)} {'row' if len(design) == 1 else 'rows'}{note}{area}", fontsize=9
     )
-    temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"  # with_name() refuses "."
-    try:
+    with whole_file(path) as temporary:
         figure.savefig(temporary, format="png", dpi=100)
-        temporary.replace(path)
-    except OSError as problem:
-        temporary.unlink(missing_ok=True)
-        raise DesignError(f"{path}: cannot be written ({problem.strerror}); choose another place") from None
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 class _Axis:

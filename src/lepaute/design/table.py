@@ -5,8 +5,6 @@ Stored as CSV: provenance lines ``#@key=value`` first, then a line of column nam
 sets of columns; any other design declares its columns and their types in its header.
 """
 
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import BinaryIO
 from lepaute.design.cells import Value, is_one_line, joined, shown, split_cells
 from lepaute.design.columns import DECLARATION, ROW_NUMBER, Column, DeclaredColumn, declared, schema_of
 from lepaute.errors import DesignError
+from lepaute.kit.files import write_whole
 
 #: What a file from a stranger may cost: about a gigabyte of memory.
 MOST_BYTES = 256 << 20
@@ -117,27 +116,10 @@ def read_design(path: Path | str) -> Design:
 
 def write_design(design: Design, path: Path | str) -> None:
     """Writes the design's file; an existing file is replaced at once or not at all."""
-    path = Path(path)
     content = design.to_csv().encode()
     if len(content) > MOST_BYTES:
         raise DesignError(f"{path}: the design takes {len(content)} bytes; the most is {MOST_BYTES}. Split it.")
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
-        raise DesignError(f"{path}: cannot be written ({reason}); choose another place") from None
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        temporary.chmod(0o644)  # mkstemp's 0600 would keep a colleague from reading the table
-        temporary.replace(path)
-    except OSError as problem:
-        temporary.unlink()
-        raise DesignError(f"{path}: cannot be written ({problem.strerror}); choose another place") from None
-    except BaseException:
-        temporary.unlink()
-        raise
+    write_whole(path, content)
 
 
 def _lines(file: BinaryIO, where: str) -> Iterator[str]:

@@ -1,13 +1,15 @@
 """What can be fitted to an experiment that is no calibration: tests of its factors, and the memory hierarchy."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lepaute.archive.setups.topology import Cache, data_caches
+from lepaute.design.table import parse_design
 from lepaute.errors import FitError
 from lepaute.fit.memory.hierarchy import MemoryHierarchy, is_memory, memory_hierarchy
 from lepaute.fit.observations.checks import Place, check_durations
+from lepaute.fit.observations.columns import factors_of
 from lepaute.fit.observations.factors import FactorTest, factor_tests
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from lepaute.archive import Archive
 
 _TABLES = "observations/"
+_DESIGN = "design.csv"
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,14 @@ class Findings:
     hierarchies: tuple[MemoryHierarchy, ...]
 
 
-def findings(archive: "Archive") -> list[Findings]:
-    """Of every table of observations that has durations. Raises FitError where there is none, or nothing varies."""
-    found = []
+def findings(archive: "Archive", factors: Collection[str] = ()) -> list[Findings]:
+    """Of every table of observations that has durations. Raises FitError where there is none, or nothing varies.
+
+    factors : columns that are factors besides those that are declared and those of the archive's design
+    """
+    design = _design_columns(archive)
+    declared = None if design is None else (*design, *factors)
+    results = []
     for name in archive.members():
         if not name.startswith(_TABLES) or not name.endswith(".parquet"):
             continue
@@ -43,15 +51,22 @@ def findings(archive: "Archive") -> list[Findings]:
             continue
         check_durations(table, Place(archive.path, name))
         if is_memory(table):
-            found.append(Findings(name, (), tuple(_hierarchies(archive, table))))
-        elif tests := factor_tests(table):
-            found.append(Findings(name, tests, ()))
-    if not found:
+            results.append(Findings(name, (), tuple(_hierarchies(archive, table))))
+        elif tests := factor_tests(table, factors=factors_of(table, declared)):
+            results.append(Findings(name, tests, ()))
+    if not results:
         raise FitError(
             f"{archive.path}: no table of observations has durations (duration_s) under several levels of a factor; "
-            "there is nothing to fit"
+            "there is nothing to fit; factors are the columns of the design and those that --factor names"
         )
-    return found
+    return results
+
+
+def _design_columns(archive: "Archive") -> tuple[str, ...] | None:
+    """The columns of the design that the experiment followed; None where it had none."""
+    if _DESIGN not in archive.members():
+        return None
+    return parse_design(_text(archive, _DESIGN), f"{archive.path}: {_DESIGN}").columns
 
 
 def _hierarchies(archive: "Archive", table: "pandas.DataFrame") -> "Iterator[MemoryHierarchy]":

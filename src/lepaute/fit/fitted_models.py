@@ -6,24 +6,23 @@ from typing import TYPE_CHECKING
 
 from lepaute.errors import FitError
 from lepaute.fit.kernels.form import Form
-from lepaute.fit.kernels.interruptions import machine_excess
 from lepaute.fit.kernels.kernel_fit import FittedKernel
 from lepaute.fit.kernels.platform_kernel import kernel_model
+from lepaute.fit.kernels.polynomial import machine_excess
 from lepaute.fit.kernels.quality import QualityRow, quality_row
 from lepaute.fit.kernels.selection import Selection, select
 from lepaute.fit.messages.conditions import ConditionEffect
 from lepaute.fit.messages.links import FittedLinks, MessageTables, fitted_links
 from lepaute.fit.messages.network import FittedNetwork
 from lepaute.fit.messages.platform_network import network_model
-from lepaute.fit.messages.series import COLUMNS as MESSAGE_COLUMNS
 from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
-from lepaute.fit.observations.calls import COLUMNS, Calls, calls_by_kernel, place_of, pooled_observations
+from lepaute.fit.observations.calls import Calls, calls_by_kernel, place_of, pooled_observations
 from lepaute.fit.observations.checks import checked_table
+from lepaute.fit.observations.columns import KERNELS, P2P, RING, SEMANTICS
 from lepaute.fit.observations.disturbed import without_disturbed
 from lepaute.fit.observations.factor_text import sentence
 from lepaute.fit.observations.factors import FactorTest, factor_tests, pooled_factors, usual_conditions
 from lepaute.fit.observations.phase_remainder import glue_calls
-from lepaute.fit.observations.tables import KERNELS, P2P, RING, SEMANTICS
 from lepaute.fit.variability.crowding import crowding_of, relieved
 from lepaute.fit.variability.days import block_effects
 from lepaute.fit.variability.dependence import DependenceReport, dependence_reports
@@ -86,16 +85,16 @@ def models(
     forms             : members of the family that are asked for, by kernel, see `form.wanted_forms`; the others are
                         selected
     network_condition : what the machine did while the messages were measured that the platform is to have (see
-                        `ring.CONDITIONS`); None: the point-to-point measurements, nothing else
+                        `conditions.CONDITIONS`); None: the point-to-point measurements, nothing else
     Raises FitError when an archive is no calibration, or nodes differ in processor or BLAS kernels.
     """
     given = calibrations(archives)
-    frames = [checked_table(archive, KERNELS, COLUMNS) for archive in given]
+    frames = [checked_table(archive, KERNELS) for archive in given]
     hosts, absent = seen_hosts(hosts_of(given[0]), frames)
     several = len(hosts) > 1
     kernel_frames, short_kernels = without_disturbed(frames, ("host", "probe", "cpu") if several else ("probe", "cpu"))
     p2p_frames, short_p2p = without_disturbed(
-        [checked_table(archive, P2P, MESSAGE_COLUMNS) for archive in given], ("host", "link") if several else ()
+        [checked_table(archive, P2P) for archive in given], ("host", "link") if several else ()
     )
     tests = factor_tests(pooled_factors(kernel_frames))
     table = pooled_observations([usual_conditions(frame) for frame in kernel_frames], hosts)

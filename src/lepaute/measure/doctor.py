@@ -10,8 +10,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from lepaute.errors import LepauteError
+from lepaute.errors import EnvironmentProblem, LepauteError
 from lepaute.kit.cache import cache_folder
+from lepaute.kit.mpi_launcher import LAUNCHER_PACKAGE, find_launcher
+from lepaute.kit.mpi_library import WRAPPER_PACKAGE, find_library, installed_libraries
 from lepaute.measure.apt_source import OVERRIDE, TARBALL
 from lepaute.measure.kernel_set import choose_kernel_set
 from lepaute.measure.node_agent.facts import cpu_flags, cpu_model, first_line, memory_bytes
@@ -66,20 +68,29 @@ def check_compiler() -> list[Check]:
 
 
 def check_mpi() -> list[Check]:
-    """The MPI library: its compiler wrapper and its launcher."""
+    """The MPI library: its compiler wrapper and its launcher, which must belong together."""
     checks = []
-    for name, argument, package in (
-        ("mpicc", "--showme:version", "libopenmpi-dev"),
-        ("mpirun", "--version", "openmpi-bin"),
-    ):
-        path = shutil.which(name)
-        version = first_line((path, argument)) if path else None
-        if path is None or version is None:
-            found = f"{path} does not run" if path else "none"
-            checks.append(Check(name, "missing", found, f"apt-get install {package}"))
-        else:
-            checks.append(Check(name, "ok", version))
-    return checks
+    library = None
+    try:
+        library = find_library()
+        others = [str(other) for other in installed_libraries() if other.identity != library.identity]
+        more = f"; also {', '.join(others)}" if others else ""
+        checks.append(Check("mpicc", "ok", f"{library}{more}"))
+    except EnvironmentProblem:
+        path = shutil.which("mpicc")
+        state = "none" if path is None else f"{path} does not compile"
+        checks.append(Check("mpicc", "missing", state, f"apt-get install {WRAPPER_PACKAGE}"))
+    install = f"apt-get install {LAUNCHER_PACKAGE}"
+    try:
+        launcher = find_launcher()
+    except EnvironmentProblem:
+        return [*checks, Check("mpirun", "missing", "none", install)]
+    if not launcher.family:
+        return [*checks, Check("mpirun", "missing", f"{launcher.path} does not run", install)]
+    if library is not None and not launcher.starts(library.family):
+        remedy = "choose one library: update-alternatives --config mpirun"
+        return [*checks, Check("mpirun", "missing", f"{launcher}, which does not start programs of mpicc's", remedy)]
+    return [*checks, Check("mpirun", "ok", str(launcher))]
 
 
 def check_blas() -> list[Check]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.cache import cache_folder
-from lepaute.kit.command import run_command
 from lepaute.measure.apt_source import sha256_of
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
 from lepaute.measure.plan import CONTENT, P2P, RING, SEMANTICS, SERIAL, STEPS_SIDE_BY_SIDE, PlannedRun
@@ -26,20 +25,11 @@ WRAPPED_SYMBOLS = (
     *(f"HPL_dlaswp{name}" for name in ("00N", "01T", "02N", "03T", "04T", "05T", "06T", "10N")),
 )
 
-_COMPILE_LIMIT_S = 120.0
-
 DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM = "probe-dgemm", "probe-hpl-steps", "probe-p2p"
 SEMANTICS_PROGRAM, RING_PROGRAM = "probe-semantics", "probe-ring"
 _PROGRAMS = {P2P: P2P_PROGRAM, SEMANTICS: SEMANTICS_PROGRAM, RING: RING_PROGRAM}
 #: For the operands of all contents together.
 CONTENT_BYTES = 300_000_000
-#: Open MPI refuses root unless it is told twice; inside an allocation of Slurm it would spread over all its nodes.
-MPI_ENVIRONMENT = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_ras": "^slurm",
-    "OMPI_MCA_plm": "^slurm",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +110,6 @@ def probe_words(
     return [f"{folder}/{program}", *words, "--cpus", cores, *more], environment
 
 
-def ranks_here(ranks: int, mpi: str | None = None) -> tuple[str, ...]:
-    """What starts the ranks of a probe on one node, with MPI_ENVIRONMENT; probes bind themselves to their cores.
-
-    mpi: the first line of what mpirun says of its version; Open MPI unless it is MPICH's starter
-    """
-    if mpi is not None and mpi.startswith("HYDRA"):
-        return ("mpirun", "-np", str(ranks))
-    # mpirun may see fewer places than there are cores (hardware threads, containers).
-    return ("mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks))
-
-
 def _version() -> str:
     import lepaute
 
@@ -140,8 +119,8 @@ def _version() -> str:
 def _inputs_hash(tools: Toolchain, hpl: Path) -> str:
     digest = hashlib.sha256()
     sources = sorted(path for pattern in ("*.c", "*.h") for path in probe_source().glob(pattern))
-    text = (*map(sha256_of, sources), hpl.name, tools.compiler, tools.mpi, str(tools.mpicc), _version())
-    for item in (*text, *tools.blas_flags, *WRAPPED_SYMBOLS, *C_FLAGS):
+    text = (*map(sha256_of, sources), hpl.name, *tools.identity, _version())
+    for item in (*text, *WRAPPED_SYMBOLS, *C_FLAGS):
         digest.update(item.encode() + b"\0")
     return digest.hexdigest()[:16]
 
@@ -150,5 +129,5 @@ def _compile(
     tools: Toolchain, program: Path, names: Sequence[str], flags: Sequence[str], libraries: Sequence[str]
 ) -> None:
     sources = [str(probe_source() / name) for name in names]
-    argv = [str(tools.mpicc), *C_FLAGS, f'-DLEPAUTE_VERSION="{_version()}"', *flags, *sources, *libraries]
-    run_command([*argv, "-lm", "-o", str(program)], what=f"building {program.name}", timeout_s=_COMPILE_LIMIT_S)
+    words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{_version()}"', *flags, *sources, *libraries]
+    tools.mpi.compile([*words, "-lm", "-o", str(program)], what=f"building {program.name}")

@@ -7,19 +7,27 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.cache import cache_folder
-from lepaute.kit.command import end_session, run_command
+from lepaute.kit.command import end_session
+from lepaute.kit.mpi_launcher import Launcher, find_launcher
+from lepaute.kit.mpi_library import (
+    MpiLibrary,
+    check_program,
+    check_same_library,
+    find_library,
+    library_of_launcher,
+)
 from lepaute.measure.apt_source import sha256_of
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
 from lepaute.measure.probe_source import C_FLAGS, probe_source
-from lepaute.measure.toolchain import Toolchain, find_toolchain
+from lepaute.measure.toolchain import find_toolchain
 
 if TYPE_CHECKING:
     from lepaute.trace import Trace
@@ -40,37 +48,6 @@ HPL_WRAPPED = (
     *(f"HPL_pdupdate{form}" for form in ("TT", "TN", "NT", "NN")),
     *(f"HPL_{name}" for name in ("pdfact", "bcast", "bwait", "pdtrsv", "pdgesv0", "pdgesvK2", "pdgesv")),
 )
-_COMPILE_LIMIT_S = 120.0
-_VERSION_LIMIT_S = 30.0
-_FAMILY_PROBE = "#include <mpi.h>\n#if defined(OPEN_MPI)\nopenmpi\n#elif defined(MPICH_VERSION)\nmpich\n#endif\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Launcher:
-    """What starts the ranks: the program of argv[0], and the MPI library it belongs to ("" where that is not known)."""
-
-    path: Path
-    family: str
-
-    def argv(self, words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
-        """The command with variables for the ranks alone, where the launcher can give them."""
-        if self.family == "mpich":
-            given = [word for name, value in variables.items() for word in ("-genv", name, value)]
-            return [str(self.path), *given, *words[1:]]
-        if self.family != "openmpi":
-            return [str(self.path), *words[1:]]
-        given = [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
-        # With Open MPI, what follows a colon is another program with options of its own. All ranks must have the
-        # recorder, since they compare their clocks.
-        argv = [str(self.path), *given]
-        for word in words[1:]:
-            argv += [word, *given] if word == ":" else [word]
-        return argv
-
-    @property
-    def gives_variables(self) -> bool:
-        """Whether argv() has them; else they go into the launcher's own environment."""
-        return self.family in ("openmpi", "mpich")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +73,7 @@ def record(
     words    : mpirun, its options, the program and its arguments. The word xhpl-lepaute stands for the HPL that is
                built here, whose own loops are recorded too
     workspace: a folder that all nodes see; the raw files are in it while the program runs
-    mpicc    : compiler of the MPI library that the program uses; by default the one beside mpirun
+    mpicc    : the MPI library that the program uses, as find_library() takes it; by default the launcher's
     dat      : input file for that HPL, by default HPL.dat where the working folder has one
     solve    : which of the program's timed regions, see trace_of_records
     every_call: a row also for each of many successive probes that find nothing, and for kernels without columns
@@ -108,15 +85,17 @@ def record(
 
     if not words:
         raise InputError("no command was given; write lepaute record -- mpirun -np 2 PROGRAM")
-    launcher = find_launcher(words[0])
-    compiler = find_mpicc(launcher, mpicc)
+    launcher, library = library_of_command(words, mpicc)
     command, input_text = list(words), None
     if HPL in command and shutil.which(HPL) is None:
-        command[command.index(HPL)] = str(build_recorded_hpl(compiler, launcher, progress))
+        command[command.index(HPL)] = str(build_recorded_hpl(library, progress))
         input_text = _hpl_input(dat)
     elif dat is not None:
         raise InputError(f"--dat is for the program {HPL}, which the command does not name")
-    library = build_recorder(compiler, progress)
+    program = _program(command, launcher)
+    if program is not None:
+        check_program(launcher, program)
+    recorder = build_recorder(library, progress)
     with tempfile.TemporaryDirectory(prefix=".lepaute-record-", dir=workspace) as temporary:
         raw = Path(temporary, "ranks").resolve()
         raw.mkdir()
@@ -125,14 +104,14 @@ def record(
             folder = Path(temporary)
             (folder / "hpccinf.txt").write_text(input_text)
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        returncode = _run(launcher, command, _variables(library, raw, every_call), folder)
+        returncode = _run(launcher, command, _variables(recorder, raw, every_call), folder)
         files = sorted(raw.glob("rank-*.rec"))
         if not files:
-            raise EnvironmentProblem(_nothing(returncode, compiler))
+            raise EnvironmentProblem(_nothing(returncode, library.mpicc))
         records = [read_rank(path) for path in files]
         metadata: dict[str, Any] = {
             "source": "recording",
-            "application": _application(command, launcher),
+            "application": program.name if program is not None else Path(words[-1]).name,
             "command": " ".join(words),
             "created": created,
             "version": _version(),
@@ -144,93 +123,40 @@ def record(
 # ---- the command -----------------------------------------------------------------------------------------------------
 
 
-def find_launcher(word: str) -> Launcher:
-    """The launcher of a command; raises InputError where there is no such program."""
-    found = shutil.which(word)
-    if found is None:
-        raise InputError(f"{word}: there is no such program; write lepaute record -- mpirun -np 2 PROGRAM")
-    path = Path(found).absolute()
-    if not path.name.startswith(("mpirun", "mpiexec", "orterun", "prterun")):
-        return Launcher(path, "")
-    try:
-        told = subprocess.run(
-            [found, "--version"], capture_output=True, text=True, timeout=_VERSION_LIMIT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return Launcher(path, "")
-    text = (told.stdout + told.stderr).lower()
-    if any(mark in text for mark in ("open mpi", "openrte", "prrte")):
-        return Launcher(path, "openmpi")
-    return Launcher(path, "mpich" if any(mark in text for mark in ("hydra", "mpich", "intel(r) mpi")) else "")
+def library_of_command(words: Sequence[str], mpicc: Path | None = None) -> tuple[Launcher, MpiLibrary]:
+    """The launcher of a command, and the MPI library that the recorder is built for.
 
-
-def find_mpicc(launcher: Launcher, given: Path | None) -> Path:
-    """The compiler of the launcher's MPI library.
-
-    given: what the user says
-    Raises InputError where that is none, or belongs to another library than the launcher; EnvironmentProblem where none
-    is found.
+    mpicc: that library, as find_library() takes it; by default the one that belongs to the launcher
+    Raises InputError where there is no such program, or the two belong to different libraries; EnvironmentProblem where
+    no wrapper is found.
     """
-    if given is not None:
-        found = shutil.which(given)
-        if found is None:
-            raise InputError(f"--mpicc {given}: there is no such program")
-    else:
-        found = _mpicc_beside(launcher)
-    family = _family_of(Path(found))
-    if launcher.family and family and family != launcher.family:
-        raise InputError(
-            f"{launcher.path} is of {launcher.family}, {found} of {family}: the recorder must be built for the "
-            "program's own MPI library; give its compiler with --mpicc"
-        )
-    return Path(found)
+    if shutil.which(words[0]) is None:
+        raise InputError(f"{words[0]}: there is no such program; write lepaute record -- mpirun -np 2 PROGRAM")
+    launcher = find_launcher(words[0])
+    if mpicc is None:
+        return launcher, library_of_launcher(launcher)
+    try:
+        library = find_library(mpicc)
+    except InputError as problem:
+        raise InputError(f"--mpicc {problem}") from None
+    check_same_library(launcher, library)
+    return launcher, library
 
 
-def _mpicc_beside(launcher: Launcher) -> str:
-    name = launcher.path.name
-    suffix = name.partition(".")[2]
-    names = [f"mpicc.{suffix}"] if suffix in ("openmpi", "mpich") else []
-    if launcher.family:
-        for candidate in (*names, "mpicc"):
-            found = shutil.which(candidate, path=str(launcher.path.parent))
-            if found is not None:
-                return found
-    found = shutil.which("mpicc")
-    if found is None:
-        package = "libmpich-dev" if launcher.family == "mpich" else "libopenmpi-dev"
-        raise EnvironmentProblem(
-            f"mpicc is missing (Debian package {package}), which builds the recorder for this MPI library; "
-            "install it, or give another one with --mpicc"
-        )
-    return found
-
-
-def _family_of(mpicc: Path) -> str:
-    """ "openmpi", "mpich", or "" for another; raises EnvironmentProblem where the compiler does not work."""
-    with tempfile.TemporaryDirectory(prefix="lepaute-mpi-") as folder:
-        source = Path(folder, "family.c")
-        source.write_text(_FAMILY_PROBE)
-        told = run_command(
-            [mpicc, "-E", "-P", source], what=f"{mpicc} (is mpi.h installed?)", timeout_s=_COMPILE_LIMIT_S
-        )
-    words = told.stdout.split()
-    return words[-1] if words and words[-1] in ("openmpi", "mpich") else ""
-
-
-def _variables(library: Path, raw: Path, every_call: bool) -> dict[str, str]:
-    before = os.environ.get("LD_PRELOAD")
-    found = {"LD_PRELOAD": f"{library}:{before}" if before else str(library), FOLDER_VARIABLE: str(raw)}
-    return found | ({EVERY_CALL_VARIABLE: "1"} if every_call else {})
+def _variables(recorder: Path, raw: Path, every_call: bool) -> dict[str, str]:
+    preloaded = os.environ.get("LD_PRELOAD")
+    variables = {"LD_PRELOAD": f"{recorder}:{preloaded}" if preloaded else str(recorder), FOLDER_VARIABLE: str(raw)}
+    return variables | ({EVERY_CALL_VARIABLE: "1"} if every_call else {})
 
 
 def _run(launcher: Launcher, words: Sequence[str], variables: dict[str, str], folder: Path | None) -> int:
     """Exit status of the command; when this process is interrupted, all of the command's processes end first."""
     environment = dict(os.environ)
-    if not launcher.gives_variables:
+    if not launcher.passes_variables:
         environment |= variables
     # What HPL finds in its folder is a file of ours; output and relative paths of other programs are the user's.
     stdin = subprocess.DEVNULL if sys.stdin is None or sys.stdin.isatty() else None
-    argv = launcher.argv(words, variables)
+    argv = launcher.command(words, variables)
     sys.stdout.flush()
     try:
         process = subprocess.Popen(argv, env=environment, stdin=stdin, start_new_session=True, cwd=folder)
@@ -256,12 +182,12 @@ def _status(returncode: int) -> str:
     return f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
 
 
-def _application(words: Sequence[str], launcher: Launcher) -> str:
-    """Name of the program: the first word that is a file which can be run, after the launcher."""
+def _program(words: Sequence[str], launcher: Launcher) -> Path | None:
+    """The program of a command: the first word after the launcher that is the path of a file which can be run."""
     for word in words[1:] if launcher.family else words:
         if "/" in word and os.access(word, os.X_OK) and Path(word).is_file():
-            return Path(word).name
-    return " ".join(Path(word).name for word in words[-1:])
+            return Path(word)
+    return None
 
 
 def _hpl_input(dat: Path | None) -> str | None:
@@ -281,34 +207,31 @@ def _hpl_input(dat: Path | None) -> str | None:
 # ---- what is built ---------------------------------------------------------------------------------------------------
 
 
-def build_recorder(mpicc: Path, progress: Callable[[str], None] | None = None) -> Path:
-    """The library that records, for one MPI library; built at first use, in the cache.
+def build_recorder(library: MpiLibrary, progress: Callable[[str], None] | None = None) -> Path:
+    """The preloaded library that records programs of one MPI library; built at first use, in the cache.
 
     Raises EnvironmentProblem where it cannot be built.
     """
     inputs = [sha256_of(probe_source() / name) for name in (*_SOURCES, *_HEADERS)]
-    folder = cache_folder().resolve() / f"recorder-{_hash([*inputs, str(mpicc), _mpi_version(mpicc), *C_FLAGS])}"
+    folder = cache_folder().resolve() / f"recorder-{_hash([*inputs, library.identity, *C_FLAGS])}"
     if progress is not None and not (folder / LIBRARY).is_file():
         progress("compiling the recorder")
 
     def build(target: Path) -> None:
         sources = [str(probe_source() / name) for name in _SOURCES]
         flags = ("-fPIC", "-fvisibility=hidden", "-shared", "-pthread")
-        argv = [str(mpicc), *C_FLAGS, *flags, *sources, "-ldl", "-o", str(target)]
-        run_command(argv, what="building the recorder", timeout_s=_COMPILE_LIMIT_S)
+        library.compile([*C_FLAGS, *flags, *sources, "-ldl", "-o", str(target)], what="building the recorder")
 
     return _built(folder, LIBRARY, build)
 
 
-def build_recorded_hpl(mpicc: Path, launcher: Launcher, progress: Callable[[str], None] | None = None) -> Path:
+def build_recorded_hpl(library: MpiLibrary, progress: Callable[[str], None] | None = None) -> Path:
     """xhpl-lepaute, linked so that HPL's loops and phases are recorded too: the same objects as the one that `verify`
     runs.
 
     Raises EnvironmentProblem where HPL cannot be built.
     """
-    tools: Toolchain = find_toolchain()
-    if mpicc.resolve() != tools.mpicc.resolve():
-        tools = replace(tools, mpicc=mpicc, mpirun=launcher.path, mpi=_mpi_version(mpicc))
+    tools = find_toolchain(library)
     hpl = build_hpl(None, progress, tools)
     inputs = [sha256_of(probe_source() / name) for name in (*_HPL_SOURCES, *_HPL_HEADERS)]
     folder = cache_folder().resolve() / f"recorded-hpl-{_hash([*inputs, hpl.name, *HPL_WRAPPED, *C_FLAGS])}"
@@ -316,9 +239,9 @@ def build_recorded_hpl(mpicc: Path, launcher: Launcher, progress: Callable[[str]
     def build(target: Path) -> None:
         sources = [str(probe_source() / name) for name in _HPL_SOURCES]
         wraps = [f"-Wl,--wrap={symbol}" for symbol in HPL_WRAPPED]
-        argv = [str(mpicc), *C_FLAGS, *hpl_include_flags(hpl), *sources, *wraps, str(hpl / "libhpl.a")]
-        argv += [*tools.blas_flags, "-lm", "-ldl", "-o", str(target)]
-        run_command(argv, what=f"building {HPL} for recordings", timeout_s=_COMPILE_LIMIT_S)
+        words = [*C_FLAGS, *hpl_include_flags(hpl), *sources, *wraps, str(hpl / "libhpl.a")]
+        words += [*tools.blas_flags, "-lm", "-ldl", "-o", str(target)]
+        library.compile(words, what=f"building {HPL} for recordings")
 
     return _built(folder, HPL, build)
 
@@ -342,12 +265,6 @@ def _hash(items: Sequence[str]) -> str:
     for item in items:
         digest.update(item.encode() + b"\0")
     return digest.hexdigest()[:16]
-
-
-def _mpi_version(mpicc: Path) -> str:
-    """What the compiler says it would run: it names the folders of its MPI library."""
-    told = subprocess.run([mpicc, "-show"], capture_output=True, text=True, timeout=_VERSION_LIMIT_S, check=False)
-    return f"{told.stdout.strip()} {sha256_of(mpicc.resolve())}"
 
 
 def _version() -> str:

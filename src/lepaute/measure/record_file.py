@@ -44,16 +44,16 @@ class RankRecord:
 
 
 def read_rank(path: Path) -> RankRecord:
-    """Reads one raw file; raises EnvironmentProblem for one that is none."""
+    """Reads one raw file; raises EnvironmentProblem where it is not a recording."""
     import numpy
 
     header_type, row_type = _types()
     content = path.read_bytes()
     if len(content) < _HEADER_BYTES or not content.startswith(MAGIC):
-        raise EnvironmentProblem(f"{path}: is no file of the recorder")
+        raise EnvironmentProblem(f"{path}: not a Lepaute recording")
     header = numpy.frombuffer(content, header_type, count=1)[0]
     if int(header["header_bytes"]) != _HEADER_BYTES or int(header["row_bytes"]) != row_type.itemsize:
-        raise EnvironmentProblem(f"{path}: was written by another version of the recorder")
+        raise EnvironmentProblem(f"{path}: written by another version of the recorder; record the run again")
     room = (len(content) - _HEADER_BYTES) // row_type.itemsize
     packed = numpy.frombuffer(content, row_type, offset=_HEADER_BYTES, count=room)
     names = tuple((int(one["kind"]), _text(one["name"])) for one in header["names_of"][: int(header["names"])])

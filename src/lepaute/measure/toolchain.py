@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.command import run_command
+from lepaute.kit.mpi_launcher import Start, binding_works, find_launcher
+from lepaute.kit.mpi_library import MpiLibrary, find_library
 
 INSTALL = "apt-get install openmpi-bin libopenmpi-dev libopenblas-dev gcc"
 
-_PACKAGES = {"mpicc": "libopenmpi-dev", "mpirun": "openmpi-bin", "ar": "binutils"}
 _BLAS_TRIAL = """
 #include <cblas.h>
 int main(void) { double x = 1.0; cblas_dscal(1, 2.0, &x, 1); return x == 2.0 ? 0 : 1; }
@@ -22,33 +24,39 @@ int main(void) { double x = 1.0; cblas_dscal(1, 2.0, &x, 1); return x == 2.0 ? 0
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """What is needed to build and run the probes and HPL.
+    """What is needed to build the probes and HPL.
 
-    mpi, compiler : first line of what each says of its version
-    blas_flags    : linker options that bring cblas_*
+    compiler  : first line of what mpicc's compiler says of its version
+    blas_flags: linker options that bring cblas_*
     """
 
-    mpicc: Path
-    mpirun: Path
+    mpi: MpiLibrary
     ar: Path
-    mpi: str
     compiler: str
     blas_flags: tuple[str, ...] = ("-lopenblas",)
 
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Differs where programs must be compiled again."""
+        return (self.compiler, self.mpi.identity, *self.blas_flags)
+
+
+def find_toolchain(mpi: MpiLibrary | None = None) -> Toolchain:
+    """The tools of this machine, for an MPI library or else the default one.
+
+    Raises EnvironmentProblem that names the Debian package of the first one missing.
+    """
+    return _toolchain(mpi or find_library())
+
 
 @functools.cache
-def find_toolchain() -> Toolchain:
-    """The tools of this machine; raises EnvironmentProblem that names the Debian package of the first one missing."""
-    paths = {name: find_program(name, package) for name, package in _PACKAGES.items()}
-    compiler = _first_line([paths["mpicc"], "--version"])
-    if compiler is None:
-        raise EnvironmentProblem(f"mpicc finds no C compiler (Debian package gcc); install it: {INSTALL}")
-    mpi = _first_line([paths["mpirun"], "--version"])
-    if mpi is None:
-        raise EnvironmentProblem(f"{paths['mpirun']} does not run (Debian package openmpi-bin); install it: {INSTALL}")
-    found = Toolchain(paths["mpicc"], paths["mpirun"], paths["ar"], mpi, compiler)
-    _check_blas(found)
-    return found
+def _toolchain(mpi: MpiLibrary) -> Toolchain:
+    compiler = run_command(
+        [mpi.mpicc, "--version"], what=f"{mpi.mpicc}", timeout_s=30.0, environment=dict(mpi.environment)
+    )
+    tools = Toolchain(mpi, find_program("ar", "binutils"), compiler.stdout.strip().partition("\n")[0])
+    _check_blas(tools)
+    return tools
 
 
 def find_program(name: str, package: str) -> Path:
@@ -59,12 +67,10 @@ def find_program(name: str, package: str) -> Path:
     return Path(path)
 
 
-def mpirun_argv(
-    ranks: int, cpus: Sequence[int] | None = None, *, coretype: str | None = None
-) -> tuple[list[str], dict[str, str]]:
-    """Start of the command line that runs a program on `ranks` ranks, and the variables to add to the environment.
+def start_here(ranks: int, cpus: Sequence[int] | None = None, *, coretype: str | None = None) -> Start:
+    """What starts a program on `ranks` ranks of this machine, one thread each, with the mpirun on PATH.
 
-    cpus    : core of each rank, by default 0, 1, ...; mpirun binds the ranks to them where it can
+    cpus    : core of each rank, by default 0, 1, ...; the ranks are bound to them where that is allowed
     coretype: OPENBLAS_CORETYPE, None to leave it as it is
 
     Raises EnvironmentProblem when this process may not use that many cores.
@@ -78,59 +84,24 @@ def mpirun_argv(
         raise EnvironmentProblem(
             f"cores {','.join(map(str, cores))} do not give {ranks} ranks a core each; choose among {usable}"
         )
-    argv = [str(find_program("mpirun", "openmpi-bin"))]
-    # mpirun may see fewer places than there are cores (hardware threads, containers); never more ranks than cores.
-    argv.append("--oversubscribe")
-    argv += _binding(cores[:ranks]) if binding_works() else ["--bind-to", "none"]
-    argv += ["-np", str(ranks)]
-    environment = {
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    if coretype is not None:
-        environment["OPENBLAS_CORETYPE"] = coretype
-    return argv, environment
-
-
-@functools.cache
-def binding_works() -> bool:
-    """Whether mpirun may bind processes here; some containers forbid it."""
-    environment = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    argv = [str(find_program("mpirun", "openmpi-bin")), "--bind-to", "core", "-np", "1", "true"]
-    try:
-        result = subprocess.run(argv, env={**os.environ, **environment}, capture_output=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return result.returncode == 0
-
-
-def _binding(cores: list[int]) -> list[str]:
-    if cores == list(range(len(cores))):
-        return ["--bind-to", "core", "--map-by", "core"]
-    return ["--bind-to", "cpu-list:ordered", "--cpu-list", ",".join(map(str, cores))]
+    launcher = find_launcher()
+    start = launcher.start(ranks, cores=cores[:ranks] if binding_works(launcher) else None)
+    blas = {"OPENBLAS_NUM_THREADS": "1"} | ({} if coretype is None else {"OPENBLAS_CORETYPE": coretype})
+    return Start(start.argv, {**start.environment, **blas})
 
 
 def _check_blas(tools: Toolchain) -> None:
     with tempfile.TemporaryDirectory(prefix="lepaute-blas-") as folder:
         source, program = Path(folder, "trial.c"), Path(folder, "trial")
         source.write_text(_BLAS_TRIAL)
-        argv = [str(tools.mpicc), str(source), *tools.blas_flags, "-o", str(program)]
-        result = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        argv = [str(tools.mpi.mpicc), str(source), *tools.blas_flags, "-o", str(program)]
+        environment = {**os.environ, **dict(tools.mpi.environment)}
+        result = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60, check=False)
     if result.returncode == 0:
         return
-    what = "the header cblas.h" if "cblas.h" in result.stderr else "the library libopenblas"
+    missing = "the header cblas.h" if "cblas.h" in result.stderr else "the library libopenblas"
     if "stdio.h" in result.stderr or "crt1.o" in result.stderr:
         raise EnvironmentProblem(
             "the C library's headers are missing (Debian package libc6-dev); install it: apt-get install libc6-dev"
         )
-    raise EnvironmentProblem(f"{what} is missing (Debian package libopenblas-dev); install it: {INSTALL}")
-
-
-def _first_line(argv: Sequence[str | Path]) -> str | None:
-    try:
-        result = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    lines = result.stdout.strip().splitlines()
-    return lines[0].strip() if result.returncode == 0 and lines else None
+    raise EnvironmentProblem(f"{missing} is missing (Debian package libopenblas-dev); install it: {INSTALL}")

@@ -53,19 +53,9 @@ def parse_platform(text: str, origin: str = "platform") -> Platform:
 
 def dump_platform(platform: Platform, path: "str | Path") -> None:
     """Writes `platform` to `path`, whole or not at all; reading it back gives an equal platform."""
-    write_text(Path(path), platform_text(platform))
+    from lepaute.kit.files import write_whole
 
-
-def write_text(path: Path, text: str) -> None:
-    """Writes `text` to `path`, whole or not at all.  Raises PlatformError where it cannot be."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise PlatformError(f"{path}: cannot be written ({error.strerror}); choose another file") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(path, platform_text(platform))
 
 
 def platform_text(platform: Platform) -> str:

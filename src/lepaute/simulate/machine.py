@@ -1,6 +1,6 @@
 """A platform as the C++ core takes it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lepaute import _core
@@ -9,19 +9,14 @@ from lepaute.platform.mixture import core_modes
 from lepaute.simulate.topology import core_topology
 
 if TYPE_CHECKING:
+    from lepaute.platform.network_model import Network
     from lepaute.platform.schema import KernelModel, Piece, Platform, Segment
 
-PROTOCOLS = {"eager": 0, "detached": 1, "rendezvous": 2}
-NOISES = {"none": 0, "half-normal": 1, "normal": 2, "lognormal": 3, "mixture": 4}
 # Variants of a routine that a platform may model apart; one that does not has them cost what the routine costs.
 VARIANTS = {"dgemm_nn": "dgemm", "dtrsm_left": "dtrsm"} | {
     f"dlaswp0{number}N": f"dlaswp0{number}T" for number in (1, 3, 4, 5, 6)
 }
-#: Classes of links, in the core's order.
-LINK_CLASSES = ("loopback", "remote", "loopback_noncontiguous", "remote_noncontiguous")
-UNBOUNDED = (0.0, 0.0, 0.0, 1e300, 1e300, 1e300)
-
-KERNELS = {name: index for index, name in enumerate(_core.kernel_names())}
+KERNELS = tuple(_core.kernel_names())
 TERMS = {name: index for index, name in enumerate(_core.term_names())}
 
 
@@ -43,12 +38,11 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
             f"it has them for {', '.join(map(str, available))}"
         )
     models = {model.kernel: model for model in platform.kernels if model.threads == threads}
-    for kernel, number in KERNELS.items():
-        model = models.get(kernel) or models.get(VARIANTS.get(kernel, ""))
-        if model is not None:
-            machine.set_kernel(
-                number, per_cpu_models(model, platform), model.discrepancy_relative_sd, model.crowding or 0.0
-            )
+    machine.kernels = [
+        core_kernel(kernel, model, platform)
+        for kernel in KERNELS
+        if (model := models.get(kernel) or models.get(VARIANTS.get(kernel, ""))) is not None
+    ]
     if platform.days is not None:
         machine.day_common_relative_sd = platform.days.common_relative_sd
         machine.day_cpu_relative_sd = platform.days.cpu_relative_sd
@@ -56,23 +50,40 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
     if platform.episodes is not None:
         machine.episode_relative_sd = platform.episodes.relative_sd
         machine.episode_s = platform.episodes.duration_s
-    network = platform.network
-    machine.set_network(
-        [core_segment(segment) for segment in network.loopback_segments],
-        [core_segment(segment) for segment in network.remote.segments],
-        [core_segment(segment) for segment in network.loopback_noncontiguous],
-        [core_segment(segment) for segment in network.remote_noncontiguous],
-        network.flow_factor == "scale",
-        network.sharing == "exact",
-        network.node_link.bandwidth_Bps,
-        network.loopback.bandwidth_Bps,
-        network.loopback.shared,
-        network.costs.iprobe_s,
-        network.costs.iprobe_looks_first,
-    )
-    machine.set_fitted_sizes([fitted_sizes(network.fitted_sizes[name]) for name in LINK_CLASSES])
-    machine.set_topology(core_topology(platform))
+    fill_network(machine.network, platform.network)
+    machine.topology = core_topology(platform)
     return machine
+
+
+def fill_network(core: _core.Network, network: "Network") -> None:
+    """Sets what messages cost."""
+    for link, segments in (
+        ("loopback", network.loopback_segments),
+        ("remote", network.remote.segments),
+        ("loopback_noncontiguous", network.loopback_noncontiguous),
+        ("remote_noncontiguous", network.remote_noncontiguous),
+    ):
+        costs = getattr(core, link)
+        costs.segments = [core_segment(segment) for segment in segments]
+        if (fitted := network.fitted_sizes[link]) is not None:
+            costs.fitted_low_bytes, costs.fitted_high_bytes = map(float, fitted)
+    core.flow_factor = network.flow_factor
+    core.exact_sharing = network.sharing == "exact"
+    core.node_link_Bps = network.node_link.bandwidth_Bps
+    core.loopback_Bps = network.loopback.bandwidth_Bps
+    core.loopback_shared = network.loopback.shared
+    core.iprobe_s = network.costs.iprobe_s
+    core.iprobe_looks_first = network.costs.iprobe_looks_first
+
+
+def core_kernel(name: str, model: "KernelModel", platform: "Platform") -> _core.MachineKernel:
+    """The kernel `name` with the durations of `model`."""
+    kernel = _core.MachineKernel()
+    kernel.name = name
+    kernel.models = per_cpu_models(model, platform)
+    kernel.discrepancy_relative_sd = model.discrepancy_relative_sd
+    kernel.crowding = model.crowding or 0.0
+    return kernel
 
 
 def per_cpu_models(model: "KernelModel", platform: "Platform") -> list[_core.KernelModel]:
@@ -109,17 +120,18 @@ def per_cpu_coefficients(piece: "Piece") -> dict[tuple[int, int], tuple[dict[str
 
 def core_piece(piece: "Piece", mean: dict[str, float], deviation: dict[str, float]) -> _core.KernelPiece:
     """A piece of a kernel model with the coefficients of one cpu."""
-    covariance = piece.covariance or ()
-    return _core.KernelPiece.make(
-        where=bounds(piece.where),
-        fitted=bounds(piece.range),
-        mean=coefficients(mean),
-        deviation=coefficients(deviation),
-        noise=NOISES[piece.noise.kind],
-        covariance_terms=[TERMS[term] for term in piece.mean] if covariance else [],
-        covariance=[value for row in covariance for value in row],
-        **({"modes": core_modes(piece.noise.modes)} if piece.noise.modes else {}),
-    )
+    core = _core.KernelPiece()
+    core.where = bounds(piece.where)
+    core.fitted = bounds(piece.range)
+    core.mean = coefficients(mean)
+    core.deviation = coefficients(deviation)
+    core.noise = piece.noise.kind
+    if piece.covariance:
+        core.covariance_terms = [TERMS[term] for term in piece.mean]
+        core.covariance = [value for row in piece.covariance for value in row]
+    if piece.noise.modes:
+        core.modes = [_core.Mode(*mode) for mode in core_modes(piece.noise.modes)]
+    return core
 
 
 def coefficients(by_term: Mapping[str, float]) -> list[float]:
@@ -132,35 +144,24 @@ def coefficients(by_term: Mapping[str, float]) -> list[float]:
     return values
 
 
-def bounds(ranges: Mapping[Any, tuple[float, float]] | None) -> tuple[float, ...]:
-    """(low m, n, k, high m, n, k) of ranges {letter: (low, high)}; no entry, no bound."""
-    if ranges is None:
-        return UNBOUNDED
-    pairs = [ranges.get(letter, (0.0, 1e300)) for letter in "mnk"]
-    return (*(float(low) for low, _ in pairs), *(float(high) for _, high in pairs))
+def bounds(ranges: Mapping[Any, tuple[float, float]] | None) -> _core.Bounds:
+    """Of ranges {letter: (low, high)}; no entry, no bound."""
+    low, high = zip(*((ranges or {}).get(letter, (0.0, 1e300)) for letter in "mnk"), strict=True)
+    return _core.Bounds(_core.Size(*low), _core.Size(*high))
 
 
 def core_segment(segment: "Segment") -> _core.Segment:
     """A network segment of the platform file."""
-    return _core.Segment.make(
-        above_bytes=segment.above_bytes,
-        protocol=PROTOCOLS[segment.protocol],
-        latency_s=segment.latency_s,
-        bandwidth_Bps=segment.bandwidth_Bps,
-        send=pair(segment.send),
-        isend=pair(segment.isend),
-        receive=pair(segment.receive),
-        noise_relative_sd=segment.noise_relative_sd,
-        modes=[(mode.weight, mode.mean, mode.sd) for mode in segment.noise.modes] if segment.noise else [],
-    )
-
-
-def fitted_sizes(known: tuple[int, int] | None) -> tuple[float, float]:
-    """(lowest, highest) in bytes; no bounds where they are not known."""
-    return (0.0, 1e300) if known is None else (float(known[0]), float(known[1]))
-
-
-def pair(values: Iterable[float]) -> tuple[float, float]:
-    """(intercept_s, per_byte_s)."""
-    intercept, slope = values
-    return (intercept, slope)
+    core = _core.Segment()
+    core.above_bytes = segment.above_bytes
+    core.protocol = segment.protocol
+    core.latency_s = segment.latency_s
+    core.bandwidth_Bps = segment.bandwidth_Bps
+    core.send = _core.Overhead(*segment.send)
+    core.isend = _core.Overhead(*segment.isend)
+    core.receive = _core.Overhead(*segment.receive)
+    core.noise_relative_sd = segment.noise_relative_sd
+    if segment.noise:
+        modes = [_core.NoiseMode(mode.weight, mode.mean, mode.sd) for mode in segment.noise.modes]
+        core.noise = _core.NoiseMixture.centred(modes)
+    return core

@@ -1,11 +1,10 @@
 """Which messages a simulated run sent, by class of links, and how many of a size that no model was fitted to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lepaute import _core
-from lepaute.simulate.machine import LINK_CLASSES
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
@@ -43,10 +42,10 @@ class MessageUse:
     outside_to_bytes: float | None
 
 
-def message_use(platform: "Platform", counted: Sequence[_core.MessageUse]) -> tuple[MessageUse, ...]:
-    """The classes of links that sent messages and whose fitted sizes are known; counted is in the core's order."""
+def message_use(platform: "Platform", counted: Mapping[str, _core.MessageUse]) -> tuple[MessageUse, ...]:
+    """The classes of links that sent messages and whose fitted sizes are known; counted is by class."""
     found = []
-    for link, use in zip(LINK_CLASSES, counted, strict=True):
+    for link, use in counted.items():
         fitted = platform.network.fitted_sizes[link]
         if fitted is None or not use.messages:
             continue

@@ -1,8 +1,9 @@
 """A picture of a predicted distribution of runs."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from lepaute.kit.files import whole_file
 
 if TYPE_CHECKING:
     from lepaute.simulate.prediction import Prediction
@@ -27,7 +28,6 @@ def plot_prediction(prediction: "Prediction", path: Path) -> None:
     hpl = prediction.hpl
     axes.set_title(f"HPL N = {hpl.n}, NB = {hpl.nb}, {hpl.p} x {hpl.q} on {prediction.platform_name}", fontsize=10)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     FigureCanvasAgg(figure)
-    figure.savefig(temporary, format="png", dpi=130)
-    temporary.replace(path)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=130)

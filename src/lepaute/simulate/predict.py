@@ -19,7 +19,7 @@ from lepaute.simulate.fidelity import (
     sampling_warning,
     simulated_share,
 )
-from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, SWAPS, Hpl
+from lepaute.simulate.hpl import Hpl
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.mapping import Mapping, thinned
 from lepaute.simulate.message_use import message_use, message_warnings
@@ -225,7 +225,7 @@ def prediction_of(
     ranks_on_node = Counter(node_of_rank)
     results = [one.result for one in finished]
     first = results[0]
-    kernels = dict(zip(_core.kernel_names(), first.kernels, strict=True))
+    kernels = first.kernels
     own = {name: use for name, use in kernels.items() if name not in GLUE}
     told = warnings_of(hpl, platform, own, max(ranks_on_node.values()))
     sent = message_use(platform, first.message_use)
@@ -250,7 +250,7 @@ def prediction_of(
                     nodes=len(ranks_on_node),
                     ranks=hpl.ranks,
                     time_s=result.time_s,
-                    computing_s=sum(use.time_s for use in result.kernels),
+                    computing_s=result.computing_s,
                     threads=hpl.threads_per_rank,
                 ),
             )
@@ -275,7 +275,7 @@ def prediction_of(
             first_day,
             hpl.ranks * first.time_s,
             messages=sent,
-            messages_s=sum(use.time_s for use in first.message_use),
+            messages_s=sum(use.time_s for use in first.message_use.values()),
             moving=sum(breakdown.shares[name] for name in MOVING),
         ),
         version=__version__,
@@ -317,22 +317,9 @@ def check_request(hpls: Sequence[Hpl], fidelity: str, trace: TraceRequest | None
 def core_parameters(hpl: Hpl, *, sampled: bool = False) -> _core.HplParameters:
     """The parameters as the core takes them; sampled: windows of the steps are simulated."""
     parameters = _core.HplParameters()
-    for name in ("n", "nb", "p", "q", "depth", "nbmin", "ndiv"):
-        setattr(parameters, name, getattr(hpl, name))
-    parameters.row_major = hpl.pmap == "row"
-    parameters.set_algorithms(
-        BROADCASTS.index(hpl.bcast),
-        FACTORISATIONS.index(hpl.pfact),
-        FACTORISATIONS.index(hpl.rfact),
-        SWAPS.index(hpl.swap),
-    )
-    parameters.swap_threshold = hpl.nb if hpl.swap_threshold is None else hpl.swap_threshold
-    parameters.l1_transposed = hpl.l1 == "transposed"
-    parameters.u_transposed = hpl.u == "transposed"
-    parameters.equilibrate = hpl.equil
-    parameters.alignment = hpl.align
-    parameters.copy_l = hpl.copy_l
+    for name, value in hpl.parameters().items():
+        if name != "threads_per_rank":
+            setattr(parameters, name, value)
     parameters.sampled = sampled
-    parameters.windows = WINDOWS
-    parameters.first_row_pivots = hpl.pivots == "first-row"
+    parameters.windows = _core.HplWindows(*WINDOWS)
     return parameters

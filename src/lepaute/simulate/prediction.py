@@ -1,7 +1,6 @@
 """The distribution over runs that a simulation predicts."""
 
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,11 +152,10 @@ class Prediction:
         }
 
     def to_json(self, path: str | Path) -> None:
-        """Writes the JSON object to `path` (a temporary file first, then renamed)."""
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        temporary.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
-        temporary.replace(target)
+        """Writes the JSON object to `path` whole or not at all."""
+        from lepaute.kit.files import write_whole
+
+        write_whole(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
     def plot(self, path: str | Path) -> None:
         """A PNG of the runs and their interval."""

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import resource
 import time
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from lepaute.version import __version__
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
 
-ALLREDUCES = ("none", "binomial", "recursive-doubling", "ring")  # the core's codes 0..3
+ALLREDUCES = ("none", "binomial", "recursive-doubling", "ring")
 _LARGEST_COUNT = 2**31 - 1  # of processes and of cells along a dimension: the core counts in 32 and 64 bits
 
 
@@ -168,11 +167,10 @@ class StencilPrediction:
         }
 
     def to_json(self, path: str | Path) -> None:
-        """Writes the JSON object to `path` (a temporary file first, then renamed)."""
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        temporary.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
-        temporary.replace(target)
+        """Writes the JSON object to `path` whole or not at all."""
+        from lepaute.kit.files import write_whole
+
+        write_whole(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
 
 def predict_stencil(
@@ -200,7 +198,7 @@ def predict_stencil(
     parameters = core_parameters(stencil)
     core_layers = (layers or Layers()).to_core()
 
-    def one(run_seed: int) -> _core.StencilResult:
+    def one(run_seed: int) -> _core.RunResult:
         return _core.simulate_stencil(parameters, machine, core_layers, cores, run_seed)
 
     try:
@@ -245,7 +243,7 @@ def predict_stencil(
             platform,
             all_ranks_s,
             messages=sent,
-            messages_s=sum(use.time_s for use in results[0].message_use),
+            messages_s=sum(use.time_s for use in results[0].message_use.values()),
             moving=results[0].waiting_s / max(all_ranks_s, 1e-300),
         ),
     )
@@ -254,13 +252,8 @@ def predict_stencil(
 def core_parameters(stencil: Stencil) -> _core.StencilParameters:
     """The parameters as the core takes them."""
     parameters = _core.StencilParameters()
-    for name in (
-        *("grid", "cells", "iterations", "periodic", "halo", "value_bytes"),
-        *("cell_time_s", "cell_bytes", "noise_relative_sd", "allreduce_values"),
-    ):
+    for name in stencil.__slots__:
         setattr(parameters, name, getattr(stencil, name))
-    parameters.node_memory_Bps = stencil.node_memory_Bps or 1.0
-    parameters.set_allreduce(ALLREDUCES.index(stencil.allreduce))
     return parameters
 
 

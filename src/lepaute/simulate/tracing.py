@@ -107,7 +107,7 @@ class RunBreakdown:
     time_s: float
     ranks: int
     total_s: dict[str, float]
-    result: _core.HplResult
+    result: _core.RunResult
 
     @property
     def by_rank_s(self) -> "NDArray[Any]":
@@ -126,14 +126,14 @@ class RunBreakdown:
         return {name: value / whole if whole else 0.0 for name, value in self.total_s.items()}
 
 
-def breakdown_of_run(result: _core.HplResult, ranks: int) -> RunBreakdown:
+def breakdown_of_run(result: _core.RunResult, ranks: int) -> RunBreakdown:
     """Where the time of a run went."""
     total = dict(zip(CATEGORIES, result.total_shares_s, strict=True))
     other = max(0.0, ranks * result.time_s - sum(total.values()))
     return RunBreakdown(result.time_s, ranks, {**total, "other": other}, result)
 
 
-def trace_of_run(result: _core.HplResult, metadata: dict[str, Any]) -> "Trace":
+def trace_of_run(result: _core.RunResult, metadata: dict[str, Any]) -> "Trace":
     """The trace of a run that was traced; the result then has its rows no longer.
 
     metadata : of the run; the time of all ranks by category joins it, in all and for each step
@@ -149,7 +149,7 @@ def trace_of_run(result: _core.HplResult, metadata: dict[str, Any]) -> "Trace":
     }
     return trace_of_columns(
         result.take_trace_columns(),
-        _core.trace_names(),
+        result.trace_names,
         {"source": "simulation", **metadata, "time_s": result.time_s, "all_ranks": everything},
         "simulation",
     )

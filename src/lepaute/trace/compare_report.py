@@ -1,11 +1,11 @@
 """A comparison of two traces as text and as a picture."""
 
 import math
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from lepaute.kit.files import whole_file
 from lepaute.trace.compare import PERCENTILES, ClassComparison, Comparison, Difference
 from lepaute.trace.text import seconds, size, text_table
 
@@ -133,9 +133,8 @@ def plot_comparison(found: Comparison, path: Path, left: str, right: str) -> Non
     figure.suptitle(f"left: {left}\nright: {right}; {order}", fontsize=10)
     handles, labels = times.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    figure.savefig(temporary, format="png")
-    temporary.replace(path)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png")
 
 
 def _label(one: ClassComparison) -> str:

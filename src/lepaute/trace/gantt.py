@@ -1,12 +1,12 @@
 """The picture of a trace: a row a rank, time to the right, colours by what the time was spent on."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.files import whole_file
 from lepaute.trace import colours
 from lepaute.trace.breakdown import is_estimated, split
 from lepaute.trace.messages import match_messages
@@ -83,9 +83,8 @@ def plot_gantt(
     figure.legend(
         handles=_handles(used, is_estimated(drawn)), loc="outside lower center", ncols=5, frameon=False, fontsize=9
     )
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    figure.savefig(temporary, format="png")
-    temporary.replace(path)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png")
     return window
 
 

@@ -1,11 +1,11 @@
 """Traces as Parquet files."""
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.files import whole_file
 from lepaute.trace.table import FORMAT, KINDS, NUMBERS, TEXTS, Trace, trace_of_columns
 
 if TYPE_CHECKING:
@@ -27,12 +27,8 @@ def write_trace(trace: Trace, path: Path) -> None:
         arrays.setdefault(name, pa.array(getattr(trace, name), from_pandas=False))
     text = json.dumps({**trace.metadata, "format": FORMAT})
     table = pa.table(arrays).replace_schema_metadata({KEY: text.encode()})
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with whole_file(path) as temporary:
         pq.write_table(table, temporary, compression="zstd")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_trace(path: Path) -> Trace:

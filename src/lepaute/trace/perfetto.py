@@ -1,11 +1,11 @@
 """A trace in the Trace Event Format, which Perfetto (ui.perfetto.dev) and Chrome's about:tracing open."""
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from lepaute.kit.files import whole_file
 from lepaute.trace.describe import headline
 from lepaute.trace.messages import match_messages
 from lepaute.trace.table import KERNEL, KINDS, MPI, PHASE, Trace
@@ -21,20 +21,15 @@ def write_perfetto(trace: Trace, path: Path) -> int:
     A process is a node (one for all where the trace does not know them), a thread a rank; arrows go from a send to the
     call in which its message was received, where the trace holds both.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     count = 0
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write('{"displayTimeUnit": "ms", "otherData": ')
-            json.dump(_plain(trace.metadata), file)
-            file.write(', "traceEvents": [\n')
-            for count, event in enumerate(events(trace), start=1):
-                file.write(",\n" if count > 1 else "")
-                json.dump(event, file, separators=(",", ":"))
-            file.write("\n]}\n")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.write('{"displayTimeUnit": "ms", "otherData": ')
+        json.dump(_plain(trace.metadata), file)
+        file.write(', "traceEvents": [\n')
+        for count, event in enumerate(events(trace), start=1):
+            file.write(",\n" if count > 1 else "")
+            json.dump(event, file, separators=(",", ":"))
+        file.write("\n]}\n")
     return count
 
 

@@ -1,9 +1,9 @@
 """The breakdown as tables of text and as a picture of stacked bars."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lepaute.kit.files import whole_file
 from lepaute.trace.breakdown import Breakdown
 from lepaute.trace.colours import SHARES
 from lepaute.trace.table import CATEGORIES
@@ -141,9 +141,8 @@ def plot_breakdown(found: Breakdown, path: Path, title: str) -> None:
     ]
     figure.suptitle(title, fontsize=11)
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    figure.savefig(temporary, format="png")
-    temporary.replace(path)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png")
 
 
 def _draw_steps(axis: Any, found: Breakdown) -> None:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.files import write_whole
 from lepaute.verify.disturbance import disturbances, rule
 from lepaute.verify.real_run import RealRun, check_machine
 
@@ -174,10 +174,3 @@ def measured_record(case: Case, recorded: RecordedRun) -> dict[str, Any]:
     for key in ("n", "nb", "p", "q", "case"):
         del row[key]
     return {**row, "causes": list(recorded.causes), "ranks": [asdict(rank) for rank in recorded.run.ranks]}
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file under a temporary name first, so that no reader ever sees half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(data)
-    temporary.replace(path)

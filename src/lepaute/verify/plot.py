@@ -1,9 +1,10 @@
 """The picture of a verification: what was predicted and what was measured, side by side."""
 
 import math
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from lepaute.kit.files import whole_file
 
 if TYPE_CHECKING:
     import pandas
@@ -57,9 +58,8 @@ def plot(table: "pandas.DataFrame", runs: "pandas.DataFrame", path: Path, title:
     handles = _legend_handles(bool(runs["disturbed"].astype(bool).any()))
     columns = 1 if len(grids) == 1 else 2
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.png")
-    figure.savefig(temporary)
-    temporary.replace(path)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png")
 
 
 def _draw_rates(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.DataFrame") -> None:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
+from lepaute.kit.mpi_launcher import find_launcher
+from lepaute.kit.mpi_library import check_program
 from lepaute.measure.machine_load import Load, load_between, sample
-from lepaute.measure.toolchain import find_program, mpirun_argv
+from lepaute.measure.toolchain import start_here
 from lepaute.verify.disturbance import RankLoad
 from lepaute.verify.hpl_input import hpl_input_text
 
@@ -55,7 +57,7 @@ def check_machine(hpl: "Hpl") -> None:
 
     Raises InputError where it has too few cores or too little free memory, EnvironmentProblem where it has no mpirun.
     """
-    find_program("mpirun", "openmpi-bin")
+    find_launcher()
     cores = sorted(os.sched_getaffinity(0))
     if hpl.ranks > len(cores):
         raise InputError(
@@ -73,9 +75,10 @@ def check_machine(hpl: "Hpl") -> None:
 
 
 def user_program(path: Path) -> HplProgram:
-    """A user's own xhpl; raises InputError where it cannot be run."""
+    """A user's own xhpl; raises InputError where it cannot be run by the mpirun on PATH."""
     if not path.is_file() or not os.access(path, os.X_OK):
         raise InputError(f"--xhpl {path}: no program that can be run stands there. Give the path of a built xhpl.")
+    check_program(find_launcher(), path)
     return HplProgram(path.resolve(), is_driver=False)
 
 
@@ -96,7 +99,7 @@ def real_run(hpl: "Hpl", program: HplProgram, timeout_s: float) -> RealRun:
     processes are ended then).
     """
     cores = sorted(os.sched_getaffinity(0))
-    argv, variables = mpirun_argv(hpl.ranks, cores[: hpl.ranks], coretype=program.coretype)
+    start = start_here(hpl.ranks, cores[: hpl.ranks], coretype=program.coretype)
     with tempfile.TemporaryDirectory(prefix="lepaute-hpl-") as folder:
         text = hpl_input_text(hpl, to_stdout=not program.is_driver)
         # The HPL inside HPCC reads the second name, every other one the first.
@@ -104,10 +107,10 @@ def real_run(hpl: "Hpl", program: HplProgram, timeout_s: float) -> RealRun:
             (Path(folder) / name).write_text(text)
         before = sample()
         record = run_command(
-            [*argv, program.path],
+            [*start.argv, program.path],
             what="the real HPL",
             timeout_s=timeout_s,
-            environment=variables,
+            environment=start.environment,
             folder=Path(folder),
         )
         machine = load_between(before, sample(), os.cpu_count() or 1)

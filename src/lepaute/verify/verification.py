@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lepaute.kit.files import write_whole
 from lepaute.verify.campaign import (
     Case,
     Plan,
@@ -15,7 +16,6 @@ from lepaute.verify.campaign import (
     predict_cases,
     run_cases,
     seal_predictions,
-    write_whole,
 )
 from lepaute.verify.comparison import compare, predicted_table, run_table, sentence
 from lepaute.verify.real_run import HplProgram, real_run

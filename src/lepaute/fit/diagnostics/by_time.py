@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lepaute.fit.diagnostics.flag import Check, Limits, unable
+from lepaute.fit.diagnostics.number_text import moment, percent
 from lepaute.fit.diagnostics.residuals import ENOUGH_PROCESSES, Classed, parts_of
-from lepaute.fit.diagnostics.words import moment, percent
 from lepaute.fit.numeric.arrays import Floats
 from lepaute.stats.drift import drift
 from lepaute.stats.steps import Step, find_steps

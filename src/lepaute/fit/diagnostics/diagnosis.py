@@ -12,12 +12,12 @@ from lepaute.fit.diagnostics.by_place import places
 from lepaute.fit.diagnostics.by_size import level, size, spread
 from lepaute.fit.diagnostics.by_time import series_of, slow_change, step
 from lepaute.fit.diagnostics.flag import ALPHA, SEVERITIES, Check, Flag, Limits, flags_of
+from lepaute.fit.diagnostics.flags_from_fit import dependence_flags, factor_flags
 from lepaute.fit.diagnostics.machine import Machine, machine_of
 from lepaute.fit.diagnostics.residuals import Classed, Residuals, classed
 from lepaute.fit.diagnostics.single_calls import constant, number_of_calls, one_size, outliers, scatter, tick
-from lepaute.fit.diagnostics.told_by_fit import dependence_flags, factor_flags
 from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
-from lepaute.fit.observations.tables import KERNELS, P2P
+from lepaute.fit.observations.columns import KERNELS, P2P
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive

@@ -8,8 +8,8 @@ import numpy as np
 from lepaute.fit.diagnostics.burst import BURST, FEWEST_PROCESSES, burst_of
 from lepaute.fit.diagnostics.by_time import CHANGE, FEWEST_VALUES, Series, slow_change, steps_of, told
 from lepaute.fit.diagnostics.flag import Check, unable
+from lepaute.fit.diagnostics.number_text import moment, percent
 from lepaute.fit.diagnostics.residuals import ENOUGH_PROCESSES, Classed
-from lepaute.fit.diagnostics.words import moment, percent
 from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
 from lepaute.stats.steps import Step
 

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.fit.diagnostics.models import kernel_seconds, message_seconds
+from lepaute.fit.diagnostics.model_times import kernel_seconds, message_seconds
 from lepaute.fit.diagnostics.residuals import Residuals
 from lepaute.fit.numeric.arrays import Floats, Integers
-from lepaute.fit.observations.calls import COLUMNS, MODELLED, Calls, calls_by_kernel, place_of, pooled_observations
+from lepaute.fit.observations.calls import MODELLED, Calls, calls_by_kernel, place_of, pooled_observations
+from lepaute.fit.observations.columns import KERNELS, NEEDED
 from lepaute.fit.observations.disturbed import without_disturbed
 from lepaute.fit.observations.factors import usual_conditions
 from lepaute.fit.variability.crowding import relieved
@@ -197,7 +198,7 @@ def running_median(size: Floats, value: Floats, groups: int = 40) -> Floats:
 
 
 def _dated(frame: "pandas.DataFrame") -> "pandas.DataFrame":
-    return frame.loc[:, [column for column in (*COLUMNS, "attempt", "host") if column in frame.columns]]
+    return frame.loc[:, [column for column in (*NEEDED[KERNELS], "attempt", "host") if column in frame.columns]]
 
 
 def _archive_numbers(frames: "Sequence[pandas.DataFrame]") -> Integers:

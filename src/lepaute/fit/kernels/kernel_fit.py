@@ -6,8 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lepaute.fit.kernels.form import PER_CORE, Form, default_form, plain_mean, terms_of
-from lepaute.fit.kernels.interruptions import settled
-from lepaute.fit.kernels.polynomial import PolynomialFit, fit_polynomial, mean_absolute_relative_error, r_squared
+from lepaute.fit.kernels.polynomial import (
+    PolynomialFit,
+    fit_polynomial,
+    mean_absolute_relative_error,
+    r_squared,
+    settled,
+)
 from lepaute.fit.kernels.regions import FEWEST_CALLS, Region, first_match, regions_of
 from lepaute.fit.kernels.terms import default_terms
 from lepaute.fit.numeric.arrays import Booleans, Floats
@@ -45,7 +50,7 @@ class FittedKernel:
         return self._evaluated(calls, deviation=True)
 
     def settled(self, machine_excess: float) -> "FittedKernel":
-        """The same model with the tail of each piece between its own and that of the machine; see `tail`."""
+        """The same model, each tail between its own and that of the machine; see `polynomial.settled`."""
         return replace(
             self,
             pieces=tuple(

@@ -19,7 +19,7 @@ from lepaute.fit.kernels.kernel_fit import FittedKernel
 from lepaute.fit.kernels.polynomial import CUT_SD
 from lepaute.fit.kernels.regions import first_match
 from lepaute.fit.numeric.arrays import Floats, Integers
-from lepaute.fit.numeric.mixture import Mode, fit_modes, log_density
+from lepaute.fit.numeric.mixture import Mode, log_density, standardised_modes
 from lepaute.fit.observations.calls import Calls
 
 BLUR = 0.005
@@ -64,7 +64,7 @@ def noise_scores(kernel: FittedKernel, calls: Calls) -> NoiseScores:
     where, n_sd = _fits(kernel, calls.where(good))
     constant = np.sqrt(np.bincount(where, deviation**2) / np.bincount(where))[where]
     blur = BLUR * mean + TICK_S
-    modes = fit_modes(residual / deviation)
+    modes = standardised_modes(residual / deviation)
     fits = (
         (_log_normal(residual, blur), 0),
         (_log_half_normal(residual, constant, blur), int(where.max()) + 1),

@@ -12,10 +12,12 @@ The tail. A call that was interrupted takes ten times its time or more, and one 
 is thrown away: a duration is cut at mean + CUT_SD * sd for the shape of the polynomial, what was cut off is summed, and
 the fitted mean is scaled up by it. That is right when interruptions come at a rate per second of computing, as those of
 the system do: then the lost time is a fixed share of any duration. Where the kernel's own excess is all the excess that
-counts, the sum is as measured; where it rests on few calls, a caller that knows the share of other kernels passes one.
+counts, the sum is as measured. A short kernel is called for milliseconds in all, and one interruption of ten
+milliseconds among its calls says nothing about its rate: where the tail rests on few calls, the kernel takes the share
+of all kernels together (`settled`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,6 +44,8 @@ ITERATIONS = 10
 MEAN_ABSOLUTE_HALF_NORMAL = 0.8006237
 # Its median, from 20 million draws.
 MEDIAN_ABSOLUTE_HALF_NORMAL = 0.7259
+#: So many interrupted calls of a kernel weigh as much as those of all other kernels together.
+INTERRUPTED_CALLS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,3 +254,19 @@ def _check(duration_s: Floats) -> None:
         raise FitError("a duration is not finite; the raw file is damaged, measure again")
     if not np.any(duration_s > 0):
         raise FitError("no duration is above zero once the clock's cost is subtracted; measure longer calls")
+
+
+def machine_excess(fits: Iterable[PolynomialFit]) -> float:
+    """Time above the cut over time below it, of all fits together."""
+    above = below = 0.0
+    for fit in fits:
+        part = fit.time_s / (1.0 + fit.excess)
+        below += part
+        above += part * fit.excess
+    return above / below if below > 0 else 0.0
+
+
+def settled(fit: PolynomialFit, machine: float) -> PolynomialFit:
+    """The fit with a tail between its own (many interruptions) and that of the machine (few)."""
+    share = fit.excess_calls / (fit.excess_calls + INTERRUPTED_CALLS)
+    return fit.grown(1.0 + share * fit.excess + (1.0 - share) * machine)

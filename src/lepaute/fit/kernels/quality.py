@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lepaute.fit.kernels.interruptions import machine_excess
 from lepaute.fit.kernels.kernel_fit import FittedKernel, goodness, ranges
+from lepaute.fit.kernels.polynomial import machine_excess
 from lepaute.fit.kernels.size_classes import group_errors
 from lepaute.fit.observations.calls import Calls
 

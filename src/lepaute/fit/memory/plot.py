@@ -1,10 +1,10 @@
 """The picture of a memory hierarchy: bandwidth against buffer size on log axes, plateaus, and where caches end."""
 
-import os
 from pathlib import Path
 
 from lepaute.fit.memory.hierarchy import MemoryHierarchy
 from lepaute.fit.memory.size_text import size_text
+from lepaute.kit.files import whole_file
 
 
 def plot_hierarchies(hierarchies: tuple[MemoryHierarchy, ...], path: Path) -> None:
@@ -34,9 +34,8 @@ def plot_hierarchies(hierarchies: tuple[MemoryHierarchy, ...], path: Path) -> No
         axis.set_title(f"Memory hierarchy{' of ' + hierarchy.node if hierarchy.node else ''}", loc="left")
         axis.grid(alpha=0.25, which="major")
         axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    figure.savefig(temporary, format="png", dpi=130)
-    temporary.replace(path)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=130)
 
 
 def _lines(axis: object, hierarchy: MemoryHierarchy) -> None:

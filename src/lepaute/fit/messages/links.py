@@ -5,12 +5,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lepaute.errors import FitError
-from lepaute.fit.messages.conditions import ConditionEffect, condition_effects
+from lepaute.fit.messages.conditions import ConditionEffect, condition_effects, conditions_of, loaded_series
 from lepaute.fit.messages.network import NOT_SHARED, FittedNetwork, fit_network, fit_segments, size_range
-from lepaute.fit.messages.node_link import node_link_Bps
-from lepaute.fit.messages.protocol import ProtocolLimits
-from lepaute.fit.messages.ring import conditions_of, loaded_series
-from lepaute.fit.messages.send_completion import limits_by_tests
+from lepaute.fit.messages.platform_network import node_link_Bps
+from lepaute.fit.messages.protocol import ProtocolLimits, limits_by_tests
 from lepaute.fit.messages.series import Series, series_of
 
 if TYPE_CHECKING:

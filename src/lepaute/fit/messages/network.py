@@ -9,25 +9,67 @@ Interrupted operations (beyond twice the median of their neighbours) are capped:
 disturbed so is recognised and repeated, so they are not part of what is predicted.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from lepaute.errors import FitError
-from lepaute.fit.messages.breakpoints import FEWEST_POINTS, shared_breakpoints
-from lepaute.fit.messages.call_costs import call_cost, looks_first
 from lepaute.fit.messages.protocol import ProtocolLimits, eager_limit_bytes
 from lepaute.fit.messages.segment import FittedSegment, fit_segment
 from lepaute.fit.messages.series import Series, series
 from lepaute.fit.numeric.arrays import Floats
+from lepaute.fit.segmentation import segment_jointly
 
+#: Of one protocol; the information criterion mostly asks for fewer.
+MOST_BREAKPOINTS = 5
+#: Distinct sizes of every series in a segment.
+LEAST_SIZES = 5
+#: A series with fewer points says nothing of where it changes.
+FEWEST_POINTS = 12
+#: Distinct sizes of all series together that are told apart: the time of the search grows with their square.
+MOST_SIZES = 250
 #: Exchanges and ping-pongs of messages from here on tell whether two flows share.
 LARGE_BYTES = 256 * 1024
 #: Two opposite flows that take up to this many times as long as one alone do not share.
 NOT_SHARED = 1.1
 #: Fewer points of a protocol are too few for a line of their own.
 FEWEST_OF_A_PROTOCOL = 3
+#: Sizes drawn as 10^U from here on are hardly ever drawn twice.
+RARELY_TWICE_BYTES = 4096
+
+
+def shared_breakpoints(parts: list[Series]) -> list[float]:
+    """Sizes that cut all series at once, by the logarithmic errors of a line each; how many, by the criterion.
+
+    Exact where the series have MOST_SIZES distinct sizes together; else a breakpoint is one of so many of them, at
+    equal shares of the points.
+    """
+    pairs = _told_apart([part for part in parts if len(part) >= FEWEST_POINTS])
+    pairs = [pair for pair in pairs if np.ptp(pair[0]) > 0]  # one size says nothing of where its series changes
+    if not pairs:
+        return []
+    joint = segment_jointly(pairs, objective="log", most_breakpoints=MOST_BREAKPOINTS, least_points=LEAST_SIZES)
+    return [math.floor(size) for size in joint.breakpoints]
+
+
+def _told_apart(parts: Sequence[Series]) -> list[tuple[Floats, Floats]]:
+    """Sizes and durations; where there are too many sizes, each becomes the largest of its group, and its duration what
+    it would be there, by the local medians."""
+    pooled = np.concatenate([part.size_bytes for part in parts]) if parts else np.zeros(0)
+    if len(np.unique(pooled)) <= MOST_SIZES:
+        return [(part.size_bytes, part.capped_s) for part in parts]
+    shares = np.linspace(0, 1, MOST_SIZES + 1)[1:]
+    largest = np.unique(np.quantile(pooled, shares, method="higher"))
+    pairs = []
+    for part in parts:
+        there = largest[np.searchsorted(largest, part.size_bytes, side="left")]
+        known, first = np.unique(part.size_bytes, return_index=True)
+        typical_s = np.interp(np.log1p(there), np.log1p(known), part.typical_s[first])
+        pairs.append((there, part.capped_s * typical_s / part.typical_s))
+    return pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +212,24 @@ def _exchange(exchange: Series | None, segments: tuple[FittedSegment, ...]) -> t
         return 1.0, 1.0
     alone_s = one_way_s(segments, large.size_bytes)
     return float(np.median(large.duration_s / alone_s)), float(np.median(large.size_bytes / large.duration_s))
+
+
+def looks_first(looks: Series | None) -> bool:
+    """Does MPI_Iprobe mostly need more than one call to find a message that has come long before?
+
+    looks : every call until the message was found; a size measured once has as many entries as calls. Small sizes are
+            drawn more than once and do not count.
+    """
+    if looks is None:
+        return False
+    _, calls = np.unique(looks.within(RARELY_TWICE_BYTES, np.inf).size_bytes, return_counts=True)
+    if len(calls) == 0:
+        return False
+    return bool(np.median(calls) > 1.0)
+
+
+def call_cost(calls: Series | None) -> float:
+    """Mean of calls that move nothing, those beyond ten times the median capped; 0 where not measured."""
+    if calls is None or len(calls) == 0:
+        return 0.0
+    return float(np.mean(np.minimum(calls.duration_s, 10.0 * float(np.median(calls.duration_s)))))

@@ -27,7 +27,7 @@ LARGEST_SD = 1.0
 STARTS = 4
 
 
-def fit_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES, seed: int = 0) -> tuple[Mode, ...]:
+def lognormal_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES, seed: int = 0) -> tuple[Mode, ...]:
     """The mixture of log(duration / fitted mean), in increasing order of the means, centred by `centred`.
 
     log_ratio : shape (n,), in any order and from any reference: a common shift does not matter

@@ -1,13 +1,21 @@
-"""Up to what size messages leave eagerly, from what MPI_Isend and the receive of a waiting message cost."""
+"""Up to what size messages leave eagerly: from tests of send-completion semantics, or from the durations of MPI_Isend
+and of the receive of a waiting message."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lepaute.errors import FitError
 from lepaute.fit.messages.series import Series
 from lepaute.fit.numeric.arrays import Floats
-from lepaute.fit.numeric.local import affine
+from lepaute.fit.numeric.local import weighted_line
+from lepaute.fit.observations.columns import SEMANTICS, check_columns
+from lepaute.stats.send_completion import OUTCOMES, Row, rows_of, semantic_limits
+
+if TYPE_CHECKING:
+    import pandas
 
 #: The limit of a protocol is sought between these sizes.
 LOWEST_BYTES, HIGHEST_BYTES = 64.0, 4.0 * 1024**2
@@ -87,7 +95,7 @@ def _parted(receive: Series, last_eager_bytes: float) -> float:
 
 def _off_line(part: Series) -> float:
     x, y = part.size_bytes, part.capped_s
-    intercept, slope = affine(x, y, y**-2.0)
+    intercept, slope = weighted_line(x, y, y**-2.0)
     line = np.maximum(intercept + max(slope, 0.0) * x, 1e-10)
     return float(np.sum(np.abs(np.log(part.duration_s) - np.log(line))))
 
@@ -96,7 +104,29 @@ def _deviation(isend: Series, log_duration: Floats, last_eager: int) -> float:
     """Sum of absolute deviations when the sizes up to index last_eager are eager and all others announced."""
     low = slice(0, last_eager + 1)
     x, y = isend.size_bytes[low], isend.capped_s[low]
-    intercept, slope = affine(x, y, y**-2.0)
+    intercept, slope = weighted_line(x, y, y**-2.0)
     line = np.maximum(intercept + max(slope, 0.0) * x, 1e-10)
     above = log_duration[last_eager + 1 :]
     return float(np.sum(np.abs(log_duration[low] - np.log(line))) + np.sum(np.abs(above - np.median(above))))
+
+
+def limits_by_tests(frames: "Sequence[pandas.DataFrame]") -> ProtocolLimits | None:
+    """The limits that the tests found; None where there are none.
+
+    frames : semantics observations of one class of links; those of rank 0 with nothing sent before count
+    An asynchronous send is eager, a synchronous one rendezvous. Where all tested sizes are alike, so are larger ones.
+    Raises FitError when a column is missing, or holds what no test answers.
+    """
+    rows: list[Row] = []
+    for frame in frames:
+        check_columns(frame, SEMANTICS)
+        try:
+            rows += rows_of(frame)
+        except ValueError as problem:
+            raise FitError(f"{SEMANTICS} holds what is no answer ({problem}); the file is damaged") from None
+    if unknown := sorted({outcome for _, _, outcome, _ in rows} - OUTCOMES):  # would count as answers against a size
+        raise FitError(f"{SEMANTICS}: unknown outcome {unknown[0][:60]}; the file is damaged or of a newer Lepaute")
+    if not {"deadlock", "corruption"} <= {row[1] for row in rows}:
+        return None
+    limits = semantic_limits(rows)
+    return ProtocolLimits(limits.asynchronous_up_to_bytes, limits.detached_up_to_bytes, limits.tested_up_to_bytes)

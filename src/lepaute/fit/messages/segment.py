@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lepaute.fit.messages.noise import fit_modes, of_one_message
+from lepaute.fit.messages.noise import lognormal_modes, of_one_message
 from lepaute.fit.messages.series import CAP, Series
 from lepaute.fit.numeric.arrays import Floats
 from lepaute.fit.numeric.least_squares import nonnegative_solution, normal_equations
@@ -55,23 +55,23 @@ def fit_segment(
     both processes are busy or wait all the time.
     """
     times_s = _times(message)
-    posting = affine(isend, isend.capped_s)
+    posting = relative_line(isend, isend.capped_s)
     send = posting if protocol in ("eager", "detached") else (0.0, 0.0)
-    taking = affine(receive, receive.capped_s) if protocol == "eager" else (0.0, 0.0)
-    send, taking = _within_one_way(affine(message, times_s), send, taking)
+    taking = relative_line(receive, receive.capped_s) if protocol == "eager" else (0.0, 0.0)
+    send, taking = _within_one_way(relative_line(message, times_s), send, taking)
     rest = times_s - sum((part[0] + part[1] * message.size_bytes) for part in (send, taking))
-    latency, per_byte = affine(message, rest)
+    latency, per_byte = relative_line(message, rest)
     bandwidth = min(1.0 / per_byte, HIGHEST_BANDWIDTH_BPS) if per_byte > 0 else HIGHEST_BANDWIDTH_BPS
     segment = FittedSegment(above_bytes, protocol, latency, bandwidth, send, posting, taking, 0.0)
     fitted_s = np.maximum(segment.one_way_s(message.size_bytes), 1e-12)
     # Of the durations that the mean is of: a mean with those that were interrupted, and noise without, would not fit.
-    modes = fit_modes(np.log(times_s / fitted_s), seed=seed)
+    modes = lognormal_modes(np.log(times_s / fitted_s), seed=seed)
     if modes:
         return replace(segment, modes=of_one_message(modes) if pairs else modes)
     return replace(segment, noise_relative_sd=_relative_sd(message.duration_s / fitted_s, pairs))
 
 
-def affine(part: Series, values_s: Floats) -> tuple[float, float]:
+def relative_line(part: Series, values_s: Floats) -> tuple[float, float]:
     """Intercept and slope, both >= 0, least squares of relative errors; (0, 0) of nothing."""
     if len(part) == 0:
         return 0.0, 0.0

@@ -9,12 +9,11 @@ import numpy as np
 from lepaute.errors import FitError
 from lepaute.fit.numeric.arrays import Floats
 from lepaute.fit.numeric.local import local_median
-from lepaute.fit.observations.tables import P2P
+from lepaute.fit.observations.columns import NEEDED, P2P, check_columns
 
 if TYPE_CHECKING:
     import pandas
 
-COLUMNS = ("operation", "size_bytes", "duration_s", "clock_cost_s")
 #: A duration beyond this many times the median of its neighbours in size was interrupted.
 CAP = 2.0
 
@@ -53,10 +52,8 @@ def series_of(frames: Sequence["pandas.DataFrame"]) -> dict[str, Series]:
     import pandas
 
     for frame in frames:
-        for column in COLUMNS:
-            if column not in frame.columns:
-                raise FitError(f"{P2P} lacks the column {column}; the archive is not a calibration")
-    table = pandas.concat([frame.loc[:, list(COLUMNS)] for frame in frames], ignore_index=True)
+        check_columns(frame, P2P)
+    table = pandas.concat([frame.loc[:, list(NEEDED[P2P])] for frame in frames], ignore_index=True)
     net_s = table["duration_s"].to_numpy(dtype=np.float64) - table["clock_cost_s"].to_numpy(dtype=np.float64)
     sizes = table["size_bytes"].to_numpy(dtype=np.float64)
     names = table["operation"].astype(str).to_numpy()

@@ -15,7 +15,7 @@ def local_median(x: Floats, y: Floats, groups: int = 60) -> Floats:
     return result
 
 
-def affine(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
+def weighted_line(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
     """Intercept and slope of the weighted least squares line; slope 0 where x does not vary."""
     mean_x, mean_y = float(np.average(x, weights=weight)), float(np.average(y, weights=weight))
     spread = float(np.sum(weight * (x - mean_x) ** 2))

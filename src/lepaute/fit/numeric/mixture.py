@@ -24,7 +24,7 @@ class Mode:
     sd: float
 
 
-def fit_modes(z: Floats, *, most: int = MOST_MODES, seed: int = 0) -> tuple[Mode, ...]:
+def standardised_modes(z: Floats, *, most: int = MOST_MODES, seed: int = 0) -> tuple[Mode, ...]:
     """The modes of standardised residuals, by increasing mean; mean 0 and variance 1 together, exactly.
 
     z    : shape (points,), finite; MOST_POINTS of them, drawn by the seed, are used where there are more

@@ -8,12 +8,12 @@ import numpy as np
 
 from lepaute.errors import FitError
 from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
-from lepaute.fit.observations.tables import KERNELS
+from lepaute.fit.observations.columns import KERNELS, NEEDED, check_columns
 
 if TYPE_CHECKING:
     import pandas
 
-#: Phases, not kernels: what they contain is timed as well. `glue` makes kernels of the rest.
+#: Phases, not kernels: what they contain is timed as well; `phase_remainder` makes kernels of the rest.
 PHASES: Mapping[str, str] = {"pdfact": "pdfact_glue", "pdupdate": "pdupdate_glue"}
 #: Kernels that a platform can hold; the time of any other is part of the glue around it.
 MODELLED = frozenset(
@@ -30,21 +30,6 @@ WALKS_ROWS = frozenset(
     {"dcopy", "dlocswp", "dlaswp00N", "dlaswp01T", "dlaswp02N", "dlaswp04T", "dlaswp05T", "dlaswp06T", "dlatcpy"}
 )
 
-COLUMNS = (
-    "design_row",
-    "position",
-    "kernel",
-    "m",
-    "n",
-    "k",
-    "start_s",
-    "duration_s",
-    "rank",
-    "cpu",
-    "block",
-    "probe",
-    "clock_cost_s",
-)
 #: More than any node has: cores are numbered through over all nodes.
 MOST_CORES = 1 << 20
 #: Starts the name of the probes that time kernels where HPL calls them.
@@ -129,12 +114,10 @@ def pooled_observations(frames: Sequence["pandas.DataFrame"], hosts: Sequence[st
 
     parts, blocks = [], 0
     for frame in frames:
-        missing = [column for column in COLUMNS if column not in frame.columns]
-        if missing:
-            raise FitError(f"{KERNELS} lacks the column {missing[0]}; the archive is not a calibration")
+        check_columns(frame, KERNELS)
         if len(frame) == 0:
             continue
-        part = frame.loc[:, list(COLUMNS)].copy()
+        part = frame.loc[:, list(NEEDED[KERNELS])].copy()
         part["attempt"] = frame["attempt"].astype("int64") if "attempt" in frame.columns else 0
         part["block"] = part["block"].astype("int64") + blocks
         part["node"] = positions(frame, hosts)

@@ -5,7 +5,6 @@ row is mended or left out in silence: whoever left some out would decide what th
 sizes, equal durations, outliers) is no defect, is fitted, and gets a flag; see `diagnostics`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,31 +13,13 @@ import numpy as np
 
 from lepaute.errors import FitError
 from lepaute.fit.numeric.arrays import Booleans, Floats
+from lepaute.fit.observations.columns import COLUMNS, check_columns, names_of
 
 if TYPE_CHECKING:
     import pandas
 
     from lepaute.archive import Archive
 
-#: Rows of one of these processes were written one after the other, each when it had ended.
-PROCESS = ("host", "block", "attempt", "probe", "link", "peer", "rank", "cpu")
-#: Columns of numbers, and the least value of each; what a table lacks is not looked at here.
-LEAST: dict[str, float] = {
-    "start_s": -np.inf,
-    "duration_s": 0.0,
-    "clock_cost_s": 0.0,
-    "size_bytes": 0.0,
-    "m": 0.0,
-    "n": 0.0,
-    "k": 0.0,
-    "rank": 0.0,
-    "cpu": -1.0,  # a probe that was not pinned
-    "block": 0.0,
-    "attempt": 0.0,
-    "design_row": -np.inf,
-    "position": -np.inf,
-}
-TEXTS = ("kernel", "operation", "host", "probe", "link")
 #: Stamps have nanoseconds, and two reads of the clock a cost: less than this backwards is no step of the clock.
 BACKWARDS_S = 1e-6
 #: No process can spend more time in its calls than passes; twice as much is a wrong unit or a copied column.
@@ -59,32 +40,29 @@ class Place:
         return f"{self.archive}: {self.member}"
 
 
-def checked_table(archive: "Archive", member: str, needed: Sequence[str] = ()) -> "pandas.DataFrame":
+def checked_table(archive: "Archive", member: str) -> "pandas.DataFrame":
     """A table of observations of an archive; raises FitError as `check_observations` does, ArchiveError without it."""
     frame = archive.table(member)
-    check_observations(frame, Place(archive.path, member), needed)
+    check_observations(frame, Place(archive.path, member))
     return frame
 
 
-def check_observations(frame: "pandas.DataFrame", place: Place, needed: Sequence[str] = ()) -> None:
+def check_observations(frame: "pandas.DataFrame", place: Place) -> None:
     """Raises FitError for the first defect of a table of observations, rows in the order in which they were written.
 
-    needed : columns without which the table is of no use
     Defects are: a column that is absent or of the wrong type; a number that is missing, infinite or below what it can
     be (a negative duration or size); a clock that goes backwards within one process; rows that are exact copies of
     others; a duration of more than a week; calls that last longer than the time that passed. An empty table has none.
     """
-    for column in needed:
-        if column not in frame.columns:
-            raise FitError(f"{place} lacks the column {column}; the archive is not a calibration")
+    check_columns(frame, place.member, place)
     if len(frame) == 0:
         return
-    for column in TEXTS:
-        if column in frame.columns:
-            _check_text(frame, column, place)
-    for column, least in LEAST.items():
-        if column in frame.columns:
-            _check_numbers(frame, column, least, place)
+    for column in COLUMNS:
+        if column.name in frame.columns:
+            if column.complete:
+                _check_text(frame, column.name, place)
+            if column.least is not None:
+                _check_numbers(frame, column.name, column.least, place)
     _check_copies(frame, place)
     if {"start_s", "duration_s"} <= set(frame.columns):
         _check_clock(frame, place)
@@ -189,7 +167,7 @@ def _processes(frame: "pandas.DataFrame") -> Any:
     import pandas
 
     number = np.zeros(len(frame), dtype=np.int64)
-    for column in PROCESS:
+    for column in names_of("process"):
         if column in frame.columns:
             codes, names = pandas.factorize(frame[column])
             number = number * (len(names) + 1) + codes

@@ -1,6 +1,6 @@
 """Whether a factor other than the sizes matters: content, warm-up, pinning, ..., tested in the observations themselves.
 
-A factor is any column of two to MOST_LEVELS levels that is neither a size, nor a result, nor bookkeeping. What is
+Which columns are factors is declared, see `columns`. What is
 exchanged is what the design has drawn: calls where a process makes calls of several levels, whole processes where the
 level belongs to the process. Calls of one process are not independent, so they are no proof about processes.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lepaute.fit.numeric.arrays import Floats
+from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
 from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, holm, permutation_test
 
 if TYPE_CHECKING:
@@ -22,16 +23,9 @@ CONTENT, WARM = "content", "warm"
 RANDOM, PLACED = "random", 0
 #: Probe that makes a few calls often, to test contents: it would weigh too much in a model.
 CONTENT_PROBE = "dgemm_content"
-MOST_LEVELS = 20
 #: Corrected p-value up to which a factor is said to matter.
 SIGNIFICANT = 0.05
-#: Columns that are no factors: sizes, results, and which process a row is from.
-SIZES = ("m", "n", "k", "size_bytes", "kernel", "operation")
-PROCESS = ("archive", "host", "node", "peer", "link", "probe", "cpu", "core", "rank", "block", "attempt", "process")
-_OTHERS = ("kind", "design_row", "position", "start_s", "duration_s", "recorded_s", "clock_cost_s", "disturbed")
-_REST = ("machine_changed", "replication", "seed", "date", "wanted_core", "seen_on_cpu")
-#: The level that others are compared with, where it is not the first in alphabetical order.
-_REFERENCES = {CONTENT: RANDOM, WARM: "0", "pinning": "pinned", "scheduling": "other"}
+SIZES, PROCESS = names_of("size"), names_of("process")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +76,7 @@ def factor_tests(
 
     table  : observations, a row a call, with `duration_s`, the sizes, and the columns of PROCESS as far as they are
              there; rows in which a factor has no value are left out of its tests
-    factors: names of columns; those that `factors_of` finds unless given
+    factors: names of columns; the declared ones unless given, see `factors_of`
     Values are logarithms of durations. Strata of calls: same process, same sizes, same levels of the other factors;
     where sizes are not repeated, a quarter of a decade of their product in the place of the same sizes. Strata of
     processes: same block and core, same levels of the other factors of processes; a process counts as the median of its
@@ -128,18 +122,6 @@ def pooled_factors(frames: "Sequence[pandas.DataFrame]") -> "pandas.DataFrame":
     return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame()
 
 
-def factors_of(table: "pandas.DataFrame") -> tuple[str, ...]:
-    """Columns that may be factors, in the order of the table."""
-    known = {*SIZES, *PROCESS, *_OTHERS, *_REST}
-    result = []
-    for name in table.columns:
-        if name in known or str(name).endswith(("_s", "_hz", "_cost_s")):
-            continue
-        if 2 <= table[name].nunique() <= MOST_LEVELS:
-            result.append(str(name))
-    return tuple(result)
-
-
 def _by_kernel(table: "pandas.DataFrame") -> "list[tuple[str, pandas.DataFrame]]":
     if "kernel" not in table.columns:
         return [("measurement", table)]
@@ -152,7 +134,7 @@ def _tested(
     process = [column for column in PROCESS if column in rows.columns]
     inside = not process or bool((rows.groupby(process, observed=True, dropna=False)[name].nunique() > 1).any())
     labels = [_label(value) for value in rows[name]]
-    reference = _REFERENCES.get(name)
+    reference = BY_NAME[name].reference if name in BY_NAME else ""
     reference = reference if reference in labels else min(labels)
     if inside:
         values, strata = _of_calls(rows, labels, [*process, *others])

@@ -116,9 +116,9 @@ def coefficients_of_archives(archives: "Archive | Iterable[Archive]", kernel: st
     from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
     from lepaute.fit.observations.calls import calls_by_kernel, place_of, pooled_observations
     from lepaute.fit.observations.checks import checked_table
+    from lepaute.fit.observations.columns import KERNELS
     from lepaute.fit.observations.disturbed import without_disturbed
     from lepaute.fit.observations.factors import usual_conditions
-    from lepaute.fit.observations.tables import KERNELS
     from lepaute.fit.variability.crowding import crowding_of, relieved
 
     given = calibrations(archives)

@@ -1,17 +1,15 @@
 """A diagnosis as one HTML page that needs nothing else: no script, no file beside it, no network."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lepaute.fit.diagnostics import burst, by_order, by_place, by_size, by_time, flag, single_calls, told_by_fit
+from lepaute.fit.diagnostics import burst, by_order, by_place, by_size, by_time, flag, flags_from_fit, single_calls
 from lepaute.fit.diagnostics.diagnosis import Diagnosis, Subject, machine_name
 from lepaute.fit.diagnostics.flag import Check, Limits
-from lepaute.fit.diagnostics.words import chance, percent
-from lepaute.fit.report.names import anchor
+from lepaute.fit.diagnostics.number_text import chance, percent
 from lepaute.fit.report.pictures import machine_in_time, pictures
-from lepaute.fit.report.tables import told_table
-
-if TYPE_CHECKING:
-    from lepaute.fit.report.svg import Picture
+from lepaute.report.names import anchor
+from lepaute.report.page import picture_values, render
+from lepaute.report.tables import records_table
 
 #: Names of the diagnostics, in the order of the page, with how their least sizes read.
 KINDS: dict[str, tuple[str, Limits | None, str]] = {
@@ -31,7 +29,7 @@ KINDS: dict[str, tuple[str, Limits | None, str]] = {
     "sizes": ("sizes", None, "two sizes; a single one"),
     "constant": ("equal durations", None, "all durations are equal"),
     "clock": ("clock", single_calls.TICK, "tick over the usual duration"),
-    "factor": ("factors besides sizes", told_by_fit.FACTOR, "difference between two levels"),
+    "factor": ("factors besides sizes", flags_from_fit.FACTOR, "difference between two levels"),
     "dependence": ("dependence of calls", None, "sums of calls scatter by a quarter more than the platform says"),
 }
 #: Kernels with so much of the time are shown in full, also where nothing is wrong with them.
@@ -40,18 +38,11 @@ OPEN_SHARE = 0.2
 
 def page(diagnosis: Diagnosis, title: str) -> str:
     """The page; all names in it are escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-
-    environment = Environment(
-        loader=PackageLoader("lepaute.fit.report", "templates"),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     told = {"Factors": diagnosis.factor_tests, "Dependence between calls": diagnosis.dependence}
     columns = [kind for kind in KINDS if any(kind == check.kind for one in diagnosis.subjects for check in one.checks)]
-    return environment.get_template("report.html.j2").render(
+    return render(
+        "lepaute.fit.report",
+        "report.html.j2",
         title=title,
         archives=diagnosis.archives,
         flags=[_flag(one) for one in diagnosis.flags],
@@ -65,7 +56,7 @@ def page(diagnosis: Diagnosis, title: str) -> str:
                 "name": machine_name(one),
                 "anchor": anchor(machine_name(one)),
                 "checks": _checks(one.checks, _severities(diagnosis, machine_name(one))),
-                "pictures": [_picture(picture) for picture in machine_in_time(one)],
+                "pictures": [picture_values(picture) for picture in machine_in_time(one)],
             }
             for one in diagnosis.machines
         ],
@@ -73,7 +64,7 @@ def page(diagnosis: Diagnosis, title: str) -> str:
         limits=[(name, words, _least(limits)) for name, limits, words in KINDS.values()],
         least_share=percent(flag.LEAST_SHARE),
         serious_share=percent(flag.SERIOUS_SHARE),
-        tables=[table for title, rows in told.items() if (table := told_table(title, rows))],
+        tables=[table for title, rows in told.items() if (table := records_table(title, rows))],
     )
 
 
@@ -92,7 +83,7 @@ def _subject(diagnosis: Diagnosis, subject: Subject, columns: list[str]) -> dict
         "found": [row for row in rows if row["state"] in flag.SEVERITIES],
         "rest": [row for row in rows if row["state"] not in flag.SEVERITIES],
         "open": bool(severities) or (subject.calls.of.weighs_time and subject.share >= OPEN_SHARE),
-        "pictures": [_picture(picture) for picture in drawn],
+        "pictures": [picture_values(picture) for picture in drawn],
     }
 
 
@@ -149,13 +140,6 @@ def _flag(one: flag.Flag) -> dict[str, str]:
         "sentence": one.sentence,
         "chance": chance(one.p_value),
     }
-
-
-def _picture(picture: "Picture") -> dict[str, Any]:
-    from markupsafe import Markup
-
-    # The picture escapes its own texts; see `svg`.
-    return {"svg": Markup(picture.svg()), "caption": picture.caption}
 
 
 def _least(limits: Limits | None) -> str:

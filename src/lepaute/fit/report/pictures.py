@@ -7,8 +7,8 @@ from lepaute.fit.diagnostics.by_time import Series, series_of
 from lepaute.fit.diagnostics.machine import Machine
 from lepaute.fit.diagnostics.residuals import Classed
 from lepaute.fit.numeric.arrays import Floats, Integers
-from lepaute.fit.report.axes import Axis, axis
-from lepaute.fit.report.svg import Layer, Picture
+from lepaute.report.axes import Axis, axis
+from lepaute.report.svg import Layer, Picture
 
 #: Points drawn of a subject, taken by chance; more would only cover each other.
 MOST_POINTS = 500

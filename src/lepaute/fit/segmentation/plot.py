@@ -1,11 +1,11 @@
 """A picture of a segmentation."""
 
-import os
 from pathlib import Path
 
 import numpy as np
 
 from lepaute.fit.segmentation.result import SegmentedLine
+from lepaute.kit.files import whole_file
 
 
 def plot_segments(fitted: SegmentedLine, path: Path, x_label: str, y_label: str) -> None:
@@ -53,6 +53,5 @@ def plot_segments(fitted: SegmentedLine, path: Path, x_label: str, y_label: str)
     upper.legend(frameon=False, loc="upper left")
     for axis in (upper, lower):
         axis.spines[["top", "right"]].set_visible(False)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    figure.savefig(temporary, format="png")
-    temporary.replace(path)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png")

@@ -21,7 +21,7 @@ def discrepancy_relative_sd(
     effect that the block has on all kernels, which is another layer, is divided out. The result is the root mean
     square of the errors weighted by time, less what the scatter of single calls explains. 0 with fewer than two blocks.
 
-    machine_excess : time lost to interruptions over time not lost, of all kernels; see `tail`
+    machine_excess : time lost to interruptions over time not lost, of all kernels; see `polynomial.machine_excess`
     """
     blocks = np.unique(calls.block)
     if len(blocks) < 2:

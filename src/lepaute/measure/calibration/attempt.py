@@ -8,6 +8,7 @@ from typing import Any
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.command import complaint_of
+from lepaute.kit.mpi_launcher import launcher_of_nodes
 from lepaute.measure.calibration.entries import AttemptEntry, RawFile
 from lepaute.measure.calibration.machines import Measured
 from lepaute.measure.experiment.journal import drop_broken_end
@@ -20,7 +21,7 @@ from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import CommandFailed
 from lepaute.measure.plan import P2P, RING, SEMANTICS, SERIAL, PlannedRun
-from lepaute.measure.probes import MPI_ENVIRONMENT, probe_words, ranks_here
+from lepaute.measure.probes import probe_words
 
 #: A probe takes a few seconds; one that takes this long hangs. Larger messages than these take their time.
 PROBE_LIMIT_S = 180.0
@@ -133,7 +134,9 @@ class Attempts:
         if run.probe in SERIAL:
             return words, environment
         if len(site.nodes) == 1:
-            return [*ranks_here(len(run.cores), site.measured[0].mpi), *words], {**MPI_ENVIRONMENT, **environment}
+            launcher = launcher_of_nodes(site.measured[0].mpi)
+            start = launcher.start(len(run.cores), use_scheduler=False)
+            return (*start.argv, *words), {**start.environment, **environment}
         names = [about.name for about in site.measured]
         each = len(run.cores) // len(site.nodes)
         site.nodes[0].write(HOSTS, hosts_text(names, each))

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.files import check_output
 from lepaute.measure.calibration.job import Calibration, Progress
 from lepaute.measure.experiment.closing import partial_name
 from lepaute.measure.experiment.life import execute
@@ -46,7 +47,7 @@ def calibrate(
     """
     out_archive = Path(out_archive)
     tell = progress if progress is not None else _silent
-    check_target(out_archive)
+    check_output(out_archive)
     if network_bytes is not None and not LEAST_MESSAGE_BYTES <= network_bytes <= MOST_MESSAGE_BYTES:
         raise InputError(
             f"the largest message is {network_bytes} bytes; give {LEAST_MESSAGE_BYTES} to {MOST_MESSAGE_BYTES}"
@@ -71,14 +72,6 @@ def calibrate(
     problem = EnvironmentProblem(outcome.failure) if outcome.status == "failed" else KeyboardInterrupt()
     problem.add_note(f"what was measured until then is in {partial_name(out_archive)}; go on with --resume")
     raise problem
-
-
-def check_target(path: Path) -> None:
-    """Refuses a place that cannot be written now, not after two minutes of measuring."""
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; give the name of a file")
-    if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
-        raise InputError(f"{path}: its folder does not exist or cannot be written; choose another place")
 
 
 def _silent(_message: str, _share: float) -> None:

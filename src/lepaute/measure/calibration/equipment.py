@@ -4,9 +4,10 @@ import platform
 import re
 
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.mpi_launcher import LAUNCHER_PACKAGE, MPIRUN_OF_NODES
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
-from lepaute.measure.probes import MPI_ENVIRONMENT, Probes, ranks_here
+from lepaute.measure.probes import Probes
 
 _START_S = 60.0
 #: Of the loader: the library that a program needs and the node lacks.
@@ -15,8 +16,8 @@ _VERSION = re.compile(r"version `([\w.]+)' not found")
 #: Beginnings of libraries' names, and the Debian packages that hold them.
 _PACKAGES = {
     "libopenblas": "libopenblas0",
-    "libmpi": "openmpi-bin",
-    "libopen-": "openmpi-bin",
+    "libmpi": LAUNCHER_PACKAGE,
+    "libopen-": LAUNCHER_PACKAGE,
     "libhwloc": "libhwloc15",
 }
 
@@ -41,8 +42,9 @@ def equip(nodes: Nodes, probes: Probes, *, built_there: bool) -> None:
         return
     trials = nodes.run(f"./{probes.dgemm.name}", "--help", timeout_s=_START_S, check=False)
     _check(list(trials.values()))
-    words = (*ranks_here(1), f"./{probes.p2p.name}", "--help")
-    trials = nodes.run(*words, environment=MPI_ENVIRONMENT, timeout_s=_START_S, check=False)
+    start = MPIRUN_OF_NODES.start(1, use_scheduler=False)
+    words = (*start.argv, f"./{probes.p2p.name}", "--help")
+    trials = nodes.run(*words, environment=start.environment, timeout_s=_START_S, check=False)
     _check(list(trials.values()))
 
 
@@ -55,8 +57,8 @@ def _check(trials: list[Result]) -> None:
 def why_not(trial: Result) -> str:
     """Why a probe did not start, and what to do about it."""
     text = trial.stderr + trial.stdout
-    if trial.returncode is None and trial.argv[0] == "mpirun":
-        return "mpirun is missing; install it there: apt-get install openmpi-bin"
+    if trial.returncode is None and trial.argv[0] == str(MPIRUN_OF_NODES.path):
+        return f"{trial.argv[0]} is missing; install it there: apt-get install {LAUNCHER_PACKAGE}"
     if found := _LIBRARY.search(text):
         name = found[1]
         package = next((package for start, package in _PACKAGES.items() if name.startswith(start)), None)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lepaute.errors import InputError
+from lepaute.kit.files import check_output
 from lepaute.measure.experiment.workspace import latest_workspace
 from lepaute.measure.schedulers import RankLaunch, Request, default_scheduler, scheduler
 
@@ -145,8 +146,7 @@ def check_archive(archive: Path) -> None:
     """Raises InputError where no archive can be written there, or one is there already."""
     if archive.suffix != ".zip":
         raise InputError(f"{archive}: the name of an archive ends in .zip; add it")
-    if not archive.absolute().parent.is_dir() or archive.is_dir():
-        raise InputError(f"{archive}: its folder does not exist, or it is one; choose another place")
+    check_output(archive)
     if archive.exists():
         raise InputError(f"{archive}: is there already, and no archive is overwritten; choose another name")
 

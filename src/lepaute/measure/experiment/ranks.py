@@ -1,16 +1,13 @@
 """How ranks of MPI are started on the nodes of an experiment: by mpirun, or under Slurm by srun."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from lepaute.errors import InputError
+from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES, Start
 from lepaute.measure.schedulers.types import RankLaunch
 
 #: Where mpirun finds the nodes, in the folder of the first one.
 HOSTS = "hosts.txt"
-#: Open MPI's daemon puts hwloc's topology into memory shared with its ranks, at an address that it takes for free; now
-#: and then it is not, and the daemon crashes. Ranks can look at the machine themselves.
-_NO_SHARED_TOPOLOGY = ("--mca", "rtc_hwloc_vmhole", "none")
 #: srun takes what the environment says for what it shall do; there, it speaks of the agent's own step of one task.
 _SRUN = """
 job=$SLURM_JOB_ID
@@ -19,14 +16,6 @@ for name in $(env | sed -n 's/^\\(SLURM_[A-Z_]*\\)=.*/\\1/p'); do
 done
 exec srun --jobid="$job" --overlap --mpi=pmix "$@"
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What the first node runs, and the variables it needs."""
-
-    argv: tuple[str, ...]
-    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def start_of_ranks(
@@ -53,24 +42,27 @@ def start_of_ranks(
         )
     if launch.launcher == "srun":
         return _by_srun(words, nodes, per_node, total, options)
-    where: tuple[str, ...] = ()
-    if len(nodes) > 1:
-        where = ("--hostfile", f"{place}/{HOSTS}", *_NO_SHARED_TOPOLOGY, *_remote_shell(launch))
-    argv = ("mpirun", "--oversubscribe", "--bind-to", "none", *where, *options, "-np", str(total), *words)
-    return Start(argv, {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+    several = len(nodes) > 1
+    start = MPIRUN_OF_NODES.start(
+        total,
+        hostfile=f"{place}/{HOSTS}" if several else None,
+        remote_shell=_remote_shell(launch) if several else None,
+        options=options,
+    )
+    return Start((*start.argv, *words), start.environment)
 
 
 def hosts_text(nodes: Sequence[str], per_node: int) -> str:
     """The content of HOSTS."""
-    return "".join(f"{name} slots={per_node}\n" for name in nodes)
+    return MPIRUN_OF_NODES.hostfile_text(nodes, per_node)
 
 
-def _remote_shell(launch: RankLaunch) -> tuple[str, ...]:
-    """mpirun reaches the other nodes as the controller does."""
+def _remote_shell(launch: RankLaunch) -> str | None:
+    """How mpirun reaches the other nodes, as the controller does; None for plain ssh."""
     for word in launch.remote_shell:
         if any(mark.isspace() for mark in word):
             raise InputError(f"{word}: mpirun takes no path with a space; move ssh's configuration")
-    return ("--mca", "plm_rsh_agent", " ".join(launch.remote_shell)) if launch.remote_shell else ()
+    return " ".join(launch.remote_shell) or None
 
 
 def _by_srun(words: Sequence[str], nodes: Sequence[str], per_node: int, total: int, options: Sequence[str]) -> Start:
@@ -81,7 +73,7 @@ def _by_srun(words: Sequence[str], nodes: Sequence[str], per_node: int, total: i
             raise InputError(
                 f"under Slurm ranks are started by srun, which has no option {rest[0]!r} of mpirun's; use --mca"
             )
-        settings[f"OMPI_MCA_{rest[1]}"] = rest[2]
+        settings[rest[1]] = rest[2]
         del rest[:3]
     used = nodes[: -(-total // per_node)]
     where = [
@@ -90,4 +82,4 @@ def _by_srun(words: Sequence[str], nodes: Sequence[str], per_node: int, total: i
         f"--ntasks-per-node={per_node}",
         f"--ntasks={total}",
     ]
-    return Start(("sh", "-e", "-c", _SRUN, "sh", *where, *words), settings)
+    return Start(("sh", "-e", "-c", _SRUN, "sh", *where, *words), MPIRUN_OF_NODES.tuning(settings))

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import threading
 from pathlib import Path
 from typing import Any, Self, TextIO, TypeVar
@@ -17,6 +16,7 @@ from typing import Any, Self, TextIO, TypeVar
 from lepaute.archive.manifest import check_name
 from lepaute.design import Design, read_design, write_design
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError
+from lepaute.kit.files import write_whole
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.measure.experiment.entries import Entry, MeasuredRow
 from lepaute.measure.experiment.journal import Journal, Table, entries
@@ -157,14 +157,7 @@ class Workspace:
             ) from None
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".keep.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_whole(path, data)
 
     def close(self) -> None:
         """Closes the files and releases the lock; the folder stays."""

@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lepaute.errors import InputError
+from lepaute.kit.builds import built_once
 from lepaute.kit.command import run_command
-from lepaute.simulate.smpi.library import LIBRARY, build_library, built_once
+from lepaute.kit.mpi_library import CC_NAMES, CXX_NAMES, FORTRAN_NAMES
+from lepaute.simulate.smpi.library import LIBRARY, build_library
 from lepaute.simulate.smpi.simgrid import SimGrid, find_simgrid
 
-_NAMES = {
-    "smpicc": ("mpicc", "mpicc.openmpi", "mpicc.mpich", "mpiicc"),
-    "smpicxx": ("mpicxx", "mpic++", "mpiCC", "mpiicpc"),
-    "smpif90": ("mpif90", "mpifort", "mpif77", "mpiifort"),
-}
+_NAMES = {"smpicc": CC_NAMES, "smpicxx": CXX_NAMES, "smpif90": FORTRAN_NAMES}
 #: What stands for them in the place of the real libraries.
 _LIBRARIES = ("blas", "cblas", "openblas", "lapack", "lapacke", "atlas", "blis", "mkl_rt", "satlas", "tatlas")
 #: Memory functions that SMPI's compilers do not rename: those of Fortran, C++ and of objects compiled otherwise.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError, SimulationError
+from lepaute.kit.builds import built_once, digests
 from lepaute.kit.command import run_command
 from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, FORMS, SWAPS, Hpl
 from lepaute.simulate.mapping import Mapping
@@ -19,9 +20,7 @@ from lepaute.simulate.smpi.emulate import Keep, Options, emulate_run
 from lepaute.simulate.smpi.emulated_run import EmulatedRun
 from lepaute.simulate.smpi.library import (
     CXX_FLAGS,
-    built_once,
     core_source,
-    digests,
     include_flags,
     probes_source,
     simblas_source,

@@ -1,14 +1,12 @@
 """libsimblas.so: compiled on this machine against its SimGrid, and kept in the cache."""
 
-import hashlib
 import shutil
-import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.kit.cache import cache_folder
+from lepaute.kit.builds import built_once, digests
 from lepaute.kit.command import run_command
 from lepaute.simulate.smpi.entries import generate
 from lepaute.simulate.smpi.routines import read_routines
@@ -64,6 +62,7 @@ def build_library(progress: Callable[[str], None] | None = None) -> Path:
     compiler = find_compiler()
     units = [*sorted(source.glob("*.cpp")), *sorted(unit for pattern in _CORE for unit in core.glob(pattern))]
     headers = [*source.glob("*.h*"), *source.glob("*.txt"), *core.glob("models/*.hpp"), *core.glob("rng/*.hpp")]
+    headers.append(core / "apps/hpl/kernels.hpp")
     generated = generate(read_routines((source / "routines.txt").read_text(encoding="utf-8")))
     return built_once(
         "simblas",
@@ -73,39 +72,12 @@ def build_library(progress: Callable[[str], None] | None = None) -> Path:
     )
 
 
-def built_once(name: str, inputs: Iterable[str], product: str, build: Callable[[Path], None]) -> Path:
-    """The folder of the cache that holds `product`, built by `build` into a folder that it is given, unless it is
-    there already for the same inputs."""
-    digest = hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:16]
-    parent = cache_folder().resolve()
-    built = parent / f"{name}-{digest}"
-    if (built / product).is_file():
-        return built
-    parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=parent) as temporary:
-        folder = Path(temporary, "new")
-        folder.mkdir()
-        build(folder)
-        try:
-            folder.rename(built)
-        except OSError:
-            # Somebody else was faster; a folder that is not whole cannot be there under this name.
-            if not (built / product).is_file():
-                raise EnvironmentProblem(f"{built} is in the way; remove it and try again") from None
-    return built
-
-
 def find_compiler() -> str:
     """The C++ compiler; raises EnvironmentProblem where there is none."""
     path = shutil.which("g++")
     if path is None:
         raise EnvironmentProblem(f"g++ is missing (Debian package g++); to emulate, install it: {INSTALL}")
     return path
-
-
-def digests(files: Iterable[Path]) -> list[str]:
-    """Name and SHA-256 of each file, in the order of their names."""
-    return [f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in sorted(files)]
 
 
 def _compile(folder: Path, units: list[Path], generated: str, progress: Callable[[str], None] | None) -> None:

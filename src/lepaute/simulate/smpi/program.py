@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lepaute.errors import InputError
+from lepaute.kit.mpi_library import LIBRARY_FILE
 from lepaute.simulate.smpi.library import LIBRARY
 
 _BUILD = "build it with the compilers of 'lepaute emulate compilers'"
-_OTHER_MPI = re.compile(r"lib(?:mpi|mpich|mpifort|pmpich|mpi_[a-z]+)\.so")
 _BLAS_LIBRARY = re.compile(r"lib(?:\w*blas\w*|\w*lapack\w*|mkl_\w+|atlas|blis|flame)\.so")
 #: What simblas defines for itself and for SMPI, beside routines.
 _NOT_ROUTINES = re.compile(r"MPI_|_?smpi_|lepaute_|_|clock_gettime|openblas_|xerbla|cblas_xerbla|ls?ame")
@@ -35,7 +35,7 @@ def check_program(program: Path, library: Path) -> tuple[str, ...]:
             raise InputError(f"{program} is no compiled program; name the program itself, and {_BUILD}")
     loaded = _loaded(program)
     for name, path in loaded.items():
-        if _OTHER_MPI.match(name):
+        if LIBRARY_FILE.match(name):
             raise InputError(f"{program} needs {name}, another MPI than SimGrid's; {_BUILD}")
         if path is None and name != LIBRARY:
             raise InputError(f"{program} needs {name}, which is not found; name its folder in LD_LIBRARY_PATH")

@@ -1,11 +1,10 @@
-// The trace of a run as NumPy arrays: a column each, copied once.
+// What a run tells; its trace as NumPy arrays: a column each, copied once.
 
-#include "trace.hpp"
+#include "mpi/run.hpp"
 
-#include "apps/hpl/simulation.hpp"
+#include "application.hpp"
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -52,34 +51,35 @@ RowKind kind_of(const mpi::TraceRow& row) {
     return row.code >= mpi::first_kernel_code ? RowKind::kernel : RowKind::mpi;
 }
 
-/// Names of all codes: calls, kernels, phases; name_of() says which.
-std::vector<std::string> trace_names() {
+/// Names of calls, kernels and phases; name_of() says which is that of a row.
+std::vector<std::string> trace_names(const mpi::RunResult& result) {
     std::vector<std::string> names(call_names.begin(), call_names.end());
-    names.insert(names.end(), models::kernel_names().begin(), models::kernel_names().end());
-    names.insert(names.end(), hpl::stage_names().begin(), hpl::stage_names().end());
+    names.insert(names.end(), result.kernel_names.begin(), result.kernel_names.end());
+    names.insert(names.end(), result.stage_names.begin(), result.stage_names.end());
     return names;
 }
 
-std::int32_t name_of(const mpi::TraceRow& row) {
+std::int32_t name_of(const mpi::TraceRow& row, std::size_t kernels) {
     constexpr auto calls = static_cast<std::int32_t>(call_names.size());
     switch (kind_of(row)) {
     case RowKind::mpi:
-        return row.code;
+        break;
     case RowKind::kernel:
         return calls + row.code - mpi::first_kernel_code;
-    default:
-        return calls + static_cast<std::int32_t>(models::kernel_count) + row.code - mpi::first_phase_code;
+    case RowKind::phase:
+        return calls + static_cast<std::int32_t>(kernels) + row.code - mpi::first_phase_code;
     }
+    return row.code;
 }
 
 /// The rows are gone from the result afterwards.
-nb::dict take_trace_columns(hpl::Result& result) {
+nb::dict take_trace_columns(mpi::RunResult& result) {
     const std::vector<mpi::TraceRow> rows = std::move(result.trace.rows);
     nb::dict columns;
     columns["rank"] = column(rows, [](const mpi::TraceRow& row) { return static_cast<std::int32_t>(row.rank); });
     columns["step"] = column(rows, [](const mpi::TraceRow& row) { return row.step; });
     columns["kind"] = column(rows, [](const mpi::TraceRow& row) { return static_cast<std::int16_t>(kind_of(row)); });
-    columns["name"] = column(rows, &name_of);
+    columns["name"] = column(rows, [&](const mpi::TraceRow& row) { return name_of(row, result.kernel_names.size()); });
     columns["peer"] = column(rows, [](const mpi::TraceRow& row) { return row.peer; });
     columns["tag"] = column(rows, [](const mpi::TraceRow& row) { return row.tag; });
     const auto number = [&](const char* name, double mpi::TraceRow::*value) {
@@ -97,7 +97,7 @@ nb::dict take_trace_columns(hpl::Result& result) {
     return columns;
 }
 
-nb::ndarray<nb::numpy, double> rank_shares(const hpl::Result& result) {
+nb::ndarray<nb::numpy, double> rank_shares(const mpi::RunResult& result) {
     std::vector<double> values;
     values.reserve(result.rank_shares_s.size() * mpi::share_count);
     for (const mpi::Shares& shares : result.rank_shares_s) {
@@ -106,7 +106,12 @@ nb::ndarray<nb::numpy, double> rank_shares(const hpl::Result& result) {
     return array_of(std::move(values), {result.rank_shares_s.size(), mpi::share_count});
 }
 
-std::vector<double> total_shares(const hpl::Result& result) {
+nb::ndarray<nb::numpy, double> step_shares(const mpi::RunResult& result) {
+    const std::vector<double>& values = result.trace.share_of_step_s;
+    return array_of(values, {values.size() / mpi::share_count, mpi::share_count});
+}
+
+std::vector<double> total_shares(const mpi::RunResult& result) {
     std::vector<double> total(mpi::share_count, 0.0);
     for (const mpi::Shares& shares : result.rank_shares_s) {
         for (std::size_t i = 0; i < mpi::share_count; ++i) {
@@ -114,6 +119,24 @@ std::vector<double> total_shares(const hpl::Result& result) {
         }
     }
     return total;
+}
+
+using KernelUses = nb::typed<nb::dict, nb::str, models::KernelUse>;
+KernelUses kernels(const mpi::RunResult& result) {
+    KernelUses uses;
+    for (std::size_t kernel = 0; kernel < result.kernels.size(); ++kernel) {
+        uses[nb::str(result.kernel_names[kernel].data(), result.kernel_names[kernel].size())] = result.kernels[kernel];
+    }
+    return uses;
+}
+
+using MessageUses = nb::typed<nb::dict, nb::str, models::MessageUse>;
+MessageUses message_use(const mpi::RunResult& result) {
+    MessageUses uses;
+    for (const auto& [link, word] : words_of(models::LinkClass{})) {
+        uses[nb::str(word.data(), word.size())] = result.message_use[static_cast<std::size_t>(link)];
+    }
+    return uses;
 }
 
 /// Flags of the numbers chosen among `count`; throws std::invalid_argument for one beyond.
@@ -128,28 +151,46 @@ std::vector<std::uint8_t> flags_of(const std::vector<std::uint32_t>& chosen, std
     return flags;
 }
 
+std::vector<std::string>& registered_kernels() {
+    static std::vector<std::string> names;
+    return names;
+}
+
 } // namespace
 
-mpi::Trace wanted_trace(const hpl::Parameters& parameters, const std::optional<std::vector<std::uint32_t>>& ranks,
-                        const std::optional<std::vector<std::uint32_t>>& steps) {
+void register_kernels(std::span<const std::string_view> names) {
+    registered_kernels().insert(registered_kernels().end(), names.begin(), names.end());
+}
+
+mpi::Trace wanted_trace(std::size_t ranks, std::size_t steps, const Chosen& trace_ranks, const Chosen& trace_steps) {
     mpi::Trace trace;
-    if (ranks) {
-        trace.rank_wanted = flags_of(*ranks, std::size_t{parameters.p} * parameters.q);
-        if (steps) {
-            const std::int64_t nb = parameters.nb;
-            trace.step_wanted = flags_of(*steps, static_cast<std::size_t>((parameters.n + nb - 1) / nb));
+    if (trace_ranks) {
+        trace.rank_wanted = flags_of(*trace_ranks, ranks);
+        if (trace_steps) {
+            trace.step_wanted = flags_of(*trace_steps, steps);
         }
     }
     return trace;
 }
 
-void bind_trace(nb::module_& m, nb::class_<hpl::Result>& result) {
-    m.def("trace_names", &trace_names);
-    result.def("take_trace_columns", &take_trace_columns)
-        .def_prop_ro("total_shares_s", &total_shares)
-        .def("rank_shares_s", &rank_shares)
-        .def("step_shares_s", [](const hpl::Result& one) {
-            const std::vector<double>& values = one.trace.share_of_step_s;
-            return array_of(values, {values.size() / mpi::share_count, mpi::share_count});
-        });
+void bind_run(nb::module_& m) {
+    m.def("kernel_names", [] { return registered_kernels(); }, "Of the kernels that applications call.");
+    nb::class_<mpi::RunResult>(m, "RunResult")
+        .def_ro("time_s", &mpi::RunResult::time_s)
+        .def_ro("messages", &mpi::RunResult::messages)
+        .def_ro("bytes", &mpi::RunResult::bytes)
+        .def_prop_ro("message_use", &message_use, "By class of links; zero where no fitted sizes are known.")
+        .def_ro("computing_s", &mpi::RunResult::computing_s)
+        .def_ro("waiting_s", &mpi::RunResult::waiting_s)
+        .def_ro("engine_bytes", &mpi::RunResult::engine_bytes)
+        .def_prop_ro("kernels", &kernels, "By name, in the order in which the application counts them.")
+        .def_prop_ro("total_shares_s", &total_shares,
+                     "Over all ranks: compute, overhead, late, transfer, contention, probe.")
+        .def("rank_shares_s", &rank_shares, "The same of each rank, shape (ranks, 6).")
+        .def("step_shares_s", &step_shares,
+             "Over all ranks of each step, shape (1 + steps, 6), outside of any step first; empty without a trace.")
+        .def_prop_ro("trace_names", &trace_names, "Of calls, kernels and phases, as the column name counts them.")
+        .def("take_trace_columns", &take_trace_columns,
+             nb::sig("def take_trace_columns(self) -> dict[str, numpy.typing.NDArray[typing.Any]]"),
+             "A row a call, once: then they are gone. kind counts kernel, mpi, phase; name counts trace_names.");
 }

@@ -12,8 +12,7 @@ from html import escape
 
 import numpy as np
 
-from lepaute.fit.numeric.arrays import Floats
-from lepaute.fit.report.axes import Axis
+from lepaute.report.axes import Axis, Floats
 
 WIDTH, HEIGHT = 360, 230
 LEFT, RIGHT, TOP, BOTTOM = 52, 16, 8, 38

@@ -1,13 +1,13 @@
-"""What the fit tells of itself in rows of named values, as tables of a page."""
+"""Rows of named values as tables of a page."""
 
 import dataclasses
 import math
 from typing import Any
 
-from lepaute.fit.report.names import anchor
+from lepaute.report.names import anchor
 
 
-def told_table(title: str, rows: Any) -> dict[str, Any] | None:
+def records_table(title: str, rows: Any) -> dict[str, Any] | None:
     """A table of data classes or dictionaries: a column a field, and their `sentence` where they have one; None: empty.
 
     A field that is itself a list of such is written in one cell.

@@ -4,8 +4,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from lepaute.fit.numeric.arrays import Floats
+Floats = npt.NDArray[np.float64]
 
 MOST_TICKS = 5
 MOST_NAMES = 4

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lepaute.fit.diagnostics.flag import LEAST_SHARE, SERIOUS_SHARE, Flag, Limits, Severity
-from lepaute.fit.diagnostics.words import percent
+from lepaute.fit.diagnostics.number_text import percent
 
 #: Of durations between two levels: a content that changes them by a sixth makes a model of the other one useless.
 FACTOR = Limits(0.03, 0.15)

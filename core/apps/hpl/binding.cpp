@@ -1,0 +1,35 @@
+#include "apps/hpl/simulation.hpp"
+
+#include "application.hpp"
+
+#include <nanobind/stl/array.h>
+
+namespace nb = nanobind;
+using namespace lepaute;
+
+namespace {
+
+/// By rank and phase: messages and bytes.
+std::vector<std::vector<std::array<double, 2>>> rank_sent(const hpl::Result& result) {
+    std::vector<std::vector<std::array<double, 2>>> all;
+    for (const hpl::SentInPhases& phases : result.rank_sent) {
+        auto& rank = all.emplace_back();
+        for (const hpl::Sent& sent : phases) {
+            rank.push_back({static_cast<double>(sent.messages), sent.bytes});
+        }
+    }
+    return all;
+}
+
+} // namespace
+
+void bind_hpl(nb::module_& m) {
+    nb::class_<hpl::Windows>(m, "HplWindows")
+        .def(nb::init<std::uint32_t, std::int64_t, std::int64_t>(), nb::arg("count"), nb::arg("warm_up"),
+             nb::arg("measured"));
+    nb::class_<hpl::Result, mpi::RunResult>(m, "HplResult")
+        .def_ro("simulated_steps", &hpl::Result::simulated_steps)
+        .def_ro("sampling_error_s", &hpl::Result::sampling_error_s)
+        .def_prop_ro("rank_sent", &rank_sent, "By rank and phase (broadcast, swap, solve): messages and bytes.");
+    def_application(m, "HplParameters", "simulate_hpl", hpl::kernel_names, &hpl::simulate);
+}

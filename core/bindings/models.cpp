@@ -1,0 +1,85 @@
+// A machine and the models of its kernels and of its network.
+
+#include "fields.hpp"
+#include "models/machine_file.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+
+namespace nb = nanobind;
+using namespace lepaute;
+
+namespace {
+
+template <class Value>
+nb::class_<Value> bind_struct(nb::module_& m, const char* name) {
+    nb::class_<Value> bound(m, name);
+    bound.def(nb::init<>());
+    def_fields(bound);
+    return bound;
+}
+
+std::vector<std::string> term_names() { return {models::term_names().begin(), models::term_names().end()}; }
+
+void bind_kernels(nb::module_& m) {
+    m.def("term_names", &term_names, "Terms of a polynomial, in the order of its coefficients.");
+    bind_struct<models::Size>(m, "Size").def(nb::init<double, double, double>(), nb::arg("m"), nb::arg("n"),
+                                             nb::arg("k"));
+    bind_struct<models::Bounds>(m, "Bounds").def(nb::init<models::Size, models::Size>(), nb::arg("low"),
+                                                 nb::arg("high"));
+    nb::class_<rng::Mode>(m, "Mode").def(nb::init<double, double, double>(), nb::arg("cumulative"), nb::arg("mean"),
+                                         nb::arg("deviation"));
+    bind_struct<models::KernelPiece>(m, "KernelPiece");
+    nb::class_<models::KernelModel>(m, "KernelModel")
+        .def(nb::init<std::vector<models::KernelPiece>>(), nb::arg("pieces"));
+    bind_struct<models::MachineKernel>(m, "MachineKernel");
+    nb::class_<models::KernelUse>(m, "KernelUse")
+        .def_ro("calls", &models::KernelUse::calls)
+        .def_ro("unmodelled_calls", &models::KernelUse::unmodelled_calls)
+        .def_ro("clipped_means", &models::KernelUse::clipped_means)
+        .def_ro("clipped_deviations", &models::KernelUse::clipped_deviations)
+        .def_ro("time_s", &models::KernelUse::time_s)
+        .def_ro("extrapolated_time_s", &models::KernelUse::extrapolated_time_s)
+        .def_ro("outside_low", &models::KernelUse::outside_low)
+        .def_ro("outside_high", &models::KernelUse::outside_high);
+}
+
+void bind_network(nb::module_& m) {
+    bind_struct<models::Overhead>(m, "Overhead")
+        .def(nb::init<double, double>(), nb::arg("intercept_s"), nb::arg("per_byte_s"));
+    nb::class_<models::NoiseMode>(m, "NoiseMode")
+        .def(nb::init<double, double, double>(), nb::arg("weight"), nb::arg("mean"), nb::arg("sd"));
+    bind_struct<models::NoiseMixture>(m, "NoiseMixture")
+        .def_static(
+            "centred", [](const std::vector<models::NoiseMode>& modes) { return models::centred(modes); },
+            nb::arg("modes"), "The mixture whose mean factor is 1.");
+    bind_struct<models::Segment>(m, "Segment");
+    bind_struct<models::NetworkClass>(m, "NetworkClass");
+    bind_struct<models::Network>(m, "Network");
+    nb::class_<models::MessageUse>(m, "MessageUse", "Messages of one class of links; times are of messages alone.")
+        .def_ro("messages", &models::MessageUse::messages)
+        .def_ro("outside_messages", &models::MessageUse::outside_messages)
+        .def_ro("bytes", &models::MessageUse::bytes)
+        .def_ro("outside_bytes", &models::MessageUse::outside_bytes)
+        .def_ro("time_s", &models::MessageUse::time_s)
+        .def_ro("outside_time_s", &models::MessageUse::outside_time_s)
+        .def_ro("outside_low_bytes", &models::MessageUse::outside_low_bytes)
+        .def_ro("outside_high_bytes", &models::MessageUse::outside_high_bytes);
+}
+
+} // namespace
+
+void bind_models(nb::module_& m) {
+    bind_kernels(m);
+    bind_network(m);
+    bind_struct<models::Machine>(m, "Machine")
+        .def_rw("topology", &models::Machine::topology)
+        .def("text", &models::machine_text, "The machine, but for its topology, as simblas reads it.");
+    nb::class_<models::Layers>(m, "Layers")
+        .def(nb::init<>())
+        .def_rw("coefficients", &models::Layers::coefficients)
+        .def_rw("days", &models::Layers::days)
+        .def_rw("discrepancy", &models::Layers::discrepancy)
+        .def_rw("noise", &models::Layers::noise);
+}

@@ -1,0 +1,56 @@
+#pragma once
+// Enums whose values files and Python choose by a word. Beside such an enum stands its table, in any order:
+//   constexpr auto words_of(Enum) noexcept { return std::to_array<Word<Enum>>({{Enum::value, "word"}, ...}); }
+
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace lepaute {
+
+template <class Enum>
+struct Word {
+    Enum value;
+    std::string_view word;
+};
+
+template <class Enum>
+concept Worded = std::is_enum_v<Enum> && requires { words_of(Enum{}); };
+
+template <Worded Enum>
+[[nodiscard]] std::vector<std::string> choices() {
+    std::vector<std::string> words;
+    for (const Word<Enum>& one : words_of(Enum{})) {
+        words.emplace_back(one.word);
+    }
+    return words;
+}
+
+/// Throws std::logic_error for a value that the table lacks.
+template <Worded Enum>
+[[nodiscard]] std::string_view word_of(Enum value) {
+    for (const Word<Enum>& one : words_of(Enum{})) {
+        if (one.value == value) {
+            return one.word;
+        }
+    }
+    throw std::logic_error("a value without a word");
+}
+
+/// The value of `word`; `name` says what is chosen. Throws std::invalid_argument, with the choices, for another word.
+template <Worded Enum>
+[[nodiscard]] Enum of_word(std::string_view name, std::string_view word) {
+    std::string all;
+    for (const Word<Enum>& one : words_of(Enum{})) {
+        if (one.word == word) {
+            return one.value;
+        }
+        all += (all.empty() ? "" : ", ") + std::string(one.word);
+    }
+    throw std::invalid_argument(std::string(name) + " is '" + std::string(word) + "'; it is one of " + all);
+}
+
+} // namespace lepaute

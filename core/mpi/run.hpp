@@ -1,0 +1,48 @@
+#pragma once
+// What all applications have in common: where their ranks run, what they trace, and what a run tells.
+
+#include "models/machine.hpp"
+#include "mpi/engine.hpp"
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace lepaute::mpi {
+
+/// One simulated run.
+struct RunResult {
+    double time_s = 0.0; // maximum over ranks
+    std::uint64_t messages = 0;
+    double bytes = 0.0;
+    std::array<models::MessageUse, models::link_class_count> message_use; // where the fitted sizes are known
+    double computing_s = 0.0;                                             // over all ranks
+    double waiting_s = 0.0;                                               // over all ranks, inside communication calls
+    std::vector<Shares> rank_shares_s;                               // per rank: where its time went
+    std::span<const std::string_view> kernel_names;
+    std::vector<models::KernelUse> kernels; // in the order of kernel_names
+    std::span<const std::string_view> stage_names;
+    Trace trace; // what was asked for
+    std::size_t engine_bytes = 0;
+};
+
+/// Node and cpu of each rank.
+struct Placement {
+    std::vector<std::uint32_t> nodes;
+    std::vector<std::uint32_t> cpus;
+};
+
+/// core_of_rank: global core (node * cores_per_node + core) of each rank. Throws std::invalid_argument for a core that
+/// the machine does not have.
+[[nodiscard]] Placement placed(const models::Machine& machine, const std::vector<std::uint32_t>& core_of_rank);
+
+/// Sets messages, shares of ranks, kernels, trace and memory of `result` from a run that has ended.
+void collect(RunResult& result, Engine& engine, const models::MachineDay& day);
+
+/// A row of the trace for a call of `kernel`, where one is asked for.
+void trace_kernel(Engine& engine, Rank rank, models::KernelNumber kernel, const models::Size& size,
+                  double start_s, double seconds);
+
+} // namespace lepaute::mpi

@@ -1,0 +1,154 @@
+"""Files written whole: under a temporary name, on the disk, then renamed; streams are written through instead."""
+
+import contextlib
+import errno
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lepaute.errors import InputError
+
+MOST_LINKS = 40
+#: What goes wrong while content is written because of the place, and not of the writer.
+_OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """An empty file to fill, which becomes `path` at the end of the block, or leaves nothing where that raises.
+
+    The temporary file stands in the folder of `path` under a name that nobody can foresee, with the permissions that
+    open() would give (those of the file it replaces, where there is one). Where `path` is a link, the file it points to
+    is replaced. A device, a pipe or an open descriptor (/dev/null, /dev/stdout, a FIFO) is written through.
+    Raises InputError where it cannot be written; BrokenPipeError where nobody reads the pipe any more.
+    """
+    path = Path(path)
+    target = check_output(path)
+    stream = is_stream(target)
+    with _explained(path):
+        temporary = _created(_scratch_folder() if stream else target.parent)
+    try:
+        with _explained(path, _OF_THE_DISK):
+            yield temporary
+        with _explained(path):
+            if stream:
+                _copy(temporary, target)
+            else:
+                _rename(temporary, target)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+def write_whole(path: str | Path, content: str | bytes) -> None:
+    """Writes a file whole or not at all, text as UTF-8; raises as `whole_file`."""
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def check_output(path: Path, option: str = "") -> Path:
+    """The file that writing to `path` means, with links followed; raises InputError, one line, where none can be.
+
+    option: what the path was given with, for messages: "--output"; empty for a path that speaks for itself
+    """
+    name = f"{option} {path}".lstrip()
+    try:
+        target = _target_of(path)
+        mode = _mode(target)
+    except (OSError, ValueError) as problem:  # ValueError: a name with a null character
+        reason = getattr(problem, "strerror", None) or problem
+        raise InputError(f"{name!r}: cannot be written ({reason}); choose another name") from None
+    if mode is not None and stat.S_ISDIR(mode):
+        raise InputError(f"{name}: is a folder; name a file")
+    if mode is not None and (stat.S_ISSOCK(mode) or not os.access(target, os.W_OK)):
+        raise InputError(f"{name}: cannot be written; choose another name")
+    folder = path.parent if target.name == path.name else target.parent
+    if not folder.exists():
+        raise InputError(f"{name}: there is no folder {folder}; create it first")
+    if not folder.is_dir():
+        raise InputError(f"{name}: {folder} is not a folder; choose another place")
+    if not is_stream(target) and not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"{name}: the folder {folder} cannot be written; choose another place")
+    return target
+
+
+def is_stream(target: Path) -> bool:
+    """Whether what stands there (of `check_output`) is to be written through and not replaced."""
+    mode = _mode(target)
+    return mode is not None and (target.is_relative_to("/proc") or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)))
+
+
+def _mode(path: Path) -> int | None:
+    """The type and permissions of what stands there; None where nothing does."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _target_of(path: Path) -> Path:
+    """Follows links, except those of /proc to open descriptors; raises OSError for a circle of links."""
+    for _ in range(MOST_LINKS):
+        path = Path(os.path.realpath(path.parent)) / path.name
+        if path.is_relative_to("/proc") or not path.is_symlink():
+            return path
+        path = path.parent / path.readlink()
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _scratch_folder() -> Path:
+    import tempfile  # with what it imports it costs more than all the rest of a short command
+
+    return Path(tempfile.gettempdir())
+
+
+def _created(folder: Path) -> Path:
+    # Not of tempfile: its files have mode 0600, and what open() would give follows from the umask and the folder.
+    temporary = folder / f".lepaute-{os.urandom(12).hex()}.tmp"
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    return temporary
+
+
+def _rename(temporary: Path, target: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+    _sync(temporary)
+    temporary.replace(target)
+    with contextlib.suppress(OSError):  # some file systems cannot
+        _sync(target.parent)
+
+
+def _sync(path: Path) -> None:
+    """Waits until a file, or a folder's list of names, is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _copy(temporary: Path, target: Path) -> None:
+    import shutil
+
+    sys.stdout.flush()
+    # A descriptor of ours is duplicated: opened anew, a file it was redirected to would be written from its beginning.
+    ours = target.parent == Path(f"/proc/{os.getpid()}/fd")
+    handle = os.dup(int(target.name)) if ours else os.open(target, os.O_WRONLY)
+    with temporary.open("rb") as content, os.fdopen(handle, "wb") as stream:
+        shutil.copyfileobj(content, stream)
+
+
+@contextmanager
+def _explained(path: Path, errnos: frozenset[int] | None = None) -> Iterator[None]:
+    """Turns an OSError (of these numbers) into one line about `path`."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        if errnos is not None and problem.errno not in errnos:
+            raise
+        raise InputError(f"{path}: cannot be written ({problem.strerror}); choose another place") from None

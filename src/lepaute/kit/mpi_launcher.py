@@ -1,0 +1,244 @@
+"""How the ranks of an MPI program are started: mpirun of each MPI library, and what it wants to be told."""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lepaute.errors import EnvironmentProblem, InputError
+
+OPEN_MPI, MPICH, INTEL_MPI, MVAPICH = "openmpi", "mpich", "intel-mpi", "mvapich"
+TITLES = {OPEN_MPI: "Open MPI", MPICH: "MPICH", INTEL_MPI: "Intel MPI", MVAPICH: "MVAPICH", "": "an unknown MPI"}
+LAUNCHER_NAMES = ("mpirun", "mpiexec", "orterun", "prterun")
+LAUNCHER_PACKAGE = "openmpi-bin"
+
+_LIMIT_S = 30.0
+#: What `mpirun --version` contains. Hydra is the launcher of MPICH, and of MVAPICH.
+_VERSION_TEXTS = (
+    (INTEL_MPI, re.compile(r"intel\(r\) mpi.*?version ([\d.]+)", re.DOTALL)),
+    (OPEN_MPI, re.compile(r"\((?:open mpi|openrte)\) ([\d.]+)|prrte\D*([\d.]+)")),
+    (MPICH, re.compile(r"(?:hydra|mpich).*?version:\s*([\d.]+)|hydra|mpich", re.DOTALL)),
+)
+#: Open MPI refuses root unless it is told twice.
+_ROOT_CONSENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+#: Inside an allocation of Slurm, mpirun would spread over all its nodes.
+_WITHOUT_SCHEDULER = {
+    OPEN_MPI: {"OMPI_MCA_ras": "^slurm", "OMPI_MCA_plm": "^slurm"},
+    MPICH: {"HYDRA_RMK": "user", "HYDRA_LAUNCHER": "fork"},
+    INTEL_MPI: {"I_MPI_HYDRA_RMK": "user", "I_MPI_HYDRA_BOOTSTRAP": "fork"},
+}
+#: Open MPI's daemon puts hwloc's topology into memory shared with its ranks, at an address that it takes for free; now
+#: and then it is not, and the daemon crashes. Ranks can look at the machine themselves.
+_NO_SHARED_TOPOLOGY = ("--mca", "rtc_hwloc_vmhole", "none")
+#: Beginnings of the environment variables that tune a library.
+_TUNING_PREFIXES = {OPEN_MPI: "OMPI_MCA_", MPICH: "MPIR_CVAR_", INTEL_MPI: "I_MPI_", MVAPICH: "MV2_"}
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The beginning of a command line that starts ranks, and the environment variables that it needs."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """The program that starts the ranks of an MPI library.
+
+    path   : only a name where the PATH of another machine decides
+    family : of the library it belongs to, "" where that is not known
+    version: of that library, "" where it is not known
+    environment: what it needs beside the environment of this process
+    """
+
+    path: Path
+    family: str
+    version: str = ""
+    environment: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return f"{TITLES[self.family]} {self.version} ({self.path})".replace("  ", " ")
+
+    def starts(self, family: str) -> bool:
+        """Whether programs of that library can be started; also where either is not known.
+
+        MPICH and what is made of it speak one protocol between launcher and ranks.
+        """
+        return not self.family or not family or (self.family == OPEN_MPI) == (family == OPEN_MPI)
+
+    def start(
+        self,
+        ranks: int,
+        *,
+        cores: Sequence[int] | None = None,
+        hostfile: str | None = None,
+        remote_shell: str | None = None,
+        options: Sequence[str] = (),
+        oversubscribe: bool = True,
+        use_scheduler: bool = True,
+    ) -> Start:
+        """What runs the program whose words follow on `ranks` ranks.
+
+        cores        : the core of each rank, for ranks of one node; None leaves them unbound. Open MPI before version 5
+                       gives them out in increasing order, whatever their order here
+        hostfile     : the nodes, as hostfile_text() writes them
+        remote_shell : what reaches the other nodes in ssh's place, with its options
+        options      : further ones of this launcher
+        oversubscribe: the launcher does not refuse more ranks than it counts cores; it may count fewer than there are
+                       (hardware threads, containers)
+        use_scheduler: an allocation of a batch system decides where the ranks go
+
+        Raises InputError where this launcher has no such thing.
+        """
+        environment = dict(self.environment) | (_ROOT_CONSENT if self.family == OPEN_MPI else {})
+        words = ["--oversubscribe"] if oversubscribe and self.family == OPEN_MPI else []
+        binding = self._binding(cores)
+        words += binding.argv
+        if hostfile is not None:
+            words += self._hosts(hostfile, remote_shell)
+        environment |= {**binding.environment, **({} if use_scheduler else _WITHOUT_SCHEDULER.get(self.family, {}))}
+        return Start((str(self.path), *words, *options, "-np", str(ranks)), environment)
+
+    def _binding(self, cores: Sequence[int] | None) -> Start:
+        if self.family == OPEN_MPI:
+            return Start(("--bind-to", "none") if cores is None else self._open_mpi_binding(list(cores)))
+        chosen = ",".join(map(str, cores or ()))
+        if self.family == INTEL_MPI:
+            return Start((), {"I_MPI_PIN": "0"} if cores is None else {"I_MPI_PIN_PROCESSOR_LIST": chosen})
+        if cores is None:  # as Hydra leaves them unless it is asked
+            return Start(())
+        if not self.family:
+            raise InputError(f"{self.path} belongs to an unknown MPI: its ranks cannot be bound to cores")
+        return Start(("-bind-to", f"user:{chosen}"))
+
+    def _open_mpi_binding(self, cores: list[int]) -> tuple[str, ...]:
+        if cores == list(range(len(cores))):
+            return ("--bind-to", "core", "--map-by", "core")
+        chosen = ",".join(map(str, cores))
+        if int(self.version.partition(".")[0] or 0) >= 5:
+            return ("--bind-to", "core", "--map-by", f"pe-list={chosen}:ordered")
+        return ("--bind-to", "cpu-list:ordered", "--cpu-list", chosen)
+
+    def _hosts(self, hostfile: str, remote_shell: str | None) -> list[str]:
+        if self.family == OPEN_MPI:
+            shell = () if remote_shell is None else ("--mca", "plm_rsh_agent", remote_shell)
+            return ["--hostfile", hostfile, *_NO_SHARED_TOPOLOGY, *shell]
+        if remote_shell is None:
+            return ["-f", hostfile]
+        if " " in remote_shell:
+            raise InputError(
+                f"{self.path} of {TITLES[self.family]} takes no options for its remote shell: {remote_shell}"
+            )
+        return ["-f", hostfile, "-launcher", "ssh", "-launcher-exec", remote_shell]
+
+    def hostfile_text(self, nodes: Sequence[str], ranks_per_node: int) -> str:
+        """The content of a hostfile with as many ranks on each node."""
+        form = "{} slots={}\n" if self.family == OPEN_MPI else "{}:{}\n"
+        return "".join(form.format(name, ranks_per_node) for name in nodes)
+
+    def tuning(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """Environment variables that set parameters of the library, such as btl (Open MPI) or CH4_NETMOD (MPICH).
+
+        Raises InputError where it is not known how this library is tuned.
+        """
+        if self.family not in _TUNING_PREFIXES:
+            raise InputError(f"{self.path} belongs to an unknown MPI: set its parameters by environment variables")
+        return {
+            _TUNING_PREFIXES[self.family] + (name if self.family == OPEN_MPI else name.upper()): value
+            for name, value in settings.items()
+        }
+
+    @property
+    def passes_variables(self) -> bool:
+        """Whether command() gives variables to the ranks; else they go into the launcher's own environment."""
+        return bool(self.family)
+
+    def command(self, words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+        """A user's command with variables for its ranks alone, where the launcher can pass them.
+
+        words: the launcher, its options, the program and its arguments
+        """
+        if not self.passes_variables:
+            return [str(self.path), *words[1:]]
+        if self.family != OPEN_MPI:
+            options = [word for name, value in variables.items() for word in ("-genv", name, value)]
+            return [str(self.path), *options, *words[1:]]
+        options = [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
+        # With Open MPI, what follows a colon is another program with options of its own, and needs them again.
+        argv = [str(self.path), *options]
+        for word in words[1:]:
+            argv += [word, *options] if word == ":" else [word]
+        return argv
+
+
+#: Of nodes that are described nowhere: what stands there on PATH.
+MPIRUN_OF_NODES = Launcher(Path("mpirun"), OPEN_MPI)
+
+
+def launcher_of_nodes(version_text: str | None) -> Launcher:
+    """mpirun of nodes that print this, or its first line, for `mpirun --version`; Open MPI where that says nothing."""
+    family, version = family_and_version(version_text or "")
+    return Launcher(Path("mpirun"), family, version) if family else MPIRUN_OF_NODES
+
+
+def find_launcher(name: str | Path = "mpirun") -> Launcher:
+    """The launcher on PATH, or at a path; of no known family where it is none of those that mpirun is called.
+
+    Raises EnvironmentProblem where there is no such program.
+    """
+    path = shutil.which(name)
+    if path is None:
+        raise EnvironmentProblem(
+            f"{name} is missing (Debian package {LAUNCHER_PACKAGE}); "
+            f"install an MPI library: apt-get install {LAUNCHER_PACKAGE}"
+        )
+    return launcher_at(Path(path).absolute())
+
+
+@functools.cache
+def launcher_at(path: Path, environment: tuple[tuple[str, str], ...] = ()) -> Launcher:
+    """The launcher of that path, which is asked for its version once; `environment` is what it needs to run."""
+    if not path.name.startswith(LAUNCHER_NAMES):
+        return Launcher(path, "")
+    try:
+        done = subprocess.run(
+            [path, "--version"],
+            env={**os.environ, **dict(environment)},
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return Launcher(path, "")
+    return Launcher(path, *family_and_version(done.stdout + done.stderr), environment)
+
+
+def family_and_version(version_text: str) -> tuple[str, str]:
+    """The library that a launcher belongs to and its version, from what it prints for --version; "" for unknown."""
+    for family, pattern in _VERSION_TEXTS:
+        if match := pattern.search(version_text.lower()):
+            return family, next((group for group in match.groups() if group), "")
+    return "", ""
+
+
+@functools.cache
+def binding_works(launcher: Launcher) -> bool:
+    """Whether ranks may be bound to cores; some containers forbid it."""
+    start = launcher.start(1, cores=[min(os.sched_getaffinity(0))])
+    try:
+        done = subprocess.run(
+            [*start.argv, "true"],
+            env={**os.environ, **start.environment},
+            capture_output=True,
+            timeout=_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0

@@ -1,0 +1,310 @@
+"""The MPI libraries of this machine: which there are, and what compiles and starts programs with each.
+
+A library is found by its compiler wrapper, since that alone says which mpi.h programs are compiled with.
+"""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.command import run_command
+from lepaute.kit.environment_module import environment_of_module
+from lepaute.kit.mpi_launcher import (
+    INTEL_MPI,
+    LAUNCHER_NAMES,
+    LAUNCHER_PACKAGE,
+    MPICH,
+    MVAPICH,
+    OPEN_MPI,
+    TITLES,
+    Launcher,
+    find_launcher,
+    launcher_at,
+)
+
+#: What compiler wrappers are called.
+CC_NAMES = ("mpicc", "mpicc.openmpi", "mpicc.mpich", "mpiicc", "mpiicx")
+CXX_NAMES = ("mpicxx", "mpic++", "mpiCC", "mpiicpc", "mpiicpx")
+FORTRAN_NAMES = ("mpif90", "mpifort", "mpif77", "mpiifort", "mpiifx")
+#: File names of MPI libraries.
+LIBRARY_FILE = re.compile(r"lib(?:mpi|mpich|mpifort|pmpich|mpi_[a-z]+)\.so")
+
+WRAPPER_PACKAGE = "libopenmpi-dev"
+_WRAPPER_PACKAGES = {OPEN_MPI: WRAPPER_PACKAGE, MPICH: "libmpich-dev"}
+_LIMIT_S = 60.0
+#: Macros of mpi.h that name the library, the most special first: those made of MPICH define its macro too.
+_MACROS = (
+    (INTEL_MPI, ("I_MPI_VERSION",)),
+    (MVAPICH, ("MVAPICH_VERSION",)),
+    (MVAPICH, ("MVAPICH2_VERSION",)),
+    (MPICH, ("MPICH_VERSION",)),
+    (OPEN_MPI, ("OMPI_MAJOR_VERSION", "OMPI_MINOR_VERSION", "OMPI_RELEASE_VERSION")),
+)
+#: SimGrid's mpi.h: a simulator, not a library that runs programs.
+_SIMULATED = "SMPI_PREDEFINED_POINTER"
+#: Folders below which libraries are installed, each with a folder `bin`.
+_PLACES = (
+    "/usr/lib64/*",
+    "/usr/lib/*",
+    "/usr/lib/*-linux-gnu/*",
+    "/usr/local",
+    "/usr/local/*",
+    "/opt/*",
+    "/opt/*/mpi/*",
+)
+_PREFIX_VARIABLES = ("MPI_HOME", "MPI_ROOT", "I_MPI_ROOT")
+
+
+@dataclass(frozen=True, slots=True)
+class MpiLibrary:
+    """An MPI library with what compiles programs for it and starts them.
+
+    version    : such as "4.1.4"
+    mpicxx, mpifort, launcher: None where they are not installed
+    environment: what its compilers and programs need beside the environment of this process
+    """
+
+    family: str
+    version: str
+    mpicc: Path
+    mpicxx: Path | None
+    mpifort: Path | None
+    launcher: Launcher | None
+    environment: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return f"{TITLES[self.family]} {self.version} ({self.mpicc})"
+
+    @property
+    def identity(self) -> str:
+        """Differs where programs must be compiled again."""
+        return f"{self.family} {self.version} {self.mpicc}"
+
+    def compile(self, words: Sequence[str], *, what: str, timeout_s: float = 120.0) -> None:
+        """Runs mpicc; raises EnvironmentProblem, which says `what` failed and the compiler's first complaints."""
+        run_command([self.mpicc, *words], what=what, timeout_s=timeout_s, environment=dict(self.environment))
+
+
+def find_library(name: str | Path = "mpicc") -> MpiLibrary:
+    """A library by a compiler wrapper (name or path), a prefix, a launcher, or its family; the one on PATH by default.
+
+    name: "mpicc.mpich", "/opt/x/bin/mpicc", "/opt/openmpi-5", "mpirun.mpich", "mpich", or "module:NAME" for what the
+          environment module NAME brings
+
+    Raises InputError where `name` names none of these, EnvironmentProblem where there is no MPI library at all or its
+    compiler does not work.
+    """
+    text = str(name)
+    if text.startswith("module:"):
+        return library_of_module(text.removeprefix("module:"))
+    if text and text in TITLES:
+        return _of_family(text)
+    if Path(text).is_dir():
+        return _of_prefix(Path(text).absolute())
+    path = shutil.which(text)
+    if path is None and text == "mpicc":
+        raise EnvironmentProblem(
+            f"mpicc is missing (Debian package {WRAPPER_PACKAGE}); "
+            f"install an MPI library: apt-get install {LAUNCHER_PACKAGE} {WRAPPER_PACKAGE}"
+        )
+    if path is None:
+        raise InputError(
+            f"{text}: not found; name the compiler wrapper of an MPI library (mpicc.mpich), its prefix (/opt/mpich-4), "
+            "its family (openmpi, mpich, intel-mpi, mvapich), or its environment module (module:NAME)"
+        )
+    if Path(path).name.startswith(LAUNCHER_NAMES):
+        return library_of_launcher(find_launcher(path))
+    return _library_at(Path(path).absolute())
+
+
+def installed_libraries() -> tuple[MpiLibrary, ...]:
+    """All libraries that can be found on PATH and in the usual places, the one of `mpicc` first; broken ones left out.
+
+    Each is there once, also where several wrappers lead to it. Environment modules are not loaded.
+    """
+    libraries: dict[tuple[Path, str, str], MpiLibrary] = {}
+    resolved: set[Path] = set()
+    for path in _wrappers():
+        if path.resolve() in resolved:
+            continue
+        resolved.add(path.resolve())
+        try:
+            library = _library_at(path)
+        except EnvironmentProblem:
+            continue
+        libraries.setdefault((path.parent.resolve(), library.family, library.version), library)
+    return tuple(libraries.values())
+
+
+def library_of_launcher(launcher: Launcher) -> MpiLibrary:
+    """The library that a launcher belongs to: its wrapper stands beside it, or on PATH.
+
+    Raises EnvironmentProblem where no wrapper is found, InputError where only one of another library is.
+    """
+    beside = [launcher.path.parent / name for name in _sibling_names(launcher.path, launcher.family, ("mpicc",))]
+    on_path = shutil.which("mpicc")
+    candidates = [path for path in beside if os.access(path, os.X_OK)] if launcher.family else []
+    candidates += [Path(on_path)] if on_path is not None else []
+    if not candidates:
+        package = _WRAPPER_PACKAGES.get(launcher.family, WRAPPER_PACKAGE)
+        raise EnvironmentProblem(f"mpicc is missing (Debian package {package}): no compiler wrapper beside {launcher}")
+    libraries = [_library_at(path) for path in candidates]
+    library = next((each for each in libraries if launcher.starts(each.family)), libraries[0])
+    check_same_library(launcher, library)
+    return library
+
+
+def library_of_module(module: str) -> MpiLibrary:
+    """The library whose mpicc an environment module brings, as `module load` in a login shell does.
+
+    Raises EnvironmentProblem where there is no module command, no such module, or no mpicc in what it loads.
+    """
+    environment = environment_of_module(module)
+    path = shutil.which("mpicc", path=environment.get("PATH", ""))
+    if path is None or "PATH" not in environment:
+        raise EnvironmentProblem(f"module {module}: brings no mpicc; load one of an MPI library (module avail)")
+    return _library_at(Path(path), tuple(sorted(environment.items())))
+
+
+def check_same_library(launcher: Launcher, library: MpiLibrary) -> None:
+    """Raises InputError, one line, where the launcher starts programs of another library."""
+    if not launcher.starts(library.family):
+        raise InputError(
+            f"{launcher.path} is of {TITLES[launcher.family]}, {library.mpicc} of {TITLES[library.family]}: "
+            "the compiler must be that of the program's own MPI library"
+        )
+
+
+def check_program(launcher: Launcher, program: Path) -> None:
+    """Raises InputError, one line, where a compiled program is linked to another library than the launcher's.
+
+    Each of its processes would then be the only rank of a run of its own.
+    """
+    family = family_of_program(program) if launcher.family else ""
+    if not launcher.starts(family):
+        raise InputError(
+            f"{program} is linked to {TITLES[family]}, and {launcher.path} starts programs of "
+            f"{TITLES[launcher.family]}: use the mpirun of the program's own MPI library"
+        )
+
+
+def family_of_program(program: Path) -> str:
+    """The family of the MPI library that a program loads (MPICH for all that have its ABI), "" for none or unknown."""
+    try:
+        done = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    if re.search(r"\blibopen-(?:pal|rte)\.so|\blibmpi\.so\.[24]0\b", done.stdout):
+        return OPEN_MPI
+    return MPICH if re.search(r"\blibmpich\w*\.so|\blibmpi\.so\.12\b", done.stdout) else ""
+
+
+# ---- places ----------------------------------------------------------------------------------------------------------
+
+
+def _wrappers() -> Iterator[Path]:
+    folders = [Path(folder) for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder]
+    folders += [Path(os.environ[name], "bin") for name in _PREFIX_VARIABLES if os.environ.get(name)]
+    folders += sorted(place / "bin" for pattern in _PLACES for place in Path("/").glob(pattern.lstrip("/")))
+    for folder in folders:
+        for name in CC_NAMES:
+            path = folder / name
+            if path.is_file() and os.access(path, os.X_OK):
+                yield path
+
+
+def _of_family(family: str) -> MpiLibrary:
+    path = shutil.which(f"mpicc.{family}")
+    if path is not None:
+        return _library_at(Path(path).absolute())
+    for library in installed_libraries():
+        if library.family == family:
+            return library
+    package = f"; install it: apt-get install {_WRAPPER_PACKAGES[family]}" if family in _WRAPPER_PACKAGES else ""
+    raise EnvironmentProblem(f"{TITLES[family]} was not found on PATH or in the usual places{package}")
+
+
+def _of_prefix(prefix: Path) -> MpiLibrary:
+    for folder in (prefix / "bin", prefix):
+        path = shutil.which("mpicc", path=str(folder))
+        if path is not None:
+            return _library_at(Path(path))
+    raise InputError(f"{prefix}: holds no bin/mpicc; name the folder that an MPI library was installed into")
+
+
+def _sibling_names(path: Path, family: str, stems: tuple[str, ...]) -> list[str]:
+    """What programs of the same library may be called: with the suffix of `path`, that of its family, or none."""
+    suffix = path.name.partition(".")[2]
+    suffixes = dict.fromkeys([f".{suffix}" if suffix in TITLES else "", "", f".{family}"])
+    return [stem + each for each in suffixes for stem in stems]
+
+
+# ---- one library -----------------------------------------------------------------------------------------------------
+
+
+def _library_at(mpicc: Path, environment: tuple[tuple[str, str], ...] | None = None) -> MpiLibrary:
+    """The library of a wrapper; environment: that of a module, None for what a prefix that is not on PATH needs."""
+    return _examined(mpicc, _environment_of(mpicc.parent) if environment is None else environment)
+
+
+@functools.cache
+def _examined(mpicc: Path, environment: tuple[tuple[str, str], ...]) -> MpiLibrary:
+    """Asks the preprocessor which mpi.h there is, and beside that only a launcher for its version."""
+    done = run_command(
+        [mpicc, "-include", "mpi.h", "-dM", "-E", "-x", "c", "/dev/null"],
+        what=f"{mpicc} (are mpi.h and a C compiler installed?)",
+        timeout_s=_LIMIT_S,
+        environment=dict(environment),
+    )
+    if _SIMULATED in done.stdout:
+        raise EnvironmentProblem(f"{mpicc} is a compiler of SimGrid, which simulates MPI; name that of an MPI library")
+    values = dict(re.findall(r"^#define (\w+) (\S+)", done.stdout, re.MULTILINE))
+    family, macros = next(
+        ((name, macros) for name, macros in _MACROS if all(macro in values for macro in macros)), ("", ())
+    )
+    version = ".".join(values[macro].strip('"') for macro in macros)
+
+    def sibling(stems: tuple[str, ...]) -> Path | None:
+        paths = (mpicc.parent / name for name in _sibling_names(mpicc, family, stems))
+        return next((path for path in paths if os.access(path, os.X_OK)), None)
+
+    return MpiLibrary(
+        family,
+        version,
+        mpicc,
+        sibling(CXX_NAMES),
+        sibling(FORTRAN_NAMES),
+        _launcher_of(mpicc, family, environment),
+        environment,
+    )
+
+
+def _launcher_of(mpicc: Path, family: str, environment: tuple[tuple[str, str], ...]) -> Launcher | None:
+    paths = [mpicc.parent / name for name in _sibling_names(mpicc, family, LAUNCHER_NAMES[:2])]
+    on_path = shutil.which("mpirun")
+    for path in [*paths, *([Path(on_path)] if on_path is not None else [])]:
+        if os.access(path, os.X_OK) and (launcher := launcher_at(path, environment)).starts(family):
+            return launcher
+    return None
+
+
+def _environment_of(folder: Path) -> tuple[tuple[str, str], ...]:
+    """What a library needs whose folder `bin` is not on PATH."""
+    search = os.environ.get("PATH", os.defpath)
+    if str(folder) in search.split(os.pathsep) or folder.name != "bin":
+        return ()
+    prefix = folder.parent
+    variables = {"PATH": f"{folder}{os.pathsep}{search}"}
+    libraries = [str(prefix / name) for name in ("lib", "lib64") if (prefix / name).is_dir()]
+    if libraries:
+        given = os.environ.get("LD_LIBRARY_PATH")
+        variables["LD_LIBRARY_PATH"] = os.pathsep.join([*libraries, given] if given else libraries)
+    if (folder / "impi_info").is_file():
+        variables["I_MPI_ROOT"] = str(prefix)
+    return tuple(sorted(variables.items()))

@@ -1,0 +1,28 @@
+"""Reports on disk: a page to read, or an object of the same content for programs."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lepaute.errors import InputError
+from lepaute.kit.files import check_output, write_whole
+
+SUFFIXES = (".html", ".json")
+
+
+def check_report_name(path: Path) -> None:
+    """Raises InputError where the name of a report does not say which kind it is."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{path}: a report is .html, for a person, or .json, for a program; name it so")
+
+
+def write_report(path: Path, page: Callable[[], str], content: Callable[[], dict[str, Any]]) -> None:
+    """Writes the page where the name ends in .html, the content as a JSON object where it ends in .json.
+
+    Raises InputError for another suffix, or where the file cannot be written; nothing is computed then.
+    """
+    check_report_name(path)
+    check_output(path)
+    is_page = path.suffix.lower() == ".html"
+    write_whole(path, page() if is_page else json.dumps(content(), indent=2, allow_nan=False) + "\n")

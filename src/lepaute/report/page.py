@@ -1,0 +1,29 @@
+"""Pages of templates. Every text is escaped; pictures escape their own."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lepaute.report.svg import Picture
+
+
+def render(package: str, template: str, **values: Any) -> str:
+    """The page of a template in the folder `templates` of `package`, which extends `page.html.j2` here (style sheet,
+    header) and imports macros for checks, pictures and tables from `parts.html.j2`.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
+
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(package, "templates"), PackageLoader("lepaute.report", "templates")]),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(**values)
+
+
+def picture_values(picture: "Picture") -> dict[str, Any]:
+    """A picture as the macro `pictures_of` takes it."""
+    from markupsafe import Markup
+
+    return {"svg": Markup(picture.svg()), "caption": picture.caption}

@@ -1,0 +1,240 @@
+"""Files written whole, and outputs checked before the work starts."""
+
+import os
+import resource
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.errors import InputError
+from lepaute.kit.files import check_output, whole_file, write_whole
+from lepaute.kit.outputs import check_output_folder, check_outputs
+
+not_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+
+
+def run_python(code: str, *words: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *words], text=True, capture_output=True, check=False, timeout=60, **options
+    )  # type: ignore[call-overload,no-any-return]
+
+
+def test_a_file_appears_whole_and_nothing_else_does(tmp_path: Path) -> None:
+    target = tmp_path / "a.txt"
+    with whole_file(target) as temporary:
+        temporary.write_text("half")
+        assert not target.exists()
+        assert temporary.parent == tmp_path
+    assert target.read_text() == "half"
+    write_whole(target, "new Δ")
+    assert target.read_bytes() == "new Δ".encode()
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, SystemExit])
+def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path, error: type[BaseException]) -> None:
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+
+    def write() -> None:
+        with whole_file(target) as temporary:
+            temporary.write_text("half")
+            raise error
+
+    with pytest.raises(error):
+        write()
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_temporary_names_cannot_be_foreseen(tmp_path: Path) -> None:
+    with whole_file(tmp_path / "a") as first, whole_file(tmp_path / "a") as second:
+        assert first != second
+    assert len(first.stem.split("-")[1]) >= 24  # twelve random bytes
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_permissions_are_those_that_open_gives(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        write_whole(tmp_path / "new", "x")
+        (tmp_path / "opened").write_text("x")
+        kept = tmp_path / "kept"
+        kept.write_text("x")
+        kept.chmod(0o640)
+        write_whole(kept, "y")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == stat.S_IMODE((tmp_path / "opened").stat().st_mode)
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o640
+
+
+def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    link, target = tmp_path / "link", tmp_path / "data" / "target"
+    link.symlink_to("data/target")
+    for text in ("one", "two"):  # first it dangles
+        write_whole(link, text)
+        assert link.is_symlink()
+        assert target.read_text() == text
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_a_device_is_written_through(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("/dev/null")
+    for path in (Path("/dev/null"), link):
+        write_whole(path, "x" * 100_000)
+        assert stat.S_ISCHR(path.stat().st_mode)
+    assert list(tmp_path.iterdir()) == [link]
+
+
+def test_a_pipe_is_written_through(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        received: list[bytes] = []
+        reader = threading.Thread(target=lambda into=received: into.append(pipe.read_bytes()))
+        reader.start()
+        write_whole(path, b"x" * 200_000)
+        reader.join()
+        assert received == [b"x" * 200_000]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_standard_output_is_written_where_it_stands(tmp_path: Path) -> None:
+    """Redirected to a file, it is not replaced, and what is printed before and after stands around it."""
+    code = """
+from lepaute.kit.files import write_whole
+print("before"); write_whole("/dev/stdout", "middle\\n"); write_whole("/dev/fd/1", "more\\n"); print("after")
+"""
+    assert run_python(code).stdout.split() == ["before", "middle", "more", "after"]
+    with (tmp_path / "out").open("w") as out:
+        subprocess.run([sys.executable, "-c", code], stdout=out, check=True, timeout=60)
+    assert (tmp_path / "out").read_text().split() == ["before", "middle", "more", "after"]
+
+
+def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path: Path) -> None:
+    target = tmp_path / "a"
+    target.write_text("old")
+    code = """
+import resource, sys
+from lepaute.errors import InputError
+from lepaute.kit.files import write_whole
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    write_whole(sys.argv[1], b"x" * 100_000)
+except InputError as problem:
+    print(problem)
+"""
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 1000
+    assert "cannot be written (File too large)" in run_python(code, str(target)).stdout
+    with pytest.raises(InputError, match="No space left"):
+        write_whole("/dev/full", "x")
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_writer_leaves_no_half_file_under_the_name(tmp_path: Path, number: signal.Signals) -> None:
+    target = tmp_path / "a"
+    target.write_text("old")
+    code = """
+import os, sys
+from lepaute.kit.files import whole_file
+with whole_file(sys.argv[1]) as temporary:
+    temporary.write_text("half")
+    os.kill(os.getpid(), int(sys.argv[2]))
+"""
+    assert run_python(code, str(target), str(int(number))).returncode == -number
+    assert target.read_text() == "old"
+
+
+def test_outputs_that_cannot_be_written_are_refused_with_their_option(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "circle").symlink_to("circle")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+    for path, reason in {
+        tmp_path: "is a folder; name a file",
+        Path(): "is a folder",
+        Path(".."): "is a folder",
+        tmp_path / "none" / "a": f"there is no folder {tmp_path / 'none'}",
+        tmp_path / "file" / "a": "is not a folder",
+        tmp_path / "circle": "Too many levels of symbolic links",
+        tmp_path / ("x" * 300): "File name too long",
+        tmp_path / "a\0b": "null byte",
+        tmp_path / "socket": "cannot be written",
+    }.items():
+        with pytest.raises(InputError, match=reason) as problem:
+            check_outputs({"--output": path})
+        assert "--output" in str(problem.value)
+        assert "\n" not in str(problem.value)
+    for path in (tmp_path / "new", tmp_path / "file", Path("/dev/null"), Path("new")):
+        check_output(path)
+
+
+@not_root
+def test_a_folder_or_file_without_permission_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch(mode=0o444)
+    with pytest.raises(InputError, match="cannot be written"):
+        check_output(tmp_path / "file")
+    tmp_path.chmod(0o555)
+    with pytest.raises(InputError, match=r"the folder .* cannot be written"):
+        check_output(tmp_path / "new")
+
+
+def test_an_output_that_is_an_input_or_another_output_is_refused(tmp_path: Path) -> None:
+    source, link = tmp_path / "in.csv", tmp_path / "link"
+    source.write_text("x")
+    link.symlink_to("in.csv")
+    for path in (source, link, tmp_path / "." / "in.csv"):
+        with pytest.raises(InputError, match=r"--out .* is also an input"):
+            check_outputs({"--out": path}, inputs=[source, "dahu", None])
+    with pytest.raises(InputError, match=r"--plot .*: --out writes it too"):
+        check_outputs({"--out": tmp_path / "new", "--plot": tmp_path / "." / "new"})
+    with pytest.raises(InputError, match="--report writes it too"):
+        check_outputs({"--report": [tmp_path / "a.html", tmp_path / "a.html"]})
+    check_outputs({"--out": Path("/dev/null"), "--plot": Path("/dev/null"), "--gantt": None}, inputs=["/dev/null"])
+
+
+def test_a_folder_for_outputs_is_checked_without_making_it(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    check_output_folder(tmp_path / "a" / "b", "--output-dir")
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(InputError, match=r"--output-dir .* is not a folder"):
+        check_output_folder(tmp_path / "file" / "b", "--output-dir")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["predict", "hpl", "-p", "dahu", "--n", "1000", "-o"],
+        ["predict", "hpl", "-p", "dahu", "--n", "1000", "--plot"],
+        ["emulate", "hpl", "-p", "dahu", "--n", "100", "--trace"],
+        ["calibrate", "--archive"],
+        ["platform", "synthesize", "--nodes", "2", "-o"],
+        ["platform", "export", "dahu", "--simgrid"],
+        ["design", "p2p", "-o"],
+        ["record", "-o"],
+        ["trace", "gantt", "none.parquet", "-o"],
+        ["trace", "breakdown", "none.parquet", "--plot"],
+    ],
+    ids=" ".join,
+)
+def test_every_command_refuses_a_bad_output_before_it_works(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rest = ["--", "mpirun", "true"] if words[0] == "record" else []
+    assert main([*words, "nowhere/file", *rest]) == 2
+    assert "nowhere" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
