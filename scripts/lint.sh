@@ -70,6 +70,15 @@ needs_hpl() {
   return 1
 }
 
+# bash reads one script; what follows are its arguments.
+shell_syntax() {
+  local script status=0
+  for script in scripts/*.sh .ci/run; do
+    bash -n "$script" || status=1
+  done
+  return "$status"
+}
+
 ((${#cxx[@]})) && check "clang-format core" "$clang_format" --dry-run -Werror "${cxx[@]}"
 ((${#c[@]})) && check "clang-format probes" "$clang_format" --dry-run -Werror "${c[@]}"
 ((${#simblas[@]})) && check "clang-format simblas" "$clang_format" --dry-run -Werror "${simblas[@]}"
@@ -84,7 +93,7 @@ check "mypy --strict src" "$bin/mypy" --no-error-summary
 # Mypy knows no older Python; only what travels to the nodes is judged, not what the package imports around it.
 check "mypy, as Python 3.10, what runs on nodes" "$bin/mypy" --no-error-summary --python-version 3.10 \
   --follow-imports=silent src/lepaute/measure/node_agent src/lepaute/kit/sessions.py
-check "shell scripts" bash -n scripts/*.sh .ci/run
+check "shell scripts" shell_syntax
 
 if ((${#failed[@]})); then
   printf 'lint: failed:'

@@ -3,8 +3,8 @@
 Every skip is listed with its reason. The exit status is 1 where a test failed, where a suite ended badly, or where no
 test ran at all. Arguments are passed on to pytest (`scripts/run_tests.py tests/unit -k platform`).
 
-The Python tests run in lanes side by side (tests/conftest.py): those that only compute, at low priority, beside those
-that build and run MPI programs and those that wait for sshd's and a Slurm. Within a lane they run one after the other.
+The Python tests run in lanes side by side (tests/conftest.py): those that build and run MPI programs, one after the
+other; those of experiments on nodes, one after the other; and, at low priority on all processors, those that compute.
 """
 
 import os
@@ -13,16 +13,21 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE_TESTS = ROOT / "build" / "core" / "core_tests"
-#: Lane -> its niceness: what runs MPI programs or waits with a deadline goes before what only computes.
-LANES = {"machine": 0, "nodes": 0, "computing": 10}
+#: Lane -> what starts its pytest, and options. What measures or waits goes before what only computes: those tests take
+#: what is left of the processors, a file at a time, in the order of their names (the longest, `promises`, come early).
+WORKERS = max(2, min(8, os.cpu_count() or 1))
+LANES = {
+    "machine": ((), ()),
+    "nodes": ((), ()),
+    "computing": (("nice", "-n", "10"), ("-n", str(WORKERS), "--dist=loadfile", "--no-loadscope-reorder")),
+}
 #: Of pytest, where the arguments select no test of a lane.
 NO_TESTS_COLLECTED = 5
-#: A lane has one processor; a BLAS that takes all of them slows the other lanes and gains little on small matrices.
+#: A worker has one processor; a BLAS that takes all of them slows the others and gains little on small matrices.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -54,21 +59,22 @@ def main(pytest_arguments: list[str]) -> int:
 
 
 def run_lanes(scratch: Path, pytest_arguments: list[str], tally: Tally) -> None:
-    """Runs the lanes of the Python tests at the same time; prints each one's output when it has ended."""
-    running: dict[str, tuple[subprocess.Popen[bytes], IO[bytes]]] = {}
-    for lane, niceness in LANES.items():
-        output: IO[bytes] = (scratch / f"{lane}.log").open("wb+")
-        pytest = [sys.executable, "-m", "pytest", "-q", f"--lane={lane}", f"--junitxml={scratch / f'{lane}.xml'}"]
-        command = ["nice", "-n", str(niceness), *pytest, *pytest_arguments]
+    """Runs the lanes of the Python tests at once; the first prints as it goes, the others when they have ended."""
+    print(f"== pytest, lanes {', '.join(LANES)}", flush=True)
+    running: dict[str, tuple[subprocess.Popen[bytes], Path]] = {}
+    for lane, (prefix, options) in LANES.items():
+        report = f"--junitxml={scratch / f'{lane}.xml'}"
+        command = [*prefix, sys.executable, "-m", "pytest", "-q", f"--lane={lane}", report, *options, *pytest_arguments]
         environment = {**os.environ, **(ONE_THREAD if lane == "computing" else {})}
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
-        running[lane] = (process, output)
-    for lane, (process, output) in running.items():
+        log = scratch / f"{lane}.log"
+        with log.open("wb") as output:
+            stdout = output if running else None
+            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=stdout, stderr=subprocess.STDOUT)
+        running[lane] = (process, log)
+    for lane, (process, log) in running.items():
         status = process.wait()
-        print(f"== pytest, lane {lane}", flush=True)
-        output.seek(0)
-        print(output.read().decode(errors="replace"), end="", flush=True)
-        output.close()
+        print(f"== lane {lane} ended", flush=True)
+        print(log.read_text(errors="replace"), end="", flush=True)
         count_suite(lane, 0 if status == NO_TESTS_COLLECTED else status, scratch / f"{lane}.xml", tally)
 
 

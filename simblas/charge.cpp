@@ -54,7 +54,7 @@ void charge_kernel(Rank& rank, models::KernelNumber kernel, const models::Size& 
 using namespace lepaute;
 using namespace lepaute::simblas;
 
-extern "C" void lepaute_charge(int routine, double m, double n, double k, double flops, double /*bytes*/) {
+extern "C" void lepaute_charge(int routine, double m, double n, double k, double flops) {
     Rank* rank = current_rank();
     if (rank == nullptr) {
         return;

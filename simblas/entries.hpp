@@ -46,12 +46,10 @@ constexpr char letter(int enumerator) noexcept {
 
 constexpr char other_side(char side) noexcept { return side == 'L' ? 'R' : 'L'; }
 constexpr char other_uplo(char uplo) noexcept { return uplo == 'U' ? 'L' : uplo == 'L' ? 'U' : uplo; }
-constexpr char other_trans(char trans) noexcept { return trans == 'N' ? 'T' : 'N'; }
 
 /// Counts are exact for sizes that a program uses; for tiny ones the lower terms of LAPACK's may make them negative.
-inline void charge(int routine, double m, double n, double k, double flops, double bytes) {
-    lepaute_charge(routine, std::max(m, 0.0), std::max(n, 0.0), std::max(k, 0.0), std::max(flops, 0.0),
-                   std::max(bytes, 0.0));
+inline void charge(int routine, double m, double n, double k, double flops) {
+    lepaute_charge(routine, std::max(m, 0.0), std::max(n, 0.0), std::max(k, 0.0), std::max(flops, 0.0));
 }
 
 template <typename T, typename Value>

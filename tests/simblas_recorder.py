@@ -19,15 +19,15 @@ FLAGS = ("-std=c++20", "-O1", "-fPIC", "-Wall", "-Wextra", "-Werror")
 RECORDER = r"""
 #include "charge.h"
 #include <cstring>
-struct recorded { const char* name; const char* kernel; double m, n, k, flops, bytes; };
+struct recorded { const char* name; const char* kernel; double m, n, k, flops; };
 extern "C" {
 recorded calls[1000];
 int call_count = 0;
 int answer = 0;
 int asked_of = 0;
-void lepaute_charge(int routine, double m, double n, double k, double flops, double bytes) {
+void lepaute_charge(int routine, double m, double n, double k, double flops) {
     const lepaute_routine& row = lepaute_routines[routine];
-    calls[call_count++ % 1000] = {row.name, row.kernel, m, n, k, flops, bytes};
+    calls[call_count++ % 1000] = {row.name, row.kernel, m, n, k, flops};
 }
 int lepaute_index(int, int n) {
     asked_of = n;
@@ -45,7 +45,7 @@ class _Recorded(ctypes.Structure):
     _fields_ = (
         ("name", ctypes.c_char_p),
         ("kernel", ctypes.c_char_p),
-        *((name, ctypes.c_double) for name in ("m", "n", "k", "flops", "bytes")),
+        *((name, ctypes.c_double) for name in ("m", "n", "k", "flops")),
     )
 
 
@@ -57,7 +57,6 @@ class Charge:
     n: float
     k: float
     flops: float
-    bytes: float
 
     @property
     def size(self) -> tuple[float, float, float]:
@@ -87,7 +86,7 @@ class Library:
         count = ctypes.c_int.in_dll(self.loaded, "call_count")
         recorded = (_Recorded * 1000).in_dll(self.loaded, "calls")
         taken = [
-            Charge(call.name.decode(), call.kernel.decode(), call.m, call.n, call.k, call.flops, call.bytes)
+            Charge(call.name.decode(), call.kernel.decode(), call.m, call.n, call.k, call.flops)
             for call in recorded[: count.value]
         ]
         count.value = 0

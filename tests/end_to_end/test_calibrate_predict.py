@@ -16,6 +16,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.machine
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores")
 def test_a_calibration_of_this_machine_predicts_hpl_on_it(tmp_path: Path) -> None:
     platform, archive = tmp_path / "platform.yaml", tmp_path / "calibration.zip"

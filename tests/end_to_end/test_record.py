@@ -344,7 +344,7 @@ def test_an_interrupted_recording_leaves_no_process_and_no_folder(mpicc: Path, t
     while not running() and time.monotonic() < deadline:
         time.sleep(0.1)
     process.send_signal(signal.SIGTERM)
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert told.splitlines()[-1] == "lepaute: interrupted"
     assert not running()

@@ -12,6 +12,8 @@ from support_run import environment, run_lepaute
 
 from lepaute.archive import Archive
 
+pytestmark = pytest.mark.nodes
+
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "experiments"
 
 FAILING = """

@@ -15,6 +15,8 @@ from support_run import run_lepaute, start_lepaute
 
 from lepaute.archive import Archive
 
+pytestmark = pytest.mark.nodes
+
 CPU = fake_machines.CPU
 CONTROLLED = """
 import lepaute as lp

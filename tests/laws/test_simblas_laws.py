@@ -191,7 +191,7 @@ def test_no_fortran_entry_charges_twice_or_what_is_no_cost_and_every_info_is_zer
         assert len(charges) <= 1, member.name
         for charge in charges:
             assert charge.name == member.name
-            values = (*charge.size, charge.flops, charge.bytes)
+            values = (*charge.size, charge.flops)
             assert all(math.isfinite(value) and value >= 0 for value in values), (member.name, values)
         if "info" in arguments.buffers:
             assert list(arguments.buffers["info"][:2]) == [0, 77], member.name
@@ -208,9 +208,8 @@ def test_larger_calls_never_cost_less() -> None:
             for size in (4, 8, 16):
                 loaded.charges()
                 loaded.fortran(member.name, *Arguments(seed, (size, size), letters).fortran(member))
-                costs += [(charge.flops, charge.bytes) for charge in loaded.charges()]
-            assert costs == sorted(costs, key=lambda cost: cost[0]), (member.name, letters, costs)
-            assert costs == sorted(costs, key=lambda cost: cost[1]), (member.name, letters, costs)
+                costs += [charge.flops for charge in loaded.charges()]
+            assert costs == sorted(costs), (member.name, letters, costs)
 
 
 @pytest.mark.parametrize("stem", ["symm", "trmm", "trsm"])

@@ -176,6 +176,7 @@ def test_a_failed_run_differs_from_a_whole_one_in_its_outcome_first(tmp_path: Pa
     assert "  failed in phase: (none) -> run" in lines
 
 
+@pytest.mark.slow
 def test_a_hundred_nodes_stay_readable(tmp_path: Path) -> None:
     """Whatever the number of nodes, a change of all of them is one line; five odd ones are one more each."""
     nodes = [Node(f"node{number}") for number in range(1, 101)]

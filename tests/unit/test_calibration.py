@@ -87,6 +87,7 @@ def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_
     assert names_in(place) == ["c.zip"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["interrupt", "fail"])
 def test_what_was_measured_before_a_failure_or_ctrl_c_is_archived_as_partial_and_gone_on_from(
     machine: FakeMachine, place: Path, how: str
@@ -153,6 +154,7 @@ def test_a_place_that_cannot_be_written_and_an_impossible_seed_are_refused_befor
         calibrate(tmp_path / "c.zip", seed=-1)
 
 
+@pytest.mark.slow
 def test_tests_of_sends_that_hang_are_answers_and_any_other_failure_of_theirs_is_told(
     machine: FakeMachine, place: Path
 ) -> None:
@@ -176,6 +178,7 @@ def test_tests_of_sends_that_hang_are_answers_and_any_other_failure_of_theirs_is
     assert archive.metadata["status"] == "complete"
 
 
+@pytest.mark.slow
 def test_messages_that_no_probe_sends_are_refused_and_a_calibration_goes_on_with_those_it_began_with(
     machine: FakeMachine, place: Path
 ) -> None:
@@ -308,6 +311,7 @@ def separate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Calibration, "use", as_machines)
 
 
+@pytest.mark.slow
 def test_names_of_one_machine_are_measured_one_after_the_other_then_the_messages_between_them(
     machine: FakeMachine, place: Path
 ) -> None:
@@ -349,6 +353,7 @@ def test_a_node_that_is_lost_loses_its_own_rows_and_the_campaign_goes_on(machine
     assert rows > ranks[archive.json("blocks.json")[BLOCK]["name"]], f"what was seen of {last} is not there"
 
 
+@pytest.mark.slow
 def test_where_no_node_is_left_what_was_measured_is_archived_and_gone_on_from(
     machine: FakeMachine, place: Path
 ) -> None:
@@ -373,6 +378,7 @@ def test_a_calibration_goes_on_as_it_was_begun(machine: FakeMachine, place: Path
         calibrate(place, quick=True, resume=True)
 
 
+@pytest.mark.slow
 def test_machines_are_measured_at_the_same_time_and_a_failure_on_one_ends_all(
     machine: FakeMachine, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

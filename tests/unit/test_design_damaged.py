@@ -11,6 +11,7 @@ from lepaute.errors import DesignError
 GOOD = '#@generator=test\n#@columns=op:text,size_bytes:int,ratio:real\ndesign_row,op,size_bytes,ratio\n0,"a,b",1,0.5\n'
 
 
+@pytest.mark.slow
 def test_a_few_thousand_damaged_files_are_read_or_refused_with_their_place(tmp_path: Path) -> None:
     outcome = mutate_designs(3000, seed=20261121, folder=tmp_path)
     # Both ways must be taken: a fuzzer whose files are all refused at the first line tests that line alone.

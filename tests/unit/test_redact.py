@@ -141,6 +141,7 @@ def test_in_a_command_line_the_word_after_an_option_is_its_value() -> None:
 _values = st.text(alphabet=st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=6, max_size=40)
 
 
+@pytest.mark.slow
 @given(_values, st.text(), st.text())
 def test_no_text_brings_the_value_of_a_secret_variable_through(value: str, before: str, after: str) -> None:
     # These are taken for what they look like: a path, a number, a word that says that there is no secret.

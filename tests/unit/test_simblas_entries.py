@@ -48,7 +48,7 @@ def dgemm(blas: Library, transa: str, transb: str, m: int, n: int, k: int) -> Ch
 
 @pytest.mark.parametrize(("transb", "kernel"), [("N", "dgemm_nn"), ("n", "dgemm_nn"), ("T", "dgemm"), ("c", "dgemm")])
 def test_the_second_matrix_of_dgemm_decides_its_kernel(blas: Library, transb: str, kernel: str) -> None:
-    assert dgemm(blas, "T", transb, 2, 3, 4) == Charge("dgemm", kernel, 2, 3, 4, 48, 8 * (8 + 12 + 12))
+    assert dgemm(blas, "T", transb, 2, 3, 4) == Charge("dgemm", kernel, 2, 3, 4, 48)
 
 
 def test_sizes_beyond_the_product_of_integers_are_exact(blas: Library) -> None:
@@ -109,8 +109,8 @@ def test_only_double_routines_have_kernels_and_complex_ones_count_real_operation
     blas.fortran("zgemm", "N", "N", 2, 3, 4, A, A, 8, A, 8, A, A, 8)
     blas.fortran("sgemm", "N", "N", 2, 3, 4, A, A, 8, A, 8, A, A, 8)
     complex_call, single = blas.charges()
-    assert (complex_call.kernel, complex_call.flops, complex_call.bytes) == ("", 8 * 24, 16 * (8 + 12 + 12))
-    assert (single.kernel, single.flops, single.bytes) == ("", 2 * 24, 4 * (8 + 12 + 12))
+    assert (complex_call.kernel, complex_call.flops) == ("", 8 * 24)
+    assert (single.kernel, single.flops) == ("", 2 * 24)
 
 
 @pytest.mark.parametrize("sizes", [(0, 3, 4), (2, 0, 4), (2, 3, 0), (-1, 3, 4)])
@@ -153,7 +153,7 @@ def test_a_copy_along_a_row_is_dcopy_with_its_stride_and_a_contiguous_one_has_no
     blas.c("cblas_dcopy", 3, A, 1, A, 1)
     along_row, contiguous = blas.charges()
     assert (along_row.kernel, along_row.size) == ("dcopy", (0, 3, 7))
-    assert (contiguous.kernel, contiguous.size, contiguous.flops, contiguous.bytes) == ("", (0, 3, 1), 0, 48)
+    assert (contiguous.kernel, contiguous.size, contiguous.flops) == ("", (0, 3, 1), 0)
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,7 @@ def test_every_two_classes_can_be_told_apart_by_colour_blind_eyes(vision: tuple[
             assert numpy.linalg.norm(one - other) > 0.12, (i, one, other)
 
 
+@pytest.mark.slow
 def test_breakdown_and_comparison_are_drawn(tmp_path: Path) -> None:
     made = hpl_like(ranks=300, steps=3)
     plot_breakdown(breakdown_of(made), tmp_path / "b.png", "title")

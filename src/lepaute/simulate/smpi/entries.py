@@ -14,12 +14,11 @@ from lepaute.simulate.smpi.routines import Argument, Block, Workspace, kernels_o
 
 TYPES = {"s": "float", "d": "double", "c": "complex_float", "z": "complex_double"}
 REAL_TYPES = {"s": "float", "d": "double", "c": "float", "z": "double"}
-BYTES = {"s": 4, "d": 8, "c": 8, "z": 16}
 #: Real operations in one multiplication and one addition.
 WEIGHTS = {"s": (1, 1), "d": (1, 1), "c": (6, 2), "z": (6, 2)}
 #: Arguments that LAPACKE allocates itself; its functions with the suffix _work leave that to the caller.
 WORKSPACES = frozenset({"work", "rwork", "iwork", "lwork", "lrwork", "liwork", "ldwork", "bwork"})
-FLIPS = {"side": "other_side", "uplo": "other_uplo", "trans": "other_trans"}
+FLIPS = {"side": "other_side", "uplo": "other_uplo"}
 
 HEAD = """\
 // Made from simblas/routines.txt by lepaute.simulate.smpi.entries; to change it, change the table.
@@ -85,7 +84,7 @@ def _rows(blocks: tuple[Block, ...]) -> str:
 
 
 def _core_formulas(block: Block, letter: str) -> list[Expression]:
-    given = (*block.sizes, block.multiplies, block.adds, block.flops, block.moves)
+    given = (*block.sizes, block.multiplies, block.adds, block.flops)
     formulas = [formula for formula in given if formula is not None]
     formulas += [kernel.condition for kernel in block.kernels if kernel.letter == letter and kernel.condition]
     for setting in block.sets:
@@ -176,9 +175,7 @@ def _inner(member: Member) -> str:
         lines.append(f"    {block.does.function}({', '.join(block.does.arguments)});")
     sizes = ", ".join(size.cpp for size in block.sizes)
     row = _row_of(member)
-    lines.append(
-        f"    charge({row}, {sizes}, {_flops(member)}, {BYTES[letter]}.0 * {block.moves.cpp if block.moves else 0});"
-    )
+    lines.append(f"    charge({row}, {sizes}, {_flops(member)});")
     if kind == "index":
         lines.append(f"    return lepaute_index({row}, static_cast<int>(n));")
     elif kind:

@@ -89,7 +89,6 @@ class Block:
     multiplies: Expression | None = None
     adds: Expression | None = None
     flops: Expression | None = None
-    moves: Expression | None = None
     kernels: tuple[Kernel, ...] = ()
     sets: tuple[Setting, ...] = ()
     does: Action | None = None
@@ -264,10 +263,10 @@ def _row_major(reader: _Reader, block: Block, rest: str) -> Block:
         match change.split():
             case ["swap", one, other]:
                 swaps.append((reader.argument(block, one, VALUE_KINDS), reader.argument(block, other, VALUE_KINDS)))
-            case ["flip", ("side" | "uplo" | "trans") as name]:
+            case ["flip", ("side" | "uplo") as name]:
                 flips.append(reader.argument(block, name, VALUE_KINDS))
             case _:
-                raise reader.error(f"{change.strip()!r} is neither `swap ONE OTHER` nor `flip side`, `uplo` or `trans`")
+                raise reader.error(f"{change.strip()!r} is neither `swap ONE OTHER` nor `flip side` or `flip uplo`")
     return replace(block, swaps=tuple(swaps), flips=tuple(flips))
 
 
@@ -317,10 +316,8 @@ def _count(name: str) -> "Callable[[_Reader, Block, str], Block]":
                 return replace(block, multiplies=value)
             case "adds":
                 return replace(block, adds=value)
-            case "flops":
-                return replace(block, flops=value)
             case _:
-                return replace(block, moves=value)
+                return replace(block, flops=value)
 
     return read
 
@@ -376,7 +373,6 @@ KEYS: Mapping[str, Callable[[_Reader, Block, str], Block]] = {
     "multiplies": _count("multiplies"),
     "adds": _count("adds"),
     "flops": _count("flops"),
-    "moves": _count("moves"),
     "kernel": _kernel,
     "sets": _sets,
     "does": _does,
@@ -388,8 +384,8 @@ REPEATED = ("workspace", "let", "kernel", "sets")
 def _check(reader: _Reader, block: Block) -> None:
     reader.line = block.line
     name = block.names[0][1]
-    if block.needs is None or not block.sizes or block.moves is None:
-        raise reader.error(f"{name} lacks one of `takes`, `needs`, `sizes`, `moves`")
+    if block.needs is None or not block.sizes:
+        raise reader.error(f"{name} lacks one of `takes`, `needs`, `sizes`")
     given = (block.multiplies is not None, block.adds is not None, block.flops is not None)
     if given not in {(True, True, False), (False, False, True)}:
         raise reader.error(f"{name} needs either `multiplies` and `adds`, or `flops`")
