@@ -78,7 +78,7 @@ def command(
     for path in report or ():
         check_report_name(path)
     opened = [Archive.open(path) for path in archives]
-    of_experiments = all(archive.metadata.get("kind") == "experiment" for archive in opened)
+    of_experiments = all(archive.about.kind == "experiment" for archive in opened)
     check_outputs({"--output": None if of_experiments else output, "--plot": plot, "--report": report}, inputs=archives)
     if of_experiments:
         of_models = {"--report": report, "--kernel-model": forms, "--network-condition": network_condition}

@@ -134,14 +134,14 @@ def calibrated(folder: Path, seed: int, quick: bool) -> tuple["Platform", str | 
         tell("fitting the models", 1.0)
         archive = Archive.open(path)
         platform, fitted = platform_and_models(archive, "calibrated")
-    for warning in (*archive.metadata["warnings"], *fitted.warnings):
+    for warning in (*archive.about.warnings, *fitted.warnings):
         print(f"warning: {warning}", file=sys.stderr)
     dump_platform(platform, folder / PLATFORM_FILE)
     print(quality_table(fitted.quality), file=sys.stderr)
     write_whole(
         folder / QUALITY_FILE, pandas.DataFrame([asdict(row) for row in fitted.quality]).to_csv(index=False).encode()
     )
-    return platform, archive.metadata["blas"]["coretype_env"]
+    return platform, archive.about.blas.coretype_env
 
 
 def remembered_coretype(blas: "Blas") -> str | None:
