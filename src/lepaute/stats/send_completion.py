@@ -58,12 +58,6 @@ class SemanticLimits:
     tested_up_to_bytes: int
     undecided_bytes: tuple[int, ...] = ()
 
-    def semantics_of(self, size_bytes: float) -> str:
-        """`asynchronous`, `detached` or `synchronous`."""
-        if size_bytes <= self.asynchronous_up_to_bytes:
-            return "asynchronous"
-        return "detached" if size_bytes <= self.detached_up_to_bytes else "synchronous"
-
 
 def rows_of(frame: "pandas.DataFrame") -> list[Row]:
     """The answers in observations/semantics.parquet that the limits follow from: of rank 0, without a backlog."""
