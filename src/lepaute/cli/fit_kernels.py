@@ -20,8 +20,8 @@ _EXPLAINED = (
 
 def selection_table(selections: "Sequence[Selection]") -> str:
     """A line a kernel: the model taken, and the score of everything that was tried."""
-    from lepaute.fit.kernels.form import MEANS, NOISES
     from lepaute.kit.tables import text_table
+    from lepaute.platform.kernel_model import MEANS, NOISES
 
     lines: list[tuple[str, ...]] = [("kernel", "model", *MEANS, "one", "-H", *NOISES, "")]
     for selection in selections:
