@@ -3,8 +3,8 @@
 import io
 from typing import TYPE_CHECKING, Any
 
-from lepaute.archive.printable import fitted
 from lepaute.errors import ArchiveError
+from lepaute.kit.printable import fitted
 
 if TYPE_CHECKING:
     import pandas
