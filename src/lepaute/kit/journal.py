@@ -1,18 +1,12 @@
 """Files that only grow, line by line, each line on its way to the disk before the next is begun."""
 
 import contextlib
-import csv
-import io
 import json
 import os
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-
-from lepaute.errors import InputError
-
-Value = str | int | float | bool | None
 
 
 class Lines:
@@ -24,7 +18,10 @@ class Lines:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         drop_broken_end(path)
-        self._file = path.open("ab", buffering=0)
+        # Not in append mode: a line goes where room was taken for it.
+        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b", buffering=0)
+        self._end = self._file.seek(0, os.SEEK_END)
+        self._reserved = 0
 
     @property
     def closed(self) -> bool:
@@ -32,17 +29,36 @@ class Lines:
 
     def add(self, text: str) -> None:
         """Writes all of the text, or nothing of it; raises OSError then."""
-        data = memoryview(text.encode())
-        before = os.fstat(self._file.fileno()).st_size
+        self._end = self._write(text.encode())
+        if self._reserved > self._end:
+            self._file.truncate(self._end)
+        self._reserved = 0
+
+    def reserve(self, count: int) -> None:
+        """Takes room for that many bytes, which the next line fills; raises OSError where there is none.
+
+        Until then the file ends with spaces, which a reader takes for a line that was cut short.
+        """
+        self._reserved = self._write(b" " * count)
+
+    def _write(self, content: bytes) -> int:
+        """Writes behind the last line, all or nothing; returns where it ends."""
+        data, position = memoryview(content), self._end
         try:
             while data:
-                data = data[self._file.write(data) :]
+                written = os.pwrite(self._file.fileno(), data, position)
+                data, position = data[written:], position + written
         except BaseException:  # a Ctrl-C as well
             with contextlib.suppress(OSError):
-                self._file.truncate(before)
+                self._file.truncate(self._end)
             raise
+        return position
 
     def close(self) -> None:
+        if self._reserved:
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._end)
+            self._reserved = 0
         self._file.close()
 
 
@@ -59,6 +75,11 @@ class Journal:
         with self._lock:
             if not self._lines.closed:
                 self._lines.add(line)
+
+    def reserve(self, count: int) -> None:
+        """Takes room for an entry of that many bytes; raises OSError where there is none."""
+        with self._lock:
+            self._lines.reserve(count)
 
     def close(self) -> None:
         with self._lock:
@@ -108,68 +129,3 @@ def drop_broken_end(path: Path) -> None:
             end = start
         if end < size:
             file.truncate(end)
-
-
-class Table:
-    """Rows of measurements, as CSV: the columns are those of the first row, each row is flushed as it comes.
-
-    header: `#@key=value` lines at the head of a new file
-    """
-
-    def __init__(self, path: Path, header: Mapping[str, str]) -> None:
-        self.path = path
-        self._lines = Lines(path)
-        self.columns = columns_of(path)
-        self._header = header
-        self._lock = threading.Lock()
-
-    def add(self, row: Mapping[str, Value]) -> None:
-        """Appends a row. Raises InputError for other columns than the first has, and for a line break in a value;
-        OSError where the disk takes no more, and leaves nothing of the row then.
-        """
-        for name, value in row.items():
-            if any(mark in text for text in (name, value if isinstance(value, str) else "") for mark in "\n\r\0"):
-                raise InputError(
-                    f"column {name!r}: a value with a line break cannot be a table's; keep such text as a file"
-                )
-        with self._lock:
-            if not self.columns:
-                self._lines.add(
-                    "".join(f"#@{key}={text}\n" for key, text in self._header.items()) + line_of(tuple(row))
-                )
-                self.columns = tuple(row)
-            if set(row) != set(self.columns):
-                strange = ", ".join(sorted(set(row) ^ set(self.columns)))
-                raise InputError(
-                    f"a row of table {self.path.stem} has other columns than its first ({strange}); record it in a "
-                    "table of its own: record(table=...)"
-                )
-            self._lines.add(line_of([plain(row[name]) for name in self.columns]))
-
-    def close(self) -> None:
-        with self._lock:
-            self._lines.close()
-
-
-def plain(value: Value) -> str:
-    """As a cell: floats so that they come back the same, nothing for None."""
-    if value is None:
-        return ""
-    return repr(value) if isinstance(value, float) else str(value)
-
-
-def line_of(cells: "tuple[str, ...] | list[str]") -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(cells)
-    return out.getvalue()
-
-
-def columns_of(path: Path) -> tuple[str, ...]:
-    """The columns of a table's file; none where there is none yet."""
-    if not path.is_file():
-        return ()
-    with path.open(encoding="utf-8", newline="") as file:
-        for line in file:
-            if not line.startswith("#@"):
-                return tuple(next(csv.reader([line])))
-    return ()
