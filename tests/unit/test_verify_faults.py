@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -28,11 +29,12 @@ echo run >> FOLDER/started
 read -r fatal < FOLDER/fatal
 [ "$(wc -l < FOLDER/started)" != "$fatal" ] || kill -KILL $$
 sleep 0.02
-n=$(sed -n 's/ .*# of problems.*//p' HPL.dat)
 N=$(sed -n '6s/ .*//p' HPL.dat)
 echo "WR12R2C2 $N 128 1 1 0.01 $(awk -v n="$N" 'BEGIN { printf "%.3e", (2/3*n^3 + 3/2*n^2) / 0.01e9 }')"
 echo "$N" >> FOLDER/ended
 """
+#: What predictions.json of these takes, and a little.
+SEALED_BYTES = 4100
 ARGUMENTS = ("verify", "hpl", "-p", "dahu", "--n", "64,128", "--grid", "1x1", "--runs", "2", "--repeats", "4")
 RUNS = 8
 FAULT_SIGNALS = {"killed engine": signal.SIGKILL, "interrupted": signal.SIGINT}
@@ -50,10 +52,17 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "started").write_text("")
     (folder / "ended").write_text("")
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    # What else this machine does is no part of these campaigns.
+    monkeypatch.setattr("lepaute.verify.campaign.disturbances", lambda _ranks, _machine: ())
+    monkeypatch.setattr("lepaute.cli.verify.chosen_coretype", lambda: None)
+    # Loaded here once for all forks; the picture, which takes most of the time, has tests of its own.
+    for module in ("lepaute.simulate.predicting", "lepaute.platform", "pandas"):
+        import_module(module)
+    monkeypatch.setattr("lepaute.verify.plot.plot", lambda _table, _runs, path, _title: path.write_bytes(b"PNG"))
     return folder
 
 
-def start(arguments: tuple[str, ...], output: Path, file_bytes: int = 0) -> int:
+def start(machine: Path, output: Path, *more: str, file_bytes: int = 0) -> int:
     """The command in a fork of this process, which has loaded all of it; its standard streams go to `output`.
 
     file_bytes: the longest file it may write, 0 for any
@@ -72,7 +81,7 @@ def start(arguments: tuple[str, ...], output: Path, file_bytes: int = 0) -> int:
         from lepaute.cli.main import main
 
         try:
-            status = main(list(arguments))
+            status = main([*ARGUMENTS, "--xhpl", str(machine / "xhpl"), *more])
         except SystemExit as end:
             status = end.code
         sys.stdout.flush()
@@ -86,7 +95,7 @@ def ended(child: int) -> int:
 
 
 def finished_runs(folder: Path) -> list[dict[str, object]]:
-    return [run for run in entries(folder / "runs.jsonl")]
+    return list(entries(folder / "runs.jsonl"))
 
 
 def whole(folder: Path, text: str) -> list[dict[str, object]]:
@@ -108,18 +117,18 @@ def whole(folder: Path, text: str) -> list[dict[str, object]]:
 
 def finished_under(fault: str, moment: float, machine: Path, folder: Path, output: Path) -> int:
     """A campaign that dies of the fault at that moment, from 0 to 1; how many runs may be missing in its journal."""
-    after_runs = int(moment * RUNS)
-    arguments = (*ARGUMENTS, "--output-dir", str(folder))
+    after_runs = max(int(moment * RUNS), fault == "full disk")  # a disk without room for predictions is another matter
+    where = ("--output-dir", str(folder))
     if fault == "killed rank":
         (machine / "fatal").write_text(f"{1 + after_runs}\n")
-        assert ended(start(arguments, output)) == 2
+        assert ended(start(machine, output, *where)) == 2
         (machine / "fatal").write_text("0\n")
         assert "the real HPL failed" in output.read_text()
         return 0
     if fault == "file limit":  # EFBIG: as a full disk to a program, without a disk
-        assert ended(start(arguments, output, SEALED_BYTES + int(moment * 4000))) == 2
+        assert ended(start(machine, output, *where, file_bytes=SEALED_BYTES + int(moment * 2000))) == 2
         return 0
-    child = start(arguments, output)
+    child = start(machine, output, *where)
     deadline = time.monotonic() + LIMIT_S
     while len((machine / "started").read_text().splitlines()) < after_runs and time.monotonic() < deadline:
         time.sleep(0.001)
@@ -162,6 +171,7 @@ def test_a_campaign_that_dies_loses_no_finished_run_and_can_be_resumed(
     fault: str, moment: float, machine: Path, tmp_path: Path
 ) -> None:
     folder, output = tmp_path / "out", tmp_path / "output"
+    where = ("--output-dir", str(folder))
     with small_disk(folder) if fault == "full disk" else contextlib.nullcontext():
         missing = finished_under(fault, moment, machine, folder, output)
         before = finished_runs(folder)
@@ -171,29 +181,33 @@ def test_a_campaign_that_dies_loses_no_finished_run_and_can_be_resumed(
             assert len(before) < RUNS or "Measured inside" in output.read_text()
             assert "--resume" in output.read_text()
         if before:  # nothing that was measured is written over
-            again = start((*ARGUMENTS, "--output-dir", str(folder)), output)
-            assert ended(again) == 2
+            assert ended(start(machine, output, *where)) == 2
             assert "of an earlier verification" in output.read_text()
-        assert ended(start((*ARGUMENTS, "--output-dir", str(folder), "--resume"), output)) == 0, output.read_text()
+        resume = ("--resume",) if any(folder.glob("*")) else ()  # interrupted before it began, it leaves nothing
+        assert ended(start(machine, output, *where, *resume)) == 0, output.read_text()
         runs = whole(folder, output.read_text())
     assert runs[: len(before)] == before
     assert len((machine / "ended").read_text().splitlines()) == RUNS + done - len(before)
 
 
 def test_a_whole_campaign_can_be_resumed_to_print_its_results_again(machine: Path, tmp_path: Path) -> None:
-    arguments = (*ARGUMENTS, "--output-dir", str(tmp_path / "out"), "--json")
-    outputs = []
+    output, outputs = tmp_path / "output", []
     for more in ((), ("--resume",)):
-        assert ended(start((*arguments, *more), tmp_path / "output")) == 0
-        outputs.append((tmp_path / "output").read_text().partition("{")[2])
+        assert ended(start(machine, output, "--output-dir", str(tmp_path / "out"), "--json", *more)) == 0
+        text = output.read_text()
+        outputs.append(json.loads(text[text.index("{") : text.rindex("}") + 1]))
     assert outputs[0] == outputs[1]
     assert len((machine / "started").read_text().splitlines()) == RUNS
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((*ARGUMENTS[:4], "--resume"), "no verification was interrupted there"),
-        ((*ARGUMENTS, "--set", "network.local.latency_factor=1"), "another campaign"),
-    ],
-)
+def test_another_campaign_is_not_resumed_and_none_is_begun_by_resume(machine: Path, tmp_path: Path) -> None:
+    output, where = tmp_path / "output", ("--output-dir", str(tmp_path / "out"))
+    assert ended(start(machine, output, *where, "--resume")) == 2
+    assert "no verification was interrupted there" in output.read_text()
+    assert not (tmp_path / "out").exists()
+    (machine / "fatal").write_text("2\n")
+    assert ended(start(machine, output, *where)) == 2
+    for more, difference in {("--nb", "64"): "parameters.nb is 128, and now 64", ("--seed", "2"): "order_seed"}.items():
+        assert ended(start(machine, output, *where, "--resume", *more)) == 2
+        assert difference in output.read_text()
+    assert len(finished_runs(tmp_path / "out")) == 1

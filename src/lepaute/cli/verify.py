@@ -84,24 +84,23 @@ def hpl(
     # A batch system ends a job with SIGTERM: the ranks of a real run must end too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     given = None if platform is None else given_platform(platform, settings)
-    with held(output_dir):
-        with notes_printed():
-            if given is None:
-                measured, coretype = calibrated(output_dir, seed, quick, resume)
-                machine, overrides = platform_of(measured, settings)
-            else:
-                machine, overrides, coretype = given
-            with progress_bar() as tell:
-                verification = verify(
-                    cases,
-                    replace(program, coretype=coretype),
-                    plan,
-                    lambda case: predict(case, machine, runs=runs, seed=seed, settings=overrides),
-                    output_dir,
-                    tell,
-                    tell_sealed,
-                    resume=resume,
-                )
+    with held(output_dir), notes_printed():
+        if given is None:
+            measured, coretype = calibrated(output_dir, seed, quick, resume)
+            machine, overrides = platform_of(measured, settings)
+        else:
+            machine, overrides, coretype = given
+        with progress_bar() as tell:
+            verification = verify(
+                cases,
+                replace(program, coretype=coretype),
+                plan,
+                lambda case: predict(case, machine, runs=runs, seed=seed, settings=overrides),
+                output_dir,
+                tell,
+                tell_sealed,
+                resume=resume,
+            )
         try:
             print_results(verification, as_json)
         finally:  # whoever does not read the results to their end has them in the folder

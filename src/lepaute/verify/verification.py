@@ -76,6 +76,13 @@ class Verification:
         At last results.sha256, for `sha256sum -c`: the checksums of these, of the journal and of the predictions.
         Raises InputError where the predictions are not the sealed ones any more.
         """
+        try:
+            self._write(folder, title)
+        except BaseException as problem:
+            problem.add_note(f"all runs are kept in {folder / JOURNAL_FILE}; --resume writes their results again")
+            raise
+
+    def _write(self, folder: Path, title: str) -> None:
         from lepaute.verify.plot import plot
 
         self.seal.check()
