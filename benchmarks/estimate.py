@@ -13,7 +13,7 @@ import time
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate import estimate as estimates
-from lepaute.simulate.predict import expected_run_s
+from lepaute.simulate.predicting import expected_run_s
 
 CASES = [
     Hpl(n=60_000, p=8, q=8),

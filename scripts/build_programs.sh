@@ -11,7 +11,7 @@ import sys
 from lepaute.errors import LepauteError
 from lepaute.measure.hpl_source import source_key, unpack_source
 from lepaute.measure.probes import build_probes
-from lepaute.simulate.smpi.hpl import build_hpl_smpi
+from lepaute.simulate.apps.hpl.emulation import build_hpl_smpi
 from lepaute.simulate.smpi.library import build_library
 
 try:

@@ -23,7 +23,13 @@ EXTENSION = f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
 CORE_TESTS = ROOT / "build" / "core"
 CXX_FOLDERS = ("core", "probes", "simblas", "scripts")
 CXX_SUFFIXES = {".cpp", ".hpp", ".c", ".h"}
-TEST_FOLDERS = ("tests/unit", "tests/laws", "tests/golden")
+TESTS = (
+    *("tests/unit", "tests/laws", "tests/golden", "tests/end_to_end/test_predict_dat.py"),
+    # Of the slower ones those that see what no other test does: the life of an experiment, and what start-up imports.
+    "tests/end_to_end/test_run_experiment.py::test_a_failed_experiment_says_why_in_the_first_screen_of_its_archive",
+    "tests/end_to_end/test_run_experiment.py::test_an_archive_that_is_there_is_never_overwritten",
+    "tests/end_to_end/test_calibrate_predict.py::test_predict_loads_no_heavy_package",
+)
 #: bash reads one script; what follows are its arguments.
 SHELL_SYNTAX = "for script in scripts/*.sh .ci/run; do bash -n $script || failed=1; done; ! ((failed))"
 LIMIT_S = 60.0
@@ -100,8 +106,8 @@ def clang_format() -> Outcome:
 
 
 def python_tests(arguments: list[str]) -> Outcome:
-    words = ["-q", "--no-header", "--tb=short", "--lane=computing", "-m", "not slow", "-n", str(os.cpu_count() or 1)]
-    command = [sys.executable, "-m", "pytest", *words, "--dist=loadfile", *(arguments or TEST_FOLDERS)]
+    words = ["-q", "--no-header", "--tb=short", "-m", "not slow and not machine", "-n", str(os.cpu_count() or 1)]
+    command = [sys.executable, "-m", "pytest", *words, "--dist=loadfile", *(arguments or TESTS)]
     source = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
     return run("tests of Python", command, {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"}, last_line_is_note=True)
 

@@ -46,9 +46,9 @@ from lepaute.errors import LepauteError
 from lepaute.kit.command import run_command
 from lepaute.measure.machine_load import load_between, sample
 from lepaute.measure.toolchain import start_here
+from lepaute.simulate import Program, predict
 from lepaute.simulate.smpi.building import build_program, program_in
 from lepaute.simulate.smpi.emulate import Options as Emulated
-from lepaute.simulate.smpi.emulation import emulate
 from lepaute.simulate.smpi.process import Limits
 
 STUDY = "emulated_program"
@@ -174,17 +174,11 @@ def wait_for_quiet(limit_s: float) -> float:
 
 def emulated(case: Case, program: Path, platform: Platform, seeds: int) -> list[float]:
     """The times that the emulated program prints, one a seed, in s."""
-    found = emulate(
-        program,
-        case.arguments(),
-        platform,
-        RANKS,
-        runs=seeds,
-        options=Emulated(limits=Limits(timeout_s=EMULATION_LIMIT_S), value_pattern=TIME.pattern),
-    )
-    times = [run.time_s for run in found.run_list]
+    options = Emulated(limits=Limits(timeout_s=EMULATION_LIMIT_S), value_pattern=TIME.pattern)
+    prediction = predict(Program(program, tuple(case.arguments()), RANKS, options=options), platform, runs=seeds)
+    times = [run.time_s for run in prediction.run_list]
     print(f"emulated {case}: {numpy.mean(times):.4f} s", file=sys.stderr, flush=True)
-    for warning in found.warnings:
+    for warning in prediction.warnings:
         print(f"  {warning}", file=sys.stderr)
     return times
 

@@ -38,7 +38,7 @@ from support.report import finish, seconds, signed
 from support.simulations import Case, predict_all
 
 from lepaute import Hpl, load_platform
-from lepaute.simulate.hpl import BROADCASTS, SWAPS
+from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS
 
 STUDY = "factorial"
 REAL, PUBLISHED = "dahu/hpl/factorial_real.csv", "dahu/hpl/factorial_simulated.csv"
@@ -102,15 +102,17 @@ def hpl_of(row: dict[str, int]) -> Hpl:
         p=32,
         q=32,
         depth=row["depth"],
-        bcast=BROADCASTS[row["bcast"]],
-        swap=SWAPS[row["swap"]],
+        bcast=tuple(BROADCASTS)[row["bcast"]],
+        swap=tuple(SWAPS)[row["swap"]],
         copy_l=True,
     )
 
 
 def label(row: dict[str, int]) -> str:
     """A configuration in words."""
-    return f"NB {row['block_size']}, depth {row['depth']}, {BROADCASTS[row['bcast']]}, {SHORT_SWAPS[row['swap']]}"
+    return (
+        f"NB {row['block_size']}, depth {row['depth']}, {tuple(BROADCASTS)[row['bcast']]}, {SHORT_SWAPS[row['swap']]}"
+    )
 
 
 def main_effects(frame: pandas.DataFrame, column: str) -> pandas.DataFrame:

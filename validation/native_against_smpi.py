@@ -42,8 +42,8 @@ from support.smpi_cases import EXACT, SmpiCase, cases_of, emulated, emulation_in
 
 from lepaute.errors import LepauteError
 from lepaute.measure.hpl_source import source_key, unpack_source
-from lepaute.simulate.hpl import BROADCASTS, SWAPS
-from lepaute.simulate.smpi.hpl import build_hpl_smpi
+from lepaute.simulate.apps.hpl.emulation import build_hpl_smpi
+from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS
 
 STUDY = "native_against_smpi"
 MEAN_LIMIT_PERCENT, EACH_LIMIT_PERCENT = 2.0, 5.0
@@ -176,7 +176,7 @@ def key_of(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def order(row: dict[str, Any]) -> tuple[Any, ...]:
     """The place of a row: by group, then as people would list it."""
-    where = (row["p"] * row["q"], row["p"], BROADCASTS.index(row["bcast"]), SWAPS.index(row["swap"]))
+    where = (row["p"] * row["q"], row["p"], list(BROADCASTS).index(row["bcast"]), list(SWAPS).index(row["swap"]))
     return (row["group"], *where, row["n"], row["depth"], row["noise"])
 
 
@@ -298,10 +298,10 @@ def speed_text(frame: pandas.DataFrame) -> str:
 
     .venv/bin/python validation/native_against_smpi.py
 
-The same runs of HPL on the same platform by both ([accuracy](accuracy.md)). User and system time: of SimGrid's process
-from its start to its end; of the native engine's prediction without the start of Python (0.2 s). Memory: most of the
-process that was resident, Python included. Matrix and panels are folded under SMPI. Over all {len(frame)} cases SMPI
-takes {ratio.min():.0f} to {ratio.max():.0f} times as much CPU time, {middle:.0f} times as the geometric mean.
+The same runs of HPL on the same platform with both ([accuracy](accuracy.md)). User and system time: of SimGrid's
+process from start to end; of the native engine's prediction without the start of Python (0.2 s). Memory: maximum
+resident set size of the process, including Python. Matrix and panels are folded under SMPI. Over all {len(frame)}
+cases SMPI takes {ratio.min():.0f} to {ratio.max():.0f} times as much CPU time, with a geometric mean of {middle:.0f}.
 
 {markdown(header, rows)}
 """

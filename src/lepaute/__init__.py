@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from lepaute.platform import load_platform as load_platform
     from lepaute.simulate import Hpl as Hpl
     from lepaute.simulate import Prediction as Prediction
-    from lepaute.simulate.predict import predict as predict
+    from lepaute.simulate import Program as Program
+    from lepaute.simulate import Stencil as Stencil
+    from lepaute.simulate import predict as predict
+    from lepaute.simulate import simulate_one as simulate_one
     from lepaute.stats.stopping import Target as Target
 
 _HOME_OF = {  # the public names, and the package each is loaded from
@@ -29,10 +32,13 @@ _HOME_OF = {  # the public names, and the package each is loaded from
     "LepauteError": "lepaute.errors",
     "Platform": "lepaute.platform",
     "Prediction": "lepaute.simulate",
+    "Program": "lepaute.simulate",
+    "Stencil": "lepaute.simulate",
     "Target": "lepaute.stats.stopping",
     "Until": "lepaute.measure.experiment.rounds",
     "load_platform": "lepaute.platform",
     "predict": "lepaute.simulate",
+    "simulate_one": "lepaute.simulate",
 }
 
 __all__ = [
@@ -42,6 +48,8 @@ __all__ = [
     "LepauteError",
     "Platform",
     "Prediction",
+    "Program",
+    "Stencil",
     "Target",
     "Until",
     "__version__",
@@ -49,6 +57,7 @@ __all__ = [
     "fit",
     "load_platform",
     "predict",
+    "simulate_one",
 ]
 
 

@@ -10,8 +10,9 @@ from oracles.recorded_hpl import lepaute
 from lepaute import Hpl
 from lepaute.measure.hpl_source import source_key, unpack_source
 from lepaute.platform import load_platform, override
-from lepaute.simulate.predict import Layers, predict
-from lepaute.simulate.smpi.hpl import build_hpl_smpi, emulate_hpl
+from lepaute.simulate import Layers, predict
+from lepaute.simulate.apps.hpl.emulation import build_hpl_smpi
+from lepaute.simulate.smpi.engine import Smpi
 from lepaute.trace import read_trace
 
 pytestmark = [
@@ -41,7 +42,7 @@ PLATFORM = override(load_platform("dahu-2020-01"), {"network.flow_factor": "scal
 @pytest.mark.parametrize("hpl", CASES, ids=str)
 def test_the_native_engine_and_the_real_code_agree(hpl: Hpl) -> None:
     program = build_hpl_smpi(unpack_source, source_key(), copy_l=hpl.copy_l)
-    emulated = emulate_hpl(hpl, PLATFORM, program, layers=QUIET)
+    emulated = predict(hpl, PLATFORM, runs=1, layers=QUIET, engine=Smpi(program))
     native = predict(hpl, PLATFORM, runs=1, layers=QUIET)
     assert emulated.simulation.messages == native.simulation.messages
     # In so short a run small messages count: SMPI shows one to a probe when it is sent, not when it has come, and
@@ -57,7 +58,7 @@ def test_a_seed_draws_the_day_that_the_native_engine_draws() -> None:
     hpl = Hpl(n=2000, nb=128, p=1, q=1)  # nothing but computing: what differs is the noise of single calls
     program = build_hpl_smpi(unpack_source, source_key())
     days = Layers(coefficients=True, days=True, discrepancy=True, noise=False)
-    emulated = emulate_hpl(hpl, PLATFORM, program, runs=3, seed=5, layers=days)
+    emulated = predict(hpl, PLATFORM, runs=3, seed=5, layers=days, engine=Smpi(program))
     native = predict(hpl, PLATFORM, runs=3, seed=5, layers=days)
     for one, other in zip(emulated.run_list, native.run_list, strict=True):
         assert one.time_s == pytest.approx(other.time_s, rel=1e-6)

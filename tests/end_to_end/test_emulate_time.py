@@ -11,10 +11,9 @@ from oracles.emulated import HEAD, build, command, compiler_folder, dgemm_s, tin
 from lepaute.errors import InputError, SimulationError
 from lepaute.platform import Platform
 from lepaute.platform.io import parse_platform
-from lepaute.simulate import Hpl, Layers, predict
+from lepaute.simulate import Hpl, Layers, Program, predict
 from lepaute.simulate.smpi.emulate import Options, emulate_run
 from lepaute.simulate.smpi.emulated_run import EmulatedRun
-from lepaute.simulate.smpi.emulation import emulate
 from lepaute.simulate.smpi.library import LIBRARY, build_library
 
 pytestmark = pytest.mark.machine
@@ -132,9 +131,10 @@ def test_the_region_between_two_calls_of_pcontrol_is_timed_and_regions_add_up(ti
 
 
 def test_the_time_that_a_program_prints_is_taken_where_a_pattern_says_so(times: Path) -> None:
-    found = emulate(times, ["asked"], tiny(), 1, options=Options(value_pattern=r"took (\S+) s"))
+    options = Options(value_pattern=r"took (\S+) s")
+    found = predict(Program(times, ("asked",), options=options), tiny(), runs=1)
     assert found.time_s.mean == pytest.approx(dgemm_s(100, 100, 100) + 1e-7, rel=1e-9)
-    assert found.run_list[0].program_s > found.time_s.mean  # the clock is asked once more
+    assert found.run_list[0].details["program_s"] > found.time_s.mean  # the clock is asked once more
 
 
 @pytest.mark.parametrize(
@@ -150,12 +150,14 @@ def test_a_pattern_that_finds_no_number_is_refused(
     times: Path, pattern: str, problem: type[Exception], said: str
 ) -> None:
     with pytest.raises(problem, match=re.escape(said)):
-        emulate(times, ["asked"], tiny(), 1, options=Options(value_pattern=pattern))
+        predict(Program(times, ("asked",), options=Options(value_pattern=pattern)), tiny(), runs=1)
 
 
 def test_a_routine_without_a_model_takes_its_operations_over_the_rate_of_dgemm_and_is_told(times: Path) -> None:
-    found = emulate(times, ["unmodelled"], tiny(), 1)
-    (use,) = found.run_list[0].fallback.values()
+    found = predict(Program(times, ("unmodelled",)), tiny(), runs=1)
+    assert found.first is not None
+    assert found.first.emulated is not None
+    (use,) = found.first.emulated.fallback.values()
     reference = 89.0  # the middle of 1 to 8000
     rate = 2 * reference**3 / dgemm_s(reference, reference, reference)
     assert use.time_s == pytest.approx(2 * 1000**2 / rate, rel=1e-9)
@@ -325,7 +327,8 @@ int main(int argc, char **argv) {{
 """,
     )
     free, measured = (
-        emulate(program, [], tiny(), 1, options=Options(computing=computing)) for computing in ("none", "measured")
+        predict(Program(program, options=Options(computing=computing)), tiny(), runs=1)
+        for computing in ("none", "measured")
     )
     assert free.time_s.mean == pytest.approx(dgemm_s(1000, 1000, 1000), rel=1e-3)
     assert measured.time_s.mean > free.time_s.mean + 0.01  # 30 million steps of several cycles each

@@ -21,7 +21,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=300, check=False)
 
 
 def answer(*arguments: str) -> dict:
@@ -162,7 +162,7 @@ def test_hosts_and_ranks_go_where_their_files_say(tmp_path: Path) -> None:
         (("--hostfile", "hosts"), "hosts:2: host dahu-77 is no node of platform dahu-2020-01"),
         (("--hostfile", "few"), "few has 2 slots, too few for 4 ranks"),
         (("--hostfile", "none"), "none: No such file"),
-        (("--rankfile", "ranks"), "ranks:2: rank 1 needs 1 core(s) and finds 0 free, rank 0 is there"),
+        (("--rankfile", "ranks"), "ranks:2: rank 1 needs 1 core(s) and finds 0 free, rank 0 has it"),
         (("--rankfile", "ranks", "--mapping", "random"), "a rankfile places every rank"),
         (("--threads-per-rank", "4"), "no kernel models for 4 threads a rank; it has them for 1"),
         (("--fidelity", "high"), "fidelity is 'high'"),
@@ -225,7 +225,7 @@ def test_an_interrupt_is_answered_at_once_however_long_the_runs_are() -> None:
         began_s = time.monotonic()
         os.kill(process.pid, signal.SIGINT)
         told = process.stderr.read()
-        status = process.wait(timeout=60)
+        status = process.wait(timeout=300)
     assert "this will take about" in announced
     assert (status, told) == (130, "lepaute: interrupted\n")
     assert time.monotonic() - began_s < 30  # of hours

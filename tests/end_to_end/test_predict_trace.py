@@ -49,7 +49,7 @@ def test_the_trace_of_a_large_run_is_a_part_and_says_so(
     monkeypatch.setattr(tracing, "MOST_ROWS", 6000)
     assert main([*SMALL, "--trace", "t.parquet"]) == 0
     told = capsys.readouterr().err.splitlines()[0]
-    assert "traced are 3 of 4 ranks (first process row and column; --trace-ranks), steps " in told
+    assert "tracing 3 of 4 ranks (--trace-ranks chooses others), steps " in told
     trace = read_trace(Path("t.parquet"))
     assert trace.ranks == [0, 1, 2]
     assert len(trace) < 12_000

@@ -17,7 +17,7 @@ from lepaute.measure.schedulers import Allocation, NodeAddress, Request, schedul
 
 pytestmark = pytest.mark.nodes
 
-_LIMIT_S = 30
+_LIMIT_S = 300
 
 
 def _run(node: NodeAddress, *words: str) -> "subprocess.CompletedProcess[bytes]":

@@ -13,7 +13,6 @@ from lepaute import _core
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Layers
 from lepaute.simulate.machine import machine_of
-from lepaute.simulate.predict import core_parameters
 from lepaute.simulate.tracing import trace_of_run
 from lepaute.trace import Trace
 from lepaute.trace.compare import compare_traces
@@ -42,7 +41,7 @@ RUNS = {
 def simulated(hpl: Hpl) -> Trace:
     rows = (Path(__file__).resolve().parent.parent / "data" / "hpl_pivots.csv").read_text().splitlines()
     pivots = next(row.partition(",")[2] for row in rows if row.startswith(f"{hpl.n},"))
-    parameters = core_parameters(hpl)
+    parameters = hpl.core_parameters()
     parameters.pivot_rows = [int(pivot) for pivot in pivots.split()]
     machine = machine_of(load_platform("dahu"), 1)
     ranks = list(range(hpl.ranks))

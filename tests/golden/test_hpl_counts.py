@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from lepaute import _core
-from lepaute.simulate.hpl import BROADCASTS, FACTORISATIONS, FORMS, ORDERS, SWAPS, Hpl
-from lepaute.simulate.predict import core_parameters
+from lepaute.simulate.apps.hpl.parameters import BROADCASTS, FACTORISATIONS, FORMS, ORDERS, SWAPS, Hpl
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 PHASES = ("broadcast", "swap", "solve")  # of the core; what is left of the total are the pivot exchanges
@@ -45,13 +44,13 @@ def counted_runs() -> Iterator[Counted]:
                 name: int(row[name])
                 for name in ("n", "nb", "p", "q", "depth", "nbmin", "ndiv", "swap_threshold", "align")
             },
-            bcast=BROADCASTS[int(row["bcast"])],
-            swap=SWAPS[int(row["swap"])],
-            pfact=FACTORISATIONS[int(row["pfact"])],
-            rfact=FACTORISATIONS[int(row["rfact"])],
-            pmap=ORDERS[int(row["pmap"])],
-            l1=FORMS[int(row["l1"])],
-            u=FORMS[int(row["u"])],
+            bcast=tuple(BROADCASTS)[int(row["bcast"])],
+            swap=tuple(SWAPS)[int(row["swap"])],
+            pfact=tuple(FACTORISATIONS)[int(row["pfact"])],
+            rfact=tuple(FACTORISATIONS)[int(row["rfact"])],
+            pmap=tuple(ORDERS)[int(row["pmap"])],
+            l1=tuple(FORMS)[int(row["l1"])],
+            u=tuple(FORMS)[int(row["u"])],
             equil=row["equil"] == "1",
         )
         yield Counted(
@@ -105,7 +104,7 @@ def counting_machine(ranks: int) -> _core.Machine:
 
 
 def simulated(hpl: Hpl) -> _core.HplResult:
-    parameters = core_parameters(hpl)
+    parameters = hpl.core_parameters()
     parameters.pivot_rows = pivots_of(hpl.n)
     layers = _core.Layers()
     layers.coefficients = layers.days = layers.discrepancy = layers.noise = False

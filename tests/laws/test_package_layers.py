@@ -1,4 +1,4 @@
-"""The packages of lepaute import each other one way: steps the earlier ones, leaves nobody, and nobody the commands."""
+"""The packages of lepaute import each other one way."""
 
 import ast
 import functools
@@ -8,10 +8,6 @@ from pathlib import Path
 import lepaute
 
 PACKAGE = Path(lepaute.__file__).parent
-#: These stand below all steps: of lepaute they import one another and the errors.
-LEAVES = {"kit", "stats", "trace"}
-#: Modules of the root, which everybody may import.
-ROOT = {"_core", "errors", "version"}
 
 
 def imported(text: str) -> Iterator[str]:
@@ -46,15 +42,6 @@ def arrows() -> dict[str, set[str]]:
         names = {name for file in files for name in imported(file.read_text(encoding="utf-8"))}
         result[folder.name] = names - {folder.name}
     return result
-
-
-def test_nobody_imports_the_commands() -> None:
-    assert [package for package, names in arrows().items() if "cli" in names] == []
-
-
-def test_leaves_import_no_step() -> None:
-    for leaf in LEAVES & arrows().keys():
-        assert arrows()[leaf] <= LEAVES | ROOT, leaf
 
 
 def test_no_two_packages_need_each_other() -> None:

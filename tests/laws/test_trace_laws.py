@@ -5,7 +5,8 @@ import pytest
 
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Prediction, predict
-from lepaute.simulate.tracing import CATEGORIES, MOST_ROWS, TraceRequest, edge_ranks, rows_of
+from lepaute.simulate.apps.hpl.tracing import edge_ranks, rows_of
+from lepaute.simulate.tracing import CATEGORIES, MOST_ROWS, TraceRequest
 from lepaute.trace import read_trace, write_trace
 from lepaute.trace.breakdown import split
 from lepaute.trace.messages import match_messages
@@ -57,7 +58,7 @@ def test_every_send_is_received_with_its_size_after_it_began(traced: Prediction)
 
 
 def test_a_trace_changes_nothing_and_survives_its_file(traced: Prediction, tmp_path) -> None:
-    again = predict(traced.hpl, load_platform("dahu"), runs=1, seed=5)
+    again = predict(traced.application, load_platform("dahu"), runs=1, seed=5)
     assert again.trace is None
     assert again.run_list == traced.run_list
     assert traced.trace is not None
@@ -72,7 +73,7 @@ def test_chosen_ranks_and_steps_are_the_rows_of_the_whole_trace(traced: Predicti
     whole = traced.trace
     assert whole is not None
     chosen = TraceRequest(ranks=(1, 4), steps=(2, 3))
-    part = predict(traced.hpl, load_platform("dahu"), runs=1, seed=5, trace=chosen).trace
+    part = predict(traced.application, load_platform("dahu"), runs=1, seed=5, trace=chosen).trace
     assert part is not None
     same = whole.where(numpy.isin(whole.rank, (1, 4)) & numpy.isin(whole.step, (2, 3)))
     numpy.testing.assert_array_equal(part.start_s, same.start_s)
@@ -80,7 +81,8 @@ def test_chosen_ranks_and_steps_are_the_rows_of_the_whole_trace(traced: Predicti
 
 
 def test_an_estimate_of_the_rows_is_right_within_a_factor_of_three(traced: Prediction) -> None:
-    hpl = traced.hpl
+    hpl = traced.application
+    assert isinstance(hpl, Hpl)
     assert traced.trace is not None
     estimate = rows_of(hpl, range(hpl.ranks), range(-(-hpl.n // hpl.nb)))
     assert 1 / 3 < estimate / len(traced.trace) < 3

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from oracles.emulated import command, tiny, tiny_text
 
-from lepaute.cli.emulate import bytes_of, folding_of, private_of
+from lepaute.cli.emulate import folding_of, private_of
 from lepaute.errors import InputError, SimulationError
+from lepaute.kit.quantities import size_of
 from lepaute.platform.io import parse_platform
 from lepaute.simulate import Layers
 from lepaute.simulate.smpi.compilers import _script, skip_flags
@@ -15,15 +16,17 @@ from lepaute.simulate.smpi.emulated_run import value_in
 from lepaute.simulate.smpi.request import Files, Folding, Private, reference_sizes, request_text
 
 
-@pytest.mark.parametrize(("text", "size"), [("4096", 4096), ("64K", 65536), ("1M", 1 << 20), ("2g", 2 << 30)])
+@pytest.mark.parametrize(
+    ("text", "size"), [("4096", 4096), ("64K", 65536), ("1M", 1 << 20), ("2g", 2 << 30), ("3Mi", 3 << 20)]
+)
 def test_sizes_have_suffixes_of_1024(text: str, size: int) -> None:
-    assert bytes_of(text) == size
+    assert size_of(text, "--fold") == size
 
 
 @pytest.mark.parametrize("text", ["", "M", "0", "-1M", "1.5M", "1MB", "1 M", "٣M"])
 def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="is no size; write bytes, or 64K, 1M, 1G"):
-        bytes_of(text)
+    with pytest.raises(InputError, match="is not a size; write bytes, or 64K, 1M, 1Gi"):
+        size_of(text, "--fold")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +61,7 @@ def test_private_without_folding_is_refused() -> None:
         (["--skip", "check"], "give --source and --make"),
         (["--source", ".", "--binary", "x"], "give one of them"),
         (["--runs", "0"], "runs is 0; at least one run is simulated"),
-        (["--fold", "much"], "'much' is no size"),
+        (["--fold", "much"], "'much' is not a size"),
         (["--stack", "1"], "invalid value for '--stack'"),
         (["--time-pattern", "t=(", "--binary", "x"], "is no regular expression"),
         (["--set", "network.nonsense=1"], "nonsense"),

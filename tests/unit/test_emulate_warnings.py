@@ -7,9 +7,10 @@ from oracles.emulated import tiny, tiny_text
 
 from lepaute.platform import override
 from lepaute.platform.io import parse_platform
+from lepaute.simulate.run import KernelUse, Sizes
 from lepaute.simulate.smpi.emulate import Options
-from lepaute.simulate.smpi.emulated_run import EmulatedRun, KernelUse, Sizes
-from lepaute.simulate.smpi.warnings import emulation_warnings, network_warnings
+from lepaute.simulate.smpi.emulated_run import EmulatedRun
+from lepaute.simulate.smpi.warnings import network_warnings, program_warnings
 
 RUN = EmulatedRun(
     seed=1,
@@ -33,7 +34,7 @@ RUN = EmulatedRun(
 
 
 def test_a_run_whose_platform_says_what_smpi_does_has_nothing_to_tell() -> None:
-    assert emulation_warnings(RUN, tiny(), Options()) == []
+    assert program_warnings(RUN, tiny(), Options()) == []
 
 
 @pytest.mark.parametrize(
@@ -51,12 +52,12 @@ def test_a_run_whose_platform_says_what_smpi_does_has_nothing_to_tell() -> None:
     ],
 )
 def test_what_had_no_model_is_told_with_its_share(changed: dict[str, object], said: str) -> None:
-    (warning,) = emulation_warnings(replace(RUN, **changed), tiny(), Options())  # type: ignore[arg-type]
+    (warning,) = program_warnings(replace(RUN, **changed), tiny(), Options())  # type: ignore[arg-type]
     assert said in warning
 
 
 def test_computing_that_was_timed_here_is_told() -> None:
-    (warning,) = emulation_warnings(replace(RUN, kernels={}), tiny(), Options(computing="measured"))
+    (warning,) = program_warnings(replace(RUN, kernels={}), tiny(), Options(computing="measured"))
     assert "timed on this machine" in warning
 
 

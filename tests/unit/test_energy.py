@@ -9,9 +9,8 @@ from lepaute.platform import load_platform
 from lepaute.platform.io import parse_platform, platform_text
 from lepaute.platform.schema import Power
 from lepaute.platform.summary import summary
-from lepaute.simulate import Hpl, predict
+from lepaute.simulate import Hpl, Stencil, predict
 from lepaute.simulate.energy import energy_j
-from lepaute.simulate.stencil import Stencil, predict_stencil
 
 POWER = Power(idle_W=100.0, computing_W=300.0, communicating_W=200.0)
 # A message takes half a second whatever its size; each call of dgemv takes 1 s, each of dtrsv 2 s, all else nothing.
@@ -72,7 +71,7 @@ def test_power_is_linear_in_the_busy_cores(computing_core_s, communicating_core_
 )
 def test_energy_of_a_stencil_is_that_of_a_hand_calculation(cores, expected_j):
     stencil = Stencil(cells=(5, 1, 1), grid=(2, 1, 1), iterations=2, allreduce="none", cell_time_s=1.0)
-    prediction = predict_stencil(stencil, tiny(cores), runs=2)
+    prediction = predict(stencil, tiny(cores), runs=2)
     assert prediction.time_s.mean == pytest.approx(8.0, rel=1e-9)
     assert prediction.energy_j.mean == pytest.approx(expected_j, rel=1e-9)
     assert prediction.energy_j.low == pytest.approx(expected_j, rel=1e-9)  # nothing varies on this platform
@@ -111,7 +110,7 @@ def test_a_platform_that_does_not_say_its_power_has_no_energy(capsys):
     quiet = tiny(4, TINY)
     assert quiet.power is None
     assert "energy_j" not in predict(Hpl(n=4, nb=4), quiet, runs=2).to_dict()
-    assert "energy_j" not in predict_stencil(Stencil(cells=(5, 1, 1), cell_time_s=1.0), quiet).to_dict()
+    assert "energy_j" not in predict(Stencil(cells=(5, 1, 1), cell_time_s=1.0), quiet).to_dict()
 
 
 def test_the_command_prints_joules_and_average_watts(tmp_path, capsys):

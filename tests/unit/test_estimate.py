@@ -4,14 +4,14 @@ import pytest
 
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.estimate import (
+from lepaute.simulate.apps.hpl.estimate import (
     EventCosts,
     estimated_run_s,
-    estimated_wall_s,
     exchange_messages,
     messages_of,
     work_of,
 )
+from lepaute.simulate.estimate import estimated_wall_s
 
 
 def test_an_exchange_has_the_messages_that_the_real_hpl_was_counted_to_send():

@@ -193,7 +193,6 @@ def test_messages_of_a_loaded_machine_are_fitted_on_demand_and_the_difference_is
     assert "Messages are as under dgemm." in written["dgemm"].description
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("condition", "told"),
     [("busy", "--network-condition is busy"), ("iprobe", "not measured under iprobe: it was under idle, dgemm")],

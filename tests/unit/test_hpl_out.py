@@ -6,8 +6,8 @@ import pytest
 
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, predict_all
-from lepaute.simulate.hpl_dat import HplDat
-from lepaute.simulate.hpl_out import parameter_lines, report, result_line, variant
+from lepaute.simulate.apps.hpl.hpl_dat import HplDat
+from lepaute.simulate.apps.hpl.hpl_out import parameter_lines, report, result_line, variant
 
 # Printed by the real HPL 2.0 for N = 2000, NB = 128, 1 x 2, DEPTH 1, 2ring, RFACT right, NDIV 2, PFACT Crout, NBMIN 2.
 REAL_LINE = "WR12R2C2        2000   128     1     2               0.09              5.998e+01"
@@ -56,7 +56,7 @@ def test_the_parameters_are_listed_as_the_real_hpl_does():
 
 
 def test_a_long_list_goes_on_in_the_next_line_after_eight_values():
-    dat = replace(HplDat.of(Hpl(n=1)), ns=tuple(range(1, 11)))
+    dat = HplDat(HplDat.of(Hpl(n=1)).values | {"n": tuple(range(1, 11))})
     first, second = parameter_lines(dat)[:2]
     assert first.split() == ["N", ":", *map(str, range(1, 9))]
     assert second.split() == ["9", "10"]
@@ -64,9 +64,9 @@ def test_a_long_list_goes_on_in_the_next_line_after_eight_values():
 
 
 def test_a_script_that_reads_hpl_s_columns_reads_the_means():
-    dat = replace(HplDat.of(Hpl(n=500)), ns=(500, 1000), nbs=(64, 128))
+    dat = HplDat(HplDat.of(Hpl(n=500)).values | {"n": (500, 1000), "nb": (64, 128)})
     predictions = predict_all(dat.combinations(), load_platform("dahu"), runs=2)
-    text = report(dat, predictions, "0")
+    text = report(dat, predictions)
     rows = [line.split()[:7] for line in text.splitlines() if line.startswith("WR")]
     assert [row[1:5] for row in rows] == [[n, nb, "1", "1"] for n in ("500", "1000") for nb in ("64", "128")]
     for row, prediction in zip(rows, predictions, strict=True):

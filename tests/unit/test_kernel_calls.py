@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lepaute.simulate import Hpl, Layers, predict
-from lepaute.simulate.kernel_calls import kernel_calls, steps_meant
+from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls, steps_meant
 from lepaute.simulate.tracing import TraceRequest
 
 

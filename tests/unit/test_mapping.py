@@ -137,7 +137,7 @@ def test_a_rank_of_several_threads_takes_its_cores_or_those_behind_its_one_core(
         ("rank 0=dahu-1 slot=5-3", "ranks:1: slot=5-3"),
         (
             "rank 0=dahu-1 slot=4\nrank 1=dahu-1 slot=4",
-            "ranks:2: rank 1 needs 1 core(s) and finds 0 free, rank 0 is there",
+            "ranks:2: rank 1 needs 1 core(s) and finds 0 free, rank 0 has it",
         ),
         ("rank 0=dahu-1 slot=4\nrank 0=dahu-1 slot=5", "ranks:2: rank 0 is given a second place"),
         ("rank 0=dahu-1 slot=4\nrank 2=dahu-1 slot=5", "ranks: has no line for rank 1"),

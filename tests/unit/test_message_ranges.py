@@ -3,9 +3,8 @@
 import pytest
 
 from lepaute.platform import load_platform, override
-from lepaute.simulate import Hpl, Mapping, predict
+from lepaute.simulate import Hpl, Mapping, Stencil, predict
 from lepaute.simulate.mapping import Slot
-from lepaute.simulate.stencil import Stencil, predict_stencil
 
 HPL = Hpl(n=2000, nb=128, p=2, q=2)
 #: The rows of the grid on a node each: pivots cross nodes, panels do not.
@@ -79,7 +78,7 @@ def test_a_sampled_run_tells_nearly_what_the_whole_run_tells():
 
 def test_a_stencil_tells_of_its_messages_too():
     stencil = Stencil(cells=(256, 256, 256), grid=(2, 1, 1), iterations=2, cell_time_s=1e-9)
-    told = predict_stencil(stencil, dahu(network__loopback__range_bytes="[1, 4096]"), runs=1).warnings
+    told = predict(stencil, dahu(network__loopback__range_bytes="[1, 4096]"), runs=1).warnings
     assert any("of messages inside nodes" in text for text in told)
 
 

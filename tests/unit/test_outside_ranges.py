@@ -8,10 +8,9 @@ from oracles.emulated import tiny
 
 from lepaute.cli.predict_text import readable, summary
 from lepaute.platform import load_platform, override
-from lepaute.simulate import Hpl, predict
+from lepaute.simulate import Hpl, Stencil, predict
 from lepaute.simulate.outside_ranges import outside_ranges
-from lepaute.simulate.smpi.emulated_run import KernelUse, Sizes
-from lepaute.simulate.stencil import Stencil, predict_stencil
+from lepaute.simulate.run import KernelUse, Sizes
 from lepaute.simulate.tracing import TraceRequest
 
 HPL = Hpl(n=1500, nb=64, p=2, q=2)
@@ -121,9 +120,7 @@ def test_messages_of_sizes_that_were_not_fitted_are_counted_in_hpl_and_in_the_st
     for use in prediction.message_use:
         assert parts[use.link] == pytest.approx(moving * use.outside_time_s / all_s)
     assert 0 < prediction.outside.share < 1
-    stencil = predict_stencil(
-        Stencil(cells=(64, 64, 64), grid=(2, 1, 1), iterations=3, cell_time_s=1e-9), small, runs=1
-    )
+    stencil = predict(Stencil(cells=(64, 64, 64), grid=(2, 1, 1), iterations=3, cell_time_s=1e-9), small, runs=1)
     told = stencil.to_dict()["outside_ranges"]
     assert 0 < told["share"] < 1
     assert list(told["messages"]) == ["loopback"]

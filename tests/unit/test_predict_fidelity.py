@@ -8,7 +8,7 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.fidelity import FULL_BELOW, is_sampled, simulated_share
+from lepaute.simulate.apps.hpl.parameters import FULL_BELOW, simulated_share
 
 STEPS = 547
 HPL = Hpl(n=70000, nb=128, p=4, q=4)
@@ -66,11 +66,11 @@ def test_auto_simulates_in_full_up_to_a_number_of_steps_times_ranks():
     steps = FULL_BELOW // ranks
     largest = Hpl(n=steps * nb, nb=nb, p=20, q=50)
     larger = Hpl(n=steps * nb + 1, nb=nb, p=20, q=50)
-    assert not is_sampled(largest, "auto", traced=False)
-    assert is_sampled(larger, "auto", traced=False)
-    assert not is_sampled(larger, "auto", traced=True)  # a trace has gaps only where one asks for them
-    assert is_sampled(larger, "sampled", traced=True)
-    assert not is_sampled(larger, "full", traced=False)
+    assert not largest.is_sampled("auto", traced=False)
+    assert larger.is_sampled("auto", traced=False)
+    assert not larger.is_sampled("auto", traced=True)  # a trace has gaps only where one asks for them
+    assert larger.is_sampled("sampled", traced=True)
+    assert not larger.is_sampled("full", traced=False)
     assert simulated_share(largest, "auto") == 1.0
     assert 0.0 < simulated_share(larger, "auto") < 0.05
 

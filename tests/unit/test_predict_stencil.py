@@ -7,8 +7,8 @@ import pytest
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import load_platform, override
-from lepaute.simulate import Layers
-from lepaute.simulate.stencil import ALLREDUCES, Stencil, predict_stencil
+from lepaute.simulate import Layers, Stencil, predict
+from lepaute.simulate.apps.stencil.parameters import ALLREDUCES
 
 BOX = Stencil(cells=(64, 64, 64), grid=(2, 2, 2), iterations=10, cell_time_s=2e-9, noise_relative_sd=0.05)
 COMMAND = ["predict", "stencil", "-p", "dahu", "--grid", "2x2x2", "--cells", "64x64x64", "--iterations", "10"]
@@ -20,7 +20,7 @@ def dahu():
 
 
 def test_the_json_has_the_keys_of_a_prediction(dahu, tmp_path):
-    prediction = predict_stencil(BOX, dahu, runs=3)
+    prediction = predict(BOX, dahu, runs=3)
     result = prediction.to_dict()
     assert set(result) == {
         *("application", "platform", "platform_sha256", "parameters", "seed", "time_s", "rate_cells_per_s", "runs"),
@@ -36,22 +36,22 @@ def test_the_json_has_the_keys_of_a_prediction(dahu, tmp_path):
 
 
 def test_a_prediction_repeats_bit_for_bit_and_one_run_of_it_alone(dahu):
-    prediction = predict_stencil(BOX, dahu, runs=4, seed=11)
-    assert predict_stencil(BOX, dahu, runs=4, seed=11).run_list == prediction.run_list
-    assert predict_stencil(BOX, dahu, runs=1, seed=13).run_list == (prediction.run_list[2],)
+    prediction = predict(BOX, dahu, runs=4, seed=11)
+    assert predict(BOX, dahu, runs=4, seed=11).run_list == prediction.run_list
+    assert predict(BOX, dahu, runs=1, seed=13).run_list == (prediction.run_list[2],)
 
 
 def test_the_rate_is_cells_and_iterations_over_time(dahu):
-    run = predict_stencil(BOX, dahu, runs=1).run_list[0]
-    assert run.rate_cells_per_s == pytest.approx(64**3 * 10 / run.time_s, rel=1e-12)
+    run = predict(BOX, dahu, runs=1).run_list[0]
+    assert run.rate == pytest.approx(64**3 * 10 / run.time_s, rel=1e-12)
 
 
 def test_days_of_the_platform_and_noise_of_the_sweep_move_the_result(dahu):
     for layer in ("days", "noise"):
         off = dict.fromkeys(("coefficients", "days", "discrepancy", "noise"), False)
-        still = predict_stencil(BOX, dahu, runs=3, layers=Layers(**off))
+        still = predict(BOX, dahu, runs=3, layers=Layers(**off))
         assert len({run.time_s for run in still.run_list}) == 1
-        moved = predict_stencil(BOX, dahu, runs=3, layers=Layers(**off | {layer: True}))
+        moved = predict(BOX, dahu, runs=3, layers=Layers(**off | {layer: True}))
         assert len({run.time_s for run in moved.run_list}) == 3
 
 
@@ -61,19 +61,19 @@ def test_every_allreduce_is_simulated_and_has_its_own_messages(dahu):
     assert set(counts) == set(ALLREDUCES)
     for allreduce, count in counts.items():
         box = Stencil(cells=(64, 64, 64), grid=(2, 2, 2), iterations=10, cell_time_s=2e-9, allreduce=allreduce)
-        assert predict_stencil(box, dahu, runs=1).simulation.messages == 10 * (48 + count)
+        assert predict(box, dahu, runs=1).simulation.messages == 10 * (48 + count)
 
 
 def test_a_platform_without_kernel_models_will_do(dahu):
     bare = override(dahu, {"kernels": "[]"})
     stencil = Stencil(cells=(64, 64, 64), cell_time_s=2e-9)
-    assert predict_stencil(stencil, bare, layers=Layers(days=False)).time_s.mean == pytest.approx(64**3 * 2e-9)
+    assert predict(stencil, bare, layers=Layers(days=False)).time_s.mean == pytest.approx(64**3 * 2e-9)
 
 
 def test_an_interval_that_does_not_cover_days_says_so(dahu):
     without_days = override(dahu, {"days": "null"})
-    assert any("call noise only" in warning for warning in predict_stencil(BOX, without_days, runs=1).warnings)
-    assert not any("call noise only" in warning for warning in predict_stencil(BOX, dahu, runs=1).warnings)
+    assert any("call noise only" in warning for warning in predict(BOX, without_days, runs=1).warnings)
+    assert not any("call noise only" in warning for warning in predict(BOX, dahu, runs=1).warnings)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_parameters_that_cannot_be_are_refused(parameters, words):
 
 def test_a_grid_larger_than_the_machine_is_refused(dahu):
     with pytest.raises(InputError, match="1089 ranks of 1 threads do not fit"):
-        predict_stencil(Stencil(cells=(64, 64, 64), grid=(33, 33, 1), cell_time_s=1e-9), dahu)
+        predict(Stencil(cells=(64, 64, 64), grid=(33, 33, 1), cell_time_s=1e-9), dahu)
 
 
 def test_the_command_prints_one_json_object(capsys):

@@ -25,7 +25,7 @@ def predicted(hpl: Hpl, times_s: list[float]) -> Case:
     """A case whose simulated runs took these times."""
     runs = tuple(Run(1 + i, time_s, hpl.rate_gflops(time_s)) for i, time_s in enumerate(times_s))
     figures = SimulationFigures(wall_s=0.1, peak_rss_bytes=1, engine_bytes=1, messages=0)
-    return Case(hpl, Prediction(hpl, "test", "0" * 64, 1, runs, "full", (), figures, {}, 0.0, {}, "0"))
+    return Case(hpl, Prediction(hpl, "test", "0" * 64, 1, runs, "full", (), figures, {}, "0"))
 
 
 def measured(time_s: float, cpu_share: float = 1.0) -> RealRun:

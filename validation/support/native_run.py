@@ -14,8 +14,7 @@ from typing import Any
 
 from lepaute.platform import load_platform
 from lepaute.platform.io import override
-from lepaute.simulate.hpl import Hpl
-from lepaute.simulate.predict import Layers, predict
+from lepaute.simulate import Hpl, Layers, predict
 
 
 def run(asked: dict[str, Any]) -> dict[str, Any]:

@@ -12,10 +12,11 @@ from pathlib import Path
 from lepaute import Hpl, Platform, load_platform
 from lepaute.platform.io import override
 from lepaute.platform.simgrid import export_xml, holds_loopback
-from lepaute.simulate.hpl import BROADCASTS, SWAPS
+from lepaute.simulate import Layers, predict
+from lepaute.simulate.apps.hpl.emulation import hpl_arguments
+from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS
 from lepaute.simulate.mapping import Mapping
-from lepaute.simulate.predict import Layers
-from lepaute.simulate.smpi.hpl import emulate_hpl, hpl_arguments
+from lepaute.simulate.smpi.engine import Smpi
 from lepaute.simulate.smpi.library import build_library
 from lepaute.simulate.smpi.process import Limits
 from lepaute.simulate.smpi.request import Files, Folding, request_text
@@ -115,7 +116,8 @@ def emulated(case: SmpiCase, platform: Platform, program: Path) -> Said:
     """HPL's own code under SMPI, a process for each seed."""
     before_s = _children_s()
     runs = [
-        emulate_hpl(case.hpl, platform, program, seed=seed, layers=case.layers, limits=LIMITS) for seed in case.seeds
+        predict(case.hpl, platform, runs=1, seed=seed, layers=case.layers, engine=Smpi(program, limits=LIMITS))
+        for seed in case.seeds
     ]
     return Said(
         tuple(run.run_list[0].time_s for run in runs),

@@ -1,25 +1,28 @@
 """`lepaute design dgemm`: general sizes, or those that an application uses."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli import hpl_options as options
 from lepaute.cli.design_output import Out, Seed, write
+from lepaute.cli.option_fields import flags_of, with_options_of
+from lepaute.cli.simulation_options import is_given
+from lepaute.simulate.apps.hpl import Hpl
 
 if TYPE_CHECKING:
     from lepaute.design import Design
-    from lepaute.simulate import Hpl
 
 GENERAL = ("products", "lowest", "highest", "max_n", "max_k", "sizes", "fixed_k")
-OF_HPL = ("n", "platform", *(name for name in options.NOT_WITH_DAT if name != "n"), "threads_per_rank")
+OF_HPL = ("platform", *(flag.argument for flag in flags_of(Hpl)))
 LOG_PRODUCT = "log-product"
 #: Nobody measures as many; a number with a digit too many shall not keep the machine busy for hours.
 MOST_ROWS = 1_000_000
 
 
+@with_options_of(Hpl, "values", may_lack=("n",), make=dict)
 def dgemm(
     context: typer.Context,
+    values: dict[str, Any],
     seed: Seed = 1,
     out: Out = None,
     sizes: Annotated[
@@ -57,30 +60,13 @@ def dgemm(
     platform: Annotated[
         str | None, typer.Option("--platform", "-p", help="Where it runs, for the shares of time; else like dahu.")
     ] = None,
-    n: Annotated[str | None, typer.Option("--n", help="order of the matrix; suffixes k and M")] = None,
-    nb: options.Nb = 128,
-    grid: Annotated[str, typer.Option("--grid", help="process grid, as 8x8")] = "1x1",
-    depth: options.Depth = 1,
-    bcast: options.Bcast = "2ring",
-    swap: options.Swap = "binary-exchange",
-    swap_threshold: options.SwapThreshold = None,
-    pfact: options.Pfact = "crout",
-    rfact: options.Rfact = "right",
-    nbmin: options.Nbmin = 2,
-    ndiv: options.Ndiv = 2,
-    pmap: options.Pmap = "row",
-    l1: options.L1 = "transposed",
-    u: options.U = "transposed",
-    equil: options.Equil = 1,
-    align: options.Align = 8,
-    threads_per_rank: Annotated[int, typer.Option("--threads-per-rank", min=1)] = 1,
 ) -> None:
     """Calls of dgemm: sizes of a general design, or with --for hpl those that a run of HPL makes.
 
     With --content or --warm every call is made under all combinations of these.
     """
     from lepaute.errors import InputError
-    from lepaute.kit.quantities import count, grid_of, numbers_of
+    from lepaute.kit.quantities import numbers_of
 
     def written(design: "Design") -> None:
         write(under_conditions(design, content, warm, seed), out)
@@ -112,30 +98,9 @@ def dgemm(
     if target != "hpl":
         raise InputError(f"--for is {target!r}; the application whose calls are known is hpl")
     refuse(context, GENERAL, "is for general sizes; --for hpl takes those of the run")
-    if n is None:
-        raise InputError("say which run of HPL: --n N, with --nb and --grid")
-    p, q = grid_of(grid)
-    wanted = options.hpl_of(
-        n=count(n, "n"),
-        nb=nb,
-        p=p,
-        q=q,
-        depth=depth,
-        bcast=bcast,
-        swap=swap,
-        swap_threshold=swap_threshold,
-        pfact=pfact,
-        rfact=rfact,
-        nbmin=nbmin,
-        ndiv=ndiv,
-        pmap=pmap,
-        l1=l1,
-        u=u,
-        equil=equil,
-        align=align,
-        threads_per_rank=threads_per_rank,
-    )
-    written(for_hpl(wanted, platform, seed, 400 if rows is None else rows))
+    if values["n"] is None:
+        raise InputError("give the run of HPL: --n N, with --nb and --grid")
+    written(for_hpl(Hpl(**values), platform, seed, 400 if rows is None else rows))
 
 
 def under_conditions(design: "Design", content: str | None, warm: str | None, seed: int) -> "Design":
@@ -150,11 +115,11 @@ def under_conditions(design: "Design", content: str | None, warm: str | None, se
     return with_conditions(design, contents=contents, warm=states, seed=seed)
 
 
-def for_hpl(hpl: "Hpl", platform: str | None, seed: int, rows: int) -> "Design":
+def for_hpl(hpl: Hpl, platform: str | None, seed: int, rows: int) -> "Design":
     """The design for one run: its calls from a simulation, passed on as a table."""
     from lepaute.design import dgemm_calls_design
     from lepaute.platform import load_platform
-    from lepaute.simulate.kernel_calls import kernel_calls
+    from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls
 
     table = kernel_calls(hpl, None if platform is None else load_platform(platform), seed=seed)
     parameters = hpl.parameters()
@@ -172,10 +137,10 @@ def for_hpl(hpl: "Hpl", platform: str | None, seed: int, rows: int) -> "Design":
 
 
 def refuse(context: typer.Context, names: tuple[str, ...], why: str) -> None:
-    """Raises InputError for an option that was given and means nothing here."""
+    """Raises InputError for an option that was given and has no effect."""
     from lepaute.errors import InputError
 
     words = {"fixed_k": "k"}
     for name in names:
-        if options.is_given(context, name):
+        if is_given(context, name):
             raise InputError(f"--{words.get(name, name).replace('_', '-')} {why}")

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.emulate_hpl import hpl
-from lepaute.kit.outputs import check_outputs
+from lepaute.cli.emulate_trace import EmulatedTrace
+from lepaute.cli.option_fields import with_options_of
+from lepaute.cli.simulation_options import (
+    AsJson,
+    PlatformName,
+    Runs,
+    Seed,
+    Settings,
+    TraceFiles,
+    platform_of,
+)
 
 if TYPE_CHECKING:
     from lepaute.simulate.smpi.request import Folding, Private
@@ -27,9 +37,11 @@ def group() -> None:
 
 
 @app.command()
+@with_options_of(TraceFiles, "traces", leave_out=("perfetto", "trace_ranks", "trace_steps"))
 def program(
-    platform: Annotated[str, typer.Option("--platform", "-p", help="a platform file, or the name of a shipped one")],
+    platform: PlatformName,
     ranks: Annotated[int, typer.Option("-np", "--np", help="number of ranks")],
+    traces: TraceFiles,
     words: Annotated[
         list[str] | None, typer.Argument(metavar="-- PROGRAM ARGS", help="The program.", show_default=False)
     ] = None,
@@ -39,7 +51,9 @@ def program(
         Path | None, typer.Option("--binary", help="a program built with the compilers of 'lepaute emulate compilers'")
     ] = None,
     skip: Annotated[list[str] | None, typer.Option("--skip", help="a function that returns at once")] = None,
-    fold: Annotated[str | None, typer.Option("--fold", help="allocations of this many bytes share memory: 1M")] = None,
+    fold: Annotated[
+        str | None, typer.Option("--fold", help="allocations of this size or more share memory: 1M")
+    ] = None,
     private: Annotated[
         list[str] | None,
         typer.Option("--private", help="WHERE[@FIRST-LAST]: not folded; WHERE is file.c, file.c:LINE or a function"),
@@ -48,9 +62,9 @@ def program(
     pattern: Annotated[
         str | None, typer.Option("--time-pattern", help="regular expression around the seconds that the program prints")
     ] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="FIELD=VALUE of the platform")] = None,
-    runs: Annotated[int, typer.Option("--runs", help="simulated runs")] = 1,
-    seed: Annotated[int, typer.Option("--seed", help="run i uses seed + i")] = 1,
+    settings: Settings = None,
+    runs: Runs = 1,
+    seed: Seed = 1,
     timeout: Annotated[float, typer.Option("--timeout", help="wall seconds of a run")] = 3600.0,
     stall: Annotated[float, typer.Option("--stall", help="wall seconds without any sign of progress")] = 120.0,
     stack: Annotated[int, typer.Option("--stack", help="KiB of each rank", min=64)] = 1024,
@@ -58,9 +72,7 @@ def program(
         bool, typer.Option("--shared-globals", help="global variables are the same for all ranks")
     ] = False,
     every_probe: Annotated[bool, typer.Option("--every-probe", help="simulate each turn of a loop of probes")] = False,
-    trace: Annotated[Path | None, typer.Option("--trace", help="kernels and messages of a run, Parquet")] = None,
-    gantt: Annotated[Path | None, typer.Option("--gantt", help="the same as a picture, PNG")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object on standard output")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Runs PROGRAM on NP ranks of a simulated machine; BLAS and LAPACK take the time of the platform's models.
 
@@ -68,16 +80,14 @@ def program(
     that of the whole program.
     """
     import signal
-    import tempfile
 
     from lepaute.cli.emulate_text import readable, tell_progress
-    from lepaute.cli.emulate_trace import Wanted
     from lepaute.errors import InputError
-    from lepaute.kit.quantities import settings_of
-    from lepaute.platform import load_platform, override
+    from lepaute.kit.outputs import check_outputs
+    from lepaute.simulate import Program, predict
     from lepaute.simulate.smpi.building import build_program, program_in
     from lepaute.simulate.smpi.emulate import Options
-    from lepaute.simulate.smpi.emulation import emulate
+    from lepaute.simulate.smpi.engine import Smpi
     from lepaute.simulate.smpi.process import Limits
 
     if computing not in ("none", "measured"):
@@ -88,14 +98,11 @@ def program(
         raise InputError("--skip takes effect when the program is linked; give --source and --make")
     given = words or []
     if not given and binary is None:
-        raise InputError("no program is named; write it behind two dashes: lepaute emulate ... -- PROGRAM ARGS")
-    check_outputs({"--trace": trace, "--gantt": gantt}, inputs=[platform, binary])
+        raise InputError("no program is named; write it after two dashes: lepaute emulate ... -- PROGRAM ARGS")
+    check_outputs(traces.outputs, inputs=[platform, binary])
     # A batch system ends a job with SIGTERM: SimGrid's process must end too, and its folder go.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    overrides = settings_of(settings or [])
-    machine = load_platform(platform)
-    if overrides:
-        machine = override(machine, overrides)
+    machine, overrides = platform_of(platform, settings)
     options = Options(
         computing="measured" if computing == "measured" else "none",
         privatize=not shared_globals,
@@ -105,32 +112,30 @@ def program(
         value_pattern=pattern,
         sleeping_probes=not every_probe,
     )
-    with tempfile.TemporaryDirectory(prefix="lepaute-emulate-") as temporary, tell_progress() as on_progress:
-        wanted = Wanted(trace, gantt, Path(temporary))
+    with EmulatedTrace(traces) as kept, tell_progress() as on_progress:
         path = binary or Path(given[0])
         arguments = given if binary is not None else given[1:]
         if source is not None:
-            path = program_in(build_program(source, make, skip or [], Path(temporary)), given[0])
-        found = emulate(
-            path,
-            arguments,
+            path = program_in(build_program(source, make, skip or [], kept.folder), given[0])
+        prediction = predict(
+            Program(path, tuple(arguments), ranks, options=options),
             machine,
-            ranks,
             runs=runs,
             seed=seed,
             settings=overrides,
-            options=options,
-            on_line=None if as_json else lambda line: print(line, flush=True),
-            on_complaint=lambda line: print(line, file=sys.stderr, flush=True),
-            on_progress=on_progress,
-            keep=wanted.keep,
+            engine=Smpi(
+                on_line=None if as_json else lambda line: print(line, flush=True),
+                on_complaint=lambda line: print(line, file=sys.stderr, flush=True),
+                on_progress=on_progress,
+                keep=kept.keep,
+            ),
         )
-        wanted.write({"application": found.application, "platform": machine.name, "seed": seed, "ranks": ranks})
+        kept.write(prediction)
     if as_json:
-        json.dump(found.to_dict(), sys.stdout, indent=2)
+        json.dump(prediction.to_dict(), sys.stdout, indent=2)
         sys.stdout.write("\n")
     else:
-        print(readable(found), file=sys.stderr)
+        print(readable(prediction), file=sys.stderr)
 
 
 app.command()(hpl)
@@ -145,27 +150,17 @@ def print_compilers() -> None:
 
 
 def folding_of(fold: str | None, private: list[str]) -> "Folding":
-    """The folding that the options describe; raises InputError for what is none."""
+    """The folding that the options describe; raises InputError for an invalid one."""
     from lepaute.errors import InputError
+    from lepaute.kit.quantities import size_of
     from lepaute.simulate.smpi.request import Folding
 
     if fold is None:
         if private:
             raise InputError("--private says what is not folded, and nothing is: give --fold SIZE")
         return Folding()
-    size = bytes_of(fold)
+    size = size_of(fold, "--fold")
     return Folding(size, private=tuple(private_of(text) for text in private))
-
-
-def bytes_of(text: str) -> int:
-    """A size with an optional suffix K, M or G (powers of 1024); raises InputError for anything else."""
-    from lepaute.errors import InputError
-
-    factors = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-    digits, factor = (text[:-1], factors[text[-1].upper()]) if text[-1:].upper() in factors else (text, 1)
-    if not digits.isascii() or not digits.isdigit() or not int(digits):
-        raise InputError(f"--fold {text!r} is no size; write bytes, or 64K, 1M, 1G")
-    return int(digits) * factor
 
 
 def private_of(text: str) -> "Private":
@@ -182,7 +177,7 @@ def private_of(text: str) -> "Private":
         )
     if not separator:
         return Private(where)
-    found = re.fullmatch(r"(-?\d+)-(-?\d+)", span)
-    if found is None:
+    match = re.fullmatch(r"(-?\d+)-(-?\d+)", span)
+    if match is None:
         raise InputError(f"--private {text!r}: bytes are FIRST-LAST, such as 0-4096 or -64--1 (from the end)")
-    return Private(where, int(found[1]), int(found[2]))
+    return Private(where, int(match[1]), int(match[2]))

@@ -9,33 +9,38 @@ from typing import TYPE_CHECKING
 from lepaute.cli.predict_text import interval
 
 if TYPE_CHECKING:
-    from lepaute.simulate.smpi.emulation import Emulation
+    from lepaute.simulate import Prediction
 
 MOST_ROUTINES = 6
 
 
-def readable(emulation: "Emulation") -> str:
-    """Simulated time, where it went, what had no model, what the simulation took."""
-    first = emulation.run_list[0]
+def readable(prediction: "Prediction") -> str:
+    """Simulated time of a program, where it went, what had no model, what the simulation took."""
+    from lepaute.simulate import Program
+
+    program, run = prediction.application, prediction.first
+    assert isinstance(program, Program)
+    assert run is not None
+    assert run.emulated is not None
+    first, figures = run.emulated, prediction.simulation
     lines = [
-        f"{emulation.application}  {emulation.ranks} ranks on {emulation.platform_name}",
-        f"  time       {interval(emulation.time_s, 's')}",
+        f"{program.name}  {program.ranks} ranks on {prediction.platform_name}",
+        f"  time       {interval(prediction.time_s, 's')}",
     ]
     if first.program_s != first.time_s:
         lines.append(f"  program    {first.program_s:.4g} s in all")
     computing = f"{first.computing_s:.4g} s over all ranks"
-    if emulation.options.computing == "measured":
+    if program.options.computing == "measured":
         computing += ", besides what was timed here"
-    lines.append(f"  computing  {computing}; {100.0 * emulation.unmodelled_share:.2g} % of it without a model")
+    lines.append(f"  computing  {computing}; {100.0 * first.unmodelled_share:.2g} % of it without a model")
     uses = sorted((first.fallback | first.kernels).items(), key=lambda item: -item[1].time_s)[:MOST_ROUTINES]
     lines += [f"    {name:<12} {use.calls:>10} calls {use.time_s:>12.4g} s" for name, use in uses]
-    lines.append(f"  ranges     {emulation.outside.text()}")
-    wall_s = sum(run.wall_s for run in emulation.run_list)
-    rss = max(run.peak_rss_bytes for run in emulation.run_list)
+    if prediction.outside is not None:
+        lines.append(f"  ranges     {prediction.outside.text()}")
     folded = f", {first.folded_bytes / 1e9:.3g} GB folded" if first.folded else ""
-    runs = f"{len(emulation.run_list)} simulated run(s), {first.messages} point-to-point messages each"
-    lines.append(f"  from       {runs}, in {wall_s:.2f} s and {rss / 1e6:.0f} MB{folded}")
-    lines += [f"  warning: {warning}" for warning in emulation.warnings]
+    runs = f"{len(prediction.run_list)} simulated run(s), {first.messages} point-to-point messages each"
+    lines.append(f"  from       {runs}, in {figures.wall_s:.2f} s and {figures.peak_rss_bytes / 1e6:.0f} MB{folded}")
+    lines += [f"  warning: {warning}" for warning in prediction.warnings]
     return "\n".join(lines)
 
 
@@ -43,7 +48,7 @@ def readable(emulation: "Emulation") -> str:
 def tell_progress(every_s: float = 1.0) -> Iterator[Callable[[float], None] | None]:
     """Gives a function that shows the simulated date on standard error; None where that is no terminal.
 
-    Nobody knows before its end how far a program will go: there is no bar.
+    How long a program will run is not known in advance, so there is no bar.
     """
     if not sys.stderr.isatty():
         yield None

@@ -1,54 +1,66 @@
 """The trace of an emulation: SMPI's own, with the kernels put into it."""
 
-import sys
-from dataclasses import dataclass, replace
+import tempfile
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from lepaute.cli.simulation_options import TraceFiles
 
 if TYPE_CHECKING:
+    from lepaute.simulate import Prediction
     from lepaute.simulate.smpi.emulate import Keep
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to write of the trace; `folder` holds what it is made of."""
+class EmulatedTrace:
+    """Holds what the trace is made of while the program runs, in a folder that goes at the end of the block."""
 
-    parquet: Path | None
-    gantt: Path | None
-    folder: Path
+    def __init__(self, files: TraceFiles) -> None:
+        self._files = files
+        self._asked_for = files.asked_for
+        self._folder = tempfile.TemporaryDirectory(prefix="lepaute-emulate-")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._folder.cleanup()
+
+    @property
+    def folder(self) -> Path:
+        """The folder."""
+        return Path(self._folder.name)
 
     @property
     def keep(self) -> "Keep | None":
-        """What the emulation is to keep; None where no trace is wanted."""
+        """What the emulation is to keep; None where no trace is asked for."""
         from lepaute.simulate.smpi.emulate import Keep
 
-        if self.parquet is None and self.gantt is None:
-            return None
-        return Keep(self.folder / "smpi.trace", self.folder / "smpi.kernels")
+        return Keep(self.folder / "smpi.trace", self.folder / "smpi.kernels") if self._asked_for else None
 
-    def write(self, metadata: dict[str, Any], part: tuple[float, float] | None = None) -> None:
-        """Writes what is wanted, and tells on standard error what is in it.
+    def write(self, prediction: "Prediction", part: tuple[float, float] | None = None) -> None:
+        """Writes what is asked for of its first run, and tells on standard error what is in it.
 
         part : simulated dates between which calls begin that are kept; the first becomes 0
         """
-        if self.keep is None:
+        if not self._asked_for:
             return
-        from lepaute.trace import write_trace
-        from lepaute.trace.gantt import plot_gantt
         from lepaute.trace.kernels import merge_kernels, read_kernels
         from lepaute.trace.smpi import convert
 
+        metadata = {
+            "application": prediction.application.name,
+            "platform": prediction.platform_name,
+            "seed": prediction.seed,
+            "ranks": prediction.application.ranks,
+        }
         trace = convert(self.folder / "smpi.trace", metadata)
         if (self.folder / "smpi.kernels").is_file():
             trace = merge_kernels(trace, read_kernels(self.folder / "smpi.kernels"))
         if part is not None:
             trace = trace.where((trace.start_s >= part[0]) & (trace.start_s < part[1]))
             trace = replace(trace, start_s=trace.start_s - part[0])
-        if self.parquet is not None:
-            write_trace(trace, self.parquet)
-            count = f"{len(trace)} calls of {len(trace.ranks)} ranks"
-            print(f"{self.parquet}: {count}; lepaute trace show {self.parquet}", file=sys.stderr)
-        if self.gantt is not None:
-            window = plot_gantt(trace, self.gantt)
-            span = f"{len(window.ranks)} ranks from {window.low_s:.6g} to {window.high_s:.6g} s"
-            print(f"{self.gantt}: {span}", file=sys.stderr)
+        self._files.write(trace)

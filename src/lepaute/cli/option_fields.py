@@ -10,41 +10,49 @@ has --nodes, --count, ... in the place of its argument `request`, and is called 
 import functools
 import inspect
 from collections.abc import Callable, Collection
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from lepaute.kit.options import Option, flag_of, option_of
+from lepaute.kit.options import Option, flag_of, option_of, options_of, word_of
+from lepaute.kit.quantities import product_of
 
 Result = TypeVar("Result")
 
 
 def with_options_of(
-    described: type, argument: str, *, leave_out: Collection[str] = (), make: Callable[..., Any] | None = None
+    described: type,
+    argument: str,
+    *,
+    leave_out: Collection[str] = (),
+    may_lack: Collection[str] = (),
+    make: Callable[..., Any] | None = None,
 ) -> "Callable[[Callable[..., Result]], Callable[..., Result]]":
     """Decorates a command: its `argument` becomes the options of a dataclass, of which it gets the value.
 
     leave_out: fields that the command has options of its own for
+    may_lack : fields without a default that need not be given all the same; they are None then
     make     : gets the values by field name; the dataclass itself unless given
     """
-    chosen = {field.name: field for field in fields(described) if field.name not in leave_out}
-    options = {name: each for name, field in chosen.items() if (each := option_of(field)) is not None}
+    flags = flags_of(described, leave_out)
 
     def decorate(command: "Callable[..., Result]") -> "Callable[..., Result]":
         @functools.wraps(command)
         def with_value(**given: Any) -> Result:
-            values = {name: parsed(given.pop(name), each) for name, each in options.items()}
+            values: dict[str, Any] = {}
+            for flag in flags:
+                values |= flag.values(given.pop(flag.argument))
             return command(**given, **{argument: (make or described)(**values)})
 
         signature = inspect.signature(command)
         hints = get_type_hints(described)
         parameters: list[inspect.Parameter] = []
         for parameter in signature.parameters.values():
-            if parameter.name != argument:
+            if parameter.name == argument:
+                parameters += [flag.parameter(hints, flag.fields[0].name in may_lack) for flag in flags]
+            else:
                 parameters.append(parameter)
-                continue
-            parameters += [_parameter(described, chosen[name], hints[name], each) for name, each in options.items()]
         with_value.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=[each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
         )
@@ -54,23 +62,66 @@ def with_options_of(
     return decorate
 
 
-def parsed(value: Any, option: Option) -> Any:
-    """The field's value of an option's; None, which says that it was not given, stays."""
-    return value if value is None or option.parse is None else option.parse(value)
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One option of the command line: of a field, or of several that are given together, as 8x4."""
+
+    name: str  # with its dashes
+    fields: "tuple[Field[Any], ...]"
+    option: Option
+
+    @property
+    def argument(self) -> str:
+        """The name of the command's parameter."""
+        return self.fields[0].name if len(self.fields) == 1 else self.option.name
+
+    @property
+    def is_required(self) -> bool:
+        """Whether there is no default."""
+        return self.option.default is None and self.fields[0].default is MISSING
+
+    def values(self, given: Any) -> dict[str, Any]:
+        """The values of the fields; None, which says that the option was not given, stays."""
+        names = [field.name for field in self.fields]
+        if given is None:
+            return dict.fromkeys(names)
+        if len(names) > 1:
+            form = f"{' x '.join(name.upper() for name in names)} such as {'x'.join('8' for _ in names)}"
+            return dict(zip(names, product_of(given, self.option.name, form), strict=True))
+        if self.option.parse is not None:
+            return {names[0]: self.option.parse(given)}
+        return {names[0]: word_of(given, self.option.choices, names[0]) if self.option.choices else given}
+
+    def parameter(self, hints: dict[str, Any], may_lack: bool) -> inspect.Parameter:
+        """The parameter of a command, as Typer takes it."""
+        first, option = self.fields[0], self.option
+        default, hint = first.default if option.default is None else option.default, hints[first.name]
+        as_text = option.parse is not None or len(self.fields) > 1
+        if default is MISSING:
+            default = None if may_lack else inspect.Parameter.empty
+        elif len(self.fields) > 1:
+            default = "x".join(str(field.default) for field in self.fields)
+        if option.given_as is not None or as_text:
+            given_as = option.given_as or str
+            hint = given_as | None if default is None else given_as
+            default = default if default is None or default is inspect.Parameter.empty else given_as(default)
+        info = typer.Option(
+            *filter(None, (self.name, option.short)),
+            help=option.help,
+            metavar=option.metavar or None,
+            min=None if as_text else option.minimum,
+            max=None if as_text else option.maximum,
+        )
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Parameter(self.argument, kind, default=default, annotation=Annotated[hint, info])
 
 
-def _parameter(described: type, field: "Field[Any]", hint: Any, option: Option) -> inspect.Parameter:
-    default = inspect.Parameter.empty if field.default is MISSING else field.default
-    given_as = option.given_as or (str if option.parse is not None else None)
-    if given_as is not None:
-        hint = given_as | None if default is None else given_as
-        default = default if default is None or default is inspect.Parameter.empty else given_as(default)
-    info = typer.Option(
-        flag_of(described, field.name),
-        help=option.help,
-        metavar=option.metavar or None,
-        min=option.minimum,
-        max=option.maximum,
-    )
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(field.name, kind, default=default, annotation=Annotated[hint, info])
+def flags_of(described: type, leave_out: Collection[str] = ()) -> list[Flag]:
+    """The options of a dataclass, in the order of its fields; those that share a name are one."""
+    together: dict[str, list[Field[Any]]] = {}
+    for field in fields(described):
+        option = option_of(field)
+        if option is not None and not option.hidden and field.name not in leave_out:
+            together.setdefault(flag_of(described, field.name), []).append(field)
+    options = options_of(described)
+    return [Flag(name, tuple(each), options[each[0].name]) for name, each in together.items()]

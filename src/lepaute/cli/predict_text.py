@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lepaute.simulate.hpl_out import variant
+from lepaute.simulate.application import GFLOPS
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -13,14 +13,15 @@ if TYPE_CHECKING:
 
 def readable(prediction: "Prediction", machine: "Platform") -> str:
     """One prediction: interval, share of peak, memory, where the time goes, warnings."""
-    time_s, rate = prediction.time_s, prediction.rate_gflops
+    application, time_s, rate = prediction.application, prediction.time_s, prediction.rate
     lines = [
-        f"HPL  {named(prediction)} ranks on {prediction.platform_name}",
+        f"{application.title}  {application.label} ranks on {prediction.platform_name}",
         f"  time    {interval(time_s, 's')}",
-        f"  rate    {interval(rate, 'Gflop/s')}",
     ]
+    if rate is not None and application.rate is not None:
+        lines.append(f"  rate    {interval(rate, application.rate.unit)}")
     lines += peak_line(prediction, machine)
-    lines.append(memory_line(prediction, machine))
+    lines += memory_line(prediction, machine)
     if (energy_j := prediction.energy_j) is not None:
         lines.append(f"  energy  {interval(energy_j, 'J')}; {energy_j.mean / time_s.mean:.4g} W on average")
     lines += where_the_time_goes(prediction)
@@ -35,20 +36,18 @@ def readable(prediction: "Prediction", machine: "Platform") -> str:
 
 def summary(predictions: Sequence["Prediction"]) -> str:
     """Several predictions: the best one, those that cannot be told from it, the worst, warnings with their counts."""
-    best = max(predictions, key=lambda one: one.rate_gflops.mean)
-    worst = min(predictions, key=lambda one: one.rate_gflops.mean)
-    platform = best.platform_name
+    best, worst = max(predictions, key=speed), min(predictions, key=speed)
     lines = [
-        f"{len(predictions)} combinations on {platform}",
-        f"  best    {named(best)}: {interval(best.rate_gflops, 'Gflop/s')}, {best.time_s.mean:.4g} s",
+        f"{len(predictions)} combinations on {best.platform_name}",
+        f"  best    {in_short(best)}, {best.time_s.mean:.4g} s",
     ]
-    low = best.rate_gflops.low
+    low = best.rate.low if best.rate is not None else None
     if low is not None:
-        near = sum(one is not best and one.rate_gflops.mean >= low for one in predictions)
+        near = sum(one is not best and one.rate is not None and one.rate.mean >= low for one in predictions)
         lines.append(
             f"  near    {near} other(s) with a mean inside that interval: more runs, or real ones, tell them apart"
         )
-    lines.append(f"  worst   {named(worst)}: {interval(worst.rate_gflops, 'Gflop/s')}, {worst.time_s.mean:.4g} s")
+    lines.append(f"  worst   {in_short(worst)}, {worst.time_s.mean:.4g} s")
     outside = [100.0 * one.outside.share for one in predictions if one.outside is not None]
     if outside:
         lines.append(
@@ -56,16 +55,23 @@ def summary(predictions: Sequence["Prediction"]) -> str:
         )
     runs = sum(len(one.run_list) for one in predictions)
     lines.append(f"  from    {runs} simulated runs")
-    told = Counter(warning for one in predictions for warning in one.warnings)
-    for warning, times in told.items():
+    counts = Counter(warning for one in predictions for warning in one.warnings)
+    for warning, times in counts.items():
         lines.append(f"  warning: {warning}" + ("" if times == len(predictions) else f" ({times} combination(s))"))
     return "\n".join(lines)
 
 
-def named(prediction: "Prediction") -> str:
-    """The parameters in short, with HPL's code of the algorithms: N = 20000  NB = 128  8 x 8  WR12R2C2."""
-    hpl = prediction.hpl
-    return f"N = {hpl.n}  NB = {hpl.nb}  {variant(hpl)}  {hpl.p} x {hpl.q}"
+def speed(prediction: "Prediction") -> float:
+    """What a prediction is judged by: its rate, or how short it is."""
+    return -prediction.time_s.mean if prediction.rate is None else prediction.rate.mean
+
+
+def in_short(prediction: "Prediction") -> str:
+    """Parameters and rate."""
+    application = prediction.application
+    if prediction.rate is None or application.rate is None:
+        return application.label
+    return f"{application.label}: {interval(prediction.rate, application.rate.unit)}"
 
 
 COMMUNICATION = (
@@ -81,12 +87,12 @@ LEAST_SHARE = 0.0005  # of what is named
 
 def where_the_time_goes(prediction: "Prediction") -> list[str]:
     """Shares of the time of all ranks: computing with its longest kernels, communication with its parts."""
-    found = prediction.breakdown
-    if found is None:
+    breakdown = prediction.breakdown
+    if breakdown is None:
         return []
-    whole = found.time_s * found.ranks
+    whole = breakdown.time_s * breakdown.ranks
     kernels = sorted(prediction.kernel_time_s.items(), key=lambda item: -item[1])[:4]
-    shares = found.shares
+    shares = breakdown.shares
     parts = [(label, shares[name]) for name, label in COMMUNICATION if shares[name] >= LEAST_SHARE]
     return [
         "  where   " + shared("computing", shares["compute"], [(name, time_s / whole) for name, time_s in kernels]),
@@ -101,18 +107,21 @@ def shared(what: str, share: float, parts: Sequence[tuple[str, float]]) -> str:
 
 
 def peak_line(prediction: "Prediction", machine: "Platform") -> list[str]:
-    """The share of the peak rate, where the platform says what that is."""
-    if not machine.nodes.peak_flops_per_core:
+    """The share of the peak rate, where the platform says what that is and the application counts operations."""
+    application, rate = prediction.application, prediction.rate
+    if not machine.nodes.peak_flops_per_core or rate is None or application.rate != GFLOPS:
         return []
-    peak = machine.nodes.peak_flops_per_core * prediction.hpl.ranks * prediction.hpl.threads_per_rank / 1e9
-    return [f"  peak    {100.0 * prediction.rate_gflops.mean / peak:.1f} % of {peak:.0f} Gflop/s"]
+    peak = machine.nodes.peak_flops_per_core * application.ranks * application.threads_per_rank / 1e9
+    return [f"  peak    {100.0 * rate.mean / peak:.1f} % of {peak:.0f} Gflop/s"]
 
 
-def memory_line(prediction: "Prediction", machine: "Platform") -> str:
-    """Memory needed, and that of the nodes which hold ranks."""
-    nodes, there = prediction.nodes, machine.nodes.memory_bytes
-    beside = f" of {nodes * there / 1e9:.1f} GB on {nodes} node(s)" if there else f" on {nodes} node(s)"
-    return f"  memory  {prediction.hpl.memory_bytes / 1e9:.2f} GB for the matrix{beside}"
+def memory_line(prediction: "Prediction", machine: "Platform") -> list[str]:
+    """Memory needed, where that is known, and that of the nodes which hold ranks."""
+    nodes, node_bytes, needed_bytes = prediction.nodes, machine.nodes.memory_bytes, prediction.application.memory_bytes
+    if needed_bytes is None:
+        return []
+    available = f" of {nodes * node_bytes / 1e9:.1f} GB on {nodes} node(s)" if node_bytes else f" on {nodes} node(s)"
+    return [f"  memory  {needed_bytes / 1e9:.2f} GB needed{available}"]
 
 
 def interval(spread: "Spread", unit: str) -> str:

@@ -1,17 +1,17 @@
 """`lepaute verify hpl`: predict HPL, run the real one here, show both and the error."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli import hpl_options as options
-from lepaute.kit.outputs import check_output_folder
+from lepaute.cli.option_fields import with_options_of
+from lepaute.cli.simulation_options import AsJson, Settings, platform_of
+from lepaute.simulate.apps.hpl import Hpl
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.platform.schema import Blas
-    from lepaute.simulate import Hpl
 
 app = typer.Typer(help="Predict, run the real application here, show both and the error.")
 
@@ -26,25 +26,13 @@ def group() -> None:
 
 
 @app.command()
+@with_options_of(Hpl, "values", leave_out=("n", "p", "q", "threads_per_rank"), make=dict)
 def hpl(
+    values: dict[str, Any],
     platform: Annotated[str | None, typer.Option("--platform", "-p", help="platform file of this machine")] = None,
     n: Annotated[str, typer.Option("--n", help="orders of the matrix, one or several; suffix k")] = "2000,4000,8000",
-    nb: options.Nb = 128,
     grid: Annotated[str, typer.Option("--grid", help="process grids, one or several")] = "1x1,1x2,2x1",
-    depth: options.Depth = 1,
-    bcast: options.Bcast = "2ring",
-    swap: options.Swap = "binary-exchange",
-    swap_threshold: options.SwapThreshold = None,
-    pfact: options.Pfact = "crout",
-    rfact: options.Rfact = "right",
-    nbmin: options.Nbmin = 2,
-    ndiv: options.Ndiv = 2,
-    pmap: options.Pmap = "row",
-    l1: options.L1 = "transposed",
-    u: options.U = "transposed",
-    equil: options.Equil = 1,
-    align: options.Align = 8,
-    settings: options.Settings = None,
+    settings: Settings = None,
     runs: Annotated[int, typer.Option("--runs", help="simulated runs of each case")] = 10,
     seed: Annotated[int, typer.Option("--seed", help="of the simulated runs, the order and the calibration")] = 1,
     repeats: Annotated[int, typer.Option("--repeats", help="real runs of each case")] = 4,
@@ -52,7 +40,7 @@ def hpl(
     tolerance: Annotated[
         float | None, typer.Option("--tolerance", help="exit with 1 where an error exceeds this per cent", min=0.0)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object on standard output")] = False,
+    as_json: AsJson = False,
     output_dir: Annotated[Path, typer.Option("--output-dir", help="where all files go")] = Path("lepaute-verification"),
     calibrate: Annotated[bool, typer.Option("--calibrate", help="measure and fit this machine first")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="a tiny calibration: shows that all works, no more")] = False,
@@ -68,8 +56,8 @@ def hpl(
 
     from lepaute.cli.progress import progress_bar
     from lepaute.errors import InputError
-    from lepaute.kit.quantities import count, grid_of, settings_of
-    from lepaute.platform import load_platform, override
+    from lepaute.kit.outputs import check_output_folder
+    from lepaute.kit.quantities import count, grid_of
     from lepaute.simulate import Prediction, predict
     from lepaute.verify.campaign import Plan, Seal
     from lepaute.verify.real_run import built_program, check_machine, user_program
@@ -82,25 +70,7 @@ def hpl(
         raise InputError("--quick is about the calibration; give --calibrate with it")
     check_output_folder(output_dir, "--output-dir")
     cases = [
-        options.hpl_of(
-            n=order,
-            nb=nb,
-            p=p,
-            q=q,
-            depth=depth,
-            bcast=bcast,
-            swap=swap,
-            swap_threshold=swap_threshold,
-            pfact=pfact,
-            rfact=rfact,
-            nbmin=nbmin,
-            ndiv=ndiv,
-            pmap=pmap,
-            l1=l1,
-            u=u,
-            equil=equil,
-            align=align,
-        )
+        Hpl(n=order, p=p, q=q, **values)
         for p, q in map(grid_of, grid.split(","))
         for order in (count(word, "n") for word in n.split(","))
     ]
@@ -112,17 +82,14 @@ def hpl(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     output_dir.mkdir(parents=True, exist_ok=True)
     if platform is None:
-        machine, coretype = calibrated(output_dir, seed, quick)
+        calibrated_machine, coretype = calibrated(output_dir, seed, quick)
+        machine, overrides = platform_of(calibrated_machine, settings)
     else:
-        machine = load_platform(platform)
+        machine, overrides = platform_of(platform, settings)
         coretype = chosen_coretype() if machine.blas is None else remembered_coretype(machine.blas)
-    overrides = settings_of(settings or [])
-    if overrides:
-        machine = override(machine, overrides)
-
     program = replace(program, coretype=coretype)
 
-    def prediction_of(case: "Hpl") -> Prediction:
+    def prediction_of(case: Hpl) -> Prediction:
         return predict(case, machine, runs=runs, seed=seed, settings=overrides)
 
     def tell_sealed(seal: Seal) -> None:
@@ -130,17 +97,19 @@ def hpl(
         print(f"  SHA-256 {seal.sha256}", file=sys.stderr)
 
     with progress_bar() as tell:
-        found = verify(cases, program, plan, prediction_of, output_dir, tell, tell_sealed)
-    found.save(output_dir, f"HPL on this machine, NB = {nb}: predicted and measured")
+        verification = verify(cases, program, plan, prediction_of, output_dir, tell, tell_sealed)
+    verification.save(output_dir, f"HPL on this machine, NB = {values['nb']}: predicted and measured")
     if as_json:
-        json.dump(found.to_dict(), sys.stdout, indent=2)
+        json.dump(verification.to_dict(), sys.stdout, indent=2)
         print()
     else:
-        for line in warning_lines(found.cases):
+        for line in warning_lines(verification.cases):
             print(line, file=sys.stderr)
-        show(found.table, found.run_table, sys.stdout)
-        print(f"Picture: {output_dir / PLOT_FILE}; predictions sealed as {found.seal.sha256[:16]} before the runs.")
-    if tolerance is not None and found.exceeds(tolerance):
+        show(verification.table, verification.run_table, sys.stdout)
+        print(
+            f"Picture: {output_dir / PLOT_FILE}; predictions sealed as {verification.seal.sha256[:16]} before the runs."
+        )
+    if tolerance is not None and verification.exceeds(tolerance):
         raise typer.Exit(1)
 
 

@@ -5,9 +5,13 @@ class Request:
     walltime_s: float | None = field(default=None, metadata=option("How long.", name="walltime", parse=seconds_of))
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
+from functools import cache
 from typing import Any
+
+from lepaute.errors import InputError
 
 _KEY = "option"
 
@@ -18,16 +22,21 @@ class Option:
 
     help    : one phrase
     name    : after the two dashes; the field's name, with hyphens, where it is empty
+    short   : the same with one letter: -o
     metavar : what stands for the value in the help text; its type where it is empty
     choices : the values that the field takes; () where it is no choice
     unit    : of a number
     minimum, maximum: of a number; both are allowed
     parse   : from the text given to the field's value; raises InputError; None: Typer converts to the field's type
     given_as: the type on the command line, where it is not the field's (text where `parse` is given)
+    default : on the command line, where it is not the field's
+    hidden  : not on the command line
+    Fields that share a name are given together, in the order of the fields: 8x4.
     """
 
     help: str
     name: str = ""
+    short: str = ""
     metavar: str = ""
     choices: tuple[str, ...] = ()
     unit: str = ""
@@ -35,6 +44,8 @@ class Option:
     maximum: float | None = None
     parse: Callable[[Any], Any] | None = None
     given_as: type | None = None
+    default: Any = None
+    hidden: bool = False
 
 
 def option(help: str, **more: Any) -> dict[str, Option]:  # noqa: A002 - as Typer calls it
@@ -51,6 +62,52 @@ def option_of(field: "Field[Any]") -> Option | None:
 def options_of(described: type) -> Mapping[str, Option]:
     """The options of a dataclass, by field, in the order of its fields."""
     return {field.name: each for field in fields(described) if (each := option_of(field)) is not None}
+
+
+def check_fields(value: object, *, largest: int) -> None:
+    """Raises InputError where a field of a dataclass instance is not what its option allows.
+
+    Checked are choices and least values; numbers are finite, those of fields of type int whole and at most `largest`.
+    None is right where it is the default.
+    """
+    described_class: Any = type(value)
+    for name, (described, default, whole) in _limits_of(described_class).items():
+        given = getattr(value, name)
+        if given is None and default is None:
+            continue
+        if described.choices:
+            if given not in described.choices:
+                raise InputError(f"{name} is {given!r}; it is one of {', '.join(described.choices)}")
+            continue
+        kind = "a whole number" if whole else "a finite number"
+        least = "" if described.minimum is None else f" >= {described.minimum:g}"
+        wrong_type = isinstance(given, bool) or not isinstance(given, int if whole else int | float)
+        too_small = not wrong_type and described.minimum is not None and given < described.minimum
+        if wrong_type or too_small or not (whole or math.isfinite(given)):
+            raise InputError(f"{name} is {given!r}; it is {kind}{least}")
+        if whole and abs(given) > largest:
+            raise InputError(f"{name} is {given:.3g}; whole numbers end at {largest}")
+
+
+def word_of(given: str, choices: Sequence[str], name: str) -> str:
+    """The choice that a word or its number stands for; raises InputError for anything else."""
+    if given.isdecimal() and int(given) < len(choices):
+        return choices[int(given)]
+    if given in choices:
+        return given
+    raise InputError(f"{name} is {given!r}; it is one of {', '.join(choices)} (or 0 to {len(choices) - 1})")
+
+
+@cache
+def _limits_of(described: Any) -> dict[str, tuple[Option, Any, bool]]:
+    """Option, default, and whether it is a whole number, of each field that is a number or has choices."""
+    limits = {}
+    for field in fields(described):
+        each = option_of(field)
+        whole = field.type in (int, int | None)
+        if each is not None and (each.choices or whole or field.type in (float, float | None)):
+            limits[field.name] = (each, field.default, whole)
+    return limits
 
 
 def flag_of(described: type, field_name: str) -> str:

@@ -1,9 +1,12 @@
 """Quantities as people type them: 500k, 8x8."""
 
+import re
+
 from lepaute.errors import InputError
 
 LONGEST_RANGE = 10**6
 SUFFIXES = {"k": 10**3, "m": 10**6, "g": 10**9}
+SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30}
 
 
 def count(text: str, name: str) -> int:
@@ -18,12 +21,36 @@ def count(text: str, name: str) -> int:
     return int(value)
 
 
+def size_of(text: str, name: str) -> int:
+    """Bytes, at least 1, with an optional suffix K, M or G, or Ki, Mi or Gi: powers of 1024 both.
+
+    Raises InputError for anything else.
+    """
+    match = re.fullmatch(r"([0-9]+)(?:([kmg])i?)?", text, re.IGNORECASE)
+    size = int(match[1]) << SHIFTS[(match[2] or "").lower()] if match else 0
+    if size < 1:
+        raise InputError(f"{name} {text!r} is not a size; write bytes, or 64K, 1M, 1Gi")
+    return size
+
+
 def grid_of(text: str) -> tuple[int, int]:
-    """(p, q) of PxQ; raises InputError for anything else."""
-    p, separator, q = text.lower().partition("x")
-    if not separator or not p.isdigit() or not q.isdigit():
-        raise InputError(f"grid is {text!r}; it is P x Q such as 8x8")
-    return int(p), int(q)
+    """(p, q) of PxQ, each with an optional suffix; raises InputError for anything else."""
+    p, q = product_of(text, "grid", "P x Q such as 8x8")
+    return p, q
+
+
+def box_of(text: str, name: str) -> tuple[int, int, int]:
+    """(x, y, z) of XxYxZ, each with an optional suffix; raises InputError for anything else."""
+    x, y, z = product_of(text, name, "X x Y x Z such as 4x4x2")
+    return x, y, z
+
+
+def product_of(text: str, name: str, form: str) -> tuple[int, ...]:
+    """The numbers of a text such as 8x4; `form` says how many, in words: P x Q such as 8x8."""
+    parts = text.lower().split("x")
+    if len(parts) != form.count(" x ") + 1 or not all(parts):
+        raise InputError(f"{name} is {text!r}; it is {form}")
+    return tuple(count(part, name) for part in parts)
 
 
 def factor_of(text: str, name: str) -> float:

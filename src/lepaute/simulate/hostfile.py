@@ -97,7 +97,7 @@ def rankfile_slots(text: str, name: str, platform: "Platform", threads: int = 1)
         free = [core for core in cores if (node, core) not in taken][:threads]
         if len(free) < threads:
             holders = sorted({taken[node, core] for core in cores if (node, core) in taken})
-            held = f", rank {holders[0]} is there" if holders else ""
+            held = f", rank {holders[0]} has it" if holders else ""
             refuse(
                 name,
                 number,
@@ -128,16 +128,18 @@ def cores_of(text: str, name: str, number: int, platform: "Platform") -> list[in
             refuse(name, number, f"slot={text} is no list of cores; write such as 3, 0-3, 0:1 or 0:1,2")
         if match["cpu"] is not None:
             cpu = int(match["cpu"])
-        there = range(nodes.cores) if cpu is None else [c for c in range(nodes.cores) if nodes.cpu_of_core(c) == cpu]
-        if not there:
+        cores_of_cpu = (
+            range(nodes.cores) if cpu is None else [c for c in range(nodes.cores) if nodes.cpu_of_core(c) == cpu]
+        )
+        if not cores_of_cpu:
             refuse(name, number, f"slot={text}: there is no cpu {cpu}; a node of {platform.name} has {nodes.cpus}")
         first, last = (
-            (0, len(there) - 1) if match["all"] else (int(match["first"]), int(match["last"] or match["first"]))
+            (0, len(cores_of_cpu) - 1) if match["all"] else (int(match["first"]), int(match["last"] or match["first"]))
         )
-        if last >= len(there) or last < first:
+        if last >= len(cores_of_cpu) or last < first:
             where = f"a node of {platform.name}" if cpu is None else f"its cpu {cpu}"
-            refuse(name, number, f"slot={text}: {where} has cores 0 to {len(there) - 1}")
-        cores += list(there)[first : last + 1]
+            refuse(name, number, f"slot={text}: {where} has cores 0 to {len(cores_of_cpu) - 1}")
+        cores += list(cores_of_cpu)[first : last + 1]
     return cores
 
 

@@ -110,7 +110,7 @@ def splitmix64(state: int) -> Iterator[int]:
 
 
 def thinned(cores: list[int], whole: tuple[int, int], small: tuple[int, int], *, by_row: bool) -> list[int]:
-    """Cores for a `small` grid (P, Q) spread over those of the `whole` one: what shares a node there, does here."""
+    """Cores for a `small` grid (P, Q) spread over those of the `whole` one: ranks that share a node still do."""
     (whole_p, whole_q), (p, q) = whole, small
     rows = [i * whole_p // p for i in range(p)]
     columns = [j * whole_q // q for j in range(q)]

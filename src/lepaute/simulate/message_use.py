@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lepaute import _core
-
 if TYPE_CHECKING:
+    from lepaute import _core
     from lepaute.platform.schema import Platform
 
 #: Of the time of all messages; below it, an extrapolation is not worth a sentence.
@@ -42,15 +41,15 @@ class MessageUse:
     outside_to_bytes: float | None
 
 
-def message_use(platform: "Platform", counted: Mapping[str, _core.MessageUse]) -> tuple[MessageUse, ...]:
-    """The classes of links that sent messages and whose fitted sizes are known; counted is by class."""
-    found = []
+def message_use(platform: "Platform", counted: "Mapping[str, _core.MessageUse]") -> tuple[MessageUse, ...]:
+    """The classes of links that sent messages and whose fitted sizes are known; counted is by class of links."""
+    uses = []
     for link, use in counted.items():
         fitted = platform.network.fitted_sizes[link]
         if fitted is None or not use.messages:
             continue
         outside = use.outside_messages > 0
-        found.append(
+        uses.append(
             MessageUse(
                 link,
                 fitted,
@@ -64,13 +63,13 @@ def message_use(platform: "Platform", counted: Mapping[str, _core.MessageUse]) -
                 use.outside_high_bytes if outside else None,
             )
         )
-    return tuple(found)
+    return tuple(uses)
 
 
 def message_warnings(uses: Sequence[MessageUse]) -> list[str]:
     """A sentence for each class of links with a noticeable share of its time outside the fitted sizes."""
     total_s = sum(use.time_s for use in uses)
-    told = []
+    warnings = []
     for use in uses:
         if use.outside_from_bytes is None or use.outside_to_bytes is None:
             continue
@@ -79,11 +78,11 @@ def message_warnings(uses: Sequence[MessageUse]) -> list[str]:
         share = 100.0 * use.outside_time_s / use.time_s
         met = f"{in_bytes(use.outside_from_bytes)} to {in_bytes(use.outside_to_bytes)}"
         fitted = f"{in_bytes(use.fitted_bytes[0])} to {in_bytes(use.fitted_bytes[1])}"
-        told.append(
+        warnings.append(
             f"{share:.2g} % of the time of messages {WHERE[use.link]} is of sizes outside the fitted ones: "
             f"{met}, fitted from {fitted}"
         )
-    return told
+    return warnings
 
 
 def in_bytes(size: float) -> str:

@@ -99,13 +99,13 @@ class OutsideRanges:
         """In words, for a person: one sentence."""
         parts = [part for part in (*self.kernels, *(self.messages or ())) if part.share >= LEAST_SHARE]
         if self.share < LEAST_SHARE:
-            told = "none of the simulated time was outside the fitted ranges"
+            text = "none of the simulated time was outside the fitted ranges"
         else:
             named = ", ".join(f"{WHERE.get(part.name, part.name)} {100.0 * part.share:.2g} %" for part in parts[:4])
-            told = f"{100.0 * self.share:.2g} % of the simulated time was outside the fitted ranges ({named})"
+            text = f"{100.0 * self.share:.2g} % of the simulated time was outside the fitted ranges ({named})"
         if self.unknown_share >= LEAST_SHARE:
-            told += f"; of {100.0 * self.unknown_share:.2g} % the platform does not say the ranges"
-        return told
+            text += f"; of {100.0 * self.unknown_share:.2g} % the platform does not say the ranges"
+        return text
 
 
 def outside_ranges(

@@ -10,23 +10,25 @@ if TYPE_CHECKING:
 
 
 def plot_prediction(prediction: "Prediction", path: Path) -> None:
-    """Writes a PNG: a dot a run, the mean, and the 95 % prediction interval shaded, over the rate in Gflop/s."""
+    """Writes a PNG: a dot a run, the mean, and the 95 % prediction interval shaded, over the rate."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    rate = prediction.rate_gflops
+    application = prediction.application
+    rate, quantity = prediction.rate, f"rate ({application.rate.unit})" if application.rate else ""
+    values = sorted(run.rate for run in prediction.run_list if run.rate is not None)
+    if rate is None:
+        rate, quantity, values = prediction.time_s, "time (s)", sorted(run.time_s for run in prediction.run_list)
     figure = Figure(figsize=(8, 3), layout="constrained")
     axes = figure.add_subplot()
     axes.axvspan(rate.low or rate.mean, rate.high or rate.mean, color="#4c78a8", alpha=0.2, lw=0, label="95 % interval")
     axes.axvline(rate.mean, color="#4c78a8", lw=1.5, label="mean of the runs")
-    values = sorted(run.rate_gflops for run in prediction.run_list)
     shares = [(i + 0.5) / len(values) for i in range(len(values))]
     axes.plot(values, shares, "o", color="#222222", ms=5, label="simulated runs")
     axes.set_ylim(0, 1)
-    axes.set_xlabel("rate (Gflop/s)")
+    axes.set_xlabel(quantity)
     axes.set_ylabel("share of runs below")
-    hpl = prediction.hpl
-    axes.set_title(f"HPL N = {hpl.n}, NB = {hpl.nb}, {hpl.p} x {hpl.q} on {prediction.platform_name}", fontsize=10)
+    axes.set_title(f"{application.title} {application.label} on {prediction.platform_name}", fontsize=10)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
     FigureCanvasAgg(figure)
     with whole_file(path) as temporary:

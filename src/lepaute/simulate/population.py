@@ -118,7 +118,7 @@ def scaled(population: "Population", spatial: float, temporal: float) -> "Popula
         group.model_copy(
             update={
                 "mean": tuple(
-                    middle + spatial * (own - middle) for middle, own in zip(centre, group.mean, strict=True)
+                    middle + spatial * (mean - middle) for middle, mean in zip(centre, group.mean, strict=True)
                 ),
                 "covariance_spatial": _multiplied(group.covariance_spatial, spatial),
                 "covariance_temporal": None

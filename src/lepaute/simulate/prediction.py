@@ -1,19 +1,22 @@
 """The distribution over runs that a simulation predicts."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.simulate.hpl import Hpl
+from lepaute.simulate.application import GFLOPS
 from lepaute.stats.intervals import prediction_interval
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lepaute.simulate.application import Application
     from lepaute.simulate.message_use import MessageUse
     from lepaute.simulate.outside_ranges import OutsideRanges
+    from lepaute.simulate.run import SimulatedRun
     from lepaute.simulate.tracing import RunBreakdown
     from lepaute.trace import Trace
 
@@ -51,39 +54,64 @@ def spread_where_known(values: list[float | None]) -> Spread | None:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One simulated run; `seed` repeats it. energy_j is None where the platform does not say what a node draws."""
+    """One simulated run; `seed` repeats it.
+
+    rate : in the unit of the application; None where it has none
+    energy_j : None where the platform does not say what a node draws
+    details : further entries of its JSON
+    """
 
     seed: int
     time_s: float
-    rate_gflops: float
+    rate: float | None = None
     energy_j: float | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def rate_gflops(self) -> float:
+        """`rate` of an application that counts Gflop/s, as HPL does."""
+        assert self.rate is not None
+        return self.rate
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationFigures:
-    """About the simulation itself; outside the promise that a prediction repeats bit for bit (but for messages)."""
+    """About the simulation itself; outside the promise that a prediction repeats bit for bit (but for messages).
+
+    cpu_s, folded_bytes : of emulated programs
+    """
 
     wall_s: float
     peak_rss_bytes: int
     engine_bytes: int
     messages: int
+    cpu_s: float | None = None
+    folded_bytes: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The value of `simulation` in the JSON of a prediction."""
+        figures = {
+            "wall_s": self.wall_s,
+            "cpu_s": self.cpu_s,
+            "peak_rss_bytes": self.peak_rss_bytes,
+            "engine_bytes": self.engine_bytes,
+            "folded_bytes": self.folded_bytes,
+            "messages": self.messages,
+        }
+        return {name: value for name, value in figures.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What HPL will do on a platform, with its uncertainty. Keys of the JSON as in the design, section 5.
+    """What an application will do on a platform, with its uncertainty. Keys of the JSON as in the design, section 5.
 
-    kernel_time_s : seconds over all ranks in each kernel, of the first run
-    waiting_s : seconds over all ranks inside communication, of the first run
-    message_use : messages by class of links, of the first run, where the platform knows the sizes it was fitted to
     mapping : ranks to cores, as the parameters show it
-    nodes : number of nodes that hold ranks
+    nodes   : number of nodes that hold ranks
     outside : what the first run spent outside the ranges of the models
-    breakdown : where the time of all ranks of the first run went
-    trace : of the first run, where one was asked for
+    first   : all that is known of the first run
     """
 
-    hpl: Hpl
+    application: "Application"
     platform_name: str
     platform_sha256: str
     seed: int
@@ -91,26 +119,29 @@ class Prediction:
     fidelity: str
     warnings: tuple[str, ...]
     simulation: SimulationFigures
-    kernel_time_s: dict[str, float]
-    waiting_s: float
     settings: dict[str, str]
     version: str
     mapping: dict[str, Any] = field(default_factory=lambda: {"mapping": "sequential"})
     nodes: int = 1
-    message_use: "tuple[MessageUse, ...]" = ()
     outside: "OutsideRanges | None" = None
-    breakdown: "RunBreakdown | None" = field(default=None, compare=False, repr=False)
-    trace: "Trace | None" = field(default=None, compare=False, repr=False)
+    first: "SimulatedRun | None" = field(default=None, compare=False, repr=False)
 
     @property
     def time_s(self) -> Spread:
-        """Time of the solver, in seconds."""
+        """Time of what the application times, in seconds."""
         return spread_of([run.time_s for run in self.run_list])
 
     @property
+    def rate(self) -> Spread | None:
+        """In the unit of the application; its mean is the mean of the runs' rates."""
+        return spread_where_known([run.rate for run in self.run_list])
+
+    @property
     def rate_gflops(self) -> Spread:
-        """HPL's rate, in Gflop/s; its mean is the mean of the runs' rates."""
-        return spread_of([run.rate_gflops for run in self.run_list])
+        """`rate` of an application that counts Gflop/s, as HPL does; raises AttributeError for any other."""
+        if self.rate is None or self.application.rate != GFLOPS:
+            raise AttributeError(f"a prediction of {self.application.name} has no rate in Gflop/s")
+        return self.rate
 
     @property
     def energy_j(self) -> Spread | None:
@@ -119,40 +150,62 @@ class Prediction:
 
     @property
     def runs(self) -> "pd.DataFrame":
-        """A row a run: seed, time_s, rate_gflops."""
+        """A row a run: seed, time_s, and the rate where the application has one."""
         import pandas as pd
 
-        return pd.DataFrame([{"seed": r.seed, "time_s": r.time_s, "rate_gflops": r.rate_gflops} for r in self.run_list])
+        return pd.DataFrame([self._run_to_dict(run) for run in self.run_list])
+
+    @property
+    def kernel_time_s(self) -> dict[str, float]:
+        """Seconds over all ranks in each kernel, of the first run."""
+        kernels = self.first.kernels if self.first else {}
+        return {name: use.time_s for name, use in kernels.items() if use.time_s > 0.0}
+
+    @property
+    def message_use(self) -> "tuple[MessageUse, ...]":
+        """Messages of the first run by class of links, where the platform knows the sizes it was fitted to."""
+        return (self.first.message_use if self.first else None) or ()
+
+    @property
+    def breakdown(self) -> "RunBreakdown | None":
+        """Where the time of all ranks of the first run went."""
+        return self.first.breakdown if self.first else None
+
+    @property
+    def trace(self) -> "Trace | None":
+        """Of the first run, where one was asked for."""
+        return self.first.trace if self.first else None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the contract."""
-        parameters = self.hpl.parameters() | self.mapping
+        parameters = self.application.parameters() | self.mapping
         if self.settings:
             parameters["set"] = self.settings
+        rate, rate_of_application = self.rate, self.application.rate
         return {
-            "application": "hpl",
+            "application": self.application.name,
             "platform": self.platform_name,
             "platform_sha256": self.platform_sha256,
             "parameters": parameters,
             "seed": self.seed,
             "time_s": self.time_s.to_dict(),
-            "rate_gflops": self.rate_gflops.to_dict(),
+            **({rate_of_application.key: rate.to_dict()} if rate and rate_of_application else {}),
             **({"energy_j": self.energy_j.to_dict()} if self.energy_j else {}),
-            "runs": [{"seed": r.seed, "time_s": r.time_s, "rate_gflops": r.rate_gflops} for r in self.run_list],
+            "runs": [self._run_to_dict(run) for run in self.run_list],
             "fidelity": self.fidelity,
             "warnings": list(self.warnings),
             **({"outside_ranges": self.outside.to_dict()} if self.outside else {}),
-            "simulation": {
-                "wall_s": self.simulation.wall_s,
-                "peak_rss_bytes": self.simulation.peak_rss_bytes,
-                "engine_bytes": self.simulation.engine_bytes,
-                "messages": self.simulation.messages,
-            },
+            **(self.application.details(self.first) if self.first else {}),
+            "simulation": self.simulation.to_dict(),
             "version": self.version,
         }
 
+    def _run_to_dict(self, run: Run) -> dict[str, Any]:
+        rate = self.application.rate
+        return {"seed": run.seed, "time_s": run.time_s, **({rate.key: run.rate} if rate else {}), **run.details}
+
     def to_json(self, path: str | Path) -> None:
-        """Writes the JSON object to `path` whole or not at all."""
+        """Writes the JSON object to `path`."""
         from lepaute.kit.files import write_whole
 
         write_whole(path, json.dumps(self.to_dict(), indent=2) + "\n")

@@ -71,18 +71,18 @@ def odd_cpus(cluster: "Platform") -> list[str]:
     """Sentences about CPUs whose drawn coefficient of the largest term is 0 or less: their calls would cost nothing."""
     population = cluster.population
     model = None if population is None else cluster.kernel(population.kernel, population.threads)
-    told = []
+    warnings = []
     for piece in model.pieces if model is not None else ():
         if piece.per_cpu is None:
             continue
         term = piece.per_cpu.columns[2]
         count = sum(row[2] <= 0.0 for row in piece.per_cpu.rows)
         if count:
-            told.append(
+            warnings.append(
                 f"{count} of {len(piece.per_cpu.rows)} CPUs drew a coefficient of {term} of 0 or less: their calls "
                 "cost nothing; choose a smaller --spatial"
             )
-    return told
+    return warnings
 
 
 def topology_for(topology: "Topology", nodes: int, name: str) -> "Topology":
@@ -105,9 +105,9 @@ def topology_for(topology: "Topology", nodes: int, name: str) -> "Topology":
             f"the topology of {name} is a fat tree {topology.parameters}; with {nodes} nodes it has no such form: take "
             f"a multiple of {below}, or a platform with one switch"
         )
-    there = "the nodes that its links name" if topology.node_count is None else f"{topology.node_count} nodes"
+    stated = "the nodes that its links name" if topology.node_count is None else f"{topology.node_count} nodes"
     raise InputError(
-        f"the topology of {name} is a {topology.kind} for {there}, which {nodes} nodes do not fill; give that number, "
+        f"the topology of {name} is a {topology.kind} for {stated}, which {nodes} nodes do not fill; give that number, "
         "or a platform with one switch"
     )
 

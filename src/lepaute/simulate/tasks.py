@@ -1,4 +1,4 @@
-"""Independent pieces of work on all cores, the longest first, with the share that is done told on the way."""
+"""Independent pieces of work on all cores, the longest first, with progress."""
 
 import os
 import time

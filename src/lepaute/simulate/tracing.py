@@ -1,9 +1,10 @@
 """What to trace of a simulated run, the trace of it, and where the time of all its ranks went."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lepaute import _core
 from lepaute.errors import InputError
 
 if TYPE_CHECKING:
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lepaute.simulate.hpl import Hpl
+    from lepaute import _core
+    from lepaute.simulate.application import Application
     from lepaute.trace import Trace
 
 #: Of the engine, in its order; "other" stands beside them: waiting for the last rank at the end.
@@ -31,48 +33,44 @@ class TraceRequest:
     ranks: tuple[int, ...] | None = None
     steps: tuple[int, ...] | None = None
 
-    def check(self, hpl: "Hpl") -> None:
+    def check(self, application: "Application") -> None:
         """Raises InputError for a rank or a step that the run does not have."""
-        for name, chosen, count in (("rank", self.ranks, hpl.ranks), ("step", self.steps, hpl.steps)):
-            beyond = next((number for number in chosen or () if not 0 <= number < count), None)
+        chosen = (("rank", self.ranks, application.ranks), ("step", self.steps, application.steps))
+        for name, numbers, count in chosen:
+            beyond = next((number for number in numbers or () if not 0 <= number < count), None)
             if beyond is not None:
                 raise InputError(f"there is no {name} {beyond} to trace; this run has {name}s 0 to {count - 1}")
 
-    def narrowed(self, hpl: "Hpl") -> "TraceRequest":
+    def narrowed(self, application: "Application") -> "TraceRequest":
         """The same, of fewer ranks and steps where what is not chosen would make a trace of more than MOST_ROWS rows.
 
-        Ranks are then those of the first process row and the first process column, steps as many as fit, in the middle
-        of the run.
+        Ranks are then those that the application takes for the others, steps as many as fit, in the middle of the run.
         """
-        ranks = range(hpl.ranks) if self.ranks is None else self.ranks
-        steps = range(hpl.steps) if self.steps is None else self.steps
-        if rows_of(hpl, ranks, steps) <= MOST_ROWS:
+        ranks = range(application.ranks) if self.ranks is None else self.ranks
+        steps = range(application.steps) if self.steps is None else self.steps
+        if application.trace_rows(ranks, steps) <= MOST_ROWS:
             return self
-        found = self
+        request = self
         if self.ranks is None:
-            found = replace(found, ranks=edge_ranks(hpl))
-            ranks = found.ranks or ()
-        if self.steps is None and rows_of(hpl, ranks, steps) > MOST_ROWS:
-            found = replace(found, steps=middle_steps(hpl, ranks))
-        return found
+            request = replace(request, ranks=application.trace_ranks())
+            ranks = request.ranks or ()
+        if self.steps is None and application.trace_rows(ranks, steps) > MOST_ROWS:
+            request = replace(request, steps=middle_steps(application, ranks))
+        return request
+
+    def to_core(self, ranks: int) -> "tuple[Sequence[int], Sequence[int] | None]":
+        """Ranks, of so many, and steps as the core takes them."""
+        return (range(ranks) if self.ranks is None else self.ranks), self.steps
 
 
-def edge_ranks(hpl: "Hpl") -> tuple[int, ...]:
-    """The ranks of the first process row and of the first process column."""
-    by_row = hpl.pmap == "row"
-    row = (column if by_row else column * hpl.p for column in range(hpl.q))
-    column = (row * hpl.q if by_row else row for row in range(hpl.p))
-    return tuple(sorted({*row, *column}))
-
-
-def middle_steps(hpl: "Hpl", ranks: "Sequence[int]") -> tuple[int, ...]:
+def middle_steps(application: "Application", ranks: "Sequence[int]") -> tuple[int, ...]:
     """As many steps in the middle of the run as make at most MOST_ROWS rows, and at least one."""
-    steps = hpl.steps
+    steps = application.steps
     low, high = 1, steps
     while low < high:
         count = (low + high + 1) // 2
         first = (steps - count) // 2
-        if rows_of(hpl, ranks, range(first, first + count)) <= MOST_ROWS:
+        if application.trace_rows(ranks, range(first, first + count)) <= MOST_ROWS:
             low = count
         else:
             high = count - 1
@@ -80,19 +78,29 @@ def middle_steps(hpl: "Hpl", ranks: "Sequence[int]") -> tuple[int, ...]:
     return tuple(range(first, first + low))
 
 
-def rows_of(hpl: "Hpl", ranks: "Sequence[int]", steps: "Sequence[int]") -> float:
-    """Rows of a trace of these ranks and steps, about."""
-    of_column = [0] * hpl.q
-    for rank in ranks:
-        of_column[rank % hpl.q if hpl.pmap == "row" else rank // hpl.p] += 1
-    rounds = hpl.p.bit_length() - 1
-    panel = hpl.nb * (9 + 3 * rounds)  # of each column: kernels, and three calls a round of the pivot exchange
-    swap = 3 * (rounds if hpl.swap == "binary-exchange" else hpl.p + rounds)
-    total = 0.0
-    for step in steps:
-        pieces = 1.0 + (hpl.n - step * hpl.nb) / (hpl.nb * hpl.q)  # of an update, with a probe after each
-        total += of_column[step % hpl.q] * panel + len(ranks) * (10 + swap + 4 * pieces)
-    return total
+class ShareTables:
+    """Seconds by category of each rank and of each step; arrays are made when they are asked for, or sent elsewhere.
+
+    (NumPy takes a tenth of a second to import, and most predictions need no array.)
+    """
+
+    def __init__(self, by_rank_s: "Callable[[], NDArray[Any]]", by_step_s: "Callable[[], NDArray[Any]]") -> None:
+        self._make_by_rank_s, self._make_by_step_s = by_rank_s, by_step_s
+
+    @cached_property
+    def by_rank_s(self) -> "NDArray[Any]":
+        return self._make_by_rank_s()
+
+    @cached_property
+    def by_step_s(self) -> "NDArray[Any]":
+        return self._make_by_step_s()
+
+    def __reduce__(self) -> "tuple[Any, ...]":
+        return _tables_of, (self.by_rank_s, self.by_step_s)
+
+
+def _tables_of(by_rank_s: "NDArray[Any]", by_step_s: "NDArray[Any]") -> ShareTables:
+    return ShareTables(lambda: by_rank_s, lambda: by_step_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +115,17 @@ class RunBreakdown:
     time_s: float
     ranks: int
     total_s: dict[str, float]
-    result: _core.RunResult
+    tables: ShareTables
 
     @property
     def by_rank_s(self) -> "NDArray[Any]":
         """Shape (ranks, 6), columns as in CATEGORIES; a row adds up to when that rank had finished."""
-        return self.result.rank_shares_s()
+        return self.tables.by_rank_s
 
     @property
     def by_step_s(self) -> "NDArray[Any]":
         """The same over all ranks, shape (1 + steps, 6), what is outside of any step first; empty without a trace."""
-        return self.result.step_shares_s()
+        return self.tables.by_step_s
 
     @property
     def shares(self) -> dict[str, float]:
@@ -126,14 +134,16 @@ class RunBreakdown:
         return {name: value / whole if whole else 0.0 for name, value in self.total_s.items()}
 
 
-def breakdown_of_run(result: _core.RunResult, ranks: int) -> RunBreakdown:
+def breakdown_of_run(result: "_core.RunResult", ranks: int) -> RunBreakdown:
     """Where the time of a run went."""
     total = dict(zip(CATEGORIES, result.total_shares_s, strict=True))
     other = max(0.0, ranks * result.time_s - sum(total.values()))
-    return RunBreakdown(result.time_s, ranks, {**total, "other": other}, result)
+    return RunBreakdown(
+        result.time_s, ranks, {**total, "other": other}, ShareTables(result.rank_shares_s, result.step_shares_s)
+    )
 
 
-def trace_of_run(result: _core.RunResult, metadata: dict[str, Any]) -> "Trace":
+def trace_of_run(result: "_core.RunResult", metadata: dict[str, Any]) -> "Trace":
     """The trace of a run that was traced; the result then has its rows no longer.
 
     metadata : of the run; the time of all ranks by category joins it, in all and for each step

@@ -1,42 +1,55 @@
-"""What a reader of a prediction must be told: what was not modelled, extrapolated or clipped."""
+"""What a reader of a prediction must know: what was not modelled, extrapolated or clipped."""
 
 from typing import TYPE_CHECKING, Any
 
-from lepaute.simulate.hpl import Hpl
-
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lepaute.platform.schema import Platform
+    from lepaute.simulate.application import Application
+    from lepaute.simulate.run import KernelUse, SimulatedRun
 
 SMALL_SHARE = 0.005  # of a kernel's time; below it, an extrapolation is not worth a sentence
 
 
-def warnings_of(hpl: Hpl, platform: "Platform", kernels: dict[str, Any], fullest: int) -> list[str]:
-    """Sentences; `kernels` is the use of each kernel (a core KernelUse) in one of the runs.
+def model_warnings(
+    application: "Application", platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int
+) -> list[str]:
+    """Sentences about the layers, kernels, links and memory of the platform, as one of the runs used them."""
+    kernels = {name: use for name, use in run.kernels.items() if name not in application.glue_kernels}
+    across_nodes = application.ranks > most_ranks_on_a_node
+    return [
+        *layer_warnings(application, platform),
+        *kernel_warnings(kernels, platform),
+        *(link_warnings(platform) if across_nodes else []),
+        *memory_warnings(application, platform, most_ranks_on_a_node),
+    ]
 
-    fullest : ranks on the node that has most of them
-    """
-    told = []
-    draws_days = platform.population is not None and platform.population.draw != "none"
-    if (
-        not draws_days
-        and platform.days is None
-        and all(model.discrepancy_relative_sd == 0.0 for model in platform.kernels)
-    ):
-        told.append("the interval covers call noise only: the platform has neither a day nor a discrepancy layer")
+
+def layer_warnings(application: "Application", platform: "Platform") -> list[str]:
+    """A platform whose runs differ by the noise of calls alone."""
+    models = platform.kernels if application.kernel_models else ()
+    draws_days = application.kernel_models and platform.population is not None and platform.population.draw != "none"
+    if draws_days or platform.days is not None or any(model.discrepancy_relative_sd for model in models):
+        return []
+    return ["the interval covers call noise only: the platform has neither a day nor a discrepancy layer"]
+
+
+def kernel_warnings(kernels: "Mapping[str, KernelUse]", platform: "Platform") -> list[str]:
+    """Kernels without a model, outside the ranges of theirs, or with durations below zero."""
+    warnings = []
     unknown = [f"{name} ({use.unmodelled_calls} calls)" for name, use in kernels.items() if use.unmodelled_calls]
     if unknown:
-        told.append(f"not modelled by the platform, so taken to cost nothing: {', '.join(sorted(unknown))}")
+        warnings.append(f"not modelled by the platform, so taken to cost nothing: {', '.join(sorted(unknown))}")
     total_s = sum(use.time_s for use in kernels.values())
     for name, use in kernels.items():
         if use.extrapolated_time_s > max(SMALL_SHARE * use.time_s, SMALL_SHARE * 0.1 * total_s):
             share = 100.0 * use.extrapolated_time_s / use.time_s
-            told.append(f"{share:.0f} % of {name} time is outside the fitted ranges: {outside(name, use, platform)}")
+            ranges = outside(name, use, platform)
+            warnings.append(f"{share:.0f} % of {name} time is outside the fitted ranges: {ranges}")
         if use.clipped_means > 0.01 * use.calls:
-            told.append(f"{use.clipped_means} of {use.calls} durations of {name} were below zero and taken as zero")
-    if hpl.ranks > fullest:  # some messages cross nodes
-        told += link_warnings(platform)
-    told += memory_warnings(hpl, platform, fullest)
-    return told
+            warnings.append(f"{use.clipped_means} of {use.calls} durations of {name} were below zero and taken as zero")
+    return warnings
 
 
 def link_warnings(platform: "Platform") -> list[str]:
@@ -72,13 +85,15 @@ def outside(name: str, use: Any, platform: "Platform") -> str:
     return "; ".join(parts) or "between the fitted regions"
 
 
-def memory_warnings(hpl: Hpl, platform: "Platform", fullest: int) -> list[str]:
-    """A sentence when the part of the matrix that `fullest` ranks hold does not fit into their node."""
-    there = platform.nodes.memory_bytes
-    needed = hpl.memory_bytes / hpl.ranks * fullest
-    if there is None or needed <= there:
+def memory_warnings(application: "Application", platform: "Platform", most_ranks_on_a_node: int) -> list[str]:
+    """A sentence when the part of the data that the ranks of the fullest node hold does not fit into it."""
+    available_bytes, needed_bytes = platform.nodes.memory_bytes, application.memory_bytes
+    if available_bytes is None or needed_bytes is None:
+        return []
+    node_bytes = needed_bytes / application.ranks * most_ranks_on_a_node
+    if node_bytes <= available_bytes:
         return []
     return [
-        f"the matrix needs {needed / 1e9:.1f} GB on the node with most ranks ({fullest}), "
-        f"a node of {platform.name} has {there / 1e9:.1f} GB: the real run would not fit"
+        f"the data need {node_bytes / 1e9:.1f} GB on the node with most ranks ({most_ranks_on_a_node}), "
+        f"a node of {platform.name} has {available_bytes / 1e9:.1f} GB: the real run would not fit"
     ]

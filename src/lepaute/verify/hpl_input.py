@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lepaute.simulate.hpl_dat import TO_STDOUT, HplDat
+from lepaute.simulate.apps.hpl.hpl_dat import TO_STDOUT, HplDat
 
 if TYPE_CHECKING:
     from lepaute.simulate import Hpl

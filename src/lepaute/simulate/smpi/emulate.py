@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from lepaute.errors import InputError, SimulationError
 from lepaute.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.platform.simgrid.exporting import MOST_NODES_WITH_ROUTES
+from lepaute.simulate.layers import Layers
 from lepaute.simulate.mapping import Mapping
-from lepaute.simulate.predict import Layers
 from lepaute.simulate.smpi.emulated_run import EmulatedRun, read_report, run_of
 from lepaute.simulate.smpi.failures import OwnLines, why_it_failed
 from lepaute.simulate.smpi.library import LIBRARY, build_library
@@ -77,40 +77,44 @@ def emulate_run(
     Raises InputError for what does not fit, EnvironmentProblem where SimGrid or a limit of this system stands in the
     way, SimulationError where the program fails, hangs or ends in a deadlock. Nothing is left behind.
     """
-    wanted = options or Options()
+    options = options or Options()
     if ranks < 1:
         raise InputError(f"np is {ranks}; a program has at least one rank")
     program = program.resolve()
     if not program.is_file():
-        raise InputError(f"{program} is not there; build the program with the compilers of 'lepaute emulate compilers'")
-    there = platform.nodes.count * (platform.nodes.cores // threads)
-    if mapping is None and ranks > there:
-        raise InputError(f"np is {ranks}; platform {platform.name} has cores for {there} ranks")
+        raise InputError(f"there is no {program}; build the program with the compilers of 'lepaute emulate compilers'")
+    most_ranks = platform.nodes.count * (platform.nodes.cores // threads)
+    if mapping is None and ranks > most_ranks:
+        raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most_ranks} ranks")
     simgrid, library = find_simgrid(), build_library()
-    told = check_program(program, library / LIBRARY)
+    warnings = check_program(program, library / LIBRARY)
     cores = (mapping or Mapping()).cores(platform, ranks, threads)
-    check_limits(ranks, wanted.stack_kib, wanted.folding.from_bytes)
+    check_limits(ranks, options.stack_kib, options.folding.from_bytes)
     with tempfile.TemporaryDirectory(prefix="lepaute-smpi-") as temporary:
-        here = Path(temporary)
-        if wanted.privatize:
-            check_copies(ranks, program.stat().st_size, here)
-        files = Files(here / "report.json", here / "progress", here / "kernels" if keep and keep.kernels else None)
+        folder_of_run = Path(temporary)
+        if options.privatize:
+            check_copies(ranks, program.stat().st_size, folder_of_run)
+        files = Files(
+            folder_of_run / "report.json",
+            folder_of_run / "progress",
+            folder_of_run / "kernels" if keep and keep.kernels else None,
+        )
         text = request_text(
             platform,
             cores,
             seed=seed,
             layers=layers or Layers(),
-            folding=wanted.folding,
+            folding=options.folding,
             files=files,
             threads=threads,
-            measures=wanted.computing == "measured",
-            sleeping_probes=wanted.sleeping_probes,
+            measures=options.computing == "measured",
+            sleeping_probes=options.sleeping_probes,
         )
-        (here / "request").write_text(text, encoding="utf-8")
-        (here / "platform.xml").write_text(_xml_of(platform), encoding="utf-8")
+        (folder_of_run / "request").write_text(text, encoding="utf-8")
+        (folder_of_run / "platform.xml").write_text(_xml_of(platform), encoding="utf-8")
         hosts = [host_name(platform, core // platform.nodes.cores) for core in cores]
-        (here / "hostfile").write_text("\n".join(hosts) + "\n", encoding="utf-8")
-        settings = settings_of(platform, ranks, wanted, here)
+        (folder_of_run / "hostfile").write_text("\n".join(hosts) + "\n", encoding="utf-8")
+        settings = settings_of(platform, ranks, options, folder_of_run)
         if keep is not None and keep.trace is not None:
             settings |= keep.settings()
         argv = [
@@ -119,17 +123,17 @@ def emulate_run(
             *(f"--cfg={name}:{value}" for name, value in settings.items()),
             "--log=root.thresh:error",
             "--log=smpi_pmpi.thresh:warning",  # which argument was wrong
-            str(here / "platform.xml"),
+            str(folder_of_run / "platform.xml"),
             *arguments,
         ]
         ended = run_watched(
             argv,
-            environment={"LD_PRELOAD": str(library / LIBRARY), "LEPAUTE_EMULATION": str(here / "request")},
+            environment={"LD_PRELOAD": str(library / LIBRARY), "LEPAUTE_EMULATION": str(folder_of_run / "request")},
             folder=folder,
-            limits=wanted.limits,
+            limits=options.limits,
             progress_file=files.progress,
             on_line=on_line,
-            on_complaint=_own_lines(on_complaint),
+            on_complaint=_of_the_program(on_complaint),
             on_progress=on_progress,
         )
         report = read_report(files.report)
@@ -139,7 +143,7 @@ def emulate_run(
         if keep is not None and files.kernel_log is not None:
             keep.take_kernels(files.kernel_log)
     assert report is not None
-    return run_of(report, ended, seed, wanted.value_pattern, told)
+    return run_of(report, ended, seed, options.value_pattern, warnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +171,12 @@ class Keep:
             self.kernels.write_bytes(written.read_bytes())
 
 
-def _own_lines(on_complaint: Callable[[str], None] | None) -> Callable[[str], None] | None:
+def _of_the_program(on_complaint: Callable[[str], None] | None) -> Callable[[str], None] | None:
     """Passes on what the program says, and not what SimGrid does."""
     if on_complaint is None:
         return None
-    own = OwnLines()
-    return lambda line: on_complaint(line) if own.keeps(line) else None
+    lines = OwnLines()
+    return lambda line: on_complaint(line) if lines.keeps(line) else None
 
 
 def _xml_of(platform: "Platform") -> str:
@@ -182,14 +186,14 @@ def _xml_of(platform: "Platform") -> str:
     return export_xml(platform, wiring(platform), every_route=several_links, tables=tables).text
 
 
-def settings_of(platform: "Platform", ranks: int, options: Options, here: Path) -> dict[str, str]:
+def settings_of(platform: "Platform", ranks: int, options: Options, folder: Path) -> dict[str, str]:
     """Settings that the file of the platform does not decide; they win over those in it."""
     return {
         "network/model": "SMPI",  # as smpirun says
         "smpi/np": str(ranks),
-        "smpi/hostfile": str(here / "hostfile"),
+        "smpi/hostfile": str(folder / "hostfile"),
         "smpi/privatization": "dlopen" if options.privatize else "no",
-        "smpi/tmpdir": str(here),
+        "smpi/tmpdir": str(folder),
         "smpi/wtime": "0",  # simblas charges it without the sleep
         "smpi/test": repr(max(platform.network.costs.test_s, _LEAST_TEST_S)),
         "smpi/simulate-computation": "yes" if options.computing == "measured" else "no",

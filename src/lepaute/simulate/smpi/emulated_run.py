@@ -1,4 +1,4 @@
-"""What one emulated run has told: its times, and what its routines were charged."""
+"""One emulated run: its times, and what its routines were charged."""
 
 import contextlib
 import json
@@ -6,34 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lepaute.errors import InputError, SimulationError
+from lepaute.simulate.run import KernelUse, Sizes
 from lepaute.simulate.smpi.process import Ended
-
-
-class Sizes(NamedTuple):
-    """Parameters of a call."""
-
-    m: float = 0.0
-    n: float = 0.0
-    k: float = 0.0
-
-
-NOWHERE = Sizes()
-
-
-@dataclass(frozen=True, slots=True)
-class KernelUse:
-    """Calls of a kernel or routine over all ranks, in the names of the core's KernelUse."""
-
-    calls: int
-    time_s: float
-    unmodelled_calls: int = 0
-    clipped_means: int = 0
-    extrapolated_time_s: float = 0.0
-    outside_low: Sizes = NOWHERE
-    outside_high: Sizes = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +41,13 @@ class EmulatedRun:
     peak_rss_bytes: int
     stdout: tuple[str, ...]
     warnings: tuple[str, ...] = ()  # about the program
+
+    @property
+    def unmodelled_share(self) -> float:
+        """Share of the computing that no model of the platform stands for, from 0 to 1."""
+        if self.computing_s <= 0.0:
+            return 0.0
+        return sum(use.time_s for use in self.fallback.values()) / self.computing_s
 
 
 def read_report(path: Path) -> dict[str, Any] | None:
@@ -125,10 +109,10 @@ def checked_pattern(pattern: str) -> str:
 
 def value_in(lines: Sequence[str], pattern: str) -> float:
     """The number that the last match of `pattern` in `lines` holds; raises SimulationError where there is none."""
-    found = [match[1] for line in lines for match in [re.search(pattern, line)] if match]
+    matches = [match[1] for line in lines for match in [re.search(pattern, line)] if match]
     try:
-        return float(found[-1])
+        return float(matches[-1])
     except IndexError:
         raise SimulationError(f"the program printed nothing that matches {pattern!r}") from None
     except ValueError:
-        raise SimulationError(f"the program printed {found[-1]!r} for {pattern!r}, which is no number") from None
+        raise SimulationError(f"the program printed {matches[-1]!r} for {pattern!r}, which is not a number") from None

@@ -60,17 +60,17 @@ def _all_is_well(report: Mapping[str, Any], ranks: int) -> bool:
 def _of_simgrid(ended: Ended) -> str | None:
     """A reason that SimGrid, the loader or the allocator gave in words; None where they gave none."""
     text = "\n".join(ended.stderr)
-    if found := _REFUSED.search(text):
+    if match := _REFUSED.search(text):
         argument = _ARGUMENT.search(text)
-        return f"{found[2]} of rank {found[1]} failed: {found[3]}{f', {argument[1].strip()}' if argument else ''}"
-    if found := re.search(r"Not yet implemented: P?(MPI_\w+)", text):
-        return f"this version of SimGrid has no {found[1]}; the program cannot be emulated with it"
+        return f"{match[2]} of rank {match[1]} failed: {match[3]}{f', {argument[1].strip()}' if argument else ''}"
+    if match := re.search(r"Not yet implemented: P?(MPI_\w+)", text):
+        return f"this version of SimGrid has no {match[1]}; the program cannot be emulated with it"
     if re.search(r"\bDeadlock detected", text):
         return f"deadlock: every rank waits for a message that nobody sends; {_BOGUS}"
-    if found := re.search(r"dlopen failed[^:]*: ([^\n]*)", text):
-        return f"it cannot be loaded ({found[1].strip()[:200]}); {_REBUILD}"
-    if found := _NO_MEMORY.search(text):
-        return f"there was no memory for {int(found[1]):,} bytes; {_MEMORY}: {_last_line(ended)}"
+    if match := re.search(r"dlopen failed[^:]*: ([^\n]*)", text):
+        return f"it cannot be loaded ({match[1].strip()[:200]}); {_REBUILD}"
+    if match := _NO_MEMORY.search(text):
+        return f"there was no memory for {int(match[1]):,} bytes; {_MEMORY}: {_last_line(ended)}"
     if re.search(r"bad_alloc|[Cc]annot allocate memory|[Oo]ut of memory|[Ff]ailed to (?:al|m)locate|mmap", text):
         return f"there is not enough memory; {_MEMORY}: {_last_line(ended)}"
     return None
@@ -100,6 +100,6 @@ def _of_signal(ended: Ended) -> str:
 
 
 def _last_line(ended: Ended) -> str:
-    own = OwnLines()
-    lines = [line for line in (*ended.stdout[-5:], *filter(own.keeps, ended.stderr)) if line.strip()]
+    program_lines = OwnLines()
+    lines = [line for line in (*ended.stdout[-5:], *filter(program_lines.keeps, ended.stderr)) if line.strip()]
     return re.sub(r"\s+", " ", lines[-1].strip())[:300] if lines else "it printed nothing"

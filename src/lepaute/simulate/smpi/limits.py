@@ -1,4 +1,4 @@
-"""Limits of this system that stop an emulation half-way, told beforehand with what to set."""
+"""Limits of this system that would stop an emulation half-way, checked before it starts."""
 
 import resource
 import shutil
@@ -11,7 +11,7 @@ _MAPPINGS_OF_PROCESS = 2000
 
 
 def check_limits(ranks: int, stack_kib: int, fold_bytes: int | None, root: Path = Path("/")) -> None:
-    """Raises EnvironmentProblem for the first limit that `ranks` ranks will not keep to.
+    """Raises EnvironmentProblem for the first limit that `ranks` ranks exceed.
 
     stack_kib : stack of a rank; fold_bytes : size from which allocations are folded, None where they are not
     root : of the system's control files
@@ -25,10 +25,10 @@ def check_limits(ranks: int, stack_kib: int, fold_bytes: int | None, root: Path 
         )
     if fold_bytes is not None and _number(root / "proc/sys/vm/overcommit_memory") == 2:
         raise EnvironmentProblem(
-            "folded allocations reserve more memory than there is, and this system refuses that "
+            "folded allocations overcommit memory, which this system does not allow "
             "(vm.overcommit_memory is 2); set it as root: sysctl vm.overcommit_memory=1"
         )
-    there = _free_bytes(root)
+    free_bytes = _free_bytes(root)
     stacks = ranks * stack_kib * 1024
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY and stacks > soft:
@@ -36,9 +36,9 @@ def check_limits(ranks: int, stack_kib: int, fold_bytes: int | None, root: Path 
             f"the stacks of {ranks} ranks take {stacks / 1e9:.3g} GB of address space, this shell allows "
             f"{soft / 1e9:.3g} GB; raise it (ulimit -v unlimited) or take a smaller --stack"
         )
-    if there is not None and stacks > 8 * there:  # most of a stack is never touched
+    if free_bytes is not None and stacks > 8 * free_bytes:  # most of a stack is never touched
         raise EnvironmentProblem(
-            f"the stacks of {ranks} ranks take {stacks / 1e9:.3g} GB, {there / 1e9:.3g} GB are free; "
+            f"the stacks of {ranks} ranks take {stacks / 1e9:.3g} GB, {free_bytes / 1e9:.3g} GB are free; "
             "take a smaller --stack"
         )
 
@@ -55,9 +55,9 @@ def check_copies(ranks: int, program_bytes: int, folder: Path) -> None:
 
 
 def free_huge_bytes(root: Path = Path("/")) -> int:
-    """Memory that is to be had on huge pages of 2 MiB."""
-    found = {line.partition(":")[0]: line.split()[1] for line in _lines(root / "proc/meminfo") if ":" in line}
-    size_kib, free = found.get("Hugepagesize", "0"), found.get("HugePages_Free", "0")
+    """Memory available on huge pages of 2 MiB."""
+    fields = {line.partition(":")[0]: line.split()[1] for line in _lines(root / "proc/meminfo") if ":" in line}
+    size_kib, free = fields.get("Hugepagesize", "0"), fields.get("HugePages_Free", "0")
     return int(free) * (2 << 20) if size_kib == "2048" else 0
 
 

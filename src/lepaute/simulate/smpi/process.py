@@ -77,9 +77,9 @@ def run_watched(
         raise EnvironmentProblem(f"{argv[0]} cannot be started: {problem.strerror}") from None
     assert process.stdout is not None
     assert process.stderr is not None
-    said: list[str] = []
-    complained: list[str] = []
-    readers = [_reader(process.stdout, said, on_line), _reader(process.stderr, complained, on_complaint)]
+    stdout: list[str] = []
+    stderr: list[str] = []
+    readers = [_reader(process.stdout, stdout, on_line), _reader(process.stderr, stderr, on_complaint)]
     stopped: str | None = None
     last, last_s = "", began_s
     child = _Child(process)
@@ -105,8 +105,8 @@ def run_watched(
     return Ended(
         child.process.returncode,
         stopped,
-        tuple(said),
-        tuple(complained),
+        tuple(stdout),
+        tuple(stderr),
         time.monotonic() - began_s,
         child.cpu_s,
         child.peak_rss_bytes,
@@ -114,7 +114,7 @@ def run_watched(
 
 
 class _Child:
-    """The process, waited for in the way that tells what it has used."""
+    """The process, waited for by wait4, which tells its resource use."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self.process = process
@@ -160,8 +160,8 @@ def _reader(stream: IO[bytes], lines: list[str], on_line: Callable[[str], None] 
 
 def _peak_rss_bytes(pid: int) -> int:
     """Of a process that runs; 0 where the system does not say."""
-    found = re.search(r"^VmHWM:\s+(\d+) kB$", _read(Path(f"/proc/{pid}/status")), re.MULTILINE)
-    return int(found[1]) * 1024 if found else 0
+    match = re.search(r"^VmHWM:\s+(\d+) kB$", _read(Path(f"/proc/{pid}/status")), re.MULTILINE)
+    return int(match[1]) * 1024 if match else 0
 
 
 def _read(path: Path) -> str:

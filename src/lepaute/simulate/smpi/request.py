@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.platform.simgrid import holds_loopback
+from lepaute.simulate.layers import Layers
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.population import on_its_day
-from lepaute.simulate.predict import Layers
 from lepaute.simulate.smpi.limits import free_huge_bytes
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What a reader of an emulation must be told: what SMPI cannot do, and what had no model."""
+"""What a reader of an emulation must know: what SMPI cannot do, and what had no model."""
 
 from typing import TYPE_CHECKING
 
@@ -13,54 +13,50 @@ WTIME_SHARE = 0.01  # of the computing time
 LEAST_SHARE = 0.001  # of it; below, an extrapolation is not worth a sentence
 
 
-def emulation_warnings(run: EmulatedRun, platform: "Platform", options: Options) -> list[str]:
+def program_warnings(run: EmulatedRun, platform: "Platform", options: Options) -> list[str]:
     """Sentences about the run of a program."""
-    return [
-        *run.warnings,
-        *network_warnings(platform),
-        *routine_warnings(run, platform),
-        *_of_clock(run),
-        *_of_computing(run, options),
-    ]
+    return [*run.warnings, *routine_warnings(run, platform), *_of_clock(run), *_of_computing(run, options)]
 
 
 def network_warnings(platform: "Platform") -> list[str]:
-    """What SMPI does otherwise than the platform says."""
+    """What SMPI does not do as the platform says."""
     network = platform.network
-    told = []
+    warnings = []
     if network.flow_factor == "bound":
-        told.append(
+        warnings.append(
             "SMPI scales the share of a flow by its factor (flow_factor scale), where this platform bounds it: "
             "concurrent messages differ; for a comparison, --set network.flow_factor=scale"
         )
     if network.loopback.shared:
-        told.append("messages inside a node do not slow each other under SMPI, as they do on this platform")
+        warnings.append("messages inside a node do not slow each other under SMPI, as they do on this platform")
     if network.loopback.noncontiguous is not None or network.remote.noncontiguous is not None:
-        told.append("SMPI has no segments of their own for messages with gaps; they take those of the others")
+        warnings.append("SMPI has no segments of their own for messages with gaps; they take those of the others")
     if any(segment.noise_relative_sd or segment.noise for segment in network.all_segments):
-        told.append("the noise of messages is not drawn under SMPI")
+        warnings.append("the noise of messages is not drawn under SMPI")
     if network.costs.iprobe_looks_first:
-        told.append("MPI_Iprobe finds what has come by its end under SMPI; on this platform by the previous MPI call")
-    return told
+        warnings.append(
+            "MPI_Iprobe finds what has come by its end under SMPI; on this platform by the previous MPI call"
+        )
+    return warnings
 
 
 def routine_warnings(run: EmulatedRun, platform: "Platform") -> list[str]:
     """What was charged without a model, outside of the range of one, or not at all."""
-    told = []
+    warnings = []
     for name, use in run.kernels.items():
         if use.extrapolated_time_s > LEAST_SHARE * run.computing_s:
             calls = f"{100.0 * use.extrapolated_time_s / use.time_s:.0f} % of {name} time"
-            told.append(f"{calls} is outside the fitted ranges: {outside(name, use, platform)}")
+            warnings.append(f"{calls} is outside the fitted ranges: {outside(name, use, platform)}")
     rated = {name: use for name, use in run.fallback.items() if use.time_s > 0.0}
     if rated:
         share = 100.0 * sum(use.time_s for use in rated.values()) / max(run.computing_s, 1e-300)
         names = ", ".join(f"{name} ({use.calls} calls)" for name, use in sorted(rated.items()))
-        told.append(f"no model of {names}: {share:.2g} % of the computing, from operations over the rate of dgemm")
+        warnings.append(f"no model of {names}: {share:.2g} % of the computing, from operations over the rate of dgemm")
     free = {name: use.unmodelled_calls for name, use in (run.fallback | run.kernels).items() if use.unmodelled_calls}
     if free:
         names = ", ".join(f"{name} ({calls} calls)" for name, calls in sorted(free.items()))
-        told.append(f"neither a model nor operations to count: {names}; taken to cost nothing")
-    return told
+        warnings.append(f"neither a model nor operations to count: {names}; taken to cost nothing")
+    return warnings
 
 
 def _of_clock(run: EmulatedRun) -> list[str]:

@@ -2,7 +2,8 @@
 
 import itertools
 import re
-from typing import NoReturn
+from collections.abc import Iterable
+from typing import Any, NoReturn
 
 from lepaute.errors import InputError
 
@@ -52,10 +53,6 @@ class DatLines:
         except ValueError:
             self._fail(f"{what} is {word!r}; write a number such as 16.0")
 
-    def choice(self, what: str, words: tuple[str, ...]) -> str:
-        """The word whose code stands at the start of the next line."""
-        return self._choice(self._first(what), what, words)
-
     def count(self, what: str) -> int:
         """The next line as the number of values of what follows."""
         count = self._integer(self._first(f"number of {what}"), f"number of {what}", None)
@@ -63,18 +60,20 @@ class DatLines:
             self._fail(f"number of {what} is {count}; HPL takes 1 to {MOST_VALUES} values")
         return count
 
-    def integers(self, what: str, least: int) -> tuple[int, ...]:
-        """The next two lines: a count, and as many whole numbers."""
-        return self.integer_list(what, self.count(f"values of {what}"), least)
+    def values(
+        self, what: str, count: int | None, codes: Iterable[str] | None = None, least: float | None = None
+    ) -> tuple[Any, ...]:
+        """`count` values on the next line, or the one at its start (None): whole numbers, or the words of codes."""
+        words = [self._first(what)] if count is None else self._words(what, count)
+        if codes is None:
+            return tuple(self._integer(word, what, least) for word in words)
+        choices = tuple(codes)
+        return tuple(self._choice(word, what, choices) for word in words)
 
-    def integer_list(self, what: str, count: int, least: int) -> tuple[int, ...]:
-        """`count` whole numbers on the next line."""
-        return tuple(self._integer(word, what, least) for word in self._words(what, count))
-
-    def choices(self, what: str, words: tuple[str, ...]) -> tuple[str, ...]:
-        """The next two lines: a count, and as many codes, as their words."""
-        found = self._words(what, self.count(f"values of {what}"))
-        return tuple(self._choice(word, what, words) for word in found)
+    @property
+    def line(self) -> int:
+        """Number of the line that was read last, from 1."""
+        return self._at
 
     def _next(self, what: str) -> str:
         if self._at == len(self._lines):
@@ -113,13 +112,13 @@ class DatLines:
             )
         return words
 
-    def _integer(self, word: str, what: str, least: int | None) -> int:
+    def _integer(self, word: str, what: str, least: float | None) -> int:
         match = NUMBER_THEN_TEXT.fullmatch(word)
         if match is None:
             self._fail(f"{what} is {word!r}; write a whole number, without point, suffix or exponent")
         value = int(match[1])
         if least is not None and value < least:
-            self._fail(f"{what} is {value}; it is at least {least}")
+            self._fail(f"{what} is {value}; it is at least {least:g}")
         if value > LARGEST:
             self._fail(f"{what} is {value}; HPL's integers end at {LARGEST}")
         return value

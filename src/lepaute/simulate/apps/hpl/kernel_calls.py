@@ -3,10 +3,11 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lepaute.simulate.hpl import Hpl
-from lepaute.simulate.mapping import Mapping
-from lepaute.simulate.predict import Layers, predict
-from lepaute.simulate.tracing import TraceRequest, rows_of
+from lepaute.simulate.apps.hpl.parameters import Hpl
+from lepaute.simulate.apps.hpl.tracing import rows_of
+from lepaute.simulate.layers import Layers
+from lepaute.simulate.predicting import predict
+from lepaute.simulate.tracing import TraceRequest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,7 +78,6 @@ def kernel_calls(hpl: Hpl, platform: "Platform | None" = None, *, seed: int = 1)
         runs=1,
         seed=seed,
         layers=still,
-        mapping=Mapping(),
         fidelity="sampled" if sampled else "full",
         trace=request,
     )

@@ -1,39 +1,40 @@
 """Predictions in the form of HPL's own report, HPL.out, for eyes and scripts that know it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from lepaute.simulate.hpl import BROADCASTS
+from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS, Hpl, places
 
 if TYPE_CHECKING:
-    from lepaute.simulate.hpl import Hpl
-    from lepaute.simulate.hpl_dat import HplDat
+    from lepaute.simulate.apps.hpl.hpl_dat import HplDat
     from lepaute.simulate.prediction import Prediction, Spread
 
 WIDTH = 80
-LETTERS = {"left": "L", "crout": "C", "right": "R", "row": "R", "column": "C"}
-FACTORISATION_NAMES = {"left": "Left", "crout": "Crout", "right": "Right"}
-BROADCAST_NAMES = dict(zip(BROADCASTS, ("1ring", "1ringM", "2ring", "2ringM", "Blong", "BlongM"), strict=True))
 A_LINE = 8  # values of a list on a line
 
 
-def variant(hpl: "Hpl") -> str:
+def variant(hpl: Hpl) -> str:
     """The code of the algorithms as HPL prints it: WR11C2R4.
 
     W, mapping (R or C), DEPTH, code of BCAST, RFACT, NDIV, PFACT, NBMIN.
     """
     return (
-        f"W{LETTERS[hpl.pmap]}{hpl.depth}{BROADCASTS.index(hpl.bcast)}"
-        f"{LETTERS[hpl.rfact]}{hpl.ndiv}{LETTERS[hpl.pfact]}{hpl.nbmin}"
+        f"W{letter(hpl.pmap)}{hpl.depth}{list(BROADCASTS).index(hpl.bcast)}"
+        f"{letter(hpl.rfact)}{hpl.ndiv}{letter(hpl.pfact)}{hpl.nbmin}"
     )
 
 
-def result_line(hpl: "Hpl", time_s: float, rate_gflops: float) -> str:
+def letter(word: str) -> str:
+    """HPL's letter of a choice: its first."""
+    return word[0].upper()
+
+
+def result_line(hpl: Hpl, time_s: float, rate_gflops: float) -> str:
     """One line of results in the columns of HPL: T/V, N, NB, P, Q, time in seconds, rate in Gflop/s."""
     return f"{variant(hpl)}{hpl.n:12d} {hpl.nb:5d} {hpl.p:5d} {hpl.q:5d} {time_s:18.2f}     {rate_gflops:18.4e}"
 
 
-def report(dat: "HplDat", predictions: Sequence["Prediction"], version: str) -> str:
+def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
     """The report on all combinations of an HPL.dat: parameters, then the table of results, a line a prediction.
 
     The columns of HPL hold the means; the ends of the 95 % prediction intervals stand to the right of them, where what
@@ -43,7 +44,7 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"], version: str) -> 
     runs = len(first.run_list)
     lines = [
         "=" * WIDTH,
-        f"HPL, predicted by Lepaute {version} and not run",
+        f"HPL, predicted by Lepaute {first.version} and not run",
         f"Platform {first.platform_name} ({first.platform_sha256[:16]})",
         f"{runs} simulated run(s), from seed {first.seed}",
         "=" * WIDTH,
@@ -58,7 +59,7 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"], version: str) -> 
         "-" * WIDTH,
     ]
     for prediction in predictions:
-        line = result_line(prediction.hpl, prediction.time_s.mean, prediction.rate_gflops.mean)
+        line = result_line(cast(Hpl, prediction.application), prediction.time_s.mean, prediction.rate_gflops.mean)
         lines.append((line + interval(prediction.time_s) + interval(prediction.rate_gflops)).rstrip())
     lines += ["=" * WIDTH, "", f"{len(predictions)} combination(s) predicted."]
     return "\n".join(lines) + "\n"
@@ -66,29 +67,23 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"], version: str) -> 
 
 def parameter_lines(dat: "HplDat") -> list[str]:
     """The parameters as HPL lists them, eight values of a list on a line."""
-    swap = {
-        "binary-exchange": "Binary-exchange",
-        "spread-roll": "Spread-roll (long)",
-        "mix": f"Mix (threshold = {dat.swap_threshold})",
-    }[dat.swap]
-    return [
-        *wrapped("N", dat.ns),
-        *wrapped("NB", dat.nbs),
-        f"PMAP   : {dat.pmap.capitalize()}-major process mapping",
-        *wrapped("P", [p for p, _ in dat.grids]),
-        *wrapped("Q", [q for _, q in dat.grids]),
-        *wrapped("PFACT", [FACTORISATION_NAMES[word] for word in dat.pfacts]),
-        *wrapped("NBMIN", dat.nbmins),
-        *wrapped("NDIV", dat.ndivs),
-        *wrapped("RFACT", [FACTORISATION_NAMES[word] for word in dat.rfacts]),
-        *wrapped("BCAST", [BROADCAST_NAMES[word] for word in dat.bcasts]),
-        *wrapped("DEPTH", dat.depths),
-        f"SWAP   : {swap}",
-        f"L1     : {dat.l1} form",
-        f"U      : {dat.u} form",
-        f"EQUIL  : {'yes' if dat.equil else 'no'}",
-        f"ALIGN  : {dat.align} double precision words",
-    ]
+    lines = []
+    for field, place in places():
+        values = [place.codes[word_of(value)] if place.codes else value for value in dat.values[field]]
+        if place.several or place.beside:
+            lines += wrapped(place.name, values)
+        elif field == "swap" and values == [SWAPS["mix"]]:
+            lines.append(f"{place.name:<7}: {values[0]} (threshold = {dat.values['swap_threshold'][0]})")
+        elif place.name:
+            lines.append(f"{place.name:<7}: {values[0]}{place.report}")
+    return lines
+
+
+def word_of(value: object) -> str:
+    """The word of a choice; HPL.dat has a switch as one."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
 
 
 def wrapped(name: str, values: Sequence[object]) -> list[str]:

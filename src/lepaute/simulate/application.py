@@ -1,0 +1,212 @@
+"""What a simulation needs to know of an application: the protocol that all applications share.
+
+A simulated application is a folder here, in `apps`, with a frozen dataclass of its options that has these members, a
+folder in `core/apps` with the program of a rank, and a line in the registry `apps/__init__.py`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+from lepaute.errors import InputError
+
+if TYPE_CHECKING:
+    from lepaute import _core
+    from lepaute.platform.schema import Platform
+    from lepaute.simulate.engine import Engine
+    from lepaute.simulate.prediction import Prediction
+    from lepaute.simulate.run import SimulatedRun
+    from lepaute.simulate.smpi.emulate import Options
+    from lepaute.simulate.tracing import TraceRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How an application counts its speed: the key of the JSON, and the unit in words."""
+
+    key: str
+    unit: str
+
+
+GFLOPS = Rate("rate_gflops", "Gflop/s")
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The input and output files of an application, as options of the command line: fields with metadata of options.
+
+    input_option : that of the input file; empty where there is none
+    """
+
+    input_option: ClassVar[str] = ""
+
+    @property
+    def decides(self) -> frozenset[str]:
+        """Fields of the application that the input file decides."""
+        return frozenset()
+
+    @property
+    def inputs(self) -> list[Path | None]:
+        """Files that are read."""
+        return []
+
+    @property
+    def outputs(self) -> dict[str, Path | None]:
+        """Files that are written, by option."""
+        return {}
+
+    def combinations(self, threads_per_rank: int) -> "list[Any] | None":
+        """The runs that the input file describes; None where none is given."""
+        return None
+
+    def report(self, predictions: "Sequence[Prediction]") -> str | None:
+        """The predictions in the form of the application's own report; None where it has none."""
+        return None
+
+    def write(self, predictions: "Sequence[Prediction]") -> bool:
+        """Writes the output file; False where none is asked for."""
+        return False
+
+
+class Application(Protocol):
+    """One run of an application: its parameters, checked when it is made, and how it is simulated.
+
+    title, summary: for people: its name, and what it is; rate : None where time alone counts
+    files        : its input and output files
+    fidelities   : what may be asked for
+    native       : whether the core has its program of a rank
+    kernel_models: whether its kernels take the time of the platform's models; if not, it says itself what they cost
+    waiting_moves: whether all time inside communication counts as moving messages, not only what moves them
+    names_mapping: whether the JSON tells the mapping where it is the usual one, too
+    glue_kernels : modelled by us and no part of the application: a platform without them lacks nothing
+    """
+
+    __slots__ = ()
+
+    title: ClassVar[str]
+    summary: ClassVar[str] = ""
+    rate: ClassVar[Rate | None] = None
+    files: ClassVar[type[Files]] = Files
+    fidelities: ClassVar[tuple[str, ...]] = ("auto", "full")
+    kernel_models: ClassVar[bool] = True
+    native: ClassVar[bool] = True
+    waiting_moves: ClassVar[bool] = False
+    names_mapping: ClassVar[bool] = False
+    glue_kernels: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """As the command line and the JSON have it."""
+        ...
+
+    @property
+    def ranks(self) -> int:
+        """Number of MPI processes."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """The parameters in short, for people; the number of ranks last."""
+        ...
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name, as a prediction's JSON shows them."""
+        ...
+
+    @property
+    def threads_per_rank(self) -> int:
+        """Cores that each rank computes on."""
+        return 1
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Memory of its data over all ranks; None where it is not known."""
+        return None
+
+    @property
+    def steps(self) -> int:
+        """Parts that a trace can choose among, from 0."""
+        return 1
+
+    @property
+    def events(self) -> float:
+        """What simulating one run costs: messages and turns of the ranks, about."""
+        return float(self.ranks)
+
+    def rate_of(self, time_s: float) -> float:
+        """The rate of a run of `time_s` seconds, in the unit of `rate`."""
+        return 1.0 / time_s
+
+    def is_sampled(self, fidelity: str, *, traced: bool) -> bool:
+        """Whether only windows of the run are simulated, for one of `fidelities`."""
+        return False
+
+    def core_parameters(self, *, sampled: bool = False) -> Any:
+        """The parameters as the core takes them, whose names and words are those of the fields."""
+        from lepaute.simulate.native import core_parameters
+
+        return core_parameters(self)
+
+    def simulate(
+        self,
+        machine: "_core.Machine",
+        layers: "_core.Layers",
+        core_of_rank: Sequence[int],
+        seed: int,
+        *,
+        sampled: bool = False,
+        trace: "TraceRequest | None" = None,
+    ) -> "_core.RunResult":
+        """One run by the native engine. Raises RuntimeError and ValueError as the core does."""
+        from lepaute.simulate.native import simulate
+
+        chosen = (None, None) if trace is None else trace.to_core(self.ranks)
+        return simulate(self.name, self.core_parameters(sampled=sampled), machine, layers, core_of_rank, seed, *chosen)
+
+    def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], Options]":
+        """Its program (None: the engine names it), arguments for one run, and how SMPI emulates it."""
+        raise InputError(f"{self.title} is not a program that SMPI could run; take the native engine")
+
+    @property
+    def default_engine(self) -> "Engine":
+        """What simulates it unless another engine is asked for."""
+        from lepaute.simulate.native import Native
+
+        return Native()
+
+    def warnings(self, platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
+        """What a reader of the prediction must know, from one of its runs; a sentence each."""
+        from lepaute.simulate.warnings import model_warnings
+
+        return model_warnings(self, platform, run, most_ranks_on_a_node)
+
+    def run_details(self, run: "SimulatedRun") -> dict[str, Any]:
+        """What the JSON of a run has besides seed, time and rate."""
+        return {}
+
+    def details(self, run: "SimulatedRun") -> dict[str, Any]:
+        """What the JSON of a prediction has of its first run besides what all applications have."""
+        return {}
+
+    def trace_rows(self, ranks: Sequence[int], steps: Sequence[int]) -> float:
+        """Rows of a trace of these ranks and steps, about."""
+        return float(len(ranks) * len(steps))
+
+    def trace_ranks(self) -> tuple[int, ...]:
+        """Ranks worth tracing where not all can be."""
+        return tuple(range(self.ranks))
+
+    def cores_like(self, whole: Self, cores: list[int]) -> list[int]:
+        """Cores for this run that lie to each other as those of a larger one, `whole`, do."""
+        return cores[: self.ranks]
+
+    @staticmethod
+    def estimated_run_s(
+        applications: "Sequence[Any]", runs: int, cores: int, measure: Callable[[Any, Any], float], fidelity: str
+    ) -> list[float] | None:
+        """Seconds that one core takes to simulate a run of each; None where that is short, or nobody knows.
+
+        measure : simulates a smaller run in the place of a given one, returns the seconds of one core that it took
+        """
+        return None

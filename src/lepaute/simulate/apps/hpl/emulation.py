@@ -1,0 +1,118 @@
+"""HPL's own code under SMPI: the solver as it is, its kernels and its memory simulated."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from lepaute.kit.builds import built_once, digests
+from lepaute.kit.command import run_command
+from lepaute.simulate.apps.hpl.hpl_dat import code_of
+from lepaute.simulate.apps.hpl.parameters import Hpl, places
+from lepaute.simulate.smpi.compilers import compilers
+from lepaute.simulate.smpi.emulate import Options
+from lepaute.simulate.smpi.library import (
+    CXX_FLAGS,
+    core_source,
+    include_flags,
+    probes_source,
+    simblas_source,
+)
+from lepaute.simulate.smpi.request import Folding
+
+PROGRAM = "xhpl-smpi"
+#: Parts of HPL's source below hpl/src, less the files whose functions simblas/hpl has.
+_PARTS = ("pgesv", "pfact", "comm", "panel", "grid", "pauxil", "auxil")
+_OURS = ("HPL_dlocmax", "HPL_dlocswpN", "HPL_dlocswpT", "HPL_dlacpy", "HPL_dlatcpy", "HPL_dlaswp*")
+_UNUSED = ("HPL_dlamch", "HPL_pdlamch", "HPL_dlange", "HPL_pdlange", "HPL_dlaprnt", "HPL_pdlaprnt")
+_WRAPPED = (
+    "HPL_pdpanel_init",
+    "HPL_packL",
+    "HPL_pdfact",
+    *(f"HPL_pdupdate{form}" for form in ("TT", "TN", "NT", "NN")),
+    *(f"HPL_pdlaswp{way}" for way in ("00N", "00T", "01N", "01T")),
+)
+_HPL_FLAGS = ("-O2", "-w", "-DHPL_CALL_CBLAS")
+_COMPILE_JOBS = 2
+_COMPILE_LIMIT_S = 120.0
+#: Anything larger than a message that steers the program is folded.
+_FOLD_FROM_BYTES = 32 << 10
+#: Simulated date at which the solver begins (simblas/hpl/driver.cpp).
+START_S = 10.0
+#: Arguments of the program that have another name than the parameter.
+ARGUMENTS = {"pmap": "column_major"}
+_TIME = r"^xhpl-smpi: time (\S+) info 0$"
+
+HplSource = Callable[[Path], None]
+
+
+def build_hpl_smpi(unpack: HplSource, key: str, *, copy_l: bool = False) -> Path:
+    """The program, linked with simblas, in the cache.
+
+    unpack : writes HPL's source (hpl/src, hpl/include, include) into a folder
+    key : of that source; another one builds again
+    copy_l : HPL built without derived datatypes, as Hpl.copy_l
+    """
+    wrappers = sorted((simblas_source() / "hpl").glob("*.cpp"))
+    compiler_folder = compilers()
+    flags = (*_HPL_FLAGS, *(["-DHPL_COPY_L", "-DHPL_NO_MPI_DATATYPE"] if copy_l else []))
+    inputs = [
+        key,
+        str(compiler_folder),
+        *flags,
+        *CXX_FLAGS,
+        *_WRAPPED,
+        *digests([*wrappers, probes_source() / "hpl_loops.h"]),
+    ]
+    folder = built_once("hpl-smpi", inputs, PROGRAM, lambda folder: _build(folder, unpack, wrappers, flags))
+    return folder / PROGRAM
+
+
+def _build(folder: Path, unpack: HplSource, wrappers: Sequence[Path], flags: Sequence[str]) -> None:
+    unpack(folder)
+    compiler_folder = compilers()
+    includes = [f"-I{folder / 'hpl/include'}", f"-I{folder / 'include'}"]
+    compat = ["-include", str(probes_source() / "hpl_compat.h")]
+    sources = [
+        source
+        for part in _PARTS
+        for source in sorted((folder / "hpl/src" / part).glob("*.c"))
+        if not any(source.match(f"{pattern}.c") for pattern in (*_OURS, *_UNUSED))
+    ]
+
+    def compile_one(source: Path) -> str:
+        target = folder / f"{source.stem}.o"
+        if source.suffix == ".c":
+            argv = [str(compiler_folder / "mpicc"), *flags, *includes, *compat]
+        else:
+            defined = [flag for flag in flags if flag.startswith("-D")]
+            argv = [str(compiler_folder / "mpicxx"), *CXX_FLAGS, *defined, *include_flags(), *includes]
+            argv += [f"-I{probes_source()}", *compat]
+        argv += ["-c", str(source), "-o", str(target)]
+        run_command(argv, what=f"compiling {source.name} of HPL for SMPI", timeout_s=_COMPILE_LIMIT_S)
+        return str(target)
+
+    with ThreadPoolExecutor(_COMPILE_JOBS) as pool:
+        objects = list(pool.map(compile_one, [*sources, *wrappers, core_source() / "rng/philox.cpp"]))
+    wraps = "-Wl," + ",".join(f"--wrap={name}" for name in _WRAPPED)
+    argv = [str(compiler_folder / "mpicxx"), *objects, wraps, "-lsimgrid", "-lm", "-o", str(folder / PROGRAM)]
+    run_command(argv, what=f"linking {PROGRAM}", timeout_s=_COMPILE_LIMIT_S)
+    for made in objects:
+        Path(made).unlink()
+
+
+def hpl_arguments(hpl: Hpl, seed: int) -> list[str]:
+    """The command line of the program for `hpl`: what HPL.dat says, codes for choices."""
+    known, parameters = dict(places()), hpl.parameters()
+    values = {name: code_of(known[name], value) for name, value in parameters.items() if name in known}
+    values |= {"seed": seed, "random_pivots": int(hpl.pivots == "random")}
+    return [word for name, value in values.items() for word in (ARGUMENTS.get(name, name), str(value))]
+
+
+def hpl_options() -> Options:
+    """How the program is emulated."""
+    return Options(
+        privatize=False,  # HPL has no global variables that differ between ranks
+        folding=Folding(_FOLD_FROM_BYTES),
+        stack_kib=256,  # HPL has no large arrays on the stack
+        value_pattern=_TIME,
+    )

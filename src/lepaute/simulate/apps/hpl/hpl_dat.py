@@ -1,0 +1,133 @@
+"""HPL.dat, the input file of HPL: every combination of parameters of one command, read and written.
+
+HPL reads its file by position: line by line, on each line the values first, then free text. The same file, longer, is
+HPCC's hpccinf.txt; what follows line 31 is not HPL's. Where HPL silently takes something else than what stands there
+(a code that does not exist, a number with a point, values that it counts off wrongly), reading fails and says so.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from lepaute.errors import InputError
+from lepaute.kit.options import options_of
+from lepaute.simulate.apps.hpl.hpl_dat_lines import DatLines
+from lepaute.simulate.apps.hpl.parameters import Dat, Hpl, places
+
+TO_STDOUT = 6  # HPL's device numbers: 6 standard output, 7 standard error, anything else its file
+MOST_COMBINATIONS = 100_000  # each has at least one simulated run
+OUTPUT_LINE, DEVICE_LINE, THRESHOLD_LINE = 3, 4, 13  # the lines that hold no parameter of a run
+
+
+@dataclass(frozen=True, slots=True)
+class HplDat:
+    """What an HPL.dat says of its runs, and where HPL writes its report.
+
+    values : by field of Hpl, in the order of the file: all values of the parameter, one where HPL has one. Those of p
+             and of q go together: grids are their pairs
+    threshold : of the residual check, not positive for no check
+    """
+
+    values: dict[str, tuple[Any, ...]]
+    threshold: float = 16.0
+    output_file: str = "HPL.out"
+    device: int = TO_STDOUT
+
+    @classmethod
+    def of(cls, hpl: Hpl, *, threshold: float = 16.0, device: int = TO_STDOUT) -> Self:
+        """The file of exactly one run."""
+        parameters = hpl.parameters()
+        return cls({name: (parameters[name],) for name, _ in places()}, threshold=threshold, device=device)
+
+    def combinations(self, threads_per_rank: int = 1) -> list[Hpl]:
+        """All runs, in the order in which HPL makes them: the process grid varies slowest, NDIV fastest.
+
+        Raises InputError where there are more than a hundred thousand.
+        """
+        known = dict(places())
+        looped = sorted((dat.loop, name) for name, dat in known.items() if dat.loop is not None)
+        lists = []
+        for _, name in looped:
+            together = [name, *(other for other, dat in known.items() if dat.beside == name)]
+            rows = zip(*(self.values[each] for each in together), strict=True)
+            lists.append([dict(zip(together, row, strict=True)) for row in rows])
+        size = math.prod(map(len, lists))
+        if size > MOST_COMBINATIONS:
+            raise InputError(f"HPL.dat asks for {size} combinations; shorten its lists to at most {MOST_COMBINATIONS}")
+        single = {name: self.values[name][0] for name, dat in known.items() if dat.loop is None and not dat.beside}
+        return [
+            Hpl(
+                **single,
+                **{name: value for one in chosen for name, value in one.items()},
+                threads_per_rank=threads_per_rank,
+            )
+            for chosen in itertools.product(*lists)
+        ]
+
+    def text(self) -> str:
+        """The file, as HPL reads it: two titles, output file, device, then a count and a list for each parameter."""
+        lines = {
+            1: ("HPL input file", ""),
+            2: ("written by Lepaute", ""),
+            OUTPUT_LINE: (self.output_file, "output file"),
+            DEVICE_LINE: (str(self.device), "device out (6 = stdout, 7 = stderr, else the file)"),
+            THRESHOLD_LINE: (str(self.threshold), "threshold (not positive: no residual check)"),
+        }
+        for name, dat in places():
+            values = self.values[name]
+            if dat.several:
+                lines[dat.line - 1] = (str(len(values)), f"number of {dat.several}")
+            lines[dat.line] = (listed(code_of(dat, value) for value in values), meaning_of(dat))
+        return "".join(f"{value:<12} {meaning}".rstrip() + "\n" for _, (value, meaning) in sorted(lines.items()))
+
+
+def read_hpl_dat(path: Path) -> HplDat:
+    """The HPL.dat at `path`; raises InputError with its name and the line for what HPL would not or not so read."""
+    return parse_hpl_dat(path.read_bytes().decode("utf-8", errors="replace"), path.name)
+
+
+def parse_hpl_dat(text: str, name: str = "HPL.dat") -> HplDat:
+    """What `text` says; `name` stands in the messages of the InputError that is raised for what it cannot say."""
+    lines = DatLines(text, name)
+    lines.skip(2)
+    output_file = lines.word("output file name", default="HPL.out")
+    device = lines.integer("device out")
+    values: dict[str, tuple[Any, ...]] = {}
+    threshold = 0.0
+    options = options_of(Hpl)
+    for field, dat in places():
+        if dat.line > THRESHOLD_LINE > lines.line:
+            threshold = lines.number("threshold")
+        count = 1
+        if dat.several:
+            count = lines.count(f"values of {dat.what}")
+        elif dat.beside:
+            count = len(values[dat.beside])
+        least = options[field].minimum if dat.least is None else dat.least
+        several = bool(dat.several or dat.beside)
+        values[field] = lines.values(dat.what, count if several else None, dat.codes, least)
+    values["equil"] = tuple(word == "yes" for word in values["equil"])
+    return HplDat(values, threshold, output_file, device)
+
+
+def code_of(dat: Dat, value: Any) -> int:
+    """A value as HPL.dat has it: a choice is its place among the words."""
+    if dat.codes is None or isinstance(value, bool):
+        return int(value)
+    return list(dat.codes).index(value)
+
+
+def meaning_of(dat: Dat) -> str:
+    """What stands behind the values of a parameter: its name, and what the codes mean."""
+    name = dat.name or dat.what
+    if dat.codes is None:
+        return name
+    return f"{name} ({', '.join(f'{code} = {word}' for code, word in enumerate(dat.codes))})"
+
+
+def listed(items: Iterable[int]) -> str:
+    """Values on a line: one blank between them, or HPL counts them off wrongly."""
+    return " ".join(map(str, items))

@@ -1,0 +1,314 @@
+"""The parameters of one run of HPL, each described once.
+
+A field carries what is known of it: default, help, bounds and choices (kit/options.py), its place in HPL.dat and its
+names in HPL's report (`Dat`). The command line, HPL.dat, HPL.out, the JSON and the mapping to both engines follow.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from lepaute.kit.options import check_fields, option, word_of
+from lepaute.kit.quantities import count
+from lepaute.simulate.application import GFLOPS, Application, Files, Rate
+
+if TYPE_CHECKING:
+    from lepaute.simulate.prediction import Prediction
+    from lepaute.simulate.smpi.emulate import Options
+
+#: Words by HPL.dat's code, and what HPL's report calls them.
+BROADCASTS = {
+    "1ring": "1ring",
+    "1ring-modified": "1ringM",
+    "2ring": "2ring",
+    "2ring-modified": "2ringM",
+    "long": "Blong",
+    "long-modified": "BlongM",
+}
+SWAPS = {"binary-exchange": "Binary-exchange", "spread-roll": "Spread-roll (long)", "mix": "Mix"}
+FACTORISATIONS = {"left": "Left", "crout": "Crout", "right": "Right"}
+FORMS = {"transposed": "transposed form", "no-transposed": "no-transposed form"}
+ORDERS = {"row": "Row-major process mapping", "column": "Column-major process mapping"}
+SWITCH = {"no": "no", "yes": "yes"}
+PIVOTS = ("random", "first-row")
+#: HPL keeps its parameters in C's int.
+MOST = 2**31 - 1
+#: Key of a field's metadata: its place in HPL.dat.
+DAT = "HPL.dat"
+#: Steps x ranks up to which fidelity `auto` simulates every step.
+FULL_BELOW = 8_000_000
+#: Of a sampled run: windows, steps that warm up each, steps whose time is taken.
+WINDOWS = (5, 16, 32)
+
+
+@dataclass(frozen=True, slots=True)
+class Dat:
+    """The place of a parameter in HPL.dat.
+
+    line    : of its value or values; where there are several, their number stands in the line before
+    name    : HPL's own; what: in words
+    several : what the number counts; empty where there is one value, or the values go with those of `beside`
+    loop    : place of HPL's loop over the values, the outermost first; None where there is one value
+    codes   : words by code, and what HPL's report calls them; least : number allowed, where it is not the field's
+    report  : what HPL's report says behind the value
+    """
+
+    line: int
+    name: str
+    what: str
+    several: str = ""
+    beside: str = ""
+    loop: int | None = None
+    codes: dict[str, str] | None = None
+    least: int | None = None
+    report: str = ""
+
+
+def parameter(text: str, initial: Any = MISSING, dat: Dat | None = None, **more: Any) -> Any:
+    """A field: its help, default (initial), place in HPL.dat, and further attributes of an option."""
+    if dat is not None and dat.codes is not None:
+        more.setdefault("choices", tuple(dat.codes))
+    return field(default=initial, metadata={**option(text, **more), DAT: dat})
+
+
+def whole(text: str, initial: Any = MISSING, dat: Dat | None = None, minimum: int | None = 1, **more: Any) -> Any:
+    """The field of a whole number."""
+    return parameter(text, initial, dat, minimum=minimum, **more)
+
+
+def switch(text: str) -> bool:
+    """0, 1, no or yes."""
+    return word_of(text, tuple(SWITCH), "equil") == "yes"
+
+
+@dataclass(frozen=True, slots=True)
+class HplFiles(Files):
+    """HPL.dat and HPL.out."""
+
+    input_option: ClassVar[str] = "--dat"
+
+    dat: Path | None = field(
+        default=None, metadata=option("an HPL.dat: all its combinations, in the place of the options")
+    )
+    output: Path | None = field(default=None, metadata=option("results in the form of HPL.out", short="-o"))
+
+    @property
+    def decides(self) -> frozenset[str]:
+        return frozenset(name for name, _ in places())
+
+    @property
+    def inputs(self) -> list[Path | None]:
+        return [self.dat]
+
+    @property
+    def outputs(self) -> dict[str, Path | None]:
+        return {"--output": self.output}
+
+    def combinations(self, threads_per_rank: int) -> "list[Hpl] | None":
+        from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+
+        return None if self.dat is None else read_hpl_dat(self.dat).combinations(threads_per_rank)
+
+    def report(self, predictions: "Sequence[Prediction]") -> str | None:
+        from lepaute.simulate.apps.hpl.hpl_dat import HplDat, read_hpl_dat
+        from lepaute.simulate.apps.hpl.hpl_out import report
+
+        first = predictions[0].application
+        assert isinstance(first, Hpl)
+        return report(HplDat.of(first) if self.dat is None else read_hpl_dat(self.dat), predictions)
+
+    def write(self, predictions: "Sequence[Prediction]") -> bool:
+        from lepaute.kit.files import write_whole
+
+        if self.output is None:
+            return False
+        write_whole(self.output, self.report(predictions) or "")
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Hpl(Application):
+    """One HPL run: matrix of order n in blocks of nb on a grid of p x q processes, and its algorithms.
+
+    Values are the words of the command line. swap_threshold is in columns, None means nb; align is in doubles; copy_l:
+    built without derived datatypes, HPL copies L in every panel. pivots random: uniform among the rows left, as for a
+    random matrix; first-row: all of the first process row, as where nothing is computed and all candidates are equal.
+    Raises InputError for a value that HPL does not have.
+    """
+
+    title: ClassVar[str] = "HPL"
+    summary: ClassVar[str] = "HPL"
+    files: ClassVar[type[Files]] = HplFiles
+    rate: ClassVar[Rate | None] = GFLOPS
+    fidelities: ClassVar[tuple[str, ...]] = ("auto", "full", "sampled")
+    names_mapping: ClassVar[bool] = True
+    glue_kernels: ClassVar[frozenset[str]] = frozenset({"pdfact_glue", "pdupdate_glue"})
+
+    n: int = whole(
+        "order of the matrix; suffixes k and M",
+        dat=Dat(6, "N", "N", "problem sizes", loop=1),
+        parse=partial(count, name="n"),
+    )
+    nb: int = whole("block size", 128, Dat(8, "NB", "NB", "block sizes", loop=2))
+    p: int = whole("process grid, as 8x8", 1, Dat(11, "P", "P", "process grids", loop=0), name="grid")
+    q: int = whole("process grid, as 8x8", 1, Dat(12, "Q", "Q", beside="p"), name="grid")
+    depth: int = whole("look-ahead", 1, Dat(25, "DEPTH", "DEPTH", "look-ahead depths", loop=3), minimum=0)
+    bcast: str = parameter(
+        "panel broadcast (or HPL.dat's code)",
+        "2ring",
+        Dat(23, "BCAST", "BCAST", "broadcasts", loop=4, codes=BROADCASTS),
+    )
+    swap: str = parameter("row swap (or HPL.dat's code)", "binary-exchange", Dat(26, "SWAP", "SWAP", codes=SWAPS))
+    swap_threshold: int | None = whole(
+        "columns; NB if not given", None, Dat(27, "", "swapping threshold", least=0), minimum=None
+    )
+    pfact: str = parameter(
+        "left, crout or right",
+        "crout",
+        Dat(15, "PFACT", "PFACT", "panel factorisations", loop=6, codes=FACTORISATIONS),
+    )
+    rfact: str = parameter(
+        "left, crout or right",
+        "right",
+        Dat(21, "RFACT", "RFACT", "recursive factorisations", loop=5, codes=FACTORISATIONS),
+    )
+    nbmin: int = whole(
+        "columns of a leaf of the recursion", 2, Dat(17, "NBMIN", "NBMIN", "recursive stopping criteria", loop=7)
+    )
+    ndiv: int = whole("parts of the recursion", 2, Dat(19, "NDIV", "NDIV", "panels in recursion", loop=8), minimum=2)
+    pmap: str = parameter("row or column", "row", Dat(9, "PMAP", "PMAP", codes=ORDERS))
+    l1: str = parameter("transposed or no-transposed", "transposed", Dat(28, "L1", "L1", codes=FORMS))
+    u: str = parameter("transposed or no-transposed", "transposed", Dat(29, "U", "U", codes=FORMS))
+    equil: bool = parameter(
+        "0 or 1",
+        True,
+        Dat(30, "EQUIL", "equilibration", codes=SWITCH),
+        choices=(),
+        parse=switch,
+        default="1",
+        metavar="INTEGER",
+    )
+    align: int = whole(
+        "alignment in doubles", 8, Dat(31, "ALIGN", "memory alignment", report=" double precision words")
+    )
+    copy_l: bool = False
+    pivots: str = parameter("where pivots come from", "random", choices=("random", "first-row"), hidden=True)
+    threads_per_rank: int = whole("cores that each rank computes on", 1)
+
+    def __post_init__(self) -> None:
+        check_fields(self, largest=MOST)
+
+    @property
+    def name(self) -> str:
+        return "hpl"
+
+    @property
+    def ranks(self) -> int:
+        """Number of MPI processes."""
+        return self.p * self.q
+
+    @property
+    def steps(self) -> int:
+        """Number of panels."""
+        return -(-self.n // self.nb)
+
+    @property
+    def label(self) -> str:
+        """With HPL's code of the algorithms: N = 20000  NB = 128  WR12R2C2  8 x 8."""
+        from lepaute.simulate.apps.hpl.hpl_out import variant
+
+        return f"N = {self.n}  NB = {self.nb}  {variant(self)}  {self.p} x {self.q}"
+
+    @property
+    def flop_count(self) -> float:
+        """Operations that HPL counts: 2/3 n^3 + 3/2 n^2."""
+        return (2.0 / 3.0) * self.n**3 + 1.5 * self.n**2
+
+    def rate_gflops(self, time_s: float) -> float:
+        """HPL's rate for a run of `time_s` seconds, in Gflop/s."""
+        return self.flop_count / time_s / 1e9
+
+    def rate_of(self, time_s: float) -> float:
+        return self.rate_gflops(time_s)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of the matrix over all ranks, in bytes (panels and MPI buffers not counted)."""
+        return 8 * self.n * (self.n + 1)
+
+    @property
+    def threshold(self) -> int:
+        """The swapping threshold in columns."""
+        return self.nb if self.swap_threshold is None else self.swap_threshold
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name, as a prediction's JSON shows them."""
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {"swap_threshold": self.threshold}
+
+    @property
+    def events(self) -> float:
+        from lepaute.simulate.apps.hpl.estimate import work_of
+
+        return work_of(self).events
+
+    def is_sampled(self, fidelity: str, *, traced: bool) -> bool:
+        """Only windows of the run are simulated where it is long; a traced run in full unless that is asked for."""
+        if fidelity == "auto":
+            return not traced and self.steps * self.ranks > FULL_BELOW
+        return fidelity == "sampled"
+
+    def core_parameters(self, *, sampled: bool = False) -> Any:
+        from lepaute import _core
+
+        parameters = super(Hpl, self).core_parameters(sampled=sampled)
+        parameters.sampled, parameters.windows = sampled, _core.HplWindows(*WINDOWS)
+        return parameters
+
+    def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], Options]":
+        from lepaute.simulate.apps.hpl.emulation import hpl_arguments, hpl_options
+
+        return None, hpl_arguments(self, seed), hpl_options()
+
+    def trace_rows(self, ranks: Sequence[int], steps: Sequence[int]) -> float:
+        from lepaute.simulate.apps.hpl.tracing import rows_of
+
+        return rows_of(self, ranks, steps)
+
+    def trace_ranks(self) -> tuple[int, ...]:
+        from lepaute.simulate.apps.hpl.tracing import edge_ranks
+
+        return edge_ranks(self)
+
+    def cores_like(self, whole: "Hpl", cores: list[int]) -> list[int]:
+        from lepaute.simulate.mapping import thinned
+
+        return thinned(cores, (whole.p, whole.q), (self.p, self.q), by_row=whole.pmap == "row")
+
+    @staticmethod
+    def estimated_run_s(
+        applications: "Sequence[Hpl]",
+        runs: int,
+        cores: int,
+        measure: "Callable[[Hpl, Hpl], float]",
+        fidelity: str = "full",
+    ) -> list[float] | None:
+        from lepaute.simulate.apps.hpl.estimate import estimated_run_s
+
+        whole_s = estimated_run_s(applications, runs, cores, measure)
+        if whole_s is None:
+            return None
+        return [run_s * simulated_share(hpl, fidelity) for hpl, run_s in zip(applications, whole_s, strict=True)]
+
+
+def simulated_share(hpl: Hpl, fidelity: str) -> float:
+    """About how much of the steps is simulated."""
+    windows, warm_up, measured = WINDOWS
+    return min(1.0, windows * (warm_up + measured) / hpl.steps) if hpl.is_sampled(fidelity, traced=False) else 1.0
+
+
+def places() -> list[tuple[str, Dat]]:
+    """Field and place of each parameter that HPL.dat has, in the order of the file."""
+    known = [(each.name, each.metadata.get(DAT)) for each in fields(Hpl)]
+    return sorted(((name, dat) for name, dat in known if dat is not None), key=lambda place: place[1].line)

@@ -1,0 +1,89 @@
+"""Any MPI program, as an application that SMPI emulates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from lepaute.errors import InputError
+from lepaute.simulate.application import Application
+from lepaute.simulate.smpi.emulate import Options
+from lepaute.simulate.smpi.emulated_run import checked_pattern
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
+    from lepaute.simulate.engine import Engine
+    from lepaute.simulate.run import SimulatedRun
+
+
+@dataclass(frozen=True, slots=True)
+class Program(Application):
+    """One run of a program that was built with the compilers of `lepaute emulate compilers`.
+
+    Raises InputError for a number of ranks below 1, and for a pattern of options that is not one.
+    """
+
+    title: ClassVar[str] = "program"
+    native: ClassVar[bool] = False
+
+    path: Path
+    arguments: tuple[str, ...] = ()
+    ranks: int = 1
+    threads_per_rank: int = 1
+    options: Options = field(default_factory=Options)
+
+    def __post_init__(self) -> None:
+        if self.ranks < 1:
+            raise InputError(f"np is {self.ranks}; a program has at least one rank")
+        if self.options.value_pattern is not None:
+            checked_pattern(self.options.value_pattern)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def label(self) -> str:
+        return f"{self.ranks}"
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "np": self.ranks,
+            "arguments": list(self.arguments),
+            "computing": self.options.computing,
+            "fold_bytes": self.options.folding.from_bytes,
+        }
+
+    @property
+    def default_engine(self) -> "Engine":
+        from lepaute.simulate.smpi.engine import Smpi
+
+        return Smpi()
+
+    def emulation(self, seed: int) -> tuple[Path | None, Sequence[str], Options]:
+        return self.path, self.arguments, self.options
+
+    def warnings(self, platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
+        from lepaute.simulate.smpi.warnings import program_warnings
+
+        return [] if run.emulated is None else program_warnings(run.emulated, platform, self.options)
+
+    def run_details(self, run: "SimulatedRun") -> dict[str, Any]:
+        emulated = run.emulated
+        if emulated is None:
+            return {}
+        return {"program_s": emulated.program_s, "region_s": emulated.region_s, "value_s": emulated.value_s}
+
+    def details(self, run: "SimulatedRun") -> dict[str, Any]:
+        emulated = run.emulated
+        if emulated is None:
+            return {}
+        return {
+            "routines": {
+                name: {"calls": use.calls, "time_s": use.time_s, "modelled": modelled}
+                for modelled, uses in ((True, emulated.kernels), (False, emulated.fallback))
+                for name, use in uses.items()
+            },
+            "computing_s": emulated.computing_s,
+            "unmodelled_share": emulated.unmodelled_share,
+        }

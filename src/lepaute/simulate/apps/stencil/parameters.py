@@ -1,0 +1,147 @@
+"""A 3D halo-exchange stencil with an all-reduction in each iteration: its parameters, each described once."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from lepaute.errors import InputError
+from lepaute.kit.options import check_fields, option
+from lepaute.kit.quantities import box_of, count
+from lepaute.simulate import estimate
+from lepaute.simulate.application import Application, Rate
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
+    from lepaute.simulate.run import SimulatedRun
+
+ALLREDUCES = ("none", "binomial", "recursive-doubling", "ring")
+MOST = 2**31 - 1  # of processes and of cells along a dimension: the core counts in 32 and 64 bits
+MEASURED_EVENTS = 200_000  # of the run that is measured for an estimate, about
+
+
+@dataclass(frozen=True, slots=True)
+class Stencil(Application):
+    """One run: `cells` of a box on a `grid` of processes along x, y and z, ranks in the order of MPI_Cart_create.
+
+    Each iteration exchanges the faces with the six neighbours (x, y, z; one way, then the other), sweeps over the
+    cells, and reduces `allreduce_values` doubles over all ranks. A cell takes cell_time_s, or what its cell_bytes take
+    from the node's memory bandwidth shared by the node's ranks, whichever is longer; noise_relative_sd is the relative
+    standard deviation of a sweep. halo is in layers of cells, value_bytes are sent for each cell of a face.
+    Raises InputError for what cannot be.
+    """
+
+    title: ClassVar[str] = "stencil"
+    summary: ClassVar[str] = "a 3D halo-exchange stencil with an all-reduction in each iteration"
+    rate: ClassVar[Rate | None] = Rate("rate_cells_per_s", "cells/s")
+    kernel_models: ClassVar[bool] = False
+    waiting_moves: ClassVar[bool] = True
+
+    cells: tuple[int, int, int] = field(
+        metadata=option("cells along x, y and z, as 512x512x512", parse=partial(box_of, name="cells"))
+    )
+    grid: tuple[int, int, int] = field(
+        default=(1, 1, 1),
+        metadata=option("processes along x, y and z, as 4x4x2", parse=partial(box_of, name="grid"), default="1x1x1"),
+    )
+    iterations: int = field(
+        default=1,
+        metadata=option("suffixes k and M", parse=partial(count, name="iterations"), default="100", minimum=1),
+    )
+    allreduce: str = field(
+        default="recursive-doubling",
+        metadata=option("none, binomial, recursive-doubling or ring", choices=ALLREDUCES),
+    )
+    allreduce_values: int = field(default=1, metadata=option("doubles reduced an iteration", minimum=1))
+    periodic: bool = field(default=True, metadata=option("are opposite faces neighbours?", name="periodic/--open"))
+    halo: int = field(default=1, metadata=option("layers of cells that a neighbour needs", minimum=1))
+    value_bytes: float = field(default=8.0, metadata=option("sent for each cell of a face", minimum=0.0))
+    cell_time_s: float = field(
+        default=0.0, metadata=option("seconds to compute a cell, all cores busy", name="cell-time", minimum=0.0)
+    )
+    cell_bytes: float = field(default=0.0, metadata=option("bytes to and from memory for a cell", minimum=0.0))
+    node_memory_Bps: float | None = field(  # noqa: N815 - the unit
+        default=None,
+        metadata=option("bytes per second, shared by the ranks of a node", name="node-memory-bandwidth"),
+    )
+    noise_relative_sd: float = field(
+        default=0.0, metadata=option("relative standard deviation of a sweep", name="noise", minimum=0.0)
+    )
+
+    def __post_init__(self) -> None:
+        check_fields(self, largest=MOST)
+        for axis, processes, cells in zip("xyz", self.grid, self.cells, strict=True):
+            if not (1 <= processes <= cells <= MOST):
+                raise InputError(f"{cells} cells along {axis} cannot be shared by {processes} processes; both are >= 1")
+            if cells // processes < self.halo:
+                raise InputError(
+                    f"{cells} cells along {axis} leave {cells // processes} to a process, fewer than the "
+                    f"{self.halo} layers of the halo; take fewer processes along {axis} or a thinner halo"
+                )
+        if self.cell_bytes > 0.0 and not (self.node_memory_Bps and 0.0 < self.node_memory_Bps < math.inf):
+            raise InputError("the time of cell_bytes needs the memory bandwidth of a node, in bytes per second")
+        if self.cell_time_s == 0.0 and self.cell_bytes == 0.0:
+            raise InputError("say what a cell costs: a cell time, or bytes per cell and the memory bandwidth of a node")
+
+    @property
+    def name(self) -> str:
+        return "stencil"
+
+    @property
+    def ranks(self) -> int:
+        """Number of MPI processes."""
+        return math.prod(self.grid)
+
+    @property
+    def steps(self) -> int:
+        """Number of iterations."""
+        return self.iterations
+
+    @property
+    def label(self) -> str:
+        """64 x 64 x 64 cells, 100 iterations, 2 x 2 x 1."""
+        cells, grid = " x ".join(map(str, self.cells)), " x ".join(map(str, self.grid))
+        return f"{cells} cells, {self.iterations} iterations, {grid}"
+
+    def rate_cells_per_s(self, time_s: float) -> float:
+        """Cells computed a second, over all iterations, by a run of `time_s` seconds."""
+        return math.prod(self.cells) * self.iterations / time_s
+
+    def rate_of(self, time_s: float) -> float:
+        return self.rate_cells_per_s(time_s)
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name, as a prediction's JSON shows them."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return values | {"grid": list(self.grid), "cells": list(self.cells)}
+
+    @property
+    def events(self) -> float:
+        """Faces sent, sweeps, and the messages of the reductions, about."""
+        reduced = {"none": 0, "ring": 2 * self.ranks}.get(self.allreduce, self.ranks.bit_length())
+        return float(self.iterations * self.ranks * (7 + reduced))
+
+    def warnings(self, platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
+        given = "the cost of a cell is the one that was given, exactly: the interval does not cover an error in it"
+        return [given, *super(Stencil, self).warnings(platform, run, most_ranks_on_a_node)]
+
+    def trace_rows(self, ranks: Sequence[int], steps: Sequence[int]) -> float:
+        return self.events / self.iterations / self.ranks * 2.0 * len(ranks) * len(steps)
+
+    @staticmethod
+    def estimated_run_s(
+        applications: "Sequence[Stencil]",
+        runs: int,
+        cores: int,
+        measure: "Callable[[Stencil, Stencil], float]",
+        fidelity: str = "full",
+    ) -> list[float] | None:
+        """Some iterations are measured: all take the same."""
+        if sum(one.events for one in applications) * estimate.ROUGH_EVENT_S * runs / cores < estimate.WORTH_MEASURING_S:
+            return None
+        times_s = []
+        for one in applications:
+            iterations = max(1, min(one.iterations, int(MEASURED_EVENTS * one.iterations / one.events)))
+            times_s.append(measure(replace(one, iterations=iterations), one) * one.iterations / iterations)
+        return times_s

@@ -1,0 +1,69 @@
+"""What an engine is: it simulates runs of applications, under conditions that all runs of a prediction share."""
+
+from collections.abc import Mapping as Settings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from lepaute.simulate.layers import Layers
+from lepaute.simulate.mapping import Mapping
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
+    from lepaute.simulate.application import Application
+    from lepaute.simulate.run import SimulatedRun
+    from lepaute.simulate.tracing import TraceRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Under which an application is simulated.
+
+    settings : overrides of the platform that were applied before, recorded in the result
+    mapping  : ranks to cores
+    fidelity : auto, full or sampled
+    trace    : ranks and steps of the first run to trace
+    """
+
+    platform: "Platform"
+    layers: Layers = field(default_factory=Layers)
+    mapping: Mapping = field(default_factory=Mapping)
+    fidelity: str = "auto"
+    trace: "TraceRequest | None" = None
+    settings: Settings[str, str] = field(default_factory=dict)
+
+
+class Simulator(Protocol):
+    """An engine under fixed conditions.
+
+    parallel     : whether several threads may run() at once
+    tells_energy : whether computing and communicating are told apart so that the energy follows
+    """
+
+    parallel: bool
+    tells_energy: bool
+
+    def prepare(self, application: "Application") -> None:
+        """Makes what all runs of `application` share; raises InputError for what cannot be simulated."""
+
+    def run(self, application: "Application", seed: int, *, first: bool) -> "SimulatedRun":
+        """One run; the `first` of a prediction is the one that is traced or shown.
+
+        Raises InputError for what does not fit, SimulationError where the application fails or ends in a deadlock.
+        """
+        ...
+
+    def fidelity(self, run: "SimulatedRun") -> str:
+        """How the run was simulated, in a word for the JSON."""
+        ...
+
+    def warnings(self, run: "SimulatedRun") -> list[str]:
+        """What a reader must know about how the engine sees the platform; a sentence each."""
+        ...
+
+
+class Engine(Protocol):
+    """An engine and its options: a value that can be sent to another process."""
+
+    def on(self, conditions: Conditions) -> Simulator:
+        """Its simulator under these conditions."""
+        ...

@@ -1,0 +1,26 @@
+"""Layers of uncertainty that a simulated run draws."""
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lepaute import _core
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Which layers of uncertainty a run draws; each can be switched off."""
+
+    coefficients: bool = True
+    days: bool = True
+    discrepancy: bool = True
+    noise: bool = True
+
+    def to_core(self) -> "_core.Layers":
+        """The layers as the core takes them."""
+        from lepaute import _core
+
+        layers = _core.Layers()
+        for field in fields(self):
+            setattr(layers, field.name, getattr(self, field.name))
+        return layers

@@ -1,0 +1,239 @@
+"""Application + platform -> predicted distribution of runs, by the native engine or by SMPI."""
+
+import resource
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lepaute.errors import InputError
+from lepaute.simulate.energy import energy_of_run
+from lepaute.simulate.engine import Conditions, Engine, Simulator
+from lepaute.simulate.estimate import available_cores
+from lepaute.simulate.fidelity import sampling_warnings
+from lepaute.simulate.layers import Layers
+from lepaute.simulate.mapping import Mapping
+from lepaute.simulate.outside_ranges import outside_ranges
+from lepaute.simulate.population import on_its_day
+from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
+from lepaute.simulate.tasks import Task, run_tasks
+from lepaute.version import __version__
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
+    from lepaute.simulate.application import Application
+    from lepaute.simulate.run import SimulatedRun
+    from lepaute.simulate.tracing import TraceRequest
+
+DEFAULT_RUNS = 10
+USUAL_MAPPING = {"mapping": "sequential"}
+
+
+def predict(
+    application: "Application",
+    platform: "Platform | str | Path",
+    *,
+    runs: int = DEFAULT_RUNS,
+    seed: int = 1,
+    layers: Layers | None = None,
+    settings: dict[str, str] | None = None,
+    mapping: Mapping | None = None,
+    fidelity: str = "auto",
+    trace: "TraceRequest | None" = None,
+    engine: Engine | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Prediction:
+    """Simulates `runs` runs; run i uses seed + i. Deterministic, whatever the number of threads.
+
+    platform : or the name of a shipped one, or a file
+    settings : overrides of the platform that were applied before, recorded in the result
+    mapping : ranks to cores; the first nodes one after the other unless given
+    fidelity : auto, full or sampled
+    trace : ranks and steps of the first run to trace
+    engine : the application's own default unless given: Native(), or Smpi() for a program
+    progress : called with the share of the runs done, from 0 to 1
+    Raises InputError for what the engine does not simulate or what does not fit, SimulationError on a deadlock.
+    """
+    (prediction,) = predict_all(
+        [application],
+        platform,
+        runs=runs,
+        seed=seed,
+        layers=layers,
+        settings=settings,
+        mapping=mapping,
+        fidelity=fidelity,
+        trace=trace,
+        engine=engine,
+        progress=progress,
+    )
+    return prediction
+
+
+def predict_all(
+    applications: "Sequence[Application]",
+    platform: "Platform | str | Path",
+    *,
+    runs: int = DEFAULT_RUNS,
+    seed: int = 1,
+    layers: Layers | None = None,
+    settings: dict[str, str] | None = None,
+    mapping: Mapping | None = None,
+    fidelity: str = "auto",
+    trace: "TraceRequest | None" = None,
+    engine: Engine | None = None,
+    progress: Callable[[float], None] | None = None,
+    run_s: Sequence[float] | None = None,
+) -> list[Prediction]:
+    """Predicts each of `applications`, as `predict` does, in their order; all (application, run) pairs share the cores.
+
+    run_s : seconds that a run of each is expected to take: the longest start first, and progress counts them; without,
+        the number of events stands for them
+    """
+    if runs < 1:
+        raise InputError(f"runs is {runs}; at least one run is simulated")
+    if not 0 <= seed < 2**63:
+        raise InputError(f"seed is {seed}; it is a whole number from 0 to 2^63 - 1")
+    if trace is not None and len(applications) > 1:
+        raise InputError(f"a trace is of one combination, and there are {len(applications)}; shorten the lists")
+    conditions = Conditions(
+        loaded(platform), layers or Layers(), mapping or Mapping(), fidelity, trace, dict(settings or {})
+    )
+    simulator = (engine or applications[0].default_engine).on(conditions)
+    for application in applications:
+        simulator.prepare(application)
+    tasks = [
+        Task((at, run), cost, partial(simulator.run, application, seed + run, first=at == run == 0))
+        for at, (application, cost) in enumerate(
+            zip(applications, run_s or [application.events for application in applications], strict=True)
+        )
+        for run in range(runs)
+    ]
+    if simulator.parallel:
+        finished = run_tasks(tasks, progress, clocked=run_s is not None)
+    else:
+        finished = {task.key: task.work() for task in tasks}
+    return [
+        prediction_of(application, conditions, simulator, [finished[at, run] for run in range(runs)])
+        for at, application in enumerate(applications)
+    ]
+
+
+def simulate_one(
+    application: "Application",
+    platform: "Platform | str | Path",
+    seed: int = 1,
+    *,
+    layers: Layers | None = None,
+    mapping: Mapping | None = None,
+    fidelity: str = "auto",
+    trace: "TraceRequest | None" = None,
+    engine: Engine | None = None,
+) -> "SimulatedRun":
+    """One run: what `predict` simulates for this seed. It takes and returns values that can be sent to another process.
+
+    Raises what `predict` raises.
+    """
+    conditions = Conditions(loaded(platform), layers or Layers(), mapping or Mapping(), fidelity, trace)
+    simulator = (engine or application.default_engine).on(conditions)
+    simulator.prepare(application)
+    return simulator.run(application, seed, first=True)
+
+
+def expected_run_s(
+    applications: "Sequence[Application]",
+    platform: "Platform",
+    *,
+    runs: int = DEFAULT_RUNS,
+    mapping: Mapping | None = None,
+    fidelity: str = "auto",
+) -> list[float] | None:
+    """Seconds that one core takes to simulate a run of each; None where all runs together are quick, or nobody knows.
+
+    Some tiny problems are simulated for it by the native engine, in a tenth of a second or 3 % of the prediction.
+    """
+    from lepaute.simulate.native import Native
+
+    simulator = Native().on(Conditions(platform, mapping=mapping or Mapping()))
+    return applications[0].estimated_run_s(applications, runs, available_cores(), simulator.measure, fidelity)
+
+
+def loaded(platform: "Platform | str | Path") -> "Platform":
+    """The platform, or the one of a name or a file."""
+    from lepaute.platform import load_platform
+
+    return load_platform(platform)
+
+
+def prediction_of(
+    application: "Application", conditions: Conditions, simulator: Simulator, runs: "Sequence[SimulatedRun]"
+) -> Prediction:
+    """The prediction that the runs of one application make together."""
+    platform, first = conditions.platform, runs[0]
+    place = (platform, application.ranks, application.threads_per_rank)
+    ranks_on_node = Counter(core // platform.nodes.cores for core in conditions.mapping.cores(*place))
+    # Models that are drawn anew have no fitted ranges.
+    draws = application.kernel_models
+    first_day = on_its_day(platform, first.seed, days=conditions.layers.days) if draws else platform
+    whole_s = application.ranks * first.whole_s
+    mapping = conditions.mapping.to_dict(*place)
+    return Prediction(
+        application=application,
+        platform_name=platform.name,
+        platform_sha256=platform.sha256,
+        seed=first.seed,
+        run_list=tuple(
+            Run(
+                run.seed,
+                run.time_s,
+                application.rate_of(run.time_s) if application.rate is not None else None,
+                energy_of_run(
+                    platform,
+                    nodes=len(ranks_on_node),
+                    ranks=application.ranks,
+                    time_s=run.time_s,
+                    computing_s=run.computing_s,
+                    threads=application.threads_per_rank,
+                )
+                if simulator.tells_energy
+                else None,
+                application.run_details(run),
+            )
+            for run in runs
+        ),
+        fidelity=simulator.fidelity(first),
+        warnings=(
+            *application.warnings(platform, first, max(ranks_on_node.values())),
+            *simulator.warnings(first),
+            *sampling_warnings(runs),
+        ),
+        simulation=figures_of(runs),
+        settings=dict(conditions.settings),
+        version=__version__,
+        mapping={} if mapping == USUAL_MAPPING and not application.names_mapping else mapping,
+        nodes=len(ranks_on_node),
+        outside=outside_ranges(
+            first.kernels,
+            first_day,
+            whole_s,
+            messages=first.message_use,
+            messages_s=first.messages_s,
+            moving=first.moving,
+        ),
+        first=first,
+    )
+
+
+def figures_of(runs: "Sequence[SimulatedRun]") -> SimulationFigures:
+    """About the simulation of these runs."""
+    emulated = [run.emulated for run in runs if run.emulated is not None]
+    own_peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return SimulationFigures(
+        wall_s=max(run.ended_s for run in runs) - min(run.began_s for run in runs),
+        peak_rss_bytes=max((run.peak_rss_bytes for run in emulated), default=own_peak_bytes),
+        engine_bytes=max(run.engine_bytes for run in runs),
+        messages=runs[0].messages,
+        cpu_s=sum(run.cpu_s for run in emulated) if emulated else None,
+        folded_bytes=emulated[0].folded_bytes if emulated else None,
+    )

@@ -1,0 +1,127 @@
+"""What all applications share: one run in another process, the registry, agreement with the core, the orchestrator."""
+
+import json
+import multiprocessing
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import lepaute as lp
+from lepaute.cli.main import main
+from lepaute.errors import InputError
+from lepaute.kit.options import option, options_of
+from lepaute.simulate.application import Application
+from lepaute.simulate.apps import APPLICATIONS, application_class
+from lepaute.simulate.native import Native, core_parameters
+from lepaute.simulate.smpi.engine import Smpi
+from lepaute.simulate.tracing import TraceRequest
+
+HPL = lp.Hpl(n=1500, p=2, q=3)
+STENCIL = lp.Stencil(cells=(32, 32, 32), grid=(2, 2, 1), iterations=5, cell_time_s=1e-9, noise_relative_sd=0.1)
+STENCIL_COMMAND = ["predict", "stencil", "-p", "dahu", "--cells", "32x32x32", "--grid", "2x2x1", "--cell-time", "1e-9"]
+
+
+@pytest.mark.parametrize("application", [HPL, STENCIL], ids=["hpl", "stencil"])
+def test_a_run_in_another_process_is_the_one_of_the_prediction(application: Application) -> None:
+    predicted = lp.predict(application, "dahu", runs=3, seed=7)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        runs = list(pool.map(lp.simulate_one, [application] * 3, ["dahu"] * 3, [7, 8, 9]))
+        of_value = pool.submit(lp.simulate_one, application, lp.load_platform("dahu"), 8).result()
+    assert [run.time_s for run in runs] == [run.time_s for run in predicted.run_list]
+    assert of_value.time_s == runs[1].time_s
+    assert predicted.first is not None
+    assert runs[0] == predicted.first or runs[0].kernels == predicted.first.kernels
+    assert runs[0].breakdown is not None
+    assert runs[0].breakdown.by_rank_s.shape == (application.ranks, 6)
+
+
+def test_a_traced_run_can_be_sent_with_its_trace() -> None:
+    run = lp.simulate_one(HPL, "dahu", trace=TraceRequest(ranks=(0,)))
+    sent = pickle.loads(pickle.dumps(run))
+    assert run.trace is not None
+    assert len(sent.trace) == len(run.trace) > 0
+    assert sent.breakdown.by_step_s.shape == (1 + HPL.steps, 6)
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_options_and_the_core_agree(name: str) -> None:
+    application = {"hpl": HPL, "stencil": STENCIL}[name]
+    parameters = core_parameters(application)  # raises where choices differ
+    for field_name, described in options_of(application_class(name)).items():
+        if described.choices:
+            assert getattr(parameters, field_name) == getattr(application, field_name)
+
+
+def test_choices_that_the_core_does_not_have_are_refused_when_it_is_first_used() -> None:
+    @dataclass(frozen=True)
+    class Stencil:
+        allreduce: str = field(default="ring", metadata=option("", choices=("ring", "tree")))
+
+    with pytest.raises(ImportError, match=r"Stencil.allreduce is one of ring, tree, and of none, .* in the core"):
+        core_parameters(Stencil())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_every_application_has_a_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", name, "--help"]) == 0
+    text = capsys.readouterr().out
+    for word in ("--platform", "--mapping", "--fidelity", "--plot", "--trace", "--json"):
+        assert word in text
+
+
+def test_a_platform_goes_by_its_name() -> None:
+    assert lp.predict(HPL, "dahu", runs=1).run_list == lp.predict(HPL, lp.load_platform("dahu"), runs=1).run_list
+
+
+def test_rates_are_those_of_the_application() -> None:
+    hpl, stencil = lp.predict(HPL, "dahu", runs=2), lp.predict(STENCIL, "dahu", runs=2)
+    assert hpl.rate == hpl.rate_gflops
+    assert stencil.rate is not None
+    assert stencil.to_dict()["rate_cells_per_s"] == stencil.rate.to_dict()
+    with pytest.raises(AttributeError, match="stencil has no rate in Gflop/s"):
+        stencil.rate_gflops  # noqa: B018 - reading it raises
+    assert list(stencil.runs.columns) == ["seed", "time_s", "rate_cells_per_s"]
+
+
+def test_the_stencil_takes_what_hpl_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [*STENCIL_COMMAND, "--json", "--runs", "2"]
+    picture, trace = tmp_path / "runs.png", tmp_path / "trace.parquet"
+    assert main([*command, "--mapping", "random", "--plot", str(picture), "--trace", str(trace)]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["parameters"]["mapping"] == "random"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert trace.is_file()
+    assert main([*command, "--fidelity", "sampled"]) == 2
+    assert "fidelity is 'sampled'; it is one of auto, full" in capsys.readouterr().err
+
+
+def test_a_stencil_traces_its_sweeps() -> None:
+    prediction = lp.predict(STENCIL, "dahu", runs=1, trace=TraceRequest())
+    assert prediction.trace is not None
+    assert prediction.trace.named(["sweep"]).sum() == STENCIL.ranks * STENCIL.iterations
+
+
+def test_an_engine_says_what_it_cannot_simulate(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="solver has no native form; emulate it by SMPI"):
+        lp.predict(lp.Program(tmp_path / "solver"), "dahu", engine=Native())
+    with pytest.raises(InputError, match="stencil is not a program that SMPI could run"):
+        lp.predict(STENCIL, "dahu", engine=Smpi())
+    with pytest.raises(InputError, match=r"SMPI needs a program to emulate hpl; give Smpi\(program="):
+        lp.predict(HPL, "dahu", engine=Smpi())
+    with pytest.raises(InputError, match="np is 0; a program has at least one rank"):
+        lp.Program(tmp_path / "solver", ranks=0)
+
+
+def test_prediction_and_parameters_do_not_load_the_engine(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    loaded = "'lepaute._core' in sys.modules, 'numpy' in sys.modules"
+    code = f"import sys, lepaute as lp; lp.Hpl(n=10); lp.Stencil; print({loaded})"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "False False\n"
+    )
