@@ -300,7 +300,7 @@ def test_a_program_that_is_killed_leaves_what_it_did(ring: Path, tmp_path: Path)
     ("arguments", "complaint"),
     [
         (("record",), r"missing argument '-- mpirun \.\.\. PROGRAM'.*"),
-        (("record", "--", "no-such-mpirun"), r"no-such-mpirun: there is no such program.*"),
+        (("record", "--", "no-such-mpirun"), r"no-such-mpirun: no such program.*"),
         (("record", "-o", "none/t.parquet", "--", "mpirun", "true"), r".*there is no folder none"),
         (
             ("record", "--mpicc", "no-such-cc", "--", "mpirun", "true"),

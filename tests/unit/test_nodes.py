@@ -131,8 +131,8 @@ def test_standard_input_reaches_every_node(nodes):
 
 
 def test_a_command_sees_the_variables_it_is_given_and_no_others_change(nodes):
-    with_variable = nodes.with_environment(LEPAUTE_TEST="a b")
-    assert with_variable["alpha"].shell('printf "%s" "$LEPAUTE_TEST$MORE"', environment={"MORE": "!"}).stdout == "a b!"
+    variables = {"LEPAUTE_TEST": "a b", "MORE": "!"}
+    assert nodes["alpha"].shell('printf "%s" "$LEPAUTE_TEST$MORE"', environment=variables).stdout == "a b!"
     assert not nodes["alpha"].shell('printf "%s" "$LEPAUTE_TEST"').stdout
 
 

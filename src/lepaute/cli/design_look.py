@@ -55,8 +55,10 @@ def _about(design: "Design", summary: "DesignSummary") -> list[str]:
         complete = "each holds every treatment" if summary.complete else "not every block holds every treatment"
         where = f" in a block; {summary.blocks} blocks, {complete}"
     lines = [f"{summary.rows} rows: {summary.treatments} treatments, {times}{where}"]
-    own = {key: text for key, text in design.header.items() if not key.startswith("part.")}
-    lines += [f"  {key}: {_cut(text, 110)}" for key, text in list(own.items())[:MOST_HEADER_LINES] if key != "columns"]
+    arguments = {key: text for key, text in design.header.items() if not key.startswith("part.")}
+    lines += [
+        f"  {key}: {_cut(text, 110)}" for key, text in list(arguments.items())[:MOST_HEADER_LINES] if key != "columns"
+    ]
     return lines
 
 

@@ -63,19 +63,19 @@ def command(
 ) -> None:
     """Fit kernel and network models to calibrations and write a platform.
 
-    Of experiments (`lepaute run`) it tells instead which factors matter, or the caches; these make no platform.
+    Of experiments (`lepaute run`) it reports which factors matter, or the memory hierarchy; they yield no platform.
     """
     from lepaute.archive import Archive
     from lepaute.cli.fit_kernels import dependence_text, selection_table
     from lepaute.fit import diagnose, platform_and_models
-    from lepaute.fit.kernels.form import wanted_forms
+    from lepaute.fit.kernels.form import requested_forms
     from lepaute.fit.messages.conditions import CONDITIONS
     from lepaute.platform import dump_platform
     from lepaute.report.files import check_report_name
 
     if network_condition not in ("", *CONDITIONS):
         raise InputError(f"--network-condition is {network_condition}; it is one of {', '.join(CONDITIONS)}")
-    forms = wanted_forms(kernel_model or [])
+    forms = requested_forms(kernel_model or [])
     for path in report or ():
         check_report_name(path)
     opened = [Archive.open(path) for path in archives]
@@ -84,7 +84,7 @@ def command(
     if of_experiments:
         of_models = {"--report": report, "--kernel-model": forms, "--network-condition": network_condition}
         if given := [option for option, value in of_models.items() if value]:
-            raise InputError(f"{given[0]} is of models, and experiments make none; give calibrations")
+            raise InputError(f"{given[0]} applies to models, and experiments yield none; give calibrations")
         _print_findings(opened, plot, factor or ())
         return
     if factor:
@@ -99,8 +99,8 @@ def command(
     print(quality_table(fitted.quality))
     if details:
         print("\n" + selection_table(fitted.selections))
-    if told := dependence_text(fitted.dependence, fitted.quality, everything=details):
-        print("\n" + told)
+    if dependence := dependence_text(fitted.dependence, fitted.quality, everything=details):
+        print("\n" + dependence)
     if fitted.frequency is not None:
         print(fitted.frequency.sentence)
     for effect in fitted.conditions:

@@ -21,7 +21,7 @@ _EXPLAINED = (
 def selection_table(selections: "Sequence[Selection]") -> str:
     """A line a kernel: the model taken, and the score of everything that was tried."""
     from lepaute.cli.columns import aligned
-    from lepaute.fit.kernels.form import MEANS, NOISES
+    from lepaute.platform.kernel_model import MEANS, NOISES
 
     lines: list[tuple[str, ...]] = [("kernel", "model", *MEANS, "one", "-H", *NOISES, "")]
     for selection in selections:

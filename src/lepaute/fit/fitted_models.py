@@ -53,8 +53,8 @@ class FittedModels:
     fitted_network : the network inside a node before it became a platform's, with what a platform has no place for
     fitted_between : the same of messages between nodes; None where these were not measured
     conditions     : how much longer messages take while the machine does something else, where that was measured
-    notes          : what a reader of the platform should know, one sentence each
-    warnings       : what who fits should know now, one line each
+    notes          : for readers of the platform, one sentence each
+    warnings       : for whoever runs the fit, one line each
     factor_tests   : of every factor besides the sizes that the observations have, such as the operands' content
     """
 
@@ -82,7 +82,7 @@ def models(
 ) -> FittedModels:
     """Fits kernels, network and block effects to the observations of one or more calibrations of the same nodes.
 
-    forms             : members of the family that are asked for, by kernel, see `form.wanted_forms`; the others are
+    forms             : members of the family that are asked for, by kernel, see `form.requested_forms`; the others are
                         selected
     network_condition : what the machine did while the messages were measured that the platform is to have (see
                         `conditions.CONDITIONS`); None: the point-to-point measurements, nothing else
@@ -117,7 +117,7 @@ def models(
     warnings = [f"{host} was not measured, and is no node of the platform" for host in absent]
     if short := (*short_kernels, *short_p2p):
         some = ", ".join(short[:MOST_NAMED]) + (f" and {len(short) - MOST_NAMED} more" if short[MOST_NAMED:] else "")
-        warnings.append(f"other load disturbed too many runs of {some}: the models rest on them too")
+        warnings.append(f"other load disturbed too many runs of {some}: the models include them")
     if short or any(_disturbed_somewhere(archive) for archive in given):
         notes.append("Other load disturbed the calibration; calibrate again on a quiet machine.")
     notes += [f"{sentence(test)}; the model holds for random content." for test in tests if test.matters]

@@ -1,4 +1,4 @@
-"""A real run, recorded: a library that is loaded before the program's own ones writes its MPI and BLAS calls."""
+"""A real run, recorded: a preloaded library writes its MPI and BLAS calls."""
 
 import contextlib
 import hashlib
@@ -131,7 +131,7 @@ def library_of_command(words: Sequence[str], mpicc: Path | None = None) -> tuple
     no wrapper is found.
     """
     if shutil.which(words[0]) is None:
-        raise InputError(f"{words[0]}: there is no such program; write lepaute record -- mpirun -np 2 PROGRAM")
+        raise InputError(f"{words[0]}: no such program; write lepaute record -- mpirun -np 2 PROGRAM")
     launcher = find_launcher(words[0])
     if mpicc is None:
         return launcher, library_of_launcher(launcher)
@@ -200,7 +200,7 @@ def _hpl_input(dat: Path | None) -> str | None:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) else "it is no text"
+        reason = problem.strerror if isinstance(problem, OSError) else "not a text file"
         raise InputError(f"{path}: {reason}; {HPL} reads HPL.dat of the working folder, or the file of --dat") from None
 
 

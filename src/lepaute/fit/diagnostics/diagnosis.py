@@ -209,7 +209,7 @@ def _no_model(name: str, calls: int) -> Check:
         float(calls),
         None,
         NO_MODEL,
-        f"{name} was called {calls} times, and no model could be fitted: simulations will take it to cost nothing. "
+        f"{name} was called {calls} times and has no model: simulations assume that it costs nothing. "
         "Its durations are zero once the clock's cost is off, or it never had work to do; measure longer calls.",
         "",
     )

@@ -1,4 +1,4 @@
-"""Numbers as a person reads them in a sentence."""
+"""Numbers in sentences: shares, durations, times, p-values."""
 
 import math
 
@@ -27,7 +27,7 @@ def moment(time_s: float) -> str:
 
 
 def chance(p_value: float | None) -> str:
-    """A p-value for a person; "" where there is none."""
+    """A p-value as text; "" where there is none."""
     if p_value is None or math.isnan(p_value):
         return ""
     return "p < 0.000001" if p_value < 1e-6 else f"p = {p_value:.2g}"

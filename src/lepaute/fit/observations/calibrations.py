@@ -21,7 +21,7 @@ def calibrations(archives: "Archive | Iterable[Archive]") -> "list[Archive]":
 
     given = [archives] if isinstance(archives, Archive) else list(archives)
     if not given:
-        raise FitError("there is no archive to fit; name at least one")
+        raise FitError("no archive to fit; give at least one")
     seen: dict[str, Archive] = {}
     for archive in given:
         about, first = archive.about, given[0].about

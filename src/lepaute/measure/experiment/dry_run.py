@@ -101,9 +101,6 @@ class DryNodes(Nodes):
         chosen = self._names[which]
         return DryNodes((chosen,) if isinstance(chosen, str) else chosen, self._tell)
 
-    def with_environment(self, **_variables: str) -> Nodes:
-        return self
-
     def run(self, *words: object, folder: str | Path | None = None, **_options: Any) -> Results:
         argv = tuple(str(word) for word in words)
         where = f" in {folder}" if folder else ""
