@@ -1,6 +1,6 @@
 """What an archive says of its run: the typed view of metadata.json, and the values of which it is made.
 
-The values are written by the engine of experiments, and read from archives, which are untrusted: a member of another
+The values are written by the controller of experiments, and read from archives, which are untrusted: a member of another
 type counts as missing there.
 """
 

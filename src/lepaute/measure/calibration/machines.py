@@ -67,10 +67,10 @@ def look_at(nodes: Nodes, python: str) -> list[Measured]:
                 "widen the affinity (taskset) or use another machine"
             )
         about = facts[channel.name]
-        wanted = {CORETYPE: about["coretype"]} if about["coretype"] else {}
+        environment = {CORETYPE: about["coretype"]} if about["coretype"] else {}
         try:
             chosen[channel.name] = choose_kernel_set(
-                environment=wanted, flags=frozenset(about["cpu_flags"]), timer=_timer(node, python)
+                environment=environment, flags=frozenset(about["cpu_flags"]), timer=_timer(node, python)
             )
         except EnvironmentProblem as problem:
             raise EnvironmentProblem(f"{channel.name}: {problem}") from None

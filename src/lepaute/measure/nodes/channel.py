@@ -79,7 +79,7 @@ class Channel:
     def _start(self, python: str, root: str) -> None:
         argv = agent_argv(self.address, python)
         try:
-            # A session of its own: Ctrl-C here is answered by the engine, which ends things in order.
+            # A session of its own: Ctrl-C here is answered by the controller, which ends things in order.
             self._process = subprocess.Popen(
                 argv,
                 stdin=subprocess.PIPE,
@@ -124,7 +124,7 @@ class Channel:
             raise NodeLost(f"{self.name}: {self.lost}") from None
 
     def when_lost(self, call: Callable[[str], None]) -> None:
-        """`call` is told why, once the node is lost; at once where it is lost already."""
+        """`call` gets the reason once the node is lost; at once where it is lost already."""
         with self._lock:
             if self.lost is None:
                 self._on_lost.append(call)
@@ -139,7 +139,7 @@ class Channel:
     ) -> tuple[int, "Future[dict[str, Any]]"]:
         """Sends a request; its number, and a future of the fields of the answer's last message.
 
-        on_piece: told (event, fields, payload) of what comes before, on the channel's own thread
+        on_piece: called with (event, fields, payload) of the messages before it, on the channel's own thread
         The future raises NodeLost when the node is lost meanwhile.
         """
         answer = Answer(on_piece=on_piece)
@@ -185,10 +185,10 @@ class Channel:
                 self._heard = time.monotonic()
                 self._take(*received)
         except (WireError, LookupError, TypeError) as problem:
-            why = f"its agent sent {problem if isinstance(problem, WireError) else 'a message without sense'}"
+            why = f"its agent sent {problem if isinstance(problem, WireError) else 'an invalid message'}"
         except (OSError, ValueError):
             pass  # what ssh or srun says of it is on standard error
-        except Exception as problem:  # noqa: BLE001 - nobody would wait for this node in vain
+        except Exception as problem:  # noqa: BLE001 - whoever waits for this node must learn of it
             why = f"what its agent sent could not be taken ({type(problem).__name__}: {problem})"
         self._lose(why or self._complaint() or "the connection ended")
         self._end()
@@ -209,7 +209,7 @@ class Channel:
                     self._heard = time.monotonic()
                     self._started.set_result(None)
                     return
-        raise WireError("no greeting of an agent, but other text")
+        raise WireError("no greeting of an agent among the first output")
 
     def _take(self, message: dict[str, Any], payload: bytes) -> None:
         event = message.get("event")
@@ -227,7 +227,7 @@ class Channel:
             answer.on_piece(str(event), message, payload)
 
     def check_alive(self) -> None:
-        """Tells the agent that the engine lives; gives the node up when its agent has been silent for too long."""
+        """Tells the agent that the controller is alive; abandons the node when its agent has been silent for too long."""
         if self.lost is not None:
             return
         silent_s = time.monotonic() - self._heard
@@ -300,12 +300,12 @@ class Channel:
 
 
 def checked_hello(hello: Any) -> dict[str, Any]:
-    """An agent's first message, with all that the engine takes from it. Raises WireError where it lacks something."""
+    """An agent's first message, with all that the controller takes from it. Raises WireError where it lacks something."""
     texts = isinstance(hello, dict) and all(isinstance(hello.get(key), str) for key in ("boot", "temporary"))
     if not texts or not hello["temporary"].startswith("/") or not isinstance(hello.get("pid"), int):
-        raise WireError("a greeting without sense")
+        raise WireError("an invalid greeting")
     return dict(hello)
 
 
 def _ignore(_row: dict[str, Any]) -> None:
-    """Rows of a monitor that nobody has asked for."""
+    """Rows of a monitor without a reader."""

@@ -20,7 +20,7 @@ class Pool:
 
     folder : its name, below the node's folder of temporary files; names of one machine get one each
     keep   : leave the folders where they are at the end
-    on_lost: told (node, why) when a connection ends before it should; from another thread
+    on_lost: called with (node, why) when a connection ends too early; from another thread
     root   : under which agents look for the system's control files
     """
 
