@@ -235,7 +235,7 @@ def main(nonce: str, root: str = "/") -> None:
     agent = Agent(sender, root)
     agent.hello(nonce)
     threading.Thread(target=tell_alive, args=(sender,), daemon=True).start()
-    threading.Thread(target=watch_engine, args=(agent,), daemon=True).start()
+    threading.Thread(target=watch_controller, args=(agent,), daemon=True).start()
     try:
         while (received := receive(source)) is not None:
             agent.heard = time.monotonic()
@@ -274,7 +274,7 @@ def tell_alive(sender: Sender) -> None:
             return
 
 
-def watch_engine(agent: Agent) -> None:
+def watch_controller(agent: Agent) -> None:
     """Ends the agent when the controller is silent for long. It sends nothing, so a full connection cannot hold it up."""
     while time.monotonic() - agent.heard <= CUT_S:
         time.sleep(ALIVE_S)
