@@ -275,7 +275,7 @@ def tell_alive(sender: Sender) -> None:
 
 
 def watch_controller(agent: Agent) -> None:
-    """Ends the agent when the controller is silent for long. It sends nothing, so a full connection cannot hold it up."""
+    """Ends the agent when the controller is silent for long. Sends nothing, so a full connection cannot block it."""
     while time.monotonic() - agent.heard <= CUT_S:
         time.sleep(ALIVE_S)
     os.kill(os.getpid(), signal.SIGTERM)

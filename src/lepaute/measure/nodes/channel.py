@@ -227,7 +227,7 @@ class Channel:
             answer.on_piece(str(event), message, payload)
 
     def check_alive(self) -> None:
-        """Tells the agent that the controller is alive; abandons the node when its agent has been silent for too long."""
+        """Tells the agent that the controller is alive; abandons the node when its agent was silent for too long."""
         if self.lost is not None:
             return
         silent_s = time.monotonic() - self._heard
@@ -300,7 +300,7 @@ class Channel:
 
 
 def checked_hello(hello: Any) -> dict[str, Any]:
-    """An agent's first message, with all that the controller takes from it. Raises WireError where it lacks something."""
+    """An agent's first message, with all that the controller needs. Raises WireError where something is missing."""
     texts = isinstance(hello, dict) and all(isinstance(hello.get(key), str) for key in ("boot", "temporary"))
     if not texts or not hello["temporary"].startswith("/") or not isinstance(hello.get("pid"), int):
         raise WireError("an invalid greeting")

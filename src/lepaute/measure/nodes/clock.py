@@ -11,7 +11,7 @@ PROBES = 8
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """offset_s: the node's clock minus the controller's; error_s: half the round trip, beyond which it cannot be off."""
+    """offset_s: the node's clock minus the controller's; error_s: half the round trip, the bound of its error."""
 
     node: str
     offset_s: float
