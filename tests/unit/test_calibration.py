@@ -305,7 +305,7 @@ def separate(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def as_machines(job: Calibration, nodes: Nodes) -> None:
         for channel in nodes.channels:
-            channel.hello["boot"] = channel.name
+            channel.hello = replace(channel.hello, boot=channel.name)
         use(job, nodes)
 
     monkeypatch.setattr(Calibration, "use", as_machines)

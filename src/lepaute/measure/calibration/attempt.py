@@ -74,7 +74,7 @@ class Attempts:
         """
         node, peer = site.nodes[0], site.nodes[1] if len(site.nodes) > 1 else None
         stem = f"{run.name}-{run.block}-{number}"
-        base = node.channels[0].hello["folder"] if node.channels else ""
+        base = node.channels[0].folder if node.channels else ""
         design, raw = f"{base}/{stem}/design.csv", f"{base}/{stem}/raw.csv"
         text = run.design.to_csv()
         for each in site.nodes:

@@ -31,9 +31,9 @@ def equip(nodes: Nodes, probes: Probes, *, built_there: bool) -> None:
     """
     architecture = platform.machine()
     for channel in nodes.channels:
-        if channel.hello["machine"] != architecture:
+        if channel.hello.machine != architecture:
             raise EnvironmentProblem(
-                f"{channel.name} is a {channel.hello['machine']} and the probes are built here, on a {architecture}; "
+                f"{channel.name} is a {channel.hello.machine} and the probes are built here, on a {architecture}; "
                 "calibrate from a machine like the nodes"
             )
     for program in probes.on_nodes:

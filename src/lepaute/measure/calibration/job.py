@@ -246,10 +246,10 @@ def _between(first: str, second: str) -> str:
 
 def check_same_place(first: Nodes, second: Nodes) -> None:
     """Raises EnvironmentProblem where two machines do not have the folder of the probes at the same place."""
-    one, other = first.channels[0].hello, second.channels[0].hello
-    if one["boot"] != other["boot"] and one["folder"] != other["folder"]:
+    one, other = first.channels[0], second.channels[0]
+    if one.hello.boot != other.hello.boot and one.folder != other.folder:
         raise EnvironmentProblem(
-            f"their folders of temporary files differ ({one['folder']} and {other['folder']}); set TMPDIR alike"
+            f"their folders of temporary files differ ({one.folder} and {other.folder}); set TMPDIR alike"
         )
 
 

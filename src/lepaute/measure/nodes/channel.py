@@ -13,7 +13,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from lepaute.errors import EnvironmentProblem
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.json_values import from_json
 from lepaute.measure.node_agent.wire import ALIVE_S, Sender, WireError, receive
 from lepaute.measure.nodes.bootstrap import agent_argv, agent_program
 from lepaute.measure.schedulers.types import NodeAddress
@@ -38,6 +39,22 @@ class NodeRefused(EnvironmentProblem):
     """The agent could not do what it was asked for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What an agent says first of its node.
+
+    boot     : equal for all names of one machine; machine: its architecture
+    temporary: the folder for temporary files; cpus: those that the agent may use
+    """
+
+    pid: int
+    boot: str
+    temporary: str
+    machine: str = ""
+    python: str = ""
+    cpus: tuple[int, ...] = ()
+
+
 @dataclass(slots=True)
 class Answer:
     """What belongs to one request, as it comes; `done` holds the fields of its last message."""
@@ -56,11 +73,16 @@ class Outgoing:
 
 
 class Channel:
-    """One agent; requests from any thread, answers as futures."""
+    """One agent; requests from any thread, answers as futures.
+
+    hello : once it has answered; folder: of the experiment on its node, once it is made
+    """
+
+    hello: Hello
 
     def __init__(self, address: NodeAddress, *, python: str, root: str = "/") -> None:
         self.address = address
-        self.hello: dict[str, Any] = {}
+        self.folder = ""
         self.on_monitor: Callable[[dict[str, Any]], None] = _ignore
         self.lost: str | None = None
         self._on_lost: list[Callable[[str], None]] = []
@@ -299,12 +321,15 @@ class Channel:
         return lines[-1] if lines else ""
 
 
-def checked_hello(hello: Any) -> dict[str, Any]:
-    """An agent's first message, with all that the controller needs. Raises WireError where something is missing."""
-    texts = isinstance(hello, dict) and all(isinstance(hello.get(key), str) for key in ("boot", "temporary"))
-    if not texts or not hello["temporary"].startswith("/") or not isinstance(hello.get("pid"), int):
-        raise WireError("an invalid greeting")
-    return dict(hello)
+def checked_hello(message: object) -> Hello:
+    """An agent's first message. Raises WireError where something that the controller needs is missing."""
+    try:
+        hello = from_json(Hello, message, "greeting")
+    except InputError as problem:
+        raise WireError(f"an invalid {problem}") from None
+    if not hello.temporary.startswith("/"):
+        raise WireError("an invalid greeting: temporary is not an absolute path")
+    return hello
 
 
 def _ignore(_row: dict[str, Any]) -> None:

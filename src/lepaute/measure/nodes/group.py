@@ -73,7 +73,7 @@ class Nodes:
     @property
     def place(self) -> str:
         """The experiment's folder on the first node, to which relative paths belong."""
-        return str(self._present()[0].hello["folder"])
+        return self._present()[0].folder
 
     def __len__(self) -> int:
         return len(self.channels)
@@ -292,10 +292,9 @@ def _never() -> bool:
 
 def placed(channel: Channel, path: str | Path | None) -> str | None:
     """A path on the node: relative ones lie in the experiment's folder there."""
-    base = channel.hello.get("folder")
     if path is None:
-        return base
-    return str(Path(base or ".") / path)
+        return channel.folder or None
+    return str(Path(channel.folder or ".") / path)
 
 
 def send_file(channel: Channel, path: str | None, data: bytes, mode: int) -> "Future[dict[str, Any]]":

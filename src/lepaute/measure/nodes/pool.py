@@ -91,12 +91,12 @@ class Pool:
         taken: set[tuple[str, str]] = set()
         for channel in self.channels:
             hello = channel.hello
-            path = f"{hello['temporary']}/{self._folder}"
-            if (hello["boot"], path) in taken:
+            path = f"{hello.temporary}/{self._folder}"
+            if (hello.boot, path) in taken:
                 path = f"{path}-{channel.name}"
-            taken.add((hello["boot"], path))
+            taken.add((hello.boot, path))
             try:
-                hello["folder"] = channel.call("folder", path=path, keep=self._keep)
+                channel.folder = channel.call("folder", path=path, keep=self._keep)
             except NodeRefused as problem:
                 raise NodeLost(f"{problem}; make room there, or set TMPDIR on the node") from None
 
