@@ -294,7 +294,7 @@ o.flush()
 @pytest.mark.parametrize("lacking", [b'"boot":"x"', b'"temporary":"/tmp"', b'"pid":1'])
 def test_a_greeting_that_lacks_something_is_refused(lacking: bytes):
     rogue = ROGUE.format(garbage=b"").replace(lacking.decode(), '"x":1')
-    with pytest.raises(NodeLost, match="a greeting without sense"):
+    with pytest.raises(NodeLost, match="an invalid greeting"):
         Channel(NodeAddress("rogue", prefix=(sys.executable, "-c", rogue)), python="x").wait_until_there(10)
 
 
