@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from lepaute.archive import Archive
 from lepaute.design import full_factorial
 from lepaute.errors import InputError
+from lepaute.kit.journal import Journal, drop_broken_end, entries
 from lepaute.measure.experiment.closing import close_interrupted
 from lepaute.measure.experiment.entries import MeasuredRow
 from lepaute.measure.experiment.helpers import relative
-from lepaute.measure.experiment.journal import Journal, Table, drop_broken_end, entries
 from lepaute.measure.experiment.options import Options, options_from, read_installation
+from lepaute.measure.experiment.raw_rows import Table
 from lepaute.measure.experiment.record import Record
 from lepaute.measure.experiment.rounds import Until, observed, rounds
 from lepaute.measure.experiment.state import RunState

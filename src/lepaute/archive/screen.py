@@ -10,6 +10,7 @@ from lepaute.archive.nodes import folded
 from lepaute.archive.printable import fitted, printable, wrapped
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError
+from lepaute.kit.text import size_text
 
 WIDTH, LINES = 100, 24
 _INDENT = 11
@@ -52,16 +53,6 @@ def members_by_folder(archive: Archive) -> list[tuple[str, int, int]]:
         size[top] += member.size_bytes
         label[top] = name if count[top] == 1 else top + slash
     return [(label[top], count[top], size[top]) for top in sorted(count)]
-
-
-def bytes_text(size_bytes: int) -> str:
-    """A size for a person: three digits and a unit."""
-    size = float(size_bytes)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
-        size /= 1024
-    raise AssertionError("unreachable")
 
 
 def _line(key: str, value: str) -> str:
@@ -219,4 +210,4 @@ def _content(archive: Archive, most_lines: int) -> list[str]:
     folders.sort(key=lambda folder: "/" not in folder[0])  # folders first, then files
     contents = ", ".join(f"{top} {count}" if count > 1 else top for top, count, _ in folders)
     members = sum(count for _, count, _ in folders)
-    return _paragraph("members", f"{members}, {bytes_text(total)} (--members lists them): {contents}", most_lines)
+    return _paragraph("members", f"{members}, {size_text(total)} (--members lists them): {contents}", most_lines)

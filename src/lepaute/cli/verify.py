@@ -57,7 +57,7 @@ def hpl(
     from lepaute.cli.progress import progress_bar
     from lepaute.errors import InputError
     from lepaute.kit.outputs import check_output_folder
-    from lepaute.kit.quantities import count, grid_of
+    from lepaute.kit.quantities import grid_of, whole_of
     from lepaute.simulate import Prediction, predict
     from lepaute.verify.campaign import Plan, Seal
     from lepaute.verify.real_run import built_program, check_machine, user_program
@@ -72,7 +72,7 @@ def hpl(
     cases = [
         Hpl(n=order, p=p, q=q, **values)
         for p, q in map(grid_of, grid.split(","))
-        for order in (count(word, "n") for word in n.split(","))
+        for order in (whole_of(word, "n") for word in n.split(","))
     ]
     plan = Plan(repeats=repeats, order_seed=seed)
     for case in cases:

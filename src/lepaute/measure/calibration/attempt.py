@@ -8,10 +8,10 @@ from typing import Any
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.command import complaint_of
+from lepaute.kit.journal import drop_broken_end
 from lepaute.kit.mpi_launcher import launcher_of_nodes
 from lepaute.measure.calibration.entries import AttemptEntry, RawFile
 from lepaute.measure.calibration.machines import Measured
-from lepaute.measure.experiment.journal import drop_broken_end
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks
 from lepaute.measure.experiment.workspace import Workspace

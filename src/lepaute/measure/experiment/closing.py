@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from lepaute.archive import ArchiveWriter
 from lepaute.archive.metadata import COMPLETE, PARTIAL, DesignProgress
 from lepaute.errors import InputError
+from lepaute.kit.journal import damaged, drop_broken_end
 from lepaute.kit.json_values import to_json
 from lepaute.measure.experiment.content import EXPERIMENT, Content
 from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, verdicts
-from lepaute.measure.experiment.journal import damaged, drop_broken_end
 from lepaute.measure.experiment.raw_table import read_raw
 from lepaute.measure.experiment.workspace import DESIGN, Workspace
 from lepaute.measure.node_agent.redact import Redactor

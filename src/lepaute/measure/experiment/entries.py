@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from lepaute.measure.experiment.journal import Value
+from lepaute.measure.experiment.raw_rows import Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,14 @@ from typing import Any, ClassVar, Self
 from lepaute.archive.metadata import Phase, Session
 from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
+from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.experiment.content import EXPERIMENT, Content
 from lepaute.measure.experiment.ending import finish
 from lepaute.measure.experiment.entries import MeasuredRow
 from lepaute.measure.experiment.helpers import Helpers
-from lepaute.measure.experiment.journal import Value
 from lepaute.measure.experiment.machine import Machine
 from lepaute.measure.experiment.options import Options, options_from
+from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.record import Record, now
 from lepaute.measure.experiment.rounds import Until, rounds
 from lepaute.measure.experiment.script import line_in
@@ -30,7 +31,6 @@ from lepaute.measure.nodes.channel import NodeLost, NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.schedulers import scheduler
-from lepaute.measure.schedulers.node_sets import fold_node_set
 from lepaute.measure.schedulers.types import Allocation
 from lepaute.version import __version__
 

@@ -11,7 +11,7 @@ from typing import Any
 from lepaute.archive.metadata import LostNode
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.measure.experiment.entries import Entry, Transfer
-from lepaute.measure.experiment.journal import Value
+from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.node_agent.redact import Redactor
 from lepaute.measure.nodes.results import Result, command_text

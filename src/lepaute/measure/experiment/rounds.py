@@ -9,8 +9,9 @@ from pathlib import Path
 
 from lepaute.design import Design
 from lepaute.errors import InputError
+from lepaute.kit.journal import drop_broken_end
 from lepaute.measure.experiment.entries import AddedRow, ReachedLevel
-from lepaute.measure.experiment.journal import Value, drop_broken_end
+from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.stats.next_round import next_round
 from lepaute.stats.stopping import Target, assess

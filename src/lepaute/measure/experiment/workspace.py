@@ -17,9 +17,10 @@ from lepaute.archive.manifest import check_name
 from lepaute.design import Design, read_design, write_design
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError
 from lepaute.kit.files import write_whole
+from lepaute.kit.journal import Journal, entries
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.measure.experiment.entries import Entry, MeasuredRow
-from lepaute.measure.experiment.journal import Journal, Table, entries
+from lepaute.measure.experiment.raw_rows import Table
 from lepaute.measure.experiment.state import RunState
 
 AnyEntry = TypeVar("AnyEntry", bound=Entry)
