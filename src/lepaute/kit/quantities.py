@@ -99,3 +99,11 @@ def duration_of(seconds: float) -> str:
         if seconds < limit_s:
             return f"{float(f'{seconds / unit_s:.2g}'):g} {unit}"
     return f"{float(f'{seconds / 3600.0:.2g}'):g} h"
+
+
+def size_text(size_bytes: float) -> str:
+    """A size in the largest unit that it fills, three digits: 48 KiB, 1.2 MiB."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size_bytes >= factor:
+            return f"{size_bytes / factor:.3g} {unit}"
+    return f"{size_bytes:g} B"

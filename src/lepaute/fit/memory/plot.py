@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from lepaute.fit.memory.hierarchy import MemoryHierarchy
-from lepaute.fit.memory.size_text import size_text
 from lepaute.kit.files import whole_file
+from lepaute.kit.quantities import size_text
 
 
 def plot_hierarchies(hierarchies: tuple[MemoryHierarchy, ...], path: Path) -> None:
