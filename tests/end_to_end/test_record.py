@@ -301,7 +301,7 @@ def test_a_program_that_is_killed_leaves_what_it_did(ring: Path, tmp_path: Path)
     [
         (("record",), r"missing argument '-- mpirun \.\.\. PROGRAM'.*"),
         (("record", "--", "no-such-mpirun"), r"no-such-mpirun: no such program.*"),
-        (("record", "-o", "none/t.parquet", "--", "mpirun", "true"), r".*there is no folder none"),
+        (("record", "-o", "none/t.parquet", "--", "mpirun", "true"), r".*there is no folder none; create it first"),
         (
             ("record", "--mpicc", "no-such-cc", "--", "mpirun", "true"),
             r"--mpicc no-such-cc: not found; name the compiler wrapper .*",

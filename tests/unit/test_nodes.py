@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from support_nodes import Remembered, local_nodes
 
 from lepaute.errors import InputError
+from lepaute.kit.node_sets import check_node_name
 from lepaute.kit.sessions import session_members
 from lepaute.measure.nodes import channel as channels
 from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
 from lepaute.measure.nodes.clock import best_offset, clock_offset
 from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.nodes.results import MOST_OUTPUT_BYTES, CommandFailed
-from lepaute.measure.schedulers.types import NodeAddress, check_node_name
+from lepaute.measure.schedulers.types import NodeAddress
 
 
 def unique() -> str:

@@ -1,6 +1,5 @@
 """`lepaute fit ARCHIVE... -o platform.yaml`: models from archives, with the quality of each."""
 
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,7 +78,7 @@ def command(
     for path in report or ():
         check_report_name(path)
     opened = [Archive.open(path) for path in archives]
-    of_experiments = all(archive.metadata.get("kind") == "experiment" for archive in opened)
+    of_experiments = all(archive.about.kind == "experiment" for archive in opened)
     check_outputs({"--output": None if of_experiments else output, "--plot": plot, "--report": report}, inputs=archives)
     if of_experiments:
         of_models = {"--report": report, "--kernel-model": forms, "--network-condition": network_condition}
@@ -155,6 +154,9 @@ def tell_diagnosis(diagnosis: "Diagnosis", reports: Sequence[Path]) -> None:
 
 def quality_table(rows: "list[QualityRow]") -> str:
     """The quality of each kernel's model as lines of text, those that took most time first."""
+    from lepaute.kit.tables import text_table
+    from lepaute.kit.text import percent
+
     header = (
         "kernel",
         "calls",
@@ -169,28 +171,21 @@ def quality_table(rows: "list[QualityRow]") -> str:
         "cores",
         "ranges",
     )
-    lines = [header]
-    lines += [
+    lines = [
         (
             row.kernel,
             str(row.n_calls),
             row.form,
             f"{row.time_s:.3g} s",
             f"{row.r_squared:.3f}",
-            _percent(row.mean_abs_relative_error),
-            _percent(row.group_error),
-            _percent(row.discrepancy),
-            _percent(row.tail_share),
-            _percent(row.cold_excess),
-            _percent(row.core_spread),
+            percent(row.mean_abs_relative_error),
+            percent(row.group_error),
+            percent(row.discrepancy),
+            percent(row.tail_share),
+            percent(row.cold_excess),
+            percent(row.core_spread),
             row.ranges + (f"  ({row.note})" if row.note else ""),
         )
         for row in sorted(rows, key=lambda row: -row.time_s)
     ]
-    from lepaute.cli.columns import aligned
-
-    return aligned(lines, left=(0, 2, len(header) - 1))
-
-
-def _percent(value: float) -> str:
-    return "-" if math.isnan(value) else f"{100 * value:.1f} %"
+    return text_table(header, lines, left=(0, 2, len(header) - 1))

@@ -35,6 +35,7 @@ def gantt(
     import sys
 
     from lepaute.errors import InputError
+    from lepaute.kit.quantities import numbers_of
     from lepaute.trace import read_trace
     from lepaute.trace.gantt import plot_gantt
 
@@ -140,19 +141,6 @@ def compare(
         print(comparison_text(found, f"{left}: {headline(one)}", f"{right}: {headline(other)}"))
     if same and not found.same_sizes:
         raise typer.Exit(1)
-
-
-def numbers_of(text: str, name: str) -> list[int]:
-    """0, 1, 2, 7 of "0-2,7"; raises InputError for anything else."""
-    from lepaute.errors import InputError
-
-    found: list[int] = []
-    for word in text.split(","):
-        low, dash, high = word.strip().partition("-")
-        if not low.isdigit() or (dash and not high.isdigit()) or (dash and int(high) < int(low)):
-            raise InputError(f"{name} is {text!r}; it is numbers and ranges such as 0-3,7")
-        found += range(int(low), int(high if dash else low) + 1)
-    return found
 
 
 def span_of(text: str, name: str) -> tuple[int, int]:

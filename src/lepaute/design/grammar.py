@@ -19,10 +19,11 @@ from lepaute.design.distributions import log_uniform_product as _log_uniform_pro
 from lepaute.design.distributions import uniform_product as _uniform_product
 from lepaute.design.factors import Levels, Names, levels_of
 from lepaute.errors import DesignError
+from lepaute.kit.quantities import BINARY, DECIMAL
 
 _WHOLE = re.compile(r"(-?[0-9]{1,40})(?:[eE]\+?([0-9]{1,2}))?(k|M|G|Ki|Mi|Gi)?")
 _REAL = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?")
-_SUFFIXES = {"k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+_SUFFIXES = DECIMAL | BINARY
 _DISTRIBUTION = re.compile(r"(uniform|loguniform|logspace|uniformproduct|loguniformproduct):(.*)")
 #: A header names the levels of a factor up to this length; of more it gives the number and the two ends.
 _LONGEST_LEVELS = 20_000

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lepaute.errors import FitError
 from lepaute.fit.kernels.form import Form
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas
 
     from lepaute.archive import Archive
+    from lepaute.archive.metadata import Metadata
     from lepaute.platform.schema import Blas, Days, Episodes, KernelModel, Network, Platform
 
 NODE = 1
@@ -181,11 +182,11 @@ def platform_and_models(
 
     given = calibrations(archives)
     fitted = models(given, forms, network_condition)
-    metadata, count = given[0].metadata, len(fitted.hosts)
-    cores = int(metadata.get("node_cores") or 0) or max(_cores(given)) + 1
+    about, count = given[0].about, len(fitted.hosts)
+    cores = about.node_cores or max(_cores(given)) + 1
     description = " ".join(
         [
-            f"{metadata.get('cpu_model') or 'A machine'}, calibrated {metadata.get('created', 'at an unknown date')}.",
+            f"{about.cpu_model or 'A machine'}, calibrated {about.created or 'at an unknown date'}.",
             _told_of_links(count, fitted),
             *fitted.notes,
         ]
@@ -193,16 +194,16 @@ def platform_and_models(
     platform = Platform(
         name=name,
         description=description,
-        source=_source(metadata),
+        source=_source(about),
         archive_id=given[0].id,
-        blas=_blas(metadata),
+        blas=_blas(about),
         nodes={  # type: ignore[arg-type]  # validated by pydantic
             "count": count,
             "first_number": NODE,
             "cores": cores,
             "cpus": cores,
             "core_to_cpu": "modulo",
-            "memory_bytes": metadata.get("memory_bytes"),
+            "memory_bytes": about.memory_bytes,
         },
         kernels=tuple(fitted.kernels),
         network=fitted.network,
@@ -239,30 +240,28 @@ def _told_of_links(count: int, fitted: FittedModels) -> str:
 
 
 def _cores(archives: "list[Archive]") -> list[int]:
-    return sorted({int(core) for archive in archives for core in archive.metadata.get("cores", [0])})
+    return sorted({core for archive in archives for core in archive.about.cores or (0,)})
 
 
-def _blas(metadata: dict[str, Any]) -> "Blas | None":
+def _blas(about: "Metadata") -> "Blas | None":
     """The kernels that the archive says were measured; None where it does not say."""
     from lepaute.platform.schema import Blas
 
-    blas = metadata.get("blas") or {}
-    if not blas.get("core"):
+    if not about.blas.core:
         return None
-    return Blas(core=str(blas["core"]), coretype_env=blas.get("coretype_env") or None)
+    return Blas(core=about.blas.core, coretype_env=about.blas.coretype_env or None)
 
 
 def _disturbed_somewhere(archive: "Archive") -> bool:
     """Whether an archive of an older version, which does not say which rows, holds disturbed runs."""
     if "disturbed" in archive.table(KERNELS).columns:
         return False
-    return any("disturbed" in str(text) for text in archive.metadata.get("warnings", []))
+    return any("disturbed" in text for text in archive.about.warnings)
 
 
-def _source(metadata: dict[str, Any]) -> str:
-    blas, mpi = metadata.get("blas") or {}, metadata.get("mpi") or {}
-    library = f"{blas.get('library', 'BLAS')} with {blas.get('core', 'unknown')} kernels"
-    return f"calibration by Lepaute {metadata.get('lepaute_version', '')}, {library}, {mpi.get('version', 'MPI')}"
+def _source(about: "Metadata") -> str:
+    library = f"{about.blas.library or 'BLAS'} with {about.blas.core or 'unknown'} kernels"
+    return f"calibration by Lepaute {about.lepaute_version}, {library}, {about.mpi.version or 'MPI'}"
 
 
 def _fit_all(

@@ -4,9 +4,10 @@ import numpy as np
 
 from lepaute.fit.diagnostics.contrast import FEWEST_UNITS, Contrast, contrasts
 from lepaute.fit.diagnostics.flag import Check, Limits, unable
-from lepaute.fit.diagnostics.number_text import percent, seconds
+from lepaute.fit.diagnostics.number_text import percent
 from lepaute.fit.diagnostics.residuals import Classed
 from lepaute.fit.numeric.arrays import Floats
+from lepaute.kit.text import seconds
 
 #: A mean that is off by 5 % over part of the sizes moves a prediction by up to as much; 20 % is no model any more.
 SIZE = Limits(0.05, 0.20)

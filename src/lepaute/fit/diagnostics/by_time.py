@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from lepaute.fit.diagnostics.flag import Check, Limits, unable
-from lepaute.fit.diagnostics.number_text import moment, percent
+from lepaute.fit.diagnostics.number_text import percent
 from lepaute.fit.diagnostics.residuals import ENOUGH_PROCESSES, Classed, parts_of
 from lepaute.fit.numeric.arrays import Floats
+from lepaute.kit.text import moment
 from lepaute.stats.drift import drift
 from lepaute.stats.steps import Step, find_steps
 

@@ -216,13 +216,12 @@ def _no_model(name: str, calls: int) -> Check:
 
 
 def _about(archive: "Archive") -> dict[str, str]:
-    metadata = archive.metadata
     return {
         "file": archive.path.name,
         "id": archive.id,
         "host": ", ".join(hosts_of(archive)),
-        "cpu_model": str(metadata.get("cpu_model") or "unknown"),
-        "created": str(metadata.get("created") or "unknown"),
+        "cpu_model": archive.about.cpu_model or "unknown",
+        "created": archive.about.created or "unknown",
     }
 
 

@@ -8,9 +8,10 @@ import numpy as np
 from lepaute.fit.diagnostics.burst import BURST, FEWEST_PROCESSES, burst_of
 from lepaute.fit.diagnostics.by_time import CHANGE, FEWEST_VALUES, Series, dates_text, slow_change, steps_of
 from lepaute.fit.diagnostics.flag import Check, unable
-from lepaute.fit.diagnostics.number_text import moment, percent
+from lepaute.fit.diagnostics.number_text import percent
 from lepaute.fit.diagnostics.residuals import ENOUGH_PROCESSES, Classed
 from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
+from lepaute.kit.text import moment
 from lepaute.stats.steps import Step
 
 #: Parts of a process in which a change inside it is looked for: no more, of at least eight calls each, and no fewer

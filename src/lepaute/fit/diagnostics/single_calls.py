@@ -3,8 +3,9 @@
 import numpy as np
 
 from lepaute.fit.diagnostics.flag import Check, Limits, unable
-from lepaute.fit.diagnostics.number_text import percent, seconds
+from lepaute.fit.diagnostics.number_text import percent
 from lepaute.fit.diagnostics.residuals import Classed, Residuals
+from lepaute.kit.text import seconds
 
 #: Share of the time that interruptions took: of 2 %, a prediction is off by up to as much if they came by accident.
 OUTLIERS = Limits(0.02, 0.10)

@@ -14,7 +14,7 @@ from lepaute.archive.setups.topology import Cache
 from lepaute.errors import FitError
 from lepaute.fit.memory.plateaus import constant_pieces
 from lepaute.fit.numeric.arrays import Floats
-from lepaute.kit.quantities import size_text
+from lepaute.kit.text import size_text
 from lepaute.stats.rank_interval import median_rank
 
 if TYPE_CHECKING:

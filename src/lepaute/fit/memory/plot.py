@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lepaute.fit.memory.hierarchy import MemoryHierarchy
 from lepaute.kit.files import whole_file
-from lepaute.kit.quantities import size_text
+from lepaute.kit.text import size_text
 
 
 def plot_hierarchies(hierarchies: tuple[MemoryHierarchy, ...], path: Path) -> None:

@@ -1,7 +1,7 @@
 """A memory hierarchy as text: a line a plateau, a line an end of one, and the notes."""
 
 from lepaute.fit.memory.hierarchy import Level, MemoryHierarchy
-from lepaute.kit.quantities import size_text
+from lepaute.kit.text import size_text
 
 
 def hierarchy_text(hierarchy: MemoryHierarchy) -> str:

@@ -4,12 +4,13 @@ import math
 from collections.abc import Sequence
 
 from lepaute.fit.observations.factors import FactorTest
+from lepaute.kit.tables import text_table
 
 
 def factor_table(tests: Sequence[FactorTest]) -> str:
     """The tests as lines of text, and a sentence on each that finds something."""
     header = ("factor", "kernel", "level", "time", "95 % interval", "p", "p (Holm)", "exchanged")
-    lines = [header]
+    lines: list[tuple[str, ...]] = []
     for test in tests:
         test_cells = (f"{test.p_value:.2g}", f"{test.p_holm:.2g}", f"{test.n} {test.exchanged} in {test.strata} strata")
         for number, effect in enumerate(test.effects):
@@ -20,9 +21,7 @@ def factor_table(tests: Sequence[FactorTest]) -> str:
             lines.append(
                 (*names, effect.level, _sign(effect.ratio), interval, *(test_cells if number == 0 else ("",) * 3))
             )
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    return "\n".join([*(text if len(lines) > 1 else []), *map(sentence, tests)])
+    return "\n".join([*([text_table(header, lines, left=None)] if lines else []), *map(sentence, tests)])
 
 
 def sentence(test: FactorTest) -> str:
