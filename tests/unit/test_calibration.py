@@ -97,7 +97,7 @@ def test_what_was_measured_before_a_failure_or_ctrl_c_is_archived_as_partial_and
     with pytest.raises(KeyboardInterrupt if how == "interrupt" else EnvironmentProblem) as caught:
         calibrate(place, quick=True)
     partial = place.with_name("c.partial.zip")
-    assert caught.value.__notes__[-1] == f"what was measured until then is in {partial}; go on with --resume"
+    assert caught.value.__notes__[-1] == f"what was measured until then is in {partial}; resume with --resume"
     assert place.read_bytes() == b"an older archive"
     archive = Archive.open(partial)
     assert archive.metadata["partial"] is True
@@ -305,7 +305,7 @@ def separate(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def as_machines(job: Calibration, nodes: Nodes) -> None:
         for channel in nodes.channels:
-            channel.hello["boot"] = channel.name
+            channel.hello = replace(channel.hello, boot=channel.name)
         use(job, nodes)
 
     monkeypatch.setattr(Calibration, "use", as_machines)
