@@ -129,7 +129,7 @@ def test_resume_without_a_name_takes_the_last_interrupted_run(tmp_path: Path) ->
         ("x = 1\n", (), "defines no subclass of lepaute.Job"),
         ("import nothing_like_it\n", (), "experiment.py:1: ModuleNotFoundError"),
         ("def f(:\n", (), "experiment.py:1: SyntaxError"),
-        (FAILING, ("--resume", "-o", "never.zip"), "never.work: no run was interrupted there"),
+        (FAILING, ("--resume", "-o", "never.zip"), "never.work: no interrupted run is there"),
         (FAILING, ("--resume",), "no run of experiment.py was interrupted here"),
         (FAILING, ("--scheduler", "cron"), "local, ssh, slurm, oar, grid5000"),
         (FAILING, ("--nodes", "node[1-"), "node[1-"),
