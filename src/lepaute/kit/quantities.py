@@ -5,17 +5,20 @@ import re
 from lepaute.errors import InputError
 
 LONGEST_RANGE = 10**6
-SUFFIXES = {"k": 10**3, "m": 10**6, "g": 10**9}
-SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30}
+#: Of numbers; of bytes, where k, M and G are powers of 1024 as well.
+SUFFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
+BYTE_SUFFIXES = SUFFIXES | {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_SUFFIXED = re.compile(r"(.*?)([kmg]i?)?", re.IGNORECASE | re.DOTALL)
 
 
 def count(text: str, name: str) -> int:
-    """A whole number with an optional suffix k, M or G (powers of ten); raises InputError for anything else."""
-    digits, factor = (text[:-1], SUFFIXES[text[-1].lower()]) if text[-1:].lower() in SUFFIXES else (text, 1)
+    """A whole number with an optional suffix k, M or G, or Ki, Mi or Gi; raises InputError for anything else."""
+    match = _SUFFIXED.fullmatch(text)
+    assert match is not None  # whatever the text
     try:
-        value = float(digits) * factor
+        value = float(match[1]) * SUFFIXES[(match[2] or "").lower()]
     except ValueError:
-        value = 0.5  # no number: refused like one that is not whole
+        value = 0.5  # not a number: refused like one that is not whole
     if not value.is_integer():
         raise InputError(f"{name} is {text!r}; it is a whole number such as 20000 or 20k")
     return int(value)
@@ -26,8 +29,8 @@ def size_of(text: str, name: str) -> int:
 
     Raises InputError for anything else.
     """
-    match = re.fullmatch(r"([0-9]+)(?:([kmg])i?)?", text, re.IGNORECASE)
-    size = int(match[1]) << SHIFTS[(match[2] or "").lower()] if match else 0
+    match = re.fullmatch(r"([0-9]+)([kmg]i?)?", text, re.IGNORECASE)
+    size = int(match[1]) * BYTE_SUFFIXES[(match[2] or "").lower()] if match else 0
     if size < 1:
         raise InputError(f"{name} {text!r} is not a size; write bytes, or 64K, 1M, 1Gi")
     return size
@@ -91,6 +94,14 @@ def numbers_of(text: str, name: str) -> tuple[int, ...]:
             raise InputError(f"{name} is {text!r}; a range has at most {LONGEST_RANGE} numbers")
         numbers.update(range(low, high + 1))
     return tuple(sorted(numbers))
+
+
+def span_of(text: str, name: str) -> tuple[int, int]:
+    """(10, 12) of 10-12 or 10:12, (10, 10) of 10; raises InputError for anything else."""
+    match = re.fullmatch(r"([0-9]+)(?:[-:]([0-9]+))?", text.strip())
+    if match is None or int(match[2] or match[1]) < int(match[1]):
+        raise InputError(f"{name} is {text!r}; it is a step, or the first and the last such as 10-12")
+    return int(match[1]), int(match[2] or match[1])
 
 
 def duration_of(seconds: float) -> str:

@@ -130,7 +130,8 @@ def simulate(name: str, *arguments: Any) -> _core.RunResult:
 
 def core_parameters(application: "Application") -> Any:
     """The core's parameters of an application: its fields by their names, words where there are choices."""
-    parameters = _parameters_class(type(application))()
+    described: Any = type(application)
+    parameters = _parameters_class(described)()
     for field in fields(application):  # type: ignore[arg-type]  # applications are dataclasses
         if hasattr(parameters, field.name):
             setattr(parameters, field.name, getattr(application, field.name))
@@ -138,7 +139,7 @@ def core_parameters(application: "Application") -> Any:
 
 
 @cache
-def _parameters_class(application: "type[Application]") -> type:
+def _parameters_class(application: Any) -> type:
     """The class of the core that holds the parameters of an application.
 
     Raises ImportError where package and core disagree about the choices of a parameter.
