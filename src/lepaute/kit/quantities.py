@@ -8,12 +8,11 @@ LONGEST_RANGE = 10**6
 #: Of numbers; of bytes, where k, M and G are powers of 1024 as well.
 SUFFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
 BYTE_SUFFIXES = SUFFIXES | {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_SUFFIXED = re.compile(r"(.*?)([kmg]i?)?", re.IGNORECASE | re.DOTALL)
 
 
 def count(text: str, name: str) -> int:
     """A whole number with an optional suffix k, M or G, or Ki, Mi or Gi; raises InputError for anything else."""
-    match = _SUFFIXED.fullmatch(text)
+    match = re.fullmatch(r"(.*?)([kmg]i?)?", text, re.IGNORECASE | re.DOTALL)
     assert match is not None  # whatever the text
     try:
         value = float(match[1]) * SUFFIXES[(match[2] or "").lower()]

@@ -20,13 +20,13 @@ from lepaute.version import __version__
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
-    from lepaute.simulate.engine import Conditions
+    from lepaute.simulate.conditions import Conditions
 
 #: Categories of a rank's time in which messages move; the others are computing and waiting.
 MOVING = ("overhead", "transfer", "contention")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Native:
     """The native engine; it has no options."""
 

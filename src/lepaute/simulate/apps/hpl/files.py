@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.prediction import Prediction
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HplFiles(Files):
     """HPL.dat and HPL.out."""
 
