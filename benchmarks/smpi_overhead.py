@@ -154,10 +154,10 @@ def main() -> int:
     .venv/bin/python benchmarks/smpi_overhead.py --pairs {options.pairs}
 
 An LU factorisation without pivoting on 64 ranks, as often as the table says: prepared by hand for SMPI (macros with
-`smpi_execute`, `SMPI_SHARED_MALLOC`, blocks of 2 MiB), and as it was (BLAS and malloc) under simblas. {options.pairs}
-pairs in turn, CPU time of SimGrid's process; memory: most that was resident, where SMPI's shared pages count once for
-each mapping. Wanted: a ratio of at most {GOAL:g}: {"reached" if met else "NOT reached"}. simblas lets the
-kernels between two messages pass as one sleep, and does not touch the pages that it folds.
+`smpi_execute`, `SMPI_SHARED_MALLOC`, blocks of 2 MiB), and unmodified (BLAS and malloc) under simblas. {options.pairs}
+alternating pairs, CPU time of SimGrid's process; memory: maximum resident set size, in which SMPI's shared pages count
+once per mapping. Goal: a ratio of at most {GOAL:g}: {"reached" if met else "NOT reached"}. simblas charges the
+kernels between two messages as one sleep, and does not touch the pages that it folds.
 
 {markdown(header, rows)}
 """

@@ -122,7 +122,7 @@ def table(report: Report, options: argparse.Namespace, _: Path) -> None:
             )
     start = predict(small_case(), timeout_s=60.0)
     report.add("table", "start-up: N = 128 on one rank", "full", start)
-    header = ("case", "fidelity", "user s", "wanted", "engine MB", "wanted", "process MB", "published emulation", "met")
+    header = ("case", "fidelity", "user s", "limit", "engine MB", "limit", "process MB", "published emulation", "met")
     report.sections.append(
         f"One run on one core in a fresh process: user time of the whole process, of which {start.user_s:.2f} s are "
         f"start-up; memory of the engine, and of the whole process.\n\n{markdown(header, lines)}"
@@ -162,7 +162,7 @@ def scaling(report: Report, options: argparse.Namespace, output: Path) -> None:
         save_figure(scaling_picture(work, time_s, exponent), output / "speed" / "scaling.png")
     report.sections.append(
         "### Time against steps × ranks × log2 ranks\n\n"
-        f"`stampede-like`, NB = 128, full; user time without start-up. Fitted exponent {exponent:.2f}, wanted at most "
+        f"`stampede-like`, NB = 128, full; user time without start-up. Fitted exponent {exponent:.2f}, limit "
         f"{cases.EXPONENT_LIMIT:g}: {yes_or_no(met)}.\n\n![user time against the work](speed/scaling.png)\n\n"
         + markdown(("ranks", "steps", "user s", "ns for each step, rank and log2 rank"), lines)
     )
@@ -200,7 +200,7 @@ def sixteen(report: Report, options: argparse.Namespace, _: Path) -> None:
     report.goals.append(Goal("sixteen runs", "", "", met))
     report.sections.append(
         f"### Many runs\n\nSixteen runs on two cores take {wall_many:.2f} s, one run on one core {wall_one:.2f} s: "
-        f"{ratio:.2f} times as long, wanted at most {cases.SIXTEEN_RATIO_LIMIT:g}: {yes_or_no(met)} (Dahu, 1024 ranks, "
+        f"{ratio:.2f} times as long, limit {cases.SIXTEEN_RATIO_LIMIT:g}: {yes_or_no(met)} (Dahu, 1024 ranks, "
         f"N = {int(arguments['n']):,}; medians of {REPEATS}, taken in turn)."
     )
 
@@ -226,7 +226,7 @@ def exact(report: Report, options: argparse.Namespace, _: Path) -> None:
         lines.append(
             (case.name, f"{cost.user_s:.2f}", f"≤ {limit_s:g}", factor, f"{difference:+.3f} %", yes_or_no(met))
         )
-    header = ("case, full", "user s", "wanted", "times the usual", "predicted time, usual against exact", "met")
+    header = ("case, full", "user s", "limit", "times the default", "predicted time, default against exact", "met")
     report.sections.append(f"### Exact sharing (`--set network.sharing=exact`)\n\n{markdown(header, lines)}")
 
 
@@ -247,7 +247,7 @@ def sampled(report: Report, options: argparse.Namespace, _: Path) -> None:
         report.goals.append(Goal(f"sampled, N = {n}", "", "", met))
         found = (f"{max(errors, key=abs):+.3f} %", f"{statistics.mean(errors):+.3f} %") if errors else (problem, "–")
         lines.append((f"{n:,}", *found, f"{cases.SAMPLED_ERROR_LIMIT_PERCENT:g} %", yes_or_no(met)))
-    header = ("N", "largest error", "mean error", "wanted, each at most", "met")
+    header = ("N", "largest error", "mean error", "limit for each", "met")
     report.sections.append(
         f"### Sampled against full\n\nDahu, 1024 ranks, NB = 128, seeds 1 to {SEEDS}: predicted time, sampled / full "
         f"− 1, run by run.\n\n{markdown(header, lines)}"

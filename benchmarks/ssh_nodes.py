@@ -120,9 +120,9 @@ def _nodes(farm: SshdFarm, folder: Path, clush: str, arguments: argparse.Namespa
         print(f"| collecting the environments | {environment_s:.1f} s |")
     print(f"| ending the connections, folders removed | {stop_s:.1f} s |")
     print(f"| memory of the engine's process, growth by connecting and all commands | {memory / 1e6:.0f} MB |")
-    print(f"| memory of the ssh processes beside it, together | {ssh_bytes / 1e6:.0f} MB |")
+    print(f"| memory of all its ssh processes | {ssh_bytes / 1e6:.0f} MB |")
     print(f"| memory of an agent, median of {len(agents)} | {agent_bytes / 1e6:.1f} MB |")
-    print(f"| CPU time of an agent and its program, a command | {1000 * statistics.median(agents_cpu_s):.1f} ms |")
+    print(f"| CPU time of an agent and its program, per command | {1000 * statistics.median(agents_cpu_s):.1f} ms |")
     print(f"| clush alone: start-up and one local command | {start_up_s:.2f} s |")
     return wrong
 
@@ -203,7 +203,7 @@ def _wrong(way: str, what: str, names: tuple[str, ...], answers: Mapping[str, st
 
 
 def _print_commands(found: Mapping[tuple[str, str], Timed], nodes: int) -> None:
-    print("| command | by | wall s | ms a node | against the engine | smallest, largest | CPU s |")
+    print("| command | tool | wall s | ms per node | relative to the engine | smallest, largest | CPU s |")
     print("|---|---|---|---|---|---|---|")
     for what in COMMANDS:
         ours = statistics.median(found["the engine", what].wall_s)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lepaute.fit.population.coefficients import read_coefficients
 from lepaute.fit.population.generative import generative
-from lepaute.platform.io import write_text
+from lepaute.kit.files import write_whole
 from lepaute.platform.populations import FOLDER, population_text
 
 STATES = {
@@ -36,7 +36,7 @@ def main() -> int:
             "group_of_node is in the order of nodes 1 to 32."
         )
         FOLDER.mkdir(exist_ok=True)
-        write_text(FOLDER / f"{name}.yaml", population_text(population, header))
+        write_whole(FOLDER / f"{name}.yaml", population_text(population, header))
         print(f"{FOLDER / name}.yaml: {len(fitted.groups)} groups")
     return 0
 

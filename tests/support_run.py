@@ -18,7 +18,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def run_lepaute(
-    *arguments: object, folder: Path, limit_s: float = 120.0, **more: str
+    *arguments: object, folder: Path, limit_s: float = 300.0, **more: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command of lepaute in a folder, to its end."""
     return subprocess.run(

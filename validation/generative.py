@@ -172,10 +172,10 @@ def text(frame: pandas.DataFrame, data: dict[str, Coefficients], fits: dict[str,
     return f"""## The generative model: synthetic and observed coefficients
 
 Daily calibrations of dgemm on Dahu, 32 nodes, 64 CPUs; a generative model fitted to them by
-`lepaute.fit.population.generative`, and nodes and days drawn from it. How both are
-compared was fixed in advance ([plan](../validation/generative.py)); p of
-permutation tests that exchange whole nodes or days, {frame["seed"].max()} synthetic data sets each, joined as twice the
-median. Small p: synthetic and observed differ. Groups of nodes: {told}.
+`lepaute.fit.population.generative`, and nodes and days drawn from it. The comparison was fixed in advance
+([plan](../validation/generative.py)); p of permutation tests that exchange whole nodes or days,
+{frame["seed"].max()} synthetic data sets each, combined as twice the median.
+Small p: synthetic and observed differ. Groups of nodes: {told}.
 
 {{goals}}
 
@@ -194,7 +194,7 @@ in the groups that contain them most synthetic days vary more than most observed
 Some common days of all CPUs stand apart in beta and gamma (picture: the separate bands); 22 to 24 days are too few to
 detect this in a test. In the group of slow nodes some synthetic gamma are below 0: calls there have no noise.
 
-Spread, ours beside the published hyperparameters (another machine state, whole nodes, 32 threads):
+Spread, ours next to the published hyperparameters (another machine state, whole nodes, 32 threads):
 
 {published.spread_table(fits, hyper)}
 

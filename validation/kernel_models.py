@@ -175,7 +175,7 @@ with its errors on unseen sizes of the same design (CV: error of single calls on
 ![error of the sum: rows fitted, columns judged]({{picture}})
 
 A model is valid for the sizes it was fitted to. Fitted to one design and applied to another, the sum of all calls is
-wrong by {others["sum_percent"].abs().median():.1f} % in the middle and by {abs(worst["sum_percent"]):.0f} % at worst
+wrong by {others["sum_percent"].abs().median():.1f} % in the median and by {abs(worst["sum_percent"]):.0f} % at worst
 (fitted to {worst["fitted"]}, judged on {worst["judged"]}). No selection corrects this: the polynomial M-2-H is wrong by
 {plain.median():.1f} % and {plain.max():.0f} %. Each design was measured in a separate job, so these
 figures include differences between jobs; designs of one kind differ by about 1 %. A design should have the sizes of its

@@ -298,10 +298,10 @@ def speed_text(frame: pandas.DataFrame) -> str:
 
     .venv/bin/python validation/native_against_smpi.py
 
-The same runs of HPL on the same platform by both ([accuracy](accuracy.md)). User and system time: of SimGrid's process
-from its start to its end; of the native engine's prediction without the start of Python (0.2 s). Memory: most of the
-process that was resident, Python included. Matrix and panels are folded under SMPI. Over all {len(frame)} cases SMPI
-takes {ratio.min():.0f} to {ratio.max():.0f} times as much CPU time, {middle:.0f} times as the geometric mean.
+The same runs of HPL on the same platform with both ([accuracy](accuracy.md)). User and system time: of SimGrid's
+process from start to end; of the native engine's prediction without the start of Python (0.2 s). Memory: maximum
+resident set size of the process, including Python. Matrix and panels are folded under SMPI. Over all {len(frame)}
+cases SMPI takes {ratio.min():.0f} to {ratio.max():.0f} times as much CPU time, with a geometric mean of {middle:.0f}.
 
 {markdown(header, rows)}
 """

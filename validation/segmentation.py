@@ -158,7 +158,7 @@ def text(frame: pandas.DataFrame) -> str:
             "## Breakpoints of published measurements",
             "",
             "The four data sets of section 4.3.2 of the thesis (three of them generated anew) and the 16 series of its",
-            "figure 4.8; `validation/segmentation.py` says how each is used.",
+            "figure 4.8; `validation/segmentation.py` states how each is used.",
             "",
             "{goals}",
             "",

@@ -1,9 +1,9 @@
-"""Which conditions change what dgemm takes: content of the operands, warm-up, pinning, scheduling class, governor.
+"""Which conditions affect the duration of dgemm: content of the operands, warm-up, pinning, scheduling class, governor.
 
-Conditions of a process (pinning, class, governor, warm-up calls) are levels of the design, one process a row, in
-blocks; those of a call (content, operands just used or not) vary inside each process. `lepaute fit` tests them all.
+Conditions of a process (pinning, class, governor, warm-up calls) are levels of the design, one process per row,
+in blocks; those of a call (content, warm or cold operands) vary within each process. `lepaute fit` tests them all.
 
-A processor slows down for its content when it is at its limit of power, which takes all cores and some seconds:
+Content slows a processor down when it runs at its power limit, which takes all cores and some seconds:
     --set cores=32 --set content_of=process --set calls=400
 lets 32 cores compute on the same content for a whole row.
 """
@@ -19,7 +19,7 @@ HEADERS = ("content.h", "kernel_log.h", "probe_common.h")
 GOVERNORS = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_available_governors")
 POOL_BYTES = 200_000_000
 START = """
-# starts a probe on each of "$1" cores ($2: pinned or free), and waits for all:
+# starts a probe on each of "$1" cores ($2: pinned or free), and waits for them:
 pids=
 core=0
 while [ "$core" -lt "$1" ]; do
@@ -74,7 +74,7 @@ class DgemmConditions(lp.Job):
         return str(self.parameters.get("contents", "random,constant,masked:40")).split(",")
 
     def calls_of(self, row, seed):
-        """The calls of one process: one size, each content and state of the operands so many times, shuffled."""
+        """The calls of one process: one size, each content and operand state several times, in random order."""
         size = tuple(int(letter) for letter in str(self.parameters.get("size", "500,500,128")).split(","))
         return lp.design.content_design(
             seed,

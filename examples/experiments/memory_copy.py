@@ -1,4 +1,4 @@
-"""How fast a node copies memory, by size: a C program of a few lines, a design, and nothing averaged on the way."""
+"""How fast a node copies memory, by size: a short C program, a design, and single measurements without averaging."""
 
 import lepaute as lp
 

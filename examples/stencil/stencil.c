@@ -1,11 +1,11 @@
 /* A real MPI program that does what `lepaute predict stencil` simulates: a 7-point stencil on a periodic box, faces
- * exchanged with MPI_Sendrecv along x, y and z, one way and then the other, and one MPI_Allreduce an iteration.
+ * exchanged with MPI_Sendrecv along x, y and z, one way and then the other, and one MPI_Allreduce per iteration.
  *
  *   mpicc -O2 -o stencil stencil.c -lm
  *   mpirun -np 2 ./stencil PX PY PZ NX NY NZ ITERATIONS [--sweeps-only]
  *
- * Prints the time of the iterations (maximum over ranks) and the mean time of a cell. With --sweeps-only nothing is
- * sent: the time of a cell is then what --cell-time wants, packing of faces included.
+ * Prints the time of the iterations (maximum over ranks) and the mean time per cell. With --sweeps-only nothing is
+ * sent: the time per cell is then the value for --cell-time, including the packing of faces.
  */
 #include <math.h>
 #include <mpi.h>
@@ -23,7 +23,7 @@ static size_t at(const box *b, int x, int y, int z) {
     return ((size_t)x * (size_t)(b->cells[1] + 2) + (size_t)y) * (size_t)(b->cells[2] + 2) + (size_t)z;
 }
 
-/* Copies the layer `where` (0 and cells + 1 are the halo) across `axis` to or from `face`; the number of its cells. */
+/* Copies the layer `where` (0 and cells + 1 are the halo) across `axis` to or from `face`; returns its cell count. */
 static int copy_face(box *b, int axis, int where, double *face, int out_of_box) {
     int u = axis == 0 ? 1 : 0, v = axis == 2 ? 1 : 2, count = 0, p[3];
     p[axis] = where;

@@ -24,7 +24,7 @@ def test_two_hosts_are_calibrated_with_their_links_and_hpl_is_predicted_on_both(
 ) -> None:
     nodes = ("--nodes", "node[1-2]", "--ssh-config", ssh_nodes.ssh_config)
     done = run_lepaute(
-        "calibrate", "--quick", *nodes, "-o", "two.yaml", "--archive", "c.zip", folder=tmp_path, limit_s=240
+        "calibrate", "--quick", *nodes, "-o", "two.yaml", "--archive", "c.zip", folder=tmp_path, limit_s=900
     )
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "c.zip")

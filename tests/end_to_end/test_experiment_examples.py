@@ -20,7 +20,7 @@ def documented_command(script: str) -> list[str]:
 
 def general(lines: list[str]) -> list[str]:
     """Without what differs from run to run: times, and the host's name."""
-    return [re.sub(r"^\S+: |on \S+$|: \S+$|\([0-9.e-]+ s\)", "", line.strip()) for line in lines]
+    return [re.sub(r"^\S+: |machine, \S+$|: \S+$|\([0-9.e-]+ s\)", "", line.strip()) for line in lines]
 
 
 def test_memory_copy_runs_as_documented_and_says_what_is_documented(tmp_path: Path) -> None:

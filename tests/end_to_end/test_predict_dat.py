@@ -21,7 +21,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=300, check=False)
 
 
 def answer(*arguments: str) -> dict:
@@ -225,7 +225,7 @@ def test_an_interrupt_is_answered_at_once_however_long_the_runs_are() -> None:
         began_s = time.monotonic()
         os.kill(process.pid, signal.SIGINT)
         told = process.stderr.read()
-        status = process.wait(timeout=60)
+        status = process.wait(timeout=300)
     assert "this will take about" in announced
     assert (status, told) == (130, "lepaute: interrupted\n")
     assert time.monotonic() - began_s < 30  # of hours

@@ -64,7 +64,7 @@ def test_settings_are_undone_however_the_engine_ends(machine: Path, tmp_path: Pa
     switch = machine / CPU / "intel_pstate/no_turbo"
     wait_until(lambda: (tmp_path / "seen.txt").exists() and switch.read_text().strip() == "1")
     os.kill(running.pid, number)
-    running.communicate(timeout=30)
+    running.communicate(timeout=300)
     wait_until(
         lambda: (
             {name: text for name, text in fake_machines.tree(machine).items() if not name.startswith("run/")} == before
@@ -173,7 +173,7 @@ def test_a_machine_that_changes_in_the_middle_is_noticed_named_and_marked(tmp_pa
     assert table.loc[table["design_row"] > 80, "machine_changed"].str.contains("segment").all()
 
 
-def wait_until(condition, limit_s: float = 20.0) -> None:
+def wait_until(condition, limit_s: float = 300.0) -> None:
     deadline = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < deadline, "it did not come to pass"
@@ -203,7 +203,7 @@ print(lp.Archive.open("y.partial.zip").metadata["status"])
         env=support_run.environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -57,7 +57,7 @@ def ssh_options(farm: SshdFarm) -> list[str]:
 def wait_for_rows(folder: Path, rows: int) -> None:
     """Until so many rows of the running experiment are on the disk."""
     table = folder / "x.work" / "raw" / "observations.csv"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not table.is_file() or table.read_text().count("\n") < rows + 3:
         assert time.monotonic() < deadline, "no rows came"
         time.sleep(0.05)
@@ -94,7 +94,7 @@ def test_a_host_that_fails_loses_its_own_further_rows_and_nothing_else(
     running = start_lepaute("run", slow, *ssh_options(farm), folder=tmp_path)
     wait_for_rows(tmp_path, 12)
     getattr(farm, fault)("node3")
-    out, complaints = running.communicate(timeout=90)
+    out, complaints = running.communicate(timeout=300)
     assert running.returncode == 0, complaints
     archive = Archive.open(tmp_path / "x.zip")
     rows = rows_of(archive)
@@ -104,7 +104,7 @@ def test_a_host_that_fails_loses_its_own_further_rows_and_nothing_else(
     assert lost["node"] == "node3"
     assert any("node3 was lost" in warning for warning in archive.metadata["warnings"])
     assert "complete" in out
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     while farm.processes("node3"):  # also where only the connection was cut: the agent there has cleaned up
         assert time.monotonic() < deadline, [process.cmdline() for process in farm.processes("node3")]
         time.sleep(0.1)
@@ -117,7 +117,7 @@ def test_when_every_host_is_gone_what_was_measured_is_archived_and_said(
     wait_for_rows(tmp_path, 12)
     for name in farm.names:
         farm.kill(name)
-    _, complaints = running.communicate(timeout=90)
+    _, complaints = running.communicate(timeout=300)
     assert running.returncode == 1
     assert "no node is left" in complaints
     assert "Traceback" not in complaints
@@ -132,7 +132,7 @@ def test_a_killed_engine_leaves_what_it_had_and_goes_on_from_there(farm: SshdFar
     wait_for_rows(tmp_path, 12)
     running.kill()
     running.communicate()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     while any(farm.processes(name) for name in farm.names):
         assert time.monotonic() < deadline, "agents outlived their engine"
         time.sleep(0.1)
@@ -158,7 +158,7 @@ def test_an_interrupt_archives_what_there_is_and_leaves_no_process(farm: SshdFar
     running = start_lepaute("run", slow, *ssh_options(farm), folder=tmp_path)
     wait_for_rows(tmp_path, 8)
     os.killpg(running.pid, signal.SIGINT)
-    out, complaints = running.communicate(timeout=60)
+    out, complaints = running.communicate(timeout=300)
     assert running.returncode == 130
     assert "partial" in out
     assert "--resume" in complaints
@@ -171,7 +171,7 @@ def test_two_jobs_at_once_on_the_same_hosts_do_not_collide(ssh_nodes: SshdFarm, 
     options = ["--nodes", NODES, "--ssh-config", ssh_nodes.ssh_config, "--set", "replications=1"]
     both = [start_lepaute("run", script, *options, folder=tmp_path) for _ in range(2)]
     for running in both:
-        _, complaints = running.communicate(timeout=90)
+        _, complaints = running.communicate(timeout=300)
         assert running.returncode == 0, complaints
     archives = sorted(tmp_path.glob("memory_copy-*.zip"))
     assert len(archives) == 2
@@ -275,7 +275,7 @@ def test_a_clock_that_is_set_on_one_host_is_noticed_named_and_marked(
     )
     wait_for_rows(tmp_path, 16)
     ahead.write_text("+5")
-    _, complaints = running.communicate(timeout=90)
+    _, complaints = running.communicate(timeout=300)
     assert running.returncode == 0, complaints
     archive = Archive.open(tmp_path / "x.zip")
     told = [warning for warning in archive.metadata["warnings"] if "clock" in warning]

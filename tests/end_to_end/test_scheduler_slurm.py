@@ -17,7 +17,7 @@ from lepaute.measure.schedulers import Allocation, NodeAddress, Request, schedul
 
 pytestmark = pytest.mark.nodes
 
-_LIMIT_S = 30
+_LIMIT_S = 300
 
 
 def _run(node: NodeAddress, *words: str) -> "subprocess.CompletedProcess[bytes]":
@@ -194,8 +194,8 @@ def test_a_job_of_ours_ends_when_we_are_killed(slurm: SlurmFarm) -> None:
 @pytest.mark.parametrize(
     ("request_", "complaint"),
     [
-        (Request(count=9), "Slurm gave no nodes.*More"),
-        (Request(queue="nosuch"), "Slurm gave no nodes.*partition"),
+        (Request(count=9), "Slurm granted no nodes.*More"),
+        (Request(queue="nosuch"), "Slurm granted no nodes.*partition"),
         (Request(job="4711"), "job 4711"),
     ],
 )

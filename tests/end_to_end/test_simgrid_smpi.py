@@ -71,7 +71,7 @@ PLATFORMS = {
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("simgrid")
-    subprocess.run(["smpicc", "-O1", DATA / "messages.c", "-o", folder / "messages"], check=True, timeout=120)
+    subprocess.run(["smpicc", "-O1", DATA / "messages.c", "-o", folder / "messages"], check=True, timeout=300)
     source = DATA / "routes.cpp"
     subprocess.run(["g++", "-std=c++17", source, "-o", folder / "routes", "-lsimgrid"], check=True, timeout=300)
     return folder

@@ -17,7 +17,7 @@ from lepaute.verify.real_run import HplProgram, built_program, real_run
 
 pytestmark = pytest.mark.machine
 
-LIMIT_S = 120
+LIMIT_S = 300
 
 
 @pytest.fixture(scope="module")

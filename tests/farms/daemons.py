@@ -53,7 +53,7 @@ def start_daemon(argv: Sequence[str], log: Path, environment: Mapping[str, str])
         )
 
 
-def wait_until(condition: Callable[[], bool], what: str, limit_s: float = 20.0) -> None:
+def wait_until(condition: Callable[[], bool], what: str, limit_s: float = 300.0) -> None:
     """Returns when the condition holds; fails when it does not within the limit."""
     deadline = time.monotonic() + limit_s
     pause_s = 0.005

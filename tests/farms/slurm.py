@@ -51,7 +51,9 @@ class SlurmFarm:
 
     def run(self, *argv: str) -> str:
         """Output of a command of Slurm's; fails with what it said."""
-        done = subprocess.run(argv, env=dict(self.environment), capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(
+            argv, env=dict(self.environment), capture_output=True, text=True, timeout=300, check=False
+        )
         assert done.returncode == 0, f"{argv}: {done.stderr}"
         return done.stdout
 
@@ -93,7 +95,7 @@ class SlurmFarm:
             env=dict(self.environment),
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=300,
             check=False,
         )
         return found.stdout.split() == ["idle"] * len(self.names)
@@ -135,7 +137,7 @@ def slurm_farm(folder: Path, nodes: int = 4) -> Iterator[SlurmFarm]:
         wait_until(lambda: listens(controller_port) or controller.poll() is not None, "slurmctld")
         for name in names:
             farm.daemons[name] = start(name, [_program("slurmd"), "-D", "-N", name, "-f", environment["SLURM_CONF"]])
-        wait_until(farm._all_idle, "nodes of Slurm", limit_s=30)
+        wait_until(farm._all_idle, "nodes of Slurm", limit_s=300)
         yield farm
     finally:
         children = [process for daemon in started if daemon.poll() is None for process in below(daemon.pid)]

@@ -5,10 +5,10 @@ import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from population.simulated import dahu_like, simulated
 
 from lepaute.fit.population.coefficients import TERMS, Coefficients, coefficients_of_table
 from lepaute.fit.population.generative import Generative, generative
-from lepaute.fit.population.simulated import dahu_like, simulated
 from lepaute.platform.population import Population
 from lepaute.simulate.population import drawn_day, drawn_nodes, scaled
 from lepaute.stats.cholesky import lower_factor

@@ -18,7 +18,7 @@ ARGUMENTS = {
     "summa_fortran": ("301", "64", "1", "2"),
 }
 COMPILERS = {"real": ("mpicc", "mpif90"), "smpi": ("smpicc", "smpif90")}
-LIMIT_S = 60
+LIMIT_S = 300
 
 #: Two nodes of two cores. The numbers are those of no machine.
 TWO_NODES = """<?xml version='1.0'?>

@@ -15,7 +15,7 @@ from lepaute.simulate import Hpl
 from lepaute.trace import Trace, read_trace
 from lepaute.verify.hpl_input import hpl_input_text
 
-LIMIT_S = 120
+LIMIT_S = 300
 MPIRUN = ("mpirun", "--oversubscribe", "-np")
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from population.simulated import Truth, dahu_like, simulated
 from scipy import stats
 
 from lepaute.fit.population.generative import generative
-from lepaute.fit.population.simulated import Truth, dahu_like, simulated
 
 REPETITIONS = 120
 TRUTH: Truth = dahu_like()

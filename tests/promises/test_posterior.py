@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from population.simulated import dahu_like, simulated
 
 from lepaute.errors import FitError
 from lepaute.fit.population.generative import Generative, generative
 from lepaute.fit.population.posterior import Posterior, posterior
-from lepaute.fit.population.simulated import dahu_like, simulated
 
 pytest.importorskip("numpyro", reason="the extra mcmc is not installed (pip install 'lepaute[mcmc]')")
 

@@ -126,7 +126,7 @@ def few(frame):
 POOR = {
     "durations are constant": (constant, "constant", "All 3000 durations are exactly 1 ms"),
     "one size only": (of_one_size, "sizes", "Calls of only 1 size were measured"),
-    "one kernel takes no time": (half_are_zero, "no model", "no model could be fitted"),
+    "one kernel takes no time": (half_are_zero, "no model", "and has no model: simulations assume"),
     "few calls": (few, "calls", "Only 15 calls were measured"),
 }
 

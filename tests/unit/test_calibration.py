@@ -8,6 +8,7 @@ import collections
 import itertools
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.calibration import machines
 from lepaute.measure.calibration.attempt import Attempt, limit_of
 from lepaute.measure.calibration.campaign import calibrate
+from lepaute.measure.calibration.entries import AttemptEntry
 from lepaute.measure.calibration.equipment import why_not
 from lepaute.measure.calibration.job import Calibration
 from lepaute.measure.calibration.repetition import disturbance_warning, next_repetition
@@ -105,7 +107,7 @@ def test_what_was_measured_before_a_failure_or_ctrl_c_is_archived_as_partial_and
     assert len(archive.json("blocks.json")) == 7
     tables = [archive.table(f"observations/{kind}.parquet") for kind in KINDS]
     assert all(table["duration_s"].eq(0.001).all() for table in tables)  # the row that was cut is not among them
-    with pytest.raises(InputError, match="a run that did not end is there"):
+    with pytest.raises(InputError, match="an interrupted run is there"):
         calibrate(place, quick=True)
     done = len(machine.runs())
     Archive.open(calibrate(place, quick=True, resume=True))
@@ -292,7 +294,9 @@ def test_a_repetition_that_would_last_too_long_is_left_for_one_that_fits() -> No
     assert next_repetition(first, 1, 20.0) is None
     lasting = [attempt("a", number, 1.0) for number in range(3)]
     assert next_repetition(lasting, 0, 20.0) is None  # twice is enough
-    assert disturbance_warning([{"node": "n", "block": 0, "name": "d", "disturbed": False}]) is None
+    ended = AttemptEntry("n", None, 0, "d", 0, "dgemm", (0,), 1, "", 0.0, 0.0, 1.0, False, (), {})
+    assert disturbance_warning([ended]) is None
+    assert "1 of 1 probe runs were disturbed" in (disturbance_warning([replace(ended, disturbed=True)]) or "")
 
 
 def separate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,7 +374,7 @@ def test_a_calibration_goes_on_as_it_was_begun(machine: FakeMachine, place: Path
     with pytest.raises(EnvironmentProblem, match="was begun with --quick; give it again"):
         calibrate(place, resume=True)
     machine.nodes = ["other"]
-    with pytest.raises(EnvironmentProblem, match="was begun on alone; go on with the same nodes"):
+    with pytest.raises(EnvironmentProblem, match="was begun on alone; resume it on the same nodes"):
         calibrate(place, quick=True, resume=True)
 
 

@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from lepaute.archive import Archive
 from lepaute.design import full_factorial
 from lepaute.errors import InputError
+from lepaute.kit.journal import Journal, drop_broken_end, entries
 from lepaute.measure.experiment.closing import close_interrupted
+from lepaute.measure.experiment.entries import MeasuredRow
 from lepaute.measure.experiment.helpers import relative
-from lepaute.measure.experiment.journal import Journal, Table, drop_broken_end, entries
 from lepaute.measure.experiment.options import Options, options_from, read_installation
+from lepaute.measure.experiment.raw_rows import Table
 from lepaute.measure.experiment.record import Record
 from lepaute.measure.experiment.rounds import Until, observed, rounds
+from lepaute.measure.experiment.state import RunState
 from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.nodes.results import Result
 from lepaute.measure.schedulers import Request
@@ -96,7 +99,7 @@ def test_columns_may_come_in_another_order(tmp_path: Path) -> None:
 
 
 def hold(archive: Path, ready, done) -> None:
-    workspace = Workspace.create(archive, {"run_id": "x"})
+    workspace = Workspace.create(archive, RunState(run_id="x"))
     ready.set()
     done.wait(30)
     workspace.close()
@@ -108,17 +111,17 @@ def test_a_workspace_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
     other = context.Process(target=hold, args=(tmp_path / "x.zip", ready, done))
     other.start()
     assert ready.wait(30)
-    with pytest.raises(InputError, match=f"process {other.pid} is running it now"):
+    with pytest.raises(InputError, match=f"process {other.pid};"):
         Workspace.reopen(folder_of(tmp_path / "x.zip"))
-    with pytest.raises(InputError, match="a run that did not end is there"):
-        Workspace.create(tmp_path / "x.zip", {})
+    with pytest.raises(InputError, match="an interrupted run is there"):
+        Workspace.create(tmp_path / "x.zip", RunState())
     done.set()
     other.join(30)
     Workspace.reopen(folder_of(tmp_path / "x.zip")).close()
 
 
 def test_a_state_that_is_damaged_is_told_in_one_line(tmp_path: Path) -> None:
-    Workspace.create(tmp_path / "x.zip", {}).close()
+    Workspace.create(tmp_path / "x.zip", RunState()).close()
     (tmp_path / "x.work" / "state.json").write_text("{")
     with pytest.raises(InputError, match=r"state\.json cannot be read"):
         Workspace.reopen(tmp_path / "x.work")
@@ -126,7 +129,7 @@ def test_a_state_that_is_damaged_is_told_in_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "a\nb", "x;y", "é/.."])
 def test_a_table_is_named_by_plain_letters(tmp_path: Path, name: str) -> None:
-    workspace = Workspace.create(tmp_path / "x.zip", {})
+    workspace = Workspace.create(tmp_path / "x.zip", RunState())
     with pytest.raises(InputError, match="cannot name a table"):
         workspace.table(name)
     workspace.close()
@@ -160,16 +163,16 @@ def test_rounds_go_on_until_every_level_is_known_and_are_the_same_when_resumed(t
     def record(workspace: Workspace, number: int, row) -> None:
         value = 100.0 + spread[row["level"]] * ((number * 37) % 11 - 5)
         workspace.table("observations").add({"design_row": number, "level": row["level"], "seen": value})
-        workspace.journal("done").add({"design_row": number})
+        workspace.note(MeasuredRow(number))
 
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    whole = Workspace.create(tmp_path / "a" / "x.zip", {})
+    whole = Workspace.create(tmp_path / "a" / "x.zip", RunState())
     at_once = measure(whole, None)
     reached = {entry["level"]["level"]: entry for entry in whole.entries("reached")}
     assert reached["calm"]["reached"]
     assert reached["wild"]["observations"] > reached["calm"]["observations"] >= 8
-    parts = Workspace.create(tmp_path / "b" / "x.zip", {})
+    parts = Workspace.create(tmp_path / "b" / "x.zip", RunState())
     first = measure(parts, 5)
     parts.close()
     again = Workspace.reopen(tmp_path / "b" / "x.work")
@@ -241,7 +244,7 @@ def test_what_a_full_disk_refuses_leaves_nothing_and_does_not_come_later(tiny_di
 
 
 def test_secrets_in_command_lines_and_variables_of_commands_are_not_written_down(tmp_path: Path) -> None:
-    workspace = Workspace.create(tmp_path / "x.zip", {})
+    workspace = Workspace.create(tmp_path / "x.zip", RunState())
     record = Record(workspace, say=lambda _line: None)
     variables = {"API_TOKEN": "abcdefgh1234", "THREADS": "4"}
     record.command(Result("n", ("db", "--password", "opensesame1", "-v"), None, 0, "", "", "", 0.1, variables))
@@ -256,9 +259,8 @@ def test_secrets_in_command_lines_and_variables_of_commands_are_not_written_down
 
 def begun(folder: Path) -> Workspace:
     """A workspace in which something was measured."""
-    state = {"nodes": ["n"], "created": "2026-01-01T00:00:00+00:00", "parameters": {}}
-    lists = {name: [] for name in ("warnings", "lost_nodes", "phases", "sessions")}
-    workspace = Workspace.create(folder / "x.zip", {**state, **lists})
+    state = RunState(nodes=["n"], created="2026-01-01T00:00:00+00:00")
+    workspace = Workspace.create(folder / "x.zip", state)
     workspace.table("observations").add({"a": 1, "recorded_s": 1.0})
     workspace.journal("monitoring/n").add({"time_s": 1.0, "x": 1})
     return workspace

@@ -195,7 +195,7 @@ def test_messages_of_a_loaded_machine_are_fitted_on_demand_and_the_difference_is
 
 @pytest.mark.parametrize(
     ("condition", "told"),
-    [("busy", "--network-condition is busy"), ("iprobe", "not measured under iprobe: it was under idle, dgemm")],
+    [("busy", "--network-condition is busy"), ("iprobe", "not measured under iprobe, only under idle, dgemm")],
 )
 def test_a_condition_that_cannot_be_had_is_refused_in_one_line(tmp_path, capsys, condition, told):
     archive = str(archive_with_a_ring(tmp_path / "ring.zip"))
@@ -223,5 +223,5 @@ def test_a_kernel_model_can_be_asked_for_and_what_was_tried_is_shown(archive_pat
 
 def test_a_form_that_is_none_is_refused_before_anything_is_fitted(archive_path, tmp_path, capsys):
     assert main(["fit", str(archive_path), "-o", str(tmp_path / "m.yaml"), "--kernel-model", "M-9/N-1"]) == 2
-    assert "is no kernel model" in capsys.readouterr().err
+    assert "is not a kernel model" in capsys.readouterr().err
     assert not (tmp_path / "m.yaml").exists()

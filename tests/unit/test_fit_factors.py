@@ -75,13 +75,14 @@ def test_a_data_dependent_dgemm_shows_itself() -> None:
     assert masked.low is not None
     assert masked.high is not None
     assert masked.low < 1 < masked.high
-    assert sentence(test).startswith("content of dgemm matters: constant takes -5.")
+    assert sentence(test).startswith("dgemm is 5.")
+    assert "faster with content=constant than with content=random" in sentence(test)
 
 
 def test_a_dgemm_that_does_not_care_is_said_to_show_no_effect() -> None:
     (test,) = factor_tests(content_calls(0.0))
     assert not test.matters
-    assert sentence(test).startswith("content of dgemm: no effect seen (p = ")
+    assert sentence(test).startswith("dgemm: no significant effect of content (p = ")
 
 
 def test_a_factor_of_processes_is_tested_by_processes_and_not_by_their_many_calls() -> None:
@@ -101,7 +102,7 @@ def test_what_the_design_does_not_separate_is_said_to_be_confounded() -> None:
     one_each = process_calls(0.5, blocks=1)
     test = named(factor_tests(one_each))["pinning"]
     assert not test.matters
-    assert "cannot be told: even the clearest effect would have p = 1 among 2 processes" in sentence(test)
+    assert "not testable: even the strongest effect would have p = 1 among 2 processes" in sentence(test)
     by_block = content_calls(0.3).assign(content=lambda part: np.where(part["block"] < 2, "random", "constant"))
     (test,) = factor_tests(by_block)
     assert test.exchanged == "processes"  # blocks on one core are what is exchanged
@@ -224,10 +225,10 @@ def test_a_calibration_tells_of_content_and_its_models_stay_the_same(
     assert plain.factor_tests == ()
     (test,) = fitted.factor_tests
     assert test.matters
-    assert any("content of dgemm matters" in note and "random content" in note for note in fitted.notes)
+    assert any("faster with content=constant" in note and "random content" in note for note in fitted.notes)
     assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml")]) == 0
     told = capsys.readouterr().out
-    assert "content of dgemm matters: constant takes -10." in told
+    assert "faster with content=constant than with content=random" in told
     assert "masked:40" in told
 
 
@@ -258,7 +259,7 @@ def test_an_experiment_without_factors_or_durations_is_refused_in_one_line(tmp_p
 def test_a_picture_of_what_was_not_measured_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archive = experiment(tmp_path / "e.zip", process_calls(0.1))
     assert main(["fit", str(archive.path)]) == 0
-    assert "pinning of dgemm matters" in capsys.readouterr().out
+    assert "with pinning=free than with pinning=pinned" in capsys.readouterr().out
     assert main(["fit", str(archive.path), "--plot", str(tmp_path / "e.png")]) == 2
     assert "these archives measured none" in capsys.readouterr().err
     assert not (tmp_path / "e.png").exists()

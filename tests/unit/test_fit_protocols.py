@@ -102,7 +102,7 @@ def test_a_table_of_tests_without_a_column_is_no_calibration():
 
 @pytest.mark.parametrize(
     ("column", "value", "told"),
-    [("outcome", "maybe", "unknown outcome maybe"), ("patience_ms", "x", "holds what is no answer")],
+    [("outcome", "maybe", "unknown outcome maybe"), ("patience_ms", "x", "holds an invalid answer")],
 )
 def test_answers_that_no_test_gives_are_refused_and_do_not_count_against_a_size(column, value, told):
     with pytest.raises(FitError, match=told):

@@ -263,5 +263,5 @@ def test_a_slow_host_is_found_and_each_host_has_a_course_of_time_of_its_own(tmp_
 def test_an_experiment_has_no_models_to_report_on(tmp_path, capsys):
     path = write_calibration(tmp_path / "c.zip", kind="experiment")
     assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(tmp_path / "r.html")]) == 2
-    assert "experiments make none" in capsys.readouterr().err
+    assert "experiments yield none" in capsys.readouterr().err
     assert not (tmp_path / "r.html").exists()

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.fit.kernels.form import Form, form_of, means_of, plain_mean, wanted_for, wanted_forms
+from lepaute.fit.kernels.form import SHAPES, Form, form_of, means_of, plain_mean, requested_form, requested_forms
 from lepaute.fit.kernels.kernel_fit import fit_kernel
 from lepaute.fit.kernels.noise import noise_scores
 from lepaute.fit.kernels.platform_kernel import kernel_model
 from lepaute.fit.kernels.polynomial import fit_polynomial
 from lepaute.fit.kernels.selection import select
 from lepaute.fit.observations.calls import Calls
+from lepaute.platform.kernel_model import MEANS as PLATFORM_MEANS
 
 PLACES = {0: (1, 0), 1: (1, 1)}
 
@@ -133,7 +134,7 @@ def test_a_mixture_has_the_shares_and_places_of_its_modes() -> None:
 @pytest.mark.parametrize("text", ["M-0/N-0", "M-1/N-1", "M-2-H/N-2", "M'-H/N'", "M'/N-1"])
 def test_a_form_that_is_asked_for_is_the_one_that_is_fitted(text: str) -> None:
     measured = calls("dlacpy", MEANS["M'"])
-    fitted, selection = select(measured, wanted_forms([text]))
+    fitted, selection = select(measured, requested_forms([text]))
     assert str(fitted.form) == text == str(selection.form)
     model = kernel_model(fitted, 0.0, 0.0, PLACES, selection.modes)
     assert model.form == text
@@ -177,10 +178,10 @@ def test_the_selection_is_the_same_every_time() -> None:
 def test_forms_are_read_as_they_are_written() -> None:
     assert form_of("M'-H/N-2") == Form("M'", True, "N-2")
     assert str(form_of("M-1/N'")) == "M-1/N'"
-    wanted = wanted_forms(["M-1/N-1", "dgemm=M'-H/N-2", "dtrsm=auto"])
-    assert wanted_for("dgemm", wanted) == Form("M'", True, "N-2")
-    assert wanted_for("dger", wanted) == Form("M-1", False, "N-1")
-    assert wanted_for("dgemm", wanted_forms(["M-1/N-1", "auto"])) is None
+    wanted = requested_forms(["M-1/N-1", "dgemm=M'-H/N-2", "dtrsm=auto"])
+    assert requested_form("dgemm", wanted) == Form("M'", True, "N-2")
+    assert requested_form("dger", wanted) == Form("M-1", False, "N-1")
+    assert requested_form("dgemm", requested_forms(["M-1/N-1", "auto"])) is None
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,7 @@ def test_forms_are_read_as_they_are_written() -> None:
 )
 def test_what_is_no_form_is_refused_in_one_line(text: str, told: str) -> None:
     with pytest.raises(InputError, match=told) as refused:
-        wanted_forms([text])
+        requested_forms([text])
     assert "\n" not in str(refused.value)
 
 
@@ -198,3 +199,8 @@ def test_means_that_would_be_the_same_are_not_tried_twice() -> None:
     assert plain_mean("dscal", "M'", 1) == "M-1"
     assert plain_mean("dgemm", "M'", 1) == "M-2"
     assert plain_mean("dgemm", "M'", 3) == "M'"
+
+
+def test_every_shape_that_a_platform_can_name_can_be_fitted() -> None:
+    """In the same order: the simplest that is good enough is taken."""
+    assert tuple(SHAPES) == PLATFORM_MEANS

@@ -8,12 +8,12 @@ import numpy as np
 import pandas
 import pytest
 from oracles.two_way import own_and_total
+from population.simulated import dahu_like, simulated
 
 from lepaute.errors import EnvironmentProblem, FitError
 from lepaute.fit.population.coefficients import Coefficients, coefficients_of_table, read_coefficients
 from lepaute.fit.population.generative import generative
 from lepaute.fit.population.node_groups import groups_of_nodes
-from lepaute.fit.population.simulated import dahu_like, simulated
 from lepaute.stats.covariances import between_days, between_units, nearest_covariance
 
 
@@ -59,13 +59,16 @@ def test_a_file_is_read_whatever_its_kind(tmp_path: Path) -> None:
     [
         (
             lambda frame: frame.drop(columns="mnk"),
-            "there is no column mnk; wanted are node, cpu, day and mnk, 1, sd:mnk",
+            "there is no column mnk; required are node, cpu, day and mnk, 1, sd:mnk",
         ),
         (lambda frame: frame.drop(columns="day"), "there is no column day"),
-        (lambda frame: frame.assign(mnk=frame["mnk"].where(frame.index != 5)), "mnk of row 6 is nan, no finite number"),
-        (lambda frame: frame.assign(intercept="fast"), "intercept of row 1 is 'fast', no finite number"),
+        (
+            lambda frame: frame.assign(mnk=frame["mnk"].where(frame.index != 5)),
+            "mnk of row 6 is nan, not a finite",
+        ),
+        (lambda frame: frame.assign(intercept="fast"), "intercept of row 1 is 'fast', not a finite number"),
         (lambda frame: frame.assign(node=frame["node"].where(frame.index > 0)), "node of row 1 is empty"),
-        (lambda frame: frame.assign(mnk=1e300), "mnk of row 1 is 1e+300, no number of seconds"),
+        (lambda frame: frame.assign(mnk=1e300), "mnk of row 1 is 1e+300, not a duration in seconds"),
         (lambda frame: frame.iloc[:0], "has no rows"),
     ],
 )
@@ -79,7 +82,7 @@ def test_a_bad_table_is_refused_in_one_line(change, told) -> None:
 
 def test_a_file_that_is_no_table_or_is_not_there_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"no parquet")
-    with pytest.raises(FitError, match="is no table"):
+    with pytest.raises(FitError, match="is not a table"):
         read_coefficients(tmp_path / "bad.parquet")
     with pytest.raises(FitError, match="cannot be read"):
         read_coefficients(tmp_path / "absent.csv")

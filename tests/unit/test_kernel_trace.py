@@ -165,8 +165,8 @@ def test_what_simblas_writes_is_read(tmp_path: Path) -> None:
     (tmp_path / "main.cpp").write_text(PROGRAM)
     headers = Path(__file__).parents[2] / "simblas"
     flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{headers}"]
-    subprocess.run([compiler, *flags, "-o", tmp_path / "main", tmp_path / "main.cpp"], check=True, timeout=100)
-    subprocess.run([tmp_path / "main", tmp_path / "kernels"], check=True, timeout=20)
+    subprocess.run([compiler, *flags, "-o", tmp_path / "main", tmp_path / "main.cpp"], check=True, timeout=300)
+    subprocess.run([tmp_path / "main", tmp_path / "kernels"], check=True, timeout=300)
     found = read_kernels(tmp_path / "kernels")
     i = numpy.arange(40000)
     assert found.names == ("dgemm", "dtrsm_left")
@@ -174,5 +174,5 @@ def test_what_simblas_writes_is_read(tmp_path: Path) -> None:
     assert (found.name == i % 2).all()
     assert (found.start_s == i * 0.5).all()
     assert (found.numbers == numpy.stack((i, i + 1, i + 2), axis=1)).all()
-    assert subprocess.run([tmp_path / "main", "/dev/full"], check=False, timeout=20).returncode == 2
-    assert subprocess.run([tmp_path / "main", tmp_path], check=False, timeout=20).returncode == 1
+    assert subprocess.run([tmp_path / "main", "/dev/full"], check=False, timeout=300).returncode == 2
+    assert subprocess.run([tmp_path / "main", tmp_path], check=False, timeout=300).returncode == 1

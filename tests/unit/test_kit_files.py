@@ -22,7 +22,7 @@ not_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhe
 
 def run_python(code: str, *words: str, **options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code, *words], text=True, capture_output=True, check=False, timeout=60, **options
+        [sys.executable, "-c", code, *words], text=True, capture_output=True, check=False, timeout=300, **options
     )  # type: ignore[call-overload,no-any-return]
 
 
@@ -118,7 +118,7 @@ print("before"); write_whole("/dev/stdout", "middle\\n"); write_whole("/dev/fd/1
 """
     assert run_python(code).stdout.split() == ["before", "middle", "more", "after"]
     with (tmp_path / "out").open("w") as out:
-        subprocess.run([sys.executable, "-c", code], stdout=out, check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", code], stdout=out, check=True, timeout=300)
     assert (tmp_path / "out").read_text().split() == ["before", "middle", "more", "after"]
 
 

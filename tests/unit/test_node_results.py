@@ -2,7 +2,7 @@
 
 import pytest
 
-from lepaute.measure.nodes.results import told_command
+from lepaute.measure.nodes.results import command_text
 
 
 @pytest.mark.parametrize(
@@ -15,4 +15,4 @@ from lepaute.measure.nodes.results import told_command
     ],
 )
 def test_a_command_is_told_in_one_line_and_a_script_by_its_first(argv: tuple[str, ...], told: str) -> None:
-    assert told_command(argv) == told
+    assert command_text(argv) == told

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from support_nodes import Remembered, local_nodes
 
 from lepaute.errors import InputError
+from lepaute.kit.node_sets import check_node_name
 from lepaute.kit.sessions import session_members
 from lepaute.measure.nodes import channel as channels
 from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
 from lepaute.measure.nodes.clock import best_offset, clock_offset
 from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.nodes.results import MOST_OUTPUT_BYTES, CommandFailed
-from lepaute.measure.schedulers.types import NodeAddress, check_node_name
+from lepaute.measure.schedulers.types import NodeAddress
 
 
 def unique() -> str:
@@ -131,8 +132,8 @@ def test_standard_input_reaches_every_node(nodes):
 
 
 def test_a_command_sees_the_variables_it_is_given_and_no_others_change(nodes):
-    with_variable = nodes.with_environment(LEPAUTE_TEST="a b")
-    assert with_variable["alpha"].shell('printf "%s" "$LEPAUTE_TEST$MORE"', environment={"MORE": "!"}).stdout == "a b!"
+    variables = {"LEPAUTE_TEST": "a b", "MORE": "!"}
+    assert nodes["alpha"].shell('printf "%s" "$LEPAUTE_TEST$MORE"', environment=variables).stdout == "a b!"
     assert not nodes["alpha"].shell('printf "%s" "$LEPAUTE_TEST"').stdout
 
 

@@ -23,7 +23,7 @@ def convert() -> ModuleType:
 
 def test_it_says_where_the_reference_data_are_missing_and_writes_nothing(tmp_path: Path) -> None:
     argv = [sys.executable, str(SCRIPT), "--reference", str(tmp_path / "none"), "--output", str(tmp_path / "out")]
-    finished = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    finished = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
     assert finished.returncode == 2
     assert f"the reference data are not at {tmp_path / 'none'}" in finished.stderr
     assert not (tmp_path / "out").exists()

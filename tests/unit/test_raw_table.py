@@ -6,7 +6,7 @@ import pandas
 import pytest
 
 from lepaute.archive.tables import table_of
-from lepaute.measure.experiment.journal import Table, Value
+from lepaute.measure.experiment.raw_rows import Table, Value
 from lepaute.measure.experiment.raw_table import read_raw
 
 

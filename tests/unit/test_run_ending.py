@@ -15,13 +15,14 @@ from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.machine import Machine
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.experiment.record import Record
+from lepaute.measure.experiment.state import RunState
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.nodes.channel import NodeRefused
 
 
 @pytest.fixture
 def record(tmp_path: Path):
-    workspace = Workspace.create(tmp_path / "x.zip", {"warnings": []})
+    workspace = Workspace.create(tmp_path / "x.zip", RunState())
     yield Record(workspace, say=lambda _line: None)
     workspace.close()
 
@@ -44,7 +45,7 @@ def test_a_step_on_the_way_out_that_is_refused_is_told_and_stops_no_other(record
     job._nodes = SimpleNamespace(channels=["n"])
     job.release_machine()
     assert steps == ["undo"]
-    assert len(record.workspace.state["warnings"]) == 2
+    assert len(record.workspace.state.warnings) == 2
 
 
 def test_what_one_node_refuses_to_undo_is_told_and_the_others_tell_what_they_did(record: Record) -> None:
@@ -57,7 +58,7 @@ def test_what_one_node_refuses_to_undo_is_told_and_the_others_tell_what_they_did
 
         nodes["bad"].channels[0].ask = asks_for_nonsense
         machine.undo()
-    (warning,) = record.workspace.state["warnings"]
+    (warning,) = record.workspace.state.warnings
     assert "not undone" in warning
     assert "bad" in warning
 
@@ -75,7 +76,7 @@ def test_a_sample_that_the_disk_refuses_does_not_cost_the_node(record: Record) -
         nodes.run("sleep", "0.5")
         machine.stop_monitoring()
     assert not lost
-    assert "No space left" in record.workspace.state["warnings"][0]
+    assert "No space left" in record.workspace.state.warnings[0]
 
 
 def test_a_state_that_changes_while_it_is_saved_is_saved_whole(record: Record) -> None:
@@ -98,10 +99,11 @@ def test_a_state_that_changes_while_it_is_saved_is_saved_whole(record: Record) -
         number = 0
         while any(saver.is_alive() for saver in savers):
             number += 1
-            workspace.state[f"k{number % 500}"] = number
+            workspace.state.more[f"k{number % 500}"] = number
+            workspace.state.warnings.append(f"w{number}")
             if number % 500 == 0:
-                for key in [key for key in workspace.state if key.startswith("k")]:
-                    del workspace.state[key]
+                workspace.state.more.clear()
+                workspace.state.warnings.clear()
     finally:
         sys.setswitchinterval(interval)
         for saver in savers:

@@ -50,13 +50,13 @@ def test_what_differs_from_the_beginning_is_told_and_not_what_does_not(tmp_path:
     archive = tmp_path / "x.zip"
     begun(Options(archive=archive, seed=5, parameters={"a": "1"}, control={"turbo": False})).close()
     same = begun(Options(archive=archive, control={"turbo": False}), resume=True)
-    assert same.workspace.state["warnings"] == []
+    assert same.workspace.state.warnings == []
     same.close()
     other = begun(Options(archive=archive, seed=6, parameters={"a": "2"}, warm_up_s=3.0), resume=True)
-    told = " | ".join(other.workspace.state["warnings"])
+    told = " | ".join(other.workspace.state.warnings)
     other.close()
     assert (other.seed, other.parameters) == (5, {"a": "1"})
-    for what in ("seed 5", "parameters of its beginning: what was given for a", "warm_up_s 3.0", "control {}"):
+    for what in ("seed 5", "the new value of a is ignored", "warm_up_s 3.0", "control {}"):
         assert what in told
 
 
@@ -74,7 +74,7 @@ def test_going_on_with_other_nodes_is_told(tmp_path: Path, monkeypatch: pytest.M
         nodes(*names)
         job = begun(options, resume=resume)
         job.acquire()
-        told = job.workspace.state["warnings"]
+        told = job.workspace.state.warnings
         job.workspace.save()
         job.close()
         assert len(told) == warnings, told

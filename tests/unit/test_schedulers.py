@@ -12,10 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lepaute.errors import InputError
+from lepaute.kit.node_sets import check_node_name, fold_node_set, parse_node_set
 from lepaute.kit.options import options_of
-from lepaute.measure.schedulers import SCHEDULERS, NodeAddress, RankLaunch, Request, check_node_name, scheduler
+from lepaute.measure.schedulers import SCHEDULERS, NodeAddress, RankLaunch, Request, scheduler
 from lepaute.measure.schedulers.local import node_name
-from lepaute.measure.schedulers.node_sets import fold_node_set, parse_node_set
 from lepaute.measure.schedulers.request import walltime_of
 from lepaute.measure.schedulers.types import clock_time
 
@@ -116,7 +116,7 @@ def test_the_name_of_a_group_runs_nothing(text: str, tmp_path: Path) -> None:
 
 def test_a_group_of_the_sites_configuration_is_expanded(tmp_path: Path) -> None:
     (tmp_path / "groups.conf").write_text("[Main]\ndefault: here\n[here]\nmap: echo n[1-3]-$GROUP\nall: echo n[7-9]\n")
-    program = "from lepaute.measure.schedulers.node_sets import parse_node_set as p; print(p('@gpu,m1'), p('@*'))"
+    program = "from lepaute.kit.node_sets import parse_node_set as p; print(p('@gpu,m1'), p('@*'))"
     environment = {**os.environ, "CLUSTERSHELL_CFGDIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "('m1', 'n1-gpu', 'n2-gpu', 'n3-gpu') ('n7', 'n8', 'n9')\n"

@@ -62,13 +62,6 @@ def test_ranks_that_are_kept_from_their_cores_do_not_move_a_limit(seed: int) -> 
     assert semantic_limits(rows).detached_up_to_bytes == 4040
 
 
-def test_a_send_is_asynchronous_detached_or_synchronous() -> None:
-    limits = SemanticLimits(1000, 2000, None, MOST)
-    assert [limits.semantics_of(size) for size in (1, 1000, 1001, 2000, 2001)] == [
-        "asynchronous", "asynchronous", "detached", "detached", "synchronous"
-    ]  # fmt: skip
-
-
 def test_one_odd_answer_decides_nothing_and_answers_that_never_agree_are_told() -> None:
     def told(*outcomes: str) -> Verdict:
         return verdicts([(8, "deadlock", outcome, 20) for outcome in outcomes], "deadlock")[8]

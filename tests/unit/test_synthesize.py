@@ -6,10 +6,10 @@ import numpy as np
 import pandas
 import pytest
 import yaml
+from population.simulated import dahu_like, simulated
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.fit.population.simulated import dahu_like, simulated
 from lepaute.platform import load_platform
 from lepaute.platform.io import with_population
 from lepaute.platform.populations import population_of

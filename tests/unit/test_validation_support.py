@@ -105,7 +105,7 @@ def test_the_slowest_synthetic_nodes_are_left_out_and_the_others_keep_their_orde
 @pytest.mark.parametrize("script", ["matrix_size", "factorial", "geometry", "sensitivity"])
 def test_a_script_says_in_one_line_where_the_reference_data_are_missing(script: str, tmp_path: Path) -> None:
     argv = [sys.executable, str(VALIDATION / f"{script}.py"), "--reference", str(tmp_path), "--output", str(tmp_path)]
-    finished = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    finished = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
     assert finished.returncode == 2
     assert finished.stderr.startswith(f"{script}.py: no reference data: {tmp_path}")
     assert len(finished.stderr.splitlines()) == 1

@@ -17,7 +17,7 @@ from lepaute.verify.comparison import compare, predicted_table, run_table, sente
 from lepaute.verify.disturbance import RankLoad
 from lepaute.verify.plot import plot
 from lepaute.verify.real_run import RealRun
-from lepaute.verify.report import plain_table, run_lines, show, warning_lines
+from lepaute.verify.report import run_lines, show, warning_lines
 from lepaute.verify.verification import Verification
 
 
@@ -191,10 +191,6 @@ def test_equal_warnings_of_several_cases_are_told_once_and_many_are_cut():
     many = warning_lines([warned(*"abcdefgh")])
     assert len(many) == 6
     assert many[-1] == "and 3 more warnings in predictions.json"
-
-
-def test_a_plain_table_aligns_its_columns():
-    assert plain_table(("N", "s"), [("2000", "1"), ("4", "22.5")]) == "   N     s\n2000     1\n   4  22.5"
 
 
 def test_the_record_of_a_case_has_the_keys_of_the_contract(tmp_path):

@@ -7,7 +7,7 @@ from support.goals import Goal
 
 from lepaute.fit.population.coefficients import TERMS
 from lepaute.fit.population.generative import generative
-from lepaute.fit.population.simulated import dahu_like, simulated
+from population.simulated import dahu_like, simulated
 
 SEED = 20261121
 SLOW_NODES, SLOW_BY_SD = 4, 5.0

@@ -1,19 +1,15 @@
 """Generated sections of a page of documentation, and files that are written whole or not at all."""
 
-import os
 import re
 from pathlib import Path
 
+from lepaute.kit import files
+
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Writes `data` to a temporary name beside `path`, then renames it."""
+    """Writes a file whole, and the folder that it is in where there is none."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    files.write_whole(path, data)
 
 
 def replace_section(page: Path, name: str, text: str) -> None:

@@ -95,7 +95,7 @@ def text(frame: pandas.DataFrame) -> str:
     platforms = ", ".join(str(number) for number in sorted(frame["platform_id"].unique()))
     return f"""## What if the slowest nodes were left out
 
-256 synthetic nodes that differ a little, the slowest 0 to 16 left out, all grids that use the others; NB 512;
+256 synthetic nodes with small differences, the slowest 0 to 16 left out, all grids that use the others; NB 512;
 broadcast, depth and swap are not published and taken as in the study of variability. One run of each, {len(frame)} in
 all: platforms {platforms}. Mean difference to the published emulation
 {signed(frame["error_percent"].mean())}, mean absolute {frame["error_percent"].abs().mean():.1f} % (no goal).

@@ -43,7 +43,7 @@ def text(frame: pandas.DataFrame) -> str:
     ]
     return f"""## What if dgemm varied more from call to call
 
-256 synthetic nodes, one rank of 32 threads a node, 8 × 32 ranks, NB 512, 2ring, depth 1, binary exchange; all
+256 synthetic nodes, one rank of 32 threads per node, 8 × 32 ranks, NB 512, 2ring, depth 1, binary exchange; all
 parameters of the published emulation are known. One run of each, {len(frame)} in all.
 
 {{goals}}

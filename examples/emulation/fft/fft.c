@@ -1,13 +1,13 @@
-/* Fourier transform of a square of complex numbers, its rows divided among the ranks.
+/* Fourier transform of a square matrix of complex numbers, distributed by rows.
  *
  *   fft N REPETITIONS
  *
- * N rows of N numbers; N is a power of two and a multiple of the number of ranks. A transform goes over the rows, which
- * each rank has whole, then transposes the square, which is one MPI_Alltoall, and goes over the rows again: the result
- * stands there transposed. The inverse does the same and brings it back. A repetition is a transform and its inverse.
+ * N rows of N numbers; N is a power of two and a multiple of the number of ranks. A transform processes the local rows,
+ * transposes the matrix with one MPI_Alltoall, and processes the rows again: the result is transposed. The inverse does
+ * the same and undoes the transposition. A repetition is a transform and its inverse.
  *
- * Two checks, not timed: one coefficient of the first transform against the sum that defines it, and what all the
- * repetitions made of the numbers against the numbers.
+ * Two checks, not timed: one coefficient of the first transform against its definition as a sum, and the numbers after
+ * all repetitions against the input.
  */
 #include <complex.h>
 #include <math.h>
@@ -22,12 +22,12 @@ typedef struct {
     double complex *packed, *taken; /* rows x n numbers each */
 } plan;
 
-/* C's own product also looks after infinities, which costs more than the product. */
+/* C's complex product also handles infinities, which costs more than the product itself. */
 static double complex product(double complex a, double complex b) {
     return CMPLX(creal(a) * creal(b) - cimag(a) * cimag(b), creal(a) * cimag(b) + cimag(a) * creal(b));
 }
 
-/* Radix 2, in place: numbers into the order of their reversed bits, then log2 n passes of butterflies. */
+/* Radix 2, in place: bit-reversal permutation, then log2 n passes of butterflies. */
 static void transform_row(const plan* p, double complex* x, int inverse) {
     for (int i = 1, reversed = 0; i < p->n; i++) {
         int bit = p->n >> 1;
@@ -58,7 +58,7 @@ static void transform_rows(const plan* p, double complex* square, int inverse) {
         transform_row(p, &square[(size_t)row * (size_t)p->n], inverse);
 }
 
-/* Each pair of ranks exchanges the block that lies on the rows of the one and the columns of the other. */
+/* Each pair of ranks exchanges the block in the rows of the one and the columns of the other. */
 static void transpose(const plan* p, double complex* square) {
     size_t n = (size_t)p->n, rows = (size_t)p->rows, ranks = (size_t)p->ranks;
     int count = p->rows * p->rows;
@@ -84,13 +84,13 @@ static void transform_square(const plan* p, double complex* square, int inverse)
     }
 }
 
-/* Any numbers will do, as long as every rank can tell them all. */
+/* Arbitrary input that every rank can compute. */
 static double complex value_at(long row, long column) {
     return CMPLX((double)((row * 7919 + column * 104729) % 1009) / 1009.0 - 0.5,
                  (double)((row * 15485863 + column * 32452843) % 1013) / 1013.0 - 0.5);
 }
 
-/* How far the coefficient (u, v) that one rank holds is from the sum over all numbers, relative to N. */
+/* Error of the coefficient (u, v), held by one rank, relative to N: difference from the sum over all numbers. */
 static double coefficient_error(const plan* p, const double complex* spectrum, int u, int v) {
     double sum[2] = {0, 0}, all[2], error = 0, largest;
     for (int row = 0; row < p->rows; row++)

@@ -1,13 +1,12 @@
-/* Halo exchange: Jacobi's method on a square that is cut into P x Q blocks, a block a rank.
+/* Halo exchange: Jacobi's method on a square decomposed into P x Q blocks, one per rank.
  *
  *   halo N ITERATIONS [EVERY]
  *
  * N x N points in the unit square, zero on its border. Before each sweep a rank exchanges the outermost rows and
- * columns of its block with its four neighbours; every EVERY-th sweep (10 unless given) all ranks add up how much they
- * changed.
+ * columns of its block with its four neighbours; every EVERY-th sweep (default 10) all ranks sum up their changes.
  *
- * The first values are sin(pi x) sin(pi y), of which each sweep makes cos(pi h) times what it was, h = 1 / (N + 1): so
- * the result is known, and the program says how far it is off.
+ * The initial values are sin(pi x) sin(pi y), which each sweep multiplies by cos(pi h), h = 1 / (N + 1): the exact
+ * result is known, and the program prints its error.
  */
 #include <math.h>
 #include <mpi.h>
@@ -26,7 +25,7 @@ static size_t at(const block* b, int row, int column) {
     return (size_t)row * (size_t)(b->columns + 2) + (size_t)column;
 }
 
-/* Share `index` of `count` points that `parts` ranks divide; the first ones get one more where it does not come out. */
+/* Share `index` of `count` points divided among `parts` ranks; the first ranks get one more if there is a remainder. */
 static int share(int count, int parts, int index, int* first) {
     int least = count / parts, more = count % parts;
     *first = index * least + (index < more ? index : more);
@@ -38,7 +37,7 @@ static double start_value(const block* b, int row, int column, double h) {
     return sin(pi * h * (b->first_row + row)) * sin(pi * h * (b->first_column + column));
 }
 
-/* Sends the outermost points to the neighbours and takes theirs; MPI_PROC_NULL stands beyond the border. */
+/* Exchanges the outermost points with the neighbours; beyond the border the neighbour is MPI_PROC_NULL. */
 static void exchange(block* b, const int neighbours[SIDES], MPI_Datatype column, MPI_Comm grid) {
     size_t sent[SIDES] = {at(b, 1, 1), at(b, b->rows, 1), at(b, 1, 1), at(b, 1, b->columns)};
     size_t taken[SIDES] = {at(b, 0, 1), at(b, b->rows + 1, 1), at(b, 1, 0), at(b, 1, b->columns + 1)};

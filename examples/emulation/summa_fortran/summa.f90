@@ -6,11 +6,11 @@
 ! them broadcast these columns along the rows of the grid and these rows along its columns, and each rank adds their
 ! product to its block of C: one dgemm.
 !
-! B is stored transposed, so that a broadcast row of B is a column in memory: nothing is packed, and all computing
+! B is stored transposed, so that a broadcast row of B is a column in memory: no packing is needed, and all computing
 ! between the broadcasts is done by the BLAS.
 !
-! A and B hold small integers, for which dgemm is exact: the error printed is 0, unless something is wrong. Nothing
-! but that line depends on the values.
+! A and B hold small integers, for which dgemm is exact: the printed error is 0 unless something is wrong. Nothing else
+! depends on the values.
 program summa
   use mpi
   use, intrinsic :: iso_fortran_env, only: real64, error_unit
@@ -88,7 +88,7 @@ program summa
 
 contains
 
-  !> Argument `number` of the command line as an integer; 0 where there is none.
+  !> Argument `number` of the command line as an integer; 0 if it is missing.
   integer function argument(number)
     integer, intent(in) :: number
     character(len=32) :: word
@@ -98,7 +98,7 @@ contains
     if (status /= 0) argument = 0
   end function argument
 
-  !> Share `index` of `total` indices that `parts` ranks divide: those after `first`.
+  !> Share `index` of `total` indices divided among `parts` ranks: those after `first`.
   pure subroutine share(total, parts, index, first, count)
     integer, intent(in) :: total, parts, index
     integer, intent(out) :: first, count
@@ -106,7 +106,7 @@ contains
     count = total / parts + merge(1, 0, index < mod(total, parts))
   end subroutine share
 
-  !> Whose share holds the index after `k`, and where that share ends.
+  !> The rank whose share contains the index after `k`, and the end of that share.
   integer function owner(total, parts, k, end)
     integer, intent(in) :: total, parts, k
     integer, intent(out) :: end
@@ -142,7 +142,7 @@ contains
     c = 0.0_real64
   end subroutine fill
 
-  !> Of the entries in the corners and the middle of this rank's block, against the sums that define them.
+  !> Largest error of the entries in the corners and the middle of this rank's block, against their definition as sums.
   real(real64) function largest_error()
     integer :: i, j, l, place_i, place_j
     real(real64) :: exact

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from lepaute.archive.container import Entry, read_directory, unpack
 from lepaute.archive.documents import bounded_json
 from lepaute.archive.manifest import MANIFEST, METADATA, Member, archive_id, parse_manifest
+from lepaute.archive.metadata import Metadata
 from lepaute.archive.printable import printable
 from lepaute.archive.seal import check_seal
 from lepaute.errors import ArchiveError
@@ -25,20 +26,29 @@ class Archive:
     """A checked archive, read-only.
 
     Every member is verified against the manifest when the archive is opened, and again when it is read.
+    metadata: metadata.json as it stands there; about: the typed view of it
     """
 
-    def __init__(self, path: Path, manifest: bytes, members: dict[str, Member], entries: dict[str, Entry]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        manifest: bytes,
+        members: dict[str, Member],
+        entries: dict[str, Entry],
+        metadata: dict[str, Any],
+    ) -> None:
         """For `open`; a caller has no reason to make one from parts."""
         self.path = path
         self.id = archive_id(manifest)
         self.manifest = manifest
-        self.metadata: dict[str, Any] = {}
+        self.metadata = metadata
+        self.about = Metadata.of(metadata)
         self._members = members
         self._entries = entries
 
     @classmethod
     def open(cls, path: str | Path) -> "Archive":
-        """The archive in a file; raises ArchiveError with one line when it is damaged, incomplete or none."""
+        """The archive in a file; raises ArchiveError with one line when it is damaged, incomplete or something else."""
         path = Path(path)
         if not path.is_file():
             raise ArchiveError(f"{path}: there is no such file; give the .zip that a campaign wrote")
@@ -141,9 +151,7 @@ def _checked(cls: type[Archive], path: Path, file: BinaryIO) -> Archive:
     _same_names(set(entries) - {MANIFEST}, members)
     for name, member in members.items():
         _verify(file, entries[name], member)
-    archive = cls(path, manifest, members, entries)
-    archive.metadata = _metadata(_head(file, entries, METADATA))
-    return archive
+    return cls(path, manifest, members, entries, _metadata(_head(file, entries, METADATA)))
 
 
 def _head(file: BinaryIO, entries: dict[str, Entry], name: str) -> bytes:

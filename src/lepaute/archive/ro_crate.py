@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from lepaute.archive.documents import mapping, number, sequence, text
 from lepaute.archive.manifest import RO_CRATE, Member
+from lepaute.archive.metadata import COMPLETE, Metadata
 
 PROFILE = "https://w3id.org/ro/crate/1.1"
 _PROCESS_PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
@@ -37,22 +37,21 @@ def crate_id(name: str) -> str:
     return quote(name, safe="/~!$&'()*+,;=@-._")
 
 
-def ro_crate_metadata(metadata: Mapping[str, Any], members: Mapping[str, Member | None]) -> dict[str, Any]:
+def ro_crate_metadata(about: Metadata, members: Mapping[str, Member | None]) -> dict[str, Any]:
     """The JSON-LD document that describes an archive.
 
-    metadata: `kind` and `created` (ISO 8601); where known `name`, `host`, `nodes`, `script`, `lepaute_version`,
-              `license`, `author`, `phases`, `status`, `failure`
-    members : every member but this document; None where the fingerprint cannot be known yet (the manifest)
+    about  : with `kind` and `created` (ISO 8601)
+    members: every member but this document; None where the fingerprint cannot be known yet (the manifest)
     """
-    script = _script(metadata, members)
+    script = _script(about, members)
     files = [_file(name, member, is_script=name == script) for name, member in sorted(members.items())]
-    action = _action(metadata, members, script)
+    action = _action(about, members, script)
     root = {
         "@id": "./",
         "@type": "Dataset",
-        "name": _title(metadata),
-        "description": f"Raw measurements and provenance of a {metadata['kind']}, written by Lepaute.",
-        "datePublished": metadata["created"],
+        "name": _title(about),
+        "description": f"Raw measurements and provenance of a {about.kind}, written by Lepaute.",
+        "datePublished": about.created,
         "license": {"@id": "#license"},
         "conformsTo": {"@id": _PROCESS_PROFILE},
         "hasPart": [{"@id": file["@id"]} for file in files],
@@ -65,42 +64,41 @@ def ro_crate_metadata(metadata: Mapping[str, Any], members: Mapping[str, Member 
         "about": {"@id": "./"},
     }
     context = [f"{PROFILE}/context", _PROCESS_CONTEXT]
-    graph = [descriptor, root, _profile(), _license(metadata), _program(metadata), action]
-    if author := text(metadata.get("author")):
+    graph = [descriptor, root, _profile(), _license(about), _program(about), action]
+    if about.author:
         root["author"] = action["agent"] = {"@id": "#author"}
-        graph.append({"@id": "#author", "@type": "Person", "name": author})
+        graph.append({"@id": "#author", "@type": "Person", "name": about.author})
     return {"@context": context, "@graph": [*graph, *files]}
 
 
-def _title(metadata: Mapping[str, Any]) -> str:
-    title = f"Lepaute {metadata['kind']}"
-    if name := text(metadata.get("name")):
-        title += f" {name}"
-    nodes = sequence(metadata.get("nodes"))
-    if host := text(metadata.get("host")):
-        title += f" of {host}"
-    elif nodes:
-        title += f" on {len(nodes)} node" + "s" * (len(nodes) > 1)
+def _title(about: Metadata) -> str:
+    title = f"Lepaute {about.kind}"
+    if about.name:
+        title += f" {about.name}"
+    if about.host:
+        title += f" of {about.host}"
+    elif about.nodes:
+        title += f" on {len(about.nodes)} node" + "s" * (len(about.nodes) > 1)
     return title
 
 
-def _script(metadata: Mapping[str, Any], members: Mapping[str, Member | None]) -> str | None:
+def _script(about: Metadata, members: Mapping[str, Member | None]) -> str | None:
     """The member that is the experiment's program."""
-    name = f"experiment/{text(metadata.get('script')).rpartition('/')[2]}"
+    name = f"experiment/{about.script.rpartition('/')[2]}"
     if name in members:
         return name
     return next((name for name in sorted(members) if name.startswith("experiment/") and name.endswith(".py")), None)
 
 
-def _action(metadata: Mapping[str, Any], members: Mapping[str, Member | None], script: str | None) -> dict[str, Any]:
+def _action(about: Metadata, members: Mapping[str, Member | None], script: str | None) -> dict[str, Any]:
     """What was done: with which programs, from what, to what, when, and whether it went well."""
-    failed = metadata.get("status", "partial" if metadata.get("partial") else "complete") != "complete"
-    start, end = _times(metadata)
+    failed = about.outcome != COMPLETE
+    start, end = _times(about)
     programs = ["#lepaute", *([crate_id(script)] if script else [])]
     action: dict[str, Any] = {
         "@id": "#run",
         "@type": "CreateAction",
-        "name": f"Run of the {metadata['kind']} {text(metadata.get('name'))}".rstrip(),
+        "name": f"Run of the {about.kind} {about.name}".rstrip(),
         "description": "Set up the nodes, measured what the design asks for, and collected what was seen.",
         "instrument": [{"@id": program} for program in programs],
         "object": [{"@id": crate_id(name)} for name in sorted(members) if name.startswith(_OBJECTS) and name != script],
@@ -110,25 +108,21 @@ def _action(metadata: Mapping[str, Any], members: Mapping[str, Member | None], s
         "actionStatus": f"http://schema.org/{'Failed' if failed else 'Completed'}ActionStatus",
     }
     if failed:
-        failure = mapping(metadata.get("failure"))
-        message = text(failure.get("message")) or text(metadata.get("partial_cause")) or "interrupted"
-        phase = text(failure.get("phase"))
-        action["error"] = f"{phase}: {message}" if phase else message
+        cause, phase = about.cause or "interrupted", about.failure.phase
+        action["error"] = f"{phase}: {cause}" if phase else cause
     return action
 
 
-def _times(metadata: Mapping[str, Any]) -> tuple[str, str]:
+def _times(about: Metadata) -> tuple[str, str]:
     """When the first phase began and the last one ended; where none is known, when the archive was created."""
-    created = text(metadata.get("created"))
-    phases = [mapping(phase) for phase in sequence(metadata.get("phases"))]
-    starts = [text(phase.get("start")) for phase in phases if text(phase.get("start"))]
+    starts = [phase.start for phase in about.phases if phase.start]
     if not starts:
-        return created, created
-    last = max(phases, key=lambda phase: text(phase.get("start")))
+        return about.created, about.created
+    last = max(about.phases, key=lambda phase: phase.start)
     try:
-        end = datetime.fromisoformat(text(last.get("start"))) + timedelta(seconds=number(last.get("duration_s")) or 0)
+        end = datetime.fromisoformat(last.start) + timedelta(seconds=last.duration_s or 0)
     except (ValueError, OverflowError):
-        return min(starts), created
+        return min(starts), about.created
     return min(starts), end.isoformat(timespec="seconds")
 
 
@@ -136,23 +130,22 @@ def _profile() -> dict[str, Any]:
     return {"@id": _PROCESS_PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"}
 
 
-def _license(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    stated = text(metadata.get("license"))
+def _license(about: Metadata) -> dict[str, Any]:
     return {
         "@id": "#license",
         "@type": "CreativeWork",
-        "name": stated or "No licence stated",
-        "description": f"Under {stated}." if stated else "None stated; ask whoever made this archive.",
+        "name": about.license or "No licence stated",
+        "description": f"Under {about.license}." if about.license else "None stated; ask whoever made this archive.",
     }
 
 
-def _program(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _program(about: Metadata) -> dict[str, Any]:
     return {
         "@id": "#lepaute",
         "@type": "SoftwareApplication",
         "name": "Lepaute",
         "description": "Measures computers, fits models, and predicts how long applications will run.",
-        "softwareVersion": str(metadata.get("lepaute_version", "unknown")),
+        "softwareVersion": about.lepaute_version or "unknown",
     }
 
 

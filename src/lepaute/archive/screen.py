@@ -5,10 +5,12 @@ from typing import Any
 
 from lepaute.archive.documents import mapping, number, sequence, text
 from lepaute.archive.manifest import COMMANDS
+from lepaute.archive.metadata import COMPLETE, FAILED, Metadata, Phase
 from lepaute.archive.nodes import folded
 from lepaute.archive.printable import fitted, printable, wrapped
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError
+from lepaute.kit.text import size_text
 
 WIDTH, LINES = 100, 24
 _INDENT = 11
@@ -16,31 +18,21 @@ _INDENT = 11
 _FEWEST_STDERR, _MOST_STDERR = 3, 8
 _MOST_WARNINGS = 3
 
-COMPLETE, PARTIAL, FAILED = "complete", "partial", "failed"
-
-
-def status_of(metadata: dict[str, Any]) -> str:
-    """complete, partial or failed; calibrations say only whether they are partial."""
-    status = text(metadata.get("status"))
-    if status in (COMPLETE, PARTIAL, FAILED):
-        return status
-    return PARTIAL if metadata.get("partial") else COMPLETE
-
 
 def first_screen(archive: Archive) -> list[str]:
     """At most LINES lines of at most WIDTH columns; the first one is the status.
 
     Nothing in them is a terminal's command, whatever the archive holds.
     """
-    metadata = archive.metadata
-    status = status_of(metadata)
-    head = [_status_line(metadata, status), *_identity(archive), *_measured(metadata)]
-    why = [] if status == COMPLETE else _why(metadata)
+    about = archive.about
+    status = about.outcome
+    head = [_status_line(about), *_identity(archive), *_measured(about)]
+    why = [] if status == COMPLETE else _why(about)
     failed, stderr = _failed_command(archive) if status != COMPLETE else ([], [])
     tail = [
-        *_lost(metadata),
-        *_warnings(metadata),
-        *_go_on(archive, status),
+        *_lost(about),
+        *_warnings(about),
+        *_next_steps(archive, status),
         *_content(archive, most_lines=1 if status == FAILED else 2),
     ]
     room = LINES - len(head) - len(why) - len(failed) - len(tail)
@@ -55,22 +47,12 @@ def members_by_folder(archive: Archive) -> list[tuple[str, int, int]]:
     members = archive.members()
     count = Counter(name.partition("/")[0] for name in members)
     size: Counter[str] = Counter()
-    shown: dict[str, str] = {}
+    label: dict[str, str] = {}
     for name, member in members.items():
         top, slash, _ = name.partition("/")
         size[top] += member.size_bytes
-        shown[top] = name if count[top] == 1 else top + slash
-    return [(shown[top], count[top], size[top]) for top in sorted(count)]
-
-
-def bytes_text(size_bytes: int) -> str:
-    """A size for a person: three digits and a unit."""
-    size = float(size_bytes)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
-        size /= 1024
-    raise AssertionError("unreachable")
+        label[top] = name if count[top] == 1 else top + slash
+    return [(label[top], count[top], size[top]) for top in sorted(count)]
 
 
 def _line(key: str, value: str) -> str:
@@ -91,89 +73,76 @@ def _duration(value: object) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _phase(phase: dict[str, Any]) -> str:
-    """Name and duration, and how it ended where that was not well."""
-    status = text(phase.get("status"))
-    words = (text(phase.get("name")), "" if status == "done" else status, _duration(phase.get("duration_s")))
+def _phase(phase: Phase) -> str:
+    """Name and duration, and how it ended where it was not done."""
+    words = (phase.name, "" if phase.status == "done" else phase.status, _duration(phase.duration_s))
     return " ".join(word for word in words if word)
 
 
-def _status_line(metadata: dict[str, Any], status: str) -> str:
-    name = text(metadata.get("name")) or text(metadata.get("host"))
-    what = f"{text(metadata.get('kind'))} {name}".strip()
-    line = f"{status.upper()}: {what}"
-    failure = mapping(metadata.get("failure"))
-    if phase := text(failure.get("phase")):
-        line += f", in phase {phase}"
-    if node := text(failure.get("node")):
-        line += f" on {node}"
+def _status_line(about: Metadata) -> str:
+    line = f"{about.outcome.upper()}: {about.kind} {about.name or about.host}".rstrip()
+    if about.failure.phase:
+        line += f", in phase {about.failure.phase}"
+    if about.failure.node:
+        line += f" on {about.failure.node}"
     return fitted(line, WIDTH)
 
 
 def _identity(archive: Archive) -> list[str]:
-    metadata = archive.metadata
+    about = archive.about
     lines = [_line("id", archive.id)]
-    when = text(metadata.get("created"))
-    if version := text(metadata.get("lepaute_version")):
-        when += f", by Lepaute {version}"
-    if run := text(metadata.get("run_id")):
-        when += f", run {run}"
+    when = about.created
+    if about.lepaute_version:
+        when += f", by Lepaute {about.lepaute_version}"
+    if about.run_id:
+        when += f", run {about.run_id}"
     lines.append(_line("created", when))
-    nodes = [name for name in sequence(metadata.get("nodes")) if isinstance(name, str)] or [text(metadata.get("host"))]
-    scheduler = mapping(metadata.get("scheduler"))
+    nodes = about.nodes or (about.host,)
     by = ", ".join(
-        f"{key} {value}" for key, value in scheduler.items() if isinstance(value, str | int) and key != "name"
+        f"{key} {value}" for key, value in about.scheduler.items() if isinstance(value, str | int) and key != "name"
     )
-    name = text(scheduler.get("name"))
+    name = text(about.scheduler.get("name"))
     count = f" ({len(nodes)})" if len(nodes) > 1 else ""
     lines.append(_line("nodes", f"{folded(nodes)}{count}" + (f"; {name}" if name else "") + (f": {by}" if by else "")))
-    phases = [mapping(phase) for phase in sequence(metadata.get("phases"))]
-    if phases:
-        lines.append(_line("phases", ", ".join(map(_phase, phases))))
+    if about.phases:
+        lines.append(_line("phases", ", ".join(map(_phase, about.phases))))
     return lines
 
 
-def _measured(metadata: dict[str, Any]) -> list[str]:
-    design = mapping(metadata.get("design"))
-    rows, done = number(design.get("rows")), number(design.get("done"))
+def _measured(about: Metadata) -> list[str]:
+    rows, done = about.design.rows, about.design.done
     lines = []
     if rows is not None and done is not None:
         left = f", {rows - done:.0f} are missing" if done < rows else ""
         lines.append(_line("measured", f"{done:.0f} of {rows:.0f} rows of the design{left}"))
-    parameters = mapping(metadata.get("parameters"))
-    told = [f"{key}={value}" for key, value in sorted(parameters.items()) if isinstance(value, str | int | float)]
-    seed = metadata.get("seed")
-    told = [f"seed={seed}" for _ in range(isinstance(seed, int))] + told
-    if told:
-        lines.append(_line("with", " ".join(told)))
-    for key in ("cpu_model", "blas"):  # of calibrations
-        value = metadata.get(key)
-        if isinstance(value, dict):
-            value = ", ".join(str(value[part]) for part in ("library", "core") if isinstance(value.get(part), str))
-        if isinstance(value, str) and value:
-            lines.append(_line(key.partition("_")[0], value))
+    settings = [] if about.seed is None else [f"seed={about.seed}"]
+    settings += [
+        f"{key}={value}" for key, value in sorted(about.parameters.items()) if isinstance(value, str | int | float)
+    ]
+    if settings:
+        lines.append(_line("with", " ".join(settings)))
+    if about.cpu_model:
+        lines.append(_line("cpu", about.cpu_model))
+    if blas := ", ".join(filter(None, (about.blas.library, about.blas.core))):
+        lines.append(_line("blas", blas))
     return lines
 
 
-def _why(metadata: dict[str, Any]) -> list[str]:
-    failure = mapping(metadata.get("failure"))
-    message = text(failure.get("message")) or text(metadata.get("partial_cause"))
-    if not message:
-        return _paragraph("why", "not recorded: it was interrupted, or its engine ended before it could tell", 2)
-    kind = text(failure.get("type"))
-    lines = _paragraph("why", f"{kind}: {message}" if kind else message, 3)
-    if where := text(failure.get("where")):
-        lines.append(_line("where", where))
+def _why(about: Metadata) -> list[str]:
+    failure = about.failure
+    if not about.cause:
+        return _paragraph("why", "not recorded: it was interrupted, or its controller died unexpectedly", 2)
+    lines = _paragraph("why", f"{failure.type}: {about.cause}" if failure.type else about.cause, 3)
+    if failure.where:
+        lines.append(_line("where", failure.where))
     return lines
 
 
 def _failed_command(archive: Archive) -> tuple[list[str], list[str]]:
     """The command that failed, as lines of the screen, and the lines of its standard error."""
-    failure = mapping(archive.metadata.get("failure"))
-    stderr = text(failure.get("stderr_tail"))
-    index = failure.get("command")
+    stderr, index = archive.about.failure.stderr_tail, archive.about.failure.command
     lines: list[str] = []
-    if isinstance(index, int) and not isinstance(index, bool) and COMMANDS in archive.members():
+    if index is not None and COMMANDS in archive.members():
         try:
             commands = sequence(archive.json(COMMANDS))
         except ArchiveError:
@@ -201,33 +170,29 @@ def _command(command: dict[str, Any], index: int) -> tuple[list[str], str]:
     return lines, text(command.get("stderr")) or text(command.get("stdout"))
 
 
-def _lost(metadata: dict[str, Any]) -> list[str]:
-    lost = [mapping(loss) for loss in sequence(metadata.get("lost_nodes"))]
+def _lost(about: Metadata) -> list[str]:
+    lost = about.lost_nodes
     if not lost:
         return []
-    names = folded(text(loss.get("node")) for loss in lost)
-    first = lost[0]
-    told = f"{names}: {text(first.get('why'))} ({text(first.get('when'))})"
-    return [_line("lost nodes", told + (f", and {len(lost) - 1} more" if len(lost) > 1 else ""))]
+    more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
+    return [_line("lost nodes", f"{folded(loss.node for loss in lost)}: {lost[0].why} ({lost[0].when}){more}")]
 
 
-def _warnings(metadata: dict[str, Any]) -> list[str]:
-    warnings = [warning for warning in sequence(metadata.get("warnings")) if isinstance(warning, str)]
-    lines = [
-        _line("warnings" if not place else "", f"{place + 1}. {w}") for place, w in enumerate(warnings[:_MOST_WARNINGS])
-    ]
-    if len(warnings) > _MOST_WARNINGS:
-        lines.append(_line("", f"and {len(warnings) - _MOST_WARNINGS} more (--json)"))
+def _warnings(about: Metadata) -> list[str]:
+    first = about.warnings[:_MOST_WARNINGS]
+    lines = [_line("warnings" if not place else "", f"{place + 1}. {text}") for place, text in enumerate(first)]
+    if len(about.warnings) > _MOST_WARNINGS:
+        lines.append(_line("", f"and {len(about.warnings) - _MOST_WARNINGS} more (--json)"))
     return lines
 
 
-def _go_on(archive: Archive, status: str) -> list[str]:
+def _next_steps(archive: Archive, status: str) -> list[str]:
     if status == COMPLETE:
         return []
-    script = text(archive.metadata.get("script"))
+    script = archive.about.script
     file = archive.path.name
-    if archive.metadata["kind"] != "experiment":
-        return [_line("go on", "what is there can be fitted; calibrate again for the rest")]
+    if archive.about.kind != "experiment":
+        return [_line("go on", "what was measured can be fitted; calibrate again for the rest")]
     import shlex
 
     name = shlex.quote(printable(f"{file.removesuffix('.partial.zip').removesuffix('.zip')}.zip"))
@@ -243,6 +208,6 @@ def _content(archive: Archive, most_lines: int) -> list[str]:
     folders = members_by_folder(archive)
     total = sum(size for _, _, size in folders)
     folders.sort(key=lambda folder: "/" not in folder[0])  # folders first, then files
-    told = ", ".join(f"{top} {count}" if count > 1 else top for top, count, _ in folders)
+    contents = ", ".join(f"{top} {count}" if count > 1 else top for top, count, _ in folders)
     members = sum(count for _, count, _ in folders)
-    return _paragraph("members", f"{members}, {bytes_text(total)} (--members lists them): {told}", most_lines)
+    return _paragraph("members", f"{members}, {size_text(total)} (--members lists them): {contents}", most_lines)

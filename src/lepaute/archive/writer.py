@@ -23,6 +23,7 @@ from lepaute.archive.manifest import (
     check_name,
     manifest_bytes,
 )
+from lepaute.archive.metadata import Metadata
 from lepaute.archive.ro_crate import ro_crate_metadata
 from lepaute.archive.seal import seal
 from lepaute.errors import ArchiveError
@@ -154,7 +155,7 @@ class ArchiveWriter:
     def _finish(self, packed: zipfile.ZipFile) -> None:
         self._add(COMMANDS, _json(self._commands))
         self._add(METADATA, _json(self.metadata))
-        self._add(RO_CRATE, _json(ro_crate_metadata(self.metadata, {**self._members, MANIFEST: None})))
+        self._add(RO_CRATE, _json(ro_crate_metadata(Metadata.of(self.metadata), {**self._members, MANIFEST: None})))
         manifest = manifest_bytes(self._members)
         packed.writestr(_entry(MANIFEST, manifest), manifest)
 

@@ -26,7 +26,8 @@ def show(
     import json
 
     from lepaute.archive import Archive
-    from lepaute.archive.screen import COMPLETE, first_screen, status_of
+    from lepaute.archive.metadata import COMPLETE
+    from lepaute.archive.screen import first_screen
 
     archive = Archive.open(file)
     listed = archive.members()
@@ -35,7 +36,7 @@ def show(
         print(json.dumps({"id": archive.id, "metadata": archive.metadata, "members": sizes}, indent=1))
         return
     status, *lines = first_screen(archive)
-    print(_loud(status, good=status_of(archive.metadata) == COMPLETE))
+    print(_loud(status, good=archive.about.outcome == COMPLETE))
     for line in lines:
         print(line)
     if members:
@@ -60,7 +61,7 @@ def verify(
     """Checks every byte of archives against seal, manifest and RO-Crate; exit status 2 where one differs."""
     from lepaute.archive import Archive
     from lepaute.archive.crate_check import check_crate
-    from lepaute.archive.screen import COMPLETE, status_of
+    from lepaute.archive.metadata import COMPLETE
 
     status = 0
     for file in files:
@@ -71,7 +72,7 @@ def verify(
             complain(str(problem))
             status = BAD_INPUT
             continue
-        ended = status_of(archive.metadata)
+        ended = archive.about.outcome
         note = "" if ended == COMPLETE else f" ({ended}: `lepaute archive show` tells why)"
         print(f"{file}: whole, {len(archive.members())} members, id {archive.id}{note}")
     return status
@@ -99,9 +100,10 @@ def extract(
 def close(folder: Annotated[Path, typer.Argument(metavar="FOLDER.work", help="What an interrupted run left.")]) -> None:
     """Makes an archive of what a run had measured when its engine was killed; the run can still be resumed."""
     from lepaute.archive import Archive
+    from lepaute.measure.calibration.tables import CALIBRATION
     from lepaute.measure.experiment.closing import close_interrupted
 
-    target = close_interrupted(folder)
+    target = close_interrupted(folder, [CALIBRATION])
     print(f"{target}: {len(Archive.open(target).members())} members, partial")
 
 

@@ -71,7 +71,7 @@ def command(
 
     measured = Archive.open(path)
     platform, fitted = platform_and_models(measured, output.stem)
-    for warning in (*measured.metadata["warnings"], *fitted.warnings):
+    for warning in (*measured.about.warnings, *fitted.warnings):
         print(f"warning: {warning}", file=sys.stderr)
     tell_diagnosis(diagnose(measured, fitted), report or ())
     dump_platform(platform, output)

@@ -55,8 +55,10 @@ def _about(design: "Design", summary: "DesignSummary") -> list[str]:
         complete = "each holds every treatment" if summary.complete else "not every block holds every treatment"
         where = f" in a block; {summary.blocks} blocks, {complete}"
     lines = [f"{summary.rows} rows: {summary.treatments} treatments, {times}{where}"]
-    own = {key: text for key, text in design.header.items() if not key.startswith("part.")}
-    lines += [f"  {key}: {_cut(text, 110)}" for key, text in list(own.items())[:MOST_HEADER_LINES] if key != "columns"]
+    arguments = {key: text for key, text in design.header.items() if not key.startswith("part.")}
+    lines += [
+        f"  {key}: {_cut(text, 110)}" for key, text in list(arguments.items())[:MOST_HEADER_LINES] if key != "columns"
+    ]
     return lines
 
 
@@ -78,13 +80,11 @@ def _factor_line(factor: "FactorSummary") -> str:
 
 def _first_rows(design: "Design") -> list[str]:
     from lepaute.design.cells import cell_of
+    from lepaute.kit.tables import text_table
 
     rows = [["row", *design.columns]]
     rows += [[str(i), *(_cut(cell_of(v), 24) for v in row)] for i, row in enumerate(design.rows[:FIRST_ROWS])]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    lines = [f"  {line}" for line in text_table(rows[0], rows[1:], left=()).splitlines()]
     more = len(design) - FIRST_ROWS
     return lines + ([f"  ... and {more} more"] if more > 0 else [])
 

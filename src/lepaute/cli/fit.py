@@ -1,6 +1,5 @@
 """`lepaute fit ARCHIVE... -o platform.yaml`: models from archives, with the quality of each."""
 
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -63,28 +62,28 @@ def command(
 ) -> None:
     """Fit kernel and network models to calibrations and write a platform.
 
-    Of experiments (`lepaute run`) it tells instead which factors matter, or the caches; these make no platform.
+    Of experiments (`lepaute run`) it reports which factors matter, or the memory hierarchy; they yield no platform.
     """
     from lepaute.archive import Archive
     from lepaute.cli.fit_kernels import dependence_text, selection_table
     from lepaute.fit import diagnose, platform_and_models
-    from lepaute.fit.kernels.form import wanted_forms
+    from lepaute.fit.kernels.form import requested_forms
     from lepaute.fit.messages.conditions import CONDITIONS
     from lepaute.platform import dump_platform
     from lepaute.report.files import check_report_name
 
     if network_condition not in ("", *CONDITIONS):
         raise InputError(f"--network-condition is {network_condition}; it is one of {', '.join(CONDITIONS)}")
-    forms = wanted_forms(kernel_model or [])
+    forms = requested_forms(kernel_model or [])
     for path in report or ():
         check_report_name(path)
     opened = [Archive.open(path) for path in archives]
-    of_experiments = all(archive.metadata.get("kind") == "experiment" for archive in opened)
+    of_experiments = all(archive.about.kind == "experiment" for archive in opened)
     check_outputs({"--output": None if of_experiments else output, "--plot": plot, "--report": report}, inputs=archives)
     if of_experiments:
         of_models = {"--report": report, "--kernel-model": forms, "--network-condition": network_condition}
         if given := [option for option, value in of_models.items() if value]:
-            raise InputError(f"{given[0]} is of models, and experiments make none; give calibrations")
+            raise InputError(f"{given[0]} applies to models, and experiments yield none; give calibrations")
         _print_findings(opened, plot, factor or ())
         return
     if factor:
@@ -99,8 +98,8 @@ def command(
     print(quality_table(fitted.quality))
     if details:
         print("\n" + selection_table(fitted.selections))
-    if told := dependence_text(fitted.dependence, fitted.quality, everything=details):
-        print("\n" + told)
+    if dependence := dependence_text(fitted.dependence, fitted.quality, everything=details):
+        print("\n" + dependence)
     if fitted.frequency is not None:
         print(fitted.frequency.sentence)
     for effect in fitted.conditions:
@@ -155,6 +154,9 @@ def tell_diagnosis(diagnosis: "Diagnosis", reports: Sequence[Path]) -> None:
 
 def quality_table(rows: "list[QualityRow]") -> str:
     """The quality of each kernel's model as lines of text, those that took most time first."""
+    from lepaute.kit.tables import text_table
+    from lepaute.kit.text import percent
+
     header = (
         "kernel",
         "calls",
@@ -169,28 +171,21 @@ def quality_table(rows: "list[QualityRow]") -> str:
         "cores",
         "ranges",
     )
-    lines = [header]
-    lines += [
+    lines = [
         (
             row.kernel,
             str(row.n_calls),
             row.form,
             f"{row.time_s:.3g} s",
             f"{row.r_squared:.3f}",
-            _percent(row.mean_abs_relative_error),
-            _percent(row.group_error),
-            _percent(row.discrepancy),
-            _percent(row.tail_share),
-            _percent(row.cold_excess),
-            _percent(row.core_spread),
+            percent(row.mean_abs_relative_error),
+            percent(row.group_error),
+            percent(row.discrepancy),
+            percent(row.tail_share),
+            percent(row.cold_excess),
+            percent(row.core_spread),
             row.ranges + (f"  ({row.note})" if row.note else ""),
         )
         for row in sorted(rows, key=lambda row: -row.time_s)
     ]
-    from lepaute.cli.columns import aligned
-
-    return aligned(lines, left=(0, 2, len(header) - 1))
-
-
-def _percent(value: float) -> str:
-    return "-" if math.isnan(value) else f"{100 * value:.1f} %"
+    return text_table(header, lines, left=(0, 2, len(header) - 1))

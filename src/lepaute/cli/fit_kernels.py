@@ -20,8 +20,8 @@ _EXPLAINED = (
 
 def selection_table(selections: "Sequence[Selection]") -> str:
     """A line a kernel: the model taken, and the score of everything that was tried."""
-    from lepaute.cli.columns import aligned
-    from lepaute.fit.kernels.form import MEANS, NOISES
+    from lepaute.kit.tables import text_table
+    from lepaute.platform.kernel_model import MEANS, NOISES
 
     lines: list[tuple[str, ...]] = [("kernel", "model", *MEANS, "one", "-H", *NOISES, "")]
     for selection in selections:
@@ -31,7 +31,7 @@ def selection_table(selections: "Sequence[Selection]") -> str:
         bics = [f"{value / noises.n_calls:.2f}" for value in noises.bic] if noises else ["-"] * len(NOISES)
         means = [f"{100 * errors[mean]:.1f} %" if mean in errors else "-" for mean in MEANS]
         lines.append((selection.kernel, str(selection.form), *means, *cores, *bics, selection.note))
-    return f"{_EXPLAINED}\n{aligned(lines, left=(0, 1, len(lines[0]) - 1))}"
+    return f"{_EXPLAINED}\n{text_table(lines[0], lines[1:], left=(0, 1, len(lines[0]) - 1))}"
 
 
 def dependence_text(

@@ -137,7 +137,7 @@ def announced(
     applications: "Sequence[Application]", machine: "Platform", runs: int, mapping: "Mapping", fidelity: str
 ) -> list[float] | None:
     """Seconds that a run of each will take, where it matters; a long prediction is announced on standard error."""
-    from lepaute.kit.quantities import duration_of
+    from lepaute.kit.text import duration
     from lepaute.simulate.estimate import WORTH_TELLING_S, available_cores, estimated_wall_s
     from lepaute.simulate.predicting import expected_run_s
 
@@ -149,7 +149,7 @@ def announced(
     if wall_s > WORTH_TELLING_S:
         count = len(applications)
         what = f"{count} combination(s) x {runs} run(s)" if count > 1 else f"{runs} run(s)"
-        note(f"lepaute: this will take about {duration_of(wall_s)}: {what} on {cores} core(s)")
+        note(f"lepaute: this will take about {duration(wall_s)}: {what} on {cores} core(s)")
     return run_s
 
 

@@ -34,6 +34,7 @@ def command(
     import signal
     import sys
 
+    from lepaute.kit.files import check_output, is_stream
     from lepaute.kit.outputs import check_outputs
     from lepaute.measure.record import record
     from lepaute.trace import write_trace
@@ -43,7 +44,7 @@ def command(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     found = record(
         words,
-        workspace=output.parent,
+        workspace=Path() if is_stream(check_output(output)) else output.parent,
         mpicc=mpicc,
         dat=dat,
         solve=solve,

@@ -57,7 +57,7 @@ def hpl(
     from lepaute.cli.progress import progress_bar
     from lepaute.errors import InputError
     from lepaute.kit.outputs import check_output_folder
-    from lepaute.kit.quantities import count, grid_of
+    from lepaute.kit.quantities import grid_of, whole_of
     from lepaute.simulate import Prediction, predict
     from lepaute.verify.campaign import Plan, Seal
     from lepaute.verify.real_run import built_program, check_machine, user_program
@@ -72,7 +72,7 @@ def hpl(
     cases = [
         Hpl(n=order, p=p, q=q, **values)
         for p, q in map(grid_of, grid.split(","))
-        for order in (count(word, "n") for word in n.split(","))
+        for order in (whole_of(word, "n") for word in n.split(","))
     ]
     plan = Plan(repeats=repeats, order_seed=seed)
     for case in cases:
@@ -134,14 +134,14 @@ def calibrated(folder: Path, seed: int, quick: bool) -> tuple["Platform", str | 
         tell("fitting the models", 1.0)
         archive = Archive.open(path)
         platform, fitted = platform_and_models(archive, "calibrated")
-    for warning in (*archive.metadata["warnings"], *fitted.warnings):
+    for warning in (*archive.about.warnings, *fitted.warnings):
         print(f"warning: {warning}", file=sys.stderr)
     dump_platform(platform, folder / PLATFORM_FILE)
     print(quality_table(fitted.quality), file=sys.stderr)
     write_whole(
         folder / QUALITY_FILE, pandas.DataFrame([asdict(row) for row in fitted.quality]).to_csv(index=False).encode()
     )
-    return platform, archive.metadata["blas"]["coretype_env"]
+    return platform, archive.about.blas.coretype_env
 
 
 def remembered_coretype(blas: "Blas") -> str | None:

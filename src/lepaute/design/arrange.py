@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from lepaute.design.cells import Value, shown
+from lepaute.design.cells import Value, shortened
 from lepaute.design.columns import DECLARATION, TYPES, DeclaredColumn, declaration_of
 from lepaute.design.draws import Draws
 from lepaute.design.table import MOST_CELLS, Design
@@ -54,7 +54,7 @@ def checked_size(treatments: int, columns: int, replications: int, blocks: int) 
     """Raises DesignError for counts that make no sense or a table that is too large to be made."""
     for what, count in (("replications", replications), ("blocks", blocks)):
         if type(count) is not int or count < 1:
-            raise DesignError(f"{what} is {shown(repr(count))}; give a whole number >= 1")
+            raise DesignError(f"{what} is {shortened(repr(count))}; give a whole number >= 1")
     rows = treatments * replications * blocks
     if rows * (columns + 2) > MOST_CELLS:
         raise DesignError(

@@ -40,7 +40,7 @@ def balanced_subset(sizes: Sequence[int], runs: int, draws: Draws) -> Subset:
         rows = tuple(row for row in product(*map(range, sizes)) if row not in without)
         if len(rows) == runs:
             return Subset(rows, imbalance_of(rows, sizes))
-    best = min((_improved(sizes, runs, draws) for _ in range(_STARTS)), key=lambda found: found[0])[1]
+    best = min((_improved(sizes, runs, draws) for _ in range(_STARTS)), key=lambda candidate: candidate[0])[1]
     rows = tuple(zip(*best, strict=True))
     return Subset(rows, imbalance_of(rows, sizes))
 

@@ -45,9 +45,9 @@ def plain(value: Any) -> Any:
     """The numbers and texts of NumPy as Python's own; anything else as it is, to be refused by what comes next."""
     if isinstance(value, bool):
         return value
-    for own in (int, float, str):
-        if isinstance(value, own):
-            return own(value)
+    for python_type in (int, float, str):
+        if isinstance(value, python_type):
+            return python_type(value)
     try:
         return operator.index(value)
     except TypeError:
@@ -57,7 +57,7 @@ def plain(value: Any) -> Any:
 def cell_of(value: Value) -> str:
     """The characters that stand for a value: real numbers in full (repr), text quoted where CSV needs it.
 
-    An empty text is written as two quotes, which tells it from no value.
+    An empty text is written as two quotes, which distinguishes it from no value.
     """
     if value is None:
         return ""
@@ -85,7 +85,7 @@ def split_cells(line: str) -> list[str]:
         match = _CELL.match(line, position)
         end = match.end() if match else position
         if end < len(line) and line[end] != ",":
-            raise ValueError("a quote that does not belong there")
+            raise ValueError("a misplaced quote")
         cells.append(line[position:end])
         if end == len(line):
             return cells
@@ -111,6 +111,6 @@ def joined(cells: Sequence[Value]) -> str:
     return ",".join(map(cell_of, cells))
 
 
-def shown(text: str, most: int = 60) -> str:
+def shortened(text: str, most: int = 60) -> str:
     """The first characters of a text from anywhere, fit for one line of a message."""
     return "".join(c if c.isprintable() else "?" for c in text[:most])

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lepaute.design.cells import Value, integer_of, is_integer, is_real, is_text, real_of, shown, text_of
+from lepaute.design.cells import Value, integer_of, is_integer, is_real, is_text, real_of, shortened, text_of
 from lepaute.errors import DesignError
 
 ROW_NUMBER = "design_row"
@@ -135,7 +135,7 @@ def schema_of(columns: Sequence[str]) -> tuple[Column, ...]:
             return schema
     known = "; ".join(f"{kind}: {','.join(column.name for column in schema)}" for kind, schema in SCHEMAS.items())
     raise DesignError(
-        f"no design has the columns {shown(','.join(columns), 200)}; the kinds are {known}; "
+        f"no design has the columns {shortened(','.join(columns), 200)}; the kinds are {known}; "
         f"a table of other columns declares them: #@{DECLARATION}=NAME:TYPE,..."
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from lepaute.design.arrange import arranged
-from lepaute.design.cells import Value, shown
+from lepaute.design.cells import Value, shortened
 from lepaute.design.columns import DeclaredColumn
 from lepaute.design.sizes import Triple
 from lepaute.design.table import Design
@@ -40,12 +40,12 @@ def with_conditions(
     for content in contents:
         check_content(content)
     if any(value not in (0, 1) for value in warm):
-        raise DesignError(f"warm is {shown(str(list(warm)))}; its levels are 0 (a random place) and 1 (just used)")
+        raise DesignError(f"warm is {shortened(str(list(warm)))}; its levels are 0 (a random place) and 1 (just used)")
     for what, levels in ((CONTENT, contents), (WARM, warm)):
         if not levels or len(set(levels)) != len(levels):
             raise DesignError(f"{what} has {len(levels)} levels, {len(set(levels))} of them different; give each once")
     if design.columns != ("kind", "m", "n", "k"):
-        raise DesignError(f"conditions belong to dgemm, and the design has {shown(','.join(design.columns), 200)}")
+        raise DesignError(f"conditions belong to dgemm, and the design has {shortened(','.join(design.columns), 200)}")
     columns = [DeclaredColumn("kind", "text"), *(DeclaredColumn(size, "int") for size in "mnk")]
     columns += [DeclaredColumn(CONTENT, "text"), DeclaredColumn(WARM, "int")]
     rows: list[tuple[Value, ...]] = [
@@ -71,9 +71,9 @@ def content_design(
 
 def check_content(text: str) -> None:
     """Raises DesignError where no probe knows how to fill a matrix so."""
-    found = _CONTENT.fullmatch(text)
-    if not found or (found[1] is not None and int(found[1]) > MOST_MASKED_BITS):
+    match = _CONTENT.fullmatch(text)
+    if not match or (match[1] is not None and int(match[1]) > MOST_MASKED_BITS):
         raise DesignError(
-            f"content is {shown(text)!r}; it is random, constant, constant:VALUE, sequential, or masked:BITS with "
+            f"content is {shortened(text)!r}; it is random, constant, constant:VALUE, sequential, or masked:BITS with "
             f"BITS from 0 to {MOST_MASKED_BITS}"
         )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lepaute.design.cells import MOST_INTEGER, Value, is_integer, is_real, plain, shown
+from lepaute.design.cells import MOST_INTEGER, Value, is_integer, is_real, plain, shortened
 from lepaute.design.draws import Draws
 from lepaute.errors import DesignError
 
@@ -114,7 +114,9 @@ class Product:
             )
         smallest, largest = math.prod(self.least), math.prod(self.most)
         if largest > MOST_PRODUCT:
-            raise DesignError(f"the upper bounds {shown(str(list(self.most)))} have a product above {MOST_PRODUCT:g}")
+            raise DesignError(
+                f"the upper bounds {shortened(str(list(self.most)))} have a product above {MOST_PRODUCT:g}"
+            )
         if not smallest <= self.low or not self.high <= largest:
             raise DesignError(
                 f"products from {self.low:g} to {self.high:g} of numbers from {list(self.least)} to {list(self.most)}; "
@@ -189,7 +191,7 @@ def _bounds(low: Any, high: Any) -> tuple[Any, Any, bool]:
     low, high = plain(low), plain(high)
     whole = is_integer(low) and is_integer(high)
     if not whole and not all(is_integer(bound) or is_real(bound) for bound in (low, high)):
-        raise DesignError(f"a range from {shown(repr(low))} to {shown(repr(high))}; give two finite numbers")
+        raise DesignError(f"a range from {shortened(repr(low))} to {shortened(repr(high))}; give two finite numbers")
     return (low, high, True) if whole else (float(low), float(high), False)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from lepaute.design.cells import Value, is_integer, is_real, is_text, plain, shown
+from lepaute.design.cells import Value, is_integer, is_real, is_text, plain, shortened
 from lepaute.design.columns import MOST_COLUMNS, DeclaredColumn
 from lepaute.design.distributions import MOST_LEVELS, Factor, Level, LogUniform, Product, Uniform
 from lepaute.design.draws import Draws
@@ -40,17 +40,17 @@ def factors_of(factors: Mapping[Any, Any]) -> dict[Names, Factor]:
     """
     if not isinstance(factors, Mapping) or not factors:
         raise DesignError("no factors; give a dict of names to levels or distributions: {'size_bytes': [1, 1024]}")
-    found: dict[Names, Factor] = {}
+    checked: dict[Names, Factor] = {}
     for key, given in factors.items():
         names = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, tuple) else ()
         if not names or not all(isinstance(name, str) for name in names):
-            raise DesignError(f"a factor is named {shown(str(key))!r}; give a name, or a tuple of names")
+            raise DesignError(f"a factor is named {shortened(str(key))!r}; give a name, or a tuple of names")
         factor = given if isinstance(given, (Levels, Uniform, LogUniform, Product)) else levels_of(names, given)
         if factor.width != len(names):
             raise DesignError(f"{','.join(names)} are {len(names)} names for {factor.width} values; give a name each")
-        found[names] = factor
-    columns_of(found)
-    return found
+        checked[names] = factor
+    columns_of(checked)
+    return checked
 
 
 def columns_of(factors: Mapping[Names, Factor]) -> tuple[DeclaredColumn, ...]:
@@ -76,32 +76,33 @@ def levels_of(names: Names, given: object) -> Levels:
     name = ",".join(names)
     if isinstance(given, (str, bytes, set, frozenset, Mapping)) or not isinstance(given, Iterable):
         raise DesignError(
-            f"the levels of {shown(name)} are {shown(repr(given))}; give them in a list, which has an order: [1, 1024]"
+            f"the levels of {shortened(name)} are {shortened(repr(given))}; "
+            "give them in a list, which has an order: [1, 1024]"
         )
     values = list(given) if not isinstance(given, range) else list(given[: MOST_LEVELS + 1])
     if not 1 <= len(values) <= MOST_LEVELS:
-        raise DesignError(f"{shown(name)} has {len(values)} levels; give at least one, and at most {MOST_LEVELS}")
+        raise DesignError(f"{shortened(name)} has {len(values)} levels; give at least one, and at most {MOST_LEVELS}")
     rows = [tuple(value) if isinstance(value, (tuple, list)) else (value,) for value in values]
     if any(len(row) != len(names) for row in rows):
-        raise DesignError(f"a level of {shown(name)} has not {len(names)} values; give each level a value a name")
+        raise DesignError(f"a level of {shortened(name)} has not {len(names)} values; give each level a value a name")
     columns = [_column(one, [row[place] for row in rows]) for place, one in enumerate(names)]
     levels = tuple(zip(*(cells for _, cells in columns), strict=True))
     if len(set(levels)) != len(levels):
-        raise DesignError(f"a level of {shown(name)} is given twice; use replications to measure it more often")
+        raise DesignError(f"a level of {shortened(name)} is given twice; use replications to measure it more often")
     return Levels(levels, tuple(kind for kind, _ in columns))
 
 
 def _column(name: str, values: list[Any]) -> tuple[str, list[Value]]:
-    found = [plain(value) for value in values]
+    plain_values = [plain(value) for value in values]
     for kind, fits in (("int", is_integer), ("text", is_text)):
-        if all(fits(value) for value in found):
-            return kind, found
-    if all(is_integer(value) or is_real(value) for value in found):
-        return "real", [float(value) for value in found]
-    odd = [value for value in found if not (is_integer(value) or is_real(value) or is_text(value))]
+        if all(fits(value) for value in plain_values):
+            return kind, plain_values
+    if all(is_integer(value) or is_real(value) for value in plain_values):
+        return "real", [float(value) for value in plain_values]
+    odd = [value for value in plain_values if not (is_integer(value) or is_real(value) or is_text(value))]
     if odd:
         raise DesignError(
-            f"a level of {shown(name)} is {shown(repr(odd[0]))}; give whole numbers of 64 bits, finite real numbers, "
-            "or texts of one line; for true and false, 1 and 0 or words"
+            f"a level of {shortened(name)} is {shortened(repr(odd[0]))}; give whole numbers of 64 bits, "
+            "finite real numbers, or texts of one line; for true and false, 1 and 0 or words"
         )
-    raise DesignError(f"the levels of {shown(name)} are numbers and texts; give them all as texts")
+    raise DesignError(f"the levels of {shortened(name)} are numbers and texts; give them all as texts")

@@ -1,4 +1,4 @@
-"""Fractional factorial designs: some of all combinations, chosen so that the main effects can be told apart."""
+"""Fractional factorial designs: some combinations, chosen so that the main effects can be estimated separately."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 from lepaute.design.arrange import arranged, checked_size
 from lepaute.design.balanced import balanced_subset
-from lepaute.design.cells import shown
+from lepaute.design.cells import shortened
 from lepaute.design.draws import Draws
 from lepaute.design.factors import columns_of, factors_of
 from lepaute.design.generators import factor_lines, in_columns, levels_in
@@ -35,9 +35,9 @@ def fractional(
     The header says `method` (regular or balanced), and of a regular fraction the resolution and the aliases, of a
     balanced one `pair_imbalance` (0: orthogonal). Raises DesignError for what cannot be.
     """
-    found = factors_of(factors)
-    order = sorted(found)
-    levels = [levels_in(found, names) for names in order]
+    checked = factors_of(factors)
+    order = sorted(checked)
+    levels = [levels_in(checked, names) for names in order]
     labels = [",".join(names) for names in order]
     sizes = [len(one.values) for one in levels]
     if isinstance(generators, str) or bool(generators) == (runs is not None):
@@ -46,7 +46,7 @@ def fractional(
     if generators or (runs is not None and two and type(runs) is int and runs > 0 and runs & (runs - 1) == 0):
         if not two:
             odd = next(label for label, size in zip(labels, sizes, strict=True) if size != 2)
-            raise DesignError(f"{odd} has not two levels; generators need two of each factor, else give runs")
+            raise DesignError(f"{odd} does not have two levels; generators need two of each factor, else give runs")
         fraction = parsed(labels, generators) if runs is None else searched(labels, runs)
         checked_size(2 ** (len(labels) - len(fraction.generators)), len(labels), replications, blocks or 1)
         rows = fraction.rows()
@@ -54,7 +54,7 @@ def fractional(
     else:
         if type(runs) is not int or not max(sizes) <= runs <= min(math.prod(sizes), _MOST_SUBSET_ROWS):
             raise DesignError(
-                f"runs is {shown(repr(runs))}; give a number from {max(sizes)}, the most levels of a factor, to "
+                f"runs is {shortened(repr(runs))}; give a number from {max(sizes)}, the most levels of a factor, to "
                 f"{min(math.prod(sizes), _MOST_SUBSET_ROWS)}"
             )
         subset = balanced_subset(sizes, runs, Draws(seed, "subset"))
@@ -71,9 +71,9 @@ def fractional(
     return arranged(
         "fractional",
         seed,
-        columns_of(found),
-        in_columns(found, treatments),
-        arguments={**about, **factor_lines(found)},
+        columns_of(checked),
+        in_columns(checked, treatments),
+        arguments={**about, **factor_lines(checked)},
         replications=replications,
         blocks=blocks,
     )

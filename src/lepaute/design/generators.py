@@ -32,13 +32,13 @@ def full_factorial(
     blocks : see `blocks`
     Raises DesignError for a factor without levels (a distribution) and for a table that is far too large.
     """
-    found = factors_of(factors)
-    levels = [levels_in(found, names) for names in sorted(found)]
-    checked_size(math.prod(len(one.values) for one in levels), len(columns_of(found)), replications, blocks or 1)
-    rows = in_columns(found, list(product(*(one.values for one in levels))))
-    arguments = factor_lines(found)
+    checked = factors_of(factors)
+    levels = [levels_in(checked, names) for names in sorted(checked)]
+    checked_size(math.prod(len(one.values) for one in levels), len(columns_of(checked)), replications, blocks or 1)
+    rows = in_columns(checked, list(product(*(one.values for one in levels))))
+    arguments = factor_lines(checked)
     return arranged(
-        "factorial", seed, columns_of(found), rows, arguments=arguments, replications=replications, blocks=blocks
+        "factorial", seed, columns_of(checked), rows, arguments=arguments, replications=replications, blocks=blocks
     )
 
 
@@ -49,14 +49,14 @@ def sample(
 
     Raises DesignError where a product cannot be reached within its bounds.
     """
-    found = factors_of(factors)
+    checked = factors_of(factors)
     _check_count(count)
-    checked_size(count, len(columns_of(found)), replications, blocks or 1)
+    checked_size(count, len(columns_of(checked)), replications, blocks or 1)
     drawn = []
-    for names in sorted(found):
+    for names in sorted(checked):
         draws = Draws(seed, "sample", *names)
-        drawn.append([found[names].at(draws.unit(), draws) for _ in range(count)])
-    return _drawn("sample", found, drawn, count, replications, blocks, seed)
+        drawn.append([checked[names].at(draws.unit(), draws) for _ in range(count)])
+    return _drawn("sample", checked, drawn, count, replications, blocks, seed)
 
 
 def latin_hypercube(
@@ -69,22 +69,22 @@ def latin_hypercube(
     variables", Technometrics 21 (1979). Up to 500 rows, the hypercube with the lowest centred L2 discrepancy of 16
     (`scipy.stats.qmc.discrepancy`): plain ones may by chance lie near a diagonal.
     """
-    found = factors_of(factors)
+    checked = factors_of(factors)
     _check_count(count)
-    checked_size(count, len(columns_of(found)), replications, blocks or 1)
-    order = sorted(found)
+    checked_size(count, len(columns_of(checked)), replications, blocks or 1)
+    order = sorted(checked)
     several = len(order) > 1 and 1 < count <= _MOST_ROWS_TO_CHOOSE
     cubes = [_hypercube(order, count, seed, number) for number in range(_CANDIDATES if several else 1)]
     best = min(cubes, key=_discrepancy) if several else cubes[0]
     drawn = []
     for names, positions in zip(order, best, strict=True):
         draws = Draws(seed, "within", *names)
-        factor = found[names]
+        factor = checked[names]
         if isinstance(factor, Levels):
             drawn.append(_balanced(factor, positions, draws))
         else:
             drawn.append([factor.at(position, draws) for position in positions])
-    return _drawn("latin", found, drawn, count, replications, blocks, seed)
+    return _drawn("latin", checked, drawn, count, replications, blocks, seed)
 
 
 def levels_in(factors: Mapping[Names, Factor], names: Names) -> Levels:

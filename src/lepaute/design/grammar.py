@@ -13,16 +13,17 @@ and Gi are powers of 1024.
 import math
 import re
 
-from lepaute.design.cells import Value, cell_of, is_integer, quoted, shown, split_cells, text_of
+from lepaute.design.cells import Value, cell_of, is_integer, quoted, shortened, split_cells, text_of
 from lepaute.design.distributions import Factor, LogUniform, Product, Uniform, log_spaced, log_uniform, uniform
 from lepaute.design.distributions import log_uniform_product as _log_uniform_product
 from lepaute.design.distributions import uniform_product as _uniform_product
 from lepaute.design.factors import Levels, Names, levels_of
 from lepaute.errors import DesignError
+from lepaute.kit.quantities import BINARY, DECIMAL
 
 _WHOLE = re.compile(r"(-?[0-9]{1,40})(?:[eE]\+?([0-9]{1,2}))?(k|M|G|Ki|Mi|Gi)?")
 _REAL = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?")
-_SUFFIXES = {"k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+_SUFFIXES = DECIMAL | BINARY
 _DISTRIBUTION = re.compile(r"(uniform|loguniform|logspace|uniformproduct|loguniformproduct):(.*)")
 #: A header names the levels of a factor up to this length; of more it gives the number and the two ends.
 _LONGEST_LEVELS = 20_000
@@ -34,7 +35,7 @@ def parse_factor(text: str) -> tuple[Names, Factor]:
     """The names and the factor that a text describes; raises DesignError with what to write."""
     name, equals, given = text.partition("=")
     if not equals or not name or not given or "\n" in text:
-        raise DesignError(f"factor {shown(text)!r}: {_EXAMPLE}")
+        raise DesignError(f"factor {shortened(text)!r}: {_EXAMPLE}")
     names = tuple(part.strip() for part in name.split(","))
     try:
         distribution = _DISTRIBUTION.fullmatch(given)
@@ -48,7 +49,7 @@ def parse_factor(text: str) -> tuple[Names, Factor]:
         columns = [_column([row[place] for row in rows]) for place in range(len(names))]
         return names, levels_of(names, list(zip(*columns, strict=True)))
     except (ValueError, DesignError) as problem:
-        raise DesignError(f"factor {shown(text)!r}: {problem}") from None
+        raise DesignError(f"factor {shortened(text)!r}: {problem}") from None
 
 
 def factor_text(names: Names, factor: Factor) -> str:
@@ -84,10 +85,10 @@ def number_of(text: str) -> int | float:
         value: int = int(digits) * 10 ** int(exponent or 0) * _SUFFIXES.get(suffix or "", 1)
         if is_integer(value):
             return value
-        raise ValueError(f"{shown(text)} does not fit 64 bits; write it with a decimal point")
+        raise ValueError(f"{shortened(text)} does not fit 64 bits; write it with a decimal point")
     if _REAL.fullmatch(text) and math.isfinite(float(text)):
         return float(text)
-    raise ValueError(f"{shown(text)!r} is not a number such as 1024, 4Ki, 1e6 or 0.5")
+    raise ValueError(f"{shortened(text)!r} is not a number such as 1024, 4Ki, 1e6 or 0.5")
 
 
 def _split_tuples(text: str) -> list[str]:

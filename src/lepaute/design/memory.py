@@ -51,7 +51,7 @@ def hierarchy_sizes(least_bytes: int, most_bytes: int, per_octave: int = 4) -> t
     """Sizes at equal ratios, `per_octave` to each doubling, in whole cache lines of 64 bytes, each once."""
     if not 64 <= least_bytes < most_bytes or per_octave < 1:
         raise DesignError(
-            f"sizes from {least_bytes} to {most_bytes} bytes, {per_octave} a doubling, are none; 64 <= least < most"
+            f"sizes from {least_bytes} to {most_bytes} bytes, {per_octave} a doubling, do not exist; 64 <= least < most"
         )
     steps = int(math.log2(most_bytes / least_bytes) * per_octave + 1e-9)
     return tuple(sorted({round(least_bytes * 2 ** (step / per_octave) / 64) * 64 for step in range(steps + 1)}))

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from lepaute.design.cells import Value, is_one_line, joined, shown, split_cells
+from lepaute.design.cells import Value, is_one_line, joined, shortened, split_cells
 from lepaute.design.columns import DECLARATION, ROW_NUMBER, Column, DeclaredColumn, declared, schema_of
 from lepaute.errors import DesignError
 from lepaute.kit.files import write_whole
 
-#: What a file from a stranger may cost: about a gigabyte of memory.
+#: Limits for untrusted files: about a gigabyte of memory.
 MOST_BYTES = 256 << 20
 MOST_LINE_BYTES = 8 << 20
 MOST_CELLS = 20_000_000
@@ -47,7 +47,7 @@ class Design:
         schema = self.schema
         if tuple(column.name for column in schema) != self.columns:
             raise DesignError(
-                f"the header declares other columns than {shown(','.join(self.columns), 200)}; make them equal"
+                f"the header declares other columns than {shortened(','.join(self.columns), 200)}; make them equal"
             )
         if len(self.rows) * (len(schema) + 1) > MOST_CELLS or len(self.header) > MOST_HEADER_LINES:
             raise DesignError(
@@ -62,7 +62,7 @@ class Design:
                     column.check(value)
                 except ValueError as problem:
                     raise DesignError(
-                        f"design row {number}: {column.name} is {shown(str(value))}; {problem}. Correct the row."
+                        f"design row {number}: {column.name} is {shortened(str(value))}; {problem}. Correct the row."
                     ) from None
 
     def __len__(self) -> int:
@@ -170,8 +170,8 @@ def _design_of(lines: Iterable[str], where: str) -> Design:
         raise DesignError(f"{where}:{number}: {problem}") from None
     if [column.name for column in schema] != names[1:]:
         raise DesignError(
-            f"{where}:{number}: the columns are {shown(line, 200)}; the header declares {header[DECLARATION][:200]}. "
-            "Make the two equal."
+            f"{where}:{number}: the columns are {shortened(line, 200)}; the header declares "
+            f"{header[DECLARATION][:200]}. Make the two equal."
         )
     return Design(header, tuple(names[1:]), tuple(_rows(numbered, schema, where)))
 
@@ -190,7 +190,7 @@ def _rows(lines: Iterable[tuple[int, str]], schema: Schema, where: str) -> Itera
             raise DesignError(f"{place}: {len(cells)} values; expected {len(schema) + 1}. Correct the row.")
         if cells[0] != str(number):
             raise DesignError(
-                f"{place}: {ROW_NUMBER} is {shown(cells[0])}; expected {number}, rows count up from 0. "
+                f"{place}: {ROW_NUMBER} is {shortened(cells[0])}; expected {number}, rows count up from 0. "
                 "Restore the missing rows, or make the table again with `lepaute design`."
             )
         if (number + 1) * len(cells) > MOST_CELLS:
@@ -201,7 +201,7 @@ def _rows(lines: Iterable[tuple[int, str]], schema: Schema, where: str) -> Itera
                 value = column.parse(cell)
             except ValueError as problem:
                 raise DesignError(
-                    f"{place}: {column.name} is {shown(cell)}; {problem}. "
+                    f"{place}: {column.name} is {shortened(cell)}; {problem}. "
                     "Correct the row, or make the table again with `lepaute design`."
                 ) from None
             if isinstance(value, str):

@@ -72,7 +72,7 @@ class Fraction:
         return rows
 
     def describe(self) -> dict[str, str]:
-        """Lines for a header: generators, defining relation, resolution, and which effects cannot be told apart."""
+        """Lines for a header: generators, defining relation, resolution, and which effects are aliased."""
         resolution = self.resolution
         if resolution is None:
             return {"fraction": "1/1", "resolution": "full", "aliases": "none"}
@@ -86,7 +86,7 @@ class Fraction:
         }
 
     def aliases(self) -> list[str]:
-        """Main effects and interactions of two factors that cannot be told apart: `a=b*c`, one text a class."""
+        """Main effects and interactions of two factors that are aliased: `a=b*c`, one text a class."""
         count = len(self.names)
         effects = [1 << i for i in range(count)] + [1 << i | 1 << j for i, j in combinations(range(count), 2)]
         classes = []
@@ -171,10 +171,10 @@ def _badness(base: int, masks: Sequence[int]) -> tuple[int, int]:
 
 
 def _subgroup(words: Sequence[Word]) -> tuple[Word, ...]:
-    found = [Word(0)]
+    products = [Word(0)]
     for word in words:
-        found += [word.times(other) for other in found]
-    return tuple(sorted(found[1:], key=lambda word: (word.mask.bit_count(), word.mask)))
+        products += [word.times(other) for other in products]
+    return tuple(sorted(products[1:], key=lambda word: (word.mask.bit_count(), word.mask)))
 
 
 def _check_numbers(factors: int, generators: int) -> None:
@@ -195,6 +195,6 @@ def _checked(fraction: Fraction) -> Fraction:
 
 
 def _shortened(first: str, texts: Sequence[str], separator: str) -> str:
-    shown = [first, *texts[:500]] if first else list(texts[:500])
+    listed = [first, *texts[:500]] if first else list(texts[:500])
     more = [f"and {len(texts) - 500} more"] if len(texts) > 500 else []
-    return separator.join([*shown, *more])
+    return separator.join([*listed, *more])

@@ -25,13 +25,13 @@ def models(
 ) -> "FittedModels":
     """Kernel models, network and spread between blocks; see `fitted_models.models`.
 
-    kernel_model : auto, FORM or KERNEL=FORM, or several of these; see `form.wanted_forms`
+    kernel_model : auto, FORM or KERNEL=FORM, or several of these; see `form.requested_forms`
     """
     from lepaute.fit import fitted_models
-    from lepaute.fit.kernels.form import wanted_forms
+    from lepaute.fit.kernels.form import requested_forms
 
     texts = [kernel_model] if isinstance(kernel_model, str) else kernel_model
-    return fitted_models.models(archives, wanted_forms(texts), network_condition)
+    return fitted_models.models(archives, requested_forms(texts), network_condition)
 
 
 def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) -> "tuple[Platform, list[QualityRow]]":

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lepaute.errors import FitError
 from lepaute.fit.kernels.form import Form
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas
 
     from lepaute.archive import Archive
+    from lepaute.archive.metadata import Metadata
     from lepaute.platform.schema import Blas, Days, Episodes, KernelModel, Network, Platform
 
 NODE = 1
@@ -52,8 +53,8 @@ class FittedModels:
     fitted_network : the network inside a node before it became a platform's, with what a platform has no place for
     fitted_between : the same of messages between nodes; None where these were not measured
     conditions     : how much longer messages take while the machine does something else, where that was measured
-    notes          : what a reader of the platform should know, one sentence each
-    warnings       : what who fits should know now, one line each
+    notes          : for readers of the platform, one sentence each
+    warnings       : for whoever runs the fit, one line each
     factor_tests   : of every factor besides the sizes that the observations have, such as the operands' content
     """
 
@@ -81,7 +82,7 @@ def models(
 ) -> FittedModels:
     """Fits kernels, network and block effects to the observations of one or more calibrations of the same nodes.
 
-    forms             : members of the family that are asked for, by kernel, see `form.wanted_forms`; the others are
+    forms             : members of the family that are asked for, by kernel, see `form.requested_forms`; the others are
                         selected
     network_condition : what the machine did while the messages were measured that the platform is to have (see
                         `conditions.CONDITIONS`); None: the point-to-point measurements, nothing else
@@ -116,7 +117,7 @@ def models(
     warnings = [f"{host} was not measured, and is no node of the platform" for host in absent]
     if short := (*short_kernels, *short_p2p):
         some = ", ".join(short[:MOST_NAMED]) + (f" and {len(short) - MOST_NAMED} more" if short[MOST_NAMED:] else "")
-        warnings.append(f"other load disturbed too many runs of {some}: the models rest on them too")
+        warnings.append(f"other load disturbed too many runs of {some}: the models include them")
     if short or any(_disturbed_somewhere(archive) for archive in given):
         notes.append("Other load disturbed the calibration; calibrate again on a quiet machine.")
     notes += [f"{sentence(test)}; the model holds for random content." for test in tests if test.matters]
@@ -181,11 +182,11 @@ def platform_and_models(
 
     given = calibrations(archives)
     fitted = models(given, forms, network_condition)
-    metadata, count = given[0].metadata, len(fitted.hosts)
-    cores = int(metadata.get("node_cores") or 0) or max(_cores(given)) + 1
+    about, count = given[0].about, len(fitted.hosts)
+    cores = about.node_cores or max(_cores(given)) + 1
     description = " ".join(
         [
-            f"{metadata.get('cpu_model') or 'A machine'}, calibrated {metadata.get('created', 'at an unknown date')}.",
+            f"{about.cpu_model or 'A machine'}, calibrated {about.created or 'at an unknown date'}.",
             _told_of_links(count, fitted),
             *fitted.notes,
         ]
@@ -193,16 +194,16 @@ def platform_and_models(
     platform = Platform(
         name=name,
         description=description,
-        source=_source(metadata),
+        source=_source(about),
         archive_id=given[0].id,
-        blas=_blas(metadata),
+        blas=_blas(about),
         nodes={  # type: ignore[arg-type]  # validated by pydantic
             "count": count,
             "first_number": NODE,
             "cores": cores,
             "cpus": cores,
             "core_to_cpu": "modulo",
-            "memory_bytes": metadata.get("memory_bytes"),
+            "memory_bytes": about.memory_bytes,
         },
         kernels=tuple(fitted.kernels),
         network=fitted.network,
@@ -239,30 +240,28 @@ def _told_of_links(count: int, fitted: FittedModels) -> str:
 
 
 def _cores(archives: "list[Archive]") -> list[int]:
-    return sorted({int(core) for archive in archives for core in archive.metadata.get("cores", [0])})
+    return sorted({core for archive in archives for core in archive.about.cores or (0,)})
 
 
-def _blas(metadata: dict[str, Any]) -> "Blas | None":
+def _blas(about: "Metadata") -> "Blas | None":
     """The kernels that the archive says were measured; None where it does not say."""
     from lepaute.platform.schema import Blas
 
-    blas = metadata.get("blas") or {}
-    if not blas.get("core"):
+    if not about.blas.core:
         return None
-    return Blas(core=str(blas["core"]), coretype_env=blas.get("coretype_env") or None)
+    return Blas(core=about.blas.core, coretype_env=about.blas.coretype_env or None)
 
 
 def _disturbed_somewhere(archive: "Archive") -> bool:
     """Whether an archive of an older version, which does not say which rows, holds disturbed runs."""
     if "disturbed" in archive.table(KERNELS).columns:
         return False
-    return any("disturbed" in str(text) for text in archive.metadata.get("warnings", []))
+    return any("disturbed" in text for text in archive.about.warnings)
 
 
-def _source(metadata: dict[str, Any]) -> str:
-    blas, mpi = metadata.get("blas") or {}, metadata.get("mpi") or {}
-    library = f"{blas.get('library', 'BLAS')} with {blas.get('core', 'unknown')} kernels"
-    return f"calibration by Lepaute {metadata.get('lepaute_version', '')}, {library}, {mpi.get('version', 'MPI')}"
+def _source(about: "Metadata") -> str:
+    library = f"{about.blas.library or 'BLAS'} with {about.blas.core or 'unknown'} kernels"
+    return f"calibration by Lepaute {about.lepaute_version}, {library}, {about.mpi.version or 'MPI'}"
 
 
 def _fit_all(

@@ -1,4 +1,4 @@
-"""How the ranks of an MPI program are started: mpirun of each MPI library, and what it wants to be told."""
+"""How the ranks of an MPI program are started: mpirun of each MPI library and its options."""
 
 import functools
 import os
@@ -23,7 +23,7 @@ _VERSION_TEXTS = (
     (OPEN_MPI, re.compile(r"\((?:open mpi|openrte)\) ([\d.]+)|prrte\D*([\d.]+)")),
     (MPICH, re.compile(r"(?:hydra|mpich).*?version:\s*([\d.]+)|hydra|mpich", re.DOTALL)),
 )
-#: Open MPI refuses root unless it is told twice.
+#: Open MPI runs as root only where both are set.
 _ROOT_CONSENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 #: Inside an allocation of Slurm, mpirun would spread over all its nodes.
 _WITHOUT_SCHEDULER = {
@@ -67,7 +67,7 @@ class Launcher:
     def starts(self, family: str) -> bool:
         """Whether programs of that library can be started; also where either is not known.
 
-        MPICH and what is made of it speak one protocol between launcher and ranks.
+        MPICH and the libraries derived from it share one protocol between launcher and ranks.
         """
         return not self.family or not family or (self.family == OPEN_MPI) == (family == OPEN_MPI)
 
@@ -176,12 +176,12 @@ class Launcher:
         return argv
 
 
-#: Of nodes that are described nowhere: what stands there on PATH.
+#: mpirun on the PATH of other nodes, as long as nothing else is known of them.
 MPIRUN_OF_NODES = Launcher(Path("mpirun"), OPEN_MPI)
 
 
 def launcher_of_nodes(version_text: str | None) -> Launcher:
-    """mpirun of nodes that print this, or its first line, for `mpirun --version`; Open MPI where that says nothing."""
+    """mpirun of nodes where `mpirun --version` prints this, or begins with it; Open MPI where that names no library."""
     family, version = family_and_version(version_text or "")
     return Launcher(Path("mpirun"), family, version) if family else MPIRUN_OF_NODES
 

@@ -1,6 +1,6 @@
-"""The MPI libraries of this machine: which there are, and what compiles and starts programs with each.
+"""The MPI libraries of this machine: how each is found, and what compiles and starts its programs.
 
-A library is found by its compiler wrapper, since that alone says which mpi.h programs are compiled with.
+A library is identified by its compiler wrapper, which alone determines the mpi.h that programs are compiled with.
 """
 
 import functools
@@ -38,7 +38,7 @@ LIBRARY_FILE = re.compile(r"lib(?:mpi|mpich|mpifort|pmpich|mpi_[a-z]+)\.so")
 WRAPPER_PACKAGE = "libopenmpi-dev"
 _WRAPPER_PACKAGES = {OPEN_MPI: WRAPPER_PACKAGE, MPICH: "libmpich-dev"}
 _LIMIT_S = 60.0
-#: Macros of mpi.h that name the library, the most special first: those made of MPICH define its macro too.
+#: Macros of mpi.h that name the library, the most specific first: libraries derived from MPICH define its macro too.
 _MACROS = (
     (INTEL_MPI, ("I_MPI_VERSION",)),
     (MVAPICH, ("MVAPICH_VERSION",)),
@@ -126,7 +126,7 @@ def find_library(name: str | Path = "mpicc") -> MpiLibrary:
 def installed_libraries() -> tuple[MpiLibrary, ...]:
     """All libraries that can be found on PATH and in the usual places, the one of `mpicc` first; broken ones left out.
 
-    Each is there once, also where several wrappers lead to it. Environment modules are not loaded.
+    Each is listed once, also where several wrappers belong to it. Environment modules are not loaded.
     """
     libraries: dict[tuple[Path, str, str], MpiLibrary] = {}
     resolved: set[Path] = set()

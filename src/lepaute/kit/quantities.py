@@ -1,38 +1,37 @@
-"""Quantities as people type them: 500k, 8x8."""
+"""Quantities as people type them: 500k, 64Ki, 8x8, 0,5-7."""
 
+import math
 import re
 
 from lepaute.errors import InputError
 
-LONGEST_RANGE = 10**6
-#: Of numbers; of bytes, where k, M and G are powers of 1024 as well.
-SUFFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
-BYTE_SUFFIXES = SUFFIXES | {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+#: A list of ranges has at most so many numbers.
+MOST_NUMBERS = 10**6
+#: No quantity is larger: it would not fit the 64 bits of the engine.
+MOST = 2**63 - 1
+DECIMAL = {"k": 10**3, "M": 10**6, "G": 10**9}
+BINARY = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+
+_SIZE = r"[0-9]{1,18}(?:[kmgKMG][iI]?)?"
+_RANGE = r"\s*([0-9]{1,18})\s*(?:-\s*([0-9]{1,18})\s*)?"
+_SPAN = r"\s*([0-9]{1,18})(?:[-:]([0-9]{1,18}))?\s*"
 
 
-def count(text: str, name: str) -> int:
-    """A whole number with an optional suffix k, M or G, or Ki, Mi or Gi; raises InputError for anything else."""
-    match = re.fullmatch(r"(.*?)([kmg]i?)?", text, re.IGNORECASE | re.DOTALL)
-    assert match is not None  # whatever the text
-    try:
-        value = float(match[1]) * SUFFIXES[(match[2] or "").lower()]
-    except ValueError:
-        value = 0.5  # not a number: refused like one that is not whole
-    if not value.is_integer():
-        raise InputError(f"{name} is {text!r}; it is a whole number such as 20000 or 20k")
-    return int(value)
+def whole_of(text: str, name: str, low: int | None = None, high: int | None = None) -> int:
+    """A whole number with an optional suffix: k, M or G (powers of ten), Ki, Mi or Gi (powers of 1024).
+
+    name: of the quantity, for messages; low, high: bounds, both allowed
+    Raises InputError for anything else.
+    """
+    suffixes = {suffix.lower(): factor for suffix, factor in (DECIMAL | BINARY).items()}
+    return _bounded(_scaled(text, suffixes), text, name, "a whole number such as 20000 or 20k", low, high)
 
 
 def size_of(text: str, name: str) -> int:
-    """Bytes, at least 1, with an optional suffix K, M or G, or Ki, Mi or Gi: powers of 1024 both.
-
-    Raises InputError for anything else.
-    """
-    match = re.fullmatch(r"([0-9]+)([kmg]i?)?", text, re.IGNORECASE)
-    size = int(match[1]) * BYTE_SUFFIXES[(match[2] or "").lower()] if match else 0
-    if size < 1:
-        raise InputError(f"{name} {text!r} is not a size; write bytes, or 64K, 1M, 1Gi")
-    return size
+    """A size above 0 with an optional suffix: K or Ki, M or Mi, G or Gi, all powers of 1024; raises InputError."""
+    suffixes = {form: factor for suffix, factor in BINARY.items() for form in (suffix.lower(), suffix[0].lower())}
+    size = _scaled(text, suffixes) if re.fullmatch(_SIZE, text) else math.nan
+    return _bounded(size, text, name, "a size in bytes such as 4096, 64K, 1M or 1G", 1, None)
 
 
 def grid_of(text: str) -> tuple[int, int]:
@@ -52,13 +51,11 @@ def product_of(text: str, name: str, form: str) -> tuple[int, ...]:
     parts = text.lower().split("x")
     if len(parts) != form.count(" x ") + 1 or not all(parts):
         raise InputError(f"{name} is {text!r}; it is {form}")
-    return tuple(count(part, name) for part in parts)
+    return tuple(whole_of(part, name) for part in parts)
 
 
 def factor_of(text: str, name: str) -> float:
     """A factor such as 2x, 2 or 0.5; raises InputError for anything else, or one below 0."""
-    import math
-
     try:
         value = float(text[:-1] if text[-1:].lower() == "x" else text)
     except ValueError:
@@ -79,33 +76,57 @@ def settings_of(texts: list[str]) -> dict[str, str]:
     return settings
 
 
+def ranges_of(text: str, name: str) -> list[range]:
+    """The ranges of a list such as 0,5-7, as they are written; raises InputError for anything else.
+
+    A range goes up, and all together have at most MOST_NUMBERS numbers.
+    """
+    ranges = []
+    for item in text.split(","):
+        match = re.fullmatch(_RANGE, item)
+        if match is None:
+            raise InputError(f"{name} is {text[:80]!r}; it is a list of whole numbers and ranges such as 0,5-7")
+        low, high = int(match[1]), int(match[2] or match[1])
+        if high < low:
+            raise InputError(f"{name} is {text[:80]!r}; a range goes up, such as {high}-{low}")
+        ranges.append(range(low, high + 1))
+    if sum(map(len, ranges)) > MOST_NUMBERS:
+        raise InputError(f"{name} is {text[:80]!r}; it has at most {MOST_NUMBERS} numbers")
+    return ranges
+
+
 def numbers_of(text: str, name: str) -> tuple[int, ...]:
     """The whole numbers of a list such as 0,5-7, each once, increasing; raises InputError for anything else."""
-    numbers: set[int] = set()
-    for item in text.split(","):
-        first, dash, last = item.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise InputError(f"{name} is {text!r}; it is a list of whole numbers and ranges such as 0,5-7")
-        low, high = int(first), int(last or first)
-        if high < low:
-            raise InputError(f"{name} is {text!r}; a range goes up, such as {high}-{low}")
-        if high - low >= LONGEST_RANGE:
-            raise InputError(f"{name} is {text!r}; a range has at most {LONGEST_RANGE} numbers")
-        numbers.update(range(low, high + 1))
-    return tuple(sorted(numbers))
+    return tuple(sorted({number for each in ranges_of(text, name) for number in each}))
 
 
 def span_of(text: str, name: str) -> tuple[int, int]:
     """(10, 12) of 10-12 or 10:12, (10, 10) of 10; raises InputError for anything else."""
-    match = re.fullmatch(r"([0-9]+)(?:[-:]([0-9]+))?", text.strip())
+    match = re.fullmatch(_SPAN, text)
     if match is None or int(match[2] or match[1]) < int(match[1]):
-        raise InputError(f"{name} is {text!r}; it is a step, or the first and the last such as 10-12")
+        raise InputError(f"{name} is {text[:80]!r}; it is a step, or the first and the last such as 10-12")
     return int(match[1]), int(match[2] or match[1])
 
 
-def duration_of(seconds: float) -> str:
-    """A duration as a person says it, two digits: 8 s, 4.5 min, 2.1 h."""
-    for limit_s, unit_s, unit in ((90.0, 1.0, "s"), (5400.0, 60.0, "min")):
-        if seconds < limit_s:
-            return f"{float(f'{seconds / unit_s:.2g}'):g} {unit}"
-    return f"{float(f'{seconds / 3600.0:.2g}'):g} h"
+def _scaled(text: str, suffixes: dict[str, int]) -> float:
+    """The number times what its suffix stands for; NaN where it is none."""
+    suffix = next((end for end in (text[-2:].lower(), text[-1:].lower()) if end in suffixes), "")
+    digits, factor = text[: len(text) - len(suffix)], suffixes.get(suffix, 1)
+    try:
+        return int(digits) * factor
+    except ValueError:
+        pass
+    try:
+        return float(digits) * factor
+    except ValueError:
+        return math.nan
+
+
+def _bounded(value: float, text: str, name: str, kind: str, low: int | None, high: int | None) -> int:
+    if isinstance(value, float) and not value.is_integer():  # neither are NaN and infinity
+        raise InputError(f"{name} is {text[:80]!r}; it is {kind}")
+    low, high = -MOST if low is None else low, MOST if high is None else high
+    if not low <= value <= high:
+        bounds = f"{low} or more" if high == MOST else f"{high} or less" if low == -MOST else f"{low} to {high}"
+        raise InputError(f"{name} is {text[:80]!r}; it is {bounds}")
+    return int(value)

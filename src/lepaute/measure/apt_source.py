@@ -5,7 +5,6 @@ here live in a folder of their own, so that the system's configuration stays as 
 change it.
 """
 
-import hashlib
 import os
 import re
 import shutil
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.builds import sha256_of
 from lepaute.kit.cache import cache_folder
 from lepaute.kit.command import run_command
 from lepaute.measure.toolchain import find_program
@@ -50,11 +50,6 @@ def hpcc_tarball(progress: Callable[[str], None] | None = None) -> Path:
         check_sha256(fetched)
         fetched.replace(kept)
     return kept
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def check_sha256(path: Path) -> None:

@@ -30,7 +30,7 @@ _CPU = Path("/sys/devices/system/cpu")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding: `found` says what is there, `remedy` what to do about it (empty when all is well)."""
+    """One finding: `found` is the state of the machine, `remedy` what to do about it (empty when all is well)."""
 
     name: str
     status: Status
@@ -58,7 +58,7 @@ def something_missing(checks: Sequence[Check]) -> bool:
 
 def check_compiler() -> list[Check]:
     """The C compiler that builds the probes and HPL."""
-    path = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
+    path = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if path is None:
         return [Check("C compiler", "missing", "none", "apt-get install gcc libc6-dev")]
     version = first_line((path, "--version"))
@@ -104,10 +104,10 @@ def check_blas() -> list[Check]:
     except LepauteError as problem:
         return [*checks, Check("BLAS kernels", "missing", str(problem).partition(";")[0], install)]
     version = " ".join(chosen.config.split()[:2])
-    found = f"{version}, {chosen.core_name} kernels, {chosen.gflops:.1f} Gflop/s a core (dgemm)"
+    state = f"{version}, {chosen.core_name} kernels, {chosen.gflops:.1f} Gflop/s a core (dgemm)"
     if chosen.warnings:
-        return [*checks, Check("BLAS kernels", "warning", found, "; ".join(chosen.warnings))]
-    return [*checks, Check("BLAS kernels", "ok", found)]
+        return [*checks, Check("BLAS kernels", "warning", state, "; ".join(chosen.warnings))]
+    return [*checks, Check("BLAS kernels", "ok", state)]
 
 
 def links_with(library: str) -> bool | None:
@@ -156,7 +156,7 @@ def check_simgrid() -> list[Check]:
     return [Check(name, "ok", version)]
 
 
-#: What experiments use where it is there: program, the Debian package that has it, and what is lacking without it.
+#: Optional programs of experiments: program, its Debian package, and what is missing without it.
 _TOOLS = (
     ("ssh", "openssh-client", "other nodes"),
     ("stress-ng", "stress-ng", "warming up"),
@@ -173,18 +173,18 @@ def check_experiment_tools() -> list[Check]:
     lacking = [(program, package, what) for program, package, what in _TOOLS if not shutil.which(program)]
     if not lacking:
         return [Check(name, "ok", ", ".join(program for program, _, _ in _TOOLS))]
-    found = ", ".join(f"no {program} ({what})" for program, _, what in lacking)
-    return [Check(name, "warning", found, f"apt-get install {' '.join(package for _, package, _ in lacking)}")]
+    state = ", ".join(f"no {program} ({what})" for program, _, what in lacking)
+    return [Check(name, "warning", state, f"apt-get install {' '.join(package for _, package, _ in lacking)}")]
 
 
 def check_cores() -> list[Check]:
     """Cores and memory that this process may use."""
     cores = len(os.sched_getaffinity(0))
-    found = f"{cores} of {os.cpu_count()} cores, {memory_bytes() / 1e9:.1f} GB of memory, {cpu_model()}"
+    state = f"{cores} of {os.cpu_count()} cores, {memory_bytes() / 1e9:.1f} GB of memory, {cpu_model()}"
     if cores < 2:
         remedy = "measure messages on a machine with two cores, or widen the affinity of this shell (taskset)"
-        return [Check("cores and memory", "missing", found, remedy)]
-    return [Check("cores and memory", "ok", found)]
+        return [Check("cores and memory", "missing", state, remedy)]
+    return [Check("cores and memory", "ok", state)]
 
 
 def check_frequency() -> list[Check]:
@@ -192,9 +192,9 @@ def check_frequency() -> list[Check]:
     governors = sorted({_read(path) for path in _CPU.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {""})
     checks = []
     if not governors:
-        found = "no control over the frequency" + (", as usual in a virtual machine" if _virtual() else "")
+        state = "no control over the frequency" + (", as usual in a virtual machine" if _virtual() else "")
         remedy = "nothing to do here; the blocks of a calibration measure the drift"
-        checks.append(Check("frequency governor", "warning", found, remedy))
+        checks.append(Check("frequency governor", "warning", state, remedy))
     elif governors != ["performance"]:
         checks.append(
             Check("frequency governor", "warning", ", ".join(governors), "cpupower frequency-set -g performance")
@@ -247,26 +247,26 @@ def check_load() -> list[Check]:
     else:
         checks.append(Check("other load", "ok", f"nothing above {100 * _BUSY_SHARE:.0f} % of a core"))
     if steal_s > 0.02 * WATCH_S:
-        found = f"the hypervisor took {100 * steal_s / WATCH_S:.0f} % of a core"
-        checks.append(Check("stolen time", "warning", found, "measure at a quieter time, or on a dedicated machine"))
+        state = f"the hypervisor took {100 * steal_s / WATCH_S:.0f} % of a core"
+        checks.append(Check("stolen time", "warning", state, "measure at a quieter time, or on a dedicated machine"))
     return checks
 
 
 def check_limits() -> list[Check]:
     """Limits of this shell that MPI programs run into."""
     checks = []
-    for name, number, wanted, remedy in (
+    for name, number, least, remedy in (
         ("stack", resource.RLIMIT_STACK, _WANTED_STACK_BYTES, "ulimit -s 8192"),
         ("open files", resource.RLIMIT_NOFILE, _WANTED_FILES, f"ulimit -n {_WANTED_FILES}"),
     ):
         soft, _hard = resource.getrlimit(number)
-        enough = soft == resource.RLIM_INFINITY or soft >= wanted
-        found = "unlimited" if soft == resource.RLIM_INFINITY else str(soft)
-        checks.append(Check(f"limit: {name}", "ok" if enough else "warning", found, "" if enough else remedy))
+        enough = soft == resource.RLIM_INFINITY or soft >= least
+        state = "unlimited" if soft == resource.RLIM_INFINITY else str(soft)
+        checks.append(Check(f"limit: {name}", "ok" if enough else "warning", state, "" if enough else remedy))
     soft, _hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     # Locked memory matters to network cards only: a figure to know, not a fault of a single machine.
-    found = "unlimited" if soft == resource.RLIM_INFINITY else f"{soft} bytes"
-    checks.append(Check("limit: locked memory", "ok", found))
+    state = "unlimited" if soft == resource.RLIM_INFINITY else f"{soft} bytes"
+    checks.append(Check("limit: locked memory", "ok", state))
     return checks
 
 

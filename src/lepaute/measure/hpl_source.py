@@ -1,17 +1,15 @@
 """HPL, built from Debian's source package: the library, and xhpl-lepaute."""
 
-import hashlib
 import shutil
 import tarfile
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.kit.cache import cache_folder
+from lepaute.kit.builds import built_once, digests, sha256_of
 from lepaute.kit.command import run_command
-from lepaute.measure.apt_source import SHA256, TARBALL, hpcc_tarball, sha256_of
+from lepaute.measure.apt_source import SHA256, TARBALL, hpcc_tarball
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.measure.toolchain import Toolchain, find_toolchain
 
@@ -43,26 +41,17 @@ def build_hpl(
     """
     tools = toolchain or find_toolchain()
     tarball = hpcc_tarball(progress)
-    parent = (build_dir or cache_folder()).resolve()
-    built = parent / f"hpl-{_inputs_hash(tools, tarball)}"
-    if (built / "xhpl-lepaute").is_file():
-        return built
-    parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".hpl-", dir=parent) as temporary:
-        folder = Path(temporary, "hpl")
-        folder.mkdir()
+
+    def build(folder: Path) -> None:
         extract(tarball, folder)
         _compile_library(tools, folder, progress)
         _link_driver(tools, folder)
         for part in ("hpl/src", "hpl/testing", "objects"):
             shutil.rmtree(folder / part)
-        try:
-            folder.rename(built)
-        except OSError:
-            # Somebody else was faster; a folder that is not whole cannot be there under this name.
-            if not (built / "xhpl-lepaute").is_file():
-                raise EnvironmentProblem(f"{built} is in the way; remove it and try again") from None
-    return built
+
+    own = digests(probe_source() / name for name in _OWN_SOURCES)
+    inputs = [sha256_of(tarball), *own, *tools.identity, *_HPL_FLAGS, *C_FLAGS]
+    return built_once("hpl", inputs, "xhpl-lepaute", build, build_dir)
 
 
 def unpack_source(folder: Path) -> None:
@@ -107,15 +96,6 @@ def extract(tarball: Path, folder: Path) -> None:
         raise EnvironmentProblem(f"{tarball}: cannot be unpacked ({problem})") from None
     if not (folder / "hpl/include/hpl.h").is_file():
         raise EnvironmentProblem(f"{tarball}: holds no HPL; is it {TARBALL}?")
-
-
-def _inputs_hash(tools: Toolchain, tarball: Path) -> str:
-    digest = hashlib.sha256()
-    own = [sha256_of(probe_source() / name) for name in _OWN_SOURCES]
-    text = (sha256_of(tarball), *own, *tools.identity)
-    for item in (*text, *_HPL_FLAGS, *C_FLAGS):
-        digest.update(item.encode() + b"\0")
-    return digest.hexdigest()[:16]
 
 
 def _compile_library(tools: Toolchain, folder: Path, progress: Callable[[str], None] | None) -> None:

@@ -1,18 +1,15 @@
 """The probes: C programs that time kernels and messages, built here and run one design table at a time."""
 
-import hashlib
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lepaute.errors import EnvironmentProblem
-from lepaute.kit.cache import cache_folder
-from lepaute.measure.apt_source import sha256_of
+from lepaute.kit.builds import built_once, digests
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
 from lepaute.measure.plan import CONTENT, P2P, RING, SEMANTICS, SERIAL, STEPS_SIDE_BY_SIDE, PlannedRun
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.measure.toolchain import Toolchain, find_toolchain
+from lepaute.version import __version__
 
 _COMMON = ("probe_common.c",)
 _LOG = (*_COMMON, "kernel_log.c")
@@ -57,32 +54,25 @@ def build_probes(
     """Build the probes and HPL, or find them built already; see build_hpl for `build_dir` and for what is raised."""
     tools = toolchain or find_toolchain()
     hpl = build_hpl(build_dir, progress, tools)
-    parent = (build_dir or cache_folder()).resolve()
-    built = parent / f"probes-{_inputs_hash(tools, hpl)}"
-    names = (DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM, SEMANTICS_PROGRAM, RING_PROGRAM)
-    dgemm, hpl_steps, p2p, semantics, ring = (built / name for name in names)
-    probes = Probes(dgemm, hpl_steps, p2p, semantics, ring, hpl / "xhpl-lepaute")
-    if all(path.is_file() for path in probes.on_nodes):
-        return probes
-    if progress is not None:
-        progress("compiling the probes")
-    with tempfile.TemporaryDirectory(prefix=".probes-", dir=parent) as temporary:
-        folder = Path(temporary, "probes")
-        folder.mkdir()
+
+    def build(folder: Path) -> None:
+        if progress is not None:
+            progress("compiling the probes")
         wraps = [f"-Wl,--wrap={symbol}" for symbol in WRAPPED_SYMBOLS]
         library = [*wraps, str(hpl / "libhpl.a"), *tools.blas_flags]
         steps = ("probe_hpl_steps.c", "kernel_wraps.c", *_LOG, *_MPI)
-        _compile(tools, folder / probes.hpl_steps.name, steps, hpl_include_flags(hpl), library)
-        _compile(tools, folder / probes.p2p.name, ("probe_p2p.c", *_COMMON, *_MPI), (), ())
-        _compile(tools, folder / probes.semantics.name, ("probe_semantics.c", *_COMMON, *_MPI), (), ())
-        _compile(tools, folder / probes.ring.name, ("probe_ring.c", *_COMMON, *_MPI), (), tools.blas_flags)
-        _compile(tools, folder / probes.dgemm.name, ("probe_dgemm.c", "content.c", *_LOG), (), tools.blas_flags)
-        try:
-            folder.rename(built)
-        except OSError:
-            if not probes.dgemm.is_file():
-                raise EnvironmentProblem(f"{built} is in the way; remove it and try again") from None
-    return probes
+        _compile(tools, folder / STEPS_PROGRAM, steps, hpl_include_flags(hpl), library)
+        _compile(tools, folder / P2P_PROGRAM, ("probe_p2p.c", *_COMMON, *_MPI), (), ())
+        _compile(tools, folder / SEMANTICS_PROGRAM, ("probe_semantics.c", *_COMMON, *_MPI), (), ())
+        _compile(tools, folder / RING_PROGRAM, ("probe_ring.c", *_COMMON, *_MPI), (), tools.blas_flags)
+        _compile(tools, folder / DGEMM_PROGRAM, ("probe_dgemm.c", "content.c", *_LOG), (), tools.blas_flags)
+
+    sources = digests(path for pattern in ("*.c", "*.h") for path in probe_source().glob(pattern))
+    inputs = [*sources, hpl.name, *tools.identity, __version__, *WRAPPED_SYMBOLS, *C_FLAGS]
+    built = built_once("probes", inputs, DGEMM_PROGRAM, build, build_dir)
+    names = (DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM, SEMANTICS_PROGRAM, RING_PROGRAM)
+    dgemm, hpl_steps, p2p, semantics, ring = (built / name for name in names)
+    return Probes(dgemm, hpl_steps, p2p, semantics, ring, hpl / "xhpl-lepaute")
 
 
 def probe_words(
@@ -110,24 +100,9 @@ def probe_words(
     return [f"{folder}/{program}", *words, "--cpus", cores, *more], environment
 
 
-def _version() -> str:
-    import lepaute
-
-    return str(getattr(lepaute, "__version__", "unknown"))
-
-
-def _inputs_hash(tools: Toolchain, hpl: Path) -> str:
-    digest = hashlib.sha256()
-    sources = sorted(path for pattern in ("*.c", "*.h") for path in probe_source().glob(pattern))
-    text = (*map(sha256_of, sources), hpl.name, *tools.identity, _version())
-    for item in (*text, *WRAPPED_SYMBOLS, *C_FLAGS):
-        digest.update(item.encode() + b"\0")
-    return digest.hexdigest()[:16]
-
-
 def _compile(
     tools: Toolchain, program: Path, names: Sequence[str], flags: Sequence[str], libraries: Sequence[str]
 ) -> None:
     sources = [str(probe_source() / name) for name in names]
-    words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{_version()}"', *flags, *sources, *libraries]
+    words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *flags, *sources, *libraries]
     tools.mpi.compile([*words, "-lm", "-o", str(program)], what=f"building {program.name}")

@@ -1,7 +1,5 @@
-"""A real run, recorded: a library that is loaded before the program's own ones writes its MPI and BLAS calls."""
+"""A real run, recorded: a preloaded library writes its MPI and BLAS calls."""
 
-import contextlib
-import hashlib
 import os
 import shutil
 import subprocess
@@ -14,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.cache import cache_folder
+from lepaute.kit.builds import built_once, digests
 from lepaute.kit.command import end_session
 from lepaute.kit.mpi_launcher import Launcher, find_launcher
 from lepaute.kit.mpi_library import (
@@ -24,10 +22,10 @@ from lepaute.kit.mpi_library import (
     find_library,
     library_of_launcher,
 )
-from lepaute.measure.apt_source import sha256_of
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.measure.toolchain import find_toolchain
+from lepaute.version import __version__
 
 if TYPE_CHECKING:
     from lepaute.trace import Trace
@@ -114,7 +112,7 @@ def record(
             "application": program.name if program is not None else Path(words[-1]).name,
             "command": " ".join(words),
             "created": created,
-            "version": _version(),
+            "version": __version__,
             "returncode": returncode,
         }
         return Recording(trace_of_records(records, metadata, solve), returncode)
@@ -131,7 +129,7 @@ def library_of_command(words: Sequence[str], mpicc: Path | None = None) -> tuple
     no wrapper is found.
     """
     if shutil.which(words[0]) is None:
-        raise InputError(f"{words[0]}: there is no such program; write lepaute record -- mpirun -np 2 PROGRAM")
+        raise InputError(f"{words[0]}: no such program; write lepaute record -- mpirun -np 2 PROGRAM")
     launcher = find_launcher(words[0])
     if mpicc is None:
         return launcher, library_of_launcher(launcher)
@@ -200,7 +198,7 @@ def _hpl_input(dat: Path | None) -> str | None:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) else "it is no text"
+        reason = problem.strerror if isinstance(problem, OSError) else "not a text file"
         raise InputError(f"{path}: {reason}; {HPL} reads HPL.dat of the working folder, or the file of --dat") from None
 
 
@@ -212,17 +210,16 @@ def build_recorder(library: MpiLibrary, progress: Callable[[str], None] | None =
 
     Raises EnvironmentProblem where it cannot be built.
     """
-    inputs = [sha256_of(probe_source() / name) for name in (*_SOURCES, *_HEADERS)]
-    folder = cache_folder().resolve() / f"recorder-{_hash([*inputs, library.identity, *C_FLAGS])}"
-    if progress is not None and not (folder / LIBRARY).is_file():
-        progress("compiling the recorder")
 
-    def build(target: Path) -> None:
+    def build(folder: Path) -> None:
+        if progress is not None:
+            progress("compiling the recorder")
         sources = [str(probe_source() / name) for name in _SOURCES]
         flags = ("-fPIC", "-fvisibility=hidden", "-shared", "-pthread")
-        library.compile([*C_FLAGS, *flags, *sources, "-ldl", "-o", str(target)], what="building the recorder")
+        library.compile([*C_FLAGS, *flags, *sources, "-ldl", "-o", str(folder / LIBRARY)], what="building the recorder")
 
-    return _built(folder, LIBRARY, build)
+    inputs = digests(probe_source() / name for name in (*_SOURCES, *_HEADERS))
+    return built_once("recorder", [*inputs, library.identity, *C_FLAGS], LIBRARY, build) / LIBRARY
 
 
 def build_recorded_hpl(library: MpiLibrary, progress: Callable[[str], None] | None = None) -> Path:
@@ -233,41 +230,13 @@ def build_recorded_hpl(library: MpiLibrary, progress: Callable[[str], None] | No
     """
     tools = find_toolchain(library)
     hpl = build_hpl(None, progress, tools)
-    inputs = [sha256_of(probe_source() / name) for name in (*_HPL_SOURCES, *_HPL_HEADERS)]
-    folder = cache_folder().resolve() / f"recorded-hpl-{_hash([*inputs, hpl.name, *HPL_WRAPPED, *C_FLAGS])}"
 
-    def build(target: Path) -> None:
+    def build(folder: Path) -> None:
         sources = [str(probe_source() / name) for name in _HPL_SOURCES]
         wraps = [f"-Wl,--wrap={symbol}" for symbol in HPL_WRAPPED]
         words = [*C_FLAGS, *hpl_include_flags(hpl), *sources, *wraps, str(hpl / "libhpl.a")]
-        words += [*tools.blas_flags, "-lm", "-ldl", "-o", str(target)]
+        words += [*tools.blas_flags, "-lm", "-ldl", "-o", str(folder / HPL)]
         library.compile(words, what=f"building {HPL} for recordings")
 
-    return _built(folder, HPL, build)
-
-
-def _built(folder: Path, name: str, build: Callable[[Path], None]) -> Path:
-    if not (folder / name).is_file():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".recorder-", dir=folder.parent) as temporary:
-            made = Path(temporary, "made")
-            made.mkdir()
-            build(made / name)
-            with contextlib.suppress(OSError):  # somebody else was faster
-                made.rename(folder)
-        if not (folder / name).is_file():
-            raise EnvironmentProblem(f"{folder} is in the way; remove it and try again")
-    return folder / name
-
-
-def _hash(items: Sequence[str]) -> str:
-    digest = hashlib.sha256()
-    for item in items:
-        digest.update(item.encode() + b"\0")
-    return digest.hexdigest()[:16]
-
-
-def _version() -> str:
-    import lepaute
-
-    return str(getattr(lepaute, "__version__", "unknown"))
+    inputs = digests(probe_source() / name for name in (*_HPL_SOURCES, *_HPL_HEADERS))
+    return built_once("recorded-hpl", [*inputs, hpl.name, *HPL_WRAPPED, *C_FLAGS], HPL, build) / HPL

@@ -27,7 +27,7 @@ class RankRecord:
     start_ns: when all ranks had come together in MPI_Init, on rank 0's clock
     clock_error_ns: most by which this rank's clock may be off, 0 where it is rank 0's own
     finished: whether the rank came to MPI_Finalize
-    notes   : lines that the program told of itself
+    notes   : lines that the program wrote about itself
     """
 
     rank: int
@@ -153,7 +153,7 @@ def _text(value: bytes) -> str:
 def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], solve: int = 1) -> Trace:
     """One trace of all ranks.
 
-    metadata: what the caller knows; what the files tell is added
+    metadata: what the caller knows; that of the files is added
     solve   : which timed region, from 1, of a program that marks them, as the HPL built for recordings does; of any
               other program the trace is everything from MPI_Init to MPI_Finalize
     Raises InputError where there are fewer regions.
@@ -191,10 +191,10 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
         & numpy.isin(columns["name"], [i for i, name in enumerate(list_of_names) if name == REGION_BEGINS])
     )
     columns = {column: values[keep] for column, values in columns.items()}
-    found = {**metadata, **_told(records, solve), "whole": True}
+    metadata = {**metadata, **_recorded_metadata(records, solve), "whole": True}
     if has_region:
-        found["time_s"] = max((region[1] - region[0]) * 1e-9 for region in regions if region is not None)
-    return trace_of_columns(columns, list_of_names, found, "recording")
+        metadata["time_s"] = max((region[1] - region[0]) * 1e-9 for region in regions if region is not None)
+    return trace_of_columns(columns, list_of_names, metadata, "recording")
 
 
 def _region(record: RankRecord, solve: int) -> tuple[int, int] | None:
@@ -218,12 +218,12 @@ def _spans(record: RankRecord, phase: str) -> list[tuple[int, int]]:
     return sorted(zip(rows["start_ns"].tolist(), rows["end_ns"].tolist(), strict=True))
 
 
-def _told(records: Sequence[RankRecord], solve: int) -> dict[str, Any]:
+def _recorded_metadata(records: Sequence[RankRecord], solve: int) -> dict[str, Any]:
     """Metadata from the files."""
     hosts = list(dict.fromkeys(one.host for one in records))
     by_rank = {one.rank: hosts.index(one.host) for one in records}
     ranks = max(one.ranks for one in records)
-    found: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "ranks": ranks,
         "hosts": hosts,
         "nodes": [by_rank.get(rank, 0) for rank in range(ranks)],
@@ -233,11 +233,11 @@ def _told(records: Sequence[RankRecord], solve: int) -> dict[str, Any]:
     notes = records[0].notes
     if len(notes) >= solve:
         try:
-            found.update(application="hpl", parameters=json.loads(notes[solve - 1]))
+            metadata.update(application="hpl", parameters=json.loads(notes[solve - 1]))
         except ValueError:
-            found["notes"] = list(notes)
-    found["warnings"] = _warnings(records, ranks)
-    return found
+            metadata["notes"] = list(notes)
+    metadata["warnings"] = _warnings(records, ranks)
+    return metadata
 
 
 def _warnings(records: Sequence[RankRecord], ranks: int) -> list[str]:

@@ -8,8 +8,12 @@ from pydantic_core import PydanticCustomError
 from lepaute.platform.mixture import Modes
 from lepaute.platform.values import Bounds, Count, NonNegative, Number, Polynomial, Value, fault, known_letters
 
-#: Mean M-0 (constant), M-1 (one product), M-2 (polynomial), M' (pieces), -H: of each core; noise N-0, N-1, N-2, N'.
-FORM = r"^M(-[012]|')(-H)?/N(-[012]|')$"
+#: Shapes of the mean, the simplest first: a constant, one product, a polynomial, pieces.
+MEANS = ("M-0", "M-1", "M-2", "M'")
+#: Kinds of noise, the simplest first: none, a constant standard deviation, a polynomial one, modes.
+NOISES = ("N-0", "N-1", "N-2", "N'")
+#: A member of the family, such as M'-H/N-2; -H: coefficients of each core.
+FORM = f"^({'|'.join(MEANS)})(-H)?/({'|'.join(NOISES)})$"
 
 
 class Noise(Value):

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lepaute.kit.text import size_text
+
 if TYPE_CHECKING:
     from lepaute import _core
     from lepaute.platform.schema import Platform
@@ -76,18 +78,10 @@ def message_warnings(uses: Sequence[MessageUse]) -> list[str]:
         if use.outside_time_s <= max(SMALL_SHARE * use.time_s, 0.1 * SMALL_SHARE * total_s):
             continue
         share = 100.0 * use.outside_time_s / use.time_s
-        met = f"{in_bytes(use.outside_from_bytes)} to {in_bytes(use.outside_to_bytes)}"
-        fitted = f"{in_bytes(use.fitted_bytes[0])} to {in_bytes(use.fitted_bytes[1])}"
+        met = f"{size_text(use.outside_from_bytes)} to {size_text(use.outside_to_bytes)}"
+        fitted = f"{size_text(use.fitted_bytes[0])} to {size_text(use.fitted_bytes[1])}"
         warnings.append(
             f"{share:.2g} % of the time of messages {WHERE[use.link]} is of sizes outside the fitted ones: "
             f"{met}, fitted from {fitted}"
         )
     return warnings
-
-
-def in_bytes(size: float) -> str:
-    """12 B, 1.5 KiB, 64 MiB."""
-    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if size >= factor:
-            return f"{size / factor:.3g} {unit}"
-    return f"{size:.0f} B"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-#: Never above this, or nothing could be told from a wandering level any more.
+#: Never above this, or nothing could be distinguished from a wandering level any more.
 MOST_CORRELATION = 0.9
 #: Standard errors added, since a correlation taken too low makes false alarms and one taken too high costs power. The
 #: estimate from differences has the wider error, 1.8 to 2.4 / root n by simulation for rho from 0 to 0.6. With the

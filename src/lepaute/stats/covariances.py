@@ -16,7 +16,7 @@ Integers = npt.NDArray[np.int64]
 class BetweenDays:
     """Covariances of what differs between the days of a unit, both shape (p, p), positive semi-definite.
 
-    own    : of each unit's own part;  common : of the part that all share, None where it cannot be told apart
+    own    : of each unit's own part;  common : of the part that all share, None where it cannot be separated
     total  : own + common before anything was projected, unbiased
     degrees_of_freedom : rows - units
     """

@@ -29,7 +29,7 @@ class Drift:
     note: str | None  # why nothing can be said, where that is so
 
     def __str__(self) -> str:
-        """Words for a person; `value` is a duration, so more is slower."""
+        """The trend as text; `value` is a duration, so more is slower."""
         if self.note:
             return self.note
         if not self.found:

@@ -41,13 +41,13 @@ def next_round(
     left, left_s = inf if observations is None else observations, inf if seconds is None else seconds
     plan = dict.fromkeys(levels, 0)
     for key in order:
-        wanted = progress[key].more
+        count = progress[key].more
         if seconds is not None and longest is None:
-            wanted = min(wanted, 1 if seconds > 0 else 0)
+            count = min(count, 1 if seconds > 0 else 0)
         cost_s = costs.get(key, longest or 0.0) if seconds is not None else 0.0
         affordable = left_s / cost_s if cost_s > 0 else inf
         # a whole number of observations; what 0.1 + 0.1 + 0.1 loses to rounding must not cost one
-        plan[key] = int(min(wanted, left, affordable * (1 + 1e-12)))
+        plan[key] = int(min(count, left, affordable * (1 + 1e-12)))
         left -= plan[key]
         left_s -= plan[key] * cost_s
     return plan

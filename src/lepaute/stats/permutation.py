@@ -48,7 +48,7 @@ class PermutationTest:
     p_value     : (1 + arrangements at least as clear) / (1 + permutations); of all arrangements where `exact`
     least_p     : the p-value that the clearest effect of all would have had: where it is large, nothing can be shown
     permutations: how many arrangements were looked at
-    n, n_strata : values and strata that can tell levels apart; those of strata with one level are left out
+    n, n_strata : values and strata that can distinguish levels; those of strata with one level are left out
     """
 
     levels: tuple[str, ...]
@@ -91,7 +91,7 @@ def permutation_test(
     y = np.asarray(values, dtype=np.float64)
     if y.ndim != 1 or len(labels) != len(y) or len(strata) != len(y) or not np.all(np.isfinite(y)):
         raise InputError(
-            f"a permutation test wants as many finite values as labels and strata; got {y.shape}, {len(labels)} and "
+            f"a permutation test needs as many finite values as labels and strata; got {y.shape}, {len(labels)} and "
             f"{len(strata)}; leave out what is missing"
         )
     names = sorted(set(labels)) if ordered is None else list(ordered)
@@ -250,8 +250,8 @@ def _drawn_in(y: Floats, codes: Integers, groups: Integers) -> Floats:
     moved = np.abs(rest[rest != 0])
     common = float(np.median(moved)) if len(moved) else 0.0
     for mine in members:
-        own = np.abs(rest[mine][rest[mine] != 0])
-        typical = float(np.median(own)) if len(mine) >= _ENOUGH_FOR_SPREAD and len(own) else common
+        magnitudes = np.abs(rest[mine][rest[mine] != 0])
+        typical = float(np.median(magnitudes)) if len(mine) >= _ENOUGH_FOR_SPREAD and len(magnitudes) else common
         most = _MOST_DEVIATIONS * 1.4826 * typical
         result[mine] = level[mine] + np.clip(rest[mine], -most, most)
     return result

@@ -107,7 +107,7 @@ def null_table(count: int, rho: float, series: int, seed: int) -> "Floats":
 
     rng = np.random.default_rng((seed, count, round(1000 * rho), series))
     place = np.arange(1, count)
-    found: list[Floats] = []
+    maxima: list[Floats] = []
     at_once = max(1, CHUNK_VALUES // count)
     for start in range(0, series, at_once):
         x = autoregressive(rng, (min(at_once, series - start), count), rho)
@@ -115,8 +115,8 @@ def null_table(count: int, rho: float, series: int, seed: int) -> "Floats":
         ranked = np.empty(x.shape)
         np.put_along_axis(ranked, order, np.broadcast_to(np.arange(1.0, count + 1), x.shape), axis=1)
         u = place * (count + 1.0) - 2.0 * np.cumsum(ranked, axis=1)[:, :-1]
-        found.append(np.maximum(u.max(axis=1), 0.0) - np.minimum(u.min(axis=1), 0.0))
-    return np.sort(np.concatenate(found))
+        maxima.append(np.maximum(u.max(axis=1), 0.0) - np.minimum(u.min(axis=1), 0.0))
+    return np.sort(np.concatenate(maxima))
 
 
 def autoregressive(rng: "np.random.Generator", shape: tuple[int, int], rho: float) -> "Floats":

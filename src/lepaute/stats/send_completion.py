@@ -58,12 +58,6 @@ class SemanticLimits:
     tested_up_to_bytes: int
     undecided_bytes: tuple[int, ...] = ()
 
-    def semantics_of(self, size_bytes: float) -> str:
-        """`asynchronous`, `detached` or `synchronous`."""
-        if size_bytes <= self.asynchronous_up_to_bytes:
-            return "asynchronous"
-        return "detached" if size_bytes <= self.detached_up_to_bytes else "synchronous"
-
 
 def rows_of(frame: "pandas.DataFrame") -> list[Row]:
     """The answers in observations/semantics.parquet that the limits follow from: of rank 0, without a backlog."""
@@ -76,7 +70,9 @@ def semantic_limits(rows: Iterable[Row]) -> SemanticLimits:
     """The limits that the answers come to; see rows_of()."""
     answers = list(rows)
     by_test = {test: verdicts(answers, test) for test in ("deadlock", "corruption", "silent")}
-    silent = {size: Verdict.BOTH if told is Verdict.OPEN else told for size, told in by_test.pop("silent").items()}
+    silent = {
+        size: Verdict.BOTH if verdict is Verdict.OPEN else verdict for size, verdict in by_test.pop("silent").items()
+    }
     returning, copying = bracket(by_test["deadlock"])[0], bracket(by_test["corruption"])[0]
     return SemanticLimits(
         asynchronous_up_to_bytes=min(returning, copying),
@@ -84,7 +80,7 @@ def semantic_limits(rows: Iterable[Row]) -> SemanticLimits:
         unattended_up_to_bytes=bracket(silent)[0] if silent else None,
         tested_up_to_bytes=max((size for size, *_ in answers), default=0),
         undecided_bytes=tuple(
-            sorted({size for sizes in by_test.values() for size, told in sizes.items() if told is Verdict.BOTH})
+            sorted({size for sizes in by_test.values() for size, verdict in sizes.items() if verdict is Verdict.BOTH})
         ),
     )
 
@@ -110,13 +106,13 @@ def verdicts(rows: Iterable[Row], test: str) -> dict[int, Verdict]:
     return {size: _verdict(passed[size], failed[size]) for size in sorted(longest)}
 
 
-def bracket(told: Mapping[int, Verdict]) -> tuple[float, float]:
+def bracket(verdicts_by_size: Mapping[int, Verdict]) -> tuple[float, float]:
     """(largest size that passes with all smaller ones, smallest size that does not), by verdicts in rising order.
 
     Sizes that are open count as not there. (0, b) when the smallest one does not pass, (inf, inf) when all pass,
     (0, inf) when there is none.
     """
-    known = [(size, verdict) for size, verdict in told.items() if verdict is not Verdict.OPEN]
+    known = [(size, verdict) for size, verdict in verdicts_by_size.items() if verdict is not Verdict.OPEN]
     low: float = 0
     for size, verdict in known:
         if verdict is not Verdict.PASSES:

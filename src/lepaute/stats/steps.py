@@ -41,7 +41,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps of a series in the order of their dates; `note` says why nothing could be told, where that is so."""
+    """The steps of a series in the order of their dates; `note` says why it was not testable, if so."""
 
     steps: tuple[Step, ...]
     note: str | None = None
@@ -92,7 +92,7 @@ def find_steps(
         return Steps((), f"too few values for a step: {count} dates, {FEWEST} are needed")
     clearest = float((count // 2) * ((count + 1) // 2))  # the range of U for two levels that do not overlap
     if p_value(clearest, count, cautious_correlation(x), seed) > false_alarms:
-        return Steps((), f"too few values for a step: even the clearest would be no proof among {count} values")
+        return Steps((), f"too few values for a step: even the clearest would not be significant among {count} values")
     cuts = _cuts(x, 0, false_alarms, seed)
     if not cuts:
         return Steps(())

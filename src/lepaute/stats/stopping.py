@@ -110,7 +110,7 @@ class Progress:
     more: int
 
     def __str__(self) -> str:
-        """One line for a person, such as "mean ± 1.62 % (95 % confidence, 45 values), the target of 2 % is reached"."""
+        """One line of text, such as "mean ± 1.62 % (95 % confidence, 45 values), the target of 2 % is reached"."""
         target = self.target
         if self.estimate is None:
             return f"no interval from {self.seen} value{'s' * (self.seen != 1)}, the first look is at {target.least}"
@@ -188,9 +188,9 @@ def _needed(values: Sequence[float], relative: float, target: Target, seen: int)
     later = [size for size in target.looks() if size > seen]
     if not isfinite(relative):
         return later[0]  # nothing is known about the spread
-    here = _quantile(target, len(values)) / sqrt(len(values))
+    half_width = _quantile(target, len(values)) / sqrt(len(values))
     for size in later:
-        if relative * _quantile(target, size) / sqrt(size) / here <= target.relative_half_width:
+        if relative * _quantile(target, size) / sqrt(size) / half_width <= target.relative_half_width:
             return size
     return target.most
 

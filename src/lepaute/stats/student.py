@@ -5,22 +5,11 @@ fraction, evaluated by Lentz's method).
 """
 
 from functools import lru_cache
-from math import exp, inf, isfinite, isnan, lgamma, log
+from math import exp, inf, isfinite, lgamma, log
 
 from lepaute.errors import InputError
 
 _TINY = 1e-300
-
-
-def student_cdf(t: float, degrees_of_freedom: float) -> float:
-    """P(T <= t) of Student's t with `degrees_of_freedom` > 0; error below 1e-11."""
-    _check(degrees_of_freedom)
-    if isnan(t):
-        raise InputError("the probability of a value that is not a number was asked for; give a number")
-    if t == 0:
-        return 0.5
-    tail = _upper_tail(abs(t), degrees_of_freedom)
-    return 1.0 - tail if t > 0 else tail
 
 
 @lru_cache(maxsize=256)

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from lepaute.kit.files import whole_file
+from lepaute.kit.tables import text_table
+from lepaute.kit.text import axis_unit, seconds, size_text
 from lepaute.trace.compare import PERCENTILES, ClassComparison, Comparison, Difference
-from lepaute.trace.text import seconds, size, text_table
 
 MOST_DIFFERENCES = 8
 LEFT, RIGHT = "#0072B2", "#E69F00"
@@ -66,8 +67,8 @@ def _row(one: ClassComparison) -> tuple[object, ...]:
         "–" if one.same_sizes is None else f"{100 * one.same_sizes / one.left_calls:.1f} %",
         seconds(one.left_s),
         seconds(one.right_s),
-        size(one.left_bytes) if is_message else "",
-        size(one.right_bytes) if is_message else "",
+        size_text(one.left_bytes) if is_message else "",
+        size_text(one.right_bytes) if is_message else "",
         *(_ratio(value) for value in (one.total_ratio, low, middle, high)),
     )
 
@@ -109,7 +110,7 @@ def plot_comparison(found: Comparison, path: Path, left: str, right: str) -> Non
     FigureCanvasAgg(figure)
     times, ratios = figure.subplots(1, 2, sharey=True, width_ratios=(1.0, 1.2))
     largest = max([max(one.left_s, one.right_s) for one in classes], default=1.0)
-    unit, factor = ("s", 1.0) if largest >= 1 else ("ms", 1e3)
+    unit, factor = axis_unit(largest)
     for row, one in enumerate(classes):
         times.barh(row - 0.19, one.left_s * factor, 0.36, color=LEFT, label="left" if row == 0 else None)
         times.barh(row + 0.19, one.right_s * factor, 0.36, color=RIGHT, label="right" if row == 0 else None)

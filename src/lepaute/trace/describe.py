@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from lepaute.kit.tables import text_table
+from lepaute.kit.text import seconds, size_text
 from lepaute.trace.table import KERNEL, KINDS, MPI, Trace
-from lepaute.trace.text import seconds, size, text_table
 
 
 def headline(trace: Trace) -> str:
@@ -58,7 +59,7 @@ def calls_table(trace: Trace) -> str:
                 biggest = [int(getattr(trace, column)[mask].max()) for column in ("m", "n", "k")]
                 extent = "m, n, k <= " + ", ".join(map(str, biggest))
             elif kind == MPI and trace.size_bytes[mask].any():
-                extent = f"{size(float(trace.size_bytes[mask].sum()))} in all"
+                extent = f"{size_text(float(trace.size_bytes[mask].sum()))} in all"
             median = seconds(float(numpy.median(durations)))
             rows.append(
                 (

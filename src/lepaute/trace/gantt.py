@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.files import whole_file
+from lepaute.kit.text import axis_unit
 from lepaute.trace import colours
 from lepaute.trace.breakdown import is_estimated, split
 from lepaute.trace.messages import match_messages
@@ -72,7 +73,7 @@ def plot_gantt(
     _draw_phases(main, drawn, window)
     _draw_arrows(main, drawn, window, row_inch)
     _label_ranks(main, trace, window)
-    unit, factor = _unit(window.high_s)
+    unit, factor = axis_unit(window.high_s, seconds_from=10.0)
     # What SMPI writes are dates of the simulation.
     start = "program" if str(trace.metadata.get("engine", "")).startswith("SimGrid") else "timed region"
     _set_time_axis(main, window, unit, factor, start)
@@ -276,7 +277,7 @@ def _draw_overview(axis: Any, trace: Trace, seconds: "NDArray[Any]", whole: Wind
     bins = 300
     shares = _binned(trace.start_s, seconds, whole.low_s, whole.high_s, bins) / len(whole.ranks)
     at = whole.low_s + (numpy.arange(bins) + 0.5) * (whole.high_s - whole.low_s) / bins
-    unit, factor = _unit(whole.high_s)
+    unit, factor = axis_unit(whole.high_s, seconds_from=10.0)
     axis.stackplot(
         at * factor, shares[:, : colours.NOTHING].T, colors=[style.colour for style in colours.CALLS], linewidth=0
     )
@@ -317,13 +318,6 @@ def _exponent(value: float) -> int:
     import math
 
     return math.floor(math.log10(value)) if value > 0 else 0
-
-
-def _unit(largest_s: float) -> tuple[str, float]:
-    """Unit of an axis, and how many of it make a second."""
-    if largest_s >= 10:
-        return "s", 1.0
-    return ("ms", 1e3) if largest_s >= 0.01 else ("µs", 1e6)
 
 
 def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, factor: float) -> str:

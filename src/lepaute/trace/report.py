@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.files import whole_file
+from lepaute.kit.tables import shortened, text_table
+from lepaute.kit.text import axis_unit, percent, seconds
 from lepaute.trace.breakdown import Breakdown
 from lepaute.trace.colours import SHARES
 from lepaute.trace.table import CATEGORIES
-from lepaute.trace.text import percent, seconds, shortened, text_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,7 +109,7 @@ def plot_breakdown(found: Breakdown, path: Path, title: str) -> None:
     figure = Figure(figsize=(11.0, 3.4 * panels + 1.0), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
-    unit, factor = ("s", 1.0) if by_rank.sum(axis=1).max() >= 1 else ("ms", 1e3)
+    unit, factor = axis_unit(by_rank.sum(axis=1).max())
     base = numpy.zeros(len(by_rank))
     for style, values in zip(SHARES, by_rank.T, strict=True):
         axes[0].bar(
@@ -149,7 +150,7 @@ def _draw_steps(axis: Any, found: Breakdown) -> None:
     import numpy
 
     values = found.by_step_s[:, :-1]
-    unit, factor = ("s", 1.0) if values.sum(axis=1).max() >= 1 else ("ms", 1e3)
+    unit, factor = axis_unit(values.sum(axis=1).max())
     edges = numpy.array([*found.steps, found.steps[-1] + 1]) - 0.5
     base = numpy.zeros(len(values))
     for style, column in zip(SHARES, values.T, strict=False):

@@ -3,6 +3,7 @@
 import math
 from typing import TYPE_CHECKING, Any, TextIO
 
+from lepaute.kit.tables import text_table
 from lepaute.verify.comparison import sentence
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def show(table: "pandas.DataFrame", runs: "pandas.DataFrame", stream: TextIO) ->
     if stream.isatty():
         _show_rich(rows, stream)
     else:
-        print(plain_table(HEADER, rows), file=stream)
+        print(text_table(HEADER, rows, left=()), file=stream)
     print(file=stream)
     print(run_lines(table, runs), file=stream)
     print(f"\n{sentence(table)}", file=stream)
@@ -37,15 +38,6 @@ def warning_lines(cases: "list[Case]") -> list[str]:
     lines = [f"warning ({label}): {text}" for text, label in first.items()]
     more = len(lines) - MOST_WARNINGS
     return lines if more <= 0 else [*lines[:MOST_WARNINGS], f"and {more} more warnings in predictions.json"]
-
-
-def plain_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """Columns aligned to the right, two spaces apart."""
-    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
-    return "\n".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in [header, *rows]
-    )
 
 
 def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:

@@ -4,9 +4,9 @@ import hashlib
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from lepaute.archive.documents import mapping, sequence, text
+from lepaute.archive.metadata import Metadata
 from lepaute.archive.nodes import folded
 from lepaute.archive.setups.facts import (
     COMMANDS,
@@ -24,14 +24,12 @@ from lepaute.archive.setups.facts import (
 #: A fact and the node that it is about; "" where it is about the whole experiment.
 Placed = tuple[str, Fact]
 
-#: Of one run, not of a setup; or told in another way.
-_OWN_KEYS = frozenset(
+#: Of one run, not of a setup; or covered by a fact of its own.
+_COVERED_KEYS = frozenset(
     "created run_id sessions phases failure lost_nodes partial partial_cause status design warnings nodes parameters "
     "scheduler license author script kind name".split()
 )
-_OWN_SCHEDULER_KEYS = re.compile(
-    r"(job|job_?id|jobs?|nodes|nodelist|start|end|expires|id|uid|walltime_left_s)", re.IGNORECASE
-)
+_JOB_KEYS = re.compile(r"(job|job_?id|jobs?|nodes|nodelist|start|end|expires|id|uid|walltime_left_s)", re.IGNORECASE)
 _GROUP_OF = {
     "blas": SOFTWARE,
     "mpi": SOFTWARE,
@@ -48,37 +46,31 @@ _TEMPORARY = re.compile(r"/tmp/[^\s'\"]*")
 _MOST_DEPTH, _MOST_FLAT, _MOST_COMMANDS = 6, 2000, 20_000
 
 
-def metadata_facts(metadata: Mapping[str, Any]) -> Iterator[Placed]:
-    """What metadata.json tells of the setup and of how it ended."""
-    failure = mapping(metadata.get("failure"))
-    lost = folded(text(mapping(loss).get("node")) for loss in sequence(metadata.get("lost_nodes")))
-    names = folded(name for name in sequence(metadata.get("nodes")) if isinstance(name, str))
-    design = mapping(metadata.get("design"))
-    status = metadata.get("status", "partial" if metadata.get("partial") else "complete")
-    warnings = frozenset(item for item in sequence(metadata.get("warnings")) if isinstance(item, str))
-    told: list[tuple[str, str, Value]] = [
-        (OUTCOME, "kind", _plain(metadata.get("kind"))),
-        (OUTCOME, "status", _plain(status)),
-        (OUTCOME, "failed in phase", text(failure.get("phase"))),
-        (OUTCOME, "failure", text(failure.get("message")) or text(metadata.get("partial_cause"))),
-        (OUTCOME, "lost nodes", lost),
-        (OUTCOME, "rows measured", _plain(design.get("done"))),
-        (OUTCOME, "warnings", warnings),
-        (EXPERIMENT, "name", text(metadata.get("name"))),
-        (EXPERIMENT, "rows of the design", _plain(design.get("rows"))),
-        (NODES, "nodes", names),
-        (NODES, "number of nodes", str(len(sequence(metadata.get("nodes")))) if names else ""),
+def metadata_facts(about: Metadata, document: Mapping[str, object]) -> Iterator[Placed]:
+    """What the metadata say of the setup and of how it ended; document: metadata.json as it stands there."""
+    facts: list[tuple[str, str, Value]] = [
+        (OUTCOME, "kind", about.kind),
+        (OUTCOME, "status", about.outcome),
+        (OUTCOME, "failed in phase", about.failure.phase),
+        (OUTCOME, "failure", about.cause),
+        (OUTCOME, "lost nodes", folded(loss.node for loss in about.lost_nodes)),
+        (OUTCOME, "rows measured", _plain(about.design.done)),
+        (OUTCOME, "warnings", frozenset(about.warnings)),
+        (EXPERIMENT, "name", about.name),
+        (EXPERIMENT, "rows of the design", _plain(about.design.rows)),
+        (NODES, "nodes", folded(about.nodes)),
+        (NODES, "number of nodes", str(len(about.nodes)) if about.nodes else ""),
     ]
-    for what, value in flat(metadata.get("parameters")):
-        told.append((EXPERIMENT, f"parameter {what}", value))
-    for what, value in flat(metadata.get("scheduler")):
-        if not _OWN_SCHEDULER_KEYS.fullmatch(what.rpartition(".")[2]):
-            told.append((NODES, f"scheduler {what}", value))
-    for key, item in metadata.items():
-        if key not in _OWN_KEYS:
+    for what, value in flat(about.parameters):
+        facts.append((EXPERIMENT, f"parameter {what}", value))
+    for what, value in flat(about.scheduler):
+        if not _JOB_KEYS.fullmatch(what.rpartition(".")[2]):
+            facts.append((NODES, f"scheduler {what}", value))
+    for key, item in document.items():
+        if key not in _COVERED_KEYS:
             group = _GROUP_OF.get(key, EXPERIMENT)
-            told.extend((group, f"{key}.{what}".rstrip("."), value) for what, value in flat(item))
-    yield from (("", Fact(group, what, value)) for group, what, value in told if value)
+            facts.extend((group, f"{key}.{what}".rstrip("."), value) for what, value in flat(item))
+    yield from (("", Fact(group, what, value)) for group, what, value in facts if value)
 
 
 def flat(value: object, name: str = "", depth: int = 0) -> list[tuple[str, str]]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from lepaute.archive.documents import sequence, text
 from lepaute.archive.manifest import COMMANDS
 from lepaute.archive.reader import Archive
 from lepaute.archive.setups.facts import Fact, Value
@@ -37,22 +36,21 @@ class Setup:
     nodes: tuple[str, ...] = ()
     unread: list[str] = field(default_factory=list)
 
-    def add(self, found: Iterable[Placed]) -> None:
+    def add(self, facts: Iterable[Placed]) -> None:
         """Takes facts in; the first about a thing counts."""
-        for node, fact in found:
+        for node, fact in facts:
             self.facts.setdefault((fact.group, fact.what), {}).setdefault(node, fact.value)
 
 
 def setup_of(archive: Archive) -> Setup:
     """The setup that an archive describes; whatever cannot be read of it is named in `unread`."""
-    setup = Setup(nodes=_nodes(archive))
-    setup.add(metadata_facts(archive.metadata))
+    setup = Setup(nodes=archive.about.nodes)
+    setup.add(metadata_facts(archive.about, archive.metadata))
     members = archive.members()
-    run_id = text(archive.metadata.get("run_id"))
     for name, facts_of in (
         ("repositories.json", repository_facts),
         ("controls.json", control_facts),
-        (COMMANDS, lambda document: command_facts(document, run_id)),
+        (COMMANDS, lambda document: command_facts(document, archive.about.run_id)),
     ):
         if name in members:
             try:
@@ -78,10 +76,6 @@ def setup_of(archive: Archive) -> Setup:
                 known[key] = file_facts(inner, archive.read_bytes(name))
             setup.add((node, fact) for fact in known[key])
     return setup
-
-
-def _nodes(archive: Archive) -> tuple[str, ...]:
-    return tuple(name for name in sequence(archive.metadata.get("nodes")) if isinstance(name, str))
 
 
 def _place(name: str, nodes: tuple[str, ...]) -> tuple[str, str]:

@@ -47,14 +47,14 @@ def burst_of(series: Series) -> Burst | None:
                 continue
             inside = slice(first, last)
             rest = np.concatenate([series.level[:first], series.level[last:]])
-            found = Burst(
+            burst = Burst(
                 float(series.start_s[inside].min()),
                 float(series.end_s[inside].max()),
                 float(np.median(series.level[inside]) / np.median(rest)) - 1.0,
                 float(np.median(away[inside])),
             )
-            if best is None or abs(found.robust_sd) > abs(best.robust_sd):
-                best = found
+            if best is None or abs(burst.robust_sd) > abs(best.robust_sd):
+                best = burst
     return best
 
 

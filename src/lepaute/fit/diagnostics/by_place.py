@@ -47,7 +47,7 @@ def places(calls: Classed, *, hosts: bool = False) -> Check:
         float(test.pvalue),
         PLACES,
         f"{known[slow]} takes {percent(size)} longer than {known[fast]}, beyond what the model says of each: look at "
-        "its clock rate, its cooling and what else runs there; if it stays so, let it have a model of its own.",
+        "its clock rate, its cooling and what else runs there; if it persists, give it a model of its own.",
         f"The {len(able)} {what} take the same time: the slowest {percent(size)} longer than the fastest.",
     )
 

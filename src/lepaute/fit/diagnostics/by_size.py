@@ -4,9 +4,10 @@ import numpy as np
 
 from lepaute.fit.diagnostics.contrast import FEWEST_UNITS, Contrast, contrasts
 from lepaute.fit.diagnostics.flag import Check, Limits, unable
-from lepaute.fit.diagnostics.number_text import percent, seconds
+from lepaute.fit.diagnostics.number_text import percent
 from lepaute.fit.diagnostics.residuals import Classed
 from lepaute.fit.numeric.arrays import Floats
+from lepaute.kit.text import seconds
 
 #: A mean that is off by 5 % over part of the sizes moves a prediction by up to as much; 20 % is no model any more.
 SIZE = Limits(0.05, 0.20)
@@ -58,19 +59,19 @@ def size(calls: Classed) -> Check:
         return unable(kind, SIZE, "No model of sizes to judge: the calls are compared with their own running median.")
     if len(calls.counts) < 2:
         return unable(kind, SIZE, "All calls are of about one size, so that residuals cannot depend on it.")
-    found = contrasts(calls.ratio / calls.ratio.mean(), calls.number, calls.unit)
-    worst = _worst(calls, found, np.array([abs(one.difference) for one in found]), SIZE)
+    classes = contrasts(calls.ratio / calls.ratio.mean(), calls.number, calls.unit)
+    worst = _worst(calls, classes, np.array([abs(one.difference) for one in classes]), SIZE)
     if worst is None:
         return unable(
             kind, SIZE, "Too few independent calls of each size to tell whether the mean is right everywhere."
         )
-    one = found[worst]
+    one = classes[worst]
     way = "longer" if one.difference > 0 else "shorter"
     return Check(
         kind,
         abs(one.difference),
         one.t,
-        min(1.0, one.p_value * len(found)),
+        min(1.0, one.p_value * len(classes)),
         SIZE,
         f"Calls of {_between(calls, worst)} take {percent(abs(one.difference))} {way} than the model says, beside the "
         "others: its shape is wrong there; measure more sizes around them, or let the model have another piece.",
@@ -90,19 +91,19 @@ def spread(calls: Classed) -> Check:
         return unable(kind, SPREAD, "Single calls do not scatter at all.")
     away = np.abs(calls.ratio - calls.mean[calls.number]) * calls.of.predicted_s / calls.of.deviation_s
     mean = float(away.mean())
-    found = contrasts(away / mean, calls.number, calls.unit)
-    factors = np.array([1.0 + one.difference for one in found])
+    classes = contrasts(away / mean, calls.number, calls.unit)
+    factors = np.array([1.0 + one.difference for one in classes])
     sizes = np.maximum(factors, 1.0 / np.maximum(factors, 1e-3)) - 1.0
-    worst = _worst(calls, found, sizes, SPREAD)
+    worst = _worst(calls, classes, sizes, SPREAD)
     if worst is None:
         return unable(kind, SPREAD, "Too few independent calls of each size to tell whether the scatter is right.")
-    one, factor = found[worst], float(factors[worst])
+    one, factor = classes[worst], float(factors[worst])
     way = f"{factor:.2g} times as much as" if factor > 1 else f"only {factor:.2g} of what"
     return Check(
         kind,
         float(sizes[worst]),
         one.t,
-        min(1.0, one.p_value * len(found)),
+        min(1.0, one.p_value * len(classes)),
         SPREAD,
         f"Calls of {_between(calls, worst)} scatter {way} the model of the noise says, beside the others "
         "(heteroscedasticity): the noise of single calls is wrong there; means are not touched. Give the noise more "
@@ -111,15 +112,17 @@ def spread(calls: Classed) -> Check:
     )
 
 
-def _worst(calls: Classed, found: list[Contrast], sizes: Floats, limits: Limits) -> int | None:
-    """The class to tell of: the most certain of those that matter and are large, or the largest; None: no test."""
+def _worst(calls: Classed, classes: list[Contrast], sizes: Floats, limits: Limits) -> int | None:
+    """The class to report: the most certain of those that matter and are large, or the largest; None: no test."""
     share = calls.time_share() if calls.of.weighs_time else np.ones(len(sizes))
-    matters = [at for at, one in enumerate(found) if share[at] >= LEAST_TIME_SHARE and one.t != 0.0]
+    matters = [at for at, one in enumerate(classes) if share[at] >= LEAST_TIME_SHARE and one.t != 0.0]
     if not matters:
         return None
     large = [at for at in matters if sizes[at] >= limits.notable]
     return (
-        min(large, key=lambda at: (found[at].p_value, -sizes[at])) if large else max(matters, key=lambda at: sizes[at])
+        min(large, key=lambda at: (classes[at].p_value, -sizes[at]))
+        if large
+        else max(matters, key=lambda at: sizes[at])
     )
 
 

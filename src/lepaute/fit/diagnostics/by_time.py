@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from lepaute.fit.diagnostics.flag import Check, Limits, unable
-from lepaute.fit.diagnostics.number_text import moment, percent
+from lepaute.fit.diagnostics.number_text import percent
 from lepaute.fit.diagnostics.residuals import ENOUGH_PROCESSES, Classed, parts_of
 from lepaute.fit.numeric.arrays import Floats
+from lepaute.kit.text import moment
 from lepaute.stats.drift import drift
 from lepaute.stats.steps import Step, find_steps
 
@@ -80,19 +81,19 @@ def step(series: Series) -> Check:
     kind = "step"
     if len(series) < FEWEST_VALUES:
         return unable(kind, CHANGE, f"Too few parts of processes ({len(series)}) to see a change of level.")
-    found = steps_of(series)
-    if not found:
+    steps = steps_of(series)
+    if not steps:
         return Check(kind, 0.0, 0.0, 1.0, CHANGE, "", "No change of level during the measurement." + _limit(series))
-    largest = max(found, key=lambda one: (one.p_value <= 1e-3, abs(one.relative_size)))
+    largest = max(steps, key=lambda one: (one.p_value <= 1e-3, abs(one.relative_size)))
     return Check(
         kind,
         abs(largest.relative_size),
         largest.relative_size,
         largest.p_value,
         CHANGE,
-        f"The level changed during the measurement: {told(found)}. What was measured before and after is not the same "
-        "machine; find out what happened then, and measure again.",
-        f"A small change of level during the measurement: {told(found)}.",
+        f"The level changed during the measurement: {dates_text(steps)}. The machine was not in the same "
+        "state before and after; find out what happened at that time, and measure again.",
+        f"A small change of level during the measurement: {dates_text(steps)}.",
     )
 
 
@@ -111,7 +112,7 @@ def slow_change(series: Series, steps: bool) -> Check:
     if series.centred:
         return unable(kind, CHANGE, "Too few processes to tell a drift from the differences between processes.")
     if steps:
-        return unable(kind, CHANGE, "A drift is not looked for where the level changed at once.")
+        return unable(kind, CHANGE, "Not tested for a drift: the level changed in a step.")
     trend = drift(series.start_s.tolist(), series.level.tolist(), false_alarms=FALSE_ALARMS, least_size=0.0)
     way = "longer" if trend.relative_total > 0 else "shorter"
     return Check(
@@ -120,13 +121,13 @@ def slow_change(series: Series, steps: bool) -> Check:
         trend.relative_per_hour,
         trend.p_value,
         CHANGE,
-        f"Little by little calls took {percent(abs(trend.relative_total))} {way} at the end than at the beginning. "
+        f"Drift: calls took {percent(abs(trend.relative_total))} {way} at the end than at the beginning. "
         "The machine was warming up or slowing down; let it run warm first, and measure again.",
         f"No drift: {percent(abs(trend.relative_total))} from beginning to end.",
     )
 
 
-def told(steps: tuple[Step, ...]) -> str:
+def dates_text(steps: tuple[Step, ...]) -> str:
     """The steps in words: "15 % longer from 12.3 s on, 13 % shorter again from 20 s on"."""
     words = []
     for one in steps[:4]:
@@ -140,4 +141,4 @@ def _chance(p_value: float) -> str:
 
 
 def _limit(series: Series) -> str:
-    return " Changes from one process to the next cannot be told, there being few." if series.centred else ""
+    return " Changes between processes cannot be detected with so few of them." if series.centred else ""

@@ -40,10 +40,10 @@ def contrasts(values: Floats, number: Integers, unit: Integers) -> list[Contrast
         if size in (0, count):
             result.append(Contrast(0.0, 0.0, 1.0))
             continue
-        own = values[inside]
-        difference = float(own.mean() - values.mean())
+        inside_values = values[inside]
+        difference = float(inside_values.mean() - values.mean())
         influence = -overall / count
-        influence[inside] += (own - own.mean()) / size
+        influence[inside] += (inside_values - inside_values.mean()) / size
         sums = np.bincount(unit, weights=influence, minlength=units)
         seen = np.bincount(unit[inside], minlength=units)
         present = int(np.count_nonzero(seen))

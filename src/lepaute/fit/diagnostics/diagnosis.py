@@ -209,20 +209,19 @@ def _no_model(name: str, calls: int) -> Check:
         float(calls),
         None,
         NO_MODEL,
-        f"{name} was called {calls} times, and no model could be fitted: simulations will take it to cost nothing. "
+        f"{name} was called {calls} times and has no model: simulations assume that it costs nothing. "
         "Its durations are zero once the clock's cost is off, or it never had work to do; measure longer calls.",
         "",
     )
 
 
 def _about(archive: "Archive") -> dict[str, str]:
-    metadata = archive.metadata
     return {
         "file": archive.path.name,
         "id": archive.id,
         "host": ", ".join(hosts_of(archive)),
-        "cpu_model": str(metadata.get("cpu_model") or "unknown"),
-        "created": str(metadata.get("created") or "unknown"),
+        "cpu_model": archive.about.cpu_model or "unknown",
+        "created": archive.about.created or "unknown",
     }
 
 

@@ -41,7 +41,7 @@ class Check:
     p_value   : before any adjustment; None for facts, which are no matter of chance (all durations are equal)
     wrong     : a sentence for when it is flagged: what is wrong, and what to do
     fine      : a sentence for when it is not
-    able      : False where nothing could be told; `fine` then says why
+    able      : False where it was not testable; `fine` then says why
     """
 
     kind: str
@@ -60,7 +60,7 @@ class Flag:
 
     subject   : "kernel dgemm", "message pingpong local", "host here", "calibration"
     statistic : of the test; p_value: adjusted for all tests of the fit, None where there was nothing to test
-    size      : of the effect, in the unit that the sentence tells
+    size      : of the effect, in the unit of the sentence
     """
 
     subject: str
@@ -92,14 +92,14 @@ def flags_of(subjects: Sequence[tuple[str, float, Sequence[Check]]], alpha: floa
         raise FitError(f"the chance of a false alarm is {alpha!r}; give one in (0, 1)")
     tested = [check.p_value for _, _, checks in subjects for check in checks if check.p_value is not None]
     adjusted = iter(holm(tested))
-    found = []
+    flags = []
     for name, share, checks in subjects:
         for check in checks:
             p_value = None if check.p_value is None else next(adjusted)
             severity = severity_of(check, share)
             if severity is not None and (p_value is None or p_value <= alpha):
-                found.append(Flag(name, check.kind, severity, check.statistic, p_value, check.size, check.wrong))
-    return sorted(found, key=lambda flag: SEVERITIES.index(flag.severity))
+                flags.append(Flag(name, check.kind, severity, check.statistic, p_value, check.size, check.wrong))
+    return sorted(flags, key=lambda flag: SEVERITIES.index(flag.severity))
 
 
 def severity_of(check: Check, share: float = 1.0) -> Severity | None:

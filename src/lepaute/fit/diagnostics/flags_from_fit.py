@@ -19,7 +19,7 @@ def factor_flags(tests: "Iterable[Any] | None", shares: Mapping[str, float], alp
 
     shares : of the time of all kernels, by name of the kernel
     """
-    found = []
+    flags = []
     for test in tests or ():
         if not test.matters or test.p_holm > alpha or not test.effects:
             continue
@@ -29,7 +29,7 @@ def factor_flags(tests: "Iterable[Any] | None", shares: Mapping[str, float], alp
         if severity is None:
             continue
         way = "longer" if worst.ratio > 1 else "shorter"
-        found.append(
+        flags.append(
             Flag(
                 f"kernel {test.kernel}",
                 "factor",
@@ -38,24 +38,24 @@ def factor_flags(tests: "Iterable[Any] | None", shares: Mapping[str, float], alp
                 float(test.p_holm),
                 size,
                 f"Durations depend on {test.factor}: with {worst.level} calls take {percent(size)} {way} than with "
-                f"{test.reference}. The model is of one of them: measure with what the application has.",
+                f"{test.reference}. The model holds for one level: measure with that of the application.",
             )
         )
-    return found
+    return flags
 
 
 def dependence_flags(reports: "Iterable[Any] | None", shares: Mapping[str, float]) -> list[Flag]:
     """A flag for every kernel whose sums of calls scatter more than the platform's layers say."""
-    found = []
+    flags = []
     for report in reports or ():
         if report.is_limit and shares.get(report.kernel, 1.0) >= LEAST_SHARE:
             size = report.width / max(report.width_modelled, 1e-12) - 1.0
             sentence = str(report.sentence).removeprefix(f"{report.kernel}: ")
-            told = sentence[:1].upper() + sentence[1:]
-            found.append(
-                Flag(f"kernel {report.kernel}", "dependence", "notable", float(report.width), None, size, told)
+            text = sentence[:1].upper() + sentence[1:]
+            flags.append(
+                Flag(f"kernel {report.kernel}", "dependence", "notable", float(report.width), None, size, text)
             )
-    return found
+    return flags
 
 
 def _severity(size: float, limits: Limits, share: float) -> Severity | None:

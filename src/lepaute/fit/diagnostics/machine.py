@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lepaute.fit.diagnostics.burst import BURST, FEWEST_PROCESSES, burst_of
-from lepaute.fit.diagnostics.by_time import CHANGE, FEWEST_VALUES, Series, slow_change, steps_of, told
+from lepaute.fit.diagnostics.by_time import CHANGE, FEWEST_VALUES, Series, dates_text, slow_change, steps_of
 from lepaute.fit.diagnostics.flag import Check, unable
-from lepaute.fit.diagnostics.number_text import moment, percent
+from lepaute.fit.diagnostics.number_text import percent
 from lepaute.fit.diagnostics.residuals import ENOUGH_PROCESSES, Classed
 from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
+from lepaute.kit.text import moment
 from lepaute.stats.steps import Step
 
 #: Parts of a process in which a change inside it is looked for: no more, of at least eight calls each, and no fewer
@@ -47,11 +48,11 @@ def machine_of(host: str, kernels: Sequence[Classed]) -> Machine:
     several = len(np.unique(process)) >= ENOUGH_PROCESSES
     checks: list[Check] = []
     whole = _series(measured, expected, time_s, process, 3) if several else None
-    found: tuple[Step, ...] = ()
+    steps: tuple[Step, ...] = ()
     if whole is not None and len(whole) >= FEWEST_VALUES:
-        found = steps_of(whole)
-        checks += [_step(found, kernels, "")]
-        checks += [slow_change(whole, bool(found)), _burst(whole, kernels)]
+        steps = steps_of(whole)
+        checks += [_step(steps, kernels, "")]
+        checks += [slow_change(whole, bool(steps)), _burst(whole, kernels)]
     else:
         checks += [unable("step", CHANGE, "Too few processes to see a change from one to the next.")]
     inside, within = _inside(measured, expected, time_s, process, kernels)
@@ -97,7 +98,7 @@ def _step(steps: tuple[Step, ...], kernels: Sequence[Classed], where: str) -> Ch
             f"{percent(abs(steps[0].relative_size))} {'longer' if steps[0].relative_size > 0 else 'less'} than before"
         )
     else:
-        what = f"calls took {told(steps)}, counted from the first call of all"
+        what = f"calls took {dates_text(steps)}, counted from the first call of all"
     return Check(
         "step",
         abs(one.relative_size),
@@ -113,25 +114,25 @@ def _step(steps: tuple[Step, ...], kernels: Sequence[Classed], where: str) -> Ch
 def _burst(series: Series, kernels: Sequence[Classed]) -> Check:
     processes = len(np.unique(series.process))
     if processes < FEWEST_PROCESSES:
-        return unable("burst", BURST, f"Too few processes ({processes}) to tell a short stretch from a single process.")
-    found = burst_of(series)
-    if found is None:
-        return Check("burst", 0.0, 0.0, None, BURST, "", "No stretch of time stands out from what is before and after.")
-    changed, seen = _changed(kernels, (-np.inf, found.start_s), (found.start_s, found.end_s), found.relative_size)
-    size = percent(abs(found.relative_size))
+        return unable("burst", BURST, f"Too few processes ({processes}) to tell an interval from a single process.")
+    burst = burst_of(series)
+    if burst is None:
+        return Check("burst", 0.0, 0.0, None, BURST, "", "No interval differs from what is before and after.")
+    changed, seen = _changed(kernels, (-np.inf, burst.start_s), (burst.start_s, burst.end_s), burst.relative_size)
+    size = percent(abs(burst.relative_size))
     what = (
-        f"from {moment(found.start_s)} to {moment(found.end_s)} after the first call of all, calls took {size} "
-        f"{'longer' if found.relative_size > 0 else 'less'} than before and after, in {changed} of the {seen} kernels "
+        f"from {moment(burst.start_s)} to {moment(burst.end_s)} after the first call of all, calls took {size} "
+        f"{'longer' if burst.relative_size > 0 else 'less'} than before and after, in {changed} of the {seen} kernels "
         "that were called there and earlier"
     )
     return Check(
         "burst",
-        abs(found.relative_size),
-        found.robust_sd,
+        abs(burst.relative_size),
+        burst.robust_sd,
         None,
         BURST,
         f"Something else happened for a while: {what}. Find out what ran then (cron, another user), and measure again.",
-        f"A small stretch stands out: {what}.",
+        f"A small deviation for a while: {what}.",
     )
 
 
@@ -147,8 +148,8 @@ def _changed(
         if min(np.count_nonzero(before), np.count_nonzero(after)) < FEWEST_CALLS_BESIDE:
             continue
         seen += 1
-        own = float(np.median(level[after]) / np.median(level[before])) - 1.0
-        changed += own * size > 0 and abs(own) >= SAME * abs(size)
+        change = float(np.median(level[after]) / np.median(level[before])) - 1.0
+        changed += change * size > 0 and abs(change) >= SAME * abs(size)
     return changed, seen
 
 

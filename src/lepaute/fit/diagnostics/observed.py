@@ -35,7 +35,7 @@ def dated(
 ) -> "list[pandas.DataFrame]":
     """The observations that the fit took, dates counted from the first of the first archive on each host.
 
-    frames, origins : of each archive; by: columns that tell the probes apart, see `without_disturbed`
+    frames, origins : of each archive; by: columns that distinguish the probes, see `without_disturbed`
     """
     kept, _ = without_disturbed(frames, by)
     shifted, offset_s = [], 0.0
@@ -151,7 +151,7 @@ def _of_operation(
 ) -> Residuals:
     size = rows["size_bytes"].to_numpy(dtype=np.float64)
     net_s = rows["duration_s"].to_numpy(dtype=np.float64) - rows["clock_cost_s"].to_numpy(dtype=np.float64)
-    measured = np.maximum(net_s, 1e-9)  # below a nanosecond no clock tells it from 0
+    measured = np.maximum(net_s, 1e-9)  # below a nanosecond no clock distinguishes it from 0
     model, noise = (None, None) if network is None else _modelled(operation, kind, size, network)
     predicted = running_median(size, measured) if model is None else model
     has_noise = model is not None and noise is not None and bool(np.any(noise > 0))
@@ -176,11 +176,11 @@ def _of_operation(
 
 def _modelled(operation: str, kind: str, size_bytes: Floats, network: "Network") -> tuple[Floats | None, Floats | None]:
     """Mean duration and relative standard deviation of an operation; None where the network has no time for it."""
-    found = message_seconds(network.loopback_segments if kind == "local" else network.remote.segments, size_bytes)
+    seconds = message_seconds(network.loopback_segments if kind == "local" else network.remote.segments, size_bytes)
     if operation == "pingpong":
-        return 2.0 * found["one_way"], found["noise"] / 2.0**0.5  # there and back: two draws
-    if operation == "isend" and np.all(found["isend"] > 0):
-        return found["isend"], None
+        return 2.0 * seconds["one_way"], seconds["noise"] / 2.0**0.5  # there and back: two draws
+    if operation == "isend" and np.all(seconds["isend"] > 0):
+        return seconds["isend"], None
     cost_s = float(getattr(network.costs, COSTS[operation])) if operation in COSTS and kind == "local" else 0.0
     return (np.full(len(size_bytes), cost_s) if cost_s > 0 else None), None
 

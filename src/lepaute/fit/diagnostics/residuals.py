@@ -24,7 +24,7 @@ UNITS = 24
 class Residuals:
     """Calls of one subject, all vectors of shape (calls,), in the order in which they were made.
 
-    subject     : for a person, such as "kernel dgemm"
+    subject     : as text, such as "kernel dgemm"
     size        : to draw the calls against: bytes of a message, or the product of a kernel's parameters
     size_name   : with its unit
     measured_s  : the clock's cost subtracted

@@ -3,8 +3,9 @@
 import numpy as np
 
 from lepaute.fit.diagnostics.flag import Check, Limits, unable
-from lepaute.fit.diagnostics.number_text import percent, seconds
+from lepaute.fit.diagnostics.number_text import percent
 from lepaute.fit.diagnostics.residuals import Classed, Residuals
+from lepaute.kit.text import seconds
 
 #: Share of the time that interruptions took: of 2 %, a prediction is off by up to as much if they came by accident.
 OUTLIERS = Limits(0.02, 0.10)
@@ -55,8 +56,9 @@ def scatter(groups: Classed) -> Check:
         squared,
         None,
         SCATTER,
-        f"Single calls are {percent(error)} off the model on average (R² = {squared:.3f}): it holds for sums of many, "
-        "not for one. Something else than size decides: alignment, what the caches hold, the state of the library.",
+        f"Single calls are {percent(error)} off the model on average (R² = {squared:.3f}): it holds for "
+        "sums of many calls, not for single ones. Something other than size matters: alignment, cache contents, the "
+        "state of the library.",
         f"Single calls are {percent(error)} off the model on average (R² = {squared:.3f}).",
     )
 
@@ -87,17 +89,17 @@ def constant(calls: Residuals) -> Check:
         float(distinct),
         None,
         CONSTANT,
-        f"All {len(calls)} durations are exactly {seconds(float(calls.measured_s[0]))}: these are no measurements, "
-        "or the clock hardly ticks; do not use this model.",
+        f"All {len(calls)} durations are exactly {seconds(float(calls.measured_s[0]))}: these are not "
+        "measurements, or the clock is too coarse; do not use this model.",
         f"{distinct} different durations were measured.",
     )
 
 
 def tick(calls: Residuals) -> Check:
-    """Does the clock tell durations of this length apart?"""
+    """Does the clock resolve durations of this length?"""
     distinct = np.unique(calls.measured_s)
     if len(distinct) < 3:
-        return unable("clock", TICK, "Too few different durations to see the tick of the clock.")
+        return unable("clock", TICK, "Too few different durations to estimate the resolution of the clock.")
     step_s, usual_s = float(np.min(np.diff(distinct))), float(np.median(calls.measured_s))
     size = step_s / usual_s if usual_s > 0 else 1.0
     zero = float(np.mean(calls.measured_s <= 0.0))
@@ -108,9 +110,9 @@ def tick(calls: Residuals) -> Check:
         step_s,
         None,
         TICK,
-        f"The usual duration is {seconds(usual_s)}, the clock tells {seconds(step_s)} apart, and {percent(zero)} of "
-        "the calls are no longer than reading it: time several calls at once.",
-        f"The clock tells {seconds(step_s)} apart, calls take {seconds(usual_s)}.",
+        f"The typical duration is {seconds(usual_s)}, the clock resolves {seconds(step_s)}, and {percent(zero)} of "
+        "the calls are no longer than reading it takes: time several calls at once.",
+        f"The clock resolves {seconds(step_s)}, calls take {seconds(usual_s)}.",
     )
 
 
@@ -123,7 +125,7 @@ def one_size(calls: Residuals) -> Check:
         float(distinct),
         None,
         SIZES,
-        f"Calls of only {distinct} size{'s' if distinct > 1 else ''} were measured: the model says nothing of others; "
-        "measure more sizes, or ask no more of it.",
+        f"Calls of only {distinct} size{'s' if distinct > 1 else ''} were measured: the model does not cover others; "
+        "measure more sizes, or use it for these only.",
         f"{distinct} sizes were measured.",
     )

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lepaute.fit.kernels.form import PER_CORE, Form, default_form, plain_mean, terms_of
+from lepaute.fit.kernels.form import PER_CORE, SHAPES, Form, default_form, plain_mean, terms_of
 from lepaute.fit.kernels.polynomial import (
     PolynomialFit,
-    fit_polynomial,
     mean_absolute_relative_error,
     r_squared,
     settled,
@@ -67,8 +66,8 @@ class FittedKernel:
         result = np.zeros(len(calls))
         masks = first_match(tuple(piece.region for piece in self.pieces), calls)
         for piece, mask in zip(self.pieces, masks, strict=True):
-            own = np.isin(calls.cpu, list(piece.per_cpu)) if piece.per_cpu else np.zeros(len(calls), dtype=bool)
-            parts: list[tuple[Booleans, PolynomialFit]] = [(mask & ~own, piece.pooled)]
+            has_fit = np.isin(calls.cpu, list(piece.per_cpu)) if piece.per_cpu else np.zeros(len(calls), dtype=bool)
+            parts: list[tuple[Booleans, PolynomialFit]] = [(mask & ~has_fit, piece.pooled)]
             parts += [(mask & (calls.cpu == cpu), fit) for cpu, fit in piece.per_cpu.items()]
             for part, fit in parts:
                 if part.any():
@@ -88,13 +87,13 @@ def fit_kernel(calls: Calls, regions: tuple[Region, ...] | None = None, form: Fo
     form = default_form(calls.kernel) if form is None else form
     warm, note = representative(calls)
     if regions is None:
-        regions = regions_of(warm) if form.mean == "M'" else (Region(None),)
+        regions = regions_of(warm) if SHAPES[form.mean].in_pieces else (Region(None),)
     pieces = []
     for region, mask in zip(regions, first_match(regions, warm), strict=True):
         inside = _as_called(warm.where(mask))
         if len(inside) == 0:
             continue
-        pooled = _with_noise(_polynomial(inside, form), inside, form)
+        pooled = _with_noise(_fitted_mean(inside, form), inside, form)
         pieces.append(FittedPiece(region, pooled, _own_of_cores(inside, form), ranges(inside)))
     if pieces[-1].region.where is not None:
         # Nothing was measured outside; the nearest thing to a model there is the last piece.
@@ -130,12 +129,12 @@ def representative(calls: Calls) -> tuple[Calls, str]:
     warm = calls.where(~calls.cold)
     if len(warm) >= min(FEWEST_CALLS, len(calls)):
         return warm, ""
-    return calls, "first steps included, for want of others"
+    return calls, "first steps included, there are no others"
 
 
-def _polynomial(calls: Calls, form: Form) -> PolynomialFit:
+def _fitted_mean(calls: Calls, form: Form) -> PolynomialFit:
     many = len(calls) >= FEWEST_CALLS
-    return fit_polynomial(
+    return SHAPES[form.mean].fit(
         terms_of(calls.kernel, form.mean) if many else ("1",),
         calls.m,
         calls.n,
@@ -173,5 +172,5 @@ def _own_of_cores(calls: Calls, form: Form) -> dict[int, PolynomialFit]:
     for cpu in np.unique(calls.cpu):
         mine = calls.where(calls.cpu == cpu)
         if len(mine) >= FEWEST_CALLS:
-            result[int(cpu)] = _with_noise(_polynomial(mine, form), mine, form)
+            result[int(cpu)] = _with_noise(_fitted_mean(mine, form), mine, form)
     return result

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lepaute.fit.kernels.form import NOISES
 from lepaute.fit.kernels.kernel_fit import FittedKernel
 from lepaute.fit.kernels.polynomial import CUT_SD
 from lepaute.fit.kernels.regions import first_match
 from lepaute.fit.numeric.arrays import Floats, Integers
 from lepaute.fit.numeric.mixture import Mode, log_density, standardised_modes
 from lepaute.fit.observations.calls import Calls
+from lepaute.platform.kernel_model import NOISES
 
 BLUR = 0.005
 #: Of the stamps.
@@ -95,8 +95,8 @@ def _fits(kernel: FittedKernel, calls: Calls) -> tuple[Integers, int]:
     for piece, mask in zip(
         kernel.pieces, first_match(tuple(piece.region for piece in kernel.pieces), calls), strict=True
     ):
-        own = np.isin(calls.cpu, list(piece.per_cpu))
-        parts = [(mask & ~own, piece.pooled)]
+        has_fit = np.isin(calls.cpu, list(piece.per_cpu))
+        parts = [(mask & ~has_fit, piece.pooled)]
         parts += [(mask & (calls.cpu == cpu), fit) for cpu, fit in piece.per_cpu.items()]
         for part, fit in parts:
             if part.any():

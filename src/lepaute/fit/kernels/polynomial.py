@@ -147,7 +147,7 @@ def fit_polynomial(
 def _determined(
     terms: Sequence[str], m: Floats, n: Floats, k: Floats, y: Floats
 ) -> tuple[tuple[str, ...], Floats, Floats]:
-    """The terms that the calls tell apart, their columns scaled to a largest value of 1, and what each was divided by
+    """The terms that the calls determine, their columns scaled to a largest value of 1, and what each was divided by
     (as a factor on its coefficient)."""
     columns = design_matrix(terms, m, n, k)
     scale = np.max(np.abs(columns), axis=0)

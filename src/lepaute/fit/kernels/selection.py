@@ -7,7 +7,7 @@ time does. Typical, and the same for all candidates, is what the pieces say that
 beyond CAP times that counts as CAP times. What a process as a whole was faster or slower than typical is divided out
 first: that is the layer of days, the same for all candidates, and would drown what distinguishes them. The simplest
 mean is taken whose score is within one standard error (over the folds, of the difference of the two) of the best and at
-most SCORE_TOLERANCE above it: on a restless machine five folds tell little, and little evidence is no reason to give up
+most SCORE_TOLERANCE above it: on a noisy machine five folds are little evidence, which is no reason to give up
 a better fit.
 
 Whether each core has its own coefficients is tried with the mean that was chosen. Here only what a whole fold was
@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lepaute.fit.kernels.form import Form, default_form, means_of, wanted_for
+from lepaute.fit.kernels.form import Form, default_form, means_of, requested_form
 from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
 from lepaute.fit.kernels.noise import NoiseScores, noise_scores
 from lepaute.fit.kernels.region_tree import CAP
@@ -84,13 +84,13 @@ class _Sample:
     fold: Integers
 
 
-def select(calls: Calls, wanted: Mapping[str, Form]) -> tuple[FittedKernel, Selection]:
+def select(calls: Calls, forms: Mapping[str, Form]) -> tuple[FittedKernel, Selection]:
     """The kernel fitted with the form that is asked for, or with the one that is selected.
 
-    wanted : forms by kernel, see `form.wanted_forms`
+    forms : forms by kernel, see `form.requested_forms`
     Raises FitError when there are no calls or none takes time.
     """
-    asked = wanted_for(calls.kernel, wanted)
+    asked = requested_form(calls.kernel, forms)
     means: tuple[Candidate, ...] = ()
     cores: tuple[Candidate, ...] = ()
     note = ""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lepaute.fit.numeric.arrays import Floats
 
-#: Terms that a fit of a kernel tries, most important first: where the data cannot tell two apart, the first is kept.
+#: Terms that a fit of a kernel tries, most important first: of two that the data cannot distinguish, the first is kept.
 DEFAULT_TERMS: dict[str, tuple[str, ...]] = {
     "dgemm": ("mnk", "mn", "mk", "nk", "1"),
     "dgemm_nn": ("mnk", "mn", "mk", "nk", "1"),

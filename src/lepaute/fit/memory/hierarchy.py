@@ -13,8 +13,8 @@ import numpy as np
 from lepaute.archive.setups.topology import Cache
 from lepaute.errors import FitError
 from lepaute.fit.memory.plateaus import constant_pieces
-from lepaute.fit.memory.size_text import size_text
 from lepaute.fit.numeric.arrays import Floats
+from lepaute.kit.text import size_text
 from lepaute.stats.rank_interval import median_rank
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def memory_hierarchy(
     Raises FitError where there are too few sizes, or a duration is none.
     """
     if (table["duration_s"] <= 0).any() or (table["read_bytes"] <= 0).any():
-        raise FitError("a measurement of memory lasts no time or reads nothing; measure again with larger batches")
+        raise FitError("a measurement of memory has no duration or reads nothing; measure again with larger batches")
     curves = _curves(table)
     unroll = max(curve.unroll for curve in curves)
     chosen = [curve for curve in curves if curve.unroll == unroll]
@@ -128,20 +128,18 @@ def memory_hierarchy(
     if len(sizes) < FEWEST_SIZES:
         raise FitError(f"memory was measured at {len(sizes)} sizes only; plateaus need {FEWEST_SIZES} at least")
     logs, sd = _medians(chosen, sizes)
-    found = _plateaus(sizes, logs, constant_pieces(np.log2(sizes), logs, sd))
+    spans = _plateaus(sizes, logs, constant_pieces(np.log2(sizes), logs, sd))
     plateaus = tuple(
         Plateau(sizes[first], sizes[last], _bandwidths(table, curves, sizes[first], sizes[last]))
-        for first, last in found
+        for first, last in spans
     )
-    levels, notes = _levels(sizes, logs, found, caches)
+    levels, notes = _levels(sizes, logs, spans, caches)
     if not levels:
         notes.append("no drop of bandwidth was found: measure up to larger buffers, or wider elements")
     if not caches:
-        notes.append("hwloc says nothing of this node's caches, so nothing was compared")
+        notes.append("hwloc reports no caches of this node; there is nothing to compare with")
     if virtual:
-        notes.append(
-            "a virtual machine: what hwloc says is what its host chose to tell, and other guests may share caches"
-        )
+        notes.append("a virtual machine: hwloc reports what the hypervisor exposes, and other guests may share caches")
     return MemoryHierarchy(node, curves, plateaus, levels, tuple(caches), tuple(notes))
 
 
@@ -168,9 +166,9 @@ def _medians(curves: Sequence[Curve], sizes: Sequence[int]) -> tuple[Floats, Flo
     logs = np.array(
         [[math.log(curve.bandwidth[place]) for place in places] for curve, places in zip(curves, at, strict=True)]
     )
-    own = np.array([[curve.error[place] for place in places] for curve, places in zip(curves, at, strict=True)])
+    errors = np.array([[curve.error[place] for place in places] for curve, places in zip(curves, at, strict=True)])
     near = [range(max(0, i - NOISE_NEIGHBOURS), min(len(sizes), i + NOISE_NEIGHBOURS + 1)) for i in range(len(sizes))]
-    smooth = np.stack([np.median(own[:, list(around)], axis=1) for around in near], axis=1)
+    smooth = np.stack([np.median(errors[:, list(around)], axis=1) for around in near], axis=1)
     return logs, np.maximum(smooth, LEAST_NOISE)
 
 
@@ -234,13 +232,13 @@ def _bandwidths(
 
 
 def _levels(
-    sizes: Sequence[int], logs: Floats, found: Sequence[tuple[int, int]], caches: Sequence[Cache]
+    sizes: Sequence[int], logs: Floats, spans: Sequence[tuple[int, int]], caches: Sequence[Cache]
 ) -> tuple[tuple[Level, ...], list[str]]:
     """Caches between the plateaus, matched with those of hwloc in the order of their sizes."""
     left = sorted(caches, key=lambda cache: cache.size_bytes)
     levels, notes = [], []
-    after = _where_it_stays_lower(logs, found)
-    for upper, lower in zip(found, [*found[1:], *after], strict=False):
+    after = _where_it_stays_lower(logs, spans)
+    for upper, lower in zip(spans, [*spans[1:], *after], strict=False):
         low, high = sizes[upper[1]], sizes[lower[0]]
         fitting = [cache for cache in left if low / TOLERANCE <= cache.size_bytes <= high * TOLERANCE]
         # Where two fit, the end of the plateau is the end of the nearer one.
@@ -254,11 +252,11 @@ def _levels(
     return tuple(levels), notes
 
 
-def _where_it_stays_lower(logs: Floats, found: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _where_it_stays_lower(logs: Floats, plateaus: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The sizes after the last plateau, from the first on whence bandwidth stays below it; none where it does not."""
     count = logs.shape[1]
     first = count
-    while found and first - 1 > found[-1][1] and _fall(logs, found[-1], (first - 1, first - 1)) >= LEAST_FALL:
+    while plateaus and first - 1 > plateaus[-1][1] and _fall(logs, plateaus[-1], (first - 1, first - 1)) >= LEAST_FALL:
         first -= 1
     return [(first, count - 1)] if first < count else []
 

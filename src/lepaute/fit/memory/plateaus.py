@@ -27,9 +27,9 @@ def constant_pieces(x: Sequence[float] | Floats, y: Floats, sd: Floats) -> list[
     xs = np.asarray(x, dtype=np.float64)
     ones = np.ones(points, dtype=np.int64)
     parts = [Points("ordinary", xs, at, by**-2.0, ones, 0.0, ones) for at, by in zip(y, sd, strict=True)]
-    found = best_cuts(parts, [1.0] * curves, True, LEAST_SIZES, MOST_BREAKPOINTS + 1)
+    partitions = best_cuts(parts, [1.0] * curves, True, LEAST_SIZES, MOST_BREAKPOINTS + 1)
     charge = (curves + BREAKPOINT_PARAMETERS) * math.log(curves * points)
-    costs = [left + charge * len(cut) for cut, left in found]
-    cuts = found[int(np.argmin(costs))][0]
+    costs = [left + charge * len(cut) for cut, left in partitions]
+    cuts = partitions[int(np.argmin(costs))][0]
     ends = [int(np.searchsorted(xs, cut, side="right")) for cut in cuts]
     return [(first, end - 1) for first, end in zip([0, *ends], [*ends, points], strict=True)]

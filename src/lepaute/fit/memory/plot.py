@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from lepaute.fit.memory.hierarchy import MemoryHierarchy
-from lepaute.fit.memory.size_text import size_text
 from lepaute.kit.files import whole_file
+from lepaute.kit.text import size_text
 
 
 def plot_hierarchies(hierarchies: tuple[MemoryHierarchy, ...], path: Path) -> None:
@@ -39,7 +39,7 @@ def plot_hierarchies(hierarchies: tuple[MemoryHierarchy, ...], path: Path) -> No
 
 
 def _lines(axis: object, hierarchy: MemoryHierarchy) -> None:
-    """Colours tell the stride and width, dashes the loops that are not unrolled; thick where there is a plateau."""
+    """Colours mean stride and width, dashes the loops that are not unrolled; thick where there is a plateau."""
     plot = getattr(axis, "plot")  # noqa: B009 - matplotlib's own types are loaded lazily
     ways = sorted({(curve.element_bytes, curve.stride) for curve in hierarchy.curves})
     most = max(curve.unroll for curve in hierarchy.curves)
@@ -51,8 +51,8 @@ def _lines(axis: object, hierarchy: MemoryHierarchy) -> None:
         if curve.unroll != most:
             continue
         for plateau in hierarchy.plateaus:
-            (here,) = [bandwidth for bandwidth in plateau.bandwidths if bandwidth.curve == curve.name]
-            level = here.median * 1e-9
+            (bandwidth_of_curve,) = [bandwidth for bandwidth in plateau.bandwidths if bandwidth.curve == curve.name]
+            level = bandwidth_of_curve.median * 1e-9
             plot([plateau.first_bytes, plateau.last_bytes], [level, level], color=colour, linewidth=4, alpha=0.3)
 
 
@@ -63,5 +63,5 @@ def _ends(axis: object, hierarchy: MemoryHierarchy) -> None:
         shade(level.low_bytes, level.high_bytes, color="0.85", zorder=0, label=None if number else "bandwidth falls")
     place = getattr(axis, "get_xaxis_transform")()  # noqa: B009
     for number, cache in enumerate(hierarchy.known):
-        line(cache.size_bytes, color="k", linestyle="--", linewidth=0.9, label=None if number else "cache, says hwloc")
+        line(cache.size_bytes, color="k", linestyle="--", linewidth=0.9, label=None if number else "cache by hwloc")
         text(cache.size_bytes, 0.03, f" L{cache.level}", transform=place, ha="left", va="bottom", fontsize=9)

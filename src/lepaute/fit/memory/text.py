@@ -1,11 +1,11 @@
-"""A memory hierarchy for people: a line a plateau, a line an end of one, and the notes."""
+"""A memory hierarchy as text: a line a plateau, a line an end of one, and the notes."""
 
 from lepaute.fit.memory.hierarchy import Level, MemoryHierarchy
-from lepaute.fit.memory.size_text import size_text
+from lepaute.kit.text import size_text
 
 
 def hierarchy_text(hierarchy: MemoryHierarchy) -> str:
-    """What was found, for people: a line a plateau, a line a cache, and the notes."""
+    """The hierarchy as text: a line a plateau, a line a cache, and the notes."""
     lines = [f"memory hierarchy of {hierarchy.node}" if hierarchy.node else "memory hierarchy"]
     for number, plateau in enumerate(hierarchy.plateaus):
         best = max(plateau.bandwidths, key=lambda bandwidth: bandwidth.median)
@@ -20,10 +20,10 @@ def hierarchy_text(hierarchy: MemoryHierarchy) -> str:
 
 def level_text(level: Level) -> str:
     """One end of a plateau in a line: where it is, and what hwloc says of a cache there."""
-    said = f"falls between {size_text(level.low_bytes)} and {size_text(level.high_bytes)}"
-    said += " (no plateau follows)" if level.open else f" ({-100 * level.drop:+.0f} %)"
+    text = f"falls between {size_text(level.low_bytes)} and {size_text(level.high_bytes)}"
+    text += " (no plateau follows)" if level.open else f" ({-100 * level.drop:+.0f} %)"
     if level.agrees is None:
-        return said
+        return text
     if level.known is None:
-        return f"{said}; hwloc has no cache of such a size (page translation also has a reach)"
-    return f"{said}; hwloc says L{level.known.level} of {size_text(level.known.size_bytes)}: agrees"
+        return f"{text}; hwloc reports no cache of this size (a TLB may have this reach)"
+    return f"{text}; hwloc reports L{level.known.level} of {size_text(level.known.size_bytes)}: agrees"

@@ -50,15 +50,15 @@ def loaded_series(
     Raises FitError where the ring was not measured under that condition, or a column is missing.
     """
     table = _table(frames)
-    there = [name for name in CONDITIONS if (table["condition"] == name).any()]
-    if condition not in there:
-        have = f"it was under {', '.join(there)}" if there else "there is no ring at all"
+    measured = [name for name in CONDITIONS if (table["condition"] == name).any()]
+    if condition not in measured:
+        have = f"only under {', '.join(measured)}" if measured else "nor under any other"
         raise FitError(
-            f"the ring was not measured under {condition}: {have}; calibrate it, or choose another condition"
+            f"the ring was not measured under {condition}, {have}; calibrate it, or choose another condition"
         )
     exchanges = _exchanges(table, condition)
     if condition == "iprobe+dgemm":
-        exchanges = next((_exchanges(table, name) for name in IN_ITS_PLACE if name in there), usual["pingpong"])
+        exchanges = next((_exchanges(table, name) for name in IN_ITS_PLACE if name in measured), usual["pingpong"])
     parts = [exchanges]
     posting = _calls(table, condition, "isend", "shift")
     taking = usual["recv"]
@@ -136,7 +136,7 @@ class ConditionEffect:
         which = f"up to {high:.0f} bytes" if low < 0 else f"above {low:.0f} bytes"
         if low < 0 and high == float("inf"):
             which = "of all sizes"
-        bounds = " (or so: too few)" if self.low is None else f" ({self.low:.2f} to {self.high:.2f})"
+        bounds = " (no interval: too few)" if self.low is None else f" ({self.low:.2f} to {self.high:.2f})"
         return f"Messages {where} {which} take {self.ratio:.2f}{bounds} times as long under {self.condition} as idle."
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class MessageTables:
     """Observations of messages of one or more calibrations, a table an archive; those not made are left out.
 
-    p2p       : point-to-point; the column `link` tells local from remote, tables without it are local
+    p2p       : point-to-point; the column `link` says local or remote, tables without it are local
     semantics : tests of send-completion semantics
     ring      : messages by condition
     """
@@ -40,7 +40,7 @@ class FittedLinks:
     inside, between : messages inside a node, and between nodes; the latter None where not measured
     link_Bps        : bandwidth of the link of a node as messages between idle nodes show it, None where not measured
     effects         : how conditions change the time of messages
-    notes           : what a reader of the platform should know, one sentence each
+    notes           : for readers of the platform, one sentence each
     """
 
     inside: FittedNetwork
@@ -61,8 +61,8 @@ def fitted_links(tables: MessageTables, several: bool, condition: str | None = N
     between, link_Bps = None, None
     remote = tables.of("remote")
     if several and any(len(frame) for frame in remote.p2p):
-        idle, between, more, untold = _fit(remote, "remote", condition)
-        link_Bps, effects, notes = node_link_Bps(idle), (*effects, *more), notes + untold
+        idle, between, more, unknown = _fit(remote, "remote", condition)
+        link_Bps, effects, notes = node_link_Bps(idle), (*effects, *more), notes + unknown
         if idle.exchange_ratio > NOT_SHARED:
             notes.append(
                 f"Two opposite messages between nodes take {idle.exchange_ratio:.2f} times as long as one alone, which "
@@ -86,21 +86,21 @@ def _fit(
     names = [*conditions_of(tables.ring)]
     if condition is not None and condition not in names:
         names.append(condition)  # loaded_series says what is missing
-    loaded, untold = {}, []
+    loaded, unknown = {}, []
     for name in names:
         try:
             loaded[name] = loaded_series(tables.ring, name, eager, usual)
         except FitError as problem:
             if name == condition:
                 raise
-            untold.append(f"What messages take under {name} ({link}) is not told: {problem}.")
+            unknown.append(f"What messages take under {name} ({link}) is unknown: {problem}.")
     effects = condition_effects(link, {name: part["pingpong"] for name, part in loaded.items()}, eager)
     under = idle if condition is None else _loaded(idle, loaded[condition], idle.limits)
-    return idle, under, effects, untold
+    return idle, under, effects, unknown
 
 
 def _loaded(idle: FittedNetwork, series: dict[str, Series], limits: ProtocolLimits) -> FittedNetwork:
-    """The segments under a condition; all else as on idle nodes, for the ring does not tell it: what flows share, the
+    """The segments under a condition; all else as on idle nodes, which the ring does not measure: what flows share, the
     cost of probes, messages with gaps."""
     half = series["pingpong"].scaled(0.5)
     segments = fit_segments(half, series["isend"], series["recv"], limits)

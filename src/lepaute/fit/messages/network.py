@@ -29,9 +29,9 @@ MOST_BREAKPOINTS = 5
 LEAST_SIZES = 5
 #: A series with fewer points says nothing of where it changes.
 FEWEST_POINTS = 12
-#: Distinct sizes of all series together that are told apart: the time of the search grows with their square.
+#: Distinct sizes of all series together that are kept distinct: the time of the search grows with their square.
 MOST_SIZES = 250
-#: Exchanges and ping-pongs of messages from here on tell whether two flows share.
+#: Exchanges and ping-pongs of messages from here on show whether two flows share.
 LARGE_BYTES = 256 * 1024
 #: Two opposite flows that take up to this many times as long as one alone do not share.
 NOT_SHARED = 1.1
@@ -47,7 +47,7 @@ def shared_breakpoints(parts: list[Series]) -> list[float]:
     Exact where the series have MOST_SIZES distinct sizes together; else a breakpoint is one of so many of them, at
     equal shares of the points.
     """
-    pairs = _told_apart([part for part in parts if len(part) >= FEWEST_POINTS])
+    pairs = _grouped_sizes([part for part in parts if len(part) >= FEWEST_POINTS])
     pairs = [pair for pair in pairs if np.ptp(pair[0]) > 0]  # one size says nothing of where its series changes
     if not pairs:
         return []
@@ -55,7 +55,7 @@ def shared_breakpoints(parts: list[Series]) -> list[float]:
     return [math.floor(size) for size in joint.breakpoints]
 
 
-def _told_apart(parts: Sequence[Series]) -> list[tuple[Floats, Floats]]:
+def _grouped_sizes(parts: Sequence[Series]) -> list[tuple[Floats, Floats]]:
     """Sizes and durations; where there are too many sizes, each becomes the largest of its group, and its duration what
     it would be there, by the local medians."""
     pooled = np.concatenate([part.size_bytes for part in parts]) if parts else np.zeros(0)
@@ -65,10 +65,10 @@ def _told_apart(parts: Sequence[Series]) -> list[tuple[Floats, Floats]]:
     largest = np.unique(np.quantile(pooled, shares, method="higher"))
     pairs = []
     for part in parts:
-        there = largest[np.searchsorted(largest, part.size_bytes, side="left")]
+        grouped_bytes = largest[np.searchsorted(largest, part.size_bytes, side="left")]
         known, first = np.unique(part.size_bytes, return_index=True)
-        typical_s = np.interp(np.log1p(there), np.log1p(known), part.typical_s[first])
-        pairs.append((there, part.capped_s * typical_s / part.typical_s))
+        typical_s = np.interp(np.log1p(grouped_bytes), np.log1p(known), part.typical_s[first])
+        pairs.append((grouped_bytes, part.capped_s * typical_s / part.typical_s))
     return pairs
 
 
@@ -161,7 +161,7 @@ def fit_segments(
         if len(parts[0]) < FEWEST_OF_A_PROTOCOL:
             continue
         used = {"eager": parts, "detached": parts[:2], "rendezvous": parts[:1]}[protocol]
-        # Calls alone tell where they change, but in a segment without messages these would take no time.
+        # Calls alone would show where they change, but in a segment without messages these would take no time.
         cuts = shared_breakpoints(used) if len(parts[0]) >= FEWEST_POINTS else []
         for bottom, top in pairwise([low, *cuts, high]):
             inside = [part.within(bottom, top) for part in parts]

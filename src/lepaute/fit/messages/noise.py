@@ -17,7 +17,7 @@ MOST_MODES = 4
 FEWEST_OF_A_MODE = 10
 #: Durations that differ by less than this share are taken as equal: a clock's ticks must not become modes.
 RESOLUTION = 0.01
-#: So many points, at equal shares of the sorted ones, tell a mixture as well as more would.
+#: So many points, at equal shares of the sorted ones, determine a mixture as well as more would.
 MOST_POINTS = 4000
 #: Durations below a twentieth of the median, or above twenty times, say no more about the noise than these.
 WIDEST = float(np.log(20.0))
@@ -33,13 +33,13 @@ def lognormal_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES, seed: in
     log_ratio : shape (n,), in any order and from any reference: a common shift does not matter
     seed      : of the starts of the search; the same values and seed give the same modes
     The number of modes, at most most_modes, has the least BIC of scikit-learn's GaussianMixture, among those numbers
-    at which every mode accounts for FEWEST_OF_A_MODE points. None for fewer points than that: not enough to tell.
+    at which every mode accounts for FEWEST_OF_A_MODE points. None for fewer points than that.
     Raises FitError for values that are not finite.
     """
     values = np.sort(np.asarray(log_ratio, dtype=np.float64))
     middle = float(np.median(values)) if len(values) else 0.0
     if not np.all(np.isfinite(values)):
-        raise FitError("the noise of messages wants finite durations > 0; leave out the others")
+        raise FitError("the noise of messages needs finite durations > 0; leave out the others")
     if len(values) < FEWEST_OF_A_MODE:
         return ()
     values = np.clip(values, middle - WIDEST, middle + WIDEST)

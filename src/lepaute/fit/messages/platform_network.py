@@ -84,7 +84,7 @@ def _segment(part: FittedSegment) -> dict[str, Any]:
 def node_link_Bps(between: FittedNetwork) -> float:  # noqa: N802 - the unit
     """Bytes per second of the link: what the fastest of the large messages makes use of.
 
-    Messages of one core at a time cannot tell whether several would get more; a link that one flow fills is assumed.
+    Messages of one core at a time do not show whether several would get more; a link that one flow fills is assumed.
     """
     bounds = [part.above_bytes for part in between.segments] + [inf]
     uppers = [high for _, high in pairwise(bounds)]

@@ -123,7 +123,7 @@ def limits_by_tests(frames: "Sequence[pandas.DataFrame]") -> ProtocolLimits | No
         try:
             rows += rows_of(frame)
         except ValueError as problem:
-            raise FitError(f"{SEMANTICS} holds what is no answer ({problem}); the file is damaged") from None
+            raise FitError(f"{SEMANTICS} holds an invalid answer ({problem}); the file is damaged") from None
     if unknown := sorted({outcome for _, _, outcome, _ in rows} - OUTCOMES):  # would count as answers against a size
         raise FitError(f"{SEMANTICS}: unknown outcome {unknown[0][:60]}; the file is damaged or of a newer Lepaute")
     if not {"deadlock", "corruption"} <= {row[1] for row in rows}:

@@ -10,7 +10,7 @@ from lepaute.fit.numeric.arrays import Floats
 from lepaute.fit.numeric.least_squares import nonnegative_solution, normal_equations
 from lepaute.fit.numeric.mixture import Mode
 
-#: Where the bandwidth of a segment cannot be told from infinite.
+#: The bandwidth of a segment that cannot be distinguished from infinite.
 HIGHEST_BANDWIDTH_BPS = 1e12
 #: So large a share of a segment's messages beyond the cap were not interrupted: that is how its messages are.
 NOT_INTERRUPTED = 0.25

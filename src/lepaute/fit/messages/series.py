@@ -64,14 +64,14 @@ def series_of(frames: Sequence["pandas.DataFrame"]) -> dict[str, Series]:
         sizes_of_it = result[needed].size_bytes
         if sizes_of_it[0] == sizes_of_it[-1]:
             raise FitError(
-                f"all {len(sizes_of_it)} measurements of {needed} are of {sizes_of_it[0]:g} bytes, which tell nothing "
+                f"all {len(sizes_of_it)} measurements of {needed} are of {sizes_of_it[0]:g} bytes, which say nothing "
                 "of other sizes; calibrate with more"
             )
     return result
 
 
 def series(size_bytes: Floats, duration_s: Floats) -> Series:
-    """A series in increasing size; durations below a nanosecond, which the clock cannot tell from 0, become one."""
+    """A series in increasing size; durations below a nanosecond, to the clock the same as 0, become one."""
     if len(size_bytes) == 0:
         return Series(*(np.zeros(0) for _ in range(4)))
     order = np.argsort(size_bytes, kind="stable")

@@ -93,7 +93,7 @@ def _check_numbers(frame: "pandas.DataFrame", column: str, least: float, place: 
     if np.isfinite(low) and np.isfinite(high) and low >= least and not (column == "duration_s" and high > LONGEST_S):
         return
     if len(wrong := np.flatnonzero(~np.isfinite(numbers))):
-        raise FitError(f"{place}, {_row(frame, wrong)}: {column} is {numbers[wrong[0]]:g}, no finite number; {AGAIN}")
+        raise FitError(f"{place}, {_row(frame, wrong)}: {column} is {numbers[wrong[0]]:g}, not finite; {AGAIN}")
     if len(wrong := np.flatnonzero(numbers < least)):
         why = "a clock that went backwards gives such durations; " if column == "duration_s" else ""
         raise FitError(
@@ -185,5 +185,5 @@ def _row(frame: "pandas.DataFrame", rows: Any) -> str:
 def _kind(values: "pandas.Series[Any]") -> str:
     first = next((value for value in values if value is not None), None)
     text = str(first)[:20]
-    shown = f" such as {text!r}" if isinstance(first, str) else ""
-    return ("texts" if isinstance(first, str) else str(values.dtype)) + shown
+    example = f" such as {text!r}" if isinstance(first, str) else ""
+    return ("texts" if isinstance(first, str) else str(values.dtype)) + example

@@ -24,7 +24,7 @@ def without_disturbed(
 
     frames : tables of one kind (kernels or p2p) of several archives, with the columns `block` and `by`; a table without
              the column `disturbed`, from an older version, counts as undisturbed throughout
-    by     : columns that tell the probes apart: ("probe", "cpu") for kernels; none where all rows are of one probe
+    by     : columns that distinguish the probes: ("probe", "cpu") for kernels; none where all rows are of one probe
 
     A probe can do without its disturbed runs when it has an undisturbed one in at least `enough_blocks` of its blocks,
     the blocks of all archives together. Returns new tables in the order of `frames`, and in alphabetical order the

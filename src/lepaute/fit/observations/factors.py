@@ -41,9 +41,9 @@ class LevelEffect:
 @dataclass(frozen=True, slots=True)
 class FactorTest:
     """exchanged : "calls" or "processes", what the labels were exchanged between, inside strata
-    strata    : how many; n: how many calls or processes of them can tell levels apart
+    strata    : how many; n: how many calls or processes of them can distinguish levels
     p_holm    : p_value corrected for the number of tests made together
-    note      : why nothing can be told, or nothing
+    note      : why it was not testable, or ""
     """
 
     factor: str
@@ -95,7 +95,7 @@ def factor_tests(
 
 
 def usual_conditions(table: "pandas.DataFrame") -> "pandas.DataFrame":
-    """The rows that models are fitted to: operands with random content, at a random place; all, where none is told."""
+    """The rows that models are fitted to: random content at a random place; all rows of a table without conditions."""
     keep = np.ones(len(table), dtype=bool)
     if CONTENT in table.columns:
         keep &= (table[CONTENT].isna() | (table[CONTENT].astype(str) == RANDOM)).to_numpy()
@@ -110,15 +110,15 @@ def pooled_factors(frames: "Sequence[pandas.DataFrame]") -> "pandas.DataFrame":
     """One table of the observations of several archives, of the kernels that a factor was varied for.
 
     The column `archive` numbers them. Only rows in which some factor has a value are kept: a calibration times a
-    million calls, of which a few hundred tell anything of content.
+    million calls, of which a few hundred vary the content.
     """
     import pandas
 
     parts = []
     for number, frame in enumerate(frames):
         names = list(factors_of(frame))
-        told = frame[names].notna().any(axis=1).to_numpy() if names else np.zeros(len(frame), dtype=bool)
-        parts.append(frame.loc[told].assign(archive=number))
+        varied = frame[names].notna().any(axis=1).to_numpy() if names else np.zeros(len(frame), dtype=bool)
+        parts.append(frame.loc[varied].assign(archive=number))
     return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame()
 
 
@@ -182,7 +182,7 @@ def _of_processes(
     levels: dict[str, set[str]] = {}
     for stratum, label in zip(strata, labels, strict=True):
         levels.setdefault(stratum, set()).add(label)
-    if not any(len(found) > 1 for found in levels.values()):
+    if not any(len(labels_of_stratum) > 1 for labels_of_stratum in levels.values()):
         # The level never varies inside a block: blocks are what can be exchanged.
         strata = _joined(units, [column for column in [*where, *outer] if column not in ("block", "archive")])
     return values, labels, strata
@@ -201,10 +201,10 @@ def _result(test: PermutationTest, name: str, kernel: str, reference: str, excha
     )
     note = ""
     if test.n == 0:
-        note = "cannot be told: in no stratum does it vary, so it is confounded with what else differs"
+        note = "not testable: it varies in no stratum, so it is confounded with other differences"
     elif test.least_p > SIGNIFICANT:
         note = (
-            f"cannot be told: even the clearest effect would have p = {test.least_p:.2g} among {test.n} {exchanged}; "
+            f"not testable: even the strongest effect would have p = {test.least_p:.2g} among {test.n} {exchanged}; "
             "measure more blocks"
         )
     return FactorTest(

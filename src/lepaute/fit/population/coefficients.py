@@ -78,7 +78,7 @@ def coefficients_of_table(
     missing = [name for name in ("node",) if name not in frame.columns] + [t for t in terms if t not in by_term]
     if day is None or missing:
         what = missing[0] if missing else "day (or date)"
-        raise FitError(f"{source}: there is no column {what}; wanted are node, cpu, day and {', '.join(terms)}")
+        raise FitError(f"{source}: there is no column {what}; required are node, cpu, day and {', '.join(terms)}")
     if not len(frame):
         raise FitError(f"{source}: has no rows")
     values = np.column_stack([_numbers(frame, by_term[term], source) for term in terms])
@@ -99,8 +99,8 @@ def read_coefficients(path: Path, terms: Sequence[str] = TERMS) -> Coefficients:
     except OSError as error:
         raise FitError(f"{path}: cannot be read ({error.strerror or error}); give a CSV or Parquet file") from None
     except (ValueError, UnicodeDecodeError) as error:
-        told = " ".join(str(error).split())
-        raise FitError(f"{path}: is no table ({told}); give a CSV or Parquet file") from None
+        reason = " ".join(str(error).split())
+        raise FitError(f"{path}: is not a table ({reason}); give a CSV or Parquet file") from None
     return coefficients_of_table(frame, source=str(path), terms=terms)
 
 
@@ -133,11 +133,11 @@ def coefficients_of_archives(archives: "Archive | Iterable[Archive]", kernel: st
         calls = relieved(calls, crowding_of(calls))
         for cpu in np.unique(calls.cpu):
             for block in np.unique(calls.block) if len(given) == 1 else [None]:
-                there = (calls.cpu == cpu) & ~calls.cold
-                found = _line(calls.where(there if block is None else there & (calls.block == block)))
-                if found is not None:
+                on_cpu = (calls.cpu == cpu) & ~calls.cold
+                line = _line(calls.where(on_cpu if block is None else on_cpu & (calls.block == block)))
+                if line is not None:
                     node, core = place_of(int(cpu))
-                    rows.append((hosts[node], core, number if block is None else int(block), *found))
+                    rows.append((hosts[node], core, number if block is None else int(block), *line))
     if not rows:
         raise FitError(f"no core has {LEAST_CALLS} calls of {kernel} on a day; calibrate again, for longer")
     table = pandas.DataFrame(rows, columns=["node", "cpu", "day", *TERMS])
@@ -166,15 +166,15 @@ def _numbers(frame: "pandas.DataFrame", column: str, source: str) -> Floats:
     values = pandas.to_numeric(frame[column], errors="coerce").to_numpy(dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
-        found = frame[column].iloc[int(bad[0])]
-        shown = repr(found) if isinstance(found, str) else str(found)
+        value = frame[column].iloc[int(bad[0])]
+        text = repr(value) if isinstance(value, str) else str(value)
         raise FitError(
-            f"{source}: {column} of row {bad[0] + 1} is {shown}, no finite number; correct it or "
+            f"{source}: {column} of row {bad[0] + 1} is {text}, not a finite number; correct it or "
             f"leave the row out ({len(bad)} such row{'s' * (len(bad) > 1)})"
         )
     large = np.flatnonzero(np.abs(values) > LARGEST)
     if len(large):
-        raise FitError(f"{source}: {column} of row {large[0] + 1} is {values[large[0]]:g}, no number of seconds")
+        raise FitError(f"{source}: {column} of row {large[0] + 1} is {values[large[0]]:g}, not a duration in seconds")
     return values
 
 

@@ -7,7 +7,7 @@ with Sigma_T split into what all CPUs of a day share and what is each one's own:
     Sigma_T = cov(common) + cov(own)
 
 Nothing is divided out: covariances are in the units of the coefficients. All estimates are unbiased, whatever the
-number of days of each cpu, but for the projection onto positive semi-definite matrices, which is told where it acts.
+number of days of each cpu, but for the projection onto positive semi-definite matrices, noted where it has an effect.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 #: Of the sum of absolute eigenvalues: less that is dropped is not worth a sentence.
 WORTH_TELLING = 0.01
-#: Excess kurtosis of days that is told (Student's t of five degrees of freedom has 6), if it is five standard errors.
+#: Excess kurtosis of days that is noted (Student's t of five degrees of freedom has 6), if it is five standard errors.
 LONG_TAILS = 5.0
 
 
@@ -134,13 +134,13 @@ def generative(data: Coefficients, *, most_groups: int = MOST_GROUPS) -> Generat
     centres = unit_means(data.unit, data.values)
     mixture = groups_of_nodes(data.node_of_unit, centres, most_groups)
     of_unit = mixture.group_of_node[data.node_of_unit]
-    own: Sequence[Floats | None] = _own_days(data, of_unit, days) or [None] * mixture.groups
-    days_of = [days if matrix is None else replace(days, own=matrix) for matrix in own]
+    per_group: Sequence[Floats | None] = _own_days(data, of_unit, days) or [None] * mixture.groups
+    days_of = [days if matrix is None else replace(days, own=matrix) for matrix in per_group]
     spreads = _spreads(data, of_unit, days_of, notes)
     groups = tuple(
         replace(
             _group(data, mixture.group_of_node, of_unit, number, days_of[number], spreads[number]),
-            covariance_temporal=own[number],
+            covariance_temporal=per_group[number],
         )
         for number in range(mixture.groups)
     )
@@ -185,7 +185,7 @@ def _spreads(data: Coefficients, of_unit: Integers, days_of: list[BetweenDays], 
         if dropped > WORTH_TELLING:
             notes.append(
                 f"Sigma_S{f' of group {number}' if several else ''} had negative eigenvalues ({dropped:.0%} of all), "
-                "which were dropped: in these directions CPUs differ less than days let see."
+                "which were dropped: there CPUs differ less than days can resolve."
             )
         results.append(projected)
     return results
@@ -218,13 +218,13 @@ def _group(
 
 def _tails(data: Coefficients, of_unit: Integers) -> list[str]:
     """A sentence for each coefficient whose days have longer tails than a Gaussian, group by group alike."""
-    own = data.values - unit_means(data.unit, data.values)[data.unit]
-    own = own - unit_means(data.day, own)[data.day]
+    residuals = data.values - unit_means(data.unit, data.values)[data.unit]
+    residuals = residuals - unit_means(data.day, residuals)[data.day]
     label = of_unit[data.unit]
-    variance = np.array([np.var(own[label == number], axis=0) for number in range(int(of_unit.max()) + 1)])[label]
+    variance = np.array([np.var(residuals[label == number], axis=0) for number in range(int(of_unit.max()) + 1)])[label]
     with np.errstate(divide="ignore", invalid="ignore"):
-        excess = np.mean(own**4 / variance**2, axis=0) - 3.0
-    limit = max(LONG_TAILS, 5.0 * float(np.sqrt(24.0 / len(own))))
+        excess = np.mean(residuals**4 / variance**2, axis=0) - 3.0
+    limit = max(LONG_TAILS, 5.0 * float(np.sqrt(24.0 / len(residuals))))
     return [
         f"the days of {term} have far longer tails than a Gaussian (excess kurtosis {value:.0f}): a few days decide "
         "how much is drawn on most."

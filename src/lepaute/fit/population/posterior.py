@@ -45,7 +45,7 @@ class Posterior:
     divergences: int
 
     def lines(self) -> list[str]:
-        """Posterior means with 95 % intervals, for a person, and whether the sampling can be trusted."""
+        """Posterior means with 95 % intervals as text, and whether the sampling can be trusted."""
         lines = [f"posterior from {len(self.theta)} draws: largest R-hat {self.r_hat:.3f}"]
         if self.r_hat > LARGEST_R_HAT or self.divergences:
             lines[0] += f", {self.divergences} divergences: NOT to be trusted"

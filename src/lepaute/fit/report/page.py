@@ -28,7 +28,7 @@ KINDS: dict[str, tuple[str, Limits | None, str]] = {
     "calls": ("number of calls", None, f"fewer than {single_calls.FEW}; fewer than {single_calls.TOO_FEW}"),
     "sizes": ("sizes", None, "two sizes; a single one"),
     "constant": ("equal durations", None, "all durations are equal"),
-    "clock": ("clock", single_calls.TICK, "tick over the usual duration"),
+    "clock": ("clock", single_calls.TICK, "resolution over the typical duration"),
     "factor": ("factors besides sizes", flags_from_fit.FACTOR, "difference between two levels"),
     "dependence": ("dependence of calls", None, "sums of calls scatter by a quarter more than the platform says"),
 }
@@ -38,7 +38,7 @@ OPEN_SHARE = 0.2
 
 def page(diagnosis: Diagnosis, title: str) -> str:
     """The page; all names in it are escaped."""
-    told = {"Factors": diagnosis.factor_tests, "Dependence between calls": diagnosis.dependence}
+    tables = {"Factors": diagnosis.factor_tests, "Dependence between calls": diagnosis.dependence}
     columns = [kind for kind in KINDS if any(kind == check.kind for one in diagnosis.subjects for check in one.checks)]
     return render(
         "lepaute.fit.report",
@@ -64,7 +64,7 @@ def page(diagnosis: Diagnosis, title: str) -> str:
         limits=[(name, words, _least(limits)) for name, limits, words in KINDS.values()],
         least_share=percent(flag.LEAST_SHARE),
         serious_share=percent(flag.SERIOUS_SHARE),
-        tables=[table for title, rows in told.items() if (table := records_table(title, rows))],
+        tables=[table for title, rows in tables.items() if (table := records_table(title, rows))],
     )
 
 
@@ -114,7 +114,7 @@ def _checks(checks: tuple[Check, ...], severities: dict[str, str], share: float 
             {
                 "name": KINDS.get(check.kind, (check.kind, None, ""))[0],
                 "state": cell["state"],
-                "label": {"fine": "ok", "unable": "cannot tell"}.get(cell["state"], cell["state"]),
+                "label": {"fine": "ok", "unable": "not testable"}.get(cell["state"], cell["state"]),
                 # Large, and still no flag: it may be chance, or the subject takes too little time to matter.
                 "sentence": _not_flagged(check, share) if large else cell.get("why", ""),
                 "chance": chance(check.p_value) if check.able else "",
@@ -125,7 +125,7 @@ def _checks(checks: tuple[Check, ...], severities: dict[str, str], share: float 
 
 def _not_flagged(check: Check, share: float) -> str:
     words = KINDS.get(check.kind, (check.kind, None, check.kind))[2]
-    why = "which chance makes among so many tests"
+    why = "as expected by chance among so many tests"
     if check.p_value is None or share < flag.LEAST_SHARE:
         why = "in calls that take too little of the time to matter"
     return f"{words[:1].upper()}{words[1:]}: {percent(check.size)}, {why}."

@@ -19,11 +19,11 @@ SHOWN = (0.05, 0.95)
 
 def pictures(calls: Classed) -> list[Picture]:
     """Those for which there is something to draw."""
-    found = [against_size(calls), against_order(calls), against_time(calls)]
-    found += [scatter_against_size(calls)] if len(calls.counts) > 1 else []
-    found += [correlations(calls)] if len(calls.of) > 4 * LAGS else []
-    found += [against_place(calls)] if len(calls.of.places) > 1 else []
-    return found
+    drawn = [against_size(calls), against_order(calls), against_time(calls)]
+    drawn += [scatter_against_size(calls)] if len(calls.counts) > 1 else []
+    drawn += [correlations(calls)] if len(calls.of) > 4 * LAGS else []
+    drawn += [against_place(calls)] if len(calls.of.places) > 1 else []
+    return drawn
 
 
 def against_size(calls: Classed) -> Picture:
@@ -95,19 +95,19 @@ def against_time(calls: Classed) -> Picture:
 def machine_in_time(machine: Machine) -> list[Picture]:
     """All kernels together, over the measurement and inside the process that changed most clearly."""
     where = f" of {machine.host}" if machine.host else ""
-    found = []
+    drawn = []
     if machine.series is not None:
         stretch = burst_of(machine.series)
-        found.append(
+        drawn.append(
             _of_time(
                 machine.series,
                 f"Level of all kernels{where} in the course of the measurement",
                 "All kernels together. Dots: time that parts of processes took, over the expected time."
-                + (" Grey: a stretch that stands out." if stretch else ""),
+                + (" Grey: an interval that deviates." if stretch else ""),
                 None if stretch is None else (stretch.start_s, stretch.end_s),
             )
         )
-    found += [
+    drawn += [
         _of_time(
             inside,
             f"Level of all kernels{where} inside one process",
@@ -115,7 +115,7 @@ def machine_in_time(machine: Machine) -> list[Picture]:
         )
         for inside in machine.inside
     ]
-    return found
+    return drawn
 
 
 def scatter_against_size(calls: Classed) -> Picture:
@@ -128,16 +128,16 @@ def scatter_against_size(calls: Classed) -> Picture:
         measured.append(100.0 * float(np.std(calls.ratio[inside])))
         modelled.append(100.0 * float(np.sqrt(np.mean(relative[inside] ** 2))))
     order = np.argsort(centre)
-    x, seen, said = (np.array(values)[order] for values in (centre, measured, modelled))
+    x, seen, predicted = (np.array(values)[order] for values in (centre, measured, modelled))
     horizontal = axis(calls.of.size_name, x, log=bool(np.all(x > 0)))
-    model = [Layer("line", x, said, "model")] if calls.of.noise_modelled else []
+    model = [Layer("line", x, predicted, "model")] if calls.of.noise_modelled else []
     return Picture(
         f"Scatter of single calls of {calls.of.subject} against size: {seen.min():.2g} % to {seen.max():.2g} % measured"
-        + (f", {said.min():.2g} % to {said.max():.2g} % by the model." if model else "."),
+        + (f", {predicted.min():.2g} % to {predicted.max():.2g} % by the model." if model else "."),
         "Scatter against size (heteroscedasticity). Line with dots: standard deviation of single calls"
         + ("; dashed: that of the model." if model else "; the model has none."),
         horizontal,
-        axis("standard deviation, %", np.concatenate([seen, said]) if model else seen, include=(0.0,)),
+        axis("standard deviation, %", np.concatenate([seen, predicted]) if model else seen, include=(0.0,)),
         [*model, Layer("line", x, seen, "line"), Layer("points", x, seen, "mark")],
     )
 
@@ -202,9 +202,9 @@ def _of_time(series: Series, alt: str, caption: str, stretch: tuple[float, float
     grey = []
     if stretch is not None:
         grey = [Layer("band", np.array(stretch), np.full(2, vertical.high), "stretch", np.full(2, vertical.low))]
-    said = f" It changes at {', '.join(f'{date:.3g} s' for date in dates[:5])}." if len(dates) else ""
+    steps_text = f" It changes at {', '.join(f'{date:.3g} s' for date in dates[:5])}." if len(dates) else ""
     return Picture(
-        f"{alt}: between {percent.min():.1f} % and {percent.max():.1f} %." + said
+        f"{alt}: between {percent.min():.1f} % and {percent.max():.1f} %." + steps_text
         if len(percent)
         else f"{alt}: nothing.",
         caption + (" Vertical lines: changes of level." if len(dates) else ""),
@@ -226,8 +226,8 @@ def _percent(calls: Classed) -> Floats:
 
 
 def _vertical(percent: Floats, means: Floats) -> Axis:
-    shown = np.quantile(percent, SHOWN)
-    return axis("measured over model, less 1, %", np.concatenate([shown, means]), include=(0.0,))
+    central = np.quantile(percent, SHOWN)
+    return axis("measured over model, less 1, %", np.concatenate([central, means]), include=(0.0,))
 
 
 def _zero(horizontal: Axis) -> Layer:

@@ -57,8 +57,8 @@ def _between(
 ) -> list[tuple[tuple[float, ...], float]]:
     """The best cuts at `edges`, exactly."""
     scaled = [part.series(edges, scale) for part, scale in zip(parts, scales, strict=True)]
-    found = _core.best_partitions(scaled, parts[0].logarithmic, constant, least, most)
-    return [(tuple(float(edges[cut - 1]) for cut in one), float(cost)) for one, cost in found]
+    partitions = _core.best_partitions(scaled, parts[0].logarithmic, constant, least, most)
+    return [(tuple(float(edges[cut - 1]) for cut in one), float(cost)) for one, cost in partitions]
 
 
 def _opened(fine: Floats, edges: Floats, cuts: Sequence[tuple[float, ...]], most: int) -> Floats:

@@ -50,7 +50,7 @@ def segment_jointly(
     Raises FitError as `segment` does, and without a series.
     """
     if not series:
-        raise FitError("segment_jointly wants at least one pair (x, y)")
+        raise FitError("segment_jointly needs at least one pair (x, y)")
     checked_numbers(n_breakpoints if n_breakpoints is not None else most_breakpoints, least_points)
     parts = [points_of(x, y, objective) for x, y in series]
     most = (n_breakpoints if n_breakpoints is not None else most_breakpoints) + 1
@@ -58,8 +58,8 @@ def segment_jointly(
     candidates: list[tuple[float, ...]] = []
     for _ in range(ROUNDS):
         before = candidates
-        found = best_cuts(parts, [1.0 / variance for variance in variances], False, least_points, most)
-        candidates = [cut for cut, _ in found]
+        cuts_and_residuals = best_cuts(parts, [1.0 / variance for variance in variances], False, least_points, most)
+        candidates = [cut for cut, _ in cuts_and_residuals]
         if candidates == before:
             break
         finest = candidates[-1]
@@ -90,8 +90,8 @@ def _variance(part: Points, residual: float, segments: int) -> float:
 
 
 def _one(part: Points, pair: tuple[Any, Any], chosen: tuple[float, ...], residual: float) -> SegmentedLine:
-    own = tuple(float(part.x[end - 1]) for end in np.searchsorted(part.x, chosen, side="right"))
-    intervals = breakpoint_intervals(part, own, residual, False, LEAST_POINTS)
+    breakpoints = tuple(float(part.x[end - 1]) for end in np.searchsorted(part.x, chosen, side="right"))
+    intervals = breakpoint_intervals(part, breakpoints, residual, False, LEAST_POINTS)
     return SegmentedLine(
         chosen,
         lines_of(part, chosen, False),

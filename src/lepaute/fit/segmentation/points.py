@@ -69,26 +69,26 @@ def points_of(x: Any, y: Any, objective: Objective) -> Points:
     try:
         xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):
-        raise FitError("segment wants two vectors of numbers") from None
+        raise FitError("segment needs two vectors of numbers") from None
     if xs.shape != ys.shape or xs.ndim != 1 or len(xs) < 3:
-        raise FitError(f"segment wants two vectors of the same length, at least 3; got shapes {xs.shape}, {ys.shape}")
+        raise FitError(f"segment needs two vectors of the same length, at least 3; got shapes {xs.shape}, {ys.shape}")
     if not (np.all(np.isfinite(xs)) and np.all(np.isfinite(ys))):
-        raise FitError("segment wants finite numbers; leave out the missing values")
+        raise FitError("segment needs finite numbers; leave out the missing values")
     if objective not in get_args(Objective):
         raise FitError(f"objective is {objective!r}; it is ordinary, weighted or log")
     if objective == "log" and np.any(ys <= 0):
-        raise FitError("objective log wants y > 0; use ordinary, or leave the others out")
+        raise FitError("objective log needs y > 0; use ordinary, or leave the others out")
     if objective == "log" and np.any(xs < 0):
-        raise FitError("objective log wants x >= 0; use ordinary")
+        raise FitError("objective log needs x >= 0; use ordinary")
     if objective == "weighted" and np.any(xs <= 0):
-        raise FitError("objective weighted wants x > 0; use log or ordinary, or leave the others out")
+        raise FitError("objective weighted needs x > 0; use log or ordinary, or leave the others out")
     # Not in the order of the rows, which must not matter: also among equal x sums are in the order of y.
     order = np.lexsort((ys, xs))
     xs, ys = xs[order], ys[order]
     values = np.log(ys) if objective == "log" else ys
     distinct, begin, repeats = np.unique(xs, return_index=True, return_counts=True)
     if len(distinct) < 2:
-        raise FitError(f"segment wants more than one size; all {len(xs)} points have x = {distinct[0]:g}")
+        raise FitError(f"segment needs more than one size; all {len(xs)} points have x = {distinct[0]:g}")
     means = np.add.reduceat(values, begin) / repeats
     factor = distinct**-2.0 if objective == "weighted" else np.ones_like(distinct)
     spread = np.repeat(factor, repeats) * (values - np.repeat(means, repeats)) ** 2

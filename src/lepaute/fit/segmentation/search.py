@@ -47,8 +47,8 @@ def segment(
     """
     points = points_of(x, y, objective)
     constant = _constant(shape)
-    wanted = n_breakpoints if n_breakpoints is not None else most_breakpoints
-    checked_numbers(wanted, least_points)
+    most = n_breakpoints if n_breakpoints is not None else most_breakpoints
+    checked_numbers(most, least_points)
     if breakpoints is not None:
         if n_breakpoints is not None:
             raise FitError("n_breakpoints and breakpoints are both given; give the number or the places")
@@ -56,7 +56,7 @@ def segment(
         candidates: tuple[Partition, ...] = (_partition(points, chosen, constant),)
     else:
         least = min(least_points, max(1, len(points) // 2)) if n_breakpoints is None else least_points
-        candidates = _candidates(points, constant, least, max(wanted, most_breakpoints) + 1)
+        candidates = _candidates(points, constant, least, max(most, most_breakpoints) + 1)
         if n_breakpoints is not None and len(candidates) <= n_breakpoints:
             raise FitError(
                 f"{len(points)} distinct x do not allow {n_breakpoints} breakpoints with {least_points} in each "

@@ -18,7 +18,7 @@ FEWEST_CALLS = 60
 def crowding_of(calls: Calls) -> float:
     """Relative increase of the time of a kernel's calls when all cores compute, against a model of those alone.
 
-    0 where it cannot be told: too few calls alone or crowded, or a kernel that the ranks of a column call as well.
+    0 where unknown: too few calls alone or crowded, or a kernel that the ranks of a column call as well.
     """
     warm = calls.where(calls.nonempty() & ~calls.cold)
     alone, crowded = (warm.where(warm.probe == _code(calls, name)) for name in (ALONE, CROWDED))

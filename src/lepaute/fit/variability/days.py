@@ -55,8 +55,8 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     effect = np.where(np.isfinite(effect), effect, np.nan)
     effect = effect[:, np.isfinite(effect).any(axis=0)]
     effect = effect - np.nanmean(effect, axis=0, keepdims=True)
-    common, own = _two_layers(effect)
-    return BlockEffects(blocks, cpus, effect, common, own, max(len(blocks) - 1, 1))
+    common, between_processes = _two_layers(effect)
+    return BlockEffects(blocks, cpus, effect, common, between_processes, max(len(blocks) - 1, 1))
 
 
 def _sums(pairs: Sequence[tuple[Calls, FittedKernel]]) -> tuple[Floats, Floats, tuple[int, ...], tuple[int, ...]]:
@@ -90,6 +90,6 @@ def _two_layers(effect: Floats) -> tuple[float, float]:
     means = complete.mean(axis=1)
     residual = complete - means[:, None]  # processes are centred already
     degrees = (len(complete) - 1) * (processes - 1)
-    own = float(np.sum(residual**2)) / degrees
+    within = float(np.sum(residual**2)) / degrees
     between = processes * float(np.sum((means - means.mean()) ** 2)) / (len(complete) - 1)
-    return float(np.sqrt(max(0.0, (between - own) / processes))), float(np.sqrt(own))
+    return float(np.sqrt(max(0.0, (between - within) / processes))), float(np.sqrt(within))

@@ -25,7 +25,7 @@ BATCHES = (50, 10, 4)
 FEWEST_CALLS = 200
 FEWEST_BATCHES = 20
 SIZE_CLASSES = 8
-#: The width that is told as a limit: sums scatter by this much more than the layers say.
+#: A kernel is reported as a limit of the model where sums scatter by this much more than the layers predict.
 MATTERS = 1.25
 
 
@@ -67,18 +67,18 @@ class DependenceReport:
     def sentence(self) -> str:
         """What that means, for a reader of the fit's report."""
         if not self.batch:
-            return f"{self.kernel}: too few successive calls to tell."
-        told = (
+            return f"{self.kernel}: too few successive calls."
+        text = (
             f"{self.kernel}: sums of {self.batch} successive calls scatter {self.width:.1f} times as much as "
             f"independent calls, and the shared component of the model makes that {self.width_modelled:.1f}"
         )
-        told += ": a limit of the model." if self.is_limit else ", which covers it."
+        text += ": a limit of the model." if self.is_limit else ", which covers it."
         if abs(self.previous_percent) > max(0.5, 3.0 * self.previous_error):
-            told += (
+            text += (
                 f" A call after one of twice the size takes {self.previous_percent:+.1f} %, which is not modelled: "
                 "the mix of sizes matters."
             )
-        return told
+        return text
 
 
 def dependence_reports(
@@ -178,9 +178,9 @@ def _effect_of_previous(calls: Calls, relative: Floats, mean: Floats, code: Inte
     """Per cent for each doubling of the size of the previous call of the kernel, and its standard error."""
     size = np.log2(calls.work())
     same = code[1:] == code[:-1]
-    own, before, y, weight = size[1:][same], size[:-1][same], relative[1:][same], mean[1:][same]
-    edges = np.unique(np.quantile(own, np.arange(1, SIZE_CLASSES) / SIZE_CLASSES))
-    group = np.searchsorted(edges, own, side="left")
+    log_size, before, y, weight = size[1:][same], size[:-1][same], relative[1:][same], mean[1:][same]
+    edges = np.unique(np.quantile(log_size, np.arange(1, SIZE_CLASSES) / SIZE_CLASSES))
+    group = np.searchsorted(edges, log_size, side="left")
     total = np.maximum(np.bincount(group, weight), 1e-300)
     x = before - (np.bincount(group, weight * before) / total)[group]
     y = y - (np.bincount(group, weight * y) / total)[group]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Length of an episode: about that of a step of the calibration, in which it shows.
 EPISODE_S = 0.1
-#: Shorter steps tell the errors of the models of small calls rather than the state of the core.
+#: Shorter steps show the errors of the models of small calls rather than the state of the core.
 SHORTEST_STEP_S = 0.02
 FEWEST_STEPS = 10
 STEP = ("probe", "block", "attempt", "cpu", "design_row", "position")

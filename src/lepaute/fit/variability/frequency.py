@@ -54,15 +54,15 @@ class FrequencyEffect:
 
 def monitoring_of(archive: "Archive", hosts: tuple[str, ...]) -> dict[int, "pandas.DataFrame"]:
     """The monitoring of each host by its position, where the archive has it with a frequency of cores."""
-    found = {}
+    tables = {}
     for position, host in enumerate(hosts):
         name = f"monitoring/{host}.parquet"
         if name not in archive.members():
             continue
         frame = archive.table(name)
         if "monotonic_s" in frame.columns and any(str(column).startswith("frequency_core") for column in frame.columns):
-            found[position] = frame
-    return found
+            tables[position] = frame
+    return tables
 
 
 def frequency_effect(

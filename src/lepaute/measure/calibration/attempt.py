@@ -2,15 +2,16 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.command import complaint_of
+from lepaute.kit.journal import drop_broken_end
 from lepaute.kit.mpi_launcher import launcher_of_nodes
+from lepaute.measure.calibration.entries import AttemptEntry, RawFile
 from lepaute.measure.calibration.machines import Measured
-from lepaute.measure.experiment.journal import drop_broken_end
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks
 from lepaute.measure.experiment.workspace import Workspace
@@ -103,23 +104,24 @@ class Attempts:
         causes = [cause for load in loads for cause in load.disturbances()]
         for rank, path in enumerate(kept):
             _check_kernels(path, run, site.measured[site.place_of(rank, len(ranks))])
-        self._workspace.journal("blocks").add(
-            {
-                "node": site.name,
-                "peer": site.measured[1].name if peer is not None else None,
-                "block": run.block,
-                "name": run.name,
-                "attempt": number,
-                "probe": run.probe,
-                "run_cores": list(run.cores),
-                "seed": run.seed,
-                "start": result.start,
-                "start_s": before[0].monotonic_s,
-                "started_s": started,
-                **asdict(load),
-                "disturbed": bool(causes),
-                "causes": causes,
-            }
+        self._workspace.note(
+            AttemptEntry(
+                node=site.name,
+                peer=site.measured[1].name if peer is not None else None,
+                block=run.block,
+                name=run.name,
+                attempt=number,
+                probe=run.probe,
+                run_cores=run.cores,
+                seed=run.seed,
+                start=result.start,
+                start_s=before[0].monotonic_s,
+                started_s=started,
+                wall_s=load.wall_s,
+                disturbed=bool(causes),
+                causes=tuple(causes),
+                more=asdict(load),
+            )
         )
         return Attempt(site.name, run, number, load.wall_s, bool(causes))
 
@@ -147,13 +149,12 @@ class Attempts:
         host, others = site.measured[place].name, [each.name for each in site.measured if each != site.measured[place]]
         again = f".attempt{number}" if number else ""
         member = f"raw/{host}/block{run.block}/{run.name}{again}{suffix}.csv"
-        entry: dict[str, Any] = {"member": member, "node": site.name, "host": host, "name": run.name}
-        entry |= {"block": run.block, "probe": run.probe, "attempt": number}
+        entry = RawFile(member, site.name, host, run.name, run.block, run.probe, number)
         if run.probe == SEMANTICS:
-            entry["round"] = int(run.name.split("_")[0].removeprefix(SEMANTICS))
+            entry = replace(entry, round=int(run.name.split("_")[0].removeprefix(SEMANTICS)))
         if run.probe in _OF_LINKS:
-            entry |= {"link": "remote" if others else "local", "peer": others[0] if others else host}
-        self._workspace.journal("raw_files").add(entry)
+            entry = replace(entry, link="remote" if others else "local", peer=others[0] if others else host)
+        self._workspace.note(entry)
         path = self._workspace.folder / member
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"")

@@ -4,13 +4,18 @@ from collections.abc import Callable
 from threading import Event
 from typing import Any, ClassVar
 
+from lepaute.archive.metadata import MpiFacts
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.measure.calibration.attempt import Attempt, Attempts, Site
+from lepaute.measure.calibration.entries import AttemptEntry, RawFile
 from lepaute.measure.calibration.equipment import equip
+from lepaute.measure.calibration.facts import CalibrationFacts
 from lepaute.measure.calibration.machines import Measured, check_alike, look_at
 from lepaute.measure.calibration.repetition import next_repetition
 from lepaute.measure.calibration.send_completion_rounds import search
+from lepaute.measure.calibration.tables import CALIBRATION
 from lepaute.measure.calibration.together import each_machine
+from lepaute.measure.experiment.content import Content
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.nodes.channel import NodeLost
@@ -40,6 +45,7 @@ _PREPARED = 0.05
 class Calibration(Job):
     """Measures each node by itself, machines side by side, and then in every block the messages between neighbours."""
 
+    archive_content: ClassVar[Content] = CALIBRATION
     monitor_period_s: ClassVar[float | None] = 5.0
     #: The probes are the reference: each block is one sample of each.
     reference_period_s: ClassVar[float | None] = 0.0
@@ -57,8 +63,8 @@ class Calibration(Job):
         self._failed_links: set[str] = set()
         self._behind = 0
 
-    def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "kind": "calibration", "quick": self._quick, "network_bytes": self._network_bytes}
+    def _more_metadata(self) -> dict[str, Any]:
+        return CalibrationFacts(quick=self._quick, network_bytes=self._network_bytes).to_json()
 
     def prepare_machine(self) -> None:
         """Also finds out what the nodes are and puts the probes there: what fails here leaves nothing behind."""
@@ -72,20 +78,22 @@ class Calibration(Job):
         self._note_machines()
 
     def _note_machines(self) -> None:
-        state, first = self.workspace.state, self._measured[0]
-        if bool(state["quick"]) != self._quick:
-            begun, remedy = ("with", "give it again") if state["quick"] else ("without", "leave it out")
+        first, state = self._measured[0], self.workspace.state
+        begun_with = CalibrationFacts.read(state.more)
+        if begun_with.quick != self._quick:
+            begun, remedy = ("with", "give it again") if begun_with.quick else ("without", "leave it out")
             raise InputError(f"the calibration was begun {begun} --quick; {remedy}")
-        if state.get("network_bytes") != self._network_bytes:
-            given = state.get("network_bytes")
+        if begun_with.network_bytes != self._network_bytes:
+            given = begun_with.network_bytes
             remedy = "leave it out" if given is None else f"give --network-bytes {given}"
             raise InputError(f"the calibration was begun with another --network-bytes; {remedy}")
         for about in self._measured:
             for warning in about.kernel_set.warnings:
                 self.record_of_run.warn(warning if len(self._measured) == 1 else f"{about.name}: {warning}")
         names = [about.name for about in self._measured]
-        if [*state.get("machines", names)] != names:
-            raise InputError(f"the calibration was begun on {', '.join(state['machines'])}; go on with the same nodes")
+        if list(begun_with.machines or names) != names:
+            begun = ", ".join(begun_with.machines or ())
+            raise InputError(f"the calibration was begun on {begun}; resume it on the same nodes")
         self._scale = scale = QUICK if self._quick else FULL
         memory_bytes = min(about.memory_bytes for about in self._measured)
         self._most_n = largest_n(scale, memory_bytes)
@@ -100,20 +108,22 @@ class Calibration(Job):
             self.record_of_run.warn(
                 f"measured messages up to {self._most_message} bytes only: this machine has too little memory for more"
             )
-        machines = {about.name: about.to_dict() for about in self._measured}
-        state |= {
-            "machines": machines,
-            "cores": list(first.cores),
-            "node_cores": first.node_cores,
-            "cpu_model": first.cpu_model,
-            "memory_bytes": memory_bytes,
-            "blas": machines[first.name]["blas"],
-            "mpi": {"version": first.mpi},
-            "blocks": scale.blocks,
-            "nb": NB,
-            "most_n": self._most_n,
-            "most_message_bytes": self._most_message,
-        }
+        facts = CalibrationFacts(
+            quick=self._quick,
+            network_bytes=self._network_bytes,
+            machines={about.name: about.facts for about in self._measured},
+            cores=first.cores,
+            node_cores=first.node_cores,
+            cpu_model=first.cpu_model,
+            memory_bytes=memory_bytes,
+            blas=first.facts.blas,
+            mpi=MpiFacts(first.mpi),
+            blocks=scale.blocks,
+            nb=NB,
+            most_n=self._most_n,
+            most_message_bytes=self._most_message,
+        )
+        state.more |= facts.to_json()
         self.workspace.save()
 
     def run(self) -> None:
@@ -154,12 +164,12 @@ class Calibration(Job):
     def _take_up_attempts(self, runs: list[PlannedRun]) -> None:
         """What earlier sessions of this calibration have done."""
         known = {(run.block, run.name): run for run in runs}
-        for entry in self.workspace.entries("blocks"):
-            if entry["probe"] == SEMANTICS:  # each round follows from those before
+        for entry in self.workspace.noted(AttemptEntry):
+            if entry.probe == SEMANTICS:  # each round follows from those before
                 continue
-            run = known[entry["block"], entry["name"]]
-            attempt = Attempt(entry["node"], run, entry["attempt"], entry["wall_s"], entry["disturbed"])
-            owner = entry["node"] if entry["peer"] is None else entry["name"]
+            run = known[entry.block, entry.name]
+            attempt = Attempt(entry.node, run, entry.attempt, entry.wall_s, entry.disturbed)
+            owner = entry.node if entry.peer is None else entry.name
             self._attempts.setdefault(owner, []).append(attempt)
 
     def _block(self, site: Site, runs: list[PlannedRun], stopping: Event) -> None:
@@ -181,8 +191,7 @@ class Calibration(Job):
     def _begun(self, run: PlannedRun, site: Site) -> int:
         """How many attempts at the run an interrupted session has begun: their files keep their names."""
         key = (site.name, run.block, run.name)
-        begun = {e["attempt"] for e in self.workspace.entries("raw_files") if (e["node"], e["block"], e["name"]) == key}
-        return len(begun)
+        return len({e.attempt for e in self.workspace.noted(RawFile) if (e.node, e.block, e.name) == key})
 
     def _link(self, link: Link, by_name: dict[str, Measured]) -> None:
         """Messages between two nodes, while nothing runs on them; where these fail, the nodes are still measured."""

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
-from typing import Any
 
+from lepaute.archive.metadata import BlasFacts, MachineFacts
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.calibration.together import each_machine
 from lepaute.measure.kernel_set import (
@@ -38,25 +38,20 @@ class Measured:
     mpi: str | None
     kernel_set: KernelSet
 
-    def to_dict(self) -> dict[str, Any]:
-        """As the metadata of an archive has it."""
+    @property
+    def facts(self) -> MachineFacts:
+        """As the metadata of an archive have it."""
         kernels = self.kernel_set
-        return {
-            "machine": self.machine,
-            "cores": list(self.cores),
-            "cpus": list(self.cpus),
-            "node_cores": self.node_cores,
-            "cpu_model": self.cpu_model,
-            "memory_bytes": self.memory_bytes,
-            "mpi": self.mpi,
-            "blas": {
-                "library": "openblas",
-                "core": kernels.core_name,
-                "config": kernels.config,
-                "coretype_env": kernels.coretype_env,
-                "dgemm_gflops": kernels.gflops,
-            },
-        }
+        return MachineFacts(
+            machine=self.machine,
+            cores=self.cores,
+            cpus=self.cpus,
+            node_cores=self.node_cores,
+            cpu_model=self.cpu_model,
+            memory_bytes=self.memory_bytes,
+            mpi=self.mpi,
+            blas=BlasFacts("openblas", kernels.core_name, kernels.config, kernels.coretype_env, kernels.gflops),
+        )
 
 
 def look_at(nodes: Nodes, python: str) -> list[Measured]:

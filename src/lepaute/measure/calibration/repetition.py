@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from lepaute.measure.calibration.attempt import Attempt
+from lepaute.measure.calibration.entries import AttemptEntry
 
 #: Repetitions of a run that other load disturbed, at the end of its block: load that stays cannot be outlived.
 MOST_REPETITIONS = 2
@@ -26,19 +27,19 @@ def next_repetition(attempts: Sequence[Attempt], block: int, most_s: float) -> A
     return min(due, key=lambda attempt: attempt.number, default=None)
 
 
-def disturbance_warning(records: Sequence[dict[str, object]]) -> str | None:
+def disturbance_warning(entries: Sequence[AttemptEntry]) -> str | None:
     """How many runs were disturbed at first, how many of them repeated, how many have no undisturbed attempt.
 
-    records: of attempts, as blocks.json holds them
+    entries: of attempts, in their order
     """
-    runs: dict[tuple[object, ...], list[dict[str, object]]] = {}
-    for record in records:
-        runs.setdefault((record["node"], record["block"], record["name"]), []).append(record)
-    disturbed = [attempts for attempts in runs.values() if attempts[0]["disturbed"]]
+    runs: dict[tuple[str, int, str], list[AttemptEntry]] = {}
+    for entry in entries:
+        runs.setdefault((entry.node, entry.block, entry.name), []).append(entry)
+    disturbed = [attempts for attempts in runs.values() if attempts[0].disturbed]
     if not disturbed:
         return None
     repeated = sum(len(attempts) > 1 for attempts in disturbed)
-    remaining = sum(all(attempt["disturbed"] for attempt in attempts) for attempts in disturbed)
+    remaining = sum(all(attempt.disturbed for attempt in attempts) for attempts in disturbed)
     return (
         f"{len(disturbed)} of {len(runs)} probe runs were disturbed by other load (blocks.json): "
         f"{repeated} repeated, {remaining} without an undisturbed attempt"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from lepaute.design import semantics_design
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.calibration.attempt import Attempts, Site
+from lepaute.measure.calibration.entries import RawFile
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.plan import SEMANTICS, PlannedRun
@@ -65,15 +66,15 @@ def _answers(workspace: Workspace, site: Site) -> tuple[list[Row], bool, int]:
     rows: list[Row] = []
     done, begun = False, 0
     peers = [about.name for about in site.measured[1:]]
-    for entry in workspace.entries("raw_files"):
-        if entry["probe"] != SEMANTICS or entry["node"] != site.name or not entry["member"].endswith(".r0.csv"):
+    for entry in workspace.noted(RawFile):
+        if entry.probe != SEMANTICS or entry.node != site.name or not entry.member.endswith(".r0.csv"):
             continue
-        if (entry["link"] == "remote") != bool(peers) or (peers and entry["peer"] != peers[0]):
+        if (entry.link == "remote") != bool(peers) or (peers and entry.peer != peers[0]):
             continue
         begun += 1
-        path = workspace.folder / entry["member"]
+        path = workspace.folder / entry.member
         text = path.read_text(errors="replace") if path.is_file() else ""
-        text = text[: text.rfind("\n") + 1]  # the last line of an engine that was killed may be cut
+        text = text[: text.rfind("\n") + 1]  # the last line may be cut short where the controller was killed
         for row in csv.DictReader(line for line in text.splitlines() if not line.startswith("#")):
             done |= row["test"] == "silent"
             if row["backlog"] == "0":

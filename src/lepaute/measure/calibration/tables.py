@@ -2,10 +2,12 @@
 
 import io
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lepaute.measure.calibration.attempt import header_of_raw
+from lepaute.measure.calibration.entries import AttemptEntry, RawFile
 from lepaute.measure.calibration.repetition import disturbance_warning
+from lepaute.measure.experiment.content import Content
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.plan import P2P, RING, SEMANTICS
 
@@ -27,19 +29,18 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
     """
     import pandas
 
-    ended = {_key(record): record for record in workspace.entries("blocks")}
+    disturbed = {entry.key: entry.disturbed for entry in workspace.noted(AttemptEntry)}
     frames: dict[str, list[pandas.DataFrame]] = {"kernels": [], "p2p": [], "ring": [], "semantics": []}
-    for entry in workspace.entries("raw_files"):
-        path = workspace.folder / entry["member"]
+    for entry in workspace.noted(RawFile):
+        path = workspace.folder / entry.member
         text = path.read_text(errors="replace") if path.is_file() else ""
         text = text[: text.rfind("\n") + 1]
         if all(line.startswith("#") for line in text.splitlines()):
             continue
         frame = pandas.read_csv(io.StringIO(text), comment="#")
-        about = {**entry, "disturbed": bool(ended.get(_key(entry), {}).get("disturbed", False))}
-        table, columns = _TABLES.get(entry["probe"], _KERNELS)
+        table, columns = _TABLES.get(entry.probe, _KERNELS)
         for column in columns:
-            frame[column] = about[column]
+            frame[column] = disturbed.get(entry.key, False) if column == "disturbed" else getattr(entry, column)
         frame["clock_cost_s"] = float(header_of_raw(text).get("clock_cost_s", "0"))
         frames[table].append(frame)
     for name, parts in frames.items():
@@ -50,9 +51,9 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
 def warnings(workspace: Workspace) -> list[str]:
     """What the archive shall say of disturbed runs."""
     # Send-completion semantics are no durations: other load slows the search down, its answer stays right.
-    warning = disturbance_warning([entry for entry in workspace.entries("blocks") if entry["probe"] != SEMANTICS])
+    warning = disturbance_warning([entry for entry in workspace.noted(AttemptEntry) if entry.probe != SEMANTICS])
     return [warning] if warning else []
 
 
-def _key(entry: dict[str, Any]) -> tuple[str, int, str, int]:
-    return str(entry["node"]), int(entry["block"]), str(entry["name"]), int(entry["attempt"])
+#: What the archive of a calibration holds.
+CALIBRATION = Content("calibration", ("blocks",), tables, warnings)

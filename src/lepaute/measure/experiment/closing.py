@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.archive import ArchiveWriter
-from lepaute.measure.calibration import tables as calibrated
+from lepaute.archive.metadata import COMPLETE, PARTIAL, DesignProgress
+from lepaute.errors import InputError
+from lepaute.kit.journal import damaged, drop_broken_end
+from lepaute.kit.json_values import to_json
+from lepaute.measure.experiment.content import EXPERIMENT, Content
 from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, verdicts
-from lepaute.measure.experiment.journal import damaged, drop_broken_end
 from lepaute.measure.experiment.raw_table import read_raw
 from lepaute.measure.experiment.workspace import DESIGN, Workspace
 from lepaute.measure.node_agent.redact import Redactor
@@ -22,49 +25,52 @@ if TYPE_CHECKING:
 
 #: Folders of the workspace whose files become members of the same name.
 _KEPT = ("designs", "experiment", "environment", "files", "raw")
-#: Journals that become members as lists: what was cloned, set, copied; clocks; the monitor's own cost; rows of the
+#: Journals that become members as lists: what was cloned, set, copied; clocks; the cost of the monitor; rows of the
 #: design that were measured; further rounds of rows, and what each level reached.
 _LISTS = ("repositories", "controls", "transfers", "clock", "monitor", "done", "rounds", "reached")
 
 
 def partial_name(archive: Path) -> Path:
-    """Where the archive of a run that did not end goes."""
+    """The name of the archive of an incomplete run."""
     return archive.with_name(f"{archive.stem}.partial.zip")
 
 
-def close_interrupted(folder: Path) -> Path:
-    """The archive of a run whose engine was killed, made of the workspace it left; the workspace stays, to go on from.
+def close_interrupted(folder: Path, contents: Iterable[Content] = ()) -> Path:
+    """The archive of a run whose controller was killed, made of its workspace, which stays and can be resumed.
 
-    Raises InputError where there is none, or the run is still going on.
+    contents: of the kinds of run besides experiments
+    Raises InputError where there is no workspace, its run is still going on, or of another kind.
     """
     workspace = Workspace.reopen(folder)
     try:
-        if workspace.state.get("status") in (None, "running"):
-            workspace.state["status"] = "partial"
-            workspace.state["warnings"].append(
-                "the engine ended without a word: this archive holds what it had written"
-            )
+        state = workspace.state
+        content = {each.kind: each for each in (EXPERIMENT, *contents)}.get(state.kind or EXPERIMENT.kind)
+        if content is None:
+            raise InputError(f"{folder}: is of a {state.kind}, which this version cannot archive")
+        if state.status in (None, "running"):
+            state.status = PARTIAL
+            state.warnings.append("the controller died unexpectedly: this archive holds what it had written")
         target = partial_name(folder.with_suffix(".zip"))
-        archive_workspace(workspace, target)
+        archive_workspace(workspace, target, content)
         return target
     finally:
         workspace.close()
 
 
-def archive_workspace(workspace: Workspace, target: Path) -> None:
-    """Writes the archive of all that a workspace holds; the workspace stays as it is.
+def archive_workspace(workspace: Workspace, target: Path, content: Content = EXPERIMENT) -> None:
+    """Writes the archive of everything in a workspace, which stays as it is.
 
-    Raises ArchiveError or OSError where it cannot be written; nothing half-written is left then.
+    Raises ArchiveError or OSError where it cannot be written; no incomplete archive is left then.
     """
     folder = workspace.folder
     for path in _files(folder / "raw"):
-        drop_broken_end(path)  # of a row that a full disk or the engine's end has cut short
+        drop_broken_end(path)  # of a row that a full disk or a killed controller has cut short
     monitoring = {
         path.stem: frame_of(workspace.entries(f"monitoring/{path.stem}")) for path in _files(folder / "monitoring")
     }
     reference = workspace.entries("reference")
-    found = distrusted(reference, monitoring)
-    metadata = metadata_of(workspace)
+    doubts = distrusted(reference, monitoring)
+    metadata = metadata_of(workspace, content)
     metadata["warnings"] = [
         *metadata["warnings"],
         *(
@@ -72,7 +78,7 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
             for path in (*sorted(folder.glob("*.jsonl")), *_files(folder / "monitoring"))
             if (count := damaged(path))
         ),
-        *(verdict.message for verdict in found),
+        *(verdict.message for verdict in doubts),
     ]
     with ArchiveWriter(target, metadata) as archive:
         for top in _KEPT:
@@ -81,84 +87,76 @@ def archive_workspace(workspace: Workspace, target: Path) -> None:
         for name in (DESIGN, "log.txt"):
             if (folder / name).is_file():
                 archive.add_file(name, folder / name)
-        for name in (*_LISTS, *(["blocks"] if is_calibration(workspace) else [])):
+        for name in (*_LISTS, *content.journals):
             archive.add_bytes(f"{name}.json", _json(workspace.entries(name)))
         tell = archive.metadata["warnings"].append  # written at the end
-        for name, frame in tables_of(workspace, found, tell):
+        for name, frame in content.tables(workspace) if content.tables else recorded_tables(workspace, doubts, tell):
             archive.add_table(f"observations/{name}.parquet", frame)
         for node, frame in monitoring.items():
             archive.add_table(f"monitoring/{node}.parquet", frame)
         if reference:
             archive.add_table("reference.parquet", frame_of(reference))
-        archive.add_bytes("verdicts.json", _json([asdict(verdict) for verdict in found]))
+        archive.add_bytes("verdicts.json", _json([asdict(verdict) for verdict in doubts]))
         for entry in workspace.entries("commands"):
             archive.add_command(**entry)
 
 
-def is_calibration(workspace: Workspace) -> bool:
-    """Whether the run is one of `lepaute calibrate`: its raw files are the probes' own."""
-    return workspace.state.get("kind") == "calibration"
-
-
-def tables_of(
-    workspace: Workspace, found: Iterable[Verdict], tell: Callable[[str], None]
+def recorded_tables(
+    workspace: Workspace, doubts: Iterable[Verdict], tell: Callable[[str], None]
 ) -> "Iterator[tuple[str, pandas.DataFrame]]":
-    """The tables of observations, by name; `tell` gets what is to be said of them."""
-    if is_calibration(workspace):
-        yield from calibrated.tables(workspace)
-        return
+    """The tables that an experiment has recorded, by name; tell: called with warnings about them."""
     for path in _files(workspace.folder / "raw"):
-        yield path.stem, observations(path, found, next(iter(workspace.state["nodes"]), ""), tell)
+        yield path.stem, observations(path, doubts, next(iter(workspace.state.nodes), ""), tell)
 
 
 def distrusted(reference: Iterable[Mapping[str, Any]], monitoring: Mapping[str, "pandas.DataFrame"]) -> list[Verdict]:
     """What speaks against the observations: the reference kernel's parts, computing and memory, and monitoring."""
-    found: list[Verdict] = []
-    told = {node: {str(name): frame[name].tolist() for name in frame} for node, frame in monitoring.items()}
+    doubts: list[Verdict] = []
+    samples = {node: {str(name): frame[name].tolist() for name in frame} for node, frame in monitoring.items()}
     for part, what in (("compute_s", "the reference kernel"), ("memory_s", "the memory part of the reference kernel")):
         series: dict[str, tuple[list[float], list[float]]] = {}
         for entry in reference:
             dates, durations = series.setdefault(str(entry["node"]), ([], []))
             dates.append(float(entry["time_s"]))
             durations.append(float(entry[part]))
-        # The monitoring speaks once, and half of the false alarms go to each part.
-        seen = verdicts(series, told if part == "compute_s" else {}, false_alarms=FALSE_ALARMS / 2)
-        found += [replace(verdict, message=verdict.message.replace("the reference kernel", what)) for verdict in seen]
-    return sorted(found, key=lambda verdict: (verdict.start_s, verdict.node))
+        # The monitoring is judged once, and each part gets half of the false alarms.
+        seen = verdicts(series, samples if part == "compute_s" else {}, false_alarms=FALSE_ALARMS / 2)
+        doubts += [replace(verdict, message=verdict.message.replace("the reference kernel", what)) for verdict in seen]
+    return sorted(doubts, key=lambda verdict: (verdict.start_s, verdict.node))
 
 
-def metadata_of(workspace: Workspace) -> dict[str, Any]:
+def metadata_of(workspace: Workspace, content: Content = EXPERIMENT) -> dict[str, Any]:
     """What the archive says of the run as a whole."""
     state, (done, rows) = workspace.state, workspace.measured()
     return {
-        **state,
-        "kind": state.get("kind", "experiment"),
-        "warnings": [*state["warnings"], *(calibrated.warnings(workspace) if is_calibration(workspace) else [])],
-        "parameters": Redactor(os.environ).environment(state["parameters"]),
-        "lepaute_version": state.get("lepaute_version", __version__),
-        "status": state.get("status", "partial"),
-        "partial": state.get("status") != "complete",
-        "failure": state.get("failure"),
-        "host": ",".join(state["nodes"][:4]),
-        "design": {"rows": rows, "done": done, "further": len(workspace.done()) - done} if rows else None,
+        **state.to_json(),
+        "kind": content.kind,
+        "warnings": [*state.warnings, *content.warnings(workspace)],
+        "parameters": Redactor(os.environ).environment(state.parameters),
+        "lepaute_version": state.lepaute_version or __version__,
+        "status": state.status or PARTIAL,
+        "partial": state.status != COMPLETE,
+        "failure": to_json(state.failure),
+        "host": ",".join(state.nodes[:4]),
+        "design": to_json(DesignProgress(rows, done, len(workspace.done()) - done)) if rows else None,
     }
 
 
-def observations(path: Path, found: Iterable[Verdict], alone: str, tell: Callable[[str], None]) -> "pandas.DataFrame":
+def observations(path: Path, doubts: Iterable[Verdict], alone: str, tell: Callable[[str], None]) -> "pandas.DataFrame":
     """A raw table with the column machine_changed: why a row is not to be trusted, empty where it is.
 
     alone: the node of rows that name none
-    tell : told what is wrong with the file
+    tell : called with what is wrong with the file
     """
     frame = read_raw(path, tell)
     if "recorded_s" in frame:
         nodes = frame["node"].astype(str).tolist() if "node" in frame else [alone] * len(frame)
-        frame["machine_changed"] = mark(frame["recorded_s"].tolist(), nodes, list(found))
+        frame["machine_changed"] = mark(frame["recorded_s"].tolist(), nodes, list(doubts))
     return frame
 
 
 def frame_of(entries: list[dict[str, Any]]) -> "pandas.DataFrame":
-    """Entries of a journal as a table; what is no number or text is kept as JSON, and a column of both as texts."""
+    """Entries of a journal as a table; lists and objects become JSON texts, and columns of several types texts."""
     import pandas
 
     frame = pandas.DataFrame([{key: _cell(value) for key, value in entry.items()} for entry in entries])

@@ -12,7 +12,7 @@ from lepaute.measure.experiment.loader import made_job
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.experiment.script import line_in
 from lepaute.measure.nodes.group import Nodes
-from lepaute.measure.nodes.results import Result, Results, told_command
+from lepaute.measure.nodes.results import Result, Results, command_text
 from lepaute.measure.schedulers import scheduler
 
 #: Rows of the design that are gone through, to list what each does.
@@ -101,13 +101,10 @@ class DryNodes(Nodes):
         chosen = self._names[which]
         return DryNodes((chosen,) if isinstance(chosen, str) else chosen, self._tell)
 
-    def with_environment(self, **_variables: str) -> Nodes:
-        return self
-
     def run(self, *words: object, folder: str | Path | None = None, **_options: Any) -> Results:
         argv = tuple(str(word) for word in words)
         where = f" in {folder}" if folder else ""
-        self._tell(f"{_folded(self._names)}{where}: {told_command(argv)}"[:400])
+        self._tell(f"{_folded(self._names)}{where}: {command_text(argv)}"[:400])
         return Results({name: Result(name, argv, None, 0, "", "", "", 0.0) for name in self._names})
 
     def write(self, path: str | Path, content: str | bytes, mode: int = 0o644) -> None:  # noqa: ARG002 - as Nodes has it

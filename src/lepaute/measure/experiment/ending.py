@@ -1,12 +1,15 @@
-"""How a run ends: what became of it is said, the nodes go back, and what there is becomes an archive."""
+"""How a run ends: its outcome is noted, the nodes are given back, and what was measured becomes an archive."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from lepaute.archive.metadata import COMPLETE, FAILED, PARTIAL, Failure
 from lepaute.errors import EnvironmentProblem, LepauteError
+from lepaute.kit.json_values import from_json, to_json
 from lepaute.measure.experiment.closing import archive_workspace, partial_name
+from lepaute.measure.experiment.content import Content
+from lepaute.measure.experiment.entries import CommandSeen
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.experiment.record import Record, now
 from lepaute.measure.experiment.script import line_in
@@ -17,13 +20,16 @@ _TAIL_LINES = 12
 
 
 class Run(Protocol):
-    """What is ended: a job, as far as its end is concerned."""
+    """The part of a job that its end needs."""
 
     options: Options
     record_of_run: Record
 
     @property
     def workspace(self) -> Workspace: ...
+
+    @property
+    def archive_content(self) -> Content: ...
 
     def release_machine(self) -> None: ...
 
@@ -41,42 +47,36 @@ class Outcome:
     rows: int
 
 
-def failure_of(run: Run, phase: str, problem: BaseException) -> dict[str, Any]:
+def failure_of(run: Run, phase: str, problem: BaseException) -> Failure:
     """What an archive says of a failure: enough to know why without reading anything else."""
     script = run.options.script
-    message = str(problem) if isinstance(problem, LepauteError) else f"{type(problem).__name__}: {problem}"
-    failure: dict[str, Any] = {
-        "phase": phase,
-        "type": type(problem).__name__,
-        "message": message,
-        "node": None,
-        "command": None,
-        "where": f"{script.name}{line_in(problem, script)}" if script is not None else None,
-        "stderr_tail": "",
-    }
+    failure = Failure(
+        phase=phase,
+        type=type(problem).__name__,
+        message=str(problem) if isinstance(problem, LepauteError) else f"{type(problem).__name__}: {problem}",
+        where=f"{script.name}{line_in(problem, script)}" if script is not None else None,
+    )
     if isinstance(problem, CommandFailed):
         result = problem.result
-        commands = run.workspace.entries("commands")
-        numbers = [
-            number
-            for number, entry in enumerate(commands)
-            if entry["node"] == result.node
-            and entry["start"] == result.start
-            and entry["returncode"] == result.returncode
-        ]
-        failure["node"] = result.node
-        failure["command"] = numbers[-1] if numbers else None
-        failure["argv"] = run.record_of_run.clean_argv(result.argv)
-        failure["returncode"] = result.returncode
-        failure["stderr_tail"] = "\n".join((result.stderr.strip() or result.stdout.strip()).splitlines()[-_TAIL_LINES:])
-    return dict(run.record_of_run.clean(failure))
+        failed = CommandSeen(result.node, result.start, result.returncode)
+        numbers = [number for number, each in enumerate(run.workspace.noted(CommandSeen)) if each == failed]
+        output = result.stderr.strip() or result.stdout.strip()
+        failure = replace(
+            failure,
+            node=result.node,
+            command=numbers[-1] if numbers else None,
+            argv=tuple(run.record_of_run.clean_argv(result.argv)),
+            returncode=result.returncode,
+            stderr_tail="\n".join(output.splitlines()[-_TAIL_LINES:]),
+        )
+    return from_json(Failure, run.record_of_run.clean(to_json(failure)))
 
 
 def finish(run: Run, problem: BaseException | None) -> Outcome:
-    """Ends the watching, gives the nodes back, and archives what there is.
+    """Stops monitoring, gives the nodes back, and archives what was measured.
 
-    A run that ended well leaves NAME.zip and nothing else. Another leaves NAME.partial.zip, and its workspace, from
-    which it can go on. Raises EnvironmentProblem where the archive cannot be written: the workspace has it all then.
+    A complete run leaves NAME.zip and nothing else; any other leaves NAME.partial.zip, and its workspace, from which it
+    can be resumed. Raises EnvironmentProblem where the archive cannot be written: everything is in the workspace then.
     """
     workspace = run.workspace
     try:
@@ -100,29 +100,27 @@ def _finished(run: Run, problem: BaseException | None) -> Outcome:
     run.release_machine()
     state = workspace.state
     if problem is None:
-        status = "complete"
+        state.status = COMPLETE
     elif isinstance(problem, KeyboardInterrupt):
-        status = "partial"
+        state.status = PARTIAL
         record.warn(f"interrupted in phase {phase}: this archive holds what was measured until then")
     else:
-        status = "failed"
-        state.setdefault("failure", failure_of(run, phase, problem))
-    state["status"] = status
-    state["sessions"][-1].update({"end": now(), "status": status})
+        state.status = FAILED
+        state.failure = state.failure or failure_of(run, phase, problem)
+    state.sessions[-1] = replace(state.sessions[-1], end=now(), status=state.status)
     workspace.save()
-    record.log(f"archiving ({status})")
-    target = run.options.archive if status == "complete" else partial_name(run.options.archive)
+    record.log(f"archiving ({state.status})")
+    target = run.options.archive if state.status == COMPLETE else partial_name(run.options.archive)
     done, rows = workspace.measured()
-    archive_workspace(workspace, target)
-    if status == "complete":
+    archive_workspace(workspace, target, run.archive_content)
+    if state.status == COMPLETE:
         run.close()
         workspace.remove()
         partial_name(run.options.archive).unlink(missing_ok=True)
-    failure = state.get("failure")
-    return Outcome(target, status, told_failure(failure) if failure else None, done, rows)
+    return Outcome(target, state.status, failure_text(state.failure) if state.failure else None, done, rows)
 
 
-def told_failure(failure: Mapping[str, Any]) -> str:
-    """In one line: the message, and before it the line of the script where it names one."""
-    where = failure.get("where") or ""
-    return f"{where}: {failure['message']}" if ":" in where else str(failure["message"])
+def failure_text(failure: Failure) -> str:
+    """The message, and before it the line of the script where it names one."""
+    where = failure.where or ""
+    return f"{where}: {failure.message}" if ":" in where else failure.message

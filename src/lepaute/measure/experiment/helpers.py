@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.experiment.entries import Clone
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks
 from lepaute.measure.nodes.group import Nodes
@@ -95,13 +96,12 @@ class Helpers:
         commits = {node: result.stdout.strip().splitlines()[-1] for node, result in results.items()}
         for node, commit in commits.items():
             if not _COMMIT.fullmatch(commit):
-                raise EnvironmentProblem(f"{node}: git told no commit of {folder}, but {commit[:60]!r}")
-            entry = {"node": node, "url": url, "revision": revision, "commit": commit, "folder": folder}
-            self.record_of_run.workspace.journal("repositories").add(self.record_of_run.clean(entry))
+                raise EnvironmentProblem(f"{node}: git printed no commit of {folder}, but {commit[:60]!r}")
+            self.record_of_run.note(Clone(node, url, revision, commit, folder))
         if len(set(commits.values())) > 1:
-            told = ", ".join(f"{node}: {commit[:10]}" for node, commit in commits.items())
+            listed = ", ".join(f"{node}: {commit[:10]}" for node, commit in commits.items())
             raise EnvironmentProblem(
-                f"{folder}: the nodes have different commits ({told}); name a commit, not a branch"
+                f"{folder}: the nodes have different commits ({listed}); name a commit, not a branch"
             )
         return next(iter(commits.values()))
 

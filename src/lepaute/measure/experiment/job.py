@@ -6,26 +6,31 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import fields
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
+from lepaute.archive.metadata import Phase, Session
 from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
+from lepaute.kit.node_sets import fold_node_set
+from lepaute.measure.experiment.content import EXPERIMENT, Content
 from lepaute.measure.experiment.ending import finish
+from lepaute.measure.experiment.entries import MeasuredRow
 from lepaute.measure.experiment.helpers import Helpers
-from lepaute.measure.experiment.journal import Value
 from lepaute.measure.experiment.machine import Machine
 from lepaute.measure.experiment.options import Options, options_from
+from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.record import Record, now
 from lepaute.measure.experiment.rounds import Until, rounds
 from lepaute.measure.experiment.script import line_in
+from lepaute.measure.experiment.state import RunState, Settings
 from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.node_agent.control_wishes import problems as control_problems
 from lepaute.measure.nodes.channel import NodeLost, NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.schedulers import scheduler
-from lepaute.measure.schedulers.node_sets import fold_node_set
 from lepaute.measure.schedulers.types import Allocation
 from lepaute.version import __version__
 
@@ -49,6 +54,7 @@ class Job(Helpers):
     of `Options`
     """
 
+    archive_content: ClassVar[Content] = EXPERIMENT
     control: ClassVar[Mapping[str, Any]] = {}
     warm_up_s: ClassVar[float | None] = None
     monitor_period_s: ClassVar[float | None] = None
@@ -118,7 +124,7 @@ class Job(Helpers):
             yield self._row
         finally:
             self._row = None
-        self.workspace.journal("done").add({"design_row": number, "date": now()})
+        self.workspace.note(MeasuredRow(number, now()))
         self._rows_done += 1
         self.on_row(self._rows_done)
         if not len(self.nodes):
@@ -187,11 +193,11 @@ class Job(Helpers):
             self.record_of_run.warn("the script's design has changed; the run goes on with the one it began with")
         script, installation = self.options.script, self.options.installation
         if script is not None:
-            again = f"{len(workspace.state['sessions'])}-" if resume else ""
+            again = f"{len(workspace.state.sessions)}-" if resume else ""
             self.record_of_run.keep(f"experiment/{again}{script.name}", script.read_bytes())
         if installation is not None:
             self.record_of_run.keep("experiment/installation.yaml", installation.read_bytes())
-        workspace.state["sessions"].append({"start": now()})
+        workspace.state.sessions.append(Session(now()))
         workspace.save()
 
     def _drawn_design(self) -> Design | None:
@@ -208,50 +214,53 @@ class Job(Helpers):
             )
         return design
 
-    def _state(self) -> dict[str, Any]:
-        options = self.options
-        return {
-            "run_id": secrets.token_hex(4),
-            "name": type(self).__name__,
-            "script": options.script.name if options.script is not None else None,
-            "created": now(),
-            "lepaute_version": __version__,
-            "python": sys.version.split()[0],
-            "seed": options.seed,
-            "parameters": dict(options.parameters),
-            "scheduler": {"name": options.scheduler},
-            "settings": self._settings(),
-            "nodes": [],
-            "phases": [],
-            "lost_nodes": [],
-            "warnings": [],
-            "sessions": [],
-        }
+    def _state(self) -> RunState:
+        options, kind = self.options, self.archive_content.kind
+        return RunState(
+            run_id=secrets.token_hex(4),
+            kind=None if kind == EXPERIMENT.kind else kind,
+            name=type(self).__name__,
+            script=options.script.name if options.script is not None else None,
+            created=now(),
+            lepaute_version=__version__,
+            python=sys.version.split()[0],
+            seed=options.seed,
+            parameters=dict(options.parameters),
+            scheduler={"name": options.scheduler},
+            settings=self._settings(),
+            more=self._more_metadata(),
+        )
 
-    def _settings(self) -> dict[str, Any]:
-        """How the machine is to be set and watched."""
-        periods = ("warm_up_s", "monitor_period_s", "reference_period_s")
-        control = {**type(self).control, **self.options.control}
-        return {"control": control, **{name: self.period(name) for name in periods}}
+    def _more_metadata(self) -> dict[str, Any]:
+        """What a kind of run adds to the metadata of its archive when it begins."""
+        return {}
+
+    def _settings(self) -> Settings:
+        return Settings(
+            control={**type(self).control, **self.options.control},
+            warm_up_s=self.period("warm_up_s"),
+            monitor_period_s=self.period("monitor_period_s"),
+            reference_period_s=self.period("reference_period_s"),
+        )
 
     def _take_up(self, workspace: Workspace) -> None:
         """Seed and parameters are those of the run's beginning: its design was drawn with them."""
         state, warn = workspace.state, self.record_of_run.warn
-        if self.options.seed not in (state["seed"], Options.__dataclass_fields__["seed"].default):
-            warn(f"resumed with the seed {state['seed']} of its beginning, and not with {self.options.seed}")
+        if self.options.seed not in (state.seed, Options.__dataclass_fields__["seed"].default):
+            warn(f"resumed with the original seed {state.seed}; {self.options.seed} is ignored")
         for name in sorted(self.options.parameters):
-            if self.options.parameters[name] != state["parameters"].get(name):
-                warn(f"resumed with the parameters of its beginning: what was given for {name} now was not taken")
-        before = state.setdefault("settings", self._settings())
-        for name, value in self._settings().items():
-            if value != before.get(name):
-                warn(f"resumed with {name} {value!r}; until then it was {before.get(name)!r}")
-        self.seed, self.parameters = int(state["seed"]), dict(state["parameters"])
-        for ended in ("failure", "status"):
-            state.pop(ended, None)
-        state["phases"].append({"name": "resumed", "start": now(), "duration_s": 0.0, "status": "done"})
-        if state["name"] != type(self).__name__:
-            raise InputError(f"{workspace.folder}: was begun by {state['name']}, not by {type(self).__name__}")
+            if self.options.parameters[name] != state.parameters.get(name):
+                warn(f"resumed with the original parameters; the new value of {name} is ignored")
+        settings = self._settings()
+        state.settings = before = state.settings or settings
+        for each in fields(settings):
+            if (value := getattr(settings, each.name)) != (old := getattr(before, each.name)):
+                warn(f"resumed with {each.name} {value!r}; until then it was {old!r}")
+        self.seed, self.parameters = state.seed, dict(state.parameters)
+        state.failure = state.status = None
+        state.phases.append(Phase("resumed", now(), 0.0, "done"))
+        if state.name != type(self).__name__:
+            raise InputError(f"{workspace.folder}: was begun by {state.name}, not by {type(self).__name__}")
 
     def acquire(self) -> None:
         """Gets the nodes from the scheduler, and waits for them."""
@@ -261,15 +270,15 @@ class Job(Helpers):
         self._stack.callback(self._allocation.release)
         state = self.workspace.state
         facts = self.record_of_run.clean(dict(self._allocation.facts))
-        state["scheduler"] = {"name": options.scheduler, **facts}
-        here = [node.name for node in self._allocation.nodes]
-        new = [name for name in here if name not in state["nodes"]]
-        if new and state["nodes"]:
+        state.scheduler = {"name": options.scheduler, **facts}
+        names = [node.name for node in self._allocation.nodes]
+        new = [name for name in names if name not in state.nodes]
+        if new and state.nodes:
             self.record_of_run.warn(
-                f"resumed on {fold_node_set(tuple(here))}, with other nodes than it was begun on "
-                f"({fold_node_set(tuple(state['nodes']))}): the tables hold rows of all of them"
+                f"resumed on {fold_node_set(tuple(names))}, with other nodes than it was begun on "
+                f"({fold_node_set(tuple(state.nodes))}): the tables hold rows of all of them"
             )
-        state["nodes"] += new
+        state.nodes += new
         self.workspace.save()
 
     def connect(self) -> None:
@@ -281,7 +290,7 @@ class Job(Helpers):
         pool = Pool(
             self._allocation.nodes,
             python=self.python_on_nodes,
-            folder=f"lepaute-{state['run_id']}-{len(state['sessions'])}",
+            folder=f"lepaute-{state.run_id}-{len(state.sessions)}",
             keep=self.options.keep_folders,
             on_lost=self.record_of_run.lost,
             root=self.options.system_root,
@@ -302,14 +311,14 @@ class Job(Helpers):
 
     def period(self, name: str) -> float:
         """What the options say, or the class where it says something and the options have their default."""
-        own = getattr(type(self), name)
+        of_class = getattr(type(self), name)
         given = getattr(self.options, name)
         default = Options.__dataclass_fields__[name].default
-        if own is None or given != default:
+        if of_class is None or given != default:
             return float(given)
-        if isinstance(own, bool) or not isinstance(own, int | float) or not 0 <= own < math.inf:
-            raise InputError(f"{type(self).__name__}.{name} is {own!r}; give a number of seconds, 0 for none")
-        return float(own)
+        if isinstance(of_class, bool) or not isinstance(of_class, int | float) or not 0 <= of_class < math.inf:
+            raise InputError(f"{type(self).__name__}.{name} is {of_class!r}; give a number of seconds, 0 for none")
+        return float(of_class)
 
     def prepare_machine(self) -> None:
         """Writes down what the nodes are, sets them to what is asked for, warms them up, and begins to watch them."""

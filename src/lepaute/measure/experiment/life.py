@@ -1,9 +1,10 @@
-"""The whole life of a run: every step in its order, whatever happens in between, and an archive at the end."""
+"""The life of a run: every step in its order, whatever happens in between, and an archive at the end."""
 
 import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
+from lepaute.archive.metadata import Phase
 from lepaute.measure.experiment.ending import Outcome, failure_of, finish
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.record import now
@@ -13,7 +14,7 @@ def execute(job: Job, resume: bool = False) -> Outcome:
     """Runs an experiment from the first step to the archive.
 
     Raises LepauteError where it could not begin (bad options, no nodes); nothing is left then. From setup() on every
-    end is an Outcome: also a failure, and Ctrl-C.
+    end is an Outcome, a failure and Ctrl-C too.
     """
     try:
         job.begin(resume)
@@ -35,7 +36,7 @@ def execute(job: Job, resume: bool = False) -> Outcome:
     try:
         _phase(job, "setup", job.setup)
         _phase(job, "run", job.run)
-    except BaseException as problem:  # noqa: BLE001 - Ctrl-C as well: it is archived, and told
+    except BaseException as problem:  # noqa: BLE001 - Ctrl-C as well: it is archived and reported
         problem_seen = problem
     try:
         if job.nodes.channels:
@@ -48,19 +49,18 @@ def execute(job: Job, resume: bool = False) -> Outcome:
 def _phase(job: Job, name: str, step: Callable[[], None]) -> None:
     record, state = job.record_of_run, job.workspace.state
     record.phase = name
-    entry: dict[str, Any] = {"name": name, "start": now(), "duration_s": None, "status": "running"}
-    state["phases"].append(entry)
+    phase = Phase(name, now(), None, "running")
+    state.phases.append(phase)
     job.workspace.save()
     began_s = time.monotonic()
+    status = "done"
     try:
         step()
     except BaseException as problem:
-        entry["status"] = "interrupted" if isinstance(problem, KeyboardInterrupt) else "failed"
-        if not isinstance(problem, KeyboardInterrupt) and "failure" not in state:
-            state["failure"] = failure_of(job, name, problem)
+        status = "interrupted" if isinstance(problem, KeyboardInterrupt) else "failed"
+        if status == "failed" and state.failure is None:
+            state.failure = failure_of(job, name, problem)
         raise
-    else:
-        entry["status"] = "done"
     finally:
-        entry["duration_s"] = time.monotonic() - began_s
+        state.phases[-1] = replace(phase, duration_s=time.monotonic() - began_s, status=status)
         job.workspace.save()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from lepaute.measure.experiment.entries import MonitorEvent, ReferenceRun
 from lepaute.measure.experiment.record import Record, now
 from lepaute.measure.node_agent.wire import WireError
 from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
@@ -112,9 +113,7 @@ class Machine:
         for channel in self._nodes.channels:
             channel.on_monitor = self._kept(channel.name)
         for node, facts in self._nodes.call("monitor", period_s=period_s).items():
-            self._record.workspace.journal("monitor").add(
-                {"node": node, "date": now(), "event": "start", "facts": facts}
-            )
+            self._record.workspace.note(MonitorEvent(node, now(), "start", facts))
 
     def _kept(self, node: str) -> Callable[[dict[str, Any]], None]:
         """Writes down the samples of a node. Called by the thread that reads from the node, which must go on."""
@@ -134,8 +133,7 @@ class Machine:
             self._record.warn(f"{node}: samples of the monitor could not be written down: {why}")
         for node, summary in self._nodes.call("unmonitor", refused=self._refused("monitored to the end")).items():
             if summary is not None:
-                entry = {"node": node, "date": now(), "event": "stop", "facts": summary}
-                self._record.workspace.journal("monitor").add(entry)
+                self._record.workspace.note(MonitorEvent(node, now(), "stop", summary))
 
     def check_if_due(self) -> None:
         if time.monotonic() - self._checked >= self._reference_period_s > 0:
@@ -151,12 +149,11 @@ class Machine:
         for channel, answer in asked:
             try:
                 result = channel.result(answer, _CONTROL_S)
-                parts = {part: float(result[part]) for part in ("compute_s", "memory_s")}
+                compute_s, memory_s = float(result["compute_s"]), float(result["memory_s"])
             except (NodeLost, NodeRefused):
                 continue
             except (LookupError, TypeError, ValueError):
                 self._record.warn(f"{channel.name}: the reference kernel gave no times")
                 continue
-            entry = {"node": channel.name, "time_s": time.time(), **parts}
-            self._record.workspace.journal("reference").add(entry)
+            self._record.workspace.note(ReferenceRun(channel.name, time.time(), compute_s, memory_s))
         self._checked = time.monotonic()

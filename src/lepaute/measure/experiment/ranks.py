@@ -8,7 +8,7 @@ from lepaute.measure.schedulers.types import RankLaunch
 
 #: Where mpirun finds the nodes, in the folder of the first one.
 HOSTS = "hosts.txt"
-#: srun takes what the environment says for what it shall do; there, it speaks of the agent's own step of one task.
+#: srun reads its options from SLURM_ variables too; those of the agent's environment describe its own step of one task.
 _SRUN = """
 job=$SLURM_JOB_ID
 for name in $(env | sed -n 's/^\\(SLURM_[A-Z_]*\\)=.*/\\1/p'); do

@@ -1,4 +1,4 @@
-"""Writes down what happens in a run: nothing secret, and nothing lost."""
+"""Writes down what happens in a run, without secrets."""
 
 import os
 import sys
@@ -8,10 +8,13 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from lepaute.measure.experiment.journal import Value
+from lepaute.archive.metadata import LostNode
+from lepaute.kit.json_values import from_json, to_json
+from lepaute.measure.experiment.entries import Entry, Transfer
+from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.node_agent.redact import Redactor
-from lepaute.measure.nodes.results import Result, told_command
+from lepaute.measure.nodes.results import Result, command_text
 
 #: A file without a NUL byte in so many bytes is text, in whatever encoding.
 _TEXT_BYTES = 1 << 16
@@ -25,8 +28,8 @@ def now() -> str:
 class Record:
     """The record of a run, in its workspace.
 
-    say       : told each line of the log as well
-    parameters: of the run, by name; what sounds like a secret is none of the record's
+    say       : called with each line of the log as well
+    parameters: of the run, by name; values whose name sounds like a secret are not written down
     """
 
     def __init__(
@@ -60,8 +63,8 @@ class Record:
         self._say(line)
 
     def warn(self, text: str) -> None:
-        """Something that whoever reads the archive must know."""
-        warnings = self.workspace.state.setdefault("warnings", [])
+        """A warning for whoever reads the archive; each text once."""
+        warnings = self.workspace.state.warnings
         line = " ".join(self._redactor.text(text).split())
         if line not in warnings:
             warnings.append(line)
@@ -75,7 +78,7 @@ class Record:
     def command(self, result: Result) -> None:
         """A command that has ended, with its output."""
         if result.environment.items() - self._variables.items():
-            # What a command was given as a secret is one in its output too, and in all that follows.
+            # Secrets that a command was given are secrets in its output, and in everything that follows.
             self._variables.update(result.environment)
             self._redactor = Redactor(self._variables)
         entry = {
@@ -86,16 +89,19 @@ class Record:
         }
         self.workspace.journal("commands").add(entry)
         outcome = "done" if result.ok else result.complaint()
-        self.log(f"{result.node}: {told_command(result.argv)[:160]}: {outcome[:200]} ({result.duration_s:.3g} s)")
+        self.log(f"{result.node}: {command_text(result.argv)[:160]}: {outcome[:200]} ({result.duration_s:.3g} s)")
 
     def file(self, node: str, what: str, path: str, size_bytes: int) -> None:
-        entry = {"phase": self.phase, "date": now(), "node": node, "what": what, "path": path, "size_bytes": size_bytes}
-        self.workspace.journal("transfers").add(self.clean(entry))
+        self.note(Transfer(self.phase, now(), node, what, path, size_bytes))
+
+    def note(self, entry: Entry) -> None:
+        """An entry of a journal, without secrets."""
+        self.workspace.journal(entry.JOURNAL).add(self.clean(to_json(entry)))
 
     def lost(self, node: str, why: str) -> None:
         """A node that has dropped out."""
-        entry = self.clean({"node": node, "when": now(), "why": why, "phase": self.phase})
-        self.workspace.state.setdefault("lost_nodes", []).append(entry)
+        loss = self.clean(to_json(LostNode(node, now(), why, self.phase)))
+        self.workspace.state.lost_nodes.append(from_json(LostNode, loss))
         self.workspace.save()
         self.warn(f"{node} was lost: {why}")
 

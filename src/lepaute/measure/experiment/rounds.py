@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import dropwhile
 from pathlib import Path
-from typing import Any
 
 from lepaute.design import Design
 from lepaute.errors import InputError
-from lepaute.measure.experiment.journal import Value, drop_broken_end
+from lepaute.kit.journal import drop_broken_end
+from lepaute.measure.experiment.entries import AddedRow, ReachedLevel
+from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.stats.next_round import next_round
 from lepaute.stats.stopping import Target, assess
@@ -53,34 +54,32 @@ def rounds(
     for row in design:
         levels.setdefault(tuple(str(row[name]) for name in factors), []).append(row)
     began_s = time.monotonic()
-    planned = workspace.entries("rounds")
+    planned = workspace.noted(AddedRow)
     while True:
         done = workspace.done()
         for entry in planned:
-            if entry["design_row"] not in done:
-                yield entry["design_row"], entry["row"]
+            if entry.design_row not in done:
+                yield entry.design_row, entry.row
         left_s = None if until.budget_s is None else max(0.0, until.budget_s - (time.monotonic() - began_s))
         seen = observed(workspace.folder / "raw" / f"{until.table}.csv", until.column, factors, levels)
-        wanted = next_round(seen, until.target, seconds=left_s)
-        number = 1 + max((entry["round"] for entry in workspace.entries("rounds")), default=0)
+        needed = next_round(seen, until.target, seconds=left_s)
+        earlier = workspace.noted(AddedRow)
+        number = 1 + max((entry.round for entry in earlier), default=0)
         rng = np.random.default_rng([seed, number])
-        rows = [levels[key][int(rng.integers(len(levels[key])))] for key, count in wanted.items() for _ in range(count)]
+        rows = [levels[key][int(rng.integers(len(levels[key])))] for key, count in needed.items() for _ in range(count)]
         if not rows:
             break
-        first = len(design) + len(workspace.entries("rounds"))
+        first = len(design) + len(earlier)
         order = rng.permutation(len(rows))
-        planned = [
-            {"round": number, "design_row": first + position, "row": dict(rows[int(index)])}
-            for position, index in enumerate(order)
-        ]
+        planned = [AddedRow(number, first + position, dict(rows[int(index)])) for position, index in enumerate(order)]
         for entry in planned:
-            workspace.journal("rounds").add(entry)
-        short = sum(map(bool, wanted.values()))
-        tell(f"round {number}: {len(planned)} more measurements, for {short} of {len(wanted)} levels")
-    _tell_reached(workspace, until, factors, seen, tell)
+            workspace.note(entry)
+        short = sum(map(bool, needed.values()))
+        tell(f"round {number}: {len(planned)} more measurements, for {short} of {len(needed)} levels")
+    _note_reached(workspace, until, factors, seen, tell)
 
 
-def _tell_reached(
+def _note_reached(
     workspace: Workspace,
     until: Until,
     factors: Sequence[str],
@@ -91,18 +90,17 @@ def _tell_reached(
     for key, values in seen.items():
         progress = assess(values, until.target, ended=True)
         short += not progress.reached
-        level: dict[str, Any] = dict(zip(factors, key, strict=True))
-        workspace.journal("reached").add(
-            {
-                "level": level,
-                "column": until.column,
-                "observations": len(values),
-                "estimate": progress.estimate,
-                "low": progress.interval.low,
-                "high": progress.interval.high,
-                "reached": progress.reached,
-                "told": str(progress),
-            }
+        workspace.note(
+            ReachedLevel(
+                level=dict(zip(factors, key, strict=True)),
+                column=until.column,
+                observations=len(values),
+                estimate=progress.estimate,
+                low=progress.interval.low,
+                high=progress.interval.high,
+                reached=progress.reached,
+                told=str(progress),
+            )
         )
     verdict = (
         "every level is known well enough" if not short else f"{short} of {len(seen)} levels did not reach their target"

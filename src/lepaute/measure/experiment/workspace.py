@@ -10,16 +10,20 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import Any, Self, TextIO, TypeVar
 
 from lepaute.archive.manifest import check_name
 from lepaute.design import Design, read_design, write_design
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError
 from lepaute.kit.files import write_whole
-from lepaute.measure.experiment.journal import Journal, Table, entries
+from lepaute.kit.journal import Journal, entries
+from lepaute.kit.json_values import from_json, to_json
+from lepaute.measure.experiment.entries import Entry, MeasuredRow
+from lepaute.measure.experiment.raw_rows import Table
+from lepaute.measure.experiment.state import RunState
 
+AnyEntry = TypeVar("AnyEntry", bound=Entry)
 SUFFIX = ".work"
 DESIGN = "design.csv"
 
@@ -27,13 +31,13 @@ DESIGN = "design.csv"
 class Workspace:
     """The folder of one run; one process at a time has it.
 
-    state: what the run was started with, and what became of each of its sessions; `save` writes it down
+    state: `save` writes it down
     """
 
     def __init__(self, folder: Path) -> None:
         """For `create` and `reopen`."""
         self.folder = folder
-        self.state: dict[str, Any] = {}
+        self.state = RunState()
         self._saving = threading.Lock()
         self._lock: TextIO | None = None
         self._journals: dict[str, Journal] = {}
@@ -41,34 +45,37 @@ class Workspace:
         self._tables: dict[str, Table] = {}
 
     @classmethod
-    def create(cls, archive: Path, state: Mapping[str, Any]) -> Self:
-        """A new workspace; raises InputError where a run that was interrupted left one, or another run is there."""
+    def create(cls, archive: Path, state: RunState) -> Self:
+        """A new workspace; raises InputError where an interrupted or another run has one there."""
         work = cls(folder_of(archive))
         try:
             work.folder.mkdir()
         except FileExistsError:
             raise InputError(
-                f"{work.folder}: a run that did not end is there; go on with it (--resume), archive what it has "
+                f"{work.folder}: an interrupted run is there; resume it (--resume), archive what it measured "
                 f"(lepaute archive close {work.folder}), or give the archive another name"
             ) from None
         except OSError as problem:
-            raise InputError(f"{work.folder}: cannot be made ({problem.strerror}); choose another place (-o)") from None
+            raise InputError(
+                f"{work.folder}: cannot be created ({problem.strerror}); choose another place (-o)"
+            ) from None
         work._hold()
-        work.state = dict(state)
+        work.state = state
         work.save()
         return work
 
     @classmethod
     def reopen(cls, folder: Path) -> Self:
-        """The workspace of a run that did not end. Raises InputError where there is none, or it still runs."""
+        """The workspace of an interrupted run. Raises InputError where there is none, or it is still running."""
         work = cls(folder)
         if not (folder / "state.json").is_file():
-            raise InputError(f"{folder}: no run was interrupted there; start it without --resume")
+            raise InputError(f"{folder}: no interrupted run is there; start without --resume")
         work._hold()
         try:
-            work.state = json.loads((folder / "state.json").read_text())
+            document = json.loads((folder / "state.json").read_text())
         except (ValueError, OSError) as problem:
             raise InputError(f"{folder}: state.json cannot be read ({problem}); what was measured is in raw/") from None
+        work.state = RunState.read(document, f"{folder}/state.json")
         return work
 
     def _hold(self) -> None:
@@ -79,7 +86,7 @@ class Workspace:
             self._lock.seek(0)
             holder = self._lock.read().strip() or "another process"
             self._lock.close()
-            raise InputError(f"{self.folder}: {holder} is running it now; wait for its end") from None
+            raise InputError(f"{self.folder}: it is being run by {holder}; wait until that has ended") from None
         self._lock.truncate(0)
         self._lock.write(f"process {os.getpid()}")
         self._lock.flush()
@@ -87,8 +94,7 @@ class Workspace:
     def save(self) -> None:
         """Writes the state down, at once or not at all; from any thread."""
         with self._saving:
-            # In one go: no other thread can change the state meanwhile, as it could with json.dump or an indent.
-            text = json.dumps(self.state, default=str)
+            text = json.dumps(self.state.to_json(), default=str)
             self.keep_file("state.json", text.encode())
 
     def journal(self, name: str) -> Journal:
@@ -102,12 +108,20 @@ class Workspace:
         """What the journal of that name holds."""
         return list(entries(self.folder / f"{name}.jsonl"))
 
+    def note(self, entry: Entry) -> None:
+        """Appends an entry to its journal."""
+        self.journal(entry.JOURNAL).add(to_json(entry))
+
+    def noted(self, kind: type[AnyEntry]) -> list[AnyEntry]:
+        """The entries of a journal. Raises InputError for one that is not of its kind."""
+        return [from_json(kind, entry, f"{kind.JOURNAL}.jsonl") for entry in self.entries(kind.JOURNAL)]
+
     def table(self, name: str) -> Table:
         """The table of measurements of that name."""
         if not name.replace("_", "").replace("-", "").isalnum():
             raise InputError(f"{name[:60]!r} cannot name a table; use letters, digits, - and _")
         if name not in self._tables:
-            header = {"generator": "lepaute run", "run": str(self.state.get("run_id", ""))}
+            header = {"generator": "lepaute run", "run": self.state.run_id}
             self._tables[name] = Table(self.folder / "raw" / f"{name}.csv", header)
         return self._tables[name]
 
@@ -122,7 +136,7 @@ class Workspace:
 
     def done(self) -> set[int]:
         """Numbers of the design's rows that have been measured."""
-        return {int(entry["design_row"]) for entry in self.entries("done")}
+        return {entry.design_row for entry in self.noted(MeasuredRow)}
 
     def measured(self) -> tuple[int, int]:
         """(rows of the design that have been measured, rows of the design); further rounds do not count."""
@@ -133,8 +147,8 @@ class Workspace:
     def keep_file(self, name: str, data: bytes) -> None:
         """A file for the archive, whole or not at all.
 
-        name: a relative path that a member of an archive can have. Raises InputError for others: told now, and not when
-        all has been measured and the archive is to be written.
+        name: a relative path that a member of an archive can have. Raises InputError for others now, and not when
+        everything has been measured and the archive is to be written.
         """
         try:
             check_name(name)
@@ -147,7 +161,7 @@ class Workspace:
         write_whole(path, data)
 
     def close(self) -> None:
-        """Lets go of the files and of the lock; the folder stays."""
+        """Closes the files and releases the lock; the folder stays."""
         for journal in self._journals.values():
             journal.close()
         for table in self._tables.values():
@@ -175,14 +189,14 @@ def folder_of(archive: Path) -> Path:
 
 def latest_workspace(place: Path, stem: str) -> Path:
     """The workspace in `place` that a run of script `stem` left last. Raises InputError where there is none."""
-    # Such as `new_name` gives, and not those of another script whose name goes on: sort.py, sort-large.py.
-    own = re.compile(rf"{re.escape(stem)}-\d{{8}}-\d{{6}}-[0-9a-f]{{4}}{re.escape(SUFFIX)}")
-    found = sorted(
-        (folder for folder in place.glob(f"*{SUFFIX}") if own.fullmatch(folder.name)),
+    # As `new_name` makes them, and not those of another script of a longer name: sort.py, sort-large.py.
+    pattern = re.compile(rf"{re.escape(stem)}-\d{{8}}-\d{{6}}-[0-9a-f]{{4}}{re.escape(SUFFIX)}")
+    workspaces = sorted(
+        (folder for folder in place.glob(f"*{SUFFIX}") if pattern.fullmatch(folder.name)),
         key=lambda folder: folder.stat().st_mtime,
     )
-    if not found:
+    if not workspaces:
         raise InputError(
-            f"{place}: no run of {stem}.py was interrupted here; name its archive with -o, or start it anew"
+            f"{place}: no run of {stem}.py was interrupted here; name its archive with -o, or start without --resume"
         )
-    return found[-1]
+    return workspaces[-1]

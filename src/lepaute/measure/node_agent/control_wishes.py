@@ -8,7 +8,6 @@ from typing import Any
 
 #: Those that change the node for everybody on it; the rest only concerns the commands that the agent starts.
 MACHINE = ("hyper_threading", "turbo", "c_states", "governor", "frequency", "page_placement", "warm_up", "drop_caches")
-LAUNCH = ("pinning", "scheduling")
 CLASSES = ("fifo", "rr", "batch", "other")
 POLICIES = ("local", "interleave", "bind")
 

@@ -52,13 +52,11 @@ class Nodes:
         self,
         channels: Sequence[Channel],
         recorder: Recorder,
-        run_as: Mapping[str, str] | None = None,
         spares: Callable[[], bool] | None = None,
     ) -> None:
         """spares: whether a node that fails where others do not is given up, instead of ending all by an exception."""
         self._all = tuple(channels)
         self._recorder = recorder
-        self._environment = dict(run_as or {})
         self._spares = spares if spares is not None else _never
 
     @property
@@ -92,11 +90,7 @@ class Nodes:
         raise InputError(f"there is no node {which!r} in this experiment; its nodes are {', '.join(self.names)}")
 
     def _of(self, channels: Sequence[Channel]) -> "Nodes":
-        return Nodes(channels, self._recorder, self._environment, self._spares)
-
-    def with_environment(self, **variables: str) -> "Nodes":
-        """The same nodes, whose commands get these variables besides."""
-        return Nodes(self._all, self._recorder, {**self._environment, **variables}, self._spares)
+        return Nodes(channels, self._recorder, self._spares)
 
     def run(
         self,
@@ -125,7 +119,7 @@ class Nodes:
         argv = tuple(str(word) for word in words)
         if any("\0" in word for word in argv):
             raise InputError(f"a word of the command {argv[0][:40]!r} holds a NUL byte; no program can be given that")
-        added = {name: str(value) for name, value in {**self._environment, **(environment or {})}.items()}
+        added = {name: str(value) for name, value in (environment or {}).items()}
         if timeout_s is not None and not (isinstance(timeout_s, int | float) and timeout_s > 0):
             raise InputError(f"timeout_s is {timeout_s!r}; give seconds, more than 0, or None")
         data = stdin.encode() if isinstance(stdin, str) else stdin

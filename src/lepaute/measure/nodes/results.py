@@ -10,7 +10,7 @@ MOST_OUTPUT_BYTES = 1 << 20
 _LAST_LINES = 4
 
 
-def told_command(argv: Sequence[str]) -> str:
+def command_text(argv: Sequence[str]) -> str:
     """A command in one line: of a word of several lines, which is a script, the first that says something."""
     words = []
     for word in argv:

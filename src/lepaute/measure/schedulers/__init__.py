@@ -19,7 +19,6 @@ from lepaute.measure.schedulers.types import (
     RankLaunch,
     Scheduler,
     Tell,
-    check_node_name,
 )
 
 __all__ = [
@@ -32,7 +31,6 @@ __all__ = [
     "Request",
     "Scheduler",
     "Tell",
-    "check_node_name",
     "default_scheduler",
     "scheduler",
 ]

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.node_sets import check_node_name, fold_node_set
 from lepaute.measure.schedulers.grid5000_api import Grid5000Api, check_g5k_name
-from lepaute.measure.schedulers.node_sets import fold_node_set, names_of
 from lepaute.measure.schedulers.request import USED_IN_A_JOB, Request, check_word
 from lepaute.measure.schedulers.ssh import ssh_prefix
 from lepaute.measure.schedulers.types import (
@@ -25,7 +25,6 @@ from lepaute.measure.schedulers.types import (
     Plan,
     Scheduler,
     Tell,
-    check_node_name,
     clock_time,
 )
 
@@ -79,7 +78,7 @@ class Grid5000Scheduler(Scheduler):
             raise EnvironmentProblem(
                 f"Grid'5000 job {number} is {status.get('state')}; it has nodes only while it is running"
             )
-        names = request.choose(_assigned(number, status), number, names_of(request))
+        names = request.choose(_assigned(number, status), number, request.node_names())
         names, dropped = self._deploy(api, request, names, key, tell)
         facts = {"scheduler": "grid5000", "job": number, "submitted": False, "image": request.image, "dropped": dropped}
         return Given(_addresses(names, request), facts)
@@ -213,7 +212,7 @@ def _site(request: Request) -> str:
 
 def _job(request: Request, name: str) -> dict[str, object]:
     """The body of a submission; its members are those of oarsub's options."""
-    names = names_of(request)
+    names = request.node_names()
     duration_s = request.duration_s()
     properties = []
     if request.cluster is not None:

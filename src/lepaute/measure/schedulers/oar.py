@@ -17,7 +17,7 @@ from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
-from lepaute.measure.schedulers.node_sets import fold_node_set, names_of
+from lepaute.kit.node_sets import check_node_name, fold_node_set
 from lepaute.measure.schedulers.request import USED_IN_A_JOB, Request, check_word, warn_of_unused
 from lepaute.measure.schedulers.types import (
     Allocation,
@@ -27,7 +27,6 @@ from lepaute.measure.schedulers.types import (
     RankLaunch,
     Scheduler,
     Tell,
-    check_node_name,
     clock_time,
 )
 
@@ -143,7 +142,7 @@ def _use(job: str, request: Request, tell: Tell) -> Allocation:
         if status.get("state") != "Running":
             raise EnvironmentProblem(f"OAR job {job} is {status.get('state')}; it has nodes only while it is running")
         job_nodes = _assigned(job, status)
-    names = request.choose(job_nodes, job, names_of(request))
+    names = request.choose(job_nodes, job, request.node_names())
     tell(f"using {fold_node_set(names)} of OAR job {job}")
     return Given(_addresses(job, names), {"scheduler": "oar", "job": job, "submitted": False})
 
@@ -158,7 +157,7 @@ def _read_node_file(file: Path) -> tuple[str, ...]:
 
 
 def _oarsub(request: Request, name: str) -> list[str]:
-    names = names_of(request)
+    names = request.node_names()
     duration_s = request.duration_s()
     properties = []
     if request.properties is not None:

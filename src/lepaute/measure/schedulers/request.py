@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lepaute.errors import InputError
+from lepaute.kit.node_sets import MOST_NODES, parse_node_set
 from lepaute.kit.options import flag_of, option, options_of
 
 #: A reservation is for so long unless something else is asked for, and none is longer than MOST_WALLTIME_S.
@@ -13,8 +14,6 @@ DEFAULT_WALLTIME_S = 3600.0
 MOST_WALLTIME_S = 366 * 86400.0
 #: The fields that say which nodes of an existing job to use.
 USED_IN_A_JOB = ("job", "nodes", "count")
-#: More nodes than this are a slip of the keyboard.
-MOST_NODES = 10_000
 
 
 def walltime_of(text: str) -> float:
@@ -56,6 +55,10 @@ class Request:
     )
     job: str | None = field(default=None, metadata=option("Use the nodes of this existing job."))
     ssh_config: Path | None = field(default=None, metadata=option("Configuration file for ssh."))
+
+    def node_names(self) -> tuple[str, ...]:
+        """The nodes that are requested by name; () where none are. Raises InputError as `parse_node_set`."""
+        return () if self.nodes is None else parse_node_set(self.nodes)
 
     def given(self) -> list[str]:
         """The fields that are set, in their order."""

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
+from lepaute.kit.node_sets import check_node_name, fold_node_set
 from lepaute.kit.sessions import kill_session
-from lepaute.measure.schedulers.node_sets import fold_node_set, names_of
 from lepaute.measure.schedulers.request import USED_IN_A_JOB, Request, check_word, warn_of_unused
 from lepaute.measure.schedulers.types import (
     Allocation,
@@ -27,7 +27,6 @@ from lepaute.measure.schedulers.types import (
     RankLaunch,
     Scheduler,
     Tell,
-    check_node_name,
     clock_time,
 )
 
@@ -87,7 +86,7 @@ def _existing_job(request: Request) -> str | None:
 
 def _use(job: str, request: Request, tell: Tell) -> Allocation:
     warn_of_unused(request, f"Slurm job {job}", tell)  # the script that submits a job runs inside one as well
-    names = request.choose(_job_nodes(job), job, names_of(request))
+    names = request.choose(_job_nodes(job), job, request.node_names())
     tell(f"using {fold_node_set(names)} of Slurm job {job}")
     return Given(_addresses(job, names), {"scheduler": "slurm", "job": job, "submitted": False})
 
@@ -161,7 +160,7 @@ def _end(holder: "subprocess.Popen[str]", job: str | None, name: str) -> None:
 
 def _salloc(request: Request, name: str) -> list[str]:
     """Whole nodes, with all their memory: what is measured on a shared node is its neighbours."""
-    names = names_of(request)
+    names = request.node_names()
     options = {
         "--partition": ("queue", request.queue),
         "--account": ("account", request.account),

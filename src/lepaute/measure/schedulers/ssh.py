@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 from lepaute.errors import InputError
-from lepaute.measure.schedulers.node_sets import fold_node_set, parse_node_set
+from lepaute.kit.node_sets import fold_node_set, parse_node_set
 from lepaute.measure.schedulers.request import Request
 from lepaute.measure.schedulers.types import Allocation, Given, NodeAddress, Plan, RankLaunch, Scheduler, Tell
 

@@ -1,26 +1,15 @@
 """What every scheduler gives: nodes that commands can be started on, and a way to give them back."""
 
-import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol
 
-from lepaute.errors import InputError
+from lepaute.kit.node_sets import check_node_name
 from lepaute.measure.schedulers.request import Request
-
-#: A host name, or an alias of ssh's configuration; nothing that a shell or an option parser could take otherwise.
-_NODE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 
 #: Called with what is being waited for.
 Tell = Callable[[str], None]
-
-
-def check_node_name(name: str) -> str:
-    """The name, if it can be one of a node; raises InputError otherwise."""
-    if not _NODE_NAME.fullmatch(name):
-        raise InputError(f"{name[:60]!r} cannot be the name of a node; give host names such as node[1-32]")
-    return name
 
 
 @dataclass(frozen=True, slots=True)

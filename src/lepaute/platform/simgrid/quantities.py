@@ -4,6 +4,7 @@ import re
 from decimal import Decimal, InvalidOperation
 
 from lepaute.errors import InputError
+from lepaute.kit.quantities import ranges_of
 
 _POWERS_OF_TEN = {"": 0, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _POWERS_OF_TWO = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -19,7 +20,6 @@ _SECONDS = {
     "ps": Decimal("1e-12"),
 }
 _NUMBER = r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*"
-_MOST_NUMBERS = 1_000_000  # of hosts; a radical of a few letters may ask for any number
 
 
 def bandwidth_Bps(text: str, where: str) -> Decimal:  # noqa: N802 - the unit
@@ -42,17 +42,8 @@ def time_s(text: str, where: str) -> Decimal:
 
 
 def numbers(text: str, where: str) -> tuple[int, ...]:
-    """The numbers of a radical such as 0-3,7; `where` begins the message of a refusal."""
-    listed: list[int] = []
-    for part in text.split(","):
-        found = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", part)
-        if found is None:
-            raise InputError(f"{where} is {text!r}; numbers are written as in 0-3,7")
-        low, high = int(found[1]), int(found[2] or found[1])
-        if not low <= high < low + _MOST_NUMBERS or len(listed) > _MOST_NUMBERS:
-            raise InputError(f"{where} is {text!r}; 1 to {_MOST_NUMBERS} numbers are wanted, in increasing order")
-        listed += range(low, high + 1)
-    return tuple(listed)
+    """The numbers of a radical such as 0-3,7, as they are written; `where` begins the message of a refusal."""
+    return tuple(number for each in ranges_of(text, where) for number in each)
 
 
 def whole_number(text: str, where: str) -> int:

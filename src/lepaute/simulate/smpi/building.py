@@ -30,13 +30,13 @@ def build_program(source: Path, make: str, skip: Sequence[str], folder: Path) ->
     Raises InputError where there is no such folder, EnvironmentProblem where it does not build.
     """
     if not source.is_dir():
-        raise InputError(f"--source {source}: is no folder")
-    here = compilers()
+        raise InputError(f"--source {source}: not a folder")
+    wrappers = compilers()
     copy = folder / source.resolve().name
     shutil.copytree(source, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", "*.o", "*.a"))
     environment = _COMPILERS | {
-        "PATH": f"{here}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-        "LEPAUTE_LINK_FLAGS": " ".join(skip_flags(skip, here)),
+        "PATH": f"{wrappers}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "LEPAUTE_LINK_FLAGS": " ".join(skip_flags(skip, wrappers)),
     }
     run_command(
         ["sh", "-c", make],
@@ -52,7 +52,7 @@ def program_in(folder: Path, word: str) -> Path:
     """The program that `word` names in the folder where it was built."""
     path = folder / word
     if not path.is_file():
-        made = sorted(file.name for file in folder.iterdir() if os.access(file, os.X_OK) and file.is_file())
-        there = f"; there are {', '.join(made)}" if made else ""
-        raise EnvironmentProblem(f"{word} was not built{there}; name the program as it is called in the source folder")
+        programs = sorted(file.name for file in folder.iterdir() if os.access(file, os.X_OK) and file.is_file())
+        built = f"; there are {', '.join(programs)}" if programs else ""
+        raise EnvironmentProblem(f"{word} was not built{built}; name the program as it is called in the source folder")
     return path

@@ -74,16 +74,16 @@ def _script(program: Path, library: Path) -> str:
     # SMPI loads the program with RTLD_DEEPBIND: what stands first among the libraries it needs is what it calls. SMPI's
     # compilers look for libraries in the system's folder before any other, and so find a real BLAS that is there.
     first = f"-Wl,--push-state,--no-as-needed {shlex.quote(str(library / LIBRARY))} -Wl,--pop-state"
-    # smpif90 asks for f2c's conventions, in which functions return other registers than those of every BLAS.
-    own = "-fno-f2c" if program.name == "smpif90" else ""
+    # smpif90 uses f2c's calling conventions, in which functions return other registers than those of every BLAS.
+    abi = "-fno-f2c" if program.name == "smpif90" else ""
     return f"""#!/bin/sh
 # {program.name} for a program that lepaute is to emulate.
 here=$(dirname "$(readlink -f "$0")")
 for word do
   case $word in
-    -c | -E | -S | -M | -MM | -show | --showme* | -version | --version) exec {shlex.quote(str(program))} {own} "$@" ;;
+    -c | -E | -S | -M | -MM | -show | --showme* | -version | --version) exec {shlex.quote(str(program))} {abi} "$@" ;;
   esac
 done
-exec {shlex.quote(str(program))} {own} {first} -L"$here" "$@" {wrapped} $LEPAUTE_LINK_FLAGS \\
+exec {shlex.quote(str(program))} {abi} {first} -L"$here" "$@" {wrapped} $LEPAUTE_LINK_FLAGS \\
   -Wl,-rpath,{shlex.quote(str(library))}
 """

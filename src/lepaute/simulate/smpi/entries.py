@@ -94,13 +94,13 @@ def _core_formulas(block: Block, letter: str) -> list[Expression]:
 
 def _needed(block: Block, names: Iterable[str]) -> tuple[set[str], list[tuple[str, Expression]]]:
     """All names behind `names`, and those of the `let`s among them, in order."""
-    wanted = set(names)
+    needed = set(names)
     lets = []
     for name, value in reversed(block.lets):
-        if name in wanted:
-            wanted |= value.names
+        if name in needed:
+            needed |= value.names
             lets.append((name, value))
-    return wanted, lets[::-1]
+    return needed, lets[::-1]
 
 
 def _core_names(block: Block, letter: str) -> set[str]:
@@ -109,10 +109,10 @@ def _core_names(block: Block, letter: str) -> set[str]:
 
 
 def _uses(block: Block, letter: str) -> tuple[Argument, ...]:
-    wanted, _ = _needed(block, _core_names(block, letter))
-    wanted |= {setting.name for setting in block.sets}
-    wanted |= set(block.does.arguments) if block.does else set()
-    return tuple(argument for argument in block.arguments(letter) if argument.name in wanted)
+    used, _ = _needed(block, _core_names(block, letter))
+    used |= {setting.name for setting in block.sets}
+    used |= set(block.does.arguments) if block.does else set()
+    return tuple(argument for argument in block.arguments(letter) if argument.name in used)
 
 
 def _value_type(argument: Argument, letter: str) -> str:

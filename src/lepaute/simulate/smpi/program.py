@@ -47,19 +47,21 @@ def check_program(program: Path, library: Path) -> tuple[str, ...]:
 
 
 def _own_routines(program: Path, library: Path) -> list[str]:
-    own = _symbols(program, "--defined-only") & _routines(library)
-    if not own:
+    routines = _symbols(program, "--defined-only") & _routines(library)
+    if not routines:
         return []
-    return [f"the program has {_list(own)} of its own: computed, and free of charge; leave them out of its build"]
+    return [f"the program has {_list(routines)} of its own: computed, and free of charge; leave them out of its build"]
 
 
 def _real_routines(program: Path, library: Path, loaded: dict[str, Path | None]) -> list[str]:
-    wanted = _symbols(program, "--undefined-only") - _symbols(library, "--defined-only")
-    told = []
+    undefined = _symbols(program, "--undefined-only") - _symbols(library, "--defined-only")
+    warnings = []
     for name, path in loaded.items():
-        if path is not None and _BLAS_LIBRARY.match(name) and (real := wanted & _symbols(path, "--defined-only")):
-            told.append(f"simblas has no {_list(real)}: that of {name} runs, on numbers that mean nothing, at no cost")
-    return told
+        if path is not None and _BLAS_LIBRARY.match(name) and (real := undefined & _symbols(path, "--defined-only")):
+            warnings.append(
+                f"simblas has no {_list(real)}: that of {name} runs, on numbers that mean nothing, at no cost"
+            )
+    return warnings
 
 
 def _list(symbols: Iterable[str]) -> str:
@@ -75,20 +77,20 @@ def _routines(library: Path) -> frozenset[str]:
 @functools.lru_cache(maxsize=16)
 def _symbols(file: Path, which: str) -> frozenset[str]:
     """Names in the dynamic symbol table, without versions."""
-    lines = _said("nm", "-D", which, str(file)).splitlines()
+    lines = _output_of("nm", "-D", which, str(file)).splitlines()
     return frozenset(line.split()[-1].partition("@")[0] for line in lines if line.split())
 
 
 def _loaded(program: Path) -> dict[str, Path | None]:
     """The libraries that the loader takes for `program`; None where it finds none."""
     loaded: dict[str, Path | None] = {}
-    for line in _said("ldd", str(program)).splitlines():
-        if found := re.match(r"\s*(\S+) => (?:(/.*) \(0x|not found)", line):
-            loaded[found[1]] = Path(found[2]) if found[2] else None
+    for line in _output_of("ldd", str(program)).splitlines():
+        if line_match := re.match(r"\s*(\S+) => (?:(/.*) \(0x|not found)", line):
+            loaded[line_match[1]] = Path(line_match[2]) if line_match[2] else None
     return loaded
 
 
-def _said(*argv: str) -> str:
+def _output_of(*argv: str) -> str:
     """What a tool prints; nothing where it is missing or fails, since it only serves a warning."""
     try:
         done = subprocess.run(

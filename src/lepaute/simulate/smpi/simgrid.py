@@ -33,16 +33,16 @@ def find_simgrid() -> SimGrid:
     smpirun = _program("smpirun")
     text = smpirun.read_text(encoding="utf-8", errors="replace")
     # smpirun is a script around smpimain, which has no folder of its own on PATH.
-    found = re.search(r'"(/[^"\s]*/smpimain)"', text)
-    if found is None or not Path(found[1]).is_file():
+    main = re.search(r'"(/[^"\s]*/smpimain)"', text)
+    if main is None or not Path(main[1]).is_file():
         raise EnvironmentProblem(f"{smpirun} names no smpimain; install SimGrid again: {INSTALL}")
-    said = subprocess.run([smpirun, "-version"], capture_output=True, text=True, timeout=30, check=False).stdout
-    numbers = re.search(r"(\d+)\.(\d+)", said)
+    version_text = subprocess.run([smpirun, "-version"], capture_output=True, text=True, timeout=30, check=False).stdout
+    numbers = re.search(r"(\d+)\.(\d+)", version_text)
     if numbers is None or (int(numbers[1]), int(numbers[2])) < _OLDEST:
-        told = said.strip() or "no version"
-        raise EnvironmentProblem(f"SimGrid says {told!r}; Lepaute needs 3.32 or later: {INSTALL}")
+        version = version_text.strip() or "of unknown version"
+        raise EnvironmentProblem(f"SimGrid is {version!r}; Lepaute needs 3.32 or later: {INSTALL}")
     programs = [_program(name) for name in ("smpicc", "smpicxx", "smpif90")]
-    return SimGrid(numbers[0], Path(found[1]), *programs)
+    return SimGrid(numbers[0], Path(main[1]), *programs)
 
 
 def _program(name: str) -> Path:

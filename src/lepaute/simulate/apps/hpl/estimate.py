@@ -54,12 +54,6 @@ def exchange_messages(ranks: int) -> int:
     return (rounds << rounds) + 3 * (ranks - (1 << rounds))
 
 
-def messages_of(hpl: "Hpl") -> float:
-    """Point-to-point messages of one run, about."""
-    work = work_of(hpl)
-    return work.events - turns_of(hpl)
-
-
 def turns_of(hpl: "Hpl") -> float:
     return float(hpl.steps * hpl.ranks)
 

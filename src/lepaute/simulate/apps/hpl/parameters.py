@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from lepaute.kit.options import check_fields, option, word_of
-from lepaute.kit.quantities import count
+from lepaute.kit.quantities import whole_of
 from lepaute.simulate.application import GFLOPS, Application, Files, Rate
 from lepaute.simulate.apps.hpl.files import HplFiles
 
@@ -103,7 +103,7 @@ class Hpl(Application):
     n: int = whole(
         "order of the matrix; suffixes k and M",
         dat=Dat(6, "N", "N", "problem sizes", loop=1),
-        parse=partial(count, name="n"),
+        parse=partial(whole_of, name="n"),
     )
     nb: int = whole("block size", 128, Dat(8, "NB", "NB", "block sizes", loop=2))
     p: int = whole("process grid, as 8x8", 1, Dat(11, "P", "P", "process grids", loop=0), name="grid")

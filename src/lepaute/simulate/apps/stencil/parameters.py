@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute.errors import InputError
 from lepaute.kit.options import check_fields, option
-from lepaute.kit.quantities import box_of, count
+from lepaute.kit.quantities import box_of, whole_of
 from lepaute.simulate import estimate
 from lepaute.simulate.application import Application, Rate
 
@@ -47,7 +47,7 @@ class Stencil(Application):
     )
     iterations: int = field(
         default=1,
-        metadata=option("suffixes k and M", parse=partial(count, name="iterations"), default="100", minimum=1),
+        metadata=option("suffixes k and M", parse=partial(whole_of, name="iterations"), default="100", minimum=1),
     )
     allreduce: str = field(
         default="recursive-doubling",

@@ -4,9 +4,11 @@ import re
 from math import prod
 
 from lepaute.errors import InputError
-from lepaute.measure.schedulers.request import MOST_NODES, Request
-from lepaute.measure.schedulers.types import check_node_name
 
+#: More nodes than this are a slip of the keyboard.
+MOST_NODES = 10_000
+#: A host name, or an alias of ssh's configuration; nothing that a shell or an option parser could take otherwise.
+_NODE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 #: Names, ranges, groups and set operators, and nothing else: ClusterShell puts the name of a group, such as it is, into
 #: the shell commands that groups.conf configures, by default into a program of sed's, which could run commands itself.
 _RANGE = r"[0-9]+(?:-[0-9]+(?:/[1-9][0-9]*)?)?"
@@ -42,9 +44,11 @@ def parse_node_set(text: str) -> tuple[str, ...]:
     return tuple(check_node_name(name) for name in names)
 
 
-def names_of(request: Request) -> tuple[str, ...]:
-    """The nodes that are asked for by name; () where none are. Raises InputError as `parse_node_set`."""
-    return () if request.nodes is None else parse_node_set(request.nodes)
+def check_node_name(name: str) -> str:
+    """The name, if it can be one of a node; raises InputError otherwise."""
+    if not _NODE_NAME.fullmatch(name):
+        raise InputError(f"{name[:60]!r} cannot be the name of a node; give host names such as node[1-32]")
+    return name
 
 
 def fold_node_set(names: tuple[str, ...]) -> str:

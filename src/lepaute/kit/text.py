@@ -1,0 +1,55 @@
+"""Numbers as people read them: durations, sizes, shares."""
+
+import math
+
+
+def seconds(value_s: float) -> str:
+    """A duration with three digits in the unit that suits it: 12.5 µs, 1.2 s."""
+    if value_s == 0:
+        return "0"
+    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if abs(value_s) >= factor:
+            return f"{three_digits(value_s / factor)} {unit}"
+    return f"{value_s * 1e9:.3g} ns"
+
+
+def duration(value_s: float) -> str:
+    """About how long something takes, two digits: 8 s, 4.5 min, 2.1 h."""
+    for limit_s, unit_s, unit in ((90.0, 1.0, "s"), (5400.0, 60.0, "min")):
+        if value_s < limit_s:
+            return f"{float(f'{value_s / unit_s:.2g}'):g} {unit}"
+    return f"{float(f'{value_s / 3600.0:.2g}'):g} h"
+
+
+def moment(time_s: float) -> str:
+    """A time since a beginning: 3.25 s, 1 min 42 s, 2 h 0 min 5 s."""
+    if time_s < 100:
+        return f"{time_s:.3g} s"
+    minutes, rest = divmod(round(time_s), 60)
+    hours, minutes = divmod(minutes, 60)
+    return (f"{hours} h " if hours else "") + f"{minutes} min {rest} s"
+
+
+def size_text(size_bytes: float) -> str:
+    """A number of bytes with three digits: 12 B, 1.5 KiB, 64 MiB."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if abs(size_bytes) >= factor:
+            return f"{three_digits(size_bytes / factor)} {unit}"
+    return f"{size_bytes:.0f} B"
+
+
+def percent(share: float) -> str:
+    """A share as per cent, one decimal; "-" where it is not known."""
+    return "-" if math.isnan(share) else f"{100 * share:.1f} %"
+
+
+def axis_unit(largest_s: float, seconds_from: float = 1.0) -> tuple[str, float]:
+    """Unit of an axis of times that reaches so far, and how many of it make a second."""
+    if largest_s >= seconds_from:
+        return "s", 1.0
+    return ("ms", 1e3) if largest_s >= 0.01 else ("µs", 1e6)
+
+
+def three_digits(value: float) -> str:
+    """Three digits, and never an exponent for what has more before the point."""
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"

@@ -1,0 +1,40 @@
+"""What the metadata of a calibration say besides those of every run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lepaute.archive.metadata import BlasFacts, MachineFacts, MpiFacts
+from lepaute.kit.json_values import ABSENT_IF_NONE, from_json, to_json
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationFacts:
+    """What was asked for; and, once the nodes are known, what they are and how large the largest measurements are.
+
+    cores .. mpi: of the first node, as all are alike; memory_bytes: of the smallest
+    blocks, nb, most_n, most_message_bytes: of the plan
+    """
+
+    quick: bool = False
+    network_bytes: int | None = None
+    machines: Mapping[str, MachineFacts] | None = field(default=None, metadata=ABSENT_IF_NONE)
+    cores: tuple[int, ...] | None = field(default=None, metadata=ABSENT_IF_NONE)
+    node_cores: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    cpu_model: str | None = field(default=None, metadata=ABSENT_IF_NONE)
+    memory_bytes: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    blas: BlasFacts | None = field(default=None, metadata=ABSENT_IF_NONE)
+    mpi: MpiFacts | None = field(default=None, metadata=ABSENT_IF_NONE)
+    blocks: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    nb: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    most_n: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    most_message_bytes: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> "CalibrationFacts":
+        """The facts in the state of a run; raises InputError naming what is wrong."""
+        return from_json(cls, dict(document), "state.json")
+
+    def to_json(self) -> dict[str, Any]:
+        document: dict[str, Any] = to_json(self)
+        return document

@@ -1,0 +1,133 @@
+"""Tables and numbers as text, and quantities as people type them."""
+
+import math
+
+import pytest
+
+from lepaute.errors import InputError
+from lepaute.kit.quantities import box_of, grid_of, numbers_of, ranges_of, size_of, span_of, whole_of
+from lepaute.kit.tables import shortened, text_table
+from lepaute.kit.text import axis_unit, duration, moment, percent, seconds, size_text
+
+
+def test_columns_are_set_flush_right_or_left() -> None:
+    rows = [("2000", 1), ("4", 22.5)]
+    assert text_table(("N", "s"), rows, left=()) == "   N     s\n2000     1\n   4  22.5"
+    assert text_table(("N", "s"), rows) == "N        s\n2000     1\n4     22.5"
+    assert text_table(("N", "s"), rows, left=None) == "N     s\n2000  1\n4     22.5"
+    assert text_table(("N", "s"), []) == "N  s"
+
+
+def test_long_tables_keep_both_ends() -> None:
+    rows = [(number, "x") for number in range(10)]
+    assert shortened(rows, 10) == rows
+    assert shortened(rows, 4) == [(0, "x"), (1, "x"), ["…", ""], (8, "x"), (9, "x")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (seconds(0), "0"),
+        (seconds(1.2e-5), "12 µs"),
+        (seconds(3.2e-9), "3.2 ns"),
+        (seconds(-0.5), "-500 ms"),
+        (seconds(0.9999), "1000 ms"),
+        (seconds(12345.6), "12346 s"),
+        (size_text(0), "0 B"),
+        (size_text(1023), "1023 B"),
+        (size_text(1536), "1.5 KiB"),
+        (size_text(1023 * 1024), "1023 KiB"),
+        (size_text(64 << 20), "64 MiB"),
+        (size_text(5000 << 30), "5000 GiB"),
+        (percent(0.1234), "12.3 %"),
+        (percent(math.nan), "-"),
+        (duration(8.2), "8.2 s"),
+        (duration(270), "4.5 min"),
+        (duration(7560), "2.1 h"),
+        (moment(3.251), "3.25 s"),
+        (moment(102), "1 min 42 s"),
+        (moment(7205), "2 h 0 min 5 s"),
+        (axis_unit(2.0)[0], "s"),
+        (axis_unit(0.5)[0], "ms"),
+        (axis_unit(2.0, seconds_from=10.0)[0], "ms"),
+        (axis_unit(1e-3)[0], "µs"),
+    ],
+)
+def test_numbers_are_short_and_in_the_unit_that_suits(text: str, expected: str) -> None:
+    assert text == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("20000", 20000),
+        ("20k", 20000),
+        ("1.5K", 1500),
+        ("2M", 2 * 10**6),
+        ("1g", 10**9),
+        ("4Ki", 4096),
+        ("1e3", 1000),
+        ("-5", -5),
+        ("9007199254740993", 9007199254740993),
+    ],
+)
+def test_whole_numbers_take_suffixes(text: str, value: int) -> None:
+    assert whole_of(text, "n") == value
+
+
+@pytest.mark.parametrize("text", ["", "k", "x", "1.5", "nan", "inf", "1e400", "1kk", "0x10"])
+def test_what_is_not_a_whole_number_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"n is .*; it is a whole number such as 20000 or 20k"):
+        whole_of(text, "n")
+
+
+def test_bounds_are_named() -> None:
+    assert whole_of("10", "n", 1, 10) == 10
+    for text, low, high, bounds in (("0", 1, 10, "1 to 10"), ("0", 1, None, "1 or more"), ("9", None, 8, "8 or less")):
+        with pytest.raises(InputError, match=f"it is {bounds}$"):
+            whole_of(text, "n", low, high)
+    with pytest.raises(InputError):
+        whole_of("9" * 30, "n")  # more than the engine's 64 bits
+
+
+def test_sizes_are_in_powers_of_1024() -> None:
+    assert [size_of(text, "--fold") for text in ("4096", "64K", "64ki", "1M", "1G")] == [
+        4096,
+        65536,
+        65536,
+        1 << 20,
+        1 << 30,
+    ]
+    for text in ("0", "-1M", "1T", "x", "", "M", "1.5M", "1MB", "1 M", "٣M"):
+        with pytest.raises(InputError, match="--fold is"):
+            size_of(text, "--fold")
+
+
+def test_lists_of_numbers_and_ranges() -> None:
+    assert numbers_of("5-7,0, 6", "--ranks") == (0, 5, 6, 7)
+    assert ranges_of("3,0-1", "radical") == [range(3, 4), range(2)]
+    for text, reason in (("3-1", "a range goes up, such as 1-3"), ("1-9999999", "at most 1000000 numbers")):
+        with pytest.raises(InputError, match=reason):
+            numbers_of(text, "--ranks")
+    for text in ("", "x", "1-", "-1", "1,,2", "1:2", "²"):
+        with pytest.raises(InputError, match="it is a list of whole numbers and ranges such as 0,5-7"):
+            numbers_of(text, "--ranks")
+
+
+def test_grids_are_products_of_whole_numbers() -> None:
+    assert grid_of("8X4") == (8, 4)
+    assert box_of("1kx2x3", "cells") == (1000, 2, 3)
+    for text in ("8", "8x", "8x4x2"):
+        with pytest.raises(InputError, match="it is P x Q such as 8x8"):
+            grid_of(text)
+    for text in ("ax2", "²x2"):
+        with pytest.raises(InputError, match="it is a whole number"):
+            grid_of(text)
+
+
+def test_a_span_is_written_as_a_range_or_with_a_colon() -> None:
+    assert span_of("10-12", "--steps") == span_of("10:12", "--steps") == (10, 12)
+    assert span_of("7", "--steps") == (7, 7)
+    for wrong in ("7-5", "a", "1-"):
+        with pytest.raises(InputError, match="--steps is"):
+            span_of(wrong, "--steps")
