@@ -102,7 +102,7 @@ def _refuse_in_the_way(root: int, folder: Path, name: str, *, force: bool) -> No
         except FileNotFoundError:
             return
         if not force:
-            raise InputError(f"{folder / name}: is there already; give --force to replace it, or another folder")
+            raise InputError(f"{folder / name}: exists already; give --force to replace it, or another folder")
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{folder / name}: is a link or no file, and is not replaced; use another folder")
 

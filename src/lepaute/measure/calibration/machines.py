@@ -111,7 +111,8 @@ def settle(
         timing = time_on(name, usual.coretype_env)
         if timing is not None and timing.core_name == usual.core_name:
             warning = (
-                f"timings spoke for the {kernels.core_name} kernels of OpenBLAS; took {usual.core_name} as elsewhere"
+                f"the {kernels.core_name} kernels of OpenBLAS were faster here; "
+                f"using {usual.core_name} as on the other nodes"
             )
             result[name] = KernelSet(
                 timing.core_name, usual.coretype_env, timing.gflops, (warning,), timing.config, kernels.default

@@ -139,7 +139,7 @@ class Job(Helpers):
         for name in columns.keys() & (self._row or {}).keys():
             if columns[name] != (self._row or {})[name]:
                 raise InputError(
-                    f"{name} is a factor of the row that is measured; record what was seen by another name"
+                    f"{name} is a factor of the row that is measured; record the result under another name"
                 )
         row = {**(self._row or {}), **columns}
         for name, value in row.items():
@@ -190,7 +190,7 @@ class Job(Helpers):
         if not resume and design is not None:
             workspace.keep_design(design)
         elif resume and (begun := workspace.design) is not None and (design is None or begun.rows != design.rows):
-            self.record_of_run.warn("the script's design has changed; the run goes on with the one it began with")
+            self.record_of_run.warn("the script's design has changed; continuing with the original one")
         script, installation = self.options.script, self.options.installation
         if script is not None:
             again = f"{len(workspace.state.sessions)}-" if resume else ""

@@ -148,7 +148,7 @@ def check_archive(archive: Path) -> None:
         raise InputError(f"{archive}: the name of an archive ends in .zip; add it")
     check_output(archive)
     if archive.exists():
-        raise InputError(f"{archive}: is there already, and no archive is overwritten; choose another name")
+        raise InputError(f"{archive}: exists already, and archives are never overwritten; choose another name")
 
 
 def new_name(stem: str) -> Path:

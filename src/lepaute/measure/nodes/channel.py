@@ -211,7 +211,7 @@ class Channel:
         except (OSError, ValueError):
             pass  # what ssh or srun says of it is on standard error
         except Exception as problem:  # noqa: BLE001 - whoever waits for this node must learn of it
-            why = f"what its agent sent could not be taken ({type(problem).__name__}: {problem})"
+            why = f"a message of its agent could not be processed ({type(problem).__name__}: {problem})"
         self._lose(why or self._complaint() or "the connection ended")
         self._end()
         stream.close()

@@ -277,7 +277,10 @@ class Nodes:
         return present
 
     def _why_lost(self) -> str:
-        return "; ".join(f"{channel.name}: {channel.lost}" for channel in self._all if channel.lost) or "there was none"
+        return (
+            "; ".join(f"{channel.name}: {channel.lost}" for channel in self._all if channel.lost)
+            or "there were no nodes"
+        )
 
 
 def _never() -> bool:
