@@ -56,7 +56,8 @@ tidy_simblas() {
 
 # The stub is generated (make stubs) from the module that the virtual environment has.
 stub_is_current() {
-  "$bin/python" -m nanobind.stubgen -q -m lepaute._core -O build/stub -o build/stub/_core.pyi &&
+  mkdir -p build/stub &&
+    "$bin/python" -m nanobind.stubgen -q -m lepaute._core -o build/stub/_core.pyi &&
     diff -u src/lepaute/_core.pyi build/stub/_core.pyi
 }
 

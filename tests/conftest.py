@@ -3,11 +3,17 @@
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["farms.fixtures"]
 
 #: Lane -> the mark of its tests; those of no mark need a processor and nothing else.
 LANES = {"machine": "machine", "nodes": "nodes", "computing": None}
+
+
+# How long an example takes says how busy the machine is, and nothing about the law.
+settings.register_profile("lepaute", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("lepaute")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

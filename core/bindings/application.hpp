@@ -1,8 +1,8 @@
 #pragma once
 // What the binding of an application, core/apps/<name>/binding.cpp, is made of.
 
-#include "mpi/run.hpp"
 #include "fields.hpp"
+#include "mpi/run.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -37,9 +37,9 @@ void def_application(nanobind::module_& m, const char* parameters_name, const ch
     def_fields(parameters);
     m.def(
         simulate_name,
-        [simulate](const Parameters& of, const lepaute::models::Machine& machine,
-                   const lepaute::models::Layers& layers, const std::vector<std::uint32_t>& core_of_rank,
-                   std::uint64_t seed, const Chosen& trace_ranks, const Chosen& trace_steps) {
+        [simulate](const Parameters& of, const lepaute::models::Machine& machine, const lepaute::models::Layers& layers,
+                   const std::vector<std::uint32_t>& core_of_rank, std::uint64_t seed, const Chosen& trace_ranks,
+                   const Chosen& trace_steps) {
             return simulate(of, machine, layers, core_of_rank, seed,
                             wanted_trace(of.ranks(), of.steps(), trace_ranks, trace_steps));
         },

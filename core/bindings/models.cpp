@@ -26,8 +26,8 @@ void bind_kernels(nb::module_& m) {
     m.def("term_names", &term_names, "Terms of a polynomial, in the order of its coefficients.");
     bind_struct<models::Size>(m, "Size").def(nb::init<double, double, double>(), nb::arg("m"), nb::arg("n"),
                                              nb::arg("k"));
-    bind_struct<models::Bounds>(m, "Bounds").def(nb::init<models::Size, models::Size>(), nb::arg("low"),
-                                                 nb::arg("high"));
+    bind_struct<models::Bounds>(m, "Bounds")
+        .def(nb::init<models::Size, models::Size>(), nb::arg("low"), nb::arg("high"));
     nb::class_<rng::Mode>(m, "Mode").def(nb::init<double, double, double>(), nb::arg("cumulative"), nb::arg("mean"),
                                          nb::arg("deviation"));
     bind_struct<models::KernelPiece>(m, "KernelPiece");

@@ -174,7 +174,8 @@ mpi::Trace wanted_trace(std::size_t ranks, std::size_t steps, const Chosen& trac
 }
 
 void bind_run(nb::module_& m) {
-    m.def("kernel_names", [] { return registered_kernels(); }, "Of the kernels that applications call.");
+    m.def(
+        "kernel_names", [] { return registered_kernels(); }, "Of the kernels that applications call.");
     nb::class_<mpi::RunResult>(m, "RunResult")
         .def_ro("time_s", &mpi::RunResult::time_s)
         .def_ro("messages", &mpi::RunResult::messages)

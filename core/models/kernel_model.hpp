@@ -54,7 +54,7 @@ struct Bounds {
 };
 
 enum class Noise : std::uint8_t { none, half_normal, normal, lognormal, mixture };
-constexpr auto words_of(Noise) noexcept {
+constexpr auto words_of(Noise /*enum*/) noexcept {
     return std::to_array<Word<Noise>>({{Noise::none, "none"},
                                        {Noise::half_normal, "half-normal"},
                                        {Noise::normal, "normal"},

@@ -16,7 +16,7 @@ enum class Protocol : std::uint8_t {
     detached,  // the sender goes on at once, the transfer waits for the receive
     rendezvous // the transfer waits for the receive, and the sender for the transfer
 };
-constexpr auto words_of(Protocol) noexcept {
+constexpr auto words_of(Protocol /*enum*/) noexcept {
     return std::to_array<Word<Protocol>>(
         {{Protocol::eager, "eager"}, {Protocol::detached, "detached"}, {Protocol::rendezvous, "rendezvous"}});
 }
@@ -124,7 +124,7 @@ struct MessageUse {
 /// The classes of links of a network, in this order wherever they are counted.
 enum class LinkClass : std::uint8_t { loopback, remote, loopback_noncontiguous, remote_noncontiguous, count };
 inline constexpr std::size_t link_class_count = static_cast<std::size_t>(LinkClass::count);
-constexpr auto words_of(LinkClass) noexcept {
+constexpr auto words_of(LinkClass /*enum*/) noexcept {
     return std::to_array<Word<LinkClass>>({{LinkClass::loopback, "loopback"},
                                            {LinkClass::remote, "remote"},
                                            {LinkClass::loopback_noncontiguous, "loopback_noncontiguous"},
@@ -133,7 +133,7 @@ constexpr auto words_of(LinkClass) noexcept {
 
 /// What a segment's bandwidth means when flows share a link (design: flow_factor).
 enum class FlowFactor : std::uint8_t { bound, scale };
-constexpr auto words_of(FlowFactor) noexcept {
+constexpr auto words_of(FlowFactor /*enum*/) noexcept {
     return std::to_array<Word<FlowFactor>>({{FlowFactor::bound, "bound"}, {FlowFactor::scale, "scale"}});
 }
 

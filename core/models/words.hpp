@@ -1,6 +1,6 @@
 #pragma once
 // Enums whose values files and Python choose by a word. Beside such an enum stands its table, in any order:
-//   constexpr auto words_of(Enum) noexcept { return std::to_array<Word<Enum>>({{Enum::value, "word"}, ...}); }
+//   constexpr auto words_of(Enum /*enum*/) noexcept { return std::to_array<Word<Enum>>({{Enum::value, "word"}, ...}); }
 
 #include <array>
 #include <stdexcept>

@@ -166,15 +166,22 @@ public:
     }
     /// MPI_Send of `bytes` bytes.
     Awaiter<void> send(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return operation<void>(rank, {.kind = Operation::Kind::send, .send_to = to, .send_tag = tag, .send_bytes = bytes});
+        return operation<void>(rank,
+                               {.kind = Operation::Kind::send, .send_to = to, .send_tag = tag, .send_bytes = bytes});
     }
     /// MPI_Send of `bytes` bytes in a derived datatype with gaps, such as columns of a matrix.
     Awaiter<void> send_noncontiguous(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return operation<void>(rank, {.kind = Operation::Kind::send, .noncontiguous = true, .send_to = to, .send_tag = tag, .send_bytes = bytes});
+        return operation<void>(rank, {.kind = Operation::Kind::send,
+                                      .noncontiguous = true,
+                                      .send_to = to,
+                                      .send_tag = tag,
+                                      .send_bytes = bytes});
     }
     /// MPI_Ssend of `bytes` bytes.
     Awaiter<void> send_synchronous(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return operation<void>(rank, {.kind = Operation::Kind::send, .synchronous = true, .send_to = to, .send_tag = tag, .send_bytes = bytes});
+        return operation<void>(
+            rank,
+            {.kind = Operation::Kind::send, .synchronous = true, .send_to = to, .send_tag = tag, .send_bytes = bytes});
     }
     /// MPI_Recv; the size is the sender's.
     Awaiter<void> receive(Rank rank, Rank from, std::uint32_t tag) {
@@ -182,7 +189,8 @@ public:
     }
     /// MPI_Irecv and at once MPI_Wait: the same, with other names in a trace.
     Awaiter<void> receive_in_two_calls(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<void>(rank, {.kind = Operation::Kind::receive, .two_calls = true, .receive_from = from, .receive_tag = tag});
+        return operation<void>(
+            rank, {.kind = Operation::Kind::receive, .two_calls = true, .receive_from = from, .receive_tag = tag});
     }
     /// MPI_Irecv, MPI_Send, MPI_Wait with one partner.
     Awaiter<void> exchange(Rank rank, Rank partner, std::uint32_t tag, double bytes) {
@@ -191,8 +199,12 @@ public:
     /// The same, from one rank and to another.
     Awaiter<void> send_receive(Rank rank, Rank to, std::uint32_t send_tag, double bytes, Rank from,
                                std::uint32_t receive_tag) {
-        return operation<void>(
-            rank, {.kind = Operation::Kind::exchange, .send_to = to, .receive_from = from, .send_tag = send_tag, .receive_tag = receive_tag, .send_bytes = bytes});
+        return operation<void>(rank, {.kind = Operation::Kind::exchange,
+                                      .send_to = to,
+                                      .receive_from = from,
+                                      .send_tag = send_tag,
+                                      .receive_tag = receive_tag,
+                                      .send_bytes = bytes});
     }
     /// MPI_Iprobe: true when the message is there.
     Awaiter<bool> probe(Rank rank, Rank from, std::uint32_t tag) {
@@ -200,12 +212,14 @@ public:
     }
     /// Polling with MPI_Iprobe until the message is there.
     Awaiter<void> await_message(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<void>(rank, {.kind = Operation::Kind::await_message, .receive_from = from, .receive_tag = tag});
+        return operation<void>(rank,
+                               {.kind = Operation::Kind::await_message, .receive_from = from, .receive_tag = tag});
     }
     /// From which date on MPI_Iprobe finds the message. No time passes on the rank; it goes on when the date is known,
     /// and may then do at once what it did until that date.
     Awaiter<double> learn_arrival(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<double>(rank, {.kind = Operation::Kind::learn_arrival, .receive_from = from, .receive_tag = tag});
+        return operation<double>(rank,
+                                 {.kind = Operation::Kind::learn_arrival, .receive_from = from, .receive_tag = tag});
     }
 
     /// Where `count` ranks meet: the last one to come goes on at once, the others when it releases them. Meanwhile it

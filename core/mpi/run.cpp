@@ -30,16 +30,4 @@ void collect(RunResult& result, Engine& engine, const models::MachineDay& day) {
     result.engine_bytes = engine.state_bytes() + day.state_bytes();
 }
 
-void trace_kernel(Engine& engine, Rank rank, models::KernelNumber kernel, const models::Size& size,
-                  double start_s, double seconds) {
-    if (engine.trace().on() && engine.traced(rank)) {
-        engine.record(rank, {.code = static_cast<std::int16_t>(first_kernel_code + kernel.index()),
-                             .start_s = start_s,
-                             .duration_s = seconds,
-                             .m = size.m,
-                             .n = size.n,
-                             .k = size.k});
-    }
-}
-
 } // namespace lepaute::mpi

@@ -20,7 +20,7 @@ struct RunResult {
     std::array<models::MessageUse, models::link_class_count> message_use; // where the fitted sizes are known
     double computing_s = 0.0;                                             // over all ranks
     double waiting_s = 0.0;                                               // over all ranks, inside communication calls
-    std::vector<Shares> rank_shares_s;                               // per rank: where its time went
+    std::vector<Shares> rank_shares_s;                                    // per rank: where its time went
     std::span<const std::string_view> kernel_names;
     std::vector<models::KernelUse> kernels; // in the order of kernel_names
     std::span<const std::string_view> stage_names;
@@ -42,7 +42,16 @@ struct Placement {
 void collect(RunResult& result, Engine& engine, const models::MachineDay& day);
 
 /// A row of the trace for a call of `kernel`, where one is asked for.
-void trace_kernel(Engine& engine, Rank rank, models::KernelNumber kernel, const models::Size& size,
-                  double start_s, double seconds);
+inline void trace_kernel(Engine& engine, Rank rank, models::KernelNumber kernel, const models::Size& size,
+                         double start_s, double seconds) {
+    if (engine.trace().on() && engine.traced(rank)) [[unlikely]] {
+        engine.record(rank, {.code = static_cast<std::int16_t>(first_kernel_code + kernel.index()),
+                             .start_s = start_s,
+                             .duration_s = seconds,
+                             .m = size.m,
+                             .n = size.n,
+                             .k = size.k});
+    }
+}
 
 } // namespace lepaute::mpi

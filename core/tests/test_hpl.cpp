@@ -8,8 +8,8 @@
 #include <vector>
 
 using namespace lepaute;
-using hpl::Parameters;
 using hpl::Kernel;
+using hpl::Parameters;
 
 namespace {
 

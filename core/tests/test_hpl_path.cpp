@@ -12,8 +12,8 @@
 
 using namespace lepaute;
 using hpl::Broadcast;
-using hpl::Parameters;
 using hpl::Kernel;
+using hpl::Parameters;
 
 namespace {
 

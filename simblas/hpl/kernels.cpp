@@ -8,7 +8,7 @@ extern "C" {
 
 #define WRAP(symbol, kernel, m_, n_, k_, parameters, arguments)                                                        \
     void symbol parameters {                                                                                           \
-        lepaute::simblas::charge_kernel(lepaute::hpl::Kernel::kernel,                                               \
+        lepaute::simblas::charge_kernel(lepaute::hpl::Kernel::kernel,                                                  \
                                         {static_cast<double>(m_), static_cast<double>(n_), static_cast<double>(k_)});  \
     }
 // NOLINTBEGIN(readability-identifier-naming,readability-avoid-const-params-in-decls,misc-unused-parameters): HPL's own
@@ -45,7 +45,7 @@ void __wrap_HPL_pdfact(HPL_T_panel* panel) {
     void __wrap_HPL_pdupdate##form(HPL_T_panel* waiting, int* flag, HPL_T_panel* panel, const int columns) {           \
         const int width = columns < 0 ? panel->nq : Mmin(columns, panel->nq);                                          \
         if (width > 0 && panel->jb > 0) {                                                                              \
-            lepaute::simblas::charge_kernel(lepaute::hpl::Kernel::pdupdate_glue,                                    \
+            lepaute::simblas::charge_kernel(lepaute::hpl::Kernel::pdupdate_glue,                                       \
                                             {static_cast<double>(panel->jb), static_cast<double>(width), 0.0});        \
         }                                                                                                              \
         __real_HPL_pdupdate##form(waiting, flag, panel, columns);                                                      \

@@ -124,7 +124,11 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bo
         if (to != nobody) {
             // The root sends the panel out of the matrix, by a derived datatype; who forwards it has it in one piece.
             const bool noncontiguous = at.column == panel.owner_column && !parameters_.copy_l;
-            co_await send(at.rank, {.phase = Phase::broadcast, .to = rank_at(at.row, to), .tag = tag, .bytes = bytes, .noncontiguous = noncontiguous});
+            co_await send(at.rank, {.phase = Phase::broadcast,
+                                    .to = rank_at(at.row, to),
+                                    .tag = tag,
+                                    .bytes = bytes,
+                                    .noncontiguous = noncontiguous});
         }
     }
     done = true;

@@ -38,7 +38,12 @@ Task Program::broadcast_long(Place at, const Panel& panel) {
     const auto tag = broadcast_tag(panel);
     const bool noncontiguous = column_distance == 0 && !parameters_.copy_l;
     const auto message = [&](Rank to, double bytes) {
-        return Message{.phase = Phase::broadcast, .to = to, .tag = tag, .bytes = bytes, .noncontiguous = noncontiguous, .synchronous = true};
+        return Message{.phase = Phase::broadcast,
+                       .to = to,
+                       .tag = tag,
+                       .bytes = bytes,
+                       .noncontiguous = noncontiguous,
+                       .synchronous = true};
     };
 
     if (modified) {

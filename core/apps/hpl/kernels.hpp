@@ -45,7 +45,10 @@ enum class Kernel : std::uint8_t {
 
 /// In the order of Kernel.
 inline constexpr std::array<std::string_view, static_cast<std::size_t>(Kernel::count)> kernel_names = {
-    "dgemm", "dgemm_nn", "dtrsm", "dtrsm_left", "dgemv", "dger", "dtrsv", "dscal", "idamax", "daxpy", "dcopy", "dlocswp", "dlaswp00N", "dlaswp01T", "dlaswp02N", "dlaswp03T", "dlaswp04T", "dlaswp05T", "dlaswp06T", "dlaswp10N", "dlatcpy", "dlacpy", "dlaswp01N", "dlaswp03N", "dlaswp04N", "dlaswp05N", "dlaswp06N", "pdfact_glue", "pdupdate_glue"};
+    "dgemm",     "dgemm_nn",  "dtrsm",     "dtrsm_left",  "dgemv",        "dger",      "dtrsv",     "dscal",
+    "idamax",    "daxpy",     "dcopy",     "dlocswp",     "dlaswp00N",    "dlaswp01T", "dlaswp02N", "dlaswp03T",
+    "dlaswp04T", "dlaswp05T", "dlaswp06T", "dlaswp10N",   "dlatcpy",      "dlacpy",    "dlaswp01N", "dlaswp03N",
+    "dlaswp04N", "dlaswp05N", "dlaswp06N", "pdfact_glue", "pdupdate_glue"};
 
 inline constexpr models::KernelSet kernels{.names = kernel_names};
 

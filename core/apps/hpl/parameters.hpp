@@ -13,7 +13,7 @@
 namespace lepaute::hpl {
 
 enum class Broadcast : std::uint8_t { ring, ring_modified, two_ring, two_ring_modified, longer, longer_modified };
-constexpr auto words_of(Broadcast) noexcept {
+constexpr auto words_of(Broadcast /*enum*/) noexcept {
     return std::to_array<Word<Broadcast>>({{Broadcast::ring, "1ring"},
                                            {Broadcast::ring_modified, "1ring-modified"},
                                            {Broadcast::two_ring, "2ring"},
@@ -35,32 +35,32 @@ constexpr auto words_of(Broadcast) noexcept {
 }
 
 enum class Factorisation : std::uint8_t { left, crout, right };
-constexpr auto words_of(Factorisation) noexcept {
+constexpr auto words_of(Factorisation /*enum*/) noexcept {
     return std::to_array<Word<Factorisation>>(
         {{Factorisation::left, "left"}, {Factorisation::crout, "crout"}, {Factorisation::right, "right"}});
 }
 
 enum class Swap : std::uint8_t { binary_exchange, spread_roll, mix };
-constexpr auto words_of(Swap) noexcept {
+constexpr auto words_of(Swap /*enum*/) noexcept {
     return std::to_array<Word<Swap>>(
         {{Swap::binary_exchange, "binary-exchange"}, {Swap::spread_roll, "spread-roll"}, {Swap::mix, "mix"}});
 }
 
 /// How ranks are laid on the grid.
 enum class Order : std::uint8_t { row, column };
-constexpr auto words_of(Order) noexcept {
+constexpr auto words_of(Order /*enum*/) noexcept {
     return std::to_array<Word<Order>>({{Order::row, "row"}, {Order::column, "column"}});
 }
 
 /// Of L1 and of U.
 enum class Form : std::uint8_t { transposed, not_transposed };
-constexpr auto words_of(Form) noexcept {
+constexpr auto words_of(Form /*enum*/) noexcept {
     return std::to_array<Word<Form>>({{Form::transposed, "transposed"}, {Form::not_transposed, "no-transposed"}});
 }
 
 /// Where pivots come from: as for a random matrix, or from the first process row that has rows left.
 enum class Pivots : std::uint8_t { random, first_row };
-constexpr auto words_of(Pivots) noexcept {
+constexpr auto words_of(Pivots /*enum*/) noexcept {
     return std::to_array<Word<Pivots>>({{Pivots::random, "random"}, {Pivots::first_row, "first-row"}});
 }
 

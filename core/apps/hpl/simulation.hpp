@@ -5,9 +5,9 @@
 #include "apps/hpl/parameters.hpp"
 #include "apps/hpl/sampling.hpp"
 #include "apps/hpl/spread_plan.hpp"
-#include "mpi/run.hpp"
 #include "models/machine.hpp"
 #include "mpi/engine.hpp"
+#include "mpi/run.hpp"
 
 #include <array>
 #include <cstdint>
@@ -29,7 +29,7 @@ using SentInPhases = std::array<Sent, static_cast<std::size_t>(Phase::count)>;
 /// Parts of the program that have a row of their own in a trace.
 enum class Stage : std::uint8_t { pdfact, pdupdate, bcast, pdtrsv, count };
 inline constexpr std::array<std::string_view, static_cast<std::size_t>(Stage::count)> stage_names{"pdfact", "pdupdate",
-                                                                                                 "bcast", "pdtrsv"};
+                                                                                                  "bcast", "pdtrsv"};
 
 /// time_s is of the solver: factorisation and solve.
 struct Result : mpi::RunResult {

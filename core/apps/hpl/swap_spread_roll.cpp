@@ -25,8 +25,7 @@ std::shared_ptr<const SpreadPlan> Program::plan_of(const Panel& panel) {
         const std::vector<std::int64_t>& held = swap_plan(panel).held;
         std::vector<std::int64_t> rows(held.begin(), held.begin() + parameters_.p);
         rows.front() = panel.width - std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
-        slot = {panel.step,
-                std::make_shared<const SpreadPlan>(spread_plan(rows, panel.owner_row, parameters_.equil))};
+        slot = {panel.step, std::make_shared<const SpreadPlan>(spread_plan(rows, panel.owner_row, parameters_.equil))};
     }
     return slot.plan;
 }
@@ -79,8 +78,11 @@ Task Program::spread(Place at, const Panel& panel, const SpreadPlan& plan, const
                 co_await engine_.receive(at.rank, rank, swap_tag(panel));
             } else if (rows > 0) {
                 // Rows of U are columns of the transposed: in one piece.
-                co_await send(at.rank,
-                              {.phase = Phase::swap, .to = rank, .tag = swap_tag(panel), .bytes = bytes_of(rows, columns), .noncontiguous = parameters_.u != Form::transposed});
+                co_await send(at.rank, {.phase = Phase::swap,
+                                        .to = rank,
+                                        .tag = swap_tag(panel),
+                                        .bytes = bytes_of(rows, columns),
+                                        .noncontiguous = parameters_.u != Form::transposed});
             }
         }
         if (incoming != nullptr) {
@@ -101,7 +103,11 @@ Task Program::roll(Place at, const Panel& panel, const SpreadPlan& plan, std::in
         const Rank partner = backwards ? previous : next;
         const std::int64_t out = plan.rows_at((position + (backwards ? turn : p - turn)) % p);
         const std::int64_t in = plan.rows_at((position + (backwards ? p - turn - 1 : turn + 1)) % p);
-        const Message message{.phase = Phase::swap, .to = partner, .tag = swap_tag(panel), .bytes = bytes_of(out, columns), .noncontiguous = parameters_.u != Form::transposed};
+        const Message message{.phase = Phase::swap,
+                              .to = partner,
+                              .tag = swap_tag(panel),
+                              .bytes = bytes_of(out, columns),
+                              .noncontiguous = parameters_.u != Form::transposed};
         if (out > 0 && in > 0) {
             co_await exchange(at.rank, message);
         } else if (out > 0) {

@@ -115,9 +115,8 @@ Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* in
     if (incoming != nullptr) {
         co_await poll_broadcast(at, *incoming, incoming_done);
     }
-    const bool rolls =
-        parameters_.swap == Swap::spread_roll ||
-        (parameters_.swap == Swap::mix && columns > parameters_.swap_threshold.value_or(parameters_.nb));
+    const bool rolls = parameters_.swap == Swap::spread_roll ||
+                       (parameters_.swap == Swap::mix && columns > parameters_.swap_threshold.value_or(parameters_.nb));
     if (parameters_.p > 1 && rolls) {
         co_await swap_spread_roll(at, panel, columns, incoming, incoming_done);
     } else if (parameters_.p > 1) {

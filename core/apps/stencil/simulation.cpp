@@ -54,7 +54,7 @@ std::int64_t local_cells(std::int64_t cells, std::uint32_t processes, std::uint3
 }
 
 mpi::RunResult simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
-                         const std::vector<std::uint32_t>& core_of_rank, std::uint64_t seed, mpi::Trace trace) {
+                        const std::vector<std::uint32_t>& core_of_rank, std::uint64_t seed, mpi::Trace trace) {
     check(parameters, core_of_rank.size());
     mpi::Placement placement = mpi::placed(machine, core_of_rank);
     std::vector<std::uint32_t> ranks_on(machine.nodes, 0);

@@ -2,11 +2,11 @@
 // A 3D stencil on simulated ranks: each iteration exchanges the faces of a rank's box of cells with its six neighbours,
 // sweeps over the cells, and reduces the norm of the residual over all ranks.
 
-#include "mpi/run.hpp"
 #include "models/machine.hpp"
 #include "models/words.hpp"
 #include "mpi/collectives.hpp"
 #include "mpi/engine.hpp"
+#include "mpi/run.hpp"
 
 #include <array>
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace lepaute::stencil {
 
 enum class Allreduce : std::uint8_t { none, binomial, recursive_doubling, ring };
-constexpr auto words_of(Allreduce) noexcept {
+constexpr auto words_of(Allreduce /*enum*/) noexcept {
     return std::to_array<Word<Allreduce>>({{Allreduce::none, "none"},
                                            {Allreduce::binomial, "binomial"},
                                            {Allreduce::recursive_doubling, "recursive-doubling"},
@@ -30,10 +30,10 @@ struct Parameters {
     std::array<std::int64_t, 3> cells{1, 1, 1}; // of the whole box
     std::int64_t iterations = 1;
     bool periodic = true;
-    std::int64_t halo = 1;                 // layers of cells that a neighbour needs
-    double value_bytes = 8.0;              // sent for each cell of a face
-    double cell_time_s = 0.0;              // to compute a cell
-    double cell_bytes = 0.0;               // to and from memory for a cell
+    std::int64_t halo = 1;                   // layers of cells that a neighbour needs
+    double value_bytes = 8.0;                // sent for each cell of a face
+    double cell_time_s = 0.0;                // to compute a cell
+    double cell_bytes = 0.0;                 // to and from memory for a cell
     std::optional<double> node_memory_Bps{}; // shared evenly by the ranks of a node; none: memory costs nothing
     double noise_relative_sd = 0.0;
     Allreduce allreduce = Allreduce::recursive_doubling;
@@ -67,8 +67,8 @@ inline constexpr std::array<std::string_view, static_cast<std::size_t>(Kernel::c
 /// `machine` are not used; its days and episodes are. Steps of a trace are iterations.
 /// Throws std::invalid_argument when the sizes do not fit together, std::runtime_error on a deadlock.
 [[nodiscard]] mpi::RunResult simulate(const Parameters& parameters, const models::Machine& machine,
-                                       const models::Layers& layers, const std::vector<std::uint32_t>& core_of_rank,
-                                       std::uint64_t seed, mpi::Trace trace = {});
+                                      const models::Layers& layers, const std::vector<std::uint32_t>& core_of_rank,
+                                      std::uint64_t seed, mpi::Trace trace = {});
 
 /// The cells along one dimension of the process at `position` of `processes`: even shares, the first ones one more.
 [[nodiscard]] std::int64_t local_cells(std::int64_t cells, std::uint32_t processes, std::uint32_t position) noexcept;

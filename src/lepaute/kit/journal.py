@@ -123,8 +123,8 @@ def drop_broken_end(path: Path) -> None:
         while end > 0:
             start = max(0, end - (1 << 16))
             file.seek(start)
-            if (found := file.read(end - start).rfind(b"\n")) >= 0:
-                end = start + found + 1
+            if (newline := file.read(end - start).rfind(b"\n")) >= 0:
+                end = start + newline + 1
                 break
             end = start
         if end < size:

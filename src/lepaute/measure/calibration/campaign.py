@@ -33,7 +33,7 @@ def calibrate(
     quick    : two small blocks, to see that all works; too little for a model to trust
     network_bytes: the largest message, 64 MiB (quick: 16 MiB) unless given; a node with little memory gets less
     seed     : of the designs, of their order and of the probes' data; when resuming, that of the beginning holds
-    progress : is told what is done and how much of the work is behind
+    progress : called with what is being done and the share of the work that is done
     python   : the interpreter on the nodes, where it is not this one
     resume   : go on with a calibration of that archive that did not end
     Raises EnvironmentProblem when something the probes need is missing, a probe fails or no node is left, InputError
@@ -63,9 +63,9 @@ def calibrate(
         tell("done", 1.0)
         return outcome.archive
     problem = EnvironmentProblem(outcome.failure) if outcome.status == "failed" else KeyboardInterrupt()
-    problem.add_note(f"what was measured until then is in {partial_name(out_archive)}; go on with --resume")
+    problem.add_note(f"what was measured until then is in {partial_name(out_archive)}; resume with --resume")
     raise problem
 
 
 def _silent(_message: str, _share: float) -> None:
-    """The progress that nobody watches."""
+    """Progress that is not shown."""
