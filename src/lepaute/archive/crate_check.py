@@ -46,7 +46,7 @@ def _check_file(archive: Archive, name: str, entity: dict[str, Any], members: di
         return
     member = members.get(name)
     if member is None:
-        raise _problem(archive, f"it describes {fitted(name, 80)}, which is not there")
+        raise _problem(archive, f"it describes {fitted(name, 80)}, which the archive lacks")
     stated = (entity.get("sha256", member.sha256), entity.get("contentSize", str(member.size_bytes)))
     if stated != (member.sha256, str(member.size_bytes)):
         raise _problem(archive, f"member {name} has another size or SHA-256 than described")

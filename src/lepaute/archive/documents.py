@@ -1,4 +1,4 @@
-"""JSON of a stranger: parsed within bounds, and values of it taken for what they should be or for nothing."""
+"""JSON of untrusted archives: parsed within bounds; values of another type than expected count as missing."""
 
 import json
 import math

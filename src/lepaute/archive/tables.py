@@ -1,4 +1,4 @@
-"""Tables of a stranger: read within bounds of memory; no pickle, no registered type, no index comes from the file."""
+"""Untrusted tables: read within bounds of memory; no pickle, no registered type, no index comes from the file."""
 
 import io
 from typing import TYPE_CHECKING, Any

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class Command(NamedTuple):
     """A command, which lives in `lepaute.cli.<name>`.
 
-    The module has either `app`, a `typer.Typer` with subcommands, or `command`, a function with Typer's annotations.
+    The module has either `app`, a `typer.Typer` with subcommands, or `app_for`, which makes one for given arguments, or
+    `command`, a function with Typer's annotations.
     """
 
     name: str
@@ -88,7 +89,8 @@ def run_command(name: str, arguments: list[str]) -> int:
 
     module = import_module(f"lepaute.cli.{name}")
     # Not get_command() for an app: it drops the name of a subcommand that is the only one ("predict hpl" -> "predict").
-    command = get_group(plain(module.app)) if hasattr(module, "app") else get_command(app_of(module))
+    app = module.app_for(arguments) if hasattr(module, "app_for") else getattr(module, "app", None)
+    command = get_group(plain(app)) if app is not None else get_command(app_of(module))
     default = getattr(module, "DEFAULT", None)
     if default is not None and arguments and arguments[0] not in (*getattr(command, "commands", ()), "--help"):
         arguments = [default, *arguments]

@@ -94,7 +94,7 @@ def population_lines(fitted: "Generative") -> list[str]:
         lines.append(f"group {number}: {group.nodes} nodes, {group.units} CPUs")
         low, high = group.interval()
         for at, term in enumerate(fitted.terms):
-            own = group.covariance_temporal if group.covariance_temporal is not None else fitted.days.own
+            own = group.covariance_temporal if group.covariance_temporal is not None else fitted.days.individual
             common = 0.0 if fitted.days.common is None else fitted.days.common[at, at]
             lines.append(
                 f"  {term:<7} {group.theta[at]:.5g}  95 % interval {low[at]:.5g} to {high[at]:.5g}; sd between CPUs "

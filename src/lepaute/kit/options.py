@@ -7,17 +7,16 @@ class Request:
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, fields
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from lepaute.errors import InputError
 
 _KEY = "option"
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One option, of a field whose default is the option's too.
 
     help    : one phrase

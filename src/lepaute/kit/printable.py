@@ -1,4 +1,4 @@
-"""Text of a stranger on a terminal: no escape sequence, no line break, no longer than its place."""
+"""Untrusted text on a terminal: no escape sequences, no line breaks, cut to its width."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -81,11 +81,11 @@ def _shown(char: str) -> str:
 
 def fitted(text: str, width: int) -> str:
     """`printable(text)`, its end replaced by "..." where it takes more than `width` columns."""
-    shown = printable(text[:_MOST_LOOKED_AT])
-    if len(text) <= _MOST_LOOKED_AT and columns(shown) <= width:
-        return shown
+    visible = printable(text[:_MOST_LOOKED_AT])
+    if len(text) <= _MOST_LOOKED_AT and columns(visible) <= width:
+        return visible
     kept, used = [], 0
-    for char in shown:
+    for char in visible:
         used += _columns(char)
         if used > width - 3:
             break
