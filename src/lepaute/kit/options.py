@@ -14,6 +14,8 @@ from typing import Any
 from lepaute.errors import InputError
 
 _KEY = "option"
+#: No time, rate or size is larger; products of a few such numbers stay finite.
+_LARGEST_REAL = 1e18
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ def options_of(described: type) -> Mapping[str, Option]:
 def check_fields(value: object, *, largest: int) -> None:
     """Raises InputError where a field of a dataclass instance is not what its option allows.
 
-    Checked are choices and least values; numbers are finite, those of fields of type int whole and at most `largest`.
+    Checked are choices and bounds; numbers are finite and at most 1e18, those of fields of type int whole and at most
+    `largest`.
     None is right where it is the default.
     """
     described_class: Any = type(value)
@@ -84,9 +87,12 @@ def check_fields(value: object, *, largest: int) -> None:
         wrong_type = isinstance(given, bool) or not isinstance(given, int if whole else int | float)
         too_small = not wrong_type and described.minimum is not None and given < described.minimum
         if wrong_type or too_small or not (whole or math.isfinite(given)):
-            raise InputError(f"{name} is {given!r}; it is {kind}{least}")
+            raise InputError(f"{name} is {given!r:.80}; it is {kind}{least}")
         if whole and abs(given) > largest:
-            raise InputError(f"{name} is {given:.3g}; whole numbers end at {largest}")
+            raise InputError(f"{name} is {str(given)[:80]}; whole numbers end at {largest}")
+        most = _LARGEST_REAL if described.maximum is None else described.maximum
+        if abs(given) > most and not whole:
+            raise InputError(f"{name} is {given:g}; it is {most:g} or less")
 
 
 def word_of(given: str, choices: Sequence[str], name: str) -> str:

@@ -118,6 +118,8 @@ def _bounded(value: float, text: str, name: str, kind: str, low: int | None, hig
         raise InputError(f"{name} is {text[:80]!r}; it is {kind}")
     low, high = -MOST if low is None else low, MOST if high is None else high
     if not low <= value <= high:
+        if -low == high == MOST:
+            raise InputError(f"{name} is {text[:80]!r}; it does not fit 64 bits")
         bounds = f"{low} or more" if high == MOST else f"{high} or less" if low == -MOST else f"{low} to {high}"
         raise InputError(f"{name} is {text[:80]!r}; it is {bounds}")
     return int(value)

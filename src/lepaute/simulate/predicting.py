@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from lepaute.simulate.tracing import TraceRequest
 
 DEFAULT_RUNS = 10
+#: Of all combinations together; each takes a millisecond at least.
+MOST_RUNS = 1_000_000
 USUAL_MAPPING = {"mapping": "sequential"}
 
 
@@ -91,8 +93,7 @@ def predict_all(
     run_s : seconds that a run of each is expected to take: the longest start first, and progress counts them; without,
         the number of events stands for them
     """
-    if runs < 1:
-        raise InputError(f"runs is {runs}; at least one run is simulated")
+    check_runs(applications, runs)
     if not 0 <= seed < 2**63:
         raise InputError(f"seed is {seed}; it is a whole number from 0 to 2^63 - 1")
     if trace is not None and len(applications) > 1:
@@ -118,6 +119,14 @@ def predict_all(
         prediction_of(application, conditions, simulator, [finished[at, run] for run in range(runs)])
         for at, application in enumerate(applications)
     ]
+
+
+def check_runs(applications: "Sequence[Application]", runs: int) -> None:
+    """Raises InputError where the number of runs of each application cannot be."""
+    if runs < 1:
+        raise InputError(f"runs is {runs}; at least one run is simulated")
+    if runs * len(applications) > MOST_RUNS:
+        raise InputError(f"runs is {runs} of {len(applications)} combination(s); together they are at most {MOST_RUNS}")
 
 
 def simulate_one(
