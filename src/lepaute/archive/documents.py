@@ -19,7 +19,9 @@ def bounded_json(data: bytes, name: str) -> Any:
         return read_json(data, f"member {name}", most_bytes=MOST_JSON_BYTES)
     except InputError as error:
         problem = str(error).rpartition(";")[0]
-        raise ArchiveError(f"{problem}; refuse such an archive, or look at what `lepaute archive extract` has") from None
+        raise ArchiveError(
+            f"{problem}; refuse such an archive, or look at what `lepaute archive extract` has"
+        ) from None
 
 
 def mapping(value: object) -> dict[str, Any]:

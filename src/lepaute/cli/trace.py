@@ -146,8 +146,12 @@ def compare(
 def span_of(text: str, name: str) -> tuple[int, int]:
     """(10, 12) of "10:12", (10, 10) of "10"; raises InputError for anything else."""
     from lepaute.errors import InputError
+    from lepaute.kit.quantities import count_of
 
-    low, colon, high = text.strip().partition(":")
-    if not low.isdigit() or (colon and not high.isdigit()) or (colon and int(high) < int(low)):
-        raise InputError(f"{name} is {text!r}; it is a step, or the first and the last such as 10:12")
-    return int(low), int(high if colon else low)
+    first, colon, last = text.strip().partition(":")
+    try:
+        low = count_of(first, name)
+        high = count_of(last, name, low) if colon else low
+    except InputError:
+        raise InputError(f"{name} is {text[:80]!r}; it is a step, or the first and the last such as 10:12") from None
+    return low, high

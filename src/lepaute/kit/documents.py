@@ -47,7 +47,7 @@ def read_text(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> str:
 def read_bytes(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> bytes:
     """The content of a file; raises as `read_text`."""
     try:
-        with open(path, "rb") as stream:
+        with Path(path).open("rb") as stream:
             data = stream.read(most_bytes + 1)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give {kind}") from None
@@ -211,7 +211,9 @@ class _Composer:
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
-            self._refuse(event, f"stands for the anchor {event.anchor[:60]!r}, which is not defined", "define it before")
+            self._refuse(
+                event, f"stands for the anchor {event.anchor[:60]!r}, which is not defined", "define it before"
+            )
         target = self._anchors[event.anchor]
         if target is None:
             self._refuse(event, f"stands for {event.anchor[:60]!r}, which holds it", "write the value out")
@@ -312,9 +314,9 @@ def _integer(text: str) -> int:
     sign = -1 if digits[:1] == "-" else 1
     digits = digits.lstrip("+-") if digits[:1] in ("+", "-") else digits
     if digits.startswith("0b"):
-        return sign * int(digits[2:], 2)
+        return sign * int(digits, 2)
     if digits.startswith("0x"):
-        return sign * int(digits[2:], 16)
+        return sign * int(digits, 16)
     if ":" in digits:
         return sign * int(_sexagesimal(digits, int))
     return sign * int(digits, 8 if digits[:1] == "0" and digits != "0" else 10)

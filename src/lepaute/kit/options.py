@@ -97,11 +97,11 @@ def check_fields(value: object, *, largest: int) -> None:
 
 def word_of(given: str, choices: Sequence[str], name: str) -> str:
     """The choice that a word or its number stands for; raises InputError for anything else."""
-    if given.isdecimal() and int(given) < len(choices):
+    if given.isascii() and given.isdigit() and len(given) < 4 and int(given) < len(choices):
         return choices[int(given)]
     if given in choices:
         return given
-    raise InputError(f"{name} is {given!r}; it is one of {', '.join(choices)} (or 0 to {len(choices) - 1})")
+    raise InputError(f"{name} is {given[:80]!r}; it is one of {', '.join(choices)} (or 0 to {len(choices) - 1})")
 
 
 @cache

@@ -13,6 +13,7 @@ DECIMAL = {"k": 10**3, "M": 10**6, "G": 10**9}
 BINARY = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 
 _SIZE = re.compile(r"[0-9]{1,18}(?:[kmg]i?)?", re.IGNORECASE)
+_COUNT = re.compile(r"[0-9]{1,18}")
 _RANGE = re.compile(r"\s*([0-9]{1,18})\s*(?:-\s*([0-9]{1,18})\s*)?")
 
 
@@ -24,6 +25,16 @@ def whole_of(text: str, name: str, low: int | None = None, high: int | None = No
     """
     suffixes = {suffix.lower(): factor for suffix, factor in (DECIMAL | BINARY).items()}
     return _bounded(_scaled(text, suffixes), text, name, "a whole number such as 20000 or 20k", low, high)
+
+
+def count_of(text: str, name: str, low: int = 0, high: int = MOST) -> int:
+    """A whole number as files have it: digits of ASCII, without sign and suffix; raises InputError for anything else.
+
+    name: of the quantity, for messages; low, high: bounds, both allowed
+    """
+    if not _COUNT.fullmatch(text):
+        raise InputError(f"{name} is {text[:80]!r}; it is a whole number, in digits, of {high} at most")
+    return _bounded(int(text), text, name, "a whole number", low, high)
 
 
 def size_of(text: str, name: str) -> int:

@@ -169,7 +169,7 @@ def _cable_bound(topology: Topology) -> int:
     """At least the number of cables, found without building them."""
     sizes = topology.sizes
     if topology.kind == "fat-tree":
-        _, down, up, cables = sizes
+        _, _, up, cables = sizes
         below = (topology.node_count or 0, *switch_counts(topology))
         return sum(count * parents * each for count, parents, each in zip(below, up, cables, strict=False))
     if topology.kind == "dragonfly":

@@ -161,9 +161,11 @@ def expected_run_s(
     """Seconds that one core takes to simulate a run of each; None where all runs together are quick, or nobody knows.
 
     Some tiny problems are simulated for it by the native engine, in a tenth of a second or 3 % of the prediction.
+    Raises InputError for a number of runs that cannot be.
     """
     from lepaute.simulate.native import Native
 
+    check_runs(applications, runs)
     simulator = Native().on(Conditions(platform, mapping=mapping or Mapping()))
     return applications[0].estimated_run_s(applications, runs, available_cores(), simulator.measure, fidelity)
 
