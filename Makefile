@@ -29,7 +29,7 @@ setup:
 
 demo: setup
 	-@$(LEPAUTE) doctor
-	@$(LEPAUTE) verify hpl --calibrate --output-dir $(DEMO_OUTPUT)
+	@$(LEPAUTE) verify hpl --calibrate --output-dir $(DEMO_OUTPUT)/$$(date +%Y%m%d-%H%M%S)
 
 check:
 	@test -x $(PYTHON) || { echo 'make check: no .venv yet, run make setup'; exit 2; }

@@ -160,7 +160,7 @@ def test_progress_in_a_loop_that_never_converges_is_no_stall(bad: Path, platform
     [
         (0, "np is 0; a program has at least one rank"),
         (-1, "np is -1; a program has at least one rank"),
-        (17, "np is 17; platform tiny has cores for 16 ranks"),
+        (17, "17 ranks of 1 threads do not fit on platform tiny"),
         ("two", "invalid value for '-np'"),
     ],
 )
@@ -196,7 +196,7 @@ def test_a_program_that_is_not_built_for_emulation_is_refused_with_how_to_build_
 
 def test_a_program_that_is_not_there_is_named(platform: Path, temporary: Path) -> None:
     compiler_folder()
-    assert "/none is not there" in complaint(emulate(platform, "--", platform.parent / "none"))
+    assert "/none; build the program" in complaint(emulate(platform, "--", platform.parent / "none"))
 
 
 def test_without_simgrid_the_package_is_named(

@@ -161,7 +161,8 @@ def test_a_routine_without_a_model_takes_its_operations_over_the_rate_of_dgemm_a
     reference = 89.0  # the middle of 1 to 8000
     rate = 2 * reference**3 / dgemm_s(reference, reference, reference)
     assert use.time_s == pytest.approx(2 * 1000**2 / rate, rel=1e-9)
-    assert found.unmodelled_share == 1.0
+    assert found.first.emulated.unmodelled_share == 1.0
+    assert found.to_dict()["unmodelled_share"] == 1.0
     assert any("no model of dsymv (1 calls): 1e+02 %" in warning for warning in found.warnings)
 
 

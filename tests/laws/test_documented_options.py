@@ -27,7 +27,8 @@ def options(command: Any) -> Iterator[str]:
 
 def options_of(name: str) -> set[str]:
     module = import_module(f"lepaute.cli.{name}")
-    command = get_group(module.app) if hasattr(module, "app") else get_command(app_of(module))
+    app = module.app_for(()) if hasattr(module, "app_for") else getattr(module, "app", None)
+    command = get_group(app) if app is not None else get_command(app_of(module))
     return {"--help", *options(command)}
 
 

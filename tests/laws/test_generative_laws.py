@@ -32,7 +32,7 @@ def frame(data: Coefficients) -> pandas.DataFrame:
 def parts(fitted: Generative) -> list[np.ndarray]:
     common = fitted.days.common
     spatial = [group.covariance_spatial for group in fitted.groups]
-    temporal = [fitted.days.own, fitted.days.own if common is None else common]
+    temporal = [fitted.days.individual, fitted.days.individual if common is None else common]
     return [*(group.theta for group in fitted.groups), *spatial, *temporal]
 
 

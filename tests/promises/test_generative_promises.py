@@ -48,7 +48,7 @@ def test_sigma_s_and_sigma_t_are_unbiased(fits) -> None:
 
 
 def test_sigma_s_would_be_too_large_if_the_days_were_not_taken_off(fits) -> None:
-    gammas = [fit.groups[0].covariance_spatial[2, 2] + fit.days.own[2, 2] / 7.2 for fit in fits]
+    gammas = [fit.groups[0].covariance_spatial[2, 2] + fit.days.individual[2, 2] / 7.2 for fit in fits]
     ratio = np.array(gammas) / TRUTH.covariance_spatial[2, 2]  # 7.2 days of 12 %: 20 % of a variance of 10 %
     assert ratio.mean() - 1.0 > 2 * ratio.std(ddof=1) / np.sqrt(REPETITIONS)
 

@@ -60,7 +60,7 @@ def test_an_agent_works_in_the_python_of_a_node(version: str) -> None:
     python = interpreter(version)
     with Pool([NodeAddress("n")], python=python, folder=f"lepaute-test-{os.urandom(4).hex()}") as pool:
         nodes = Nodes(pool.channels, Remembered())
-        assert pool.channels[0].hello["python"].startswith(f"{version}.")
+        assert pool.channels[0].hello.python.startswith(f"{version}.")
         nodes.write("a", "b")
         assert nodes.read("a") == {"n": b"b"}
         assert nodes.shell("cat a; sleep 0.1", timeout_s=20).stdout == "b"

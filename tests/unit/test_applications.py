@@ -64,6 +64,16 @@ def test_choices_that_the_core_does_not_have_are_refused_when_it_is_first_used()
         core_parameters(Stencil())  # type: ignore[arg-type]
 
 
+def test_an_option_that_the_core_does_not_have_is_refused_and_not_ignored() -> None:
+    @dataclass(frozen=True)
+    class Hpl:
+        n: int = 1
+        telepathy: bool = True
+
+    with pytest.raises(ImportError, match="the core has no telepathy in HplParameters"):
+        core_parameters(Hpl())  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", APPLICATIONS)
 def test_every_application_has_a_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", name, "--help"]) == 0

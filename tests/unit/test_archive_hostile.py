@@ -345,7 +345,7 @@ def test_a_description_that_was_not_written_with_the_archive_is_noticed(tmp_path
     digest = Member.of(members["design.csv"]).sha256.encode()
     for change, message in (
         (crate.replace(digest, b"0" * 64), "member design.csv has another size or SHA-256"),
-        (crate.replace(b'"design.csv"', b'"other.csv"'), "it describes other.csv, which is not there"),
+        (crate.replace(b'"design.csv"', b'"other.csv"'), "it describes other.csv, which the archive lacks"),
         (crate.replace(b"crate/1.1", b"crate/9.9"), "does not say that ./ conforms to"),
         (crate.replace(b'"Dataset"', b'"Thing"'), "the root lacks its type Dataset"),
         (b"{", "is not JSON"),

@@ -56,7 +56,7 @@ def test_the_archives_own_members_cannot_be_overwritten(tmp_path: Path, name: st
 def test_a_name_can_be_used_once_only(tmp_path: Path) -> None:
     with ArchiveWriter(tmp_path / "a.zip", METADATA) as writer:
         writer.add_bytes("a", b"")
-        with pytest.raises(ArchiveError, match="is there already"):
+        with pytest.raises(ArchiveError, match="exists already"):
             writer.add_bytes("a", b"")
 
 

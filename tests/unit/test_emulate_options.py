@@ -7,26 +7,12 @@ from oracles.emulated import command, tiny, tiny_text
 
 from lepaute.cli.emulate import folding_of, private_of
 from lepaute.errors import InputError, SimulationError
-from lepaute.kit.quantities import size_of
 from lepaute.platform.io import parse_platform
 from lepaute.simulate import Layers
 from lepaute.simulate.smpi.compilers import _script, skip_flags
 from lepaute.simulate.smpi.emulate import Keep, Options, settings_of
 from lepaute.simulate.smpi.emulated_run import value_in
 from lepaute.simulate.smpi.request import Files, Folding, Private, reference_sizes, request_text
-
-
-@pytest.mark.parametrize(
-    ("text", "size"), [("4096", 4096), ("64K", 65536), ("1M", 1 << 20), ("2g", 2 << 30), ("3Mi", 3 << 20)]
-)
-def test_sizes_have_suffixes_of_1024(text: str, size: int) -> None:
-    assert size_of(text, "--fold") == size
-
-
-@pytest.mark.parametrize("text", ["", "M", "0", "-1M", "1.5M", "1MB", "1 M", "٣M"])
-def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"--fold is .*; it is (a size in bytes|1 or more)"):
-        size_of(text, "--fold")
 
 
 @pytest.mark.parametrize(

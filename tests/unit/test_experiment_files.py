@@ -243,6 +243,22 @@ def test_what_a_full_disk_refuses_leaves_nothing_and_does_not_come_later(tiny_di
     assert all(entry == {"text": "x" * 100} for entry in entries(tiny_disk / "j.jsonl"))
 
 
+def test_room_that_a_journal_took_is_there_when_the_disk_is_full_and_reads_as_nothing(tiny_disk: Path) -> None:
+    journal = Journal(tiny_disk / "j.jsonl")
+    journal.add({"n": 1})
+    journal.reserve(9000)
+    with (tiny_disk / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+        while True:
+            filler.write(b"x" * 1024)
+    assert list(entries(tiny_disk / "j.jsonl")) == [{"n": 1}]
+    journal.add({"n": 2, "text": "y" * 8000})
+    with pytest.raises(OSError, match="No space"):
+        journal.reserve(9000)
+    assert [entry["n"] for entry in entries(tiny_disk / "j.jsonl")] == [1, 2]
+    journal.close()
+    assert (tiny_disk / "j.jsonl").read_bytes().endswith(b'y"}\n')
+
+
 def test_secrets_in_command_lines_and_variables_of_commands_are_not_written_down(tmp_path: Path) -> None:
     workspace = Workspace.create(tmp_path / "x.zip", RunState())
     record = Record(workspace, say=lambda _line: None)

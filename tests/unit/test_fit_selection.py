@@ -185,7 +185,8 @@ def test_forms_are_read_as_they_are_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("M-3/N-1", "no kernel model"), ("dgemv2=M-1/N-1", "no kernel that"), ("", "no kernel model")]
+    ("text", "told"),
+    [("M-3/N-1", "not a kernel model"), ("dgemv2=M-1/N-1", "not a kernel of platforms"), ("", "not a kernel model")],
 )
 def test_what_is_no_form_is_refused_in_one_line(text: str, told: str) -> None:
     with pytest.raises(InputError, match=told) as refused:

@@ -104,7 +104,7 @@ def test_sigma_s_is_what_is_left_of_the_means_without_their_days() -> None:
     values = np.array([[-1.0], [1.0], [3.0], [5.0]])
     unit, day = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
     days = replace(between_days(unit, day, values), common=None)
-    assert days.own == pytest.approx(np.array([[2.0]]))
+    assert days.individual == pytest.approx(np.array([[2.0]]))
     assert between_units(unit, day, values, days) == pytest.approx(np.array([[8.0 - 1.0]]))
 
 

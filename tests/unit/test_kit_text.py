@@ -5,7 +5,7 @@ import math
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.kit.quantities import box_of, grid_of, numbers_of, ranges_of, size_of, whole_of
+from lepaute.kit.quantities import box_of, grid_of, numbers_of, ranges_of, size_of, span_of, whole_of
 from lepaute.kit.tables import shortened, text_table
 from lepaute.kit.text import axis_unit, duration, moment, percent, seconds, size_text
 
@@ -123,3 +123,11 @@ def test_grids_are_products_of_whole_numbers() -> None:
     for text in ("ax2", "²x2"):
         with pytest.raises(InputError, match="it is a whole number"):
             grid_of(text)
+
+
+def test_a_span_is_written_as_a_range_or_with_a_colon() -> None:
+    assert span_of("10-12", "--steps") == span_of("10:12", "--steps") == (10, 12)
+    assert span_of("7", "--steps") == (7, 7)
+    for wrong in ("7-5", "a", "1-"):
+        with pytest.raises(InputError, match="--steps is"):
+            span_of(wrong, "--steps")

@@ -187,8 +187,8 @@ def test_what_goes_wrong_after_the_submission_is_told_and_the_job_deleted(
         ((401, ""), "401.*LEPAUTE_GRID5000_USER"),
         ((503, "later"), "503: later"),
         ((302, ""), "302"),
-        ((201, "{}"), "told no uid"),
-        ((201, '{"uid": "../../x"}'), "told no uid"),
+        ((201, "{}"), "returned no uid"),
+        ((201, '{"uid": "../../x"}'), "returned no uid"),
     ],
 )
 def test_a_submission_that_is_refused_is_told_in_the_sites_words_and_not_repeated(

@@ -5,6 +5,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,13 +13,15 @@ from lepaute.errors import InputError
 from lepaute.measure.machine_load import Load
 from lepaute.simulate import Hpl, Prediction, Run
 from lepaute.simulate.prediction import SimulationFigures
-from lepaute.verify.campaign import Case, Plan, run_cases, seal_predictions
+from lepaute.verify.campaign import Case, Plan, run_cases
 from lepaute.verify.comparison import compare, predicted_table, run_table, sentence
 from lepaute.verify.disturbance import RankLoad
 from lepaute.verify.plot import plot
-from lepaute.verify.real_run import RealRun
+from lepaute.verify.real_run import HplProgram, RealRun
 from lepaute.verify.report import run_lines, show, warning_lines
-from lepaute.verify.verification import Verification
+from lepaute.verify.run_journal import RunJournal, held
+from lepaute.verify.seal import first_difference, seal_predictions, sealed_before
+from lepaute.verify.verification import Verification, check_unused
 
 
 def predicted(hpl: Hpl, times_s: list[float]) -> Case:
@@ -37,6 +40,8 @@ def silent(_what: str, _share: float) -> None:
     pass
 
 
+#: Any file stands for the program: only its checksum is taken.
+PROGRAM = HplProgram(Path(__file__), is_driver=True)
 CASES = [predicted(Hpl(n=n, q=q), [0.99, 1.0, 1.01]) for n in (2000, 4000) for q in (1, 2)]
 
 
@@ -72,6 +77,102 @@ def test_a_run_that_is_always_disturbed_is_repeated_three_times_and_no_more():
     assert Counter(run.attempt for run in runs) == {0: 2, 1: 2, 2: 2, 3: 2}
 
 
+@pytest.mark.parametrize("disturbed", [(), (2,), (1, 2, 9, 10, 11, 12)])
+def test_a_resumed_campaign_makes_the_missing_runs_in_the_order_of_a_whole_one(disturbed):
+    def once(made):
+        def run(hpl: Hpl, _limit: float) -> RealRun:
+            made.append(hpl)
+            return measured(1.0, cpu_share=0.5 if len(made) in disturbed else 1.0)
+
+        return run
+
+    whole_campaign = run_cases(CASES, Plan(2, 1), once([]), silent)
+    for finished in range(len(whole_campaign) + 1):
+        kept = []
+        made = list(whole_campaign[:finished])
+        runs = run_cases(CASES, Plan(2, 1), once(made), silent, whole_campaign[:finished], kept.append)
+        keys = [(run.order, run.case, run.repeat, run.attempt, run.disturbed) for run in runs]
+        assert keys == [(run.order, run.case, run.repeat, run.attempt, run.disturbed) for run in whole_campaign]
+        assert kept == runs[finished:]
+
+
+def test_a_run_whose_line_was_lost_is_made_again_and_no_other(tmp_path):
+    seal = seal_predictions(CASES, Plan(2, 1), PROGRAM, tmp_path)
+    journal = RunJournal(tmp_path, seal)
+    runs = run_cases(CASES, Plan(2, 1), lambda _hpl, _limit: measured(1.0), silent, (), journal.add)
+    journal.close()
+    lines = journal.path.read_bytes().splitlines(keepends=True)
+    lines[3] = b"\0" * (len(lines[3]) - 1) + b"\n"  # what a machine that loses its power may leave
+    journal.path.write_bytes(b"".join(lines) + b'{"order":')
+    again = RunJournal(tmp_path, seal)
+    assert again.finished == runs[:3] + runs[4:]
+    made = []
+    run_cases(CASES, Plan(2, 1), lambda _hpl, _limit: measured(1.0), silent, again.finished, made.append)
+    assert [(run.case, run.repeat) for run in made] == [(runs[3].case, runs[3].repeat)]
+
+
+def test_runs_of_other_predictions_are_refused(tmp_path):
+    first = seal_predictions(CASES, Plan(1, 1), PROGRAM, tmp_path)
+    journal = RunJournal(tmp_path, first)
+    run_cases(CASES, Plan(1, 1), lambda _hpl, _limit: measured(1.0), silent, (), journal.add)
+    journal.close()
+    second = seal_predictions(CASES, Plan(2, 1), PROGRAM, tmp_path)
+    with pytest.raises(InputError, match="runs of other predictions"):
+        RunJournal(tmp_path, second)
+
+
+@pytest.mark.parametrize(
+    ("cases", "plan", "difference"),
+    [
+        (CASES[:3], Plan(2, 1), "it has 4 predictions, and now there are 3"),
+        (CASES, Plan(3, 1), "its plan.repeats is 2, and now 3"),
+        ([*CASES[:3], predicted(Hpl(n=9, q=2), [0.99, 1.0, 1.01])], Plan(2, 1), "predictions[3].parameters.n is 4000"),
+        ([predicted(CASES[0].hpl, [1.0]), *CASES[1:]], Plan(2, 1), "predictions[0].time_s.low"),
+    ],
+)
+def test_a_campaign_of_other_predictions_cannot_be_resumed(cases, plan, difference, tmp_path):
+    seal_predictions(CASES, Plan(2, 1), PROGRAM, tmp_path)
+    with pytest.raises(InputError) as refusal:
+        sealed_before(cases, plan, PROGRAM, tmp_path)
+    assert difference in str(refusal.value)
+    assert "another --output-dir" in str(refusal.value)
+
+
+def test_the_sealed_predictions_come_back_with_their_own_figures_of_the_simulation(tmp_path):
+    seal = seal_predictions(CASES, Plan(2, 1), PROGRAM, tmp_path)
+    other = SimulationFigures(wall_s=7.0, peak_rss_bytes=7, engine_bytes=7, messages=0)
+    slower = [replace(case, prediction=replace(case.prediction, simulation=other)) for case in CASES]
+    assert sealed_before(slower, Plan(2, 1), PROGRAM, tmp_path) == (CASES, seal)
+    assert sealed_before(CASES, Plan(2, 1), PROGRAM, tmp_path / "new") is None
+
+
+def test_predictions_that_were_changed_after_they_were_sealed_are_refused(tmp_path):
+    seal = seal_predictions(CASES, Plan(2, 1), PROGRAM, tmp_path)
+    seal.path.write_text(seal.path.read_text().replace('"mean": 1.0', '"mean": 1.1'))
+    with pytest.raises(InputError, match="is not the file that was sealed"):
+        sealed_before(CASES, Plan(2, 1), PROGRAM, tmp_path)
+    with pytest.raises(InputError, match="is not the file that was sealed"):
+        seal.check()
+
+
+def test_a_difference_is_named_by_its_place():
+    assert first_difference({"a": [1, {"b": 2}]}, {"a": [1, {"b": 2}]}) == ""
+    assert first_difference({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}) == "its a[1].b is 2, and now 3"
+    assert first_difference({"a": 1}, {}) == "its a is 1, and now null"
+
+
+def test_a_folder_with_results_is_not_used_again_and_one_that_is_in_use_neither(tmp_path):
+    check_unused(tmp_path / "new")
+    with held(tmp_path / "new"):
+        check_unused(tmp_path / "new")
+        with pytest.raises(InputError, match="another verification is running there"), held(tmp_path / "new"):
+            pass
+    assert not (tmp_path / "new").exists()  # nothing came into it
+    (tmp_path / "results.csv").write_text("n\n")
+    with pytest.raises(InputError, match=r"holds results.csv of an earlier verification: .*--resume"):
+        check_unused(tmp_path)
+
+
 def test_progress_never_reaches_the_end_before_the_last_run():
     shares = []
     run_cases(CASES, Plan(2, 1), lambda _hpl, _limit: measured(1.0), lambda _what, share: shares.append(share))
@@ -96,7 +197,7 @@ def test_no_repeats_are_refused():
 
 
 def test_the_seal_is_the_hash_of_the_file_and_covers_predictions_plan_and_rule(tmp_path):
-    seal = seal_predictions(CASES, Plan(4, 9), tmp_path / "new")
+    seal = seal_predictions(CASES, Plan(4, 9), PROGRAM, tmp_path / "new")
     data = seal.path.read_bytes()
     assert hashlib.sha256(data).hexdigest() == seal.sha256
     # The format that `sha256sum -c` reads: hash, two spaces, name.
@@ -195,7 +296,7 @@ def test_equal_warnings_of_several_cases_are_told_once_and_many_are_cut():
 
 def test_the_record_of_a_case_has_the_keys_of_the_contract(tmp_path):
     table, frame, runs = whole({0: [1.0], 1: [1.0]}, {})
-    seal = seal_predictions(CASES[:2], Plan(1, 1), tmp_path)
+    seal = seal_predictions(CASES[:2], Plan(1, 1), PROGRAM, tmp_path)
     both = Verification(CASES[:2], seal, runs, table, frame)
     record, _ = both.to_dict()["verifications"]
     assert set(CASES[0].prediction.to_dict()) < set(record)
@@ -209,7 +310,7 @@ def test_the_record_of_a_case_has_the_keys_of_the_contract(tmp_path):
 
 def test_a_single_case_is_one_object_without_a_list_around_it(tmp_path):
     table, frame, runs = whole({0: [1.0]}, {}, CASES[:1])
-    single = Verification(CASES[:1], seal_predictions(CASES[:1], Plan(1, 1), tmp_path), runs, table, frame)
+    single = Verification(CASES[:1], seal_predictions(CASES[:1], Plan(1, 1), PROGRAM, tmp_path), runs, table, frame)
     assert single.to_dict()["inside_interval"] is True
 
 

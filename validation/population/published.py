@@ -23,7 +23,7 @@ def spread_table(fits: dict[str, Generative], published: dict[str, Any]) -> str:
                  published["covariance_temporal"], order)]  # fmt: skip
     for name, fit in fits.items():
         for number, group in enumerate(fit.groups):
-            own = fit.days.own if group.covariance_temporal is None else group.covariance_temporal
+            own = fit.days.individual if group.covariance_temporal is None else group.covariance_temporal
             total = own + (0.0 if fit.days.common is None else fit.days.common)
             rows.append(_row(f"ours, CPUs, {name}", f"{number} ({group.nodes} nodes)", group.theta,
                              group.covariance_spatial, total, [0, 1, 2]))  # fmt: skip

@@ -8,7 +8,7 @@ from lepaute.archive.nodes import folded
 from lepaute.archive.setups.facts import GROUPS, Value
 from lepaute.archive.setups.setup import Setup
 
-#: How often a node's value differs from the other side's is told for no more pairs of values than this.
+#: Differences of one thing are listed for no more pairs of values than this.
 _MOST_PAIRS = 8
 
 
@@ -65,15 +65,15 @@ def compare(a: Setup, b: Setup) -> Comparison:
 
 def uneven(setup: Setup) -> tuple[Uneven, ...]:
     """What differs between the nodes of one setup."""
-    found = []
+    things = []
     for (group, what), values in sorted(setup.facts.items(), key=lambda item: (GROUPS.index(item[0][0]), item[0][1])):
-        told: Mapping[str, Value | None] = values
+        by_node: Mapping[str, Value | None] = values
         if "" not in values:
-            told = {**dict.fromkeys(setup.nodes), **values}
-        if len(set(told.values())) > 1:
-            sets = _by_value(told)
-            found.append(Uneven(group, what, tuple((folded(nodes), value) for value, nodes in sets)))
-    return tuple(found)
+            by_node = {**dict.fromkeys(setup.nodes), **values}
+        if len(set(by_node.values())) > 1:
+            sets = _by_value(by_node)
+            things.append(Uneven(group, what, tuple((folded(nodes), value) for value, nodes in sets)))
+    return tuple(things)
 
 
 def _by_value(values: Mapping[str, Value | None]) -> list[tuple[Value | None, list[str]]]:

@@ -6,8 +6,8 @@ from itertools import groupby
 from typing import Any
 
 from lepaute.archive.comparison import Change, Comparison, Uneven
-from lepaute.archive.printable import fitted, wrapped
 from lepaute.archive.setups.facts import COMMANDS, OTHER, SCRIPT, Value
+from lepaute.kit.printable import fitted, wrapped
 
 WIDTH = 100
 #: Without --all: lines of a group, lines of a text's difference, characters of a value.
@@ -21,13 +21,13 @@ def comparison_lines(comparison: Comparison, unread: Sequence[str], *, everythin
     if comparison.same:
         yield "no difference between the two setups (results are not compared)"
     for group, changes in groupby(comparison.changes, lambda change: change.group):
-        found = list(changes)
-        yield f"{group} ({len(found)})"
-        lines = [line for change in found for line in _change_lines(change, everything=everything)]
-        shown = lines if everything or group in (SCRIPT, COMMANDS) else lines[:MOST_LINES]
-        yield from shown
-        if len(shown) < len(lines):
-            yield f"  ... {len(lines) - len(shown)} lines more (--all)"
+        members = list(changes)
+        yield f"{group} ({len(members)})"
+        lines = [line for change in members for line in _change_lines(change, everything=everything)]
+        kept = lines if everything or group in (SCRIPT, COMMANDS) else lines[:MOST_LINES]
+        yield from kept
+        if len(kept) < len(lines):
+            yield f"  ... {len(lines) - len(kept)} lines more (--all)"
     for side, found_uneven in (("A", comparison.uneven_a), ("B", comparison.uneven_b)):
         if found_uneven:
             yield f"nodes of {side} that differ from each other ({len(found_uneven)})"
@@ -81,10 +81,10 @@ def _change_lines(change: Change, *, everything: bool) -> Iterator[str]:
         yield from _text_lines(head, a or (), b or (), change, everything=everything)
         return
     if isinstance(a, frozenset | None) and isinstance(b, frozenset | None):
-        told = [f"- {item}" for item in sorted((a or frozenset()) - (b or frozenset()))]
-        told += [f"+ {item}" for item in sorted((b or frozenset()) - (a or frozenset()))]
+        items = [f"- {item}" for item in sorted((a or frozenset()) - (b or frozenset()))]
+        items += [f"+ {item}" for item in sorted((b or frozenset()) - (a or frozenset()))]
         note = " (not in A)" if a is None else " (not in B)" if b is None else ""
-        yield from _paragraph(f"{head}{note}:", ",  ".join(told) or "empty", everything=everything)
+        yield from _paragraph(f"{head}{note}:", ",  ".join(items) or "empty", everything=everything)
         return
     yield from _paragraph(f"{head}:", f"{_shown(a)} -> {_shown(b)}", everything=everything)
 
@@ -92,7 +92,7 @@ def _change_lines(change: Change, *, everything: bool) -> Iterator[str]:
 def _text_lines(
     head: str, a: tuple[str, ...], b: tuple[str, ...], change: Change, *, everything: bool
 ) -> Iterator[str]:
-    """The unified difference of two texts; of files that nobody knows how to read only how much differs."""
+    """The unified difference of two texts; of unknown files only how much differs."""
     if max(len(a), len(b)) > _MOST_COMPARED_LINES:
         yield fitted(f"  {head}: differs; {len(a)} and {len(b)} lines, too many to compare here", WIDTH)
         return
@@ -102,24 +102,24 @@ def _text_lines(
     yield fitted(f"  {head}{missing}: {changed} lines", WIDTH)
     if change.group == OTHER and not everything:
         return
-    shown = lines if everything else lines[:MOST_DIFF_LINES]
-    for line in shown:
+    kept = lines if everything else lines[:MOST_DIFF_LINES]
+    for line in kept:
         yield f"    {fitted(line, 10_000 if everything else WIDTH - 4)}"
-    if len(shown) < len(lines):
-        yield f"    ... {len(lines) - len(shown)} lines more (--all)"
+    if len(kept) < len(lines):
+        yield f"    ... {len(lines) - len(kept)} lines more (--all)"
 
 
 def _uneven_lines(thing: Uneven, *, everything: bool) -> Iterator[str]:
     sets = [value for _, value in thing.values if isinstance(value, frozenset)]
     common = frozenset.intersection(*sets) if sets else frozenset()
-    told = []
+    parts = []
     for nodes, value in thing.values[: None if everything else 4]:
         # Of sets only what not all nodes have.
-        shown = ", ".join(sorted(value - common)) or "no more" if isinstance(value, frozenset) else _shown(value)
-        told.append(f"{nodes} {shown if everything else fitted(shown, MOST_VALUE)}")
-    if len(told) < len(thing.values):
-        told.append(f"{len(thing.values) - len(told)} more values")
-    yield from _paragraph(f"{thing.what}:", ";  ".join(told), everything=everything)
+        text = ", ".join(sorted(value - common)) or "no more" if isinstance(value, frozenset) else _shown(value)
+        parts.append(f"{nodes} {text if everything else fitted(text, MOST_VALUE)}")
+    if len(parts) < len(thing.values):
+        parts.append(f"{len(thing.values) - len(parts)} more values")
+    yield from _paragraph(f"{thing.what}:", ";  ".join(parts), everything=everything)
 
 
 def _shown(value: Value | None) -> str:
@@ -132,8 +132,8 @@ def _shown(value: Value | None) -> str:
     return value or "(empty)"
 
 
-def _paragraph(head: str, told: str, *, everything: bool) -> list[str]:
-    lines = wrapped(f"{head} {told}", WIDTH - 2, 10_000 if everything else 3)
+def _paragraph(head: str, content: str, *, everything: bool) -> list[str]:
+    lines = wrapped(f"{head} {content}", WIDTH - 2, 10_000 if everything else 3)
     return [
         f"  {line}" if not place else f"      {line}"[: None if everything else WIDTH]
         for place, line in enumerate(lines)

@@ -5,10 +5,10 @@ from urllib.parse import unquote
 
 from lepaute.archive.documents import mapping, sequence
 from lepaute.archive.manifest import MANIFEST, RO_CRATE, Member
-from lepaute.archive.printable import fitted
 from lepaute.archive.reader import Archive
 from lepaute.archive.ro_crate import PROFILE
 from lepaute.errors import ArchiveError
+from lepaute.kit.printable import fitted
 
 _REFUSE = "the description was not written with the archive, do not rely on it"
 
@@ -46,7 +46,7 @@ def _check_file(archive: Archive, name: str, entity: dict[str, Any], members: di
         return
     member = members.get(name)
     if member is None:
-        raise _problem(archive, f"it describes {fitted(name, 80)}, which is not there")
+        raise _problem(archive, f"it describes {fitted(name, 80)}, which the archive lacks")
     stated = (entity.get("sha256", member.sha256), entity.get("contentSize", str(member.size_bytes)))
     if stated != (member.sha256, str(member.size_bytes)):
         raise _problem(archive, f"member {name} has another size or SHA-256 than described")

@@ -1,4 +1,4 @@
-"""JSON members of an archive, read within bounds, and values of them taken for what they should be or for nothing."""
+"""JSON of untrusted archives: read within bounds; values of another type than expected count as missing."""
 
 import math
 from typing import Any

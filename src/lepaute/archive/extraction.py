@@ -16,9 +16,9 @@ from typing import BinaryIO
 
 from lepaute.archive.container import CHUNK_BYTES
 from lepaute.archive.manifest import MANIFEST
-from lepaute.archive.printable import printable
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError, InputError
+from lepaute.kit.printable import printable
 
 #: Plain files: what an archive holds is data, also where it was a program.
 _MODE = 0o644
@@ -86,61 +86,61 @@ def _refuse_alike(names: list[str]) -> None:
 def _refuse_in_the_way(root: int, folder: Path, name: str, *, force: bool) -> None:
     """Raises InputError where a link, or another kind of file, stands on the way to a member or in its place."""
     with contextlib.ExitStack() as opened:
-        here = root
+        folder_fd = root
         *parents, last = name.split("/")
         for depth, part in enumerate(parents, start=1):
             try:
-                here = os.open(part, _FOLDER, dir_fd=here)
+                folder_fd = os.open(part, _FOLDER, dir_fd=folder_fd)
             except FileNotFoundError:
                 return
             except OSError:
                 where = folder.joinpath(*parents[:depth])
                 raise InputError(f"{where}: is a link or no folder; extract into another folder") from None
-            opened.callback(os.close, here)
+            opened.callback(os.close, folder_fd)
         try:
-            found = os.stat(last, dir_fd=here, follow_symlinks=False)
+            status = os.stat(last, dir_fd=folder_fd, follow_symlinks=False)
         except FileNotFoundError:
             return
         if not force:
-            raise InputError(f"{folder / name}: is there already; give --force to replace it, or another folder")
-        if not stat.S_ISREG(found.st_mode):
+            raise InputError(f"{folder / name}: exists already; give --force to replace it, or another folder")
+        if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{folder / name}: is a link or no file, and is not replaced; use another folder")
 
 
 def _write(archive: Archive, root: int, folder: Path, name: str, *, force: bool) -> None:
     with contextlib.ExitStack() as opened:
-        here = root
+        folder_fd = root
         *parents, last = name.split("/")
         for part in parents:
             with contextlib.suppress(FileExistsError):
-                os.mkdir(part, 0o755, dir_fd=here)
+                os.mkdir(part, 0o755, dir_fd=folder_fd)
             try:
-                here = os.open(part, _FOLDER, dir_fd=here)
+                folder_fd = os.open(part, _FOLDER, dir_fd=folder_fd)
             except OSError as problem:
                 raise InputError(f"{folder / name}: cannot be written ({problem.strerror})") from None
-            opened.callback(os.close, here)
+            opened.callback(os.close, folder_fd)
         with _content(archive, name) as source:
-            _write_file(source, here, last, folder / name, force=force)
+            _write_file(source, folder_fd, last, folder / name, force=force)
 
 
-def _write_file(source: Iterator[bytes], here: int, last: str, shown: Path, *, force: bool) -> None:
+def _write_file(source: Iterator[bytes], folder_fd: int, last: str, path: Path, *, force: bool) -> None:
     """Writes under another name, then gives the right one."""
     temporary = f".lepaute-{secrets.token_hex(8)}"
     try:
-        handle = os.open(temporary, _NEW_FILE, _MODE, dir_fd=here)
+        handle = os.open(temporary, _NEW_FILE, _MODE, dir_fd=folder_fd)
         try:
             with os.fdopen(handle, "wb") as target:
                 target.writelines(source)
             if force:
-                os.replace(temporary, last, src_dir_fd=here, dst_dir_fd=here)
+                os.replace(temporary, last, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
             else:
                 # Unlike a renaming, a link is refused where a file has appeared meanwhile.
-                os.link(temporary, last, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
+                os.link(temporary, last, src_dir_fd=folder_fd, dst_dir_fd=folder_fd, follow_symlinks=False)
         finally:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=here)
+                os.unlink(temporary, dir_fd=folder_fd)
     except OSError as problem:
-        raise InputError(f"{shown}: cannot be written ({problem.strerror}); use another folder") from None
+        raise InputError(f"{path}: cannot be written ({problem.strerror}); use another folder") from None
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """What an archive says of its run: the typed view of metadata.json, and the values of which it is made.
 
-The values are written by the engine of experiments, and read from archives, which are untrusted: a member of another
-type counts as missing there.
+The controller of experiments writes the values. Archives, from which they are read, are untrusted: a member of another
+type counts as missing.
 """
 
 from collections.abc import Mapping

@@ -11,7 +11,7 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})([^0-9]*)", re.DOTALL)
 def folded(names: Iterable[str]) -> str:
     """The names as one node set, in the notation of ClusterShell; sorted, each once; empty for none.
 
-    Own code and not ClusterShell's: the names of a stranger may be anything, and this folds without parsing sets.
+    Not ClusterShell's: names in untrusted archives may be anything, and this folds without parsing sets.
     """
     numbered: dict[tuple[str, str, int], set[int]] = defaultdict(set)
     plain = set()
@@ -24,7 +24,9 @@ def folded(names: Iterable[str]) -> str:
         # Numbers with leading zeros only fold with those of their own width.
         width = len(digits) if digits.startswith("0") else 0
         numbered[before, after, width].add(int(digits))
-    sets = [(before, _set(before, after, width, found)) for (before, after, width), found in sorted(numbered.items())]
+    sets = [
+        (before, _set(before, after, width, members)) for (before, after, width), members in sorted(numbered.items())
+    ]
     return ",".join(text for _, text in sorted([*sets, *((name, name) for name in plain)]))
 
 

@@ -1,11 +1,11 @@
-"""Tables of a stranger: read within bounds of memory; no pickle, no registered type, no index comes from the file."""
+"""Untrusted tables: read within bounds of memory; no pickle, no registered type, no index comes from the file."""
 
 import io
 from typing import TYPE_CHECKING, Any
 
-from lepaute.archive.printable import fitted
 from lepaute.errors import ArchiveError, InputError
 from lepaute.kit.parquet import MOST_COLUMNS, is_text, open_parquet, reading_table, refuse_bytes
+from lepaute.kit.printable import fitted
 
 if TYPE_CHECKING:
     import pandas

@@ -163,7 +163,7 @@ class ArchiveWriter:
         """The zip, when a member of this name and size can be added; what a reader would refuse is refused here."""
         check_name(name)
         if name in self._members:
-            raise ArchiveError(f"member {name} is there already; choose another name")
+            raise ArchiveError(f"member {name} exists already; choose another name")
         if self._zip is None:
             raise ArchiveError("members can be added only inside the writer's `with` block")
         parents = ["/".join(name.split("/")[:depth]) for depth in range(1, name.count("/") + 1)]

@@ -37,6 +37,7 @@ def command(
     import signal
     import sys
 
+    from lepaute.cli.notes import notes_printed
     from lepaute.cli.progress import progress_bar
     from lepaute.measure.calibration.campaign import calibrate
     from lepaute.report.files import check_report_name
@@ -46,23 +47,18 @@ def command(
     for file in report or ():
         check_report_name(file)
     check_outputs({"--output": output, "--archive": archive, "--report": report})
-    try:
-        with progress_bar() as tell:
-            path = calibrate(
-                archive,
-                quick=quick,
-                network_bytes=network_bytes,
-                seed=seed,
-                progress=tell,
-                scheduler=scheduler or default_scheduler(request.nodes),
-                request=request,
-                python=python,
-                resume=resume,
-            )
-    except BaseException as problem:
-        for note in getattr(problem, "__notes__", ()):
-            print(f"lepaute: {note}", file=sys.stderr)
-        raise
+    with notes_printed(), progress_bar() as tell:
+        path = calibrate(
+            archive,
+            quick=quick,
+            network_bytes=network_bytes,
+            seed=seed,
+            progress=tell,
+            scheduler=scheduler or default_scheduler(request.nodes),
+            request=request,
+            python=python,
+            resume=resume,
+        )
 
     from lepaute.archive import Archive
     from lepaute.cli.fit import print_factors, quality_table, tell_diagnosis

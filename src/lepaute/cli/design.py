@@ -25,12 +25,13 @@ for general in (
 def p2p(
     seed: Seed = 1,
     out: Out = None,
-    max_bytes: Annotated[int, typer.Option(help="Largest message.", min=1)] = 64 << 20,
+    max_bytes: Annotated[str, typer.Option(help="Largest message.")] = "64M",
 ) -> None:
     """MPI point-to-point operations: sizes 10^U, kinds interleaved."""
     from lepaute.design import p2p_design
+    from lepaute.kit.quantities import size_of
 
-    write(p2p_design(seed, size_range_bytes=(1, max_bytes)), out)
+    write(p2p_design(seed, size_range_bytes=(1, size_of(max_bytes, "--max-bytes"))), out)
 
 
 @app.command()
@@ -41,12 +42,13 @@ def ring(
     sizes: Annotated[
         int, typer.Option(help="Message sizes of each operation; each is in all conditions.", min=1, max=100_000)
     ] = 16,
-    max_bytes: Annotated[int, typer.Option(help="Largest message.", min=1)] = 64 << 20,
+    max_bytes: Annotated[str, typer.Option(help="Largest message.")] = "64M",
 ) -> None:
     """Messages in a ring of ranks that stand idle, compute, poll, or do both: four conditions, interleaved."""
     from lepaute.design import ring_design
+    from lepaute.kit.quantities import size_of
 
-    write(ring_design(seed, ranks=ranks, sizes=sizes, size_range_bytes=(1, max_bytes)), out)
+    write(ring_design(seed, ranks=ranks, sizes=sizes, size_range_bytes=(1, size_of(max_bytes, "--max-bytes"))), out)
 
 
 @app.command(name="hpl-step")
@@ -67,7 +69,7 @@ def hpl_step(
 def memory(
     seed: Seed = 1,
     out: Out = None,
-    max_bytes: Annotated[int, typer.Option(help="Largest buffer; the smallest has 1 KiB.", min=1024)] = 64 << 20,
+    max_bytes: Annotated[str, typer.Option(help="Largest buffer; the smallest has 1 KiB.")] = "64M",
     strides: Annotated[str, typer.Option(help="Every how many elements one is read.")] = "1,2,4,8,16",
     element_bytes: Annotated[str, typer.Option(help="Widths of an element.")] = "4,8,16",
     unrolls: Annotated[str, typer.Option(help="How often the loop is unrolled.")] = "1,8",
@@ -77,11 +79,15 @@ def memory(
     """Passes over memory: buffer size, stride, width, unrolling and allocation, all combinations."""
     from lepaute.design import memory_design
     from lepaute.design.memory import SIZES_BYTES
-    from lepaute.kit.quantities import numbers_of
+    from lepaute.errors import InputError
+    from lepaute.kit.quantities import numbers_of, size_of
 
+    most = size_of(max_bytes, "--max-bytes")
+    if most < SIZES_BYTES[0]:
+        raise InputError(f"--max-bytes is {max_bytes}; the smallest buffer has {SIZES_BYTES[0]} bytes")
     design = memory_design(
         seed,
-        sizes_bytes=[size for size in SIZES_BYTES if size <= max_bytes],
+        sizes_bytes=[size for size in SIZES_BYTES if size <= most],
         strides=numbers_of(strides, "--strides"),
         element_bytes=numbers_of(element_bytes, "--element-bytes"),
         unrolls=numbers_of(unrolls, "--unrolls"),
@@ -96,19 +102,20 @@ def collective(
     seed: Seed = 1,
     out: Out = None,
     operations: Annotated[str | None, typer.Option(help="Some of the operations: bcast,barrier. Default: all.")] = None,
-    max_bytes: Annotated[int, typer.Option(help="Largest message; sizes are powers of 4.", min=1)] = 16 << 20,
+    max_bytes: Annotated[str, typer.Option(help="Largest message; sizes are powers of 4.")] = "16M",
     ranks: Annotated[str, typer.Option(help="Numbers of ranks: 2,4,8.")] = "2",
     repetitions: Annotated[int, typer.Option(help="Rows of each combination.", min=1)] = 20,
 ) -> None:
     """MPI collective operations: operation, size, ranks, all combinations."""
     from lepaute.design import collective_design
     from lepaute.design.collective import SIZED, SIZES_BYTES, UNSIZED
-    from lepaute.kit.quantities import numbers_of
+    from lepaute.kit.quantities import numbers_of, size_of
 
+    most = size_of(max_bytes, "--max-bytes")
     design = collective_design(
         seed,
         operations=operations.split(",") if operations is not None else SIZED + UNSIZED,
-        sizes_bytes=[size for size in SIZES_BYTES if size <= max_bytes],
+        sizes_bytes=[size for size in SIZES_BYTES if size <= most],
         ranks=numbers_of(ranks, "--ranks"),
         repetitions=repetitions,
     )

@@ -10,8 +10,8 @@ has --nodes, --count, ... in the place of its argument `request`, and is called 
 import functools
 import inspect
 from collections.abc import Callable, Collection
-from dataclasses import MISSING, Field, dataclass, fields
-from typing import Annotated, Any, TypeVar, get_type_hints
+from dataclasses import MISSING, Field, fields
+from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
 
@@ -62,8 +62,7 @@ def with_options_of(
     return decorate
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(NamedTuple):
     """One option of the command line: of a field, or of several that are given together, as 8x4."""
 
     name: str  # with its dashes
@@ -79,6 +78,14 @@ class Flag:
     def is_required(self) -> bool:
         """Whether there is no default."""
         return self.option.default is None and self.fields[0].default is MISSING
+
+    @property
+    def help(self) -> str:
+        """What the option says, and its choices."""
+        if not self.option.choices:
+            return self.option.help
+        *words, last = self.option.choices
+        return f"{self.option.help}: {', '.join(words)} or {last}, or its code, from 0"
 
     def values(self, given: Any) -> dict[str, Any]:
         """The values of the fields; None, which says that the option was not given, stays."""
@@ -107,7 +114,7 @@ class Flag:
             default = default if default is None or default is inspect.Parameter.empty else given_as(default)
         info = typer.Option(
             *filter(None, (self.name, option.short)),
-            help=option.help,
+            help=self.help,
             metavar=option.metavar or None,
             min=None if as_text else option.minimum,
             max=None if as_text else option.maximum,

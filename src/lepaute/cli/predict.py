@@ -33,13 +33,6 @@ if TYPE_CHECKING:
 
 BAR_AFTER_S = 2.0
 
-app = typer.Typer(help="How long an application will take on a platform.")
-
-
-@app.callback()
-def group() -> None:
-    """How long an application will take on a platform."""
-
 
 def command_of(application: "type[Application]") -> Callable[..., None]:
     """The command that predicts an application: its options, its files, and what all commands have."""
@@ -160,5 +153,11 @@ def announced(
     return run_s
 
 
-for name in APPLICATIONS:
-    app.command(name)(command_of(application_class(name)))
+def app_for(arguments: Sequence[str]) -> typer.Typer:
+    """The command group: with the one application that the arguments name, or with all."""
+    app = typer.Typer(help="How long an application will take on a platform.")
+    app.callback()(lambda: None)
+    names = [name for name in arguments[:1] if name in APPLICATIONS] or APPLICATIONS
+    for name in names:
+        app.command(name)(command_of(application_class(name)))
+    return app

@@ -23,7 +23,7 @@ Seed = Annotated[int, typer.Option("--seed", help="run i uses seed + i")]
 AsJson = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Placement:
     """Where ranks run, as the command line says it."""
 
@@ -60,7 +60,7 @@ class Placement:
         return Mapping() if seed is None else Mapping("random", seed)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TraceFiles:
     """What to trace of a run, and where to write it."""
 

@@ -27,7 +27,7 @@ def gantt(
     file: File,
     output: Annotated[Path, typer.Option("--output", "-o", help="The PNG to write.", show_default=False)],
     ranks: Annotated[str | None, typer.Option("--ranks", help="Such as 0-3,7; by default all, at most 64.")] = None,
-    steps: Annotated[str | None, typer.Option("--steps", help="First and last panel, such as 10:12.")] = None,
+    steps: Annotated[str | None, typer.Option("--steps", help="First and last panel, such as 10-12.")] = None,
     low_s: Annotated[float | None, typer.Option("--from", help="Draw from this time on, in seconds.")] = None,
     high_s: Annotated[float | None, typer.Option("--to", help="Draw up to this time, in seconds.")] = None,
 ) -> None:
@@ -35,7 +35,7 @@ def gantt(
     import sys
 
     from lepaute.errors import InputError
-    from lepaute.kit.quantities import numbers_of
+    from lepaute.kit.quantities import numbers_of, span_of
     from lepaute.trace import read_trace
     from lepaute.trace.gantt import plot_gantt
 
@@ -141,17 +141,3 @@ def compare(
         print(comparison_text(found, f"{left}: {headline(one)}", f"{right}: {headline(other)}"))
     if same and not found.same_sizes:
         raise typer.Exit(1)
-
-
-def span_of(text: str, name: str) -> tuple[int, int]:
-    """(10, 12) of "10:12", (10, 10) of "10"; raises InputError for anything else."""
-    from lepaute.errors import InputError
-    from lepaute.kit.quantities import count_of
-
-    first, colon, last = text.strip().partition(":")
-    try:
-        low = count_of(first, name)
-        high = count_of(last, name, low) if colon else low
-    except InputError:
-        raise InputError(f"{name} is {text[:80]!r}; it is a step, or the first and the last such as 10:12") from None
-    return low, high

@@ -12,6 +12,8 @@ from lepaute.simulate.apps.hpl import Hpl
 if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.platform.schema import Blas
+    from lepaute.verify.seal import Seal
+    from lepaute.verify.verification import Verification
 
 app = typer.Typer(help="Predict, run the real application here, show both and the error.")
 
@@ -44,31 +46,32 @@ def hpl(
     output_dir: Annotated[Path, typer.Option("--output-dir", help="where all files go")] = Path("lepaute-verification"),
     calibrate: Annotated[bool, typer.Option("--calibrate", help="measure and fit this machine first")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="a tiny calibration: shows that all works, no more")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="go on with the interrupted campaign of --output-dir")
+    ] = False,
 ) -> None:
     """Predicts HPL, seals the predictions, runs the real HPL in shuffled order, and compares.
 
     Real runs that other load disturbed are marked and made again, at most three times. Close other programs meanwhile.
+    Each run is kept as it ends: the same command with --resume goes on with a campaign that was interrupted.
     """
-    import json
     import signal
     import sys
     from dataclasses import replace
 
+    from lepaute.cli.notes import notes_printed
     from lepaute.cli.progress import progress_bar
-    from lepaute.errors import InputError
     from lepaute.kit.outputs import check_output_folder
     from lepaute.kit.quantities import grid_of, whole_of
-    from lepaute.simulate import Prediction, predict
-    from lepaute.verify.campaign import Plan, Seal
+    from lepaute.simulate import predict
+    from lepaute.verify.campaign import Plan
     from lepaute.verify.real_run import built_program, check_machine, user_program
-    from lepaute.verify.report import show, warning_lines
-    from lepaute.verify.verification import PLOT_FILE, verify
+    from lepaute.verify.run_journal import held
+    from lepaute.verify.verification import verify
 
-    if calibrate == (platform is not None):
-        raise InputError("give either -p PLATFORM, or --calibrate to measure this machine first")
-    if quick and not calibrate:
-        raise InputError("--quick is about the calibration; give --calibrate with it")
+    check_calibration_options(platform, calibrate, quick)
     check_output_folder(output_dir, "--output-dir")
+    check_campaign_folder(output_dir, calibrate, resume)
     cases = [
         Hpl(n=order, p=p, q=q, **values)
         for p, q in map(grid_of, grid.split(","))
@@ -80,25 +83,80 @@ def hpl(
     program = built_program(lambda what: print(what, file=sys.stderr)) if xhpl is None else user_program(xhpl)
     # A batch system ends a job with SIGTERM: the ranks of a real run must end too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    output_dir.mkdir(parents=True, exist_ok=True)
-    if platform is None:
-        calibrated_machine, coretype = calibrated(output_dir, seed, quick)
-        machine, overrides = platform_of(calibrated_machine, settings)
-    else:
-        machine, overrides = platform_of(platform, settings)
-        coretype = chosen_coretype() if machine.blas is None else remembered_coretype(machine.blas)
-    program = replace(program, coretype=coretype)
+    given = None if platform is None else given_platform(platform, settings)
+    with held(output_dir), notes_printed():
+        if given is None:
+            measured, coretype = calibrated(output_dir, seed, quick, resume)
+            machine, overrides = platform_of(measured, settings)
+        else:
+            machine, overrides, coretype = given
+        with progress_bar() as tell:
+            verification = verify(
+                cases,
+                replace(program, coretype=coretype),
+                plan,
+                lambda case: predict(case, machine, runs=runs, seed=seed, settings=overrides),
+                output_dir,
+                tell,
+                tell_sealed,
+                resume=resume,
+            )
+        try:
+            print_results(verification, as_json)
+        finally:  # whoever does not read the results to their end has them in the folder
+            verification.save(output_dir, f"HPL on this machine, NB = {values['nb']}: predicted and measured")
+    if not as_json:
+        print_files(verification, output_dir)
+    if tolerance is not None and verification.exceeds(tolerance):
+        raise typer.Exit(1)
 
-    def prediction_of(case: Hpl) -> Prediction:
-        return predict(case, machine, runs=runs, seed=seed, settings=overrides)
 
-    def tell_sealed(seal: Seal) -> None:
-        print(f"predictions written before the first real run: {seal.path} at {seal.created}", file=sys.stderr)
-        print(f"  SHA-256 {seal.sha256}", file=sys.stderr)
+def check_calibration_options(platform: str | None, calibrate: bool, quick: bool) -> None:
+    """Raises InputError for both or neither of a platform and a calibration."""
+    from lepaute.errors import InputError
 
-    with progress_bar() as tell:
-        verification = verify(cases, program, plan, prediction_of, output_dir, tell, tell_sealed)
-    verification.save(output_dir, f"HPL on this machine, NB = {values['nb']}: predicted and measured")
+    if calibrate == (platform is not None):
+        raise InputError("give either -p PLATFORM, or --calibrate to measure this machine first")
+    if quick and not calibrate:
+        raise InputError("--quick is about the calibration; give --calibrate with it")
+
+
+def check_campaign_folder(folder: Path, calibrate: bool, resume: bool) -> None:
+    """Raises InputError where there is nothing to resume, or without `resume` something that would be lost."""
+    from lepaute.measure.experiment.workspace import folder_of
+    from lepaute.verify.verification import check_begun, check_unused
+
+    if resume:
+        check_begun(folder)
+        return
+    check_unused(folder)
+    if calibrate:
+        check_unused(folder, (CALIBRATION_FILE, folder_of(folder / CALIBRATION_FILE).name))
+
+
+def given_platform(name: str, settings: list[str] | None) -> tuple["Platform", dict[str, str], str | None]:
+    """The platform with its overrides, these, and the OPENBLAS_CORETYPE that its kernels want."""
+    machine, overrides = platform_of(name, settings)
+    return machine, overrides, chosen_coretype() if machine.blas is None else remembered_coretype(machine.blas)
+
+
+def tell_sealed(seal: "Seal", finished: int) -> None:
+    """Says that the predictions are on disk, and how many real runs a resumed campaign has already."""
+    import sys
+
+    print(f"predictions written before the first real run: {seal.path} at {seal.created}", file=sys.stderr)
+    print(f"  SHA-256 {seal.sha256}", file=sys.stderr)
+    if finished:
+        print(f"  resumed after {finished} finished runs", file=sys.stderr)
+
+
+def print_results(verification: "Verification", as_json: bool) -> None:
+    """All results on standard output, flushed: before any file is written, so that a full disk hides none."""
+    import json
+    import sys
+
+    from lepaute.verify.report import show, warning_lines
+
     if as_json:
         json.dump(verification.to_dict(), sys.stdout, indent=2)
         print()
@@ -106,15 +164,21 @@ def hpl(
         for line in warning_lines(verification.cases):
             print(line, file=sys.stderr)
         show(verification.table, verification.run_table, sys.stdout)
-        print(
-            f"Picture: {output_dir / PLOT_FILE}; predictions sealed as {verification.seal.sha256[:16]} before the runs."
-        )
-    if tolerance is not None and verification.exceeds(tolerance):
-        raise typer.Exit(1)
+    sys.stdout.flush()
 
 
-def calibrated(folder: Path, seed: int, quick: bool) -> tuple["Platform", str | None]:
-    """Measures and fits this machine into the folder; its platform, and the OPENBLAS_CORETYPE it was measured with."""
+def print_files(verification: "Verification", folder: Path) -> None:
+    """Where the picture is, and the seal."""
+    from lepaute.verify.verification import PLOT_FILE
+
+    print(f"Picture: {folder / PLOT_FILE}; predictions sealed as {verification.seal.sha256[:16]} before the runs.")
+
+
+def calibrated(folder: Path, seed: int, quick: bool, resume: bool) -> tuple["Platform", str | None]:
+    """Measures and fits this machine into the folder; its platform, and the OPENBLAS_CORETYPE it was measured with.
+
+    resume: what the folder holds of a calibration is used: a whole one as it is, and an interrupted one goes on
+    """
     import sys
     from dataclasses import asdict
 
@@ -126,11 +190,15 @@ def calibrated(folder: Path, seed: int, quick: bool) -> tuple["Platform", str | 
     from lepaute.fit import platform_and_models
     from lepaute.kit.files import write_whole
     from lepaute.measure.calibration.campaign import calibrate
+    from lepaute.measure.experiment.workspace import folder_of
     from lepaute.platform import dump_platform
 
-    print("calibrating this machine: about two minutes, both cores", file=sys.stderr)
+    path = folder / CALIBRATION_FILE
+    begun = resume and folder_of(path).is_dir()
     with progress_bar() as tell:
-        path = calibrate(folder / CALIBRATION_FILE, quick=quick, seed=seed, progress=tell, anew=True)
+        if begun or not path.exists():
+            print("calibrating this machine: about two minutes, both cores", file=sys.stderr)
+            calibrate(path, quick=quick, seed=seed, progress=tell, resume=begun)
         tell("fitting the models", 1.0)
         archive = Archive.open(path)
         platform, fitted = platform_and_models(archive, "calibrated")

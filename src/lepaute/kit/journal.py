@@ -18,7 +18,10 @@ class Lines:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         drop_broken_end(path)
-        self._file = path.open("ab", buffering=0)
+        # Not in append mode: a line goes where room was taken for it.
+        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b", buffering=0)
+        self._end = self._file.seek(0, os.SEEK_END)
+        self._reserved = 0
 
     @property
     def closed(self) -> bool:
@@ -26,17 +29,36 @@ class Lines:
 
     def add(self, text: str) -> None:
         """Writes all of the text, or nothing of it; raises OSError then."""
-        data = memoryview(text.encode())
-        before = os.fstat(self._file.fileno()).st_size
+        self._end = self._write(text.encode())
+        if self._reserved > self._end:
+            self._file.truncate(self._end)
+        self._reserved = 0
+
+    def reserve(self, count: int) -> None:
+        """Takes room for that many bytes, which the next line fills; raises OSError where there is none.
+
+        Until then the file ends with spaces, which a reader takes for a line that was cut short.
+        """
+        self._reserved = self._write(b" " * count)
+
+    def _write(self, content: bytes) -> int:
+        """Writes behind the last line, all or nothing; returns where it ends."""
+        data, position = memoryview(content), self._end
         try:
             while data:
-                data = data[self._file.write(data) :]
+                written = os.pwrite(self._file.fileno(), data, position)
+                data, position = data[written:], position + written
         except BaseException:  # a Ctrl-C as well
             with contextlib.suppress(OSError):
-                self._file.truncate(before)
+                self._file.truncate(self._end)
             raise
+        return position
 
     def close(self) -> None:
+        if self._reserved:
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._end)
+            self._reserved = 0
         self._file.close()
 
 
@@ -53,6 +75,11 @@ class Journal:
         with self._lock:
             if not self._lines.closed:
                 self._lines.add(line)
+
+    def reserve(self, count: int) -> None:
+        """Takes room for an entry of that many bytes; raises OSError where there is none."""
+        with self._lock:
+            self._lines.reserve(count)
 
     def close(self) -> None:
         with self._lock:
@@ -96,8 +123,8 @@ def drop_broken_end(path: Path) -> None:
         while end > 0:
             start = max(0, end - (1 << 16))
             file.seek(start)
-            if (found := file.read(end - start).rfind(b"\n")) >= 0:
-                end = start + found + 1
+            if (newline := file.read(end - start).rfind(b"\n")) >= 0:
+                end = start + newline + 1
                 break
             end = start
         if end < size:

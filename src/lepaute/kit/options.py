@@ -7,9 +7,9 @@ class Request:
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, fields
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from lepaute.errors import InputError
 
@@ -18,8 +18,7 @@ _KEY = "option"
 _LARGEST_REAL = 1e18
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One option, of a field whose default is the option's too.
 
     help    : one phrase

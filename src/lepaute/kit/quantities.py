@@ -12,9 +12,10 @@ MOST = 2**63 - 1
 DECIMAL = {"k": 10**3, "M": 10**6, "G": 10**9}
 BINARY = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 
-_SIZE = re.compile(r"[0-9]{1,18}(?:[kmg]i?)?", re.IGNORECASE)
-_COUNT = re.compile(r"[0-9]{1,18}")
-_RANGE = re.compile(r"\s*([0-9]{1,18})\s*(?:-\s*([0-9]{1,18})\s*)?")
+_SIZE = r"[0-9]{1,18}(?:[kmgKMG][iI]?)?"
+_COUNT = r"[0-9]{1,18}"
+_RANGE = r"\s*([0-9]{1,18})\s*(?:-\s*([0-9]{1,18})\s*)?"
+_SPAN = r"\s*([0-9]{1,18})(?:[-:]([0-9]{1,18}))?\s*"
 
 
 def whole_of(text: str, name: str, low: int | None = None, high: int | None = None) -> int:
@@ -32,7 +33,7 @@ def count_of(text: str, name: str, low: int = 0, high: int = MOST) -> int:
 
     name: of the quantity, for messages; low, high: bounds, both allowed
     """
-    if not _COUNT.fullmatch(text):
+    if not re.fullmatch(_COUNT, text):
         raise InputError(f"{name} is {text[:80]!r}; it is a whole number, in digits, of {high} at most")
     return _bounded(int(text), text, name, "a whole number", low, high)
 
@@ -40,7 +41,7 @@ def count_of(text: str, name: str, low: int = 0, high: int = MOST) -> int:
 def size_of(text: str, name: str) -> int:
     """A size above 0 with an optional suffix: K or Ki, M or Mi, G or Gi, all powers of 1024; raises InputError."""
     suffixes = {form: factor for suffix, factor in BINARY.items() for form in (suffix.lower(), suffix[0].lower())}
-    size = _scaled(text, suffixes) if _SIZE.fullmatch(text) else math.nan
+    size = _scaled(text, suffixes) if re.fullmatch(_SIZE, text) else math.nan
     return _bounded(size, text, name, "a size in bytes such as 4096, 64K, 1M or 1G", 1, None)
 
 
@@ -93,7 +94,7 @@ def ranges_of(text: str, name: str) -> list[range]:
     """
     ranges = []
     for item in text.split(","):
-        match = _RANGE.fullmatch(item)
+        match = re.fullmatch(_RANGE, item)
         if match is None:
             raise InputError(f"{name} is {text[:80]!r}; it is a list of whole numbers and ranges such as 0,5-7")
         low, high = int(match[1]), int(match[2] or match[1])
@@ -108,6 +109,14 @@ def ranges_of(text: str, name: str) -> list[range]:
 def numbers_of(text: str, name: str) -> tuple[int, ...]:
     """The whole numbers of a list such as 0,5-7, each once, increasing; raises InputError for anything else."""
     return tuple(sorted({number for each in ranges_of(text, name) for number in each}))
+
+
+def span_of(text: str, name: str) -> tuple[int, int]:
+    """(10, 12) of 10-12 or 10:12, (10, 10) of 10; raises InputError for anything else."""
+    match = re.fullmatch(_SPAN, text)
+    if match is None or int(match[2] or match[1]) < int(match[1]):
+        raise InputError(f"{name} is {text[:80]!r}; it is a step, or the first and the last such as 10-12")
+    return int(match[1]), int(match[2] or match[1])
 
 
 def _scaled(text: str, suffixes: dict[str, int]) -> float:

@@ -1,7 +1,7 @@
 """Which BLAS kernels really run here, and whether faster ones would.
 
 OpenBLAS picks its kernels by the processor's model number. A version older than the processor falls back,
-without a word, to kernels of twenty years ago: a fifth of the speed. The environment variable
+silently, to kernels of twenty years ago: a fifth of the speed. The environment variable
 OPENBLAS_CORETYPE overrides the choice, and crashes where the processor lacks the instructions; so
 candidates are taken from the processor's flags and tried in processes of their own.
 """
@@ -144,39 +144,39 @@ def choose_kernel_set(
     """
     environment = os.environ if environment is None else environment
     flags = cpu_flags() if flags is None else flags
-    wanted = environment.get(CORETYPE) or None
-    default = timer(wanted)
+    forced = environment.get(CORETYPE) or None
+    default = timer(forced)
     if default is None:
-        cause = f"with {CORETYPE}={wanted}" if wanted else f"({LIBRARY})"
-        remedy = f"unset {CORETYPE}" if wanted else "install it: apt-get install libopenblas-dev"
+        cause = f"with {CORETYPE}={forced}" if forced else f"({LIBRARY})"
+        remedy = f"unset {CORETYPE}" if forced else "install it: apt-get install libopenblas-dev"
         raise EnvironmentProblem(f"OpenBLAS cannot be loaded or run {cause}; {remedy}")
     others = _others(default, flags, timer)
     best = decide(default, others)
     if best is not default:
         # A disturbance during the one timing of the default would look like slow kernels: time both again.
-        again = [timing for timing in (timer(wanted), timer(best.coretype_env)) if timing is not None]
-        default = max([default, *(t for t in again if t.coretype_env == wanted)], key=lambda timing: timing.gflops)
-        best = decide(default, [best, *(t for t in again if t.coretype_env != wanted)])
+        again = [timing for timing in (timer(forced), timer(best.coretype_env)) if timing is not None]
+        default = max([default, *(t for t in again if t.coretype_env == forced)], key=lambda timing: timing.gflops)
+        best = decide(default, [best, *(t for t in again if t.coretype_env != forced)])
     if best is default:
         return KernelSet(default.core_name, default.coretype_env, default.gflops, (), default.config, default)
     slow = (
         f"OpenBLAS runs its {default.core_name} kernels here ({default.gflops:.1f} Gflop/s a core) "
         f"where {best.core_name} reach {best.gflops:.1f}"
     )
-    if wanted:
-        warning = f"{slow}; kept, because {CORETYPE}={wanted} is set: unset it for the faster ones"
-        return KernelSet(default.core_name, wanted, default.gflops, (warning,), default.config, default)
+    if forced:
+        warning = f"{slow}; kept, because {CORETYPE}={forced} is set: unset it for the faster ones"
+        return KernelSet(default.core_name, forced, default.gflops, (warning,), default.config, default)
     warning = f"{slow}; took the fast ones. Run your application with {CORETYPE}={best.coretype_env} as well"
     return KernelSet(best.core_name, best.coretype_env, best.gflops, (warning,), best.config, default)
 
 
 def _others(default: Timing, flags: frozenset[str], timer: Callable[[str | None], Timing | None]) -> list[Timing]:
     """Timings of the kernel sets that really differ from the default; a library built for one set has none."""
-    found = []
+    timings = []
     for name in candidates(flags):
         if name.lower() == default.core_name.lower():
             continue
         timing = timer(name)
         if timing is not None and timing.core_name != default.core_name:
-            found.append(timing)
-    return found
+            timings.append(timing)
+    return timings

@@ -16,7 +16,7 @@ MOST_N = 8000
 _MEMORY_SHARE = 0.4
 #: What a rank of the ring takes besides its messages: room to move them about in, and its dgemm's operands.
 RING_SPARE_BYTES = 64 << 20
-#: Below this a plan asks nobody for memory.
+#: Below this a plan does not check the available memory.
 _LEAST_MESSAGE_BYTES = 64 << 10
 
 #: Names of the probes in the observations.

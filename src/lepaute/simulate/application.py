@@ -7,7 +7,7 @@ folder in `core/apps` with the program of a rank, and a line in the registry `ap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from lepaute.errors import InputError
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.tracing import TraceRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(NamedTuple):
     """How an application counts its speed: the key of the JSON, and the unit in words."""
 
     key: str
@@ -32,7 +31,7 @@ class Rate:
 GFLOPS = Rate("rate_gflops", "Gflop/s")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Files:
     """The input and output files of an application, as options of the command line: fields with metadata of options.
 
@@ -69,7 +68,7 @@ class Files:
         return False
 
 
-class Application(Protocol):
+class Application:
     """One run of an application: its parameters, checked when it is made, and how it is simulated.
 
     title, summary: for people: its name, and what it is; rate : None where time alone counts
@@ -98,21 +97,21 @@ class Application(Protocol):
     @property
     def name(self) -> str:
         """As the command line and the JSON have it."""
-        ...
+        raise NotImplementedError
 
     @property
     def ranks(self) -> int:
         """Number of MPI processes."""
-        ...
+        raise NotImplementedError
 
     @property
     def label(self) -> str:
         """The parameters in short, for people; the number of ranks last."""
-        ...
+        raise NotImplementedError
 
     def parameters(self) -> dict[str, Any]:
         """The parameters by name, as a prediction's JSON shows them."""
-        ...
+        raise NotImplementedError
 
     @property
     def threads_per_rank(self) -> int:

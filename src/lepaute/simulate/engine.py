@@ -1,35 +1,11 @@
 """What an engine is: it simulates runs of applications, under conditions that all runs of a prediction share."""
 
-from collections.abc import Mapping as Settings
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from lepaute.simulate.layers import Layers
-from lepaute.simulate.mapping import Mapping
-
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
+    from lepaute.simulate.conditions import Conditions
     from lepaute.simulate.run import SimulatedRun
-    from lepaute.simulate.tracing import TraceRequest
-
-
-@dataclass(frozen=True, slots=True)
-class Conditions:
-    """Under which an application is simulated.
-
-    settings : overrides of the platform that were applied before, recorded in the result
-    mapping  : ranks to cores
-    fidelity : auto, full or sampled
-    trace    : ranks and steps of the first run to trace
-    """
-
-    platform: "Platform"
-    layers: Layers = field(default_factory=Layers)
-    mapping: Mapping = field(default_factory=Mapping)
-    fidelity: str = "auto"
-    trace: "TraceRequest | None" = None
-    settings: Settings[str, str] = field(default_factory=dict)
 
 
 class Simulator(Protocol):
@@ -64,6 +40,6 @@ class Simulator(Protocol):
 class Engine(Protocol):
     """An engine and its options: a value that can be sent to another process."""
 
-    def on(self, conditions: Conditions) -> Simulator:
+    def on(self, conditions: "Conditions") -> Simulator:
         """Its simulator under these conditions."""
         ...

@@ -20,13 +20,15 @@ from lepaute.version import __version__
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
-    from lepaute.simulate.engine import Conditions
+    from lepaute.simulate.conditions import Conditions
 
+#: Fields of applications that choose the models of the machine, and are not parameters of the simulated program.
+OF_THE_MACHINE = frozenset({"threads_per_rank"})
 #: Categories of a rank's time in which messages move; the others are computing and waiting.
 MOVING = ("overhead", "transfer", "contention")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Native:
     """The native engine; it has no options."""
 
@@ -130,20 +132,25 @@ def simulate(name: str, *arguments: Any) -> _core.RunResult:
 
 def core_parameters(application: "Application") -> Any:
     """The core's parameters of an application: its fields by their names, words where there are choices."""
-    parameters = _parameters_class(type(application))()
-    for field in fields(application):  # type: ignore[arg-type]  # applications are dataclasses
-        if hasattr(parameters, field.name):
-            setattr(parameters, field.name, getattr(application, field.name))
+    described: Any = type(application)
+    parameters = _parameters_class(described)()
+    for name in _core_fields(described):
+        setattr(parameters, name, getattr(application, name))
     return parameters
 
 
 @cache
-def _parameters_class(application: "type[Application]") -> type:
+def _parameters_class(application: Any) -> type:
     """The class of the core that holds the parameters of an application.
 
-    Raises ImportError where package and core disagree about the choices of a parameter.
+    Raises ImportError where package and core disagree about the parameters, or about the choices of one.
     """
     parameters: type = getattr(_core, f"{application.__name__}Parameters")
+    unknown = [name for name in _core_fields(application) if not hasattr(parameters, name)]
+    if unknown:
+        raise ImportError(
+            f"the core has no {', '.join(unknown)} in {parameters.__name__}; build the package again, or add it there"
+        )
     in_core: dict[str, list[str]] = getattr(parameters, "choices", dict)()
     options = options_of(application)
     for name, words in in_core.items():
@@ -154,6 +161,11 @@ def _parameters_class(application: "type[Application]") -> type:
                 "build the package again, or make the two tables equal"
             )
     return parameters
+
+
+def _core_fields(application: Any) -> list[str]:
+    """The fields of an application that the core knows: all but those that are about the machine."""
+    return [field.name for field in fields(application) if field.name not in OF_THE_MACHINE]
 
 
 def simulated_run(

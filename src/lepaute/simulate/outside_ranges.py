@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from lepaute.simulate.warnings import outside
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
+    from lepaute.simulate.message_use import MessageUse
+    from lepaute.simulate.run import KernelUse
 
 #: Of the whole time; a kernel with less is left out of the text.
 LEAST_SHARE = 0.0005
@@ -17,32 +19,6 @@ WHERE = {
     "loopback_noncontiguous": "messages with gaps inside nodes",
     "remote_noncontiguous": "messages with gaps between nodes",
 }
-
-
-class KernelTime(Protocol):
-    """What is needed of the use of a kernel, native or emulated, in seconds over all ranks."""
-
-    @property
-    def time_s(self) -> float: ...
-    @property
-    def extrapolated_time_s(self) -> float: ...
-
-
-class MessageTime(Protocol):
-    """What is needed of the messages of one class of links: seconds of each as if it were alone, summed."""
-
-    @property
-    def link(self) -> str: ...
-    @property
-    def fitted_bytes(self) -> tuple[int, int]: ...
-    @property
-    def time_s(self) -> float: ...
-    @property
-    def outside_time_s(self) -> float: ...
-    @property
-    def outside_from_bytes(self) -> float | None: ...
-    @property
-    def outside_to_bytes(self) -> float | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +85,11 @@ class OutsideRanges:
 
 
 def outside_ranges(
-    kernels: Mapping[str, KernelTime],
+    kernels: "Mapping[str, KernelUse]",
     platform: "Platform",
     all_ranks_s: float,
     *,
-    messages: Sequence[MessageTime] | None = None,
+    messages: "Sequence[MessageUse] | None" = None,
     messages_s: float | None = None,
     moving: float = 0.0,
 ) -> OutsideRanges:
@@ -149,6 +125,6 @@ def _largest_first(parts: Any) -> tuple[Part, ...]:
     return tuple(sorted(parts, key=lambda part: (-part.share, part.name)))
 
 
-def _sizes(use: MessageTime) -> str:
+def _sizes(use: "MessageUse") -> str:
     met = f"{use.outside_from_bytes or 0:.0f} to {use.outside_to_bytes or 0:.0f} bytes"
     return f"{met}, fitted in {use.fitted_bytes[0]} to {use.fitted_bytes[1]}"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
+from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.energy import energy_of_run
-from lepaute.simulate.engine import Conditions, Engine, Simulator
 from lepaute.simulate.estimate import available_cores
 from lepaute.simulate.fidelity import sampling_warnings
 from lepaute.simulate.layers import Layers
@@ -23,6 +23,7 @@ from lepaute.version import __version__
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
+    from lepaute.simulate.engine import Engine, Simulator
     from lepaute.simulate.run import SimulatedRun
     from lepaute.simulate.tracing import TraceRequest
 
@@ -43,7 +44,7 @@ def predict(
     mapping: Mapping | None = None,
     fidelity: str = "auto",
     trace: "TraceRequest | None" = None,
-    engine: Engine | None = None,
+    engine: "Engine | None" = None,
     progress: Callable[[float], None] | None = None,
 ) -> Prediction:
     """Simulates `runs` runs; run i uses seed + i. Deterministic, whatever the number of threads.
@@ -84,7 +85,7 @@ def predict_all(
     mapping: Mapping | None = None,
     fidelity: str = "auto",
     trace: "TraceRequest | None" = None,
-    engine: Engine | None = None,
+    engine: "Engine | None" = None,
     progress: Callable[[float], None] | None = None,
     run_s: Sequence[float] | None = None,
 ) -> list[Prediction]:
@@ -138,7 +139,7 @@ def simulate_one(
     mapping: Mapping | None = None,
     fidelity: str = "auto",
     trace: "TraceRequest | None" = None,
-    engine: Engine | None = None,
+    engine: "Engine | None" = None,
 ) -> "SimulatedRun":
     """One run: what `predict` simulates for this seed. It takes and returns values that can be sent to another process.
 
@@ -178,7 +179,7 @@ def loaded(platform: "Platform | str | Path") -> "Platform":
 
 
 def prediction_of(
-    application: "Application", conditions: Conditions, simulator: Simulator, runs: "Sequence[SimulatedRun]"
+    application: "Application", conditions: Conditions, simulator: "Simulator", runs: "Sequence[SimulatedRun]"
 ) -> Prediction:
     """The prediction that the runs of one application make together."""
     platform, first = conditions.platform, runs[0]

@@ -22,8 +22,7 @@ class Sizes(NamedTuple):
 NOWHERE = Sizes()
 
 
-@dataclass(frozen=True, slots=True)
-class KernelUse:
+class KernelUse(NamedTuple):
     """Calls of a kernel or routine over all ranks of a run.
 
     time_s              : of all calls; extrapolated_time_s of those with parameters outside the fitted ranges
@@ -41,8 +40,7 @@ class KernelUse:
     outside_high: Sizes = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
+class Sampling(NamedTuple):
     """Windows of the steps were simulated, not all; error_s: how much one window less would change time_s, at most."""
 
     simulated_steps: int
@@ -50,7 +48,7 @@ class Sampling:
     error_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SimulatedRun:
     """One simulated run; `seed` repeats it.
 

@@ -1,6 +1,6 @@
 """Covariances by moments: between units, and between the days of a unit; unbiased whatever the number of days of each.
 
-The model: y[u, d] = centre[u] + common[d] + own[u, d], with independent vectors of p coefficients.
+The model: y[u, d] = centre[u] + common[d] + individual[u, d], with independent vectors of p coefficients.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ Integers = npt.NDArray[np.int64]
 class BetweenDays:
     """Covariances of what differs between the days of a unit, both shape (p, p), positive semi-definite.
 
-    own    : of each unit's own part;  common : of the part that all share, None where it cannot be separated
-    total  : own + common before anything was projected, unbiased
+    individual : of each unit's own part;  common : of the part that all share, None where it cannot be separated
+    total  : individual + common before anything was projected, unbiased
     degrees_of_freedom : rows - units
     """
 
-    own: Floats
+    individual: Floats
     common: Floats | None
     total: Floats
     degrees_of_freedom: int
@@ -31,9 +31,10 @@ def between_days(unit: Integers, day: Integers, values: Floats) -> BetweenDays:
     """Splits the variation between days (Henderson's third method, Biometrics 9, 1953).
 
     unit, day : shape (rows,), from 0;  values : shape (rows, p)
-    The scatter within units has expectation (rows - units) (own + common). What is left by the least squares fit of an
-    effect for each unit and each day has expectation (rows - rank) own. Their difference is common; its negative part
-    (of eigenvalues, in units of the total) is dropped, and own is then what is missing to the total.
+    The scatter within units has expectation (rows - units) (individual + common). What is left by the least squares
+    fit of an effect for each unit and each day has expectation (rows - rank) individual. Their difference is common;
+    its negative part (of eigenvalues, in units of the total) is dropped, and individual is then what is missing to the
+    total.
     Raises ValueError where no unit has two days.
     """
     count = np.bincount(unit)
@@ -47,15 +48,15 @@ def between_days(unit: Integers, day: Integers, values: Floats) -> BetweenDays:
     if left < 1 or len(np.unique(day)) < 3 or np.count_nonzero(count) < 2:
         return BetweenDays(total, None, total, freedom)
     common, _ = nearest_covariance(total - residual.T @ residual / left, np.diag(total))
-    own, _ = nearest_covariance(total - common, np.diag(total))
-    return BetweenDays(own, common if np.any(common) else None, total, freedom)
+    individual, _ = nearest_covariance(total - common, np.diag(total))
+    return BetweenDays(individual, common if np.any(common) else None, total, freedom)
 
 
 def between_units(unit: Integers, day: Integers, values: Floats, days: BetweenDays) -> Floats:
     """The covariance of the centres of units, shape (p, p), unbiased; it may have negative eigenvalues.
 
-    The covariance of the units' means holds, besides that of their centres, own / (days of a unit) in the mean, and of
-    common what is not the same in all means because units were seen on different days.
+    The covariance of the units' means holds, besides that of their centres, individual / (days of a unit) in the mean,
+    and of common what is not the same in all means because units were seen on different days.
     Raises ValueError with fewer than two units.
     """
     seen = np.unique(unit)
@@ -65,7 +66,7 @@ def between_units(unit: Integers, day: Integers, values: Floats, days: BetweenDa
     centred = means - means.mean(axis=0)
     spread: Floats = centred.T @ centred / (len(seen) - 1)
     share = day_shares(unit, day)[seen]
-    spread = spread - days.own * float(np.mean(np.sum(share**2, axis=1)))
+    spread = spread - days.individual * float(np.mean(np.sum(share**2, axis=1)))
     if days.common is not None:
         uneven = float(np.sum((share - share.mean(axis=0)) ** 2)) / (len(seen) - 1)
         spread = spread - days.common * uneven

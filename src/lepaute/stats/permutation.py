@@ -174,10 +174,10 @@ def _statistic(codes: Integers, scores: Floats, levels: int, weights: Floats | N
         return trend
     result = np.zeros(len(codes))
     for level in range(levels):
-        here = codes == level
-        size = int(np.count_nonzero(here[0]))
+        at_level = codes == level
+        size = int(np.count_nonzero(at_level[0]))
         if size:
-            result += (here @ scores) ** 2 / size
+            result += (at_level @ scores) ** 2 / size
     return result
 
 
@@ -259,14 +259,14 @@ def _drawn_in(y: Floats, codes: Integers, groups: Integers) -> Floats:
 
 def _typical_shifts(y: Floats, codes: Integers, groups: Integers) -> Floats:
     """A first guess of each level's shift against level 0: the median over strata of the difference of medians."""
-    found: list[list[float]] = [[] for _ in range(int(codes.max()) + 1)]
+    shifts: list[list[float]] = [[] for _ in range(int(codes.max()) + 1)]
     for mine in _members(groups):
-        here = codes[mine]
-        medians = {int(code): float(np.median(y[mine[here == code]])) for code in np.unique(here)}
+        members = codes[mine]
+        medians = {int(code): float(np.median(y[mine[members == code]])) for code in np.unique(members)}
         for code, median in medians.items():
             if 0 in medians:
-                found[code].append(median - medians[0])
-    return np.array([float(np.median(one)) if one else 0.0 for one in found])
+                shifts[code].append(median - medians[0])
+    return np.array([float(np.median(one)) if one else 0.0 for one in shifts])
 
 
 def _effect(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_json
 from lepaute.kit.files import whole_file
-from lepaute.kit.parquet import is_text, open_parquet, reading_table
+from lepaute.kit.parquet import is_text, open_parquet, reading_table, refuse_bytes
 from lepaute.trace.metadata import check_metadata
 from lepaute.trace.table import FORMAT, KINDS, NUMBERS, TEXTS, Trace, trace_of_columns
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 KEY = b"lepaute-trace"
 #: What the columns of a trace may take in memory: some ten million calls.
 MOST_TRACE_BYTES = 1 << 30
+#: All columns of one call.
+_ROW_BYTES = 98
 
 
 def write_trace(trace: Trace, path: Path) -> None:
@@ -46,6 +48,7 @@ def read_trace(path: Path) -> Trace:
         raise InputError(f"{path}: there is no such file; a trace is what `lepaute record -o` writes")
     known = {*(name for name, _, _ in NUMBERS), *TEXTS}
     file = open_parquet(path, str(path), most_bytes=MOST_TRACE_BYTES, columns=known)
+    refuse_bytes(str(path), file.metadata.num_rows * _ROW_BYTES, MOST_TRACE_BYTES)
     metadata = _metadata(path, file.schema_arrow.metadata or {})
 
     def column(name: str) -> "pa.ChunkedArray":

@@ -1,25 +1,19 @@
-"""A verification: predict every case, seal the predictions, then run the real program in shuffled order."""
+"""The campaign of a verification: predict every case, then run the real program in shuffled order."""
 
-import hashlib
-import json
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.kit.files import write_whole
-from lepaute.verify.disturbance import disturbances, rule
+from lepaute.verify.disturbance import disturbances
 from lepaute.verify.real_run import RealRun, check_machine
 
 if TYPE_CHECKING:
     from lepaute.simulate import Hpl, Prediction
 
 MAXIMUM_EXTRA_ATTEMPTS = 3  # of a run that was disturbed
-PREDICTIONS_FILE = "predictions.json"
-SEAL_FILE = "predictions.sha256"
 
 # A run is given up after this much more than predicted: far beyond any disturbance, so that only a hang is cut.
 TIMEOUT_BASE_S = 60.0
@@ -48,15 +42,6 @@ class Plan:
     def __post_init__(self) -> None:
         if self.repeats < 1:
             raise InputError(f"--repeats is {self.repeats}; at least one real run of each case is needed")
-
-
-@dataclass(frozen=True, slots=True)
-class Seal:
-    """Proof that the predictions were there before the first real run."""
-
-    path: Path
-    sha256: str
-    created: str  # UTC, ISO 8601
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,43 +79,29 @@ def predict_cases(
     return cases
 
 
-def seal_predictions(cases: list[Case], plan: Plan, folder: Path) -> Seal:
-    """Write predictions.json (predictions, plan, disturbance rule) and its SHA-256, before any real run.
-
-    `sha256sum -c predictions.sha256` in the folder checks it.
-    """
-    created = datetime.now(UTC).isoformat(timespec="milliseconds")
-    content = {
-        "format": "lepaute-predictions/1",
-        "created": created,
-        "plan": asdict(plan),
-        "disturbance_rule": rule(),
-        "predictions": [case.prediction.to_dict() for case in cases],
-    }
-    data = (json.dumps(content, indent=1) + "\n").encode()
-    sha256 = hashlib.sha256(data).hexdigest()
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / PREDICTIONS_FILE
-    write_whole(path, data)
-    write_whole(folder / SEAL_FILE, f"{sha256}  {PREDICTIONS_FILE}\n".encode())
-    return Seal(path, sha256, created)
-
-
 def run_cases(
     cases: list[Case],
     plan: Plan,
     run_once: Callable[["Hpl", float], RealRun],
     progress: Callable[[str, float], None],
+    finished: Sequence[RecordedRun] = (),
+    keep: Callable[[RecordedRun], None] = lambda _recorded: None,
 ) -> list[RecordedRun]:
     """All real runs, in shuffled order, each disturbed one made again later, at most three times.
 
     run_once(hpl, timeout_s) makes one real run.
     progress(what, fraction done) is called before each run; disturbed runs add to what is left.
+    finished: runs of this campaign that were made before it was interrupted; the others are made, in the same order
+    keep(recorded) is called as each run ends, before the next one starts.
     Returns every run that was made, disturbed ones too, in the order in which they were made.
     """
-    queue = [(case, repeat, 0) for repeat in range(plan.repeats) for case in range(len(cases))]
-    random.Random(plan.order_seed).shuffle(queue)
-    runs: list[RecordedRun] = []
+    order = [(case, repeat, 0) for repeat in range(plan.repeats) for case in range(len(cases))]
+    random.Random(plan.order_seed).shuffle(order)
+    # At the end of the queue rather than at once: what disturbs now mostly lasts for seconds.
+    order += [attempt for recorded in finished for attempt in _made_again(recorded)]
+    made = {(recorded.case, recorded.repeat, recorded.attempt) for recorded in finished}
+    queue = [attempt for attempt in order if attempt not in made]
+    runs = list(finished)
     while queue:
         case, repeat, attempt = queue.pop(0)
         again = f" (again: {attempt})" if attempt else ""
@@ -139,11 +110,18 @@ def run_cases(
         expected_s = cases[case].prediction.time_s.mean
         run = run_once(cases[case].hpl, TIMEOUT_BASE_S + TIMEOUT_FACTOR * expected_s)
         causes = disturbances(run.ranks, run.machine)
-        runs.append(RecordedRun(len(runs), case, repeat, attempt, started, run, causes))
-        if causes and attempt < MAXIMUM_EXTRA_ATTEMPTS:
-            # At the end of the queue rather than at once: what disturbs now mostly lasts for seconds.
-            queue.append((case, repeat, attempt + 1))
+        recorded = RecordedRun(runs[-1].order + 1 if runs else 0, case, repeat, attempt, started, run, causes)
+        keep(recorded)
+        runs.append(recorded)
+        queue += [attempt for attempt in _made_again(recorded) if attempt not in made]
     return runs
+
+
+def _made_again(recorded: RecordedRun) -> list[tuple[int, int, int]]:
+    """(case, repeat, attempt) that follows a disturbed run; none after the last attempt."""
+    if not recorded.disturbed or recorded.attempt >= MAXIMUM_EXTRA_ATTEMPTS:
+        return []
+    return [(recorded.case, recorded.repeat, recorded.attempt + 1)]
 
 
 def run_record(case: Case, recorded: RecordedRun) -> dict[str, Any]:

@@ -1,24 +1,19 @@
 """A whole verification and what it leaves behind: files, JSON, a verdict."""
 
+import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
-from lepaute.verify.campaign import (
-    Case,
-    Plan,
-    RecordedRun,
-    Seal,
-    measured_record,
-    predict_cases,
-    run_cases,
-    seal_predictions,
-)
+from lepaute.verify.campaign import Case, Plan, RecordedRun, measured_record, predict_cases, run_cases
 from lepaute.verify.comparison import compare, predicted_table, run_table, sentence
-from lepaute.verify.real_run import HplProgram, real_run
+from lepaute.verify.real_run import HplProgram, RealRun, real_run
+from lepaute.verify.run_journal import JOURNAL_FILE, RunJournal
+from lepaute.verify.seal import PREDICTIONS_FILE, SEAL_FILE, Seal, seal_predictions, sealed_before
 
 if TYPE_CHECKING:
     import pandas
@@ -29,6 +24,12 @@ RESULTS_FILE = "results.csv"
 RUNS_FILE = "runs.csv"
 JSON_FILE = "verification.json"
 PLOT_FILE = "verification.png"
+CHECKSUMS_FILE = "results.sha256"
+#: What a campaign leaves in its folder; another one would mix its own with it.
+CAMPAIGN_FILES = (
+    *(PREDICTIONS_FILE, SEAL_FILE, JOURNAL_FILE, RESULTS_FILE, RUNS_FILE, JSON_FILE, PLOT_FILE),
+    CHECKSUMS_FILE,
+)
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,45 @@ class Verification:
         return records[0] if len(records) == 1 else {"verifications": records}
 
     def save(self, folder: Path, title: str) -> None:
-        """Write results.csv, runs.csv, verification.json and verification.png next to the sealed predictions."""
+        """Write results.csv, runs.csv, verification.json and verification.png next to the sealed predictions.
+
+        At last results.sha256, for `sha256sum -c`: the checksums of these, of the journal and of the predictions.
+        Raises InputError where the predictions are not the sealed ones any more.
+        """
+        try:
+            self._write(folder, title)
+        except BaseException as problem:
+            problem.add_note(f"all runs are kept in {folder / JOURNAL_FILE}; --resume writes their results again")
+            raise
+
+    def _write(self, folder: Path, title: str) -> None:
         from lepaute.verify.plot import plot
 
-        write_whole(folder / RESULTS_FILE, self.table.to_csv(index=False).encode())
-        write_whole(folder / RUNS_FILE, self.run_table.to_csv(index=False).encode())
-        write_whole(folder / JSON_FILE, (json.dumps(self.to_dict(), indent=1) + "\n").encode())
+        self.seal.check()
+        write_whole(folder / RESULTS_FILE, self.table.to_csv(index=False))
+        write_whole(folder / RUNS_FILE, self.run_table.to_csv(index=False))
+        write_whole(folder / JSON_FILE, json.dumps(self.to_dict(), indent=1) + "\n")
         plot(self.table, self.run_table, folder / PLOT_FILE, title)
+        checked = (PREDICTIONS_FILE, JOURNAL_FILE, RESULTS_FILE, RUNS_FILE, JSON_FILE, PLOT_FILE)
+        digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in checked}
+        write_whole(folder / CHECKSUMS_FILE, "".join(f"{digest}  {name}\n" for name, digest in digests.items()))
+
+
+def check_unused(folder: Path, names: Sequence[str] = CAMPAIGN_FILES) -> None:
+    """Raises InputError where a campaign left something in the folder: predictions and results of two never mix."""
+    for name in names:
+        # The journal is also what a campaign holds the folder by: empty, it is no result.
+        if (folder / name).is_dir() or ((folder / name).exists() and (folder / name).stat().st_size):
+            raise InputError(
+                f"{folder} holds {name} of an earlier verification: go on with that one by --resume, "
+                "or give another --output-dir"
+            )
+
+
+def check_begun(folder: Path) -> None:
+    """Raises InputError where no campaign was begun that could go on."""
+    if not folder.is_dir() or not any(folder.iterdir()):
+        raise InputError(f"{folder}: no verification was interrupted there; start it without --resume")
 
 
 def verify(
@@ -86,17 +119,36 @@ def verify(
     predict: Callable[["Hpl"], "Prediction"],
     folder: Path,
     progress: Callable[[str, float], None],
-    sealed: Callable[[Seal], None],
+    sealed: Callable[[Seal, int], None],
+    *,
+    resume: bool = False,
 ) -> Verification:
-    """Predict all, seal, run all for real, compare.
+    """Predict all, seal, run all for real, compare; each run is in the folder's journal before the next one starts.
 
-    progress(what, fraction done) is called before each step of the two long parts; sealed(seal) between them,
-    after the predictions are on disk and before the first real run.
-    Raises InputError where a case does not fit on this machine, EnvironmentProblem where a real run fails.
+    progress(what, fraction done) is called before each step of the two long parts; sealed(seal, finished runs) between
+    them, after the predictions are on disk and before the first real run.
+    resume: go on with the campaign of the folder: what it has run is not run again
+    Raises InputError where a case does not fit on this machine, or the folder holds another campaign (without `resume`
+    any), EnvironmentProblem where a real run fails. What is raised among the real runs has a note where they are kept.
     """
+    if not resume:
+        check_unused(folder)
     cases = predict_cases(hpls, predict, progress)
-    seal = seal_predictions(cases, plan, folder)
-    sealed(seal)
-    runs = run_cases(cases, plan, lambda hpl, timeout_s: real_run(hpl, program, timeout_s), progress)
+    before = sealed_before(cases, plan, program, folder) if resume else None
+    cases, seal = before or (cases, seal_predictions(cases, plan, program, folder))
+    journal = RunJournal(folder, seal)
+    sealed(seal, len(journal.finished))
+
+    def run_once(hpl: "Hpl", timeout_s: float) -> RealRun:
+        journal.reserve(hpl.ranks)
+        return real_run(hpl, program, timeout_s)
+
+    try:
+        runs = run_cases(cases, plan, run_once, progress, journal.finished, journal.add)
+    except BaseException as problem:
+        problem.add_note(f"finished runs are kept in {journal.path}; go on with the same command and --resume")
+        raise
+    finally:
+        journal.close()
     runs_frame = run_table(cases, runs)
     return Verification(cases, seal, runs, compare(predicted_table(cases), runs_frame), runs_frame)

@@ -24,17 +24,17 @@ class Fact:
 
 def fields(text: str, separator: str = ":") -> dict[str, str]:
     """The first value of each "name: value" line."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in text.splitlines():
         name, mark, value = line.partition(separator)
-        if mark and (name := name.strip()) not in found:
-            found[name] = value.strip()
-    return found
+        if mark and (name := name.strip()) not in values:
+            values[name] = value.strip()
+    return values
 
 
 def chosen(group: str, values: Mapping[str, str], names: Mapping[str, str]) -> list[Fact]:
     """Facts of those values that `names` has, by the name that it gives them."""
-    return [Fact(group, shown, values[name]) for name, shown in names.items() if values.get(name)]
+    return [Fact(group, label, values[name]) for name, label in names.items() if values.get(name)]
 
 
 def counted(items: Iterable[str]) -> frozenset[str]:

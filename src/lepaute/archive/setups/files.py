@@ -33,8 +33,8 @@ _READERS: dict[str, Callable[[str], list[Fact]]] = {
     "mounts": system.mounts,
     "absent": system.absent,
     **{
-        name: partial(system.setting, shown)
-        for name, shown in {
+        name: partial(system.setting, label)
+        for name, label in {
             "governor": "frequency governor",
             "scaling_governor": "frequency governor",
             "scaling_driver": "frequency driver",
@@ -52,8 +52,8 @@ _READERS: dict[str, Callable[[str], list[Fact]]] = {
         }.items()
     },
     **{
-        name: partial(software.version, shown)
-        for name, shown in {
+        name: partial(software.version, label)
+        for name, label in {
             "gcc": "gcc",
             "g++": "g++",
             "gfortran": "gfortran",

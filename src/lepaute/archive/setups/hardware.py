@@ -52,9 +52,9 @@ def cpuinfo(text: str) -> list[Fact]:
     microcode = sorted(set(re.findall(r"^microcode\s*:\s*(\S+)", text, re.MULTILINE)))
     if microcode:
         facts.append(Fact(HARDWARE, "microcode", " and ".join(microcode)))
-    for name, shown in (("flags", "processor flags"), ("bugs", "processor faults known to the kernel")):
+    for name, label in (("flags", "processor flags"), ("bugs", "processor faults known to the kernel")):
         if values.get(name):
-            facts.append(Fact(HARDWARE, shown, frozenset(values[name].split())))
+            facts.append(Fact(HARDWARE, label, frozenset(values[name].split())))
     return facts
 
 
@@ -80,12 +80,12 @@ def meminfo(text: str) -> list[Fact]:
     """Size of the memory in GiB, swap, and pages reserved."""
     values = fields(text)
     facts = []
-    for name, shown in (("MemTotal", "memory"), ("SwapTotal", "swap")):
+    for name, label in (("MemTotal", "memory"), ("SwapTotal", "swap")):
         digits = values.get(name, "").removesuffix("kB").strip()
         if digits.isascii() and digits.isdigit() and len(digits) < 16:
             gib = int(digits) / 1024**2
-            told = f"{gib:.0f} GiB" if gib >= _ROUND_ABOVE_GIB else f"{gib:.1f} GiB"
-            facts.append(Fact(HARDWARE if name == "MemTotal" else SYSTEM, shown, told))
+            size = f"{gib:.0f} GiB" if gib >= _ROUND_ABOVE_GIB else f"{gib:.1f} GiB"
+            facts.append(Fact(HARDWARE if name == "MemTotal" else SYSTEM, label, size))
     return facts + chosen(SYSTEM, values, {"HugePages_Total": "huge pages reserved", "Hugepagesize": "huge page size"})
 
 
@@ -112,5 +112,5 @@ def dmidecode(text: str) -> list[Fact]:
                 facts[what] = Fact(HARDWARE, what, values[name])
         if title == "Memory Device" and values.get("Size", "No").partition(" ")[0] != "No":
             dimms.append(" ".join(values[name] for name in _DIMM if values.get(name)))
-    found = list(facts.values())
-    return [*found, Fact(HARDWARE, "memory modules", counted(dimms))] if dimms else found
+    listed = list(facts.values())
+    return [*listed, Fact(HARDWARE, "memory modules", counted(dimms))] if dimms else listed

@@ -77,16 +77,16 @@ def flat(value: object, name: str = "", depth: int = 0) -> list[tuple[str, str]]
     """The leaves of a JSON value with their paths, a.b[2]; lists of plain values are one leaf."""
     if depth > _MOST_DEPTH:
         return [(name, "(nested too deep)")]
-    found: list[tuple[str, str]] = []
+    leaves: list[tuple[str, str]] = []
     if isinstance(value, dict):
         for key, item in sorted(value.items()):
-            found.extend(flat(item, f"{name}.{key}" if name else key, depth + 1))
+            leaves.extend(flat(item, f"{name}.{key}" if name else key, depth + 1))
     elif isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
         for place, item in enumerate(value[:_MOST_FLAT]):
-            found.extend(flat(item, f"{name}[{place}]", depth + 1))
+            leaves.extend(flat(item, f"{name}[{place}]", depth + 1))
     else:
-        found.append((name, _plain(value)))
-    return found[:_MOST_FLAT]
+        leaves.append((name, _plain(value)))
+    return leaves[:_MOST_FLAT]
 
 
 def _plain(value: object) -> str:
@@ -105,8 +105,8 @@ def repository_facts(document: object) -> Iterator[Placed]:
     for item in map(mapping, sequence(document)):
         url, commit, revision = (text(item.get(key)) for key in ("url", "commit", "revision"))
         if url or commit:
-            wanted = f" ({revision})" if revision and revision != commit else ""
-            yield text(item.get("node")), Fact(SOFTWARE, f"git {url or text(item.get('folder'))}", f"{commit}{wanted}")
+            asked = f" ({revision})" if revision and revision != commit else ""
+            yield text(item.get("node")), Fact(SOFTWARE, f"git {url or text(item.get('folder'))}", f"{commit}{asked}")
 
 
 def control_facts(document: object) -> Iterator[Placed]:
@@ -114,7 +114,7 @@ def control_facts(document: object) -> Iterator[Placed]:
 
     document: a list of records with their node, or an object of such lists by node
     """
-    told: dict[tuple[str, str], list[str]] = {}
+    lines_of: dict[tuple[str, str], list[str]] = {}
     by_node = [{"node": node, **mapping(item)} for node, items in mapping(document).items() for item in sequence(items)]
     for item in map(mapping, by_node or sequence(document)):
         name = next(
@@ -122,10 +122,10 @@ def control_facts(document: object) -> Iterator[Placed]:
         )
         rest = {key: value for key, value in item.items() if not _TIME_KEY.fullmatch(key) and value != name}
         line = ", ".join(f"{what} {value}" for what, value in flat(rest) if value)
-        lines = told.setdefault((text(item.get("node")), name), [])
+        lines = lines_of.setdefault((text(item.get("node")), name), [])
         if line not in lines:
             lines.append(line)
-    for (node, name), lines in told.items():
+    for (node, name), lines in lines_of.items():
         yield node, Fact(CONTROL, name, lines[0] if len(lines) == 1 else frozenset(lines))
 
 
@@ -135,16 +135,16 @@ def command_facts(document: object, run_id: str) -> Iterator[Placed]:
     for item in map(mapping, sequence(document)[:_MOST_COMMANDS]):
         words = [word for word in sequence(item.get("argv")) if isinstance(word, str)]
         added = mapping(item.get("environment"))
-        shown = shlex.join([*(f"{key}={_plain(value)}" for key, value in sorted(added.items())), *words])
+        line = shlex.join([*(f"{key}={_plain(value)}" for key, value in sorted(added.items())), *words])
         node, phase = text(item.get("node")), text(item.get("phase"))
-        for own, general in ((run_id, "RUN"), (node, "NODE")):
-            if own:
-                shown = shown.replace(own, general)
-        shown = _TEMPORARY.sub(lambda found: _MADE_UP.sub("TEMPORARY", found.group()), shown)
+        for specific, general in ((run_id, "RUN"), (node, "NODE")):
+            if specific:
+                line = line.replace(specific, general)
+        line = _TEMPORARY.sub(lambda match: _MADE_UP.sub("TEMPORARY", match.group()), line)
         status = item.get("returncode")
         ended = "" if status == 0 else f"   -> exit status {_plain(status)}"
-        nodes.setdefault(f"{phase}: {shown}{ended}" if phase else f"{shown}{ended}", []).append(node)
-    lines = tuple(f"{_several(found)}{line}" for line, found in nodes.items())
+        nodes.setdefault(f"{phase}: {line}{ended}" if phase else f"{line}{ended}", []).append(node)
+    lines = tuple(f"{_several(each)}{line}" for line, each in nodes.items())
     if lines:
         yield "", Fact(COMMANDS, "commands", lines)
 

@@ -39,8 +39,8 @@ def _of_rpm(word: str) -> list[str]:
 
 def libraries(text: str) -> list[Fact]:
     """Where the dynamic linker finds libraries, of lines "name (kind) => path"."""
-    found = frozenset(" ".join(line.split()) for line in text.splitlines() if "=>" in line)
-    return [Fact(SOFTWARE, "shared libraries", found)] if found else []
+    paths = frozenset(" ".join(line.split()) for line in text.splitlines() if "=>" in line)
+    return [Fact(SOFTWARE, "shared libraries", paths)] if paths else []
 
 
 def version(name: str, text: str) -> list[Fact]:
@@ -48,8 +48,8 @@ def version(name: str, text: str) -> list[Fact]:
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _COPYRIGHT.search(line)]
     if not lines:
         return []
-    told = next((line for line in lines if any(char.isdigit() for char in line)), lines[0])
-    return [Fact(SOFTWARE, name, told)]
+    version_line = next((line for line in lines if any(char.isdigit() for char in line)), lines[0])
+    return [Fact(SOFTWARE, name, version_line)]
 
 
 def variables(text: str) -> list[Fact]:

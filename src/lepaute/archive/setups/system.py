@@ -56,8 +56,8 @@ def modules(text: str) -> list[Fact]:
 
 def kernel_log(text: str) -> list[Fact]:
     """The kernel's complaints, without times and numbers; the rest of its log is left out."""
-    told = (line[:_LONGEST_LINE] for line in text.splitlines())
-    lines = (_TIME.sub("", line) for line in told if _COMPLAINT.search(line))
+    heads = (line[:_LONGEST_LINE] for line in text.splitlines())
+    lines = (_TIME.sub("", line) for line in heads if _COMPLAINT.search(line))
     # Each once: how often the kernel says a thing depends on how long it has run.
     plain = sorted({_NUMBER.sub("#", line)[:200] for line in lines})
     return [Fact(SYSTEM, "complaints of the kernel", frozenset(plain[:_MOST_COMPLAINTS]))]
@@ -96,5 +96,5 @@ def setting(what: str, text: str) -> list[Fact]:
     if not values:
         return []
     # One line a core: the value once where all agree.
-    told = values[0] if len(set(values)) == 1 else " ".join(values)
-    return [Fact(SYSTEM, what, told)]
+    value = values[0] if len(set(values)) == 1 else " ".join(values)
+    return [Fact(SYSTEM, what, value)]

@@ -75,14 +75,14 @@ def data_caches(text: str, thread: int) -> tuple[Cache, ...]:
 
     if not _walk(text, seen):
         return ()
-    found = []
+    caches = []
     for outer in reversed(mine):
         about = outer.attributes
         level, size = about.get("depth", ""), about.get("cache_size", "")
         of_data = outer.kind.endswith("Cache") and about.get("cache_type") != "2"
         if of_data and _whole(level) and _whole(size) and int(size):
-            found.append(Cache(int(level), int(size), outer.threads))
-    return tuple(found)
+            caches.append(Cache(int(level), int(size), outer.threads))
+    return tuple(caches)
 
 
 def _whole(digits: str) -> bool:

@@ -80,7 +80,7 @@ class Generative:
     @property
     def covariance_temporal(self) -> Floats:
         """Sigma_T of the literature: of everything that differs between the days of a cpu."""
-        return self.days.own if self.days.common is None else self.days.own + self.days.common
+        return self.days.individual if self.days.common is None else self.days.individual + self.days.common
 
     def population(self, kernel: str = "dgemm", threads: int = 1) -> "Population":
         """As the section of a platform."""
@@ -100,7 +100,7 @@ class Generative:
                 )
                 for group in self.groups
             ),
-            covariance_temporal=_rows(self.days.own),
+            covariance_temporal=_rows(self.days.individual),
             covariance_common=None if common is None else _rows(common),
             group_of_node=tuple(int(group) for group in self.group_of_node) if len(self.groups) > 1 else None,
             source=" ".join([f"{self.source}, {len(self.group_of_node)} nodes.", *self.notes]),
@@ -135,7 +135,7 @@ def generative(data: Coefficients, *, most_groups: int = MOST_GROUPS) -> Generat
     mixture = groups_of_nodes(data.node_of_unit, centres, most_groups)
     of_unit = mixture.group_of_node[data.node_of_unit]
     per_group: Sequence[Floats | None] = _own_days(data, of_unit, days) or [None] * mixture.groups
-    days_of = [days if matrix is None else replace(days, own=matrix) for matrix in per_group]
+    days_of = [days if matrix is None else replace(days, individual=matrix) for matrix in per_group]
     spreads = _spreads(data, of_unit, days_of, notes)
     groups = tuple(
         replace(
@@ -175,13 +175,13 @@ def _spreads(data: Coefficients, of_unit: Integers, days_of: list[BetweenDays], 
     shared, _ = nearest_covariance(pooled / max(freedom, 1), whole)
     results = []
     several = len(matrices) > 1
-    for number, own in enumerate(matrices):
-        if own is None:
+    for number, candidate in enumerate(matrices):
+        if candidate is None:
             results.append(shared)
             if several:
                 notes.append(f"group {number} has too few CPUs for a Sigma_S of its own and takes that of all groups.")
             continue
-        projected, dropped = nearest_covariance(own, whole)
+        projected, dropped = nearest_covariance(candidate, whole)
         if dropped > WORTH_TELLING:
             notes.append(
                 f"Sigma_S{f' of group {number}' if several else ''} had negative eigenvalues ({dropped:.0%} of all), "
@@ -198,7 +198,7 @@ def _group(
     unit, day, values = _chosen(data, units)
     means = unit_means(unit, values)[units]
     # Of the mean over CPUs: their scatter holds Sigma_S and their own days; a day that all share does not average out.
-    scatter = np.var(means, axis=0, ddof=1) if len(units) > 1 else np.diag(spread + days.own)
+    scatter = np.var(means, axis=0, ddof=1) if len(units) > 1 else np.diag(spread + days.individual)
     from_units = scatter / len(units)
     freedom_units = max(len(units) - 1, 1)
     from_days = np.zeros_like(from_units)

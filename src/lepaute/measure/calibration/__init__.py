@@ -1,1 +1,1 @@
-"""A calibration: every node's kernels and messages measured by the probes, through the engine of experiments."""
+"""A calibration: every node's kernels and messages measured by the probes, through the controller of experiments."""

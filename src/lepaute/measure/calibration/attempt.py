@@ -26,7 +26,7 @@ from lepaute.measure.probes import probe_words
 #: A probe takes a few seconds; one that takes this long hangs. Larger messages than these take their time.
 PROBE_LIMIT_S = 180.0
 USUAL_MESSAGE_BYTES = 64 << 20
-#: What is told of a link: where the rank is, and who is at the other end.
+#: Probes of messages: their files say which link, and which node is at the other end.
 _OF_LINKS = (P2P, RING, SEMANTICS)
 #: Between looks at what a probe has written: each costs the measured machine a little, and a lost node so much.
 FOLLOW_S = 2.0
@@ -74,7 +74,7 @@ class Attempts:
         """
         node, peer = site.nodes[0], site.nodes[1] if len(site.nodes) > 1 else None
         stem = f"{run.name}-{run.block}-{number}"
-        base = node.channels[0].hello["folder"] if node.channels else ""
+        base = node.channels[0].folder if node.channels else ""
         design, raw = f"{base}/{stem}/design.csv", f"{base}/{stem}/raw.csv"
         text = run.design.to_csv()
         for each in site.nodes:
@@ -161,7 +161,7 @@ class Attempts:
         return path
 
     def _samples(self, site: Site) -> list[Sample]:
-        """Of each machine of the site; what the engine uses on a machine that it shares counts as ours."""
+        """Of each machine of the site; what the controller uses on a machine that it shares counts as the run's own."""
         samples = []
         for node, about in self._machines(site):
             counters = node.call("load").get(about.name)

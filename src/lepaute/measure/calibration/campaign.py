@@ -1,6 +1,5 @@
 """`calibrate`: from a request for nodes to the archive of a calibration."""
 
-import contextlib
 import os
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from lepaute.measure.calibration.job import Calibration, Progress
 from lepaute.measure.experiment.closing import partial_name
 from lepaute.measure.experiment.life import execute
 from lepaute.measure.experiment.options import Options
-from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.probes import build_probes
 from lepaute.measure.schedulers import Request
 
@@ -29,17 +27,15 @@ def calibrate(
     request: Request | None = None,
     python: str | None = None,
     resume: bool = False,
-    anew: bool = False,
 ) -> Path:
     """Measures this machine, or the nodes of a request, and writes the archive; returns its path.
 
     quick    : two small blocks, to see that all works; too little for a model to trust
     network_bytes: the largest message, 64 MiB (quick: 16 MiB) unless given; a node with little memory gets less
     seed     : of the designs, of their order and of the probes' data; when resuming, that of the beginning holds
-    progress : is told what is done and how much of the work is behind
+    progress : called with what is being done and the share of the work that is done
     python   : the interpreter on the nodes, where it is not this one
     resume   : go on with a calibration of that archive that did not end
-    anew     : what such a calibration has left is removed; else it is in the way
     Raises EnvironmentProblem when something the probes need is missing, a probe fails or no node is left, InputError
     for a seed that no generator takes or a message that no probe sends, KeyboardInterrupt. When measurements had begun
     they are archived beside as NAME.partial.zip, its metadata marked `partial`, the exception has a note that says so,
@@ -60,9 +56,6 @@ def calibrate(
         python=python,
         system_root=os.environ.get("LEPAUTE_SYSTEM_ROOT", "/"),
     )
-    if anew and folder_of(out_archive).is_dir():
-        with contextlib.suppress(InputError):  # no workspace: what is in the way is told by the one that follows
-            Workspace.reopen(folder_of(out_archive)).remove()
     tell("building the probes", 0.0)
     probes = build_probes(progress=lambda message: tell(message, 0.0))
     outcome = execute(Calibration(options, probes, quick=quick, tell=tell, network_bytes=network_bytes), resume)
@@ -70,9 +63,9 @@ def calibrate(
         tell("done", 1.0)
         return outcome.archive
     problem = EnvironmentProblem(outcome.failure) if outcome.status == "failed" else KeyboardInterrupt()
-    problem.add_note(f"what was measured until then is in {partial_name(out_archive)}; go on with --resume")
+    problem.add_note(f"what was measured until then is in {partial_name(out_archive)}; resume with --resume")
     raise problem
 
 
 def _silent(_message: str, _share: float) -> None:
-    """The progress that nobody watches."""
+    """Progress that is not shown."""

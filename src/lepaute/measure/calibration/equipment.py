@@ -29,11 +29,11 @@ def equip(nodes: Nodes, probes: Probes, *, built_there: bool) -> None:
 
     Raises EnvironmentProblem, one line, where a node is of another architecture or lacks a library or mpirun.
     """
-    here = platform.machine()
+    architecture = platform.machine()
     for channel in nodes.channels:
-        if channel.hello["machine"] != here:
+        if channel.hello.machine != architecture:
             raise EnvironmentProblem(
-                f"{channel.name} is a {channel.hello['machine']} and the probes are built here, on a {here}; "
+                f"{channel.name} is a {channel.hello.machine} and the probes are built here, on a {architecture}; "
                 "calibrate from a machine like the nodes"
             )
     for program in probes.on_nodes:
@@ -59,14 +59,14 @@ def why_not(trial: Result) -> str:
     text = trial.stderr + trial.stdout
     if trial.returncode is None and trial.argv[0] == str(MPIRUN_OF_NODES.path):
         return f"{trial.argv[0]} is missing; install it there: apt-get install {LAUNCHER_PACKAGE}"
-    if found := _LIBRARY.search(text):
-        name = found[1]
+    if missing := _LIBRARY.search(text):
+        name = missing[1]
         package = next((package for start, package in _PACKAGES.items() if name.startswith(start)), None)
         remedy = f"install it there: apt-get install {package}" if package else "install it there"
         return f"the probes need {name}, which is missing; {remedy}"
-    if found := _VERSION.search(text):
+    if missing := _VERSION.search(text):
         return (
-            f"the probes need {found[1]}, and the system there is older than here; "
+            f"the probes need {missing[1]}, and the system there is older than here; "
             "calibrate from a machine with the nodes' system"
         )
     return f"the probes do not start: {trial.complaint()}"

@@ -1,4 +1,4 @@
-"""A calibration as a job of the engine: the probes of the plan in the place of a script's commands."""
+"""A calibration as a job of the controller: the probes of the plan in the place of a script's commands."""
 
 from collections.abc import Callable
 from threading import Event
@@ -35,7 +35,7 @@ from lepaute.measure.plan import (
 )
 from lepaute.measure.probes import Probes
 
-#: Called with what is being done and the share of the work that is behind, from 0 to 1.
+#: Called with what is being done and the share of the work that is done, from 0 to 1.
 Progress = Callable[[str, float], None]
 
 #: Share of the progress bar for what comes before the first probe.
@@ -101,10 +101,10 @@ class Calibration(Job):
             self.record_of_run.warn(
                 f"measured matrices up to N = {self._most_n} only: this machine has too little memory for more"
             )
-        wanted = scale.p2p_most_bytes if self._network_bytes is None else self._network_bytes
+        requested_bytes = scale.p2p_most_bytes if self._network_bytes is None else self._network_bytes
         ranks = max(len(about.cpus) for about in self._measured)
-        self._most_message = largest_message(wanted, memory_bytes, ranks)
-        if self._most_message < wanted:
+        self._most_message = largest_message(requested_bytes, memory_bytes, ranks)
+        if self._most_message < requested_bytes:
             self.record_of_run.warn(
                 f"measured messages up to {self._most_message} bytes only: this machine has too little memory for more"
             )
@@ -159,7 +159,7 @@ class Calibration(Job):
             if block == 0:
                 self._find_semantics(by_name)
             if not len(self.nodes):
-                raise EnvironmentProblem("no node is left; what was measured until now is kept")
+                raise EnvironmentProblem("no node is left; what was measured so far is kept")
 
     def _take_up_attempts(self, runs: list[PlannedRun]) -> None:
         """What earlier sessions of this calibration have done."""
@@ -246,10 +246,10 @@ def _between(first: str, second: str) -> str:
 
 def check_same_place(first: Nodes, second: Nodes) -> None:
     """Raises EnvironmentProblem where two machines do not have the folder of the probes at the same place."""
-    one, other = first.channels[0].hello, second.channels[0].hello
-    if one["boot"] != other["boot"] and one["folder"] != other["folder"]:
+    one, other = first.channels[0], second.channels[0]
+    if one.hello.boot != other.hello.boot and one.folder != other.folder:
         raise EnvironmentProblem(
-            f"their folders of temporary files differ ({one['folder']} and {other['folder']}); set TMPDIR alike"
+            f"their folders of temporary files differ ({one.folder} and {other.folder}); set TMPDIR alike"
         )
 
 

@@ -61,16 +61,16 @@ def look_at(nodes: Nodes, python: str) -> list[Measured]:
 
     def choose(node: Nodes, _stopping: Event) -> None:
         (channel,) = node.channels
-        if len(cpus := channel.hello["cpus"]) < 2:
+        if len(cpus := channel.hello.cpus) < 2:
             raise EnvironmentProblem(
                 f"{channel.name}: calibration needs two cores and may use {len(cpus)}; "
                 "widen the affinity (taskset) or use another machine"
             )
         about = facts[channel.name]
-        wanted = {CORETYPE: about["coretype"]} if about["coretype"] else {}
+        environment = {CORETYPE: about["coretype"]} if about["coretype"] else {}
         try:
             chosen[channel.name] = choose_kernel_set(
-                environment=wanted, flags=frozenset(about["cpu_flags"]), timer=_timer(node, python)
+                environment=environment, flags=frozenset(about["cpu_flags"]), timer=_timer(node, python)
             )
         except EnvironmentProblem as problem:
             raise EnvironmentProblem(f"{channel.name}: {problem}") from None
@@ -80,9 +80,9 @@ def look_at(nodes: Nodes, python: str) -> list[Measured]:
     return [
         Measured(
             name=channel.name,
-            machine=channel.hello["boot"],
-            cores=(channel.hello["cpus"][0], channel.hello["cpus"][1]),
-            cpus=tuple(channel.hello["cpus"]),
+            machine=channel.hello.boot,
+            cores=(channel.hello.cpus[0], channel.hello.cpus[1]),
+            cpus=channel.hello.cpus,
             cpu_model=facts[channel.name]["cpu_model"],
             node_cores=facts[channel.name]["node_cores"],
             memory_bytes=facts[channel.name]["memory_bytes"],
@@ -111,7 +111,8 @@ def settle(
         timing = time_on(name, usual.coretype_env)
         if timing is not None and timing.core_name == usual.core_name:
             warning = (
-                f"timings spoke for the {kernels.core_name} kernels of OpenBLAS; took {usual.core_name} as elsewhere"
+                f"the {kernels.core_name} kernels of OpenBLAS were faster here; "
+                f"using {usual.core_name} as on the other nodes"
             )
             result[name] = KernelSet(
                 timing.core_name, usual.coretype_env, timing.gflops, (warning,), timing.config, kernels.default

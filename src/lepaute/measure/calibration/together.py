@@ -16,7 +16,7 @@ def each_machine(nodes: Nodes, work: Callable[[Nodes, threading.Event], None]) -
     """
     machines: dict[str, list[Nodes]] = {}
     for node in nodes:
-        machines.setdefault(node.channels[0].hello["boot"], []).append(node)
+        machines.setdefault(node.channels[0].hello.boot, []).append(node)
     stopping = threading.Event()
 
     def live(names: list[Nodes]) -> None:

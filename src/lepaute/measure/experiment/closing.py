@@ -110,7 +110,7 @@ def recorded_tables(
 
 
 def distrusted(reference: Iterable[Mapping[str, Any]], monitoring: Mapping[str, "pandas.DataFrame"]) -> list[Verdict]:
-    """What speaks against the observations: the reference kernel's parts, computing and memory, and monitoring."""
+    """Reasons to distrust observations: from both parts of the reference kernel, and from monitoring."""
     doubts: list[Verdict] = []
     samples = {node: {str(name): frame[name].tolist() for name in frame} for node, frame in monitoring.items()}
     for part, what in (("compute_s", "the reference kernel"), ("memory_s", "the memory part of the reference kernel")):

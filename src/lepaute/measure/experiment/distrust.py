@@ -30,7 +30,7 @@ def verdicts(
     false_alarms: float = FALSE_ALARMS,
     least_size: float = LEAST_SIZE,
 ) -> list[Verdict]:
-    """What speaks against the observations of each node; by date, then node and kind.
+    """Reasons to distrust the observations of each node; by date, then node and kind.
 
     reference    : node -> (dates in s since the epoch, durations > 0 of the reference kernel in any one unit)
     monitoring   : node -> its samples, column -> values, or a DataFrame (columns: see `monitored`); nodes may lack
@@ -41,14 +41,14 @@ def verdicts(
     them. With fewer than 8 values left, and for 1 % of alarms not much before 16, a node has no step and no drift.
     Raises InputError where a node has not as many dates as durations.
     """
-    found: list[Verdict] = []
+    doubts: list[Verdict] = []
     share = false_alarms / 2 / max(1, len(reference))
     for node, (dates, durations) in reference.items():
-        found += _changes(node, dates, durations, monitoring.get(node, {}), share, least_size)
+        doubts += _changes(node, dates, durations, monitoring.get(node, {}), share, least_size)
     for node, samples in monitoring.items():
         if "time_s" in samples:
-            found += monitored(node, samples)
-    return sorted(found, key=lambda verdict: (verdict.start_s, verdict.node, verdict.kind, verdict.end_s))
+            doubts += monitored(node, samples)
+    return sorted(doubts, key=lambda verdict: (verdict.start_s, verdict.node, verdict.kind, verdict.end_s))
 
 
 def _changes(
@@ -60,7 +60,7 @@ def _changes(
         (float(t), float(d)) for t, d in zip(dates, durations, strict=True) if isfinite(t) and isfinite(d) and d > 0
     ]
     steps = find_steps([t for t, _ in runs], [d for _, d in runs], false_alarms=share, least_size=least_size).steps
-    found = [_step(node, step, samples) for step in steps]
+    doubts = [_step(node, step, samples) for step in steps]
     edges = [step.before_s for step in steps]
     for start, end in zip([float("-inf"), *edges], [*edges, float("inf")], strict=True):
         inside = [(t, d) for t, d in runs if start <= t < end]
@@ -70,8 +70,8 @@ def _changes(
         if trend.found:
             first, last = min(t for t, _ in inside), max(t for t, _ in inside)
             message = f"{node}: from {clock(first)} to {clock(last)} UTC the reference kernel {trend}"
-            found.append(Verdict(node, "drift", first, last, message))
-    return found
+            doubts.append(Verdict(node, "drift", first, last, message))
+    return doubts
 
 
 def _step(node: str, step: Step, samples: Samples) -> Verdict:
@@ -88,7 +88,7 @@ def _chance(p: float) -> str:
 
 
 def _warmer(step: Step, samples: Samples) -> str:
-    """How much the temperature that moved most moved across the step; "" where none did, or nobody looked."""
+    """How much the temperature that moved most moved across the step; "" where none did, or none was sampled."""
     if "time_s" not in samples:
         return ""
     times = numbers(samples, "time_s")

@@ -76,7 +76,7 @@ class DryNodes(Nodes):
     """Nodes that list what they are asked for, and do nothing."""
 
     def __init__(self, names: tuple[str, ...], tell: Any) -> None:
-        super().__init__((), _Nobody())
+        super().__init__((), _NoRecorder())
         self._names, self._tell = names, tell
 
     @property
@@ -118,7 +118,7 @@ class DryNodes(Nodes):
         return {}
 
 
-class _Nobody:
+class _NoRecorder:
     """Records nothing."""
 
     def command(self, result: Result) -> None: ...

@@ -68,7 +68,7 @@ class Job(Helpers):
         self.seed = options.seed
         self.parameters = dict(options.parameters)
         self.say = say
-        self.on_row: Callable[[int], None] = _ignore  # told how many rows this session has measured
+        self.on_row: Callable[[int], None] = _ignore  # called with the number of rows that this session has measured
         self._row: Mapping[str, Value] | None = None
         self._rows_done = 0
         self._stack = ExitStack()
@@ -128,7 +128,7 @@ class Job(Helpers):
         self._rows_done += 1
         self.on_row(self._rows_done)
         if not len(self.nodes):
-            raise EnvironmentProblem("no node is left; what was measured until now is kept")
+            raise EnvironmentProblem("no node is left; what was measured so far is kept")
 
     def record(self, table: str = "observations", **columns: Value) -> None:
         """Writes down one measurement: a row of a table, on the disk before this returns.
@@ -139,7 +139,7 @@ class Job(Helpers):
         for name in columns.keys() & (self._row or {}).keys():
             if columns[name] != (self._row or {})[name]:
                 raise InputError(
-                    f"{name} is a factor of the row that is measured; record what was seen by another name"
+                    f"{name} is a factor of the row that is measured; record the result under another name"
                 )
         row = {**(self._row or {}), **columns}
         for name, value in row.items():
@@ -190,7 +190,7 @@ class Job(Helpers):
         if not resume and design is not None:
             workspace.keep_design(design)
         elif resume and (begun := workspace.design) is not None and (design is None or begun.rows != design.rows):
-            self.record_of_run.warn("the script's design has changed; the run goes on with the one it began with")
+            self.record_of_run.warn("the script's design has changed; continuing with the original one")
         script, installation = self.options.script, self.options.installation
         if script is not None:
             again = f"{len(workspace.state.sessions)}-" if resume else ""
@@ -338,7 +338,7 @@ class Job(Helpers):
                 if self._nodes.channels:
                     step()
             except NodeLost:
-                continue  # told when it was lost
+                continue  # reported when it was lost
             except NodeRefused as problem:
                 self.record_of_run.warn(f"{step.__name__.replace('_', ' ')}: {problem}")
 
@@ -374,7 +374,7 @@ class Job(Helpers):
 
 
 def _ignore(_rows: int) -> None:
-    """For a run whose progress nobody watches."""
+    """For a run whose progress is not shown."""
 
 
 def scalar(name: str, value: Any) -> Value:

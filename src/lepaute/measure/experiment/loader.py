@@ -34,19 +34,21 @@ def load_job_class(script: Path, name: str | None = None) -> "type[Job]":
         specification.loader.exec_module(module)
     except (Exception, SystemExit) as problem:
         raise InputError(f"{script}{line_in(problem, script)}: {type(problem).__name__}: {problem}") from problem
-    found = {
+    job_classes = {
         key: value
         for key, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, Job) and value.__module__ == module.__name__
     }
     if name is not None:
-        if name not in found:
-            raise InputError(f"{script}: defines no experiment {name}; it has {', '.join(found) or 'none'}")
-        return found[name]
-    if len(found) != 1:
-        what = "defines no subclass of lepaute.Job" if not found else f"defines several ({', '.join(found)})"
+        if name not in job_classes:
+            raise InputError(f"{script}: defines no experiment {name}; it has {', '.join(job_classes) or 'none'}")
+        return job_classes[name]
+    if len(job_classes) != 1:
+        what = (
+            "defines no subclass of lepaute.Job" if not job_classes else f"defines several ({', '.join(job_classes)})"
+        )
         raise InputError(f"{script}: {what}; an experiment is one class (choose with --class)")
-    return next(iter(found.values()))
+    return next(iter(job_classes.values()))
 
 
 def made_job(job_class: "type[Job]", options: "Options", say: "Callable[[str], None] | None" = None) -> "Job":
@@ -57,8 +59,8 @@ def made_job(job_class: "type[Job]", options: "Options", say: "Callable[[str], N
     except LepauteError:
         raise
     except Exception as problem:
-        told = f"{type(problem).__name__}: {problem}"
-        raise InputError(f"{where}() failed: {told}; leave __init__ alone, and prepare in setup()") from problem
+        problem_text = f"{type(problem).__name__}: {problem}"
+        raise InputError(f"{where}() failed: {problem_text}; leave __init__ alone, and prepare in setup()") from problem
     if not hasattr(job, "options"):
         raise InputError(f"{where}.__init__ does not call that of lepaute.Job; leave it out, and prepare in setup()")
     return job

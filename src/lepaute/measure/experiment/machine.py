@@ -70,14 +70,14 @@ class Machine:
                 continue
             self._record.workspace.journal("clock").add(asdict(offset))
 
-    def control(self, wanted: Mapping[str, Any]) -> frozenset[str]:
+    def control(self, settings: Mapping[str, Any]) -> frozenset[str]:
         """Sets the nodes' machines; what could not be set is a warning. Undone by `undo`, or when the agents end.
 
         The names of the nodes on which something could not be set.
         """
-        if not wanted:
+        if not settings:
             return frozenset()
-        return self._note_controls(self._nodes.call("control", _CONTROL_S, wanted=dict(wanted)))
+        return self._note_controls(self._nodes.call("control", _CONTROL_S, wanted=dict(settings)))
 
     def undo(self) -> None:
         """Puts every setting back to what it was."""
@@ -91,8 +91,8 @@ class Machine:
         """stress-ng on all cores of all nodes."""
         if duration_s > 0:
             self._record.log(f"warming up for {duration_s:g} s")
-            wanted = {"warm_up": {"duration_s": duration_s}}
-            self._note_controls(self._nodes.call("control", _CONTROL_S + 2 * duration_s, wanted=wanted))
+            settings = {"warm_up": {"duration_s": duration_s}}
+            self._note_controls(self._nodes.call("control", _CONTROL_S + 2 * duration_s, wanted=settings))
 
     def _note_controls(self, records: Mapping[str, Any]) -> frozenset[str]:
         refused: dict[str, list[str]] = {}

@@ -114,19 +114,19 @@ def options_of(
     Without an archive: EXPERIMENT-DATE-XXXX.zip here, or when resuming that of the last interrupted run of the script.
     Raises InputError.
     """
-    said = read_installation(installation) if installation is not None else Installation()
+    file = read_installation(installation) if installation is not None else Installation()
     if archive is None:
         archive = latest_workspace(Path(), script.stem).with_suffix(".zip") if resume else new_name(script.stem)
     check_archive(archive)
-    periods = {"warm_up_s": said.warm_up_s, "reference_period_s": said.reference_period_s}
-    periods["monitor_period_s"] = monitor_period_s if monitor_period_s is not None else said.monitor_period_s
+    periods = {"warm_up_s": file.warm_up_s, "reference_period_s": file.reference_period_s}
+    periods["monitor_period_s"] = monitor_period_s if monitor_period_s is not None else file.monitor_period_s
     return Options(
         archive=archive,
         scheduler=scheduler,
         request=request,
         seed=seed,
-        control=said.control,
-        parameters={**said.parameters, **parameters},
+        control=file.control,
+        parameters={**file.parameters, **parameters},
         installation=installation,
         script=script,
         python=python,
@@ -142,7 +142,7 @@ def check_archive(archive: Path) -> None:
         raise InputError(f"{archive}: the name of an archive ends in .zip; add it")
     check_output(archive)
     if archive.exists():
-        raise InputError(f"{archive}: is there already, and no archive is overwritten; choose another name")
+        raise InputError(f"{archive}: exists already, and archives are never overwritten; choose another name")
 
 
 def new_name(stem: str) -> Path:

@@ -23,7 +23,7 @@ def read_raw(path: Path, tell: Callable[[str], None] = lambda _warning: None) ->
     A column is of whole numbers, of floats or of truth values where all of its cells are, in just the form in which
     such a value is written down; else of texts, so "007", "NA" or "a # b" come back as they were recorded. An empty
     cell is a missing value in the former, and in a column of texts an empty text. Lines with more or fewer cells than
-    there are columns, of a damaged disk, are left out, and `tell` is told.
+    there are columns, of a damaged disk, are left out and reported to `tell`.
     """
     import pandas
 

@@ -20,7 +20,7 @@ class Settings:
 
 @dataclass(slots=True)
 class RunState:
-    """Grows while the run goes on; only the engine's main thread replaces what stands in it.
+    """Grows while the run goes on; only the controller's main thread replaces what stands in it.
 
     kind      : of the run, where it is not a plain experiment
     created   : ISO 8601, UTC

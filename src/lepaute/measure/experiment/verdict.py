@@ -27,7 +27,7 @@ class Verdict:
 
 
 def mark(rows_time_s: Sequence[float], rows_node: Sequence[str], verdicts: Iterable[Verdict]) -> list[str]:
-    """The text of each observation's column `machine_changed`: "" where nothing speaks against it.
+    """The text of each observation's column `machine_changed`: "" where it is to be trusted.
 
     rows_time_s : date of each row, seconds since the epoch; rows_node : its node; both of one length
     A row within a verdict's time gets its kind. A step changes all that comes after it: the stretches between the

@@ -60,11 +60,11 @@ class Controls:
         self._pipe: int | None = None
         self._latency: int | None = None
 
-    def apply(self, wanted: Mapping[str, Any]) -> list[Record]:
+    def apply(self, settings: Mapping[str, Any]) -> list[Record]:
         """Does what is wanted (control_wishes tells what there is) and returns a record of each thing done or not."""
-        strange = control_wishes.problems(wanted)
+        strange = control_wishes.problems(settings)
         records = [warning(name, "", f"not done: {message}") for name, message in strange.items()]
-        fine = {name: value for name, value in wanted.items() if name not in strange}
+        fine = {name: value for name, value in settings.items() if name not in strange}
         shared = [name for name in control_wishes.MACHINE if name in fine and not _only_launch(name, fine[name])]
         if shared:
             refusal, leftovers = self._take_the_node()
@@ -198,9 +198,9 @@ class Controls:
         except OSError:
             return  # a full disk: undo then sets back whatever it finds
 
-    def _request_latency(self, wanted: Any) -> Record:
+    def _request_latency(self, value: Any) -> Record:
         """The other way to shallow idle states: a request that holds as long as its file is open."""
-        limit_us = control_cpu.latency_us(self._files, wanted)
+        limit_us = control_cpu.latency_us(self._files, value)
         if not self._files.glob("sys/devices/system/cpu/cpu[0-9]*/cpuidle/state[0-9]*"):
             return warning("c_states", _LATENCY, "no request either: without idle states it would change nothing")
         if self._latency is not None:

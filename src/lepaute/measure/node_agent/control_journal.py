@@ -132,9 +132,9 @@ def undo_journal(path: Path, files: SystemFiles) -> list[Record]:
         return [warning("undo", str(path), f"the journal of machine control cannot be read: {why(error)}")]
     records = [warning("undo", str(path), message) for message in wrong]
     # All are read first: giving back one (turbo) may change what another (the frequency limit) reads.
-    found = [(entry, _current(files, entry.target)) for entry in reversed(entries)]
+    remaining = [(entry, _current(files, entry.target)) for entry in reversed(entries)]
     todo: list[tuple[Entry, str | None]] = []
-    for entry, current in found:
+    for entry, current in remaining:
         if current is not None and entry.after is not None and current not in {entry.after, entry.before}:
             message = (
                 f"somebody else set it to {current} in the meantime; left so "

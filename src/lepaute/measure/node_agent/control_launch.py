@@ -59,10 +59,10 @@ def _become(launch: Launch) -> None:
         os.sched_setscheduler(0, _POLICIES[name], os.sched_param(priority))
 
 
-def pinning(files: SystemFiles, wanted: str | list[int]) -> tuple[Launch, Record]:
+def pinning(files: SystemFiles, cores: str | list[int]) -> tuple[Launch, Record]:
     """One CPU a physical core, or those given; of these only such as this process may use."""
     allowed = allowed_cpus(files)
-    asked = files.cores() if wanted == "cores" else [int(cpu) for cpu in wanted]
+    asked = files.cores() if cores == "cores" else [int(cpu) for cpu in cores]
     cpus = [cpu for cpu in asked if cpu in allowed] if allowed else asked
     before, after = format_cpus(sorted(allowed)), format_cpus(cpus)
     if not cpus:
@@ -74,23 +74,23 @@ def pinning(files: SystemFiles, wanted: str | list[int]) -> tuple[Launch, Record
     return {"cpus": cpus}, record("pinning", "launch", "warning" if lost else "done", message, before, after)
 
 
-def scheduling(wanted: dict[str, Any]) -> tuple[Launch, Record]:
+def scheduling(policy: dict[str, Any]) -> tuple[Launch, Record]:
     """The class, priority and nice value, if a thread of ours may have them."""
-    name = wanted.get("class", "other")
+    name = policy.get("class", "other")
     words = [name]
-    words += [f"priority {int(wanted.get('priority', 1))}"] if name in {"fifo", "rr"} else []
-    words += [f"nice {int(wanted['nice'])}"] if "nice" in wanted else []
+    words += [f"priority {int(policy.get('priority', 1))}"] if name in {"fifo", "rr"} else []
+    words += [f"nice {int(policy['nice'])}"] if "nice" in policy else []
     after = ", ".join(words)
-    if not _works({"scheduling": wanted}):
+    if not _works({"scheduling": policy}):
         message = f"{after} is not allowed (it takes root, or a limit on rtprio or nice that allows it)"
         return {}, warning("scheduling", "launch", message)
-    return {"scheduling": dict(wanted)}, record("scheduling", "launch", "done", "", _class_name(), after)
+    return {"scheduling": dict(policy)}, record("scheduling", "launch", "done", "", _class_name(), after)
 
 
-def memory_policy(files: SystemFiles, wanted: dict[str, Any], launch: Launch, run: Run) -> tuple[Launch, Record]:
+def memory_policy(files: SystemFiles, settings: dict[str, Any], launch: Launch, run: Run) -> tuple[Launch, Record]:
     """A prefix of numactl; `bind` is to the nodes given, else to those of the CPUs in `launch`, else to all."""
-    policy = wanted["policy"]
-    nodes = [int(node) for node in wanted.get("nodes", [])]
+    policy = settings["policy"]
+    nodes = [int(node) for node in settings.get("nodes", [])]
     if not nodes and policy == "bind" and "cpus" in launch:
         nodes = _memory_nodes(files, launch["cpus"])
     where = format_cpus(nodes) or "all"

@@ -13,7 +13,7 @@ _DROP = "proc/sys/vm/drop_caches"
 _SYNC_LIMIT_S = 120.0
 
 
-def page_placement(files: SystemFiles, wanted: dict[str, Any]) -> tuple[list[Change], list[Record]]:
+def page_placement(files: SystemFiles, settings: dict[str, Any]) -> tuple[list[Change], list[Record]]:
     """The parts that the kernel decides for the whole node; the policy goes with each command (see launch)."""
     name = "page_placement"
     targets = {
@@ -23,9 +23,9 @@ def page_placement(files: SystemFiles, wanted: dict[str, Any]) -> tuple[list[Cha
     }
     changes, records = [], []
     for key, target in targets.items():
-        if key not in wanted:
+        if key not in settings:
             continue
-        value = wanted[key]
+        value = settings[key]
         if not files.exists(target):
             absent = key == "numa_balancing" and value is False
             message = "the kernel has no balancing between memory nodes" if absent else "the kernel does not have it"

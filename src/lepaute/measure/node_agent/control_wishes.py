@@ -12,15 +12,15 @@ CLASSES = ("fifo", "rr", "batch", "other")
 POLICIES = ("local", "interleave", "bind")
 
 
-def problems(wanted: Mapping[str, Any]) -> dict[str, str]:
+def problems(settings: Mapping[str, Any]) -> dict[str, str]:
     """Name of each control whose demand cannot be understood, and what is wrong with it; empty when all are fine."""
-    found = {}
-    for name, value in wanted.items():
+    complaints = {}
+    for name, value in settings.items():
         check = _CHECKS.get(name)
         message = f"no such control; there are: {', '.join(_CHECKS)}" if check is None else check(value)
         if message:
-            found[name] = message
-    return found
+            complaints[name] = message
+    return complaints
 
 
 def _number(value: Any, least: float, most: float) -> bool:

@@ -156,15 +156,15 @@ def _digest(value: str, meaningless: re.Pattern[str]) -> str:
 
 
 def _first_that_works(lines: tuple[tuple[str, ...], ...], run: Run) -> tuple[str | None, str]:
-    """(output or None, what went wrong or ""): output of a command that failed is kept and the failure told."""
+    """(output or None, what went wrong or ""): output of a failed command is kept, and the failure reported."""
     problems: list[str] = []
     for argv in lines:
         ran = run(list(argv), COMMAND_LIMIT_S)
         output = ran.stdout.decode(errors="replace")
         if ran.returncode == 0:
             return (output or ran.stderr.decode(errors="replace")), ""
-        said = ran.stderr.decode(errors="replace").strip().split("\n")[0]
-        problem = ran.problem or f"{argv[0]}: exit status {ran.returncode}{': ' if said else ''}{said}"
+        message = ran.stderr.decode(errors="replace").strip().split("\n")[0]
+        problem = ran.problem or f"{argv[0]}: exit status {ran.returncode}{': ' if message else ''}{message}"
         problems.append(problem)
         if output.strip():
             return output, problem

@@ -1,4 +1,4 @@
-"""Files between the engine and the node."""
+"""Files between the controller and the node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .wire import PIECE_BYTES
 
 
 class Incoming:
-    """Files that the engine is sending, by the number of its request; each appears whole or not at all."""
+    """Files that the controller is sending, by the number of its request; each appears whole or not at all."""
 
     def __init__(self) -> None:
         self._open: dict[int, Arriving | None] = {}  # None: refused, what still comes of it is passed over

@@ -1,4 +1,4 @@
-"""The agent's life: it answers the engine until the connection ends, and leaves the node as it found it."""
+"""The agent's life: it answers the controller until the connection ends, and leaves the node as it found it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FAREWELL_S = 1.0
 
 
 class Agent:
-    """One connection of an engine to a node."""
+    """One connection of a controller to a node."""
 
     def __init__(self, sender: Sender, root: str) -> None:
         self._sender = sender
@@ -58,7 +58,7 @@ class Agent:
         }
 
     def _event(self, event: str, fields: dict[str, Any], payload: bytes = b"") -> None:
-        # The engine may be gone: then the reader notices as well, and everything is ended from there.
+        # The controller may be gone: then the reader notices as well, and everything is ended from there.
         with contextlib.suppress(OSError, ValueError):
             for first in range(0, max(len(payload), 1), PIECE_BYTES):
                 self._sender.send({"event": event, **fields}, payload[first : first + PIECE_BYTES])
@@ -82,7 +82,7 @@ class Agent:
         )
 
     def take(self, message: dict[str, Any], payload: bytes) -> None:
-        """Does what a message asks; what goes wrong is told, and ends nothing."""
+        """Does what a message asks; a failure is reported and ends nothing."""
         number = message.get("id")
         what = message.get("do")
         try:
@@ -110,7 +110,7 @@ class Agent:
         def live() -> None:
             try:
                 fields = {"result": work(message)}
-            except Exception as problem:  # noqa: BLE001 - the engine waits for an answer
+            except Exception as problem:  # noqa: BLE001 - the controller waits for an answer
                 fields = {"error": explain(problem)}
             self._event("end", {"id": message["id"], **fields})
 
@@ -189,7 +189,7 @@ class Agent:
 
 
 def journal_folder(files: SystemFiles) -> Path:
-    """Where the values from before a change are kept: the same for all experiments of a user, and nobody else's.
+    """Where the values from before a change are kept: the same for all experiments of a user, and of no other user.
 
     What lies there is written back to the system's files, so nobody else may have put it there.
     Raises PermissionError where somebody else has made the folder.
@@ -203,8 +203,8 @@ def journal_folder(files: SystemFiles) -> Path:
         pass
     folder = Path(tempfile.gettempdir()) / f"lepaute-controls-{os.geteuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if found.st_uid != os.geteuid() or found.st_mode & 0o077 or not folder.is_dir() or folder.is_symlink():
+    status = folder.lstat()
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077 or not folder.is_dir() or folder.is_symlink():
         raise PermissionError(1, "belongs to somebody else, or is open to others; remove it", str(folder))
     return folder
 
@@ -224,18 +224,18 @@ def boot_id() -> str:
 
 
 def main(nonce: str, root: str = "/") -> None:
-    """Serves the engine at standard input and output until it says goodbye or is gone."""
+    """Serves the controller at standard input and output until it says goodbye or is gone."""
     source, out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     # What a library prints must not get between the messages.
     os.dup2(2, 1)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)  # Ctrl-C at the engine ends a command there, not the agent here
+        signal.signal(number, signal.SIG_IGN)  # Ctrl-C at the controller ends a command there, not the agent here
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     sender = Sender(out)
     agent = Agent(sender, root)
     agent.hello(nonce)
     threading.Thread(target=tell_alive, args=(sender,), daemon=True).start()
-    threading.Thread(target=watch_engine, args=(agent,), daemon=True).start()
+    threading.Thread(target=watch_controller, args=(agent,), daemon=True).start()
     try:
         while (received := receive(source)) is not None:
             agent.heard = time.monotonic()
@@ -252,7 +252,7 @@ def main(nonce: str, root: str = "/") -> None:
             agent.leave()
         farewell = threading.Thread(target=say_left, args=(sender,), daemon=True)
         farewell.start()
-        farewell.join(FAREWELL_S)  # an engine that stands still takes nothing
+        farewell.join(FAREWELL_S)  # a controller that stands still takes nothing
         # Not sys.exit: a thread that still waits for something must not keep the node busy.
         os._exit(0)
 
@@ -264,7 +264,7 @@ def say_left(sender: Sender) -> None:
 
 
 def tell_alive(sender: Sender) -> None:
-    """Tells the engine that this node lives; ends the agent when the connection has ended."""
+    """Tells the controller that this node lives; ends the agent when the connection has ended."""
     while True:
         time.sleep(ALIVE_S)
         try:
@@ -274,8 +274,8 @@ def tell_alive(sender: Sender) -> None:
             return
 
 
-def watch_engine(agent: Agent) -> None:
-    """Ends the agent when the engine is silent for long. It sends nothing, so a full connection cannot hold it up."""
+def watch_controller(agent: Agent) -> None:
+    """Ends the agent when the controller is silent for long. Sends nothing, so a full connection cannot block it."""
     while time.monotonic() - agent.heard <= CUT_S:
         time.sleep(ALIVE_S)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -117,7 +117,7 @@ class OtherProcesses:
         if self._scans % _FORGET_EVERY == 0:
             self._kernel.clear()
         self._scans += 1
-        found = {}
+        processes = {}
         folder = self._files.path("proc")
         for name in os.listdir(folder):
             if not name.isdecimal() or int(name) in self._kernel:
@@ -130,8 +130,8 @@ class OtherProcesses:
             if process.flags & _KERNEL_THREAD:
                 self._kernel.add(int(name))
             else:
-                found[int(name)] = process
-        return found
+                processes[int(name)] = process
+        return processes
 
     def _ours(self) -> set[int]:
         """Descendants of the agent, and all in a session that one of them was ever seen in."""
@@ -151,8 +151,8 @@ class OtherProcesses:
         return descendants | {pid for pid, process in processes.items() if process.session in self._sessions}
 
     def _owner(self, pid: int) -> int | None:
-        found = re.search(r"^Uid:\s*([0-9]+)", self._files.read_or(f"proc/{pid}/status"), re.MULTILINE)
-        return int(found.group(1)) if found else None
+        match = re.search(r"^Uid:\s*([0-9]+)", self._files.read_or(f"proc/{pid}/status"), re.MULTILINE)
+        return int(match.group(1)) if match else None
 
 
 def parse_stat(data: bytes) -> Process:

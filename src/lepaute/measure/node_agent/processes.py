@@ -1,4 +1,4 @@
-"""Programs that the engine starts on the node: their output as it comes, and their end."""
+"""Programs that the controller starts on the node: their output as it comes, and their end."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _FOLLOW_S = 0.2
 #: How often a program is asked whether it has ended, where the kernel cannot tell.
 _POLL_S = 0.05
 
-#: (event, fields, payload) to the engine.
+#: (event, fields, payload) to the controller.
 Emit = Callable[[str, "dict[str, Any]", bytes], None]
 
 
 class Processes:
-    """All programs that run now, by the number of the engine's request.
+    """All programs that run now, by the number of the controller's request.
 
     launch: words before every program, and variables, that machine control has asked for (taskset, chrt, numactl)
     """
@@ -49,7 +49,7 @@ class Processes:
         self.launch: dict[str, Any] = {}
 
     def start(self, number: int, request: dict[str, Any]) -> None:
-        """Starts a program; its output and its end are told to the engine under `number`."""
+        """Starts a program; its output and its end are reported to the controller under `number`."""
         running = Running(number, request, self.launch, self._emit, self._ended)
         with self._lock:
             self._running[number] = running
@@ -72,7 +72,7 @@ class Processes:
         for running in left:
             running.thread.join(max(0.0, deadline - time.monotonic()))
             if running.thread.is_alive() and running.process is not None:
-                # Its thread is held up by an engine that takes no more output.
+                # Its thread is held up by a controller that takes no more output.
                 kill_session(running.process.pid)
 
     def _ended(self, number: int) -> None:
@@ -107,7 +107,7 @@ class Running:
             self._run(emit, facts)
         except OSError as problem:
             facts["error"] = f"{problem.filename or self.request['argv'][0]}: {problem.strerror}"
-        except Exception as problem:  # noqa: BLE001 - an engine that waits must hear of any end
+        except Exception as problem:  # noqa: BLE001 - a controller that waits must hear of any end
             facts["error"] = f"{type(problem).__name__}: {problem}"
         finally:
             os.close(self._wake_in)

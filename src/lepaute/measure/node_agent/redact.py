@@ -75,7 +75,7 @@ _KEY_BODY = re.compile(
 class Redactor:
     """Replaces secrets by "(redacted)": those it can tell by their form, and the values of secret variables.
 
-    environ: variables; where the name smells of a secret (SECRET_NAME) and the value has at least 6 characters, the
+    environ: variables; where the name sounds like a secret (SECRET_NAME) and the value has at least 6 characters, the
              value is replaced wherever it occurs, also as part of a word, in a web address or in JSON.
 
     By their form: user and password in addresses, values after `--password`, `token=`, `"secret":` and the like,
@@ -118,16 +118,16 @@ class Redactor:
 
     def argv(self, argv: Iterable[str]) -> list[str]:
         """A command line, where the value of an option may be the next word."""
-        shown = []
+        words = []
         expected = False
         for word in argv:
             hide = expected and not word.startswith("-") and not _NO_SECRET.fullmatch(word)
-            shown.append(REDACTED if hide else self.text(word))
+            words.append(REDACTED if hide else self.text(word))
             expected = _OPTION.fullmatch(f"{word} x") is not None and "=" not in word
-        return shown
+        return words
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """All variables; the whole value is replaced where the name smells of a secret."""
+        """All variables; the whole value is replaced where the name sounds like a secret."""
         return {
             name: REDACTED if SECRET_NAME.search(name) and value else self.text(value)
             for name, value in variables.items()

@@ -172,10 +172,10 @@ class Clocks:
         self.read({}, 0.0)
 
     def read(self, row: Row, now_s: float) -> None:  # noqa: ARG002
-        found = re.findall(rb"^processor\s*:\s*([0-9]+)|^cpu MHz\s*:\s*([0-9.]+)", self._opened.text(), re.MULTILINE)
+        rows = re.findall(rb"^processor\s*:\s*([0-9]+)|^cpu MHz\s*:\s*([0-9.]+)", self._opened.text(), re.MULTILINE)
         megahertz: dict[int, float] = {}
         cpu = -1
-        for processor, value in found:
+        for processor, value in rows:
             if processor:
                 cpu = int(processor)
             else:

@@ -68,8 +68,8 @@ class SystemFiles:
     def glob(self, pattern: str) -> list[str]:
         """Names that match, numbers in them in numerical order (cpu2 before cpu10)."""
         self.path(pattern)
-        found = [str(path.relative_to(self.root)) for path in self.root.glob(pattern)]
-        return sorted(found, key=natural_order)
+        paths = [str(path.relative_to(self.root)) for path in self.root.glob(pattern)]
+        return sorted(paths, key=natural_order)
 
     def cpus(self, which: str = "online") -> list[int]:
         """Logical CPUs that are `online`, `present` or `offline`; empty where the kernel does not tell."""
@@ -82,8 +82,8 @@ class SystemFiles:
     def cores(self) -> list[int]:
         """One logical CPU a physical core: the lowest that is online."""
         online = self.cpus()
-        here = set(online)
-        return [cpu for cpu in online if cpu == min(here.intersection(self.siblings(cpu)), default=cpu)]
+        online_set = set(online)
+        return [cpu for cpu in online if cpu == min(online_set.intersection(self.siblings(cpu)), default=cpu)]
 
 
 def natural_order(name: str) -> list[tuple[int, int, str]]:

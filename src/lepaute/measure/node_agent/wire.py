@@ -1,4 +1,4 @@
-"""Messages between the engine and the agent of a node.
+"""Messages between the controller and the agent of a node.
 
 A message is one line of JSON, an object, and, where that has a `size`, as many bytes after it; the same both ways.
 """

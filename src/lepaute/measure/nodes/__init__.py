@@ -1,1 +1,1 @@
-"""The engine's side of the nodes: a connection to each, and commands and files on all of them."""
+"""The controller's side of the nodes: a connection to each, and commands and files on all of them."""

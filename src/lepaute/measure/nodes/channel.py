@@ -13,7 +13,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from lepaute.errors import EnvironmentProblem
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.json_values import from_json
 from lepaute.measure.node_agent.wire import ALIVE_S, Sender, WireError, receive
 from lepaute.measure.nodes.bootstrap import agent_argv, agent_program
 from lepaute.measure.schedulers.types import NodeAddress
@@ -38,6 +39,22 @@ class NodeRefused(EnvironmentProblem):
     """The agent could not do what it was asked for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What an agent says first of its node.
+
+    boot     : equal for all names of one machine; machine: its architecture
+    temporary: the folder for temporary files; cpus: those that the agent may use
+    """
+
+    pid: int
+    boot: str
+    temporary: str
+    machine: str = ""
+    python: str = ""
+    cpus: tuple[int, ...] = ()
+
+
 @dataclass(slots=True)
 class Answer:
     """What belongs to one request, as it comes; `done` holds the fields of its last message."""
@@ -56,11 +73,16 @@ class Outgoing:
 
 
 class Channel:
-    """One agent; requests from any thread, answers as futures."""
+    """One agent; requests from any thread, answers as futures.
+
+    hello : once it has answered; folder: of the experiment on its node, once it is made
+    """
+
+    hello: Hello
 
     def __init__(self, address: NodeAddress, *, python: str, root: str = "/") -> None:
         self.address = address
-        self.hello: dict[str, Any] = {}
+        self.folder = ""
         self.on_monitor: Callable[[dict[str, Any]], None] = _ignore
         self.lost: str | None = None
         self._on_lost: list[Callable[[str], None]] = []
@@ -79,7 +101,7 @@ class Channel:
     def _start(self, python: str, root: str) -> None:
         argv = agent_argv(self.address, python)
         try:
-            # A session of its own: Ctrl-C here is answered by the engine, which ends things in order.
+            # A session of its own: Ctrl-C here is answered by the controller, which ends things in order.
             self._process = subprocess.Popen(
                 argv,
                 stdin=subprocess.PIPE,
@@ -124,7 +146,7 @@ class Channel:
             raise NodeLost(f"{self.name}: {self.lost}") from None
 
     def when_lost(self, call: Callable[[str], None]) -> None:
-        """`call` is told why, once the node is lost; at once where it is lost already."""
+        """`call` gets the reason once the node is lost; at once where it is lost already."""
         with self._lock:
             if self.lost is None:
                 self._on_lost.append(call)
@@ -139,7 +161,7 @@ class Channel:
     ) -> tuple[int, "Future[dict[str, Any]]"]:
         """Sends a request; its number, and a future of the fields of the answer's last message.
 
-        on_piece: told (event, fields, payload) of what comes before, on the channel's own thread
+        on_piece: called with (event, fields, payload) of the messages before it, on the channel's own thread
         The future raises NodeLost when the node is lost meanwhile.
         """
         answer = Answer(on_piece=on_piece)
@@ -185,11 +207,11 @@ class Channel:
                 self._heard = time.monotonic()
                 self._take(*received)
         except (WireError, LookupError, TypeError) as problem:
-            why = f"its agent sent {problem if isinstance(problem, WireError) else 'a message without sense'}"
+            why = f"its agent sent {problem if isinstance(problem, WireError) else 'an invalid message'}"
         except (OSError, ValueError):
             pass  # what ssh or srun says of it is on standard error
-        except Exception as problem:  # noqa: BLE001 - nobody would wait for this node in vain
-            why = f"what its agent sent could not be taken ({type(problem).__name__}: {problem})"
+        except Exception as problem:  # noqa: BLE001 - whoever waits for this node must learn of it
+            why = f"a message of its agent could not be processed ({type(problem).__name__}: {problem})"
         self._lose(why or self._complaint() or "the connection ended")
         self._end()
         stream.close()
@@ -209,7 +231,7 @@ class Channel:
                     self._heard = time.monotonic()
                     self._started.set_result(None)
                     return
-        raise WireError("no greeting of an agent, but other text")
+        raise WireError("no greeting of an agent among the first output")
 
     def _take(self, message: dict[str, Any], payload: bytes) -> None:
         event = message.get("event")
@@ -227,7 +249,7 @@ class Channel:
             answer.on_piece(str(event), message, payload)
 
     def check_alive(self) -> None:
-        """Tells the agent that the engine lives; gives the node up when its agent has been silent for too long."""
+        """Tells the agent that the controller is alive; abandons the node when its agent was silent for too long."""
         if self.lost is not None:
             return
         silent_s = time.monotonic() - self._heard
@@ -299,13 +321,16 @@ class Channel:
         return lines[-1] if lines else ""
 
 
-def checked_hello(hello: Any) -> dict[str, Any]:
-    """An agent's first message, with all that the engine takes from it. Raises WireError where it lacks something."""
-    texts = isinstance(hello, dict) and all(isinstance(hello.get(key), str) for key in ("boot", "temporary"))
-    if not texts or not hello["temporary"].startswith("/") or not isinstance(hello.get("pid"), int):
-        raise WireError("a greeting without sense")
-    return dict(hello)
+def checked_hello(message: object) -> Hello:
+    """An agent's first message. Raises WireError where something that the controller needs is missing."""
+    try:
+        hello = from_json(Hello, message, "greeting")
+    except InputError as problem:
+        raise WireError(f"an invalid {problem}") from None
+    if not hello.temporary.startswith("/"):
+        raise WireError("an invalid greeting: temporary is not an absolute path")
+    return hello
 
 
 def _ignore(_row: dict[str, Any]) -> None:
-    """Rows of a monitor that nobody has asked for."""
+    """Rows of a monitor without a reader."""

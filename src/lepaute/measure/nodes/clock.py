@@ -1,4 +1,4 @@
-"""How far the clock of a node is from the engine's."""
+"""Clock offsets between nodes and the controller."""
 
 import time
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ PROBES = 8
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """offset_s: the node's clock minus the engine's; error_s: half the round trip, beyond which it cannot be off."""
+    """offset_s: the node's clock minus the controller's; error_s: half the round trip, the bound of its error."""
 
     node: str
     offset_s: float
@@ -28,12 +28,12 @@ def clock_offset(channel: Channel, probes: int = PROBES) -> ClockOffset:
 
 
 def best_offset(node: str, probes: Sequence[tuple[float, float, float]]) -> ClockOffset:
-    """probes: (sent, the node's clock, received) in seconds, sent and received by the engine's clock."""
-    sent, there, received = min(probes, key=lambda probe: probe[2] - probe[0])
-    return ClockOffset(node, there - (sent + received) / 2, (received - sent) / 2, received)
+    """probes: (sent, the node's clock, received) in seconds, sent and received by the controller's clock."""
+    sent, node_s, received = min(probes, key=lambda probe: probe[2] - probe[0])
+    return ClockOffset(node, node_s - (sent + received) / 2, (received - sent) / 2, received)
 
 
 def _probe(channel: Channel) -> tuple[float, float, float]:
     sent = time.time()
-    there = channel.result(channel.ask({"do": "clock"})[1], 30.0)["time_s"]
-    return sent, float(there), time.time()
+    node_s = channel.result(channel.ask({"do": "clock"})[1], 30.0)["time_s"]
+    return sent, float(node_s), time.time()

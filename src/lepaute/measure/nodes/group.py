@@ -13,17 +13,17 @@ from lepaute.measure.node_agent.wire import PIECE_BYTES, WireError
 from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
 from lepaute.measure.nodes.results import CommandFailed, Output, Result, Results
 
-#: Told (node, index of the followed file, what is new in it).
+#: Called with (node, index of the followed file, what was appended to it).
 Follow = Callable[[str, int, bytes], None]
 
-#: What a command gets to end when the engine is interrupted; the agents kill it after a second.
+#: What a command gets to end when the controller is interrupted; the agents kill it after a second.
 _STOP_S = 3.0
 _FILE_S = 600.0
 MOST_COLLECTED_BYTES = 1 << 30
 
 
 class Recorder(Protocol):
-    """Told of everything that is done on nodes."""
+    """Called for everything that is done on nodes."""
 
     def command(self, result: Result) -> None: ...
 
@@ -71,7 +71,7 @@ class Nodes:
     @property
     def place(self) -> str:
         """The experiment's folder on the first node, to which relative paths belong."""
-        return str(self._present()[0].hello["folder"])
+        return self._present()[0].folder
 
     def __len__(self) -> int:
         return len(self.channels)
@@ -110,7 +110,7 @@ class Nodes:
         timeout_s: after which a program is ended, and has failed
         check    : a failure raises CommandFailed; while a row of a design is measured, a node that fails where others
                    do not is given up instead, like one that dies
-        follow   : files of the node that the program writes, and what is told of what is new in them while it runs
+        follow   : files that the program writes on the node, and what to call with what it appends to them
         follow_period_s: between looks at them, each of which costs the node a little; a fifth of a second unless given
         Raises NodeLost when no node is left.
         """
@@ -246,24 +246,24 @@ class Nodes:
     ) -> dict[str, Any]:
         """The results of one of the agent's own calls, by node; nodes that are lost are left out.
 
-        refused: told of each node that refuses, which is left out too; without it the first one raises NodeRefused
+        refused: called for each node that refuses, which is left out too; without it the first one raises NodeRefused
         """
         message = {"do": "call", "what": what, "arguments": arguments}
         asked = [(channel, channel.ask(message)[1]) for channel in self._present()]
-        found = {}
+        answers = {}
         for channel, answer in asked:
             try:
-                found[channel.name] = channel.result(answer, timeout_s)
+                answers[channel.name] = channel.result(answer, timeout_s)
             except NodeLost:
                 continue
             except NodeRefused as problem:
                 if refused is None:
                     raise
                 refused(str(problem))
-        return found
+        return answers
 
     def _gave_up(self, failed: Mapping[str, str], tried: Collection[str]) -> bool:
-        """Gives up the nodes that failed, each for its reason, where others did not and that is wanted."""
+        """Abandons the nodes that failed, each for its reason, where others did not and the caller spares nodes."""
         if len(failed) >= len(tried) or not self._spares():
             return False
         for channel in self.channels:
@@ -277,7 +277,10 @@ class Nodes:
         return present
 
     def _why_lost(self) -> str:
-        return "; ".join(f"{channel.name}: {channel.lost}" for channel in self._all if channel.lost) or "there was none"
+        return (
+            "; ".join(f"{channel.name}: {channel.lost}" for channel in self._all if channel.lost)
+            or "there were no nodes"
+        )
 
 
 def _never() -> bool:
@@ -286,10 +289,9 @@ def _never() -> bool:
 
 def placed(channel: Channel, path: str | Path | None) -> str | None:
     """A path on the node: relative ones lie in the experiment's folder there."""
-    base = channel.hello.get("folder")
     if path is None:
-        return base
-    return str(Path(base or ".") / path)
+        return channel.folder or None
+    return str(Path(channel.folder or ".") / path)
 
 
 def send_file(channel: Channel, path: str | None, data: bytes, mode: int) -> "Future[dict[str, Any]]":

@@ -20,7 +20,7 @@ class Pool:
 
     folder : its name, below the node's folder of temporary files; names of one machine get one each
     keep   : leave the folders where they are at the end
-    on_lost: told (node, why) when a connection ends before it should; from another thread
+    on_lost: called with (node, why) when a connection ends too early; from another thread
     root   : under which agents look for the system's control files
     """
 
@@ -91,12 +91,12 @@ class Pool:
         taken: set[tuple[str, str]] = set()
         for channel in self.channels:
             hello = channel.hello
-            path = f"{hello['temporary']}/{self._folder}"
-            if (hello["boot"], path) in taken:
+            path = f"{hello.temporary}/{self._folder}"
+            if (hello.boot, path) in taken:
                 path = f"{path}-{channel.name}"
-            taken.add((hello["boot"], path))
+            taken.add((hello.boot, path))
             try:
-                hello["folder"] = channel.call("folder", path=path, keep=self._keep)
+                channel.folder = channel.call("folder", path=path, keep=self._keep)
             except NodeRefused as problem:
                 raise NodeLost(f"{problem}; make room there, or set TMPDIR on the node") from None
 

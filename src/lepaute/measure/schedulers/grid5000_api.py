@@ -67,8 +67,8 @@ class Grid5000Api:
     def jobs_named(self, name: str) -> list[str]:
         """Numbers of the jobs of that name that wait or run."""
         items = self._call("GET", "jobs?state=waiting,hold,tolaunch,launching,running&limit=500").get("items")
-        found = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-        return [str(item["uid"]) for item in found if item.get("name") == name and "uid" in item]
+        jobs = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+        return [str(item["uid"]) for item in jobs if item.get("name") == name and "uid" in item]
 
     def delete_job(self, number: str) -> None:
         self._call("DELETE", f"jobs/{number}")
@@ -93,17 +93,17 @@ class Grid5000Api:
         if answer.status_code == 401:
             raise EnvironmentProblem(f"{self.url} refuses us (401): {self._who()}")
         if not answer.ok or answer.is_redirect:
-            said = self._redacted(_message(answer))
-            raise EnvironmentProblem(f"{method} {self.url}/{path} was answered with {answer.status_code}: {said}")
+            message = self._redacted(_message(answer))
+            raise EnvironmentProblem(f"{method} {self.url}/{path} was answered with {answer.status_code}: {message}")
         if method == "DELETE":
             return {}
         try:
-            found = answer.json()
+            document = answer.json()
         except requests.JSONDecodeError:
-            found = None
-        if not isinstance(found, dict):
+            document = None
+        if not isinstance(document, dict):
             raise EnvironmentProblem(f"{method} {self.url}/{path} was answered with something else than a JSON object")
-        return found
+        return document
 
     def _who(self) -> str:
         if self._credentials is None:
@@ -149,20 +149,20 @@ def _credentials() -> tuple[str, str] | None:
     if not file.exists():
         return None
     try:
-        found = read_yaml(read_text(file, "a file of credentials"), str(file))
+        document = read_yaml(read_text(file, "a file of credentials"), str(file))
     except InputError:
         # The reader's own complaint would quote the line, and with it the password.
         raise InputError(f"{file} cannot be read as YAML; it has the keys username and password") from None
-    if not isinstance(found, dict) or not found.get("username") or not found.get("password"):
+    if not isinstance(document, dict) or not document.get("username") or not document.get("password"):
         return None
-    return str(found["username"]), str(found["password"])
+    return str(document["username"]), str(document["password"])
 
 
 def _identifier(answer: Mapping[str, object], what: str) -> str:
-    found = str(answer.get("uid", ""))
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,80}", found):
-        raise EnvironmentProblem(f"Grid'5000 accepted a {what}, but told no uid of it")
-    return found
+    uid = str(answer.get("uid", ""))
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,80}", uid):
+        raise EnvironmentProblem(f"Grid'5000 accepted a {what}, but returned no uid")
+    return uid
 
 
 def _message(answer: "requests.Response") -> str:

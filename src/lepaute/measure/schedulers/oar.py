@@ -215,7 +215,7 @@ def _checked(names: list[str], where: str) -> tuple[str, ...]:
 
 def _delete(job: str | None, name: str) -> None:
     """Deletes a job, or the one of that name where the submission was interrupted before its id was known."""
-    # A job that is gone already is no failure, and nobody could act on another one here.
+    # A job that has ended already is no failure, and any other failure could not be handled here.
     with contextlib.suppress(EnvironmentProblem):
         if job is None:
             jobs = _jobs(run_command(["oarstat", "--user", "--json"], what="oarstat", timeout_s=_ANSWER_S).stdout)

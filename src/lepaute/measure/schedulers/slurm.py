@@ -1,6 +1,6 @@
 """Nodes of Slurm: those of the job that we are in, of a job that is named, or of one that is asked for here.
 
-A job of ours lives as long as `salloc` does, which holds it for a `cat` that reads from us: it ends when we release
+A submitted job lives as long as `salloc` does, which holds it for a `cat` that reads from us: it ends when we release
 it, and also when we are killed. Programs are started by `srun`, a step for each; steps share the nodes.
 """
 
@@ -152,7 +152,7 @@ def _end(holder: "subprocess.Popen[str]", job: str | None, name: str) -> None:
     finally:
         kill_session(holder.pid)
         holder.wait()
-        # A job that is gone already is no failure, and nobody could act on another one here.
+        # A job that has ended already is no failure, and any other failure could not be handled here.
         with contextlib.suppress(EnvironmentProblem):
             which = f"--name={name}" if job is None else job
             run_command(["scancel", "--quiet", which], what="scancel", timeout_s=_ANSWER_S)

@@ -34,7 +34,7 @@ class SshScheduler(Scheduler):
 def ssh_prefix(host: str, config: Path | None = None, *, user: str | None = None) -> tuple[str, ...]:
     """The words that make ssh run a command on a host that carries our protocol on standard input and output.
 
-    Never asks anything (BatchMode), and ends within about a minute when the connection is cut without a word. Keys of
+    Never asks anything (BatchMode), and ends within about a minute when the connection is lost silently. Keys of
     hosts are checked as the user's configuration says. `--` stands after the host since ssh reads options there too.
     """
     return (
@@ -55,7 +55,7 @@ def ssh_options() -> tuple[str, ...]:
         "ConnectTimeout=10",
         "ServerAliveInterval=15",
         "ServerAliveCountMax=3",
-        # A master connection of the user's outlives ours, and its sessions are limited in number (MaxSessions).
+        # A user's master connection outlives ours, and the number of its sessions is limited (MaxSessions).
         "ControlMaster=no",
         "ControlPath=none",
         "ForwardX11=no",

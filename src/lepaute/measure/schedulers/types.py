@@ -33,7 +33,7 @@ class NodeAddress:
 
 
 class Allocation(Protocol):
-    """Nodes that are ours until released."""
+    """Nodes that are reserved until released."""
 
     @property
     def nodes(self) -> tuple[NodeAddress, ...]: ...

@@ -14,7 +14,7 @@ from lepaute.simulate.smpi.warnings import network_warnings
 
 if TYPE_CHECKING:
     from lepaute.simulate.application import Application
-    from lepaute.simulate.engine import Conditions
+    from lepaute.simulate.conditions import Conditions
 
 
 @dataclass(frozen=True, slots=True)

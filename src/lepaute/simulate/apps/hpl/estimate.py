@@ -7,8 +7,8 @@ measured in a few tiny simulations of the same kind, on this machine, now.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from lepaute.simulate import estimate
 
@@ -22,8 +22,7 @@ SMALLEST_GRID = 32  # ranks of the first measurement, about
 MOST_NB = 128  # of the measurements: larger blocks mean more pivots and no more of anything else
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """Events of a run: messages of the pivot exchanges, and the other messages and turns of the ranks."""
 
     pivots: float
@@ -34,8 +33,7 @@ class Work:
         return self.pivots + self.others
 
 
-@dataclass(frozen=True, slots=True)
-class EventCosts:
+class EventCosts(NamedTuple):
     """Seconds an event of each kind costs; that of others is for `ranks` ranks and grows as ranks ** growth."""
 
     pivot_s: float

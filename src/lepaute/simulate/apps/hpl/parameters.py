@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from lepaute.kit.options import check_fields, option, word_of
 from lepaute.kit.quantities import whole_of
 from lepaute.simulate.application import GFLOPS, Application, Files, Rate
+from lepaute.simulate.apps.hpl.files import HplFiles
 
 if TYPE_CHECKING:
-    from lepaute.simulate.prediction import Prediction
     from lepaute.simulate.smpi.emulate import Options
 
 #: Words by HPL.dat's code, and what HPL's report calls them.
@@ -43,8 +43,7 @@ FULL_BELOW = 8_000_000
 WINDOWS = (5, 16, 32)
 
 
-@dataclass(frozen=True, slots=True)
-class Dat:
+class Dat(NamedTuple):
     """The place of a parameter in HPL.dat.
 
     line    : of its value or values; where there are several, their number stands in the line before
@@ -84,51 +83,6 @@ def switch(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class HplFiles(Files):
-    """HPL.dat and HPL.out."""
-
-    input_option: ClassVar[str] = "--dat"
-
-    dat: Path | None = field(
-        default=None, metadata=option("an HPL.dat: all its combinations, in the place of the options")
-    )
-    output: Path | None = field(default=None, metadata=option("results in the form of HPL.out", short="-o"))
-
-    @property
-    def decides(self) -> frozenset[str]:
-        return frozenset(name for name, _ in places())
-
-    @property
-    def inputs(self) -> list[Path | None]:
-        return [self.dat]
-
-    @property
-    def outputs(self) -> dict[str, Path | None]:
-        return {"--output": self.output}
-
-    def combinations(self, threads_per_rank: int) -> "list[Hpl] | None":
-        from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
-
-        return None if self.dat is None else read_hpl_dat(self.dat).combinations(threads_per_rank)
-
-    def report(self, predictions: "Sequence[Prediction]") -> str | None:
-        from lepaute.simulate.apps.hpl.hpl_dat import HplDat, read_hpl_dat
-        from lepaute.simulate.apps.hpl.hpl_out import report
-
-        first = predictions[0].application
-        assert isinstance(first, Hpl)
-        return report(HplDat.of(first) if self.dat is None else read_hpl_dat(self.dat), predictions)
-
-    def write(self, predictions: "Sequence[Prediction]") -> bool:
-        from lepaute.kit.files import write_whole
-
-        if self.output is None:
-            return False
-        write_whole(self.output, self.report(predictions) or "")
-        return True
-
-
-@dataclass(frozen=True, slots=True)
 class Hpl(Application):
     """One HPL run: matrix of order n in blocks of nb on a grid of p x q processes, and its algorithms.
 
@@ -156,21 +110,21 @@ class Hpl(Application):
     q: int = whole("process grid, as 8x8", 1, Dat(12, "Q", "Q", beside="p"), name="grid")
     depth: int = whole("look-ahead", 1, Dat(25, "DEPTH", "DEPTH", "look-ahead depths", loop=3), minimum=0)
     bcast: str = parameter(
-        "panel broadcast (or HPL.dat's code)",
+        "panel broadcast",
         "2ring",
         Dat(23, "BCAST", "BCAST", "broadcasts", loop=4, codes=BROADCASTS),
     )
-    swap: str = parameter("row swap (or HPL.dat's code)", "binary-exchange", Dat(26, "SWAP", "SWAP", codes=SWAPS))
+    swap: str = parameter("row swap", "binary-exchange", Dat(26, "SWAP", "SWAP", codes=SWAPS))
     swap_threshold: int | None = whole(
         "columns; NB if not given", None, Dat(27, "", "swapping threshold", least=0), minimum=None
     )
     pfact: str = parameter(
-        "left, crout or right",
+        "panel factorisation",
         "crout",
         Dat(15, "PFACT", "PFACT", "panel factorisations", loop=6, codes=FACTORISATIONS),
     )
     rfact: str = parameter(
-        "left, crout or right",
+        "recursive factorisation",
         "right",
         Dat(21, "RFACT", "RFACT", "recursive factorisations", loop=5, codes=FACTORISATIONS),
     )
@@ -178,9 +132,9 @@ class Hpl(Application):
         "columns of a leaf of the recursion", 2, Dat(17, "NBMIN", "NBMIN", "recursive stopping criteria", loop=7)
     )
     ndiv: int = whole("parts of the recursion", 2, Dat(19, "NDIV", "NDIV", "panels in recursion", loop=8), minimum=2)
-    pmap: str = parameter("row or column", "row", Dat(9, "PMAP", "PMAP", codes=ORDERS))
-    l1: str = parameter("transposed or no-transposed", "transposed", Dat(28, "L1", "L1", codes=FORMS))
-    u: str = parameter("transposed or no-transposed", "transposed", Dat(29, "U", "U", codes=FORMS))
+    pmap: str = parameter("process mapping", "row", Dat(9, "PMAP", "PMAP", codes=ORDERS))
+    l1: str = parameter("form of L1", "transposed", Dat(28, "L1", "L1", codes=FORMS))
+    u: str = parameter("form of U", "transposed", Dat(29, "U", "U", codes=FORMS))
     equil: bool = parameter(
         "0 or 1",
         True,

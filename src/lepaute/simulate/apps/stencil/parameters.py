@@ -51,7 +51,7 @@ class Stencil(Application):
     )
     allreduce: str = field(
         default="recursive-doubling",
-        metadata=option("none, binomial, recursive-doubling or ring", choices=ALLREDUCES),
+        metadata=option("all-reduction of each iteration", choices=ALLREDUCES),
     )
     allreduce_values: int = field(default=1, metadata=option("doubles reduced an iteration", minimum=1))
     periodic: bool = field(default=True, metadata=option("are opposite faces neighbours?", name="periodic/--open"))

@@ -1,0 +1,127 @@
+"""Untrusted text on a terminal: no escape sequences, no line breaks, cut to its width."""
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+#: Bounds the work on a text of which only the beginning is shown.
+_MOST_LOOKED_AT = 20_000
+
+
+def printable(text: str) -> str:
+    """The text on one line; what is not printable (escapes, control characters, marks that turn the direction of
+    writing) as its code, tabs as spaces."""
+    if text.isprintable():
+        return text
+    return "".join(_shown(char) for char in text)
+
+
+def printable_lines(text: str) -> str:
+    """As `printable`, of a text whose line breaks and tabs stay."""
+    if text.isprintable():
+        return text
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
+
+
+class PrintableStream:
+    """A text stream that writes `printable_lines` of what it is given, and is the stream itself in all else.
+
+    Rich, which draws with escape sequences of its own, writes to the stream behind it: what it is given must be
+    printable already.
+    Raises OSError with the stream's name where writing fails.
+    """
+
+    def __init__(self, stream: Any, name: str) -> None:
+        self._stream = stream
+        self._name = name
+        self.rich_proxied_file = getattr(stream, "rich_proxied_file", stream)  # as Rich calls it
+
+    def write(self, text: str) -> int:
+        """Writes a text; how many characters it has."""
+        with _named(self._name):
+            self._stream.write(printable_lines(text))
+        return len(text)
+
+    def writelines(self, texts: Iterable[str]) -> None:
+        """Writes texts, one after the other."""
+        for text in texts:
+            self.write(text)
+
+    def flush(self) -> None:
+        """Hands what is buffered to the system."""
+        with _named(self._name):
+            self._stream.flush()
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(self._stream, attribute)
+
+
+def unfiltered(stream: Any) -> Any:
+    """The stream behind, for escape sequences of ours."""
+    return stream.rich_proxied_file if isinstance(stream, PrintableStream) else stream
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Puts the name of a stream into an OSError that has none."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.filename is None and problem.errno is not None:
+            problem.filename = name
+        raise
+
+
+def _shown(char: str) -> str:
+    if char.isprintable():
+        return char
+    return " " if char == "\t" else char.encode("unicode_escape").decode()
+
+
+def fitted(text: str, width: int) -> str:
+    """`printable(text)`, its end replaced by "..." where it takes more than `width` columns."""
+    visible = printable(text[:_MOST_LOOKED_AT])
+    if len(text) <= _MOST_LOOKED_AT and columns(visible) <= width:
+        return visible
+    kept, used = [], 0
+    for char in visible:
+        used += _columns(char)
+        if used > width - 3:
+            break
+        kept.append(char)
+    return "".join(kept) + "..."[:width]
+
+
+def wrapped(text: str, width: int, most_lines: int) -> list[str]:
+    """The text's words in at most `most_lines` lines of `width` columns; the last one ends in "..." if it must."""
+    words = [piece for word in printable(" ".join(text.split())).split(" ") for piece in _pieces(word, width)]
+    lines: list[str] = []
+    line = ""
+    for number, word in enumerate(words):
+        longer = f"{line} {word}" if line else word
+        if columns(longer) <= width:
+            line = longer
+        elif len(lines) + 1 == most_lines:
+            return [*lines, fitted(" ".join([line, *words[number : number + width]]), width)]
+        else:
+            lines.append(line)
+            line = word
+    return [*lines, line] if line else lines
+
+
+def _pieces(word: str, width: int) -> Iterator[str]:
+    """A word in pieces that fit on a line each."""
+    step = width if word.isascii() else max(1, width // 2)
+    return (word[at : at + step] for at in range(0, max(1, len(word)), step))
+
+
+def columns(text: str) -> int:
+    """How many columns a printable text takes on a terminal."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1

@@ -1,0 +1,63 @@
+"""HPL.dat and HPL.out as options of the command line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from lepaute.kit.options import option
+from lepaute.simulate.application import Files
+
+if TYPE_CHECKING:
+    from lepaute.simulate.apps.hpl.parameters import Hpl
+    from lepaute.simulate.prediction import Prediction
+
+
+@dataclass(frozen=True)
+class HplFiles(Files):
+    """HPL.dat and HPL.out."""
+
+    input_option: ClassVar[str] = "--dat"
+
+    dat: Path | None = field(
+        default=None, metadata=option("an HPL.dat: all its combinations, in the place of the options")
+    )
+    output: Path | None = field(default=None, metadata=option("results in the form of HPL.out", short="-o"))
+
+    @property
+    def decides(self) -> frozenset[str]:
+        from lepaute.simulate.apps.hpl.parameters import places
+
+        return frozenset(name for name, _ in places())
+
+    @property
+    def inputs(self) -> list[Path | None]:
+        return [self.dat]
+
+    @property
+    def outputs(self) -> dict[str, Path | None]:
+        return {"--output": self.output}
+
+    def combinations(self, threads_per_rank: int) -> "list[Hpl] | None":
+        if self.dat is None:
+            return None
+        from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+
+        return read_hpl_dat(self.dat).combinations(threads_per_rank)
+
+    def report(self, predictions: "Sequence[Prediction]") -> str | None:
+        from lepaute.simulate.apps.hpl.hpl_dat import HplDat, read_hpl_dat
+        from lepaute.simulate.apps.hpl.hpl_out import report
+        from lepaute.simulate.apps.hpl.parameters import Hpl
+
+        first = predictions[0].application
+        assert isinstance(first, Hpl)
+        return report(HplDat.of(first) if self.dat is None else read_hpl_dat(self.dat), predictions)
+
+    def write(self, predictions: "Sequence[Prediction]") -> bool:
+        from lepaute.kit.files import write_whole
+
+        if self.output is None:
+            return False
+        write_whole(self.output, self.report(predictions) or "")
+        return True

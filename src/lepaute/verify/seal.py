@@ -1,0 +1,121 @@
+"""The sealed predictions of a campaign: written before its first real run, and compared when it is resumed."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from lepaute.errors import InputError
+from lepaute.kit.files import write_whole
+from lepaute.simulate.prediction import SimulationFigures
+from lepaute.verify.campaign import Case, Plan
+from lepaute.verify.disturbance import rule
+from lepaute.verify.real_run import HplProgram
+
+PREDICTIONS_FILE = "predictions.json"
+SEAL_FILE = "predictions.sha256"
+FORMAT = "lepaute-predictions/2"
+REMEDY = "give the options of its beginning, or another --output-dir"
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Proof that the predictions were there before the first real run."""
+
+    path: Path
+    sha256: str
+    created: str  # UTC, ISO 8601
+
+    def check(self) -> None:
+        """Raises InputError where the file is not the sealed one any more."""
+        if not self.path.is_file() or hashlib.sha256(self.path.read_bytes()).hexdigest() != self.sha256:
+            raise InputError(f"{self.path}: is not the file that was sealed ({self.sha256[:16]}); its runs are kept")
+
+
+def seal_predictions(cases: Sequence[Case], plan: Plan, program: HplProgram, folder: Path) -> Seal:
+    """Write predictions.json (predictions, plan, disturbance rule, program) and its SHA-256, before any real run.
+
+    `sha256sum -c predictions.sha256` in the folder checks it.
+    """
+    created = datetime.now(UTC).isoformat(timespec="milliseconds")
+    data = (json.dumps({"created": created, **_content(cases, plan, program)}, indent=1) + "\n").encode()
+    sha256 = hashlib.sha256(data).hexdigest()
+    folder.mkdir(parents=True, exist_ok=True)
+    # The checksum first: predictions without one are then damaged, and not just interrupted.
+    write_whole(folder / SEAL_FILE, f"{sha256}  {PREDICTIONS_FILE}\n")
+    write_whole(folder / PREDICTIONS_FILE, data)
+    return Seal(folder / PREDICTIONS_FILE, sha256, created)
+
+
+def sealed_before(
+    cases: Sequence[Case], plan: Plan, program: HplProgram, folder: Path
+) -> tuple[list[Case], Seal] | None:
+    """The cases with their sealed predictions, and the seal, of an interrupted campaign; None before it was sealed.
+
+    Raises InputError where the sealed file was changed, or is of other predictions than `cases`, or another plan.
+    """
+    path = folder / PREDICTIONS_FILE
+    if not path.exists():
+        return None
+    try:
+        data = path.read_bytes()
+        sha256 = (folder / SEAL_FILE).read_text().split()[0]
+        Seal(path, sha256, "").check()
+        sealed = json.loads(data)
+        seal = Seal(path, sha256, sealed.pop("created"))
+        figures = [SimulationFigures(**one["simulation"]) for one in sealed["predictions"]]
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OSError):
+        raise InputError(
+            f"{folder}: {PREDICTIONS_FILE} and {SEAL_FILE} are damaged; give another --output-dir"
+        ) from None
+    if sealed.get("format") != FORMAT:
+        raise InputError(f"{path}: was sealed by another version, which cannot be resumed; give another --output-dir")
+    if len(figures) == len(cases):
+        # What the simulation itself took is no part of the prediction, and differs each time.
+        cases = [
+            replace(case, prediction=replace(case.prediction, simulation=simulation))
+            for case, simulation in zip(cases, figures, strict=True)
+        ]
+    difference = first_difference(sealed, json.loads(json.dumps(_content(cases, plan, program))))
+    if difference:
+        raise InputError(f"{folder} holds another campaign: {difference}; {REMEDY}")
+    return list(cases), seal
+
+
+def _content(cases: Sequence[Case], plan: Plan, program: HplProgram) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "plan": asdict(plan),
+        "disturbance_rule": rule(),
+        "program": {
+            "sha256": hashlib.sha256(program.path.read_bytes()).hexdigest(),
+            "is_driver": program.is_driver,
+            "coretype": program.coretype,
+        },
+        "predictions": [case.prediction.to_dict() for case in cases],
+    }
+
+
+def first_difference(before: Any, now: Any, name: str = "") -> str:
+    """Where two JSON values differ first, in words; empty where they are equal."""
+    if before == now:
+        return ""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in {**before, **now}:
+            if key not in before or key not in now or before[key] != now[key]:
+                return first_difference(before.get(key), now.get(key), f"{name}.{key}".lstrip("."))
+    if isinstance(before, list) and isinstance(now, list):
+        if len(before) != len(now):
+            return f"it has {len(before)} {name}, and now there are {len(now)}"
+        for index, pair in enumerate(zip(before, now, strict=True)):
+            if pair[0] != pair[1]:
+                return first_difference(*pair, f"{name}[{index}]")
+    return f"its {name} is {_brief(before)}, and now {_brief(now)}"
+
+
+def _brief(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,213 @@
+"""Campaigns of `lepaute verify hpl` that die at random moments: no finished run is lost, and the rest can be made."""
+
+import contextlib
+import hashlib
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from lepaute.kit.journal import entries
+
+#: mpirun and an HPL whose run takes a moment. `fatal` holds the run that is killed in its middle.
+MPIRUN = """#!/bin/sh
+[ "$1" != --version ] || { echo 'mpirun (Open MPI) 4.1.4'; exit 0; }
+for program; do :; done
+exec "$program"
+"""
+XHPL = """#!/bin/sh
+echo run >> FOLDER/started
+read -r fatal < FOLDER/fatal
+[ "$(wc -l < FOLDER/started)" != "$fatal" ] || kill -KILL $$
+sleep 0.02
+N=$(sed -n '6s/ .*//p' HPL.dat)
+echo "WR12R2C2 $N 128 1 1 0.01 $(awk -v n="$N" 'BEGIN { printf "%.3e", (2/3*n^3 + 3/2*n^2) / 0.01e9 }')"
+echo "$N" >> FOLDER/ended
+"""
+#: What predictions.json of these takes, and a little.
+SEALED_BYTES = 4100
+ARGUMENTS = ("verify", "hpl", "-p", "dahu", "--n", "64,128", "--grid", "1x1", "--runs", "2", "--repeats", "4")
+RUNS = 8
+FAULT_SIGNALS = {"killed engine": signal.SIGKILL, "interrupted": signal.SIGINT}
+LIMIT_S = 60
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "machine"
+    folder.mkdir()
+    for name, text in {"mpirun": MPIRUN, "xhpl": XHPL.replace("FOLDER", str(folder))}.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    (folder / "fatal").write_text("0\n")
+    (folder / "started").write_text("")
+    (folder / "ended").write_text("")
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    # What else this machine does is no part of these campaigns.
+    monkeypatch.setattr("lepaute.verify.campaign.disturbances", lambda _ranks, _machine: ())
+    monkeypatch.setattr("lepaute.cli.verify.chosen_coretype", lambda: None)
+    # Loaded here once for all forks; the picture, which takes most of the time, has tests of its own.
+    for module in ("lepaute.simulate.predicting", "lepaute.platform", "pandas"):
+        import_module(module)
+    monkeypatch.setattr("lepaute.verify.plot.plot", lambda _table, _runs, path, _title: path.write_bytes(b"PNG"))
+    return folder
+
+
+def start(machine: Path, output: Path, *more: str, file_bytes: int = 0) -> int:
+    """The command in a fork of this process, which has loaded all of it; its standard streams go to `output`.
+
+    file_bytes: the longest file it may write, 0 for any
+    """
+    if (child := os.fork()) > 0:
+        return child
+    status = 70
+    with contextlib.suppress(BaseException):  # nothing of pytest may run in the child
+        stream = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.dup2(stream, 1)
+        os.dup2(stream, 2)
+        sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if file_bytes:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+        from lepaute.cli.main import main
+
+        try:
+            status = main([*ARGUMENTS, "--xhpl", str(machine / "xhpl"), *more])
+        except SystemExit as end:
+            status = end.code
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
+
+
+def ended(child: int) -> int:
+    """Its exit status, or minus the signal that ended it."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def finished_runs(folder: Path) -> list[dict[str, object]]:
+    return list(entries(folder / "runs.jsonl"))
+
+
+def whole(folder: Path, text: str) -> list[dict[str, object]]:
+    """The runs of a campaign that is complete, after a check that all its files agree."""
+    runs = finished_runs(folder)
+    counted = [(run["case"], run["repeat"], run["attempt"]) for run in runs]
+    assert len(set(counted)) == len(counted), "a run counts once"
+    assert {(case, repeat) for case, repeat, _ in counted} == {(case, repeat) for case in (0, 1) for repeat in range(4)}
+    assert [run["order"] for run in runs] == list(range(len(runs)))
+    assert len((folder / "runs.csv").read_text().splitlines()) == 1 + len(runs)
+    sealed = hashlib.sha256((folder / "predictions.json").read_bytes()).hexdigest()
+    assert {run["predictions_sha256"] for run in runs} == {sealed}
+    for name in ("predictions.sha256", "results.sha256"):
+        subprocess.run(["sha256sum", "--check", "--strict", "--quiet", name], cwd=folder, check=True)
+    assert "Measured inside" in text
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+    return runs
+
+
+def finished_under(fault: str, moment: float, machine: Path, folder: Path, output: Path) -> int:
+    """A campaign that dies of the fault at that moment, from 0 to 1; how many runs may be missing in its journal."""
+    after_runs = max(int(moment * RUNS), fault == "full disk")  # a disk without room for predictions is another matter
+    where = ("--output-dir", str(folder))
+    if fault == "killed rank":
+        (machine / "fatal").write_text(f"{1 + after_runs}\n")
+        assert ended(start(machine, output, *where)) == 2
+        (machine / "fatal").write_text("0\n")
+        assert "the real HPL failed" in output.read_text()
+        return 0
+    if fault == "file limit":  # EFBIG: as a full disk to a program, without a disk
+        assert ended(start(machine, output, *where, file_bytes=SEALED_BYTES + int(moment * 2000))) == 2
+        return 0
+    child = start(machine, output, *where)
+    deadline = time.monotonic() + LIMIT_S
+    while len((machine / "started").read_text().splitlines()) < after_runs and time.monotonic() < deadline:
+        time.sleep(0.001)
+    if fault == "full disk":
+        with (folder / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+            while True:
+                filler.write(b"x" * 64)
+        assert ended(child) == 2
+        (folder / "filler").unlink()
+        return 0
+    time.sleep(moment * RUNS % 1 * 0.1)  # some part of a run, or of what is between two
+    os.kill(child, FAULT_SIGNALS[fault])
+    assert ended(child) in {-signal.SIGKILL, 130}
+    return 1  # it may have ended and not been heard of
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    """The folder on a file system of its own of a megabyte; skips where this user cannot mount one."""
+    folder.mkdir()
+    argv = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(argv, capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root, where it is allowed to, can mount a small disk")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+MOMENTS = [
+    (fault, round(random.Random(f"{fault} {number}").random(), 3))
+    for fault in ("killed rank", "file limit", "full disk", "killed engine", "interrupted")
+    for number in range(4)
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fault", "moment"), MOMENTS)
+def test_a_campaign_that_dies_loses_no_finished_run_and_can_be_resumed(
+    fault: str, moment: float, machine: Path, tmp_path: Path
+) -> None:
+    folder, output = tmp_path / "out", tmp_path / "output"
+    where = ("--output-dir", str(folder))
+    with small_disk(folder) if fault == "full disk" else contextlib.nullcontext():
+        missing = finished_under(fault, moment, machine, folder, output)
+        before = finished_runs(folder)
+        done = len((machine / "ended").read_text().splitlines())
+        assert done - missing <= len(before) <= done
+        if missing == 0:
+            assert len(before) < RUNS or "Measured inside" in output.read_text()
+            assert "--resume" in output.read_text()
+        if before:  # nothing that was measured is written over
+            assert ended(start(machine, output, *where)) == 2
+            assert "of an earlier verification" in output.read_text()
+        resume = ("--resume",) if any(folder.glob("*")) else ()  # interrupted before it began, it leaves nothing
+        assert ended(start(machine, output, *where, *resume)) == 0, output.read_text()
+        runs = whole(folder, output.read_text())
+    assert runs[: len(before)] == before
+    assert len((machine / "ended").read_text().splitlines()) == RUNS + done - len(before)
+
+
+def test_a_whole_campaign_can_be_resumed_to_print_its_results_again(machine: Path, tmp_path: Path) -> None:
+    output, outputs = tmp_path / "output", []
+    for more in ((), ("--resume",)):
+        assert ended(start(machine, output, "--output-dir", str(tmp_path / "out"), "--json", *more)) == 0
+        text = output.read_text()
+        outputs.append(json.loads(text[text.index("{") : text.rindex("}") + 1]))
+    assert outputs[0] == outputs[1]
+    assert len((machine / "started").read_text().splitlines()) == RUNS
+
+
+def test_another_campaign_is_not_resumed_and_none_is_begun_by_resume(machine: Path, tmp_path: Path) -> None:
+    output, where = tmp_path / "output", ("--output-dir", str(tmp_path / "out"))
+    assert ended(start(machine, output, *where, "--resume")) == 2
+    assert "no verification was interrupted there" in output.read_text()
+    assert not (tmp_path / "out").exists()
+    (machine / "fatal").write_text("2\n")
+    assert ended(start(machine, output, *where)) == 2
+    for more, difference in {("--nb", "64"): "parameters.nb is 128, and now 64", ("--seed", "2"): "order_seed"}.items():
+        assert ended(start(machine, output, *where, "--resume", *more)) == 2
+        assert difference in output.read_text()
+    assert len(finished_runs(tmp_path / "out")) == 1
