@@ -84,17 +84,14 @@ def import_platform(
     ] = None,
 ) -> None:
     """Make a platform of SimGrid's XML; says on standard error what of it was ignored."""
-    from lepaute.errors import InputError
+    from lepaute.kit.documents import read_bytes
     from lepaute.platform import dump_platform
     from lepaute.platform.io import platform_text
     from lepaute.platform.simgrid import import_xml
+    from lepaute.platform.simgrid.reading import LARGEST_TEXT_BYTES
 
     check_outputs({"--output": output}, inputs=[file])
-    try:
-        text = file.read_bytes()
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror}); give a platform file of SimGrid") from None
-    imported = import_xml(text, str(file))
+    imported = import_xml(read_bytes(file, "a platform file of SimGrid", LARGEST_TEXT_BYTES), str(file))
     for sentence in imported.notes:
         print(f"{file}: {sentence}", file=sys.stderr)
     if output is None:
