@@ -42,11 +42,8 @@ def test_a_cache_of_any_name_serves(mpicc: Path, tmp_path: Path) -> None:
         "#include <mpi.h>\nint main(void) { MPI_Init(0, 0); MPI_Barrier(MPI_COMM_WORLD); MPI_Finalize(); }\n"
     )
     subprocess.run([mpicc, source, "-o", program], check=True)
-    result = subprocess.run(
-        [sys.executable, "-m", "lepaute.cli.main", "record", "-o", trace, "--", *MPIRUN, "1", program],
-        env={**os.environ, "LEPAUTE_HOME": str(odd / "home"), "TMPDIR": str(odd / "tmp")},
-        capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+    folders = {"LEPAUTE_HOME": str(odd / "home"), "TMPDIR": str(odd / "tmp")}
+    result = lepaute("record", "-o", trace, "--", *MPIRUN, "1", program, folder=tmp_path, **folders)
     assert result.returncode == 0, result.stderr
     assert "ld.so" not in result.stderr
     assert read_trace(trace).named(["MPI_Barrier"]).sum() == 1
