@@ -8,9 +8,9 @@ from support_archive import Node, command, experiment_archive, failed_archive
 
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.nodes import folded
-from lepaute.archive.printable import columns, fitted, printable, wrapped
 from lepaute.archive.screen import LINES, WIDTH, first_screen
 from lepaute.cli.main import main
+from lepaute.kit.printable import columns, fitted, printable, wrapped
 
 
 def screen(path: Path) -> list[str]:

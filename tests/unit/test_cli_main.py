@@ -1,7 +1,12 @@
 """The frame around every command: exit statuses, one line on standard error, nothing loaded in vain."""
 
+import errno
+import os
+import signal
+import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -44,13 +49,146 @@ def test_a_missing_file_is_named_in_one_line(install: Install, capsys: pytest.Ca
     assert capsys.readouterr().err == "lepaute: /nowhere/raw.csv: No such file or directory\n"
 
 
-def test_a_defect_of_ours_keeps_its_traceback(install: Install) -> None:
+def test_a_defect_of_ours_is_status_70_and_a_private_file_with_its_traceback(
+    install: Install, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def command() -> None:
-        raise ValueError("a bug")
+        raise ValueError("a \x1b[2Jbug")
 
+    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path / "home"))
     install(command=command)
-    with pytest.raises(ValueError, match="a bug"):
-        main(["doctor"])
+    assert main(["doctor"]) == 70
+    (kept,) = (tmp_path / "home").iterdir()
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert str(kept) in captured.err
+    assert "a \\x1b[2Jbug" in captured.err
+    assert "ValueError: a" in kept.read_text()
+    assert "in command" in kept.read_text()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert main(["doctor"]) == 70
+    assert len({path.name for path in (tmp_path / "home").iterdir()}) == 2
+
+
+def test_the_traceback_goes_to_the_temporary_folder_where_the_cache_cannot_be_written(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert guarded(lambda: 1 // 0) == 70
+    (kept,) = tmp_path.glob("traceback-*")
+    assert str(kept) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["ENAMETOOLONG", "ELOOP", "EDQUOT", "EIO", "ESTALE", "EFBIG", "ENXIO", "ENOSPC", "EROFS", "EMFILE", "ETXTBSY",
+     "EHOSTUNREACH", "ECONNREFUSED", "ETIMEDOUT", "EXDEV", "EMLINK", "ENODEV", "EBUSY", "EAGAIN", "ENOTSUP", "EINVAL"],
+)  # fmt: skip
+def test_what_the_system_refuses_is_one_line_and_status_2(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def run() -> int:
+        code = getattr(errno, number)
+        raise OSError(code, os.strerror(code), "a\x1b[2J\udcff\nb")
+
+    assert guarded(run) == 2
+    assert capsys.readouterr().err == f"lepaute: a\\x1b[2J\\udcff b: {os.strerror(getattr(errno, number))}\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(), "not enough memory"),
+        (RecursionError("maximum recursion depth exceeded"), "nested too deep"),
+        (TimeoutError("timed out"), "timed out"),
+        (UnicodeEncodeError("utf-8", "a\udcff", 1, 2, "surrogates not allowed"), "'a\\udcff' is not text in UTF-8"),
+        (UnicodeDecodeError("utf-8", b"a\xff", 1, 2, "invalid start byte"), "not text in UTF-8"),
+    ],
+)
+def test_what_can_be_foreseen_is_one_line_and_status_2(
+    error: Exception, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run() -> int:
+        raise error
+
+    assert guarded(run) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_descriptor_of_ours_that_is_wrong_is_a_defect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path))
+    assert guarded(lambda: os.close(9999) or 0) == 70
+    assert "Bad file descriptor" in capsys.readouterr().err
+
+
+def test_an_import_that_an_interrupt_broke_is_an_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
+    def run() -> int:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ImportError("numpy.core.multiarray failed to import") from None
+        return 0
+
+    assert guarded(run) == 130
+    assert capsys.readouterr().err == "lepaute: interrupted\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_nothing_that_is_printed_controls_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    def run() -> int:
+        print("out \x1b]0;title\x07 \x9b2J \u202e\ttab ±")
+        print("error \x1b[2J \udcff", file=sys.stderr)
+        return 0
+
+    assert guarded(run) == 0
+    out, err = capsys.readouterr()
+    assert out == "out \\x1b]0;title\\x07 \\x9b2J \\u202e\ttab ±\n"
+    assert err == "error \\x1b[2J \\udcff\n"
+
+
+def test_a_message_of_any_length_is_a_short_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["x" * 100_000]) == 2
+    err = capsys.readouterr().err
+    assert len(err) < 2000
+    assert "'lepaute --help' lists them" in err
+
+
+@pytest.mark.parametrize(
+    ("redirection", "status", "complaint"),
+    [
+        (">&-", 2, "lepaute: standard output: Bad file descriptor\n"),
+        ("> /dev/full", 2, "lepaute: standard output: No space left on device\n"),
+        ("2>&-", 0, ""),
+        ("<&- 2>&-", 0, ""),
+        ("2> /dev/full", 0, ""),
+        ("<&-", 0, ""),
+    ],
+)
+def test_standard_streams_that_are_closed_or_full_are_no_traceback(
+    redirection: str, status: int, complaint: str
+) -> None:
+    for arguments in ("--help", "platform list"):
+        result = subprocess.run(
+            ["sh", "-c", f'exec "$0" -m lepaute.cli.main {arguments} {redirection}', sys.executable],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (result.returncode, result.stderr) == (status, complaint)
+
+
+def test_an_ascii_terminal_gets_codes_in_the_place_of_characters(tmp_path: Path) -> None:
+    (tmp_path / "Grüße.txt").touch()
+    for setting in ({"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):
+        result = subprocess.run(
+            [sys.executable, "-m", "lepaute.cli.main", "archive", "show", str(tmp_path / "Grüße.txt")],
+            capture_output=True, check=False, env={**os.environ, **setting},
+        )  # fmt: skip
+        assert result.returncode == 2
+        assert result.stderr.count(b"\n") == 1
+        assert result.stderr.isascii()
+        assert b"Traceback" not in result.stderr
 
 
 def test_the_subject_that_failed_is_status_1_without_a_word(

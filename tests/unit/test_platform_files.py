@@ -190,7 +190,7 @@ def test_a_field_cannot_be_replaced_by_what_it_cannot_be(value: str, message: st
 
 
 def test_a_value_that_is_not_yaml_is_refused_in_one_line() -> None:
-    with pytest.raises(InputError, match="the value of name is not YAML"):
+    with pytest.raises(InputError, match=r"^--set name:2:1: is not YAML"):
         override(load_platform(SMALL), {"name": "[1"})
 
 

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from lepaute.cli.entry import guarded
 from lepaute.cli.progress import progress_bar
 
 
@@ -25,6 +26,25 @@ def test_it_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     text = drawn(monkeypatch, Terminal(), 0.0)
     assert "simulating" in text
     assert "50 %" in text
+
+
+def test_neither_it_nor_what_is_printed_meanwhile_controls_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    terminal = sys.stderr
+
+    def run() -> int:
+        with progress_bar() as tell:
+            tell("\x1b]0;title\x07[red]", 0.25)
+            print("\x1b[41mline", file=sys.stderr)
+        print("after\x1b[2J", file=sys.stderr)
+        return 0
+
+    assert guarded(run) == 0
+    assert sys.stderr is terminal
+    text = terminal.getvalue()  # type: ignore[attr-defined]
+    for words in ("\\x1b]0;title\\x07[red]", "\\x1b[41mline", "after\\x1b[2J"):
+        assert words in text
+    assert "\x1b[41m" not in text
 
 
 def test_it_is_not_drawn_before_its_time(monkeypatch: pytest.MonkeyPatch) -> None:

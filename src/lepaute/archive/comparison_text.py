@@ -6,8 +6,8 @@ from itertools import groupby
 from typing import Any
 
 from lepaute.archive.comparison import Change, Comparison, Uneven
-from lepaute.archive.printable import fitted, wrapped
 from lepaute.archive.setups.facts import COMMANDS, OTHER, SCRIPT, Value
+from lepaute.kit.printable import fitted, wrapped
 
 WIDTH = 100
 #: Without --all: lines of a group, lines of a text's difference, characters of a value.

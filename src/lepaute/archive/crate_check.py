@@ -5,10 +5,10 @@ from urllib.parse import unquote
 
 from lepaute.archive.documents import mapping, sequence
 from lepaute.archive.manifest import MANIFEST, RO_CRATE, Member
-from lepaute.archive.printable import fitted
 from lepaute.archive.reader import Archive
 from lepaute.archive.ro_crate import PROFILE
 from lepaute.errors import ArchiveError
+from lepaute.kit.printable import fitted
 
 _REFUSE = "the description was not written with the archive, do not rely on it"
 

@@ -1,15 +1,13 @@
-"""JSON of untrusted archives: parsed within bounds; values of another type than expected count as missing."""
+"""JSON of untrusted archives: read within bounds; values of another type than expected count as missing."""
 
-import json
 import math
 from typing import Any
 
-from lepaute.errors import ArchiveError
+from lepaute.errors import ArchiveError, InputError
+from lepaute.kit.documents import read_json
 
 #: Outputs of commands are long; each is cut at a megabyte where it is recorded.
 MOST_JSON_BYTES = 256 << 20
-#: Brackets and commas: each can cost a Python object of some 70 bytes from one or two bytes of text.
-MOST_JSON_MARKS = 4_000_000
 
 
 def bounded_json(data: bytes, name: str) -> Any:
@@ -17,12 +15,13 @@ def bounded_json(data: bytes, name: str) -> Any:
 
     name: of the member, for the message
     """
-    if len(data) > MOST_JSON_BYTES or sum(data.count(mark) for mark in (b"[", b"{", b",")) > MOST_JSON_MARKS:
-        raise ArchiveError(f"member {name} is too large a document to be read here; `lepaute archive extract` has it")
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError):  # bytes that are no UTF-8, numbers of many digits: ValueErrors, too
-        raise ArchiveError(f"member {name} is not JSON; refuse such an archive") from None
+        return read_json(data, f"member {name}", most_bytes=MOST_JSON_BYTES)
+    except InputError as error:
+        problem = str(error).rpartition(";")[0]
+        raise ArchiveError(
+            f"{problem}; refuse such an archive, or look at what `lepaute archive extract` has"
+        ) from None
 
 
 def mapping(value: object) -> dict[str, Any]:

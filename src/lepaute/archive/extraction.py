@@ -16,9 +16,9 @@ from typing import BinaryIO
 
 from lepaute.archive.container import CHUNK_BYTES
 from lepaute.archive.manifest import MANIFEST
-from lepaute.archive.printable import printable
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError, InputError
+from lepaute.kit.printable import printable
 
 #: Plain files: what an archive holds is data, also where it was a program.
 _MODE = 0o644

@@ -11,9 +11,9 @@ from lepaute.archive.container import Entry, read_directory, unpack
 from lepaute.archive.documents import bounded_json
 from lepaute.archive.manifest import MANIFEST, METADATA, Member, archive_id, parse_manifest
 from lepaute.archive.metadata import Metadata
-from lepaute.archive.printable import printable
 from lepaute.archive.seal import check_seal
 from lepaute.errors import ArchiveError
+from lepaute.kit.printable import printable
 
 if TYPE_CHECKING:
     import pandas

@@ -7,9 +7,9 @@ from lepaute.archive.documents import mapping, number, sequence, text
 from lepaute.archive.manifest import COMMANDS
 from lepaute.archive.metadata import COMPLETE, FAILED, Metadata, Phase
 from lepaute.archive.nodes import folded
-from lepaute.archive.printable import fitted, printable, wrapped
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError
+from lepaute.kit.printable import fitted, printable, wrapped
 from lepaute.kit.text import size_text
 
 WIDTH, LINES = 100, 24

@@ -36,7 +36,7 @@ def show(
         print(json.dumps({"id": archive.id, "metadata": archive.metadata, "members": sizes}, indent=1))
         return
     status, *lines = first_screen(archive)
-    print(_loud(status, good=archive.about.outcome == COMPLETE))
+    _print_loud(status, good=archive.about.outcome == COMPLETE)
     for line in lines:
         print(line)
     if members:
@@ -45,13 +45,19 @@ def show(
             print(f"  {member.size_bytes:>12}  {name}")
 
 
-def _loud(line: str, *, good: bool) -> str:
+def _print_loud(line: str, *, good: bool) -> None:
     """The line in bold on a terminal, red where something is wrong."""
     import os
 
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
-        return line
-    return f"\033[1{'' if good else ';31'}m{line}\033[0m"
+        print(line)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    from lepaute.kit.printable import printable
+
+    Console(highlight=False).print(Text(printable(line), style="bold" if good else "bold red"), soft_wrap=True)
 
 
 @app.command()

@@ -26,13 +26,16 @@ def command(
         from rich.table import Table
         from rich.text import Text
 
+        from lepaute.kit.printable import printable
+
         table = Table(box=None, pad_edge=False)
         for title in ("", "what", "found", "what to do"):
             table.add_column(title, overflow="fold")
         colour = {"ok": "green", "warning": "yellow", "missing": "red"}
         for check in checks:
             table.add_row(
-                Text(check.status, style=colour[check.status]), *map(Text, (check.name, check.found, check.remedy))
+                Text(check.status, style=colour[check.status]),
+                *(Text(printable(text)) for text in (check.name, check.found, check.remedy)),
             )
         console = Console()
         # Into a pipe Rich would fold everything into 80 columns.

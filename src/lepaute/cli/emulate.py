@@ -84,6 +84,7 @@ def program(
     from lepaute.cli.emulate_text import readable, tell_progress
     from lepaute.errors import InputError
     from lepaute.kit.outputs import check_outputs
+    from lepaute.kit.printable import unfiltered
     from lepaute.simulate import Program, predict
     from lepaute.simulate.smpi.building import build_program, program_in
     from lepaute.simulate.smpi.emulate import Options
@@ -124,8 +125,8 @@ def program(
             seed=seed,
             settings=overrides,
             engine=Smpi(
-                on_line=None if as_json else lambda line: print(line, flush=True),
-                on_complaint=lambda line: print(line, file=sys.stderr, flush=True),
+                on_line=None if as_json else lambda line: print(line, file=unfiltered(sys.stdout), flush=True),
+                on_complaint=lambda line: print(line, file=unfiltered(sys.stderr), flush=True),
                 on_progress=on_progress,
                 keep=kept.keep,
             ),

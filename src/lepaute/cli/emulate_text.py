@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lepaute.cli.predict_text import interval
+from lepaute.kit.printable import unfiltered
 
 if TYPE_CHECKING:
     from lepaute.simulate import Prediction
@@ -53,6 +54,7 @@ def tell_progress(every_s: float = 1.0) -> Iterator[Callable[[float], None] | No
     if not sys.stderr.isatty():
         yield None
         return
+    terminal = unfiltered(sys.stderr)
     began_s = last_s = time.monotonic()
 
     def tell(date_s: float) -> None:
@@ -60,12 +62,12 @@ def tell_progress(every_s: float = 1.0) -> Iterator[Callable[[float], None] | No
         now_s = time.monotonic()
         if now_s - last_s >= every_s:
             last_s = now_s
-            sys.stderr.write(f"\rsimulated {date_s:.6g} s in {now_s - began_s:.0f} s ")
-            sys.stderr.flush()
+            terminal.write(f"\rsimulated {date_s:.6g} s in {now_s - began_s:.0f} s ")
+            terminal.flush()
 
     try:
         yield tell
     finally:
         if last_s > began_s:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
+            terminal.write("\r\033[K")
+            terminal.flush()

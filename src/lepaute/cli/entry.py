@@ -1,70 +1,189 @@
 """The outermost frame of every command: it turns each way of ending into an exit status and at most one line.
 
-0 done; 1 the user's subject failed (the command raised `typer.Exit(1)`); 2 bad input or environment;
-130 interrupted; 141 the reader of our output went away. `LEPAUTE_DEBUG=1` lets exceptions through, with
-their traceback.
+0 done; 1 the user's subject failed (the command raised `typer.Exit(1)`); 2 bad input or environment; 70 a defect of
+ours, whose traceback is in a file that the line names; 130 interrupted; 141 the reader of our output went away.
+`LEPAUTE_DEBUG=1` lets exceptions through, with their traceback.
+
+Nothing is imported here that a command could do without: until `guarded` runs, Ctrl-C shows a traceback.
 """
 
 import contextlib
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from lepaute.errors import LepauteError
 
 DONE = 0
 BAD_INPUT = 2
+DEFECT = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 
-# What the file system refuses because of what the user asked; any other OSError is a defect of ours and keeps its
-# traceback.
-USER_ERRNOS = frozenset(
-    {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOSPC, errno.EROFS}
-)
+#: No file system and no network gives these: a descriptor or an address of ours is wrong.
+_OF_A_DEFECT = frozenset({errno.EBADF, errno.EFAULT, errno.ENOTSOCK})
+#: A longer message is cut in the middle: what is wrong stands at its beginning, what to do at its end.
+_MOST_CHARACTERS = 1200
 
 
 def guarded(run: Callable[[], int]) -> int:
     """The exit status of `run`, after printing one line on standard error where it ended badly.
 
     run : does the work and returns its own exit status
-    Raises what `run` raises where that is a defect of ours (a traceback is then the right answer).
+    Raises what `run` raises only where LEPAUTE_DEBUG is set.
     """
-    debug = bool(os.environ.get("LEPAUTE_DEBUG"))
-    try:
-        status = run()
-        sys.stdout.flush()  # here, where a closed pipe can still be answered quietly
+    with _standard_streams(), _noted_interrupt() as is_interrupted:
+        try:
+            status = run()
+            sys.stdout.flush()  # here, where a closed pipe can still be answered quietly
+        except SystemExit:
+            raise
+        except BaseException as error:
+            status = PIPE_CLOSED if isinstance(error, BrokenPipeError) else INTERRUPTED
+            # An import that is interrupted may end with an ImportError.
+            if not is_interrupted() and not isinstance(error, KeyboardInterrupt | BrokenPipeError):
+                if os.environ.get("LEPAUTE_DEBUG"):
+                    raise
+                status, line = answer(error)
+                complain(line)
+            elif status == INTERRUPTED:
+                complain("interrupted")
+            _silence_broken_output()
         return status
-    except KeyboardInterrupt:
-        complain("interrupted")
-        return INTERRUPTED
-    except LepauteError as error:
-        if debug:
-            raise
-        complain(str(error))
-        return BAD_INPUT
-    except BrokenPipeError:
-        _silence_standard_output()
-        return PIPE_CLOSED
-    except OSError as error:
-        if debug or error.errno not in USER_ERRNOS:
-            raise
-        where = f"{error.filename}: " if error.filename else ""
-        complain(f"{where}{error.strerror}")
-        return BAD_INPUT
+
+
+def answer(error: BaseException) -> tuple[int, str]:
+    """The exit status for an exception, and the line that explains it."""
+    if isinstance(error, LepauteError):
+        return BAD_INPUT, str(error)
+    if isinstance(error, OSError) and error.errno is not None and _is_of_the_system(error):
+        where = f"{_text(error.filename)}: " if error.filename else ""
+        return BAD_INPUT, f"{where}{error.strerror or os.strerror(error.errno)}"
+    if isinstance(error, TimeoutError | ConnectionError):
+        return BAD_INPUT, f"{error or 'the other side does not answer'}"
+    if isinstance(error, MemoryError):
+        return BAD_INPUT, f"there is not enough memory ({error or 'an allocation failed'}); make the task smaller"
+    if isinstance(error, RecursionError):
+        return BAD_INPUT, "the input is nested too deeply"
+    if isinstance(error, UnicodeEncodeError) and _has_surrogates(error):
+        return BAD_INPUT, f"{error.object[:200]!r} is not text in UTF-8; give another name or value"
+    if isinstance(error, UnicodeDecodeError):
+        return BAD_INPUT, f"a file that was read is not text in UTF-8 ({error.reason} at byte {error.start})"
+    name = type(error).__name__
+    kept = _kept_traceback(error)
+    where = f"its traceback is in {kept}" if kept else "LEPAUTE_DEBUG=1 shows its traceback"
+    return DEFECT, f"this is a defect of Lepaute ({name}: {_short(str(error), 300)}); {where}: please report it"
 
 
 def complain(message: str) -> None:
-    """One line on standard error; line breaks inside the message become spaces."""
-    with contextlib.suppress(BrokenPipeError):
-        print("lepaute:", " ".join(message.split()), file=sys.stderr, flush=True)
+    """One printable line on standard error; line breaks inside the message become spaces."""
+    with contextlib.suppress(OSError):
+        print("lepaute:", _short(" ".join(message.split()), _MOST_CHARACTERS), file=sys.stderr, flush=True)
 
 
-def _silence_standard_output() -> None:
+def _is_of_the_system(error: OSError) -> bool:
+    return bool(error.filename) or error.errno not in _OF_A_DEFECT
+
+
+def _has_surrogates(error: UnicodeEncodeError) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in error.object[error.start : error.end])
+
+
+def _text(name: object) -> str:
+    return os.fsdecode(name) if isinstance(name, bytes | str | os.PathLike) else str(name)
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most * 2 // 3]} [...] {text[-most // 3 :]}"
+
+
+def _kept_traceback(error: BaseException) -> str | None:
+    """The new file that holds the traceback, which only this user may read; None where none can be written."""
+    import tempfile
+    import traceback
+
+    from lepaute.kit.cache import cache_folder
+
+    text = "".join(traceback.format_exception(error))
+    for folder in (cache_folder, tempfile.gettempdir):
+        with contextlib.suppress(Exception):  # this is the last resort: whatever is wrong with one, the other is tried
+            place = str(folder())
+            os.makedirs(place, mode=0o700, exist_ok=True)  # noqa: PTH103 - pathlib is not loaded in vain
+            descriptor, path = tempfile.mkstemp(prefix="traceback-", suffix=".txt", dir=place)
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(f"{' '.join(map(ascii, sys.argv))}\n\n{text}")
+            return path
+    return None
+
+
+@contextlib.contextmanager
+def _standard_streams() -> Iterator[None]:
+    """Lets standard output and error print whatever there is, on any terminal, and exist even where they are closed."""
+    from lepaute.kit.printable import PrintableStream
+
+    before = sys.stdout, sys.stderr
+    _open_closed_descriptors()
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process lives
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # of characters that an ASCII terminal lacks
+    sys.stdout = PrintableStream(sys.stdout, "standard output")
+    sys.stderr = PrintableStream(sys.stderr, "standard error")
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _open_closed_descriptors() -> None:
+    """Puts something at the three lowest descriptors: else the first file that is opened would be standard output.
+
+    Writing to standard output fails then, as it does where a disk is full; what goes to standard error is lost.
+    """
+    for wanted, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(wanted)
+        except OSError:
+            opened = os.open(os.devnull, mode)
+            if opened != wanted:
+                os.dup2(opened, wanted)
+                os.close(opened)
+
+
+@contextlib.contextmanager
+def _noted_interrupt() -> Iterator[Callable[[], bool]]:
+    """Gives a function that says whether Ctrl-C was pressed, whatever has become of the KeyboardInterrupt."""
+    import signal
+
+    pressed = False
+
+    def handle(*_: object) -> None:
+        nonlocal pressed
+        pressed = True
+        raise KeyboardInterrupt
+
+    try:
+        is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if is_ours:
+            signal.signal(signal.SIGINT, handle)
+    except ValueError:  # not the main thread, which alone gets signals
+        is_ours = False
+    try:
+        yield lambda: pressed
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _silence_broken_output() -> None:
     """Lets the interpreter's own flush at exit go nowhere instead of failing again."""
-    with contextlib.suppress(BrokenPipeError):
+    try:
         sys.stdout.flush()
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    except (OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -7,9 +7,8 @@ second from the shell, and the imports of the other commands would take more tha
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lepaute.cli.entry import BAD_INPUT, DONE, complain, guarded
 
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     import typer
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """A command, which lives in `lepaute.cli.<name>`.
 
     The module has either `app`, a `typer.Typer` with subcommands, or `app_for`, which makes one for given arguments, or
@@ -50,7 +48,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Pydantic otherwise searches all installed packages for plugins of its own: 11 ms of every start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     given = list(sys.argv[1:] if arguments is None else arguments)
-    return guarded(lambda: dispatch(given))
+    status = guarded(lambda: dispatch(given))
+    if arguments is None:
+        _end_quietly()
+    return status
+
+
+def _end_quietly() -> None:
+    """From now on Ctrl-C ends the process as it does any other: what is left is the interpreter's own end."""
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def dispatch(arguments: list[str]) -> int:

@@ -1,5 +1,6 @@
 """`lepaute platform list | show | check | import | export | synthesize | population`."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,7 @@ def list_platforms() -> None:
     width = max(len(name) for name in shipped_names())
     for name in shipped_names():
         meaning = f"means {ALIASES[name]}" if name in ALIASES else one_line(load_platform(name))
-        typer.echo(f"{name:<{width}}  {meaning}")
+        print(f"{name:<{width}}  {meaning}")
 
 
 @app.command()
@@ -35,7 +36,7 @@ def show(
     from lepaute.platform.summary import summary
 
     platform = load_platform(name)
-    typer.echo(platform_text(platform).rstrip("\n") if as_yaml else summary(platform))
+    print(platform_text(platform).rstrip("\n") if as_yaml else summary(platform))
 
 
 @app.command()
@@ -48,7 +49,7 @@ def check(
 
     platform = load_platform(file)
     core_topology(platform)  # refuses names of parts that are not there, and nodes that nothing joins
-    typer.echo(f"{file}: platform {platform.name} is complete, sha256 {platform.sha256}")
+    print(f"{file}: platform {platform.name} is complete, sha256 {platform.sha256}")
 
 
 @app.command("export")
@@ -70,9 +71,9 @@ def export_platform(
     exported = export_xml(platform, wiring(platform), every_route=every_route)
     write_whole(simgrid, exported.text)
     for sentence in exported.lost:
-        typer.echo(f"not in the file: {sentence}", err=True)
+        print(f"not in the file: {sentence}", file=sys.stderr)
     last = platform.nodes.count - 1
-    typer.echo(f"{simgrid}: hosts {host_name(platform, 0)} to {host_name(platform, last)}")
+    print(f"{simgrid}: hosts {host_name(platform, 0)} to {host_name(platform, last)}")
 
 
 @app.command("import")
@@ -83,24 +84,21 @@ def import_platform(
     ] = None,
 ) -> None:
     """Make a platform of SimGrid's XML; says on standard error what of it was ignored."""
-    from lepaute.errors import InputError
+    from lepaute.kit.documents import read_bytes
     from lepaute.platform import dump_platform
     from lepaute.platform.io import platform_text
     from lepaute.platform.simgrid import import_xml
+    from lepaute.platform.simgrid.reading import LARGEST_TEXT_BYTES
 
     check_outputs({"--output": output}, inputs=[file])
-    try:
-        text = file.read_bytes()
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror}); give a platform file of SimGrid") from None
-    imported = import_xml(text, str(file))
+    imported = import_xml(read_bytes(file, "a platform file of SimGrid", LARGEST_TEXT_BYTES), str(file))
     for sentence in imported.notes:
-        typer.echo(f"{file}: {sentence}", err=True)
+        print(f"{file}: {sentence}", file=sys.stderr)
     if output is None:
-        typer.echo(platform_text(imported.platform).rstrip("\n"))
+        print(platform_text(imported.platform).rstrip("\n"))
         return
     dump_platform(imported.platform, output)
-    typer.echo(f"{output}: platform {imported.platform.name}, {imported.platform.nodes.count} nodes")
+    print(f"{output}: platform {imported.platform.name}, {imported.platform.nodes.count} nodes")
 
 
 app.command()(synthesize)

@@ -1,5 +1,6 @@
 """`lepaute platform synthesize` and `population`: hypothetical clusters, and what they are drawn from."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,8 +47,8 @@ def synthesize(
     )
     dump_platform(cluster, output)
     for sentence in synthesis.odd_cpus(cluster):
-        typer.echo(f"warning: {sentence}", err=True)
-    typer.echo(f"{output}: platform {cluster.name}, {nodes} nodes of {cluster.nodes.cores} cores, like {platform.name}")
+        print(f"warning: {sentence}", file=sys.stderr)
+    print(f"{output}: platform {cluster.name}, {nodes} nodes of {cluster.nodes.cores} cores, like {platform.name}")
 
 
 def population(
@@ -76,14 +77,14 @@ def population(
     fitted = generative(data, most_groups=groups)
     found = with_population(platform, fitted.population(kernel).model_dump() | {"draw": draw})
     for line in population_lines(fitted):
-        typer.echo(line)
+        print(line)
     if mcmc:
         from lepaute.fit.population.posterior import posterior
 
         for line in posterior(data, fitted, seed=seed).lines():
-            typer.echo(line)
+            print(line)
     dump_platform(found, output)
-    typer.echo(f"wrote {output}", err=True)
+    print(f"wrote {output}", file=sys.stderr)
 
 
 def population_lines(fitted: "Generative") -> list[str]:

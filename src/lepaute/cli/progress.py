@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from lepaute.kit.printable import PrintableStream, printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -30,7 +32,12 @@ def progress_bar(after_s: float = 0.0) -> Iterator[Callable[[str, float], None]]
                 return
             bar = drawn_bar()
             bar.start()
-        bar.update(bar.task_ids[0], description=message, completed=share, refresh=True)
+            # Until the bar stops, Rich puts what is printed above it, through streams of its own.
+            sys.stdout, sys.stderr = (
+                PrintableStream(sys.stdout, "standard output"),
+                PrintableStream(sys.stderr, "standard error"),
+            )
+        bar.update(bar.task_ids[0], description=printable(message), completed=share, refresh=True)
 
     try:
         yield tell
@@ -45,7 +52,7 @@ def drawn_bar() -> "Progress":
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:3.0f} %"),
         TimeElapsedColumn(),

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from lepaute.errors import InputError
 
 _KEY = "option"
+#: No time, rate or size is larger; products of a few such numbers stay finite.
+_LARGEST_REAL = 1e18
 
 
 class Option(NamedTuple):
@@ -66,7 +68,8 @@ def options_of(described: type) -> Mapping[str, Option]:
 def check_fields(value: object, *, largest: int) -> None:
     """Raises InputError where a field of a dataclass instance is not what its option allows.
 
-    Checked are choices and least values; numbers are finite, those of fields of type int whole and at most `largest`.
+    Checked are choices and bounds; numbers are finite and at most 1e18, those of fields of type int whole and at most
+    `largest`.
     None is right where it is the default.
     """
     described_class: Any = type(value)
@@ -83,18 +86,21 @@ def check_fields(value: object, *, largest: int) -> None:
         wrong_type = isinstance(given, bool) or not isinstance(given, int if whole else int | float)
         too_small = not wrong_type and described.minimum is not None and given < described.minimum
         if wrong_type or too_small or not (whole or math.isfinite(given)):
-            raise InputError(f"{name} is {given!r}; it is {kind}{least}")
+            raise InputError(f"{name} is {given!r:.80}; it is {kind}{least}")
         if whole and abs(given) > largest:
-            raise InputError(f"{name} is {given:.3g}; whole numbers end at {largest}")
+            raise InputError(f"{name} is {str(given)[:80]}; whole numbers end at {largest}")
+        most = _LARGEST_REAL if described.maximum is None else described.maximum
+        if abs(given) > most and not whole:
+            raise InputError(f"{name} is {given:g}; it is {most:g} or less")
 
 
 def word_of(given: str, choices: Sequence[str], name: str) -> str:
     """The choice that a word or its number stands for; raises InputError for anything else."""
-    if given.isdecimal() and int(given) < len(choices):
+    if given.isascii() and given.isdigit() and len(given) < 4 and int(given) < len(choices):
         return choices[int(given)]
     if given in choices:
         return given
-    raise InputError(f"{name} is {given!r}; it is one of {', '.join(choices)} (or 0 to {len(choices) - 1})")
+    raise InputError(f"{name} is {given[:80]!r}; it is one of {', '.join(choices)} (or 0 to {len(choices) - 1})")
 
 
 @cache

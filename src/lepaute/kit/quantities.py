@@ -13,6 +13,7 @@ DECIMAL = {"k": 10**3, "M": 10**6, "G": 10**9}
 BINARY = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 
 _SIZE = r"[0-9]{1,18}(?:[kmgKMG][iI]?)?"
+_COUNT = r"[0-9]{1,18}"
 _RANGE = r"\s*([0-9]{1,18})\s*(?:-\s*([0-9]{1,18})\s*)?"
 _SPAN = r"\s*([0-9]{1,18})(?:[-:]([0-9]{1,18}))?\s*"
 
@@ -25,6 +26,16 @@ def whole_of(text: str, name: str, low: int | None = None, high: int | None = No
     """
     suffixes = {suffix.lower(): factor for suffix, factor in (DECIMAL | BINARY).items()}
     return _bounded(_scaled(text, suffixes), text, name, "a whole number such as 20000 or 20k", low, high)
+
+
+def count_of(text: str, name: str, low: int = 0, high: int = MOST) -> int:
+    """A whole number as files have it: digits of ASCII, without sign and suffix; raises InputError for anything else.
+
+    name: of the quantity, for messages; low, high: bounds, both allowed
+    """
+    if not re.fullmatch(_COUNT, text):
+        raise InputError(f"{name} is {text[:80]!r}; it is a whole number, in digits, of {high} at most")
+    return _bounded(int(text), text, name, "a whole number", low, high)
 
 
 def size_of(text: str, name: str) -> int:
@@ -127,6 +138,8 @@ def _bounded(value: float, text: str, name: str, kind: str, low: int | None, hig
         raise InputError(f"{name} is {text[:80]!r}; it is {kind}")
     low, high = -MOST if low is None else low, MOST if high is None else high
     if not low <= value <= high:
+        if -low == high == MOST:
+            raise InputError(f"{name} is {text[:80]!r}; it does not fit 64 bits")
         bounds = f"{low} or more" if high == MOST else f"{high} or less" if low == -MOST else f"{low} to {high}"
         raise InputError(f"{name} is {text[:80]!r}; it is {bounds}")
     return int(value)

@@ -37,14 +37,6 @@ def describe(error: ValidationError, content: object, text: str | None, origin: 
     return f"{where}: {_spoken(path)} {_problem(first, path)}{more}"
 
 
-def yaml_fault(error: yaml.YAMLError, origin: str) -> str:
-    """One line on a text that is not YAML."""
-    mark = getattr(error, "problem_mark", None)
-    where = origin if mark is None else f"{origin}:{mark.line + 1}"
-    problem = " ".join(str(getattr(error, "problem", None) or error).split())
-    return f"{where}: is not YAML ({problem}). Correct the line."
-
-
 def unknown_name(name: str, known: Sequence[str]) -> str:
     """One line on a name that is neither a shipped platform nor a file."""
     return f"there is no shipped platform and no file '{name}'{_guess(name, known)}; shipped are {', '.join(known)}"
@@ -105,6 +97,7 @@ def _problem(detail: ErrorDetails, path: Path) -> str:
         ),
         "literal_error": lambda: f"is {shown}; it is one of {detail['ctx']['expected']}. Correct the value.",
         "greater_than_equal": lambda: f"is {shown}; {_noun(field)} is >= {detail['ctx']['ge']:g}. Correct the value.",
+        "less_than_equal": lambda: f"is {shown}; {_noun(field)} is <= {detail['ctx']['le']}. Correct the value.",
         "greater_than": lambda: f"is {shown}; {_noun(field)} is > {detail['ctx']['gt']:g}. Correct the value.",
         "string_type": lambda: f"is {shown}; a text is wanted. Put it in quotes.",
     }

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from lepaute.errors import InputError, PlatformError
-from lepaute.platform.loader import PlatformLoader
+from lepaute.kit.documents import read_text, read_yaml
 from lepaute.platform.schema import Platform
 
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "platforms"
@@ -32,22 +30,18 @@ def load_platform(name_or_path: "str | Path | Platform") -> Platform:
         return name_or_path
     path = _find(name_or_path)
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise PlatformError(f"{path}: cannot be read ({error.strerror}); give a platform file") from None
-    except UnicodeDecodeError:
-        raise PlatformError(f"{path}: is not UTF-8 text; a platform is a YAML file") from None
+        text = read_text(path, "a platform file")
+    except InputError as error:
+        raise PlatformError(str(error)) from None
     return parse_platform(text, str(path))
 
 
 def parse_platform(text: str, origin: str = "platform") -> Platform:
     """The platform in the YAML `text`; `origin` is its name in messages.  Raises PlatformError."""
     try:
-        content = yaml.load(text, Loader=PlatformLoader)  # noqa: S506 - a safe loader
-    except yaml.YAMLError as error:
-        from lepaute.platform.faults import yaml_fault
-
-        raise PlatformError(yaml_fault(error, origin)) from None
+        content = read_yaml(text, origin)
+    except InputError as error:
+        raise PlatformError(str(error)) from None
     return _validated(content, text, origin)
 
 
@@ -74,11 +68,7 @@ def override(platform: Platform, settings: Mapping[str, str]) -> Platform:
     if platform.population is None and any(field.startswith("population.") for field in settings):
         content["population"] = _shipped_population(platform)
     for field, value in settings.items():
-        try:
-            parsed = yaml.load(value, Loader=PlatformLoader)  # noqa: S506 - a safe loader
-        except yaml.YAMLError:
-            raise InputError(f"the value of {field} is not YAML: {value!r}; correct it") from None
-        _replace(content, field, parsed)
+        _replace(content, field, read_yaml(value, f"--set {field}"))
     return _validated(content, None, f"{platform.name} with {', '.join(f'{f}={v}' for f, v in settings.items())}")
 
 

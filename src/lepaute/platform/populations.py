@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from lepaute.errors import PlatformError
+from lepaute.kit.documents import read_text, read_yaml
 
 if TYPE_CHECKING:
     from lepaute.platform.population import Population
@@ -45,8 +46,8 @@ def shipped_population(name: str) -> dict[str, Any] | None:
     """The content of the population that is shipped for the platform `name`; None where there is none."""
     if name not in POPULATION_OF:
         return None
-    text = (FOLDER / f"{POPULATION_OF[name]}.yaml").read_text(encoding="utf-8")
-    content: dict[str, Any] = yaml.safe_load(text)
+    path = FOLDER / f"{POPULATION_OF[name]}.yaml"
+    content: dict[str, Any] = read_yaml(read_text(path, "a shipped population"), str(path))
     return content
 
 

@@ -13,7 +13,7 @@ from lepaute.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, 
 from lepaute.platform.network_model import Costs, Loopback, MessageNoise, Network, NodeLink, NoiseMode, Remote, Segment
 from lepaute.platform.population import Group, Population
 from lepaute.platform.topology import Topology
-from lepaute.platform.values import Count, NonNegative, Positive, Value, fault
+from lepaute.platform.values import MOST_CORES, CoreCount, Count, NodeCount, NonNegative, Positive, Value, fault
 
 __all__ = [
     "FORMAT",
@@ -47,10 +47,10 @@ FORMAT: Final = "lepaute-platform/1"
 class Nodes(Value):
     """The nodes, all alike: `count` of them, numbered from `first_number`, each with `cores` cores on `cpus` CPUs."""
 
-    count: Count
-    first_number: Annotated[int, Field(ge=0)] = 0
-    cores: Count
-    cpus: Count = 1
+    count: NodeCount
+    first_number: Annotated[int, Field(ge=0, le=2**31)] = 0
+    cores: CoreCount
+    cpus: CoreCount = 1
     core_to_cpu: Literal["modulo", "block"] = "modulo"
     memory_bytes: Count | None = None
     peak_flops_per_core: Positive | None = None
@@ -61,6 +61,8 @@ class Nodes(Value):
 
     @model_validator(mode="after")
     def _cores_fill_cpus(self) -> Self:
+        if self.count * self.cores > MOST_CORES:
+            raise fault(f"is {self.cores}; {self.count} nodes have at most {MOST_CORES} cores together", "cores")
         if self.cores % self.cpus:
             raise fault(f"is {self.cpus}; {self.cores} cores cannot be divided evenly among them", "cpus")
         return self

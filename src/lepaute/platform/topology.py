@@ -11,9 +11,13 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from lepaute.platform.values import Count, NonNegative, Positive, Value, fault
+from lepaute.errors import InputError
+from lepaute.kit.quantities import ranges_of
+from lepaute.platform.values import MOST_CABLES, MOST_NODES, CoreCount, NonNegative, Positive, Value, fault
 
 Name = Annotated[str, Field(min_length=1)]
+#: So many characters are more than any topology of MOST_NODES nodes needs.
+Parameters = Annotated[str, Field(min_length=1, max_length=200)]
 Kind = Literal["switch", "fat-tree", "dragonfly", "torus", "graph"]
 Duplex = Literal["split", "shared"]
 
@@ -34,13 +38,10 @@ _NOTATIONS: Final = {
 
 def numbers_between(text: str) -> tuple[int, ...]:
     """The numbers of a text such as "0-3,7": 0, 1, 2, 3, 7.  Raises a fault for any other text."""
-    numbers: list[int] = []
-    for part in text.split(","):
-        found = re.fullmatch(r"\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*", part)
-        if found is None or int(found[2] or found[1]) < int(found[1]):
-            raise fault(f"is {text!r}; numbers are written as in 0-3,7")
-        numbers += range(int(found[1]), int(found[2] or found[1]) + 1)
-    return tuple(numbers)
+    try:
+        return tuple(number for each in ranges_of(text, "nodes") for number in each)
+    except InputError:
+        raise fault(f"is {text[:80]!r}; numbers are written as in 0-3,7, and are at most a million") from None
 
 
 def _numbers(text: str) -> str:
@@ -79,7 +80,7 @@ class GraphLink(CableModel):
     """`cables` cables between two switches, or a switch and a node (n<number>), of a graph."""
 
     between: tuple[Name, Name]
-    cables: Count = 1
+    cables: CoreCount = 1
     duplex: Duplex | None = None
 
 
@@ -87,7 +88,7 @@ class Topology(Value):
     """How the nodes are joined; `switch`: one switch.  `levels`: cables from the nodes up, the last for all above."""
 
     kind: Kind = "switch"
-    parameters: Name | None = None
+    parameters: Parameters | None = None
     cables: Literal["all", "first"] | None = None
     switches: tuple[Switch, ...] | None = None
     links: tuple[GraphLink, ...] | None = None
@@ -124,6 +125,7 @@ class Topology(Value):
                 )
         if self.kind in _NOTATIONS:
             _check_parameters(self.kind, self.parameters)
+            _check_extent(self)
         if self.kind == "graph" and not self.switches and not self.links:
             raise fault("is missing; a graph has switches, links, or both", "links", remedy="Add them.")
         return self
@@ -151,6 +153,30 @@ def _check_parameters(kind: Kind, parameters: str | None) -> None:
             )
     if kind == "torus" and len(sizes) != 1:
         raise fault(f"is {parameters!r}; {wanted}", "parameters")
+
+
+def _check_extent(topology: Topology) -> None:
+    nodes, switches, cables = topology.node_count or 0, sum(switch_counts(topology)), _cable_bound(topology)
+    if nodes > MOST_NODES or switches > MOST_NODES or cables > MOST_CABLES:
+        raise fault(
+            f"is {topology.parameters!r}, a {topology.kind} of more than {MOST_NODES} nodes or switches, or of more "
+            f"than {MOST_CABLES} cables",
+            "parameters",
+        )
+
+
+def _cable_bound(topology: Topology) -> int:
+    """At least the number of cables, found without building them."""
+    sizes = topology.sizes
+    if topology.kind == "fat-tree":
+        _, _, up, cables = sizes
+        below = (topology.node_count or 0, *switch_counts(topology))
+        return sum(count * parents * each for count, parents, each in zip(below, up, cables, strict=False))
+    if topology.kind == "dragonfly":
+        (groups, between), (chassis, black), (routers, green), (nodes,) = sizes
+        inside = chassis * routers * (nodes + chassis * black + routers * green)
+        return groups * (groups * between + inside)
+    return len(sizes[0]) * (topology.node_count or 0)
 
 
 def switch_counts(topology: Topology) -> tuple[int, ...]:

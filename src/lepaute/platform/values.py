@@ -48,7 +48,16 @@ def _ordered(bounds: tuple[int, int]) -> tuple[int, int]:
 Number = Annotated[float, BeforeValidator(_plain_number)]
 NonNegative = Annotated[Number, Field(ge=0)]
 Positive = Annotated[Number, Field(gt=0)]
-Count = Annotated[int, Field(ge=1)]
+#: The engine has 64 bits for a count.
+Count = Annotated[int, Field(ge=1, le=2**63 - 1)]
+#: Nodes, or switches: more would take gigabytes and minutes to join, whatever runs on them.
+MOST_NODES = 200_000
+#: Cores of all nodes together.
+MOST_CORES = 1 << 24
+#: Cables of a topology.
+MOST_CABLES = 4_000_000
+NodeCount = Annotated[int, Field(ge=1, le=MOST_NODES)]
+CoreCount = Annotated[int, Field(ge=1, le=65_536)]
 #: A product of parameters: "mnk", "mn", "nn", ..., or "1" for the constant.
 Term = Annotated[str, BeforeValidator(_term), AfterValidator(known_letters)]
 #: Seconds (or seconds of standard deviation) per unit of each term; may be negative.

@@ -6,22 +6,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from lepaute.errors import InputError
-from lepaute.simulate.mapping import Mapping, Slot
+from lepaute.kit.documents import read_bytes
+from lepaute.kit.quantities import count_of
+from lepaute.simulate.mapping import MOST_RANKS, Mapping, Slot
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
 
-HOST_LINE = re.compile(r"(?P<host>[^\s:=]+)(?::(?P<count>\d+))?(?P<keys>(?:\s+[\w-]+\s*=\s*\S+)*)")
+HOST_LINE = re.compile(r"(?P<host>[^\s:=]{1,255})(?::(?P<count>[0-9]+))?(?P<keys>(?:\s+[\w-]+\s*=\s*\S+)*)")
 HOST_KEY = re.compile(r"([\w-]+)\s*=\s*(\S+)")
-RANK_LINE = re.compile(r"rank\s+(?P<rank>\d+)\s*=\s*(?P<host>\S+)\s+slots?\s*=\s*(?P<cores>\S+)")
-CORES = re.compile(r"(?:(?P<cpu>\d+):)?(?:(?P<first>\d+)(?:-(?P<last>\d+))?|(?P<all>\*))")
-TRAILING_NUMBER = re.compile(r"(\d+)$")
-ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+|[0-9a-fA-F:]*::[0-9a-fA-F:]*")
+RANK_LINE = re.compile(r"rank\s+(?P<rank>[0-9]+)\s*=\s*(?P<host>\S{1,255})\s+slots?\s*=\s*(?P<cores>\S{1,1000})")
+CORES = re.compile(r"(?:(?P<cpu>[0-9]+):)?(?:(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?|(?P<all>\*))")
+TRAILING_NUMBER = re.compile(r"([0-9]+)$")
+ADDRESS = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+|[0-9a-fA-F:]*::[0-9a-fA-F:]*")
 
 
 def read_hostfile(path: Path, platform: "Platform", threads: int = 1, *, seed: int | None = None) -> Mapping:
     """Ranks on the slots of the hostfile, in the order of its lines, or at random where a seed is given."""
-    slots = hostfile_slots(path.read_text(encoding="utf-8", errors="replace"), path.name, platform, threads)
+    slots = hostfile_slots(read_bytes(path, "a hostfile").decode(errors="replace"), path.name, platform, threads)
     if seed is not None:
         return Mapping("random", seed, slots, path.name)
     return Mapping(slots=slots, source=path.name)
@@ -29,7 +31,7 @@ def read_hostfile(path: Path, platform: "Platform", threads: int = 1, *, seed: i
 
 def read_rankfile(path: Path, platform: "Platform", threads: int = 1) -> Mapping:
     """Each rank on the cores that the rankfile gives it."""
-    slots = rankfile_slots(path.read_text(encoding="utf-8", errors="replace"), path.name, platform, threads)
+    slots = rankfile_slots(read_bytes(path, "a rankfile").decode(errors="replace"), path.name, platform, threads)
     return Mapping("rankfile", slots=slots, source=path.name)
 
 
@@ -46,15 +48,14 @@ def hostfile_slots(text: str, name: str, platform: "Platform", threads: int = 1)
     for number, line in content(text):
         match = HOST_LINE.fullmatch(line)
         if match is None:
-            refuse(name, number, f"{line!r} is no host; write a host, host slots=N or host:N")
-        count = int(match["count"] or 1)
+            refuse(name, number, f"{line[:80]!r} is no host; write a host, host slots=N or host:N")
+        count = count_of(match["count"] or "1", f"{name}:{number}: the number of slots")
         for key, value in HOST_KEY.findall(match["keys"]):
             if key not in ("slots", "max_slots", "max-slots"):
-                refuse(name, number, f"{key} is no key of a hostfile; write host slots=N")
-            if not value.isdigit():
-                refuse(name, number, f"{key} is {value!r}; write a whole number")
+                refuse(name, number, f"{key[:80]} is no key of a hostfile; write host slots=N")
+            given = count_of(value, f"{name}:{number}: {key}")
             if key == "slots":
-                count = int(value)
+                count = given
         if count < 1:
             refuse(name, number, f"host {match['host']} has {count} slots; leave it out or give it at least one")
         node = hosts.node(match["host"], number)
@@ -67,6 +68,8 @@ def hostfile_slots(text: str, name: str, platform: "Platform", threads: int = 1)
                 f"host {match['host']} has now {used[node]} slots, and a node of platform {platform.name} takes "
                 f"{per_node} ranks of {threads} threads; ranks that share a core are not simulated",
             )
+        if len(slots) + count > MOST_RANKS:
+            refuse(name, number, f"there are more than {MOST_RANKS} slots up to here; so many ranks are not simulated")
         slots += [Slot(node, slot * threads) for slot in range(first, used[node])]
     if not slots:
         raise InputError(f"{name}: names no host; write one a line, as host slots=N")
@@ -86,8 +89,8 @@ def rankfile_slots(text: str, name: str, platform: "Platform", threads: int = 1)
     for number, line in content(text):
         match = RANK_LINE.fullmatch(line)
         if match is None:
-            refuse(name, number, f"{line!r} is no line of a rankfile; write such as rank 0=host slot=0:1")
-        rank = int(match["rank"])
+            refuse(name, number, f"{line[:80]!r} is no line of a rankfile; write such as rank 0=host slot=0:1")
+        rank = count_of(match["rank"], f"{name}:{number}: the rank", high=MOST_RANKS)
         if rank in slots:
             refuse(name, number, f"rank {rank} is given a second place; remove one of its lines")
         node = hosts.node(match["host"], number)
@@ -125,17 +128,20 @@ def cores_of(text: str, name: str, number: int, platform: "Platform") -> list[in
     for item in text.split(","):
         match = CORES.fullmatch(item)
         if match is None:
-            refuse(name, number, f"slot={text} is no list of cores; write such as 3, 0-3, 0:1 or 0:1,2")
+            refuse(name, number, f"slot={text[:80]} is no list of cores; write such as 3, 0-3, 0:1 or 0:1,2")
         if match["cpu"] is not None:
-            cpu = int(match["cpu"])
+            cpu = count_of(match["cpu"], f"{name}:{number}: the cpu")
         cores_of_cpu = (
             range(nodes.cores) if cpu is None else [c for c in range(nodes.cores) if nodes.cpu_of_core(c) == cpu]
         )
         if not cores_of_cpu:
             refuse(name, number, f"slot={text}: there is no cpu {cpu}; a node of {platform.name} has {nodes.cpus}")
-        first, last = (
-            (0, len(cores_of_cpu) - 1) if match["all"] else (int(match["first"]), int(match["last"] or match["first"]))
-        )
+        first, last = 0, len(cores_of_cpu) - 1
+        if not match["all"]:
+            first, last = (
+                count_of(each, f"{name}:{number}: the core")
+                for each in (match["first"], match["last"] or match["first"])
+            )
         if last >= len(cores_of_cpu) or last < first:
             where = f"a node of {platform.name}" if cpu is None else f"its cpu {cpu}"
             refuse(name, number, f"slot={text}: {where} has cores 0 to {len(cores_of_cpu) - 1}")

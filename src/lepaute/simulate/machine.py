@@ -93,20 +93,23 @@ def per_cpu_models(model: "KernelModel", platform: "Platform") -> list[_core.Ker
     nodes = platform.nodes
     cpus = [(nodes.first_number + node, cpu) for node in range(nodes.count) for cpu in range(nodes.cpus)]
     tables = [per_cpu_coefficients(piece) for piece in model.pieces]
-    return [
-        _core.KernelModel(
+
+    def model_of(at: tuple[int, int] | None) -> _core.KernelModel:
+        return _core.KernelModel(
             [
                 core_piece(piece, *table.get(at, (piece.mean, piece.noise.sd)))
                 for piece, table in zip(model.pieces, tables, strict=True)
             ]
         )
-        for at in cpus
-    ]
+
+    listed: set[tuple[int, int] | None] = set().union(*tables)
+    common = model_of(None)  # of all cpus that no table lists, which may be hundreds of thousands
+    return [model_of(at) if at in listed else common for at in cpus]
 
 
-def per_cpu_coefficients(piece: "Piece") -> dict[tuple[int, int], tuple[dict[str, float], dict[str, float]]]:
+def per_cpu_coefficients(piece: "Piece") -> dict[tuple[int, int] | None, tuple[dict[str, float], dict[str, float]]]:
     """(node number, cpu) -> (mean, standard deviation) coefficients of the per_cpu table of a piece."""
-    table: dict[tuple[int, int], tuple[dict[str, float], dict[str, float]]] = {}
+    table: dict[tuple[int, int] | None, tuple[dict[str, float], dict[str, float]]] = {}
     if piece.per_cpu is None:
         return table
     columns = piece.per_cpu.columns

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
 
 MASK = 2**64 - 1
+#: Of a simulation: each takes some hundred bytes before the first event.
+MOST_RANKS = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Mapping:
 
         Raises InputError when there are fewer slots than ranks.
         """
+        if ranks > MOST_RANKS:
+            raise InputError(f"{ranks} ranks are asked for; at most {MOST_RANKS} are simulated: take a smaller grid")
         slots = platform_slots(platform, ranks, threads) if self.slots is None else list(self.slots)
         if ranks > len(slots):
             source = self.source or "the hostfile"

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from lepaute.simulate.tracing import TraceRequest
 
 DEFAULT_RUNS = 10
+#: Of all combinations together; each takes a millisecond at least.
+MOST_RUNS = 1_000_000
 USUAL_MAPPING = {"mapping": "sequential"}
 
 
@@ -92,8 +94,7 @@ def predict_all(
     run_s : seconds that a run of each is expected to take: the longest start first, and progress counts them; without,
         the number of events stands for them
     """
-    if runs < 1:
-        raise InputError(f"runs is {runs}; at least one run is simulated")
+    check_runs(applications, runs)
     if not 0 <= seed < 2**63:
         raise InputError(f"seed is {seed}; it is a whole number from 0 to 2^63 - 1")
     if trace is not None and len(applications) > 1:
@@ -119,6 +120,14 @@ def predict_all(
         prediction_of(application, conditions, simulator, [finished[at, run] for run in range(runs)])
         for at, application in enumerate(applications)
     ]
+
+
+def check_runs(applications: "Sequence[Application]", runs: int) -> None:
+    """Raises InputError where the number of runs of each application cannot be."""
+    if runs < 1:
+        raise InputError(f"runs is {runs}; at least one run is simulated")
+    if runs * len(applications) > MOST_RUNS:
+        raise InputError(f"runs is {runs} of {len(applications)} combination(s); together they are at most {MOST_RUNS}")
 
 
 def simulate_one(
@@ -153,9 +162,11 @@ def expected_run_s(
     """Seconds that one core takes to simulate a run of each; None where all runs together are quick, or nobody knows.
 
     Some tiny problems are simulated for it by the native engine, in a tenth of a second or 3 % of the prediction.
+    Raises InputError for a number of runs that cannot be.
     """
     from lepaute.simulate.native import Native
 
+    check_runs(applications, runs)
     simulator = Native().on(Conditions(platform, mapping=mapping or Mapping()))
     return applications[0].estimated_run_s(applications, runs, available_cores(), simulator.measure, fidelity)
 

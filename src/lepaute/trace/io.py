@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.documents import read_json
 from lepaute.kit.files import whole_file
+from lepaute.kit.parquet import is_text, open_parquet, reading_table, refuse_bytes
+from lepaute.trace.metadata import check_metadata
 from lepaute.trace.table import FORMAT, KINDS, NUMBERS, TEXTS, Trace, trace_of_columns
 
 if TYPE_CHECKING:
@@ -13,6 +16,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KEY = b"lepaute-trace"
+#: What the columns of a trace may take in memory: some ten million calls.
+MOST_TRACE_BYTES = 1 << 30
+#: All columns of one call.
+_ROW_BYTES = 98
 
 
 def write_trace(trace: Trace, path: Path) -> None:
@@ -37,22 +44,28 @@ def read_trace(path: Path) -> Trace:
     Raises InputError in one line for a file that is no Parquet, has no trace in it, or one of another form;
     FileNotFoundError where there is none.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     if not path.exists():
         raise InputError(f"{path}: there is no such file; a trace is what `lepaute record -o` writes")
-    try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as problem:
-        raise InputError(f"{path}: cannot be read as Parquet ({_first_line(problem)}); is it a trace?") from None
-    metadata = _metadata(path, table.schema.metadata or {})
+    known = {*(name for name, _, _ in NUMBERS), *TEXTS}
+    file = open_parquet(path, str(path), most_bytes=MOST_TRACE_BYTES, columns=known)
+    refuse_bytes(str(path), file.metadata.num_rows * _ROW_BYTES, MOST_TRACE_BYTES)
+    metadata = _metadata(path, file.schema_arrow.metadata or {})
+
+    def column(name: str) -> "pa.ChunkedArray":
+        with reading_table(str(path)):
+            return file.read(columns=[name]).column(0)
+
     columns: dict[str, NDArray[Any]] = {}
     for name, kind, _ in NUMBERS:
-        if name in table.column_names:
-            columns[name] = _numbers(path, table, name, kind)
-    columns["kind"], kinds = _codes(path, table, "kind")
-    columns["name"], names = _codes(path, table, "name")
+        if name in file.schema_arrow.names:
+            columns[name] = _numbers(path, column(name), name, kind)
+    for name in TEXTS:
+        if name not in file.schema_arrow.names:
+            raise InputError(
+                f"{path}: the column {name} is missing; a trace has {', '.join((*TEXTS, 'rank', 'start_s'))}, ..."
+            )
+    columns["kind"], kinds = _codes(path, column("kind"), "kind")
+    columns["name"], names = _codes(path, column("name"), "name")
     unknown = sorted(set(kinds) - set(KINDS))
     if unknown:
         raise InputError(f"{path}: kind is {unknown[0]!r}; it is kernel, mpi or phase")
@@ -66,50 +79,52 @@ def read_trace(path: Path) -> Trace:
 def _metadata(path: Path, stored: dict[bytes, bytes]) -> dict[str, Any]:
     if KEY not in stored:
         raise InputError(f"{path}: is a Parquet file without the metadata 'lepaute-trace'; it holds no trace of ours")
-    try:
-        found = json.loads(stored[KEY])
-    except ValueError:
-        found = None
+    where = f"{path}: its metadata 'lepaute-trace'"
+    found = read_json(stored[KEY], where)
     if not isinstance(found, dict):
         raise InputError(f"{path}: its metadata 'lepaute-trace' is no JSON object")
     if found.get("format") != FORMAT:
         raise InputError(f"{path}: its format is {found.get('format')!r}; this version reads {FORMAT!r}")
+    check_metadata(found, where)
     return found
 
 
-def _numbers(path: Path, table: "pa.Table", name: str, kind: str) -> "NDArray[Any]":
+def _numbers(path: Path, column: "pa.ChunkedArray", name: str, kind: str) -> "NDArray[Any]":
     import pyarrow as pa
 
-    column = table.column(name)
     if column.null_count and not kind.startswith("float"):
         raise InputError(f"{path}: the column {name} has {column.null_count} rows without a value")
     try:
         numbers: NDArray[Any] = column.cast(pa.type_for_alias(kind)).to_numpy()
     except pa.ArrowException:
-        raise InputError(f"{path}: the column {name} has the type {column.type}; it is {kind}") from None
+        raise InputError(f"{path}: the column {name} has the type {_type_of(column)}; it is {kind}") from None
     return numbers
 
 
-def _codes(path: Path, table: "pa.Table", name: str) -> "tuple[NDArray[Any], list[str]]":
+def _type_of(column: "pa.ChunkedArray") -> str:
+    kind = column.type
+    return str(getattr(kind, "value_type", kind))  # texts are read as dictionaries
+
+
+def _codes(path: Path, column: "pa.ChunkedArray", name: str) -> "tuple[NDArray[Any], list[str]]":
+    """Codes and texts, in the order in which they first come; texts are not spelt out."""
     import numpy
     import pyarrow as pa
 
-    if name not in table.column_names:
-        raise InputError(
-            f"{path}: the column {name} is missing; a trace has {', '.join((*TEXTS, 'rank', 'start_s'))}, ..."
-        )
-    column = table.column(name)
     if column.null_count:
         raise InputError(f"{path}: the column {name} has {column.null_count} rows without a value")
-    try:
-        array = column.cast(pa.string()).combine_chunks().dictionary_encode()
-    except pa.ArrowException:
-        raise InputError(f"{path}: the column {name} has the type {column.type}; it is text") from None
-    if isinstance(array, pa.ChunkedArray):  # of a table without rows
-        return numpy.zeros(0, dtype="int32"), []
-    return array.indices.to_numpy(zero_copy_only=False), array.dictionary.to_pylist()
-
-
-def _first_line(problem: Exception) -> str:
-    lines = str(problem).strip().splitlines()
-    return lines[0].rstrip(".") if lines else type(problem).__name__
+    if not (pa.types.is_dictionary(column.type) and is_text(column.type.value_type)):
+        raise InputError(f"{path}: the column {name} has the type {_type_of(column)}; it is text")
+    names: dict[str, int] = {}
+    parts = []
+    for chunk in column.chunks:
+        codes = chunk.indices.to_numpy(zero_copy_only=False)
+        texts = chunk.dictionary.to_pylist()
+        used, first = numpy.unique(codes, return_index=True)
+        places = numpy.zeros(max(len(texts), 1), dtype="int32")
+        for code in used[numpy.argsort(first)]:
+            if not 0 <= code < len(texts) or not isinstance(texts[code], str):
+                raise InputError(f"{path}: the column {name} has rows without a text; the file is damaged")
+            places[code] = names.setdefault(texts[code], len(names))
+        parts.append(places[codes])
+    return (numpy.concatenate(parts) if parts else numpy.zeros(0, dtype="int32")), list(names)

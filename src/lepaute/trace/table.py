@@ -135,7 +135,7 @@ def trace_of_columns(
     phase = made["kind"] == PHASE
     holds = numpy.where(phase, -1.0 - made["duration_s"], 0.0)
     order = numpy.lexsort((holds, made["start_s"], made["rank"]))
-    sorted_columns = {name: column[order] for name, column in made.items()}
+    sorted_columns = {name: made.pop(name)[order] for name in list(made)}  # never two copies of all
     return Trace(**sorted_columns, names=tuple(names), metadata=dict(metadata))
 
 

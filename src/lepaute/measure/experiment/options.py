@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lepaute.errors import InputError
+from lepaute.kit.documents import read_text, read_yaml
 from lepaute.kit.files import check_output
 from lepaute.measure.experiment.workspace import latest_workspace
 from lepaute.measure.schedulers import RankLaunch, Request, default_scheduler, scheduler
@@ -78,14 +79,7 @@ class Installation:
 
 def read_installation(path: Path) -> Installation:
     """The installation file, YAML with the fields of `Installation`. Raises InputError saying what is wrong where."""
-    import yaml
-
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except OSError as problem:
-        raise InputError(f"{path}: cannot be read ({problem.strerror}); give an installation file") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as problem:
-        raise InputError(f"{path}: is not YAML ({' '.join(str(problem).split())[:200]})") from None
+    document = read_yaml(read_text(path, "an installation file"), str(path)) or {}
     known = Installation.__dataclass_fields__
     if not isinstance(document, dict):
         raise InputError(f"{path}: is a {type(document).__name__}; give fields: {', '.join(known)}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.documents import read_text, read_yaml
 
 if TYPE_CHECKING:
     import requests
@@ -144,14 +145,12 @@ def _credentials() -> tuple[str, str] | None:
         return user, password
     if user or password:
         raise InputError(f"{USER_VARIABLE} and {PASSWORD_VARIABLE} belong together; one of them is not set")
-    import yaml
-
     file = Path.home() / CREDENTIALS_FILE
-    try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not file.exists():
         return None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+    try:
+        document = read_yaml(read_text(file, "a file of credentials"), str(file))
+    except InputError:
         # The reader's own complaint would quote the line, and with it the password.
         raise InputError(f"{file} cannot be read as YAML; it has the keys username and password") from None
     if not isinstance(document, dict) or not document.get("username") or not document.get("password"):

@@ -113,7 +113,8 @@ def _segment(row: Row, width_Bps: Decimal, nominal_s: Decimal, enveloped: bool) 
     return Segment(
         above_bytes=row.above_bytes,
         protocol=row.protocol,
-        latency_s=remote_latency_s(nominal_s, row.latency_factor, bandwidth if enveloped else None),
+        # a bandwidth that is too small for a double is refused by the segment itself
+        latency_s=remote_latency_s(nominal_s, row.latency_factor, bandwidth if enveloped and bandwidth else None),
         bandwidth_Bps=bandwidth,
         send=row.send,
         isend=row.isend,
@@ -129,8 +130,9 @@ def _loopback(
     # Latencies inside are those between nodes times one number, also where 16 bytes are taken off the factor.
     share = latency_s / nominal_s if nominal_s else None
     segments = tuple(
-        segment.model_copy(
-            update={
+        Segment.model_validate(
+            segment.model_dump()
+            | {
                 "bandwidth_Bps": float(product(width, row.bandwidth_factor)),
                 "latency_s": float(
                     product(latency_s, row.latency_factor)

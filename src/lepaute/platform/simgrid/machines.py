@@ -64,7 +64,7 @@ def mesh_of(platform: Element, origin: str) -> Machine:
     hosts = list(platform.all("host"))
     links = {link.attributes.get("id", ""): link for link in platform.all("link")}
     ids = [host.attributes.get("id", "") for host in hosts]
-    found = [re.fullmatch(r"(.*?)(\d{1,9})", name) for name in ids]
+    found = [re.fullmatch(r"(.*?)([0-9]{1,9})", name) for name in ids]
     if not hosts or not all(found) or f"{ids[0]}_latency" not in links:
         raise InputError(f"{origin}: lepaute wrote this topology, but its hosts or links were changed; export it again")
     loopback = links.get(f"{ids[0]}_loopback")
@@ -131,7 +131,7 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     if up_Bps != down_Bps:
         notes += ("links: both ways have the bandwidth of the way up.",)
     ids = [host.attributes.get("id", "") for host in hosts]
-    found = [re.fullmatch(r"(.*?)(\d{1,9})", name) for name in ids]
+    found = [re.fullmatch(r"(.*?)([0-9]{1,9})", name) for name in ids]
     numbered = all(found) and len({match[1] for match in found if match}) == 1
     cores = [whole_number(h.attributes.get("core", "1"), _Reader(h, origin).where("core")) for h in hosts]
     if len(set(cores)) > 1:
@@ -204,10 +204,15 @@ def _from_routes(
 ) -> tuple[dict[str, tuple[Element, Element]], list[Element], Element | None]:
     """Of routes such as a's link, a backbone, b's link: each host's own link, and the backbone."""
     common = set.intersection(*(set(names) for names in routes.values())) if len(routes) > 2 else set()
+    ups_of: dict[str, set[tuple[str, ...]]] = {}
+    downs_of: dict[str, set[tuple[str, ...]]] = {}
+    for (a, b), names in routes.items():
+        others = tuple(x for x in names if x not in common)
+        ups_of.setdefault(a, set()).add(others[:1])
+        downs_of.setdefault(b, set()).add(others[-1:])
     own: dict[str, tuple[Element, Element]] = {}
     for name in ids:
-        ups = {tuple(x for x in names if x not in common)[:1] for (a, _), names in routes.items() if a == name}
-        downs = {tuple(x for x in names if x not in common)[-1:] for (_, b), names in routes.items() if b == name}
+        ups, downs = ups_of.get(name, set()), downs_of.get(name, set())
         if len(ups) != 1 or len(downs) != 1 or () in ups | downs:
             raise InputError(
                 f"{origin}: the routes of host '{name}' do not all begin (and end) with one link of its own; only "

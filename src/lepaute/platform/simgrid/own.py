@@ -1,10 +1,10 @@
 """What lepaute writes for itself into the properties of a zone, as JSON: SimGrid does not read it, import does."""
 
-import json
 import math
 from typing import Any, Final
 
 from lepaute.errors import InputError
+from lepaute.kit.documents import read_json
 from lepaute.platform.simgrid.reading import Element
 
 PREFIX: Final = "lepaute:"
@@ -35,8 +35,8 @@ def own_properties(root: Element, origin: str) -> dict[str, Any]:
                 continue
             types = _TYPES.get(name.removeprefix(PREFIX), ())
             try:
-                value = json.loads(text)
-            except ValueError:
+                value = read_json(text, name)
+            except InputError:
                 value = None
             sound = isinstance(value, types) and not isinstance(value, bool)
             if not sound or (isinstance(value, float | int) and not 0 < value < math.inf):

@@ -4,7 +4,7 @@ import re
 from decimal import Decimal, InvalidOperation
 
 from lepaute.errors import InputError
-from lepaute.kit.quantities import ranges_of
+from lepaute.kit.quantities import count_of, ranges_of
 
 _POWERS_OF_TEN = {"": 0, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _POWERS_OF_TWO = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -19,7 +19,8 @@ _SECONDS = {
     "ns": Decimal("1e-9"),
     "ps": Decimal("1e-12"),
 }
-_NUMBER = r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*"
+#: Decimal's exponents are bounded, and the time that it takes grows with the digits.
+_NUMBER = r"\s*([+-]?(?:[0-9]{1,60}\.?[0-9]{0,60}|\.[0-9]{1,60})(?:[eE][+-]?[0-9]{1,4})?)\s*"
 
 
 def bandwidth_Bps(text: str, where: str) -> Decimal:  # noqa: N802 - the unit
@@ -27,7 +28,7 @@ def bandwidth_Bps(text: str, where: str) -> Decimal:  # noqa: N802 - the unit
     number, unit = _split(text, where, "a bandwidth such as 10Gbps or 1.25GBps")
     found = re.fullmatch(r"(?:([kKMGTPE]?|[KMGTPE]i)([bB])ps)?", unit)
     if found is None:
-        raise InputError(f"{where} is {text!r}; a bandwidth such as 10Gbps or 1.25GBps is wanted")
+        raise InputError(f"{where} is {text[:80]!r}; a bandwidth such as 10Gbps or 1.25GBps is wanted")
     prefix, kind = found[1] or "", found[2] or "B"
     scale = Decimal(2) ** _POWERS_OF_TWO[prefix] if prefix.endswith("i") else Decimal(10) ** _POWERS_OF_TEN[prefix]
     return number * scale / (8 if kind == "b" else 1)
@@ -37,7 +38,7 @@ def time_s(text: str, where: str) -> Decimal:
     """Seconds of a text such as 24us or 1E-6; `where` begins the message of a refusal."""
     number, unit = _split(text, where, "a time such as 24us")
     if unit and unit not in _SECONDS:
-        raise InputError(f"{where} is {text!r}; a time such as 24us is wanted")
+        raise InputError(f"{where} is {text[:80]!r}; a time such as 24us is wanted")
     return number * _SECONDS[unit or "s"]
 
 
@@ -48,9 +49,7 @@ def numbers(text: str, where: str) -> tuple[int, ...]:
 
 def whole_number(text: str, where: str) -> int:
     """The whole number >= 0 that `text` is; `where` begins the message of a refusal."""
-    if not re.fullmatch(r"\s*\d{1,12}\s*", text):
-        raise InputError(f"{where} is {text!r}; a whole number >= 0 is wanted")
-    return int(text)
+    return count_of(text.strip(), where)
 
 
 def _split(text: str, where: str, wanted: str) -> tuple[Decimal, str]:
@@ -60,5 +59,5 @@ def _split(text: str, where: str, wanted: str) -> tuple[Decimal, str]:
     except InvalidOperation:
         number = Decimal("nan")
     if found is None or not number.is_finite() or number < 0 or not -400 < number.adjusted() < 200:
-        raise InputError(f"{where} is {text!r}; {wanted} is wanted")
+        raise InputError(f"{where} is {text[:80]!r}; {wanted} is wanted")
     return number, found[2]

@@ -1,5 +1,6 @@
 """XML into elements, safely: no entity is expanded, nothing outside the text is read, size and depth are bounded."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Never
@@ -9,7 +10,10 @@ from lepaute.errors import InputError
 
 LARGEST_TEXT_BYTES = 64 * 2**20
 _DEEPEST = 32
-_MOST_ELEMENTS = 2_000_000
+_MOST_ELEMENTS = 1_000_000
+#: Of other encodings expat asks Python for a table, which for many of them it cannot have.
+_ENCODINGS = ("utf-8", "us-ascii", "ascii", "iso-8859-1", "latin-1")
+_DECLARED = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]*)["']""")
 
 
 @dataclass(slots=True)
@@ -39,11 +43,13 @@ class Element:
 def parse(text: bytes, origin: str) -> Element:
     """The root element of the XML `text`; `origin` is its name in messages.
 
-    Raises InputError, with the line, for what is not XML, declares entities or an inner DTD, or is too large or deep.
+    Raises InputError, with the line, for what is not XML, declares entities or an inner DTD, is too large or deep, or
+    is in another encoding than UTF-8, ASCII or Latin-1.
     """
     if len(text) > LARGEST_TEXT_BYTES:
         raise InputError(f"{origin}: has {len(text)} bytes; a platform of more than {LARGEST_TEXT_BYTES} is not read")
-    parser = expat.ParserCreate()
+    encoding = _encoding(text, origin)
+    parser = expat.ParserCreate(encoding)
     root = Element("", {}, 0)
     open_elements = [root]
     count = 0
@@ -81,6 +87,17 @@ def parse(text: bytes, origin: str) -> Element:
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
-        problem = expat.errors.messages[error.code]
+        problem = expat.errors.messages.get(error.code, "damaged")
         raise InputError(f"{origin}:{error.lineno}: is not XML ({problem}); correct the line") from None
     return root.inside[0]
+
+
+def _encoding(text: bytes, origin: str) -> str:
+    """The encoding that the parser is told, whatever the text declares; raises InputError for one that is not read."""
+    if text.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in text[:4]:
+        raise InputError(f"{origin}: is in UTF-16 or UTF-32; convert it to UTF-8")
+    declared = _DECLARED.match(text.removeprefix(b"\xef\xbb\xbf"))
+    name = declared[1].decode("ascii", errors="replace").strip().lower() if declared else "utf-8"
+    if name not in _ENCODINGS:
+        raise InputError(f"{origin}:1: declares the encoding {name[:40]!r}; convert it to UTF-8")
+    return "iso-8859-1" if name in ("iso-8859-1", "latin-1") else "utf-8"

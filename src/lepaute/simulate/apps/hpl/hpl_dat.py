@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from lepaute.errors import InputError
+from lepaute.kit.documents import read_bytes
 from lepaute.kit.options import options_of
 from lepaute.simulate.apps.hpl.hpl_dat_lines import DatLines
 from lepaute.simulate.apps.hpl.parameters import Dat, Hpl, places
 
 TO_STDOUT = 6  # HPL's device numbers: 6 standard output, 7 standard error, anything else its file
+MOST_BYTES = 1 << 20
 MOST_COMBINATIONS = 100_000  # each has at least one simulated run
 OUTPUT_LINE, DEVICE_LINE, THRESHOLD_LINE = 3, 4, 13  # the lines that hold no parameter of a run
 
@@ -86,7 +88,7 @@ class HplDat:
 
 def read_hpl_dat(path: Path) -> HplDat:
     """The HPL.dat at `path`; raises InputError with its name and the line for what HPL would not or not so read."""
-    return parse_hpl_dat(path.read_bytes().decode("utf-8", errors="replace"), path.name)
+    return parse_hpl_dat(read_bytes(path, "an HPL.dat", MOST_BYTES).decode(errors="replace"), path.name)
 
 
 def parse_hpl_dat(text: str, name: str = "HPL.dat") -> HplDat:

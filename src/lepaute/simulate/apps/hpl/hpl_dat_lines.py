@@ -1,6 +1,7 @@
 """The lines of an HPL.dat, taken one after the other as HPL takes them, each value checked."""
 
 import itertools
+import math
 import re
 from collections.abc import Iterable
 from typing import Any, NoReturn
@@ -13,8 +14,8 @@ MOST_CHARACTERS = 252  # of a line; what is beyond, HPL reads as if it were the 
 LARGEST = 2**31 - 1  # HPL's integers
 
 WORD = re.compile(r"\S+")
-LIKE_A_NUMBER = re.compile(r"[+-]?\.?\d")
-NUMBER_THEN_TEXT = re.compile(r"([+-]?\d+)(?:[^\w.,].*)?")  # "1" and "1#", not "1e4", "1.5", "1,2" or "1k"
+LIKE_A_NUMBER = re.compile(r"[+-]?\.?[0-9]")
+NUMBER_THEN_TEXT = re.compile(r"([+-]?[0-9]+)(?:[^\w.,].*)?")  # "1" and "1#", not "1e4", "1.5", "1,2" or "1k"
 
 
 class DatLines:
@@ -49,9 +50,12 @@ class DatLines:
         """The number at the start of the next line."""
         word = self._first(what)
         try:
-            return float(word)
+            value = float(word)
         except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
             self._fail(f"{what} is {word!r}; write a number such as 16.0")
+        return value
 
     def count(self, what: str) -> int:
         """The next line as the number of values of what follows."""
@@ -119,7 +123,7 @@ class DatLines:
         value = int(match[1])
         if least is not None and value < least:
             self._fail(f"{what} is {value}; it is at least {least:g}")
-        if value > LARGEST:
+        if abs(value) > LARGEST:
             self._fail(f"{what} is {value}; HPL's integers end at {LARGEST}")
         return value
 

@@ -63,7 +63,7 @@ class Stencil(Application):
     cell_bytes: float = field(default=0.0, metadata=option("bytes to and from memory for a cell", minimum=0.0))
     node_memory_Bps: float | None = field(  # noqa: N815 - the unit
         default=None,
-        metadata=option("bytes per second, shared by the ranks of a node", name="node-memory-bandwidth"),
+        metadata=option("bytes per second, shared by the ranks of a node", name="node-memory-bandwidth", minimum=1.0),
     )
     noise_relative_sd: float = field(
         default=0.0, metadata=option("relative standard deviation of a sweep", name="noise", minimum=0.0)

@@ -1,7 +1,9 @@
 """Untrusted text on a terminal: no escape sequences, no line breaks, cut to its width."""
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 #: Bounds the work on a text of which only the beginning is shown.
 _MOST_LOOKED_AT = 20_000
@@ -13,6 +15,62 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(_shown(char) for char in text)
+
+
+def printable_lines(text: str) -> str:
+    """As `printable`, of a text whose line breaks and tabs stay."""
+    if text.isprintable():
+        return text
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
+
+
+class PrintableStream:
+    """A text stream that writes `printable_lines` of what it is given, and is the stream itself in all else.
+
+    Rich, which draws with escape sequences of its own, writes to the stream behind it: what it is given must be
+    printable already.
+    Raises OSError with the stream's name where writing fails.
+    """
+
+    def __init__(self, stream: Any, name: str) -> None:
+        self._stream = stream
+        self._name = name
+        self.rich_proxied_file = getattr(stream, "rich_proxied_file", stream)  # as Rich calls it
+
+    def write(self, text: str) -> int:
+        """Writes a text; how many characters it has."""
+        with _named(self._name):
+            self._stream.write(printable_lines(text))
+        return len(text)
+
+    def writelines(self, texts: Iterable[str]) -> None:
+        """Writes texts, one after the other."""
+        for text in texts:
+            self.write(text)
+
+    def flush(self) -> None:
+        """Hands what is buffered to the system."""
+        with _named(self._name):
+            self._stream.flush()
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(self._stream, attribute)
+
+
+def unfiltered(stream: Any) -> Any:
+    """The stream behind, for escape sequences of ours."""
+    return stream.rich_proxied_file if isinstance(stream, PrintableStream) else stream
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Puts the name of a stream into an OSError that has none."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.filename is None and problem.errno is not None:
+            problem.filename = name
+        raise
 
 
 def _shown(char: str) -> str:

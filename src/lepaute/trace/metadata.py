@@ -1,0 +1,43 @@
+"""What a trace says of its run: the types that its metadata must have, checked where a file comes in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lepaute.errors import InputError
+from lepaute.kit.json_values import from_json
+
+
+@dataclass(frozen=True, slots=True)
+class TraceMetadata:
+    """The members that something reads; all others are kept as they are.
+
+    nodes    : of each rank, the index of its node in hosts
+    unsized  : names of calls whose sizes are not known
+    """
+
+    source: str | None = None
+    application: str | None = None
+    platform: str | None = None
+    engine: str | None = None
+    ranks: int | None = None
+    seed: int | None = None
+    whole: bool | None = None
+    time_s: float | None = None
+    resolution_s: float | None = None
+    warnings: tuple[str, ...] = ()
+    unsized: tuple[str, ...] = ()
+    hosts: tuple[str, ...] | None = None
+    nodes: tuple[int, ...] | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_metadata(document: object, where: str) -> None:
+    """Raises InputError, naming the member, where the metadata of a trace are not what they must be.
+
+    where: the file, for messages
+    """
+    found = from_json(TraceMetadata, document, where)
+    numbers = (found.ranks, *(found.nodes or ()))
+    if any(number is not None and not 0 <= number < 2**31 for number in numbers):
+        raise InputError(f"{where}: ranks or nodes has a number that is none; correct or refuse the file")
