@@ -73,7 +73,6 @@ def command(
         print(f"warning: {warning}", file=sys.stderr)
     print(quality_table(fitted.quality))
     print_factors(fitted.factor_tests)
-    sys.stdout.flush()
     tell_diagnosis(diagnose(measured, fitted), report or ())
     dump_platform(platform, output)
     print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
