@@ -4,7 +4,7 @@ A simulated application is a folder here, in `apps`, with a frozen dataclass of 
 folder in `core/apps` with the program of a rank, and a line in the registry `apps/__init__.py`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -55,8 +55,8 @@ class Files:
         """Files that are written, by option."""
         return {}
 
-    def combinations(self, threads_per_rank: int) -> "list[Any] | None":
-        """The runs that the input file describes; None where none is given."""
+    def combinations(self, others: Mapping[str, Any]) -> "list[Any] | None":
+        """The runs that the input file describes, `others` being what it does not decide; None without one."""
         return None
 
     def report(self, predictions: "Sequence[Prediction]") -> str | None:

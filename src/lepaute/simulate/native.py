@@ -126,7 +126,7 @@ class NativeSimulator:
 
 def simulate(name: str, *arguments: Any) -> _core.RunResult:
     """One run of the application `name` by the core."""
-    result: _core.RunResult = getattr(_core, f"simulate_{name}")(*arguments)
+    result: _core.RunResult = getattr(_core, f"simulate_{name.replace('-', '_')}")(*arguments)
     return result
 
 

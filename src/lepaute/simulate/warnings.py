@@ -49,8 +49,8 @@ def interval_warnings(runs: "Sequence[Run]") -> list[str]:
     if not below:
         return []
     return [
-        f"the 95 % interval of the {' and the '.join(below)} reaches below zero, which cannot be: these runs spread too "
-        f"widely for Student's interval; --runs {EMPIRICAL_FROM} or more takes it from their quantiles"
+        f"the 95 % interval of the {' and the '.join(below)} reaches below zero, which cannot be: these runs spread "
+        f"too widely for Student's interval; --runs {EMPIRICAL_FROM} or more takes it from their quantiles"
     ]
 
 

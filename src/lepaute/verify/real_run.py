@@ -15,6 +15,7 @@ from lepaute.kit.mpi_library import check_program
 from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.machine_load import Load, load_between, sample
 from lepaute.measure.toolchain import start_here
+from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
 from lepaute.verify.disturbance import RankLoad
 from lepaute.verify.hpl_input import hpl_input_text
 
@@ -55,8 +56,10 @@ class HplProgram:
 def check_machine(hpl: "Hpl") -> None:
     """Refuse a run that this machine cannot make.
 
-    Raises InputError where it has too few cores or too little free memory, EnvironmentProblem where it has no mpirun.
+    Raises InputError where it has too few cores or too little free memory, or where an option is not one of the real
+    HPL's, EnvironmentProblem where it has no mpirun.
     """
+    check_sayable(hpl, "threads_per_rank")
     find_launcher()
     cores = sorted(os.sched_getaffinity(0))
     if hpl.ranks > len(cores):
