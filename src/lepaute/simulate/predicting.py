@@ -18,6 +18,7 @@ from lepaute.simulate.outside_ranges import outside_ranges
 from lepaute.simulate.population import on_its_day
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.tasks import Task, run_tasks
+from lepaute.simulate.warnings import interval_warnings
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -190,35 +191,37 @@ def prediction_of(
     first_day = on_its_day(platform, first.seed, days=conditions.layers.days) if draws else platform
     whole_s = application.ranks * first.whole_s
     mapping = conditions.mapping.to_dict(*place)
+    run_list = tuple(
+        Run(
+            run.seed,
+            run.time_s,
+            application.rate_of(run.time_s) if application.rate is not None else None,
+            energy_of_run(
+                platform,
+                nodes=len(ranks_on_node),
+                ranks=application.ranks,
+                time_s=run.time_s,
+                computing_s=run.computing_s,
+                threads=application.threads_per_rank,
+            )
+            if simulator.tells_energy
+            else None,
+            application.run_details(run),
+        )
+        for run in runs
+    )
     return Prediction(
         application=application,
         platform_name=platform.name,
         platform_sha256=platform.sha256,
         seed=first.seed,
-        run_list=tuple(
-            Run(
-                run.seed,
-                run.time_s,
-                application.rate_of(run.time_s) if application.rate is not None else None,
-                energy_of_run(
-                    platform,
-                    nodes=len(ranks_on_node),
-                    ranks=application.ranks,
-                    time_s=run.time_s,
-                    computing_s=run.computing_s,
-                    threads=application.threads_per_rank,
-                )
-                if simulator.tells_energy
-                else None,
-                application.run_details(run),
-            )
-            for run in runs
-        ),
+        run_list=run_list,
         fidelity=simulator.fidelity(first),
         warnings=(
             *application.warnings(platform, first, max(ranks_on_node.values())),
             *simulator.warnings(first),
             *sampling_warnings(runs),
+            *interval_warnings(run_list),
         ),
         simulation=figures_of(runs),
         settings=dict(conditions.settings),
