@@ -30,7 +30,7 @@ def most(chance: float, series: int = SERIES) -> int:
 def test_false_alarms_are_as_rare_as_promised(correlation: float, chance: float, heavy: bool) -> None:
     quiet = noise(correlation, heavy)
     assert sum(bool(find_steps(DATES, row, least_size=0.0).steps) for row in quiet) <= most(chance)
-    assert sum(drift(DATES, row, least_size=0.0).found for row in quiet) <= most(chance)
+    assert sum(drift(DATES, row, least_size=0.0).significant for row in quiet) <= most(chance)
 
 
 def test_taking_correlated_values_for_exchangeable_breaks_the_promise() -> None:
@@ -98,4 +98,4 @@ def test_a_drift_is_called_a_drift() -> None:
     rows = noise(0.0, heavy=False, series=200) + 0.1 * (DATES - DATES[0]) / (DATES[-1] - DATES[0])
     assert sum(bool(find_steps(DATES, row).steps) for row in rows) <= most(0.02, len(rows))
     trends = [drift(DATES, row) for row in rows]
-    assert all(trend.found and 0.07 < trend.relative_total < 0.13 for trend in trends)
+    assert all(trend.significant and 0.07 < trend.relative_total < 0.13 for trend in trends)

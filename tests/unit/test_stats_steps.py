@@ -83,7 +83,7 @@ def test_a_drift_is_no_step() -> None:
     values = noise(100) * (1 + 0.001 * np.arange(100))
     assert find_steps(range(100), values).steps == ()
     trend = drift(np.arange(100) * 36.0, values)  # an hour, 10 % up
-    assert trend.found
+    assert trend.significant
     assert trend.relative_per_hour == pytest.approx(0.1 / 1.05, rel=0.03)  # relative to the median, 1.05
     assert "slower little by little" in str(trend)
 
@@ -105,7 +105,7 @@ def test_short_series_say_that_they_are_too_short() -> None:
     assert "not be significant among 8 values" in (find_steps(range(8), [1.0, 2] * 4).note or "")
     assert find_steps([], []).note is not None
     short = drift(range(7), range(1, 8))
-    assert not short.found
+    assert not short.significant
     assert str(short) == "too few values for a drift: 7 dates, 8 are needed"
 
 

@@ -146,13 +146,13 @@ def _open_closed_descriptors() -> None:
 
     Writing to standard output fails then, as it does where a disk is full; what goes to standard error is lost.
     """
-    for wanted, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+    for descriptor, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
-            os.fstat(wanted)
+            os.fstat(descriptor)
         except OSError:
             opened = os.open(os.devnull, mode)
-            if opened != wanted:
-                os.dup2(opened, wanted)
+            if opened != descriptor:
+                os.dup2(opened, descriptor)
                 os.close(opened)
 
 

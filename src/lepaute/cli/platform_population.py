@@ -75,7 +75,7 @@ def population(
     platform = load_platform(of)
     data = _coefficients(sources, kernel)
     fitted = generative(data, most_groups=groups)
-    found = with_population(platform, fitted.population(kernel).model_dump() | {"draw": draw})
+    drawing = with_population(platform, fitted.population(kernel).model_dump() | {"draw": draw})
     for line in population_lines(fitted):
         print(line)
     if mcmc:
@@ -83,7 +83,7 @@ def population(
 
         for line in posterior(data, fitted, seed=seed).lines():
             print(line)
-    dump_platform(found, output)
+    dump_platform(drawing, output)
     print(f"wrote {output}", file=sys.stderr)
 
 
@@ -94,11 +94,11 @@ def population_lines(fitted: "Generative") -> list[str]:
         lines.append(f"group {number}: {group.nodes} nodes, {group.units} CPUs")
         low, high = group.interval()
         for at, term in enumerate(fitted.terms):
-            own = group.covariance_temporal if group.covariance_temporal is not None else fitted.days.individual
+            temporal = group.covariance_temporal if group.covariance_temporal is not None else fitted.days.individual
             common = 0.0 if fitted.days.common is None else fitted.days.common[at, at]
             lines.append(
                 f"  {term:<7} {group.theta[at]:.5g}  95 % interval {low[at]:.5g} to {high[at]:.5g}; sd between CPUs "
-                f"{group.covariance_spatial[at, at] ** 0.5:.2g}, between days {own[at, at] ** 0.5:.2g} own, "
+                f"{group.covariance_spatial[at, at] ** 0.5:.2g}, between days {temporal[at, at] ** 0.5:.2g} own, "
                 f"{common**0.5:.2g} common"
             )
     return lines + [f"note: {note}" for note in fitted.notes]

@@ -42,7 +42,7 @@ def command(
     check_outputs({"--output": output}, inputs=[dat])
     # A batch system ends a job with SIGTERM: the ranks must end too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    found = record(
+    recording = record(
         words,
         workspace=Path() if is_stream(check_output(output)) else output.parent,
         mpicc=mpicc,
@@ -51,11 +51,11 @@ def command(
         every_call=every_call,
         progress=lambda what: print(what, file=sys.stderr),
     )
-    write_trace(found.trace, output)
-    for warning in found.trace.metadata["warnings"]:
+    write_trace(recording.trace, output)
+    for warning in recording.trace.metadata["warnings"]:
         print(f"warning: {warning}", file=sys.stderr)
-    ranks = len(found.trace.ranks)
-    print(f"{output}: {len(found.trace)} calls of {ranks} ranks; lepaute trace show {output}", file=sys.stderr)
-    if found.returncode != 0:
-        print(f"lepaute: the program failed (status {found.returncode})", file=sys.stderr)
+    ranks = len(recording.trace.ranks)
+    print(f"{output}: {len(recording.trace)} calls of {ranks} ranks; lepaute trace show {output}", file=sys.stderr)
+    if recording.returncode != 0:
+        print(f"lepaute: the program failed (status {recording.returncode})", file=sys.stderr)
         raise typer.Exit(1)

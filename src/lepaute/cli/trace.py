@@ -105,10 +105,10 @@ def breakdown(
 
     check_outputs({"--plot": plot}, inputs=[file])
     trace = read_trace(file)
-    found = breakdown_of(trace)
-    print(json.dumps(breakdown_dict(found), indent=1) if as_json else breakdown_text(found))
+    time_spent = breakdown_of(trace)
+    print(json.dumps(breakdown_dict(time_spent), indent=1) if as_json else breakdown_text(time_spent))
     if plot is not None:
-        plot_breakdown(found, plot, headline(trace))
+        plot_breakdown(time_spent, plot, headline(trace))
 
 
 @app.command()
@@ -132,12 +132,12 @@ def compare(
     one, other = read_trace(left), read_trace(right)
     for difference in parameters_that_differ(one.metadata, other.metadata):
         print(f"warning: the two are not of the same run: {difference}", file=sys.stderr)
-    found = compare_traces(one, other)
+    comparison = compare_traces(one, other)
     if as_json:
-        print(json.dumps(comparison_dict(found), indent=1))
+        print(json.dumps(comparison_dict(comparison), indent=1))
     else:
-        print(comparison_text(found, f"{left}: {headline(one)}", f"{right}: {headline(other)}"))
+        print(comparison_text(comparison, f"{left}: {headline(one)}", f"{right}: {headline(other)}"))
     if plot is not None:
-        plot_comparison(found, plot, headline(one), headline(other))
-    if same and not found.same_sizes:
+        plot_comparison(comparison, plot, headline(one), headline(other))
+    if same and not comparison.same_sizes:
         raise typer.Exit(1)

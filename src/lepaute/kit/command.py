@@ -104,11 +104,11 @@ def complaint_of(stdout: str, stderr: str) -> str:
     """As `complaint`, of what a program printed on its two streams."""
     text = stderr.strip() or stdout.strip()
     lines = [line.strip() for line in text.splitlines() if line.strip(" -")]
-    own = [line for line in lines if line.startswith(("probe-", "xhpl-lepaute:", "E: "))]
+    errors = [line for line in lines if line.startswith(("probe-", "xhpl-lepaute:", "E: "))]
     # Compilers draw the place below it, and make counts its own errors afterwards.
-    own = own or [line for line in lines if "error: " in line or "undefined reference" in line]
-    found = " | ".join(own[:2] or lines[-4:])
-    return found[:600] or "it printed nothing"
+    errors = errors or [line for line in lines if "error: " in line or "undefined reference" in line]
+    message = " | ".join(errors[:2] or lines[-4:])
+    return message[:600] or "it printed nothing"
 
 
 def end_session(process: "subprocess.Popen[bytes]") -> None:

@@ -200,11 +200,11 @@ class _Composer:
     def _end(self, event: Any) -> None:
         closed = self._open.pop()
         if closed.merged:
-            own = dict(closed.value)
+            explicit = dict(closed.value)
             closed.value.clear()
             for each in reversed(closed.merged):  # the first that has a key decides
                 closed.value.update(each)
-            closed.value.update(own)
+            closed.value.update(explicit)
         if closed.anchor is not None:
             self._anchors[closed.anchor] = (closed.value, closed.size, closed.height)
         self._place(event, closed.value, closed.size, closed.height)

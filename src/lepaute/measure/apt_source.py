@@ -54,10 +54,10 @@ def hpcc_tarball(progress: Callable[[str], None] | None = None) -> Path:
 
 def check_sha256(path: Path) -> None:
     """Raise EnvironmentProblem unless the file is the archive that this version was made for."""
-    found = sha256_of(path)
-    if found != SHA256:
+    actual = sha256_of(path)
+    if actual != SHA256:
         raise EnvironmentProblem(
-            f"{path} has SHA-256 {found}; {TARBALL} has {SHA256}. It is damaged or another version: remove it and "
+            f"{path} has SHA-256 {actual}; {TARBALL} has {SHA256}. It is damaged or another version: remove it and "
             f"try again, or set {OVERRIDE} to the right file."
         )
 

@@ -49,8 +49,8 @@ def build_hpl(
         for part in ("hpl/src", "hpl/testing", "objects"):
             shutil.rmtree(folder / part)
 
-    own = digests(probe_source() / name for name in _OWN_SOURCES)
-    inputs = [sha256_of(tarball), *own, *tools.identity, *_HPL_FLAGS, *C_FLAGS]
+    driver_sources = digests(probe_source() / name for name in _OWN_SOURCES)
+    inputs = [sha256_of(tarball), *driver_sources, *tools.identity, *_HPL_FLAGS, *C_FLAGS]
     return built_once("hpl", inputs, "xhpl-lepaute", build, build_dir)
 
 
@@ -121,7 +121,7 @@ def _compile_library(tools: Toolchain, folder: Path, progress: Callable[[str], N
 
 
 def _link_driver(tools: Toolchain, folder: Path) -> None:
-    own = [str(probe_source() / name) for name in _OWN_SOURCES if name.endswith(".c")]
-    words = [*C_FLAGS, *hpl_include_flags(folder), *own, "-Wl,--wrap=HPL_pdgesv"]
+    driver_sources = [str(probe_source() / name) for name in _OWN_SOURCES if name.endswith(".c")]
+    words = [*C_FLAGS, *hpl_include_flags(folder), *driver_sources, "-Wl,--wrap=HPL_pdgesv"]
     words += [str(folder / "libhpl.a"), *tools.blas_flags, "-lm", "-o", str(folder / "xhpl-lepaute")]
     tools.mpi.compile(words, what="building xhpl-lepaute")

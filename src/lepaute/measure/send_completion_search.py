@@ -64,19 +64,19 @@ def _wanted(rows: Sequence[Row], most_bytes: int, powers: range, hint: float | N
     hint  : where the limit is likely to be; None: this test knows no waiting, so what fails need not be confirmed
     """
     test = rows[0][1] if rows else ""
-    told = verdicts(rows, test)
-    if not told:
+    verdict_of_size = verdicts(rows, test)
+    if not verdict_of_size:
         first = dict.fromkeys([*(1 << power for power in powers if 1 << power < most_bytes), most_bytes], PATIENCE_MS)
         if hint is not None and 1 <= hint < most_bytes:
             first |= {int(hint): PATIENCE_MS, int(hint) + 1: LONG_PATIENCE_MS}
         return first
-    low, high = bracket(told)
+    low, high = bracket(verdict_of_size)
     # Answers that differ were most likely those of a rank that was kept from its core.
-    differing = [size for size, verdict in told.items() if verdict is Verdict.OPEN and size < high]
+    differing = [size for size, verdict in verdict_of_size.items() if verdict is Verdict.OPEN and size < high]
     again = dict.fromkeys(differing, LONG_PATIENCE_MS)
     if math.isinf(high):
         return again
-    between = [size for size in _points(int(low), int(high)) if size not in told]
+    between = [size for size in _points(int(low), int(high)) if size not in verdict_of_size]
     if not between and not again and hint is not None and _longest(rows)[int(high)] < LONG_PATIENCE_MS:
         return {int(high): LONG_PATIENCE_MS}
     return again | dict.fromkeys(between, PATIENCE_MS)

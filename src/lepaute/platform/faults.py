@@ -25,8 +25,8 @@ def describe(error: ValidationError, content: object, text: str | None, origin: 
     content : what was validated;  text : the YAML it was read from, None where there is none
     """
     if not isinstance(content, dict):
-        found = "empty" if content is None else f"a {type(content).__name__}"
-        return f"{origin}: is {found}; a platform is a mapping, as 'lepaute platform show dahu --yaml' prints one"
+        actual = "empty" if content is None else f"a {type(content).__name__}"
+        return f"{origin}: is {actual}; a platform is a mapping, as 'lepaute platform show dahu --yaml' prints one"
     # a misspelt field is both unknown and missing: the unknown one tells more
     faults = sorted(error.errors(include_url=False), key=lambda fault: fault["type"] != "extra_forbidden")
     first = faults[0]
@@ -48,8 +48,8 @@ def unknown_field(keys: Sequence[str | int], inside: object) -> str:
     known = [str(key) for key in inside] if isinstance(inside, dict) else []
     if isinstance(inside, list):
         known = [f"[{position}]" for position in range(len(inside))]
-    there = f"; there are {', '.join(known)}" if known else ""
-    return f"the platform has no field {_spoken(tuple(keys))}{_guess(str(last), known)}{there}"
+    alternatives = f"; it has {', '.join(known)}" if known else ""
+    return f"the platform has no field {_spoken(tuple(keys))}{_guess(str(last), known)}{alternatives}"
 
 
 def line_of(path: Path, text: str) -> int | None:
@@ -60,10 +60,10 @@ def line_of(path: Path, text: str) -> int | None:
     line = node.start_mark.line
     for step in path:
         if isinstance(node, yaml.MappingNode):
-            found = [(key, value) for key, value in node.value if key.value == str(step)]
-            if not found:
+            entries = [(key, value) for key, value in node.value if key.value == str(step)]
+            if not entries:
                 break
-            line, node = found[-1][0].start_mark.line, found[-1][1]
+            line, node = entries[-1][0].start_mark.line, entries[-1][1]
         elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
             node = node.value[step]
             line = node.start_mark.line
@@ -85,28 +85,28 @@ def _spoken(path: Path) -> str:
 
 def _problem(detail: ErrorDetails, path: Path) -> str:
     """What follows the field's path in the message."""
-    kind, shown = detail["type"], _shown(detail["input"])
+    kind, given = detail["type"], _shown(detail["input"])
     field = str(next((step for step in reversed(path) if isinstance(step, str)), ""))
     if field == "format" and kind == "literal_error":
-        return f"is {shown}; this version of lepaute reads {FORMAT}. Correct it, or use a version that knows it."
+        return f"is {given}; this version of lepaute reads {FORMAT}. Correct it, or use a version that knows it."
     sayings: dict[str, Callable[[], str]] = {
         "fault": lambda: detail["msg"],
         "missing": lambda: "is missing. Add it.",
         "extra_forbidden": lambda: (
             f"is not a field of the format{_guess(str(path[-1]), _fields_at(path[:-1]))}. Remove or rename it."
         ),
-        "literal_error": lambda: f"is {shown}; it is one of {detail['ctx']['expected']}. Correct the value.",
-        "greater_than_equal": lambda: f"is {shown}; {_noun(field)} is >= {detail['ctx']['ge']:g}. Correct the value.",
-        "less_than_equal": lambda: f"is {shown}; {_noun(field)} is <= {detail['ctx']['le']}. Correct the value.",
-        "greater_than": lambda: f"is {shown}; {_noun(field)} is > {detail['ctx']['gt']:g}. Correct the value.",
-        "string_type": lambda: f"is {shown}; a text is wanted. Put it in quotes.",
+        "literal_error": lambda: f"is {given}; it is one of {detail['ctx']['expected']}. Correct the value.",
+        "greater_than_equal": lambda: f"is {given}; {_noun(field)} is >= {detail['ctx']['ge']:g}. Correct the value.",
+        "less_than_equal": lambda: f"is {given}; {_noun(field)} is <= {detail['ctx']['le']}. Correct the value.",
+        "greater_than": lambda: f"is {given}; {_noun(field)} is > {detail['ctx']['gt']:g}. Correct the value.",
+        "string_type": lambda: f"is {given}; a text is wanted. Put it in quotes.",
     }
     if kind in sayings:
         return sayings[kind]()
     if kind.startswith(("float_", "int_", "finite_")):
         unit = _unit(field, path)
-        return f"is {shown}; the field is a plain finite number{unit}. {_number_remedy(detail['input'], unit)}"
-    return f"is {shown}; {detail['msg'][:1].lower()}{detail['msg'][1:]}. Correct the value."
+        return f"is {given}; the field is a plain finite number{unit}. {_number_remedy(detail['input'], unit)}"
+    return f"is {given}; {detail['msg'][:1].lower()}{detail['msg'][1:]}. Correct the value."
 
 
 def _noun(field: str) -> str:
@@ -153,8 +153,8 @@ def _shown(value: object) -> str:
             return f"{float(value)!r}"  # PyYAML reads -1e-06, for want of a dot, as a text
         except ValueError:
             pass
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _guess(word: str, known: Sequence[str]) -> str:
@@ -168,8 +168,8 @@ def _fields_at(path: Path) -> list[str]:
     for step in path:
         if isinstance(step, int) or inside is None:
             continue  # an element of a list has the model that the list's annotation names
-        found = inside.model_fields.get(step)
-        inside = None if found is None else _model_in(found.annotation)
+        field = inside.model_fields.get(step)
+        inside = None if field is None else _model_in(field.annotation)
     return [] if inside is None else list(inside.model_fields)
 
 

@@ -186,8 +186,8 @@ def _check_rows_exist(table: PerCpu, nodes: Nodes, *at: str | int) -> None:
     numbers = range(nodes.first_number, nodes.first_number + nodes.count)
     for position, (node, cpu, *_) in enumerate(table.rows):
         if node not in numbers or cpu not in range(nodes.cpus):
-            there = f"there are nodes {numbers[0]} to {numbers[-1]} with CPUs 0 to {nodes.cpus - 1}"
-            raise fault(f"is for node {node:g}, cpu {cpu:g}; {there}", *at, "rows", position, remedy="Correct the row.")
+            valid = f"there are nodes {numbers[0]} to {numbers[-1]} with CPUs 0 to {nodes.cpus - 1}"
+            raise fault(f"is for node {node:g}, cpu {cpu:g}; {valid}", *at, "rows", position, remedy="Correct the row.")
 
 
 def json_schema() -> dict[str, Any]:

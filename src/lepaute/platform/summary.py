@@ -72,10 +72,10 @@ def _population(population: Population) -> Iterator[str]:
     for number, group in enumerate(population.groups):
         if len(population.groups) > 1:
             yield f"  group {number}, {group.weight:.1%} of the nodes"
-        own = group.covariance_temporal or population.covariance_temporal
+        temporal = group.covariance_temporal or population.covariance_temporal
         common = population.covariance_common
         for at, (term, mean) in enumerate(zip(population.terms, group.mean, strict=True)):
-            days = own[at][at] + (0.0 if common is None else common[at][at])
+            days = temporal[at][at] + (0.0 if common is None else common[at][at])
             spatial = group.covariance_spatial[at][at]
             yield (f"  {term:<6} {mean:.4g}; sd {spatial**0.5:.2g} between CPUs, {days**0.5:.2g} between days")
     if population.source:

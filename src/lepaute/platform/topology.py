@@ -133,26 +133,26 @@ class Topology(Value):
 
 def _check_parameters(kind: Kind, parameters: str | None) -> None:
     form, example = _NOTATIONS[kind]
-    wanted = f"a {kind} is written {form}, such as {example}"
+    expected = f"a {kind} is written {form}, such as {example}"
     if parameters is None:
-        raise fault(f"is missing; {wanted}", "parameters", remedy="Add it.")
+        raise fault(f"is missing; {expected}", "parameters", remedy="Add it.")
     if not re.fullmatch(r"[1-9]\d{0,8}([,;][1-9]\d{0,8})*", parameters):
-        raise fault(f"is {parameters!r}; {wanted}", "parameters")
+        raise fault(f"is {parameters!r}; {expected}", "parameters")
     sizes = [[int(number) for number in part.split(",")] for part in parameters.split(";")]
     if kind == "fat-tree" and (
         len(sizes) != 4 or len(sizes[0]) != 1 or any(len(part) != sizes[0][0] for part in sizes[1:])
     ):
-        raise fault(f"is {parameters!r}; {wanted}, with as many numbers in each part as levels", "parameters")
+        raise fault(f"is {parameters!r}; {expected}, with as many numbers in each part as levels", "parameters")
     if kind == "dragonfly":
         if [len(part) for part in sizes] != [2, 2, 2, 1]:
-            raise fault(f"is {parameters!r}; {wanted}", "parameters")
+            raise fault(f"is {parameters!r}; {expected}", "parameters")
         groups, routers = sizes[0][0], sizes[1][0] * sizes[2][0]
         if groups > routers:
             raise fault(
                 f"has {groups} groups of {routers} routers; a group has a router for each group at least", "parameters"
             )
     if kind == "torus" and len(sizes) != 1:
-        raise fault(f"is {parameters!r}; {wanted}", "parameters")
+        raise fault(f"is {parameters!r}; {expected}", "parameters")
 
 
 def _check_extent(topology: Topology) -> None:
@@ -205,8 +205,8 @@ def topology_lines(topology: Topology) -> Iterator[str]:
     if topology.duplex == "shared":
         yield "cables carry both ways together"
     for number, level in enumerate(topology.levels or ()):
-        if said := _cable(level):
-            yield f"level {number}: {said}"
+        if details := _cable(level):
+            yield f"level {number}: {details}"
     if topology.limiters is not None:
         for what, limit in (
             ("node", topology.limiters.node_bandwidth_Bps),
@@ -221,7 +221,7 @@ def topology_lines(topology: Topology) -> Iterator[str]:
 
 
 def _cable(cable: CableModel) -> str:
-    said = [] if cable.bandwidth_Bps is None else [f"{cable.bandwidth_Bps / 1e9:.4g} GB/s"]
+    details = [] if cable.bandwidth_Bps is None else [f"{cable.bandwidth_Bps / 1e9:.4g} GB/s"]
     if cable.latency_s is not None:
-        said.append(f"{cable.latency_s * 1e6:.4g} us more")
-    return ", ".join(said)
+        details.append(f"{cable.latency_s * 1e6:.4g} us more")
+    return ", ".join(details)

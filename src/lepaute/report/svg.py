@@ -88,9 +88,9 @@ class Picture:
             if layer.kind == "bars":
                 path = "".join(f"M{a:.1f} {c:.1f}V{b:.1f}" for a, b, c in zip(x, y, base, strict=True))
             else:  # band: there along the upper edge, back along the lower
-                there = [f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True)]
+                upper = [f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True)]
                 back = [f"{a:.1f} {c:.1f}" for a, c in zip(x[::-1], base[::-1], strict=True)]
-                path = "M" + "L".join(there + back) + "Z"
+                path = "M" + "L".join(upper + back) + "Z"
         return f'<path class="{layer.style}" d="{path}"/>'
 
     def _x(self, values: Floats) -> Floats:

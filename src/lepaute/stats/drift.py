@@ -20,9 +20,9 @@ MOST_VALUES = 1500
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A trend as a share of the median value; found: significant, and at least the least size over the series."""
+    """A trend, relative to the median value."""
 
-    found: bool
+    significant: bool  # and at least the least size over the series
     relative_per_hour: float
     relative_total: float  # from the first date to the last
     p_value: float
@@ -32,7 +32,7 @@ class Drift:
         """The trend as text; `value` is a duration, so more is slower."""
         if self.note:
             return self.note
-        if not self.found:
+        if not self.significant:
             return "no drift"
         way = "slower" if self.relative_total > 0 else "faster"
         total, rate = abs(self.relative_total), abs(self.relative_per_hour)
@@ -65,8 +65,8 @@ def drift(
     p = _mann_kendall(x, rising, cautious_correlation(x - slope_per_s * (dates - dates[0])))
     middle = float(np.median(x))
     total = slope_per_s * float(dates[-1] - dates[0]) / middle
-    found = p <= false_alarms and abs(total) >= least_size
-    return Drift(found, 3600 * slope_per_s / middle, total, p, None)
+    significant = p <= false_alarms and abs(total) >= least_size
+    return Drift(significant, 3600 * slope_per_s / middle, total, p, None)
 
 
 def theil_sen(dates: "Floats", x: "Floats") -> tuple[float, float]:

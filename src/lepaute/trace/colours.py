@@ -81,11 +81,11 @@ def classes(trace: Trace, parts: "NDArray[Any]") -> "NDArray[Any]":
     """
     import numpy
 
-    found = numpy.zeros((len(trace), len(CALLS)))
+    seconds = numpy.zeros((len(trace), len(CALLS)))
     for category, place in _CLASS_OF_CATEGORY.items():
-        found[:, place] += parts[:, category]
+        seconds[:, place] += parts[:, category]
     if len(trace):
         place_of_name = numpy.array([class_of_kernel(name) for name in trace.names])
         kernels = numpy.flatnonzero(trace.kind == KERNEL)
-        found[kernels, place_of_name[trace.name[kernels]]] += parts[kernels, breakdown.COMPUTE]
-    return found
+        seconds[kernels, place_of_name[trace.name[kernels]]] += parts[kernels, breakdown.COMPUTE]
+    return seconds

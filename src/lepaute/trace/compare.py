@@ -222,9 +222,9 @@ def _put_together(
 
     group = numpy.arange(len(trace)) + len(updates) * (len(trace.names) + 1)  # each on its own
     for rank in updates.ranks:
-        own = updates.rank == rank
-        start_s, end_s = updates.start_s[own], updates.end_s[own]
-        first_of_rank = int(numpy.argmax(own))
+        in_rank = updates.rank == rank
+        start_s, end_s = updates.start_s[in_rank], updates.end_s[in_rank]
+        first_of_rank = int(numpy.argmax(in_rank))
         rows = numpy.flatnonzero((trace.rank == rank) & is_kernel)
         place = numpy.searchsorted(start_s, trace.start_s[rows], side="right") - 1
         inside = (place >= 0) & (trace.start_s[rows] < end_s[place.clip(0)])
@@ -257,33 +257,33 @@ def _differences(sides: tuple[_Side, _Side], names: frozenset[str]) -> Iterator[
     """The first difference of each stream of a rank, and whether it is one of size only."""
     import numpy
 
-    wanted = [numpy.array([name in names for name in side.name.tolist()], dtype=bool) for side in sides]
+    masks = [numpy.array([name in names for name in side.name.tolist()], dtype=bool) for side in sides]
     keys = [
         numpy.column_stack((side.stream, side.rank, numpy.where(side.stream == MESSAGES, side.peer, -1)))
         for side in sides
     ]
-    streams = numpy.unique(numpy.concatenate([key[one] for key, one in zip(keys, wanted, strict=True)]), axis=0)
-    rows_of = [_rows_by_key(key, one) for key, one in zip(keys, wanted, strict=True)]
+    streams = numpy.unique(numpy.concatenate([key[one] for key, one in zip(keys, masks, strict=True)]), axis=0)
+    rows_of = [_rows_by_key(key, one) for key, one in zip(keys, masks, strict=True)]
     none = numpy.zeros(0, dtype=int)
     for key in map(tuple, streams.tolist()):
-        found = _first_difference(sides, [rows.get(key, none) for rows in rows_of])
-        if found is not None:
-            position, words, is_size = found
+        difference = _first_difference(sides, [rows.get(key, none) for rows in rows_of])
+        if difference is not None:
+            position, words, is_size = difference
             stream = STREAMS[key[0]] + (f" with rank {key[2]}" if key[2] >= 0 else "")
             yield Difference(key[1], stream, position, *words), is_size
 
 
-def _rows_by_key(keys: "NDArray[Any]", wanted: "NDArray[Any]") -> "dict[tuple[int, ...], NDArray[Any]]":
+def _rows_by_key(keys: "NDArray[Any]", mask: "NDArray[Any]") -> "dict[tuple[int, ...], NDArray[Any]]":
     import numpy
 
-    rows = numpy.flatnonzero(wanted)
+    rows = numpy.flatnonzero(mask)
     if not len(rows):
         return {}
-    found, code = numpy.unique(keys[rows], axis=0, return_inverse=True)
+    distinct, code = numpy.unique(keys[rows], axis=0, return_inverse=True)
     code = code.reshape(-1)
     order = numpy.argsort(code, kind="stable")
     parts = numpy.split(rows[order], numpy.cumsum(numpy.bincount(code))[:-1])
-    return dict(zip(map(tuple, found.tolist()), parts, strict=True))
+    return dict(zip(map(tuple, distinct.tolist()), parts, strict=True))
 
 
 def _first_difference(
@@ -297,8 +297,8 @@ def _first_difference(
 
     def words(position: int, with_size: bool) -> tuple[str, str]:
         one, other = (
-            side.words(int(own[position]), with_size) if position < len(own) else "(the end)"
-            for side, own in zip(sides, rows, strict=True)
+            side.words(int(side_rows[position]), with_size) if position < len(side_rows) else "(the end)"
+            for side, side_rows in zip(sides, rows, strict=True)
         )
         return one, other
 

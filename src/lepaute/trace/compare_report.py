@@ -14,25 +14,27 @@ MOST_DIFFERENCES = 8
 LEFT, RIGHT = "#0072B2", "#E69F00"
 
 
-def comparison_text(found: Comparison, left: str, right: str) -> str:
+def comparison_text(comparison: Comparison, left: str, right: str) -> str:
     """What is equal and where it first differs, then a table of the calls and their durations."""
     lines = [
-        f"left:  {left}, {seconds(found.time_s[0])}",
-        f"right: {right}, {seconds(found.time_s[1])}",
-        f"{len(found.ranks)} ranks in common",
+        f"left:  {left}, {seconds(comparison.time_s[0])}",
+        f"right: {right}, {seconds(comparison.time_s[1])}",
+        f"{len(comparison.ranks)} ranks in common",
         "",
-        _verdict("order of calls", found.first),
-        *_differences(found.first),
+        _verdict("order of calls", comparison.first),
+        *_differences(comparison.first),
     ]
     sizes = "sizes of calls, where the order is equal"
-    lines += [_verdict(sizes, found.first_size), *_differences(found.first_size)]
-    lines.append(f"probes: {found.probes[0]} and {found.probes[1]} (their number depends on how long a rank waits)")
-    if any(found.idle):
-        lines.append(f"kernels with nothing to do: {found.idle[0]} and {found.idle[1]} (made between probes)")
-    for name, on_left, on_right in found.one_side:
+    lines += [_verdict(sizes, comparison.first_size), *_differences(comparison.first_size)]
+    lines.append(
+        f"probes: {comparison.probes[0]} and {comparison.probes[1]} (their number depends on how long a rank waits)"
+    )
+    if any(comparison.idle):
+        lines.append(f"kernels with nothing to do: {comparison.idle[0]} and {comparison.idle[1]} (made between probes)")
+    for name, on_left, on_right in comparison.one_side:
         side, count = ("left", on_left) if on_left else ("right", on_right)
         lines.append(f"only on the {side}: {name}, {count} calls (left out of the order)")
-    lines += ["", "Durations: right / left of calls of the same sizes", _table(found.classes)]
+    lines += ["", "Durations: right / left of calls of the same sizes", _table(comparison.classes)]
     return "\n".join(lines)
 
 
@@ -77,35 +79,35 @@ def _ratio(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.3g}"
 
 
-def comparison_dict(found: Comparison) -> dict[str, Any]:
+def comparison_dict(comparison: Comparison) -> dict[str, Any]:
     """The same for JSON."""
     return {
-        "ranks": list(found.ranks),
-        "same_calls": found.same_calls,
-        "same_sizes": found.same_sizes,
-        "first_difference": [asdict(one) for one in found.first],
-        "first_size_difference": [asdict(one) for one in found.first_size],
-        "one_side": [{"name": name, "left": left, "right": right} for name, left, right in found.one_side],
-        "probes": list(found.probes),
-        "idle": list(found.idle),
-        "time_s": list(found.time_s),
+        "ranks": list(comparison.ranks),
+        "same_calls": comparison.same_calls,
+        "same_sizes": comparison.same_sizes,
+        "first_difference": [asdict(one) for one in comparison.first],
+        "first_size_difference": [asdict(one) for one in comparison.first_size],
+        "one_side": [{"name": name, "left": left, "right": right} for name, left, right in comparison.one_side],
+        "probes": list(comparison.probes),
+        "idle": list(comparison.idle),
+        "time_s": list(comparison.time_s),
         "calls": [
             {
                 key: None if isinstance(value, float) and math.isnan(value) else value
                 for key, value in asdict(one).items()
             }
-            for one in found.classes
+            for one in comparison.classes
         ],
     }
 
 
-def plot_comparison(found: Comparison, path: Path, left: str, right: str) -> None:
+def plot_comparison(comparison: Comparison, path: Path, left: str, right: str) -> None:
     """Writes a PNG: on the left the time of each class on both sides, on the right how the durations of equal calls
     compare (line: 5 to 95 %, box: the middle half, dot: ratio of the sums)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    classes = found.classes
+    classes = comparison.classes
     figure = Figure(figsize=(12.0, 1.9 + 0.34 * max(len(classes), 3)), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     times, ratios = figure.subplots(1, 2, sharey=True, width_ratios=(1.0, 1.2))
@@ -130,7 +132,7 @@ def plot_comparison(found: Comparison, path: Path, left: str, right: str) -> Non
             if previous not in (None, one.stream):
                 axis.axhline(row - 0.5, color="#999999", lw=0.8)
             previous = one.stream
-    order = "same calls in the same order" if found.same_calls else "the calls differ"
+    order = "same calls in the same order" if comparison.same_calls else "the calls differ"
     figure.suptitle(f"left: {left}\nright: {right}; {order}", fontsize=10)
     handles, labels = times.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=9)

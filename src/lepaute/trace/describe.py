@@ -9,26 +9,26 @@ from lepaute.trace.table import KERNEL, KINDS, MPI, Trace
 
 def headline(trace: Trace) -> str:
     """What ran where, in one line: "HPL N = 1000, NB = 64, 2 x 1: recording"."""
-    found = trace.metadata
-    application = str(found.get("application", "")) or "a program"
-    parameters = found.get("parameters")
+    metadata = trace.metadata
+    application = str(metadata.get("application", "")) or "a program"
+    parameters = metadata.get("parameters")
     if application == "hpl" and isinstance(parameters, dict) and {"n", "nb", "p", "q"} <= set(parameters):
         what = f"HPL N = {parameters['n']}, NB = {parameters['nb']}, {parameters['p']} × {parameters['q']}"
     else:
         what = application
     if trace.is_recording:
         return f"{what}, recorded"
-    platform = found.get("platform")
+    platform = metadata.get("platform")
     return f"{what}, simulated" + (f" on {platform}" if platform else "")
 
 
 def description(trace: Trace) -> str:
     """What a trace holds, in some lines."""
     lines = [headline(trace)]
-    told = [
+    fields = [
         (key, trace.metadata.get(key)) for key in ("version", "seed", "created", "command", "engine", "mpi", "hosts")
     ]
-    lines += [f"{key + ':':<10}{_plain(value)}" for key, value in told if value not in (None, "", [])]
+    lines += [f"{key + ':':<10}{_plain(value)}" for key, value in fields if value not in (None, "", [])]
     ranks = trace.ranks
     total = trace.metadata.get("ranks", len(ranks))
     lines.append(f"{'ranks:':<10}{len(ranks)} of {total}")
@@ -48,9 +48,9 @@ def calls_table(trace: Trace) -> str:
 
     rows = []
     for code, name in enumerate(trace.names):
-        own = trace.name == code
+        has_name = trace.name == code
         for kind in range(len(KINDS)):
-            mask = own & (trace.kind == kind)
+            mask = has_name & (trace.kind == kind)
             if not mask.any():
                 continue
             durations = trace.duration_s[mask]

@@ -93,17 +93,17 @@ def plot_gantt(
 
 
 def _chosen_ranks(trace: Trace, ranks: Sequence[int] | None) -> list[int]:
-    there = trace.ranks
-    if not there:
+    present = trace.ranks
+    if not present:
         raise InputError("the trace holds no calls; there is nothing to draw")
     if ranks is not None:
-        missing = sorted(set(ranks) - set(there))
+        missing = sorted(set(ranks) - set(present))
         if missing:
-            raise InputError(f"rank {missing[0]} is not in the trace; it holds {_ranges(there)}")
+            raise InputError(f"rank {missing[0]} is not in the trace; it holds {_ranges(present)}")
         return sorted(set(ranks))
-    if len(there) <= MOST_RANKS:
-        return there
-    return [there[i * (len(there) - 1) // (MOST_RANKS - 1)] for i in range(MOST_RANKS)]
+    if len(present) <= MOST_RANKS:
+        return present
+    return [present[i * (len(present) - 1) // (MOST_RANKS - 1)] for i in range(MOST_RANKS)]
 
 
 def _window(
@@ -121,11 +121,11 @@ def _window(
         return Window(whole.ranks, low, high)
     known = trace.step[trace.step >= 0]
     if steps is not None:
-        wanted = trace.where((trace.step >= steps[0]) & (trace.step <= steps[1]))
-        if not len(wanted):
+        chosen = trace.where((trace.step >= steps[0]) & (trace.step <= steps[1]))
+        if not len(chosen):
             held = f"it holds {known.min()} to {known.max()}" if len(known) else "it knows no steps"
             raise InputError(f"steps {steps[0]}:{steps[1]} are not in the trace; {held}")
-        return Window(whole.ranks, *_extent(wanted))
+        return Window(whole.ranks, *_extent(chosen))
     calls = len(trace) / len(whole.ranks)
     if calls <= READABLE_CALLS and len(set(known.tolist())) <= READABLE_STEPS:
         return whole
@@ -149,8 +149,8 @@ def _step_starts(trace: Trace) -> dict[int, float]:
     rows = facts if facts.any() else trace.step >= 0
     steps, starts = trace.step[rows], trace.start_s[rows]
     order = numpy.lexsort((starts, steps))
-    found, first = numpy.unique(steps[order], return_index=True)
-    return {int(step): float(starts[order][at]) for step, at in zip(found, first, strict=True)}
+    step_numbers, first = numpy.unique(steps[order], return_index=True)
+    return {int(step): float(starts[order][at]) for step, at in zip(step_numbers, first, strict=True)}
 
 
 def _extent(trace: Trace) -> tuple[float, float]:
@@ -179,8 +179,8 @@ def _draw_strips(axis: Any, trace: Trace, seconds: "NDArray[Any]", window: Windo
     palette = numpy.array([to_rgb(style.colour) for style in colours.CALLS])
     used: set[int] = set()
     for row, rank in enumerate(window.ranks):
-        own = trace.rank == rank
-        shares = _binned(trace.start_s[own], seconds[own], window.low_s, window.high_s, PIXELS)
+        in_rank = trace.rank == rank
+        shares = _binned(trace.start_s[in_rank], seconds[in_rank], window.low_s, window.high_s, PIXELS)
         shares[:, colours.NOTHING] = 1.0 - shares[:, : colours.NOTHING].sum(axis=1).clip(0.0, 1.0)
         used.update(numpy.flatnonzero((shares > 0.5 / STRIP).any(axis=0)).tolist())
         edges = numpy.round(numpy.cumsum(shares, axis=1) * STRIP)
@@ -207,7 +207,7 @@ def _binned(start_s: "NDArray[Any]", seconds: "NDArray[Any]", low_s: float, high
     import numpy
 
     width = (high_s - low_s) / bins
-    found = numpy.zeros((bins + 2, seconds.shape[1]))
+    sums = numpy.zeros((bins + 2, seconds.shape[1]))
     begin = start_s.copy()
     for place in range(seconds.shape[1]):
         duration = seconds[:, place]
@@ -221,9 +221,9 @@ def _binned(start_s: "NDArray[Any]", seconds: "NDArray[Any]", low_s: float, high
             cell = numpy.floor(at).astype(int)
             numpy.add.at(slope, cell, sign * (cell + 1 - at))
             numpy.add.at(slope, cell + 1, sign * (at - cell))
-        found[:, place] = numpy.cumsum(slope)
+        sums[:, place] = numpy.cumsum(slope)
         begin += duration
-    return found[:bins].clip(0.0, None)
+    return sums[:bins].clip(0.0, None)
 
 
 def _draw_phases(axis: Any, trace: Trace, window: Window) -> None:
@@ -239,14 +239,14 @@ def _draw_steps(axis: Any, trace: Trace, window: Window) -> None:
     starts = {step: at for step, at in _step_starts(trace).items() if window.low_s <= at <= window.high_s}
     if not starts:
         return
-    shown: dict[int, float] = {}
+    labelled: dict[int, float] = {}
     least = STEP_NUMBER_WIDTH * (window.high_s - window.low_s)
     for step, at in starts.items():
         axis.axvline(at, color="black", lw=0.6, ls=(0, (1, 2)), zorder=3)
-        if not shown or at - max(shown.values()) >= least:
-            shown[step] = at
+        if not labelled or at - max(labelled.values()) >= least:
+            labelled[step] = at
     top = axis.secondary_xaxis("top")
-    top.set_xticks(list(shown.values()), [str(step) for step in shown], fontsize=8)
+    top.set_xticks(list(labelled.values()), [str(step) for step in labelled], fontsize=8)
     top.tick_params(length=2, pad=1)
     top.set_xlabel("panel whose factorisation begins (black bar: while it lasts)", fontsize=9)
 

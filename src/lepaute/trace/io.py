@@ -80,13 +80,13 @@ def _metadata(path: Path, stored: dict[bytes, bytes]) -> dict[str, Any]:
     if KEY not in stored:
         raise InputError(f"{path}: is a Parquet file without the metadata 'lepaute-trace'; it holds no trace of ours")
     where = f"{path}: its metadata 'lepaute-trace'"
-    found = read_json(stored[KEY], where)
-    if not isinstance(found, dict):
+    metadata = read_json(stored[KEY], where)
+    if not isinstance(metadata, dict):
         raise InputError(f"{path}: its metadata 'lepaute-trace' is no JSON object")
-    if found.get("format") != FORMAT:
-        raise InputError(f"{path}: its format is {found.get('format')!r}; this version reads {FORMAT!r}")
-    check_metadata(found, where)
-    return found
+    if metadata.get("format") != FORMAT:
+        raise InputError(f"{path}: its format is {metadata.get('format')!r}; this version reads {FORMAT!r}")
+    check_metadata(metadata, where)
+    return metadata
 
 
 def _numbers(path: Path, column: "pa.ChunkedArray", name: str, kind: str) -> "NDArray[Any]":

@@ -68,7 +68,7 @@ def read_kernels(path: Path) -> KernelCalls:
     if rest:
         raise InputError(f"{path}: ends within call {len(rows)}; it is cut")
     numbers = rows["numbers"].astype("float64")
-    found = KernelCalls(
+    calls = KernelCalls(
         names,
         rows["rank"].astype("int32"),
         rows["name"].astype("int32"),
@@ -76,8 +76,8 @@ def read_kernels(path: Path) -> KernelCalls:
         rows["duration_s"].astype("float64"),
         numbers,
     )
-    _check(found, path)
-    return found
+    _check(calls, path)
+    return calls
 
 
 def merge_kernels(trace: Trace, kernels: KernelCalls) -> Trace:
@@ -89,9 +89,9 @@ def merge_kernels(trace: Trace, kernels: KernelCalls) -> Trace:
     import numpy
 
     is_mpi = numpy.array([name.startswith("MPI_") for name in kernels.names] or [False])[kernels.name]
-    told = sorted({kernels.names[code] for code in numpy.unique(kernels.name[is_mpi])})
+    mpi_names = sorted({kernels.names[code] for code in numpy.unique(kernels.name[is_mpi])})
     anonymous = trace.named((COMPUTING,)) & (trace.kind == KERNEL)
-    replaced = trace.named(told) & (trace.kind == MPI)
+    replaced = trace.named(mpi_names) & (trace.kind == MPI)
     other = trace.where(~anonymous & ~replaced)
     rank, start_s, duration_s = _left_over(
         trace.where(anonymous), kernels, float(trace.metadata.get("resolution_s", 0.0))
@@ -99,7 +99,7 @@ def merge_kernels(trace: Trace, kernels: KernelCalls) -> Trace:
     names = list(dict.fromkeys((*trace.names, *kernels.names, COMPUTING)))
     place = numpy.array([names.index(name) for name in kernels.names] or [0])
     numbers = kernels.numbers
-    own: dict[str, NDArray[Any]] = {
+    kernel_columns: dict[str, NDArray[Any]] = {
         "rank": kernels.rank,
         "start_s": kernels.start_s,
         "duration_s": kernels.duration_s,
@@ -114,24 +114,26 @@ def merge_kernels(trace: Trace, kernels: KernelCalls) -> Trace:
     defaults = {column: 0 if default is None else default for column, _, default in NUMBERS}
     columns = {}
     for column in ("kind", "name", *defaults):
-        given = [part.get(column, numpy.full(len(part["rank"]), defaults.get(column, 0))) for part in (own, rest)]
+        given = [
+            part.get(column, numpy.full(len(part["rank"]), defaults.get(column, 0))) for part in (kernel_columns, rest)
+        ]
         columns[column] = numpy.concatenate((getattr(other, column), *given))
-    unsized = [name for name in trace.metadata.get("unsized", []) if name not in told]
+    unsized = [name for name in trace.metadata.get("unsized", []) if name not in mpi_names]
     return trace_of_columns(columns, names, {**trace.metadata, "unsized": unsized}, "kernels of the emulation")
 
 
-def _check(found: KernelCalls, path: Path) -> None:
+def _check(calls: KernelCalls, path: Path) -> None:
     import numpy
 
     def refuse(bad: "NDArray[Any]", what: str) -> None:
         if bad.any():
             raise InputError(f"{path}: call {int(numpy.argmax(bad))} has {what}; the file is damaged")
 
-    refuse((found.rank < 0) | (found.rank >= MOST_RANK), "no rank")
-    refuse((found.name < 0) | (found.name >= len(found.names)), "no name")
-    refuse(~numpy.isfinite(found.start_s), "no start")
-    refuse(~(found.duration_s >= 0) | numpy.isinf(found.duration_s), "no duration")
-    refuse(~(numpy.abs(found.numbers) < 1e15).all(axis=1), "sizes that cannot be")
+    refuse((calls.rank < 0) | (calls.rank >= MOST_RANK), "no rank")
+    refuse((calls.name < 0) | (calls.name >= len(calls.names)), "no name")
+    refuse(~numpy.isfinite(calls.start_s), "no start")
+    refuse(~(calls.duration_s >= 0) | numpy.isinf(calls.duration_s), "no duration")
+    refuse(~(numpy.abs(calls.numbers) < 1e15).all(axis=1), "sizes that cannot be")
 
 
 def _left_over(
@@ -145,8 +147,8 @@ def _left_over(
 
     ranks, starts, durations = [], [], []
     for rank in anonymous.ranks:
-        own = anonymous.rank == rank
-        low, high = anonymous.start_s[own], anonymous.end_s[own]
+        in_rank = anonymous.rank == rank
+        low, high = anonymous.start_s[in_rank], anonymous.end_s[in_rank]
         mine = kernels.rank == rank
         order = numpy.argsort(kernels.start_s[mine], kind="stable")
         begin = kernels.start_s[mine][order]

@@ -39,11 +39,11 @@ class Rows:
     name: "NDArray[Any]"
     items: "NDArray[Any]"
 
-    def named(self, wanted: "Iterable[str]") -> "NDArray[Any]":
+    def named(self, names: "Iterable[str]") -> "NDArray[Any]":
         """Which rows have one of these names."""
         import numpy
 
-        chosen = set(wanted)
+        chosen = set(names)
         mask: NDArray[Any] = numpy.array([name in chosen for name in self.names] or [False])[self.name]
         return mask
 
@@ -188,9 +188,9 @@ def _starts_of(starts: "NDArray[Any]", ends: "NDArray[Any]", is_open: "NDArray[A
     """
     import numpy
 
-    found = numpy.full(len(ends), -1)
+    start_of = numpy.full(len(ends), -1)
     if not len(starts) or not len(ends):
-        return found
+        return start_of
     free = numpy.ones(len(starts), dtype=bool)
     vague = (ends[:, 2] == ANY_TAG) | (ends[:, 0] == -1)
     by_hand = numpy.unique(ends[vague, 1])
@@ -198,16 +198,16 @@ def _starts_of(starts: "NDArray[Any]", ends: "NDArray[Any]", is_open: "NDArray[A
         own_starts = numpy.flatnonzero(numpy.isin(starts[:, 1], by_hand))
         own_ends = numpy.flatnonzero(numpy.isin(ends[:, 1], by_hand))
         for end, start in _followed(starts[own_starts].tolist(), ends[own_ends].tolist()):
-            found[own_ends[end]] = own_starts[start]
-        free[found[found >= 0]] = False
-    left, right = numpy.flatnonzero(free), numpy.flatnonzero(found < 0)
+            start_of[own_ends[end]] = own_starts[start]
+        free[start_of[start_of >= 0]] = False
+    left, right = numpy.flatnonzero(free), numpy.flatnonzero(start_of < 0)
     at_start, at_end = pair_by_key(starts[left], ends[right])
-    found[right[at_end]] = left[at_start]
-    free[found[found >= 0]] = False
-    left, right = numpy.flatnonzero(free & is_open), numpy.flatnonzero(found < 0)
+    start_of[right[at_end]] = left[at_start]
+    free[start_of[start_of >= 0]] = False
+    left, right = numpy.flatnonzero(free & is_open), numpy.flatnonzero(start_of < 0)
     at_start, at_end = pair_by_key(starts[left][:, [0, 2]], ends[right][:, [0, 2]])
-    found[right[at_end]] = left[at_start]
-    return found
+    start_of[right[at_end]] = left[at_start]
+    return start_of
 
 
 def _followed(starts: list[list[int]], ends: list[list[int]]) -> "Iterator[tuple[int, int]]":
@@ -274,7 +274,7 @@ def _posted(rows: Rows, ends: _Ends, waited: "NDArray[Any]") -> "tuple[NDArray[A
     steps = numpy.flatnonzero(is_irecv | is_isend | rows.named(WAITS))
     pending: dict[int, list[int]] = defaultdict(list)
     sends: dict[int, int] = defaultdict(int)
-    found: list[tuple[int, int]] = []
+    matched: list[tuple[int, int]] = []
     for row, rank in zip(steps.tolist(), rows.rank[steps].tolist(), strict=True):
         if rank in testing:
             continue
@@ -289,11 +289,11 @@ def _posted(rows: Rows, ends: _Ends, waited: "NDArray[Any]") -> "tuple[NDArray[A
                 waiting.clear()  # nobody knows which received something
             for end in ends_of.get(row, [])[: len(waiting)]:
                 posted = waiting.pop(_best(rows, waiting, ends, end))
-                found.append((posted, end))
+                matched.append((posted, end))
             if is_all:
                 waiting.clear()
                 sends[rank] = 0
-    pairs = numpy.array(found or numpy.zeros((0, 2)), dtype=int).reshape(-1, 2)
+    pairs = numpy.array(matched or numpy.zeros((0, 2)), dtype=int).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
 
 

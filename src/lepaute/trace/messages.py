@@ -58,7 +58,7 @@ def _waits_of(trace: Trace, receives: "NDArray[Any]") -> "NDArray[Any]":
     """
     import numpy
 
-    found = numpy.full(len(receives), -1, dtype=int)
+    wait_of = numpy.full(len(receives), -1, dtype=int)
     waits = numpy.flatnonzero(trace.named(("MPI_Wait", "MPI_Waitany", "MPI_Test")) & (trace.peer >= 0))
     keys_of = [numpy.stack((trace.rank[rows], trace.peer[rows], trace.tag[rows]), axis=1) for rows in (receives, waits)]
     by_key: dict[tuple[int, ...], list[int]] = {}
@@ -71,9 +71,9 @@ def _waits_of(trace: Trace, receives: "NDArray[Any]") -> "NDArray[Any]":
         while at < len(candidates) and candidates[at] < row:
             at += 1
         if at < len(candidates):
-            found[i] = candidates[at]
+            wait_of[i] = candidates[at]
         position[key] = at + 1
-    return found
+    return wait_of
 
 
 def pair_by_key(left: "NDArray[Any]", right: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":

@@ -223,10 +223,10 @@ class PajeReader:
         kind, needed = _KINDS.get(name, (_PASSED_OVER, ()))
         places = []
         for field in needed:
-            found = [1 + fields.index(one) for one in _FIELDS[field] if one in fields]
-            if not found:
+            positions = [1 + fields.index(one) for one in _FIELDS[field] if one in fields]
+            if not positions:
                 raise InputError(f"{self.path}, line {number}: {name} is defined without the field {_FIELDS[field][0]}")
-            places.append(found[0])
+            places.append(positions[0])
         return kind, tuple(places), 1 + fields.index("Size") if "Size" in fields else 0
 
     # ---- what is wrong -----------------------------------------------------------------------------------------------

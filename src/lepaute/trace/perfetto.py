@@ -79,25 +79,25 @@ def _call(trace: Trace, row: int, node_of: dict[int, int], own_lines: set[int]) 
 
 
 def _arguments(trace: Trace, row: int, kind: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     if trace.step[row] >= 0:
-        found["step"] = int(trace.step[row])
+        arguments["step"] = int(trace.step[row])
     if kind != MPI:
-        found.update({name: _number(value) for name in "mnk" if (value := float(getattr(trace, name)[row]))})
+        arguments.update({name: _number(value) for name in "mnk" if (value := float(getattr(trace, name)[row]))})
         if kind == KERNEL and "gemm" in trace.names[trace.name[row]] and trace.duration_s[row] > 0:
             flop = 2.0 * float(trace.m[row]) * float(trace.n[row]) * float(trace.k[row])
-            found["gflops"] = round(flop / float(trace.duration_s[row]) / 1e9, 3)
-        return found
+            arguments["gflops"] = round(flop / float(trace.duration_s[row]) / 1e9, 3)
+        return arguments
     if trace.peer[row] >= 0:
-        found["peer"] = int(trace.peer[row])
+        arguments["peer"] = int(trace.peer[row])
     if trace.tag[row] >= 0:
-        found["tag"] = int(trace.tag[row])
-    found["size_bytes"] = _number(float(trace.size_bytes[row]))
+        arguments["tag"] = int(trace.tag[row])
+    arguments["size_bytes"] = _number(float(trace.size_bytes[row]))
     for name in ("late_s", "transfer_s", "contention_s"):
         value = float(getattr(trace, name)[row])
         if value > 0:  # neither zero nor unknown (NaN)
-            found[f"{name[:-2]}_us"] = round(value * MICROSECONDS, 3)
-    return found
+            arguments[f"{name[:-2]}_us"] = round(value * MICROSECONDS, 3)
+    return arguments
 
 
 def _arrows(trace: Trace, node_of: dict[int, int]) -> Iterator[dict[str, Any]]:

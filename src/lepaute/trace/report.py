@@ -17,15 +17,15 @@ MOST_ROWS = 24
 MOST_BARS = 128
 
 
-def breakdown_text(found: Breakdown) -> str:
+def breakdown_text(breakdown: Breakdown) -> str:
     """Tables: all ranks together, each rank, each kernel and routine, each step; long ones without their middle."""
-    total = found.by_rank_s.sum(axis=0)
+    total = breakdown.by_rank_s.sum(axis=0)
     whole = float(total.sum())
     parts = [
         "All ranks together"
         + (
             " (late and transfer by pairing sends with receives; transfer holds overhead and contention)"
-            if found.estimated
+            if breakdown.estimated
             else ""
         ),
         text_table(
@@ -38,7 +38,7 @@ def breakdown_text(found: Breakdown) -> str:
         ),
         "",
         "Each rank, per cent of its time",
-        text_table(("rank", "time", *CATEGORIES), shortened(_rank_rows(found), MOST_ROWS)),
+        text_table(("rank", "time", *CATEGORIES), shortened(_rank_rows(breakdown), MOST_ROWS)),
         "",
         "Kernels and MPI routines",
         text_table(
@@ -46,32 +46,32 @@ def breakdown_text(found: Breakdown) -> str:
             shortened(
                 [
                     (one.name, one.calls, seconds(one.time_s), percent(one.share), seconds(one.median_s))
-                    for one in found.by_name
+                    for one in breakdown.by_name
                 ],
                 2 * MOST_ROWS,
             ),
         ),
     ]
-    if found.steps:
+    if breakdown.steps:
         parts += [
             "",
             "Each step, all ranks together",
-            text_table(("step", "time", *CATEGORIES[:-1]), shortened(_step_rows(found), MOST_ROWS)),
+            text_table(("step", "time", *CATEGORIES[:-1]), shortened(_step_rows(breakdown), MOST_ROWS)),
         ]
     return "\n".join(parts)
 
 
-def _rank_rows(found: Breakdown) -> list[tuple[object, ...]]:
+def _rank_rows(breakdown: Breakdown) -> list[tuple[object, ...]]:
     return [
         (rank, seconds(float(row.sum())), *(percent(_share(value, row.sum())) for value in row))
-        for rank, row in zip(found.ranks, found.by_rank_s, strict=True)
+        for rank, row in zip(breakdown.ranks, breakdown.by_rank_s, strict=True)
     ]
 
 
-def _step_rows(found: Breakdown) -> list[tuple[object, ...]]:
+def _step_rows(breakdown: Breakdown) -> list[tuple[object, ...]]:
     return [
         (step, seconds(float(row.sum())), *(seconds(float(value)) for value in row[:-1]))
-        for step, row in zip(found.steps, found.by_step_s, strict=True)
+        for step, row in zip(breakdown.steps, breakdown.by_step_s, strict=True)
     ]
 
 
@@ -79,33 +79,33 @@ def _share(value: float, whole: float) -> float:
     return float(value) / float(whole) if whole > 0 else 0.0
 
 
-def breakdown_dict(found: Breakdown) -> dict[str, Any]:
+def breakdown_dict(breakdown: Breakdown) -> dict[str, Any]:
     """The same for JSON; seconds."""
 
     def named(row: "NDArray[Any]") -> dict[str, float]:
         return dict(zip(CATEGORIES, map(float, row), strict=True))
 
     return {
-        "all": named(found.by_rank_s.sum(axis=0)),
-        "ranks": [{"rank": rank, **named(row)} for rank, row in zip(found.ranks, found.by_rank_s, strict=True)],
-        "steps": [{"step": step, **named(row)} for step, row in zip(found.steps, found.by_step_s, strict=True)],
+        "all": named(breakdown.by_rank_s.sum(axis=0)),
+        "ranks": [{"rank": rank, **named(row)} for rank, row in zip(breakdown.ranks, breakdown.by_rank_s, strict=True)],
+        "steps": [{"step": step, **named(row)} for step, row in zip(breakdown.steps, breakdown.by_step_s, strict=True)],
         "calls": [
             {"name": one.name, "kind": one.kind, "calls": one.calls, "time_s": one.time_s, "median_s": one.median_s}
-            for one in found.by_name
+            for one in breakdown.by_name
         ],
-        "estimated": found.estimated,
+        "estimated": breakdown.estimated,
     }
 
 
-def plot_breakdown(found: Breakdown, path: Path, title: str) -> None:
+def plot_breakdown(breakdown: Breakdown, path: Path, title: str) -> None:
     """Writes a PNG: a stacked bar a rank, and where there are steps a stacked area over them."""
     import numpy
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    by_rank, labels = _grouped(found)
-    panels = 2 if len(found.steps) > 1 else 1
+    by_rank, labels = _grouped(breakdown)
+    panels = 2 if len(breakdown.steps) > 1 else 1
     figure = Figure(figsize=(11.0, 3.4 * panels + 1.0), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
@@ -126,19 +126,19 @@ def plot_breakdown(found: Breakdown, path: Path, title: str) -> None:
     every = max(1, len(labels) // 16)
     axes[0].set_xticks(range(0, len(labels), every), labels[::every], fontsize=8)
     axes[0].set_xlim(-0.6, len(labels) - 0.4)
-    axes[0].set_xlabel("rank" if len(labels) == len(found.ranks) else "ranks, mean of each group", fontsize=9)
+    axes[0].set_xlabel("rank" if len(labels) == len(breakdown.ranks) else "ranks, mean of each group", fontsize=9)
     axes[0].set_ylabel(f"time, {unit}", fontsize=9)
     if panels == 2:
-        _draw_steps(axes[1], found)
+        _draw_steps(axes[1], breakdown)
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
-    used = found.by_rank_s.sum(axis=0) > 1e-4 * found.by_rank_s.sum()
-    if len(found.steps):
-        used |= (found.by_step_s > 1e-2 * found.by_step_s.sum(axis=1, keepdims=True)).any(axis=0)
+    used = breakdown.by_rank_s.sum(axis=0) > 1e-4 * breakdown.by_rank_s.sum()
+    if len(breakdown.steps):
+        used |= (breakdown.by_step_s > 1e-2 * breakdown.by_step_s.sum(axis=1, keepdims=True)).any(axis=0)
     handles = [
         Patch(fc=style.colour, hatch=style.hatch, ec="#555555", lw=0.6, label=style.label)
-        for style, shown in zip(SHARES, used, strict=True)
-        if shown
+        for style, is_used in zip(SHARES, used, strict=True)
+        if is_used
     ]
     figure.suptitle(title, fontsize=11)
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
@@ -146,12 +146,12 @@ def plot_breakdown(found: Breakdown, path: Path, title: str) -> None:
         figure.savefig(temporary, format="png")
 
 
-def _draw_steps(axis: Any, found: Breakdown) -> None:
+def _draw_steps(axis: Any, breakdown: Breakdown) -> None:
     import numpy
 
-    values = found.by_step_s[:, :-1]
+    values = breakdown.by_step_s[:, :-1]
     unit, factor = axis_unit(values.sum(axis=1).max())
-    edges = numpy.array([*found.steps, found.steps[-1] + 1]) - 0.5
+    edges = numpy.array([*breakdown.steps, breakdown.steps[-1] + 1]) - 0.5
     base = numpy.zeros(len(values))
     for style, column in zip(SHARES, values.T, strict=False):
         axis.stairs(
@@ -171,13 +171,13 @@ def _draw_steps(axis: Any, found: Breakdown) -> None:
     axis.set_ylabel(f"time of these ranks, {unit}", fontsize=9)
 
 
-def _grouped(found: Breakdown) -> "tuple[NDArray[Any], list[str]]":
+def _grouped(breakdown: Breakdown) -> "tuple[NDArray[Any], list[str]]":
     """Bars and their labels: a rank each, or means of consecutive ranks where there are more than MOST_BARS."""
     import numpy
 
-    count = len(found.ranks)
+    count = len(breakdown.ranks)
     if count <= MOST_BARS:
-        return found.by_rank_s, [str(rank) for rank in found.ranks]
+        return breakdown.by_rank_s, [str(rank) for rank in breakdown.ranks]
     groups = numpy.array_split(numpy.arange(count), MOST_BARS)
-    means = numpy.array([found.by_rank_s[group].mean(axis=0) for group in groups])
-    return means, [f"{found.ranks[group[0]]}-{found.ranks[group[-1]]}" for group in groups]
+    means = numpy.array([breakdown.by_rank_s[group].mean(axis=0) for group in groups])
+    return means, [f"{breakdown.ranks[group[0]]}-{breakdown.ranks[group[-1]]}" for group in groups]

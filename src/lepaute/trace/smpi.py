@@ -89,7 +89,7 @@ class _Calls:
         if name != STATES:
             return
         if kind in (paje.SET, paje.RESET):
-            self._finish(container, time_s, told=False)
+            self._finish(container, time_s, unfinished=False)
         if kind in (paje.PUSH, paje.SET):
             depth = self._depth.get(container, 0)
             self._depth[container] = depth + 1
@@ -124,32 +124,32 @@ class _Calls:
             self._rank_of[container] = int(number)
         return self._rank_of[container]
 
-    def _finish(self, container: int, time_s: float, told: bool = True) -> None:
+    def _finish(self, container: int, time_s: float, unfinished: bool = True) -> None:
         """Ends what the container is in."""
         if self._depth.get(container, 0):
             row = self._row[container]
             self.end_s[row] = time_s
             self._depth[container] = 0
-            if told:
+            if unfinished:
                 call = _call_of(self.reader.values[self.name[row]])[0]
                 self._unfinished.append(f"rank {self.rank[row]} was in {call}")
 
     def _link(self, kind: int, line: int, container: int, key: int | bytes, size: float) -> None:
         row = self._row.get(container, -1)
         words = key.split(b"_") if isinstance(key, bytes) else []
-        where, shown = f"{self.path}, line {line}", repr(b"_".join(words)[:40].decode("utf-8", "replace"))
+        where, text = f"{self.path}, line {line}", repr(b"_".join(words)[:40].decode("utf-8", "replace"))
         try:
             source, target, tag, _ = map(int, words)
         except ValueError:
             raise InputError(
-                f"{where}: the key of a message is {shown}; SMPI's are sender_receiver_tag_number"
+                f"{where}: the key of a message is {text}; SMPI's are sender_receiver_tag_number"
             ) from None
         if row < 0:
             raise InputError(
                 f"{where}: a message of {self.reader.containers[container].name[:40]!r}, which made no call yet"
             )
         if max(abs(source), abs(target)) >= MOST_RANKS or abs(tag) >= MOST_TAG:
-            raise InputError(f"{where}: the key {shown} of a message holds numbers that no rank or tag has")
+            raise InputError(f"{where}: the key {text} of a message holds numbers that no rank or tag has")
         if kind == paje.START:
             if tag < 0:
                 raise InputError(
@@ -189,18 +189,18 @@ class _Calls:
             end_tag=end_tag,
         )
         self._check_senders(rows, links)
-        found = attach(rows, links)
+        attached = attach(rows, links)
         kept = numpy.flatnonzero(~numpy.isin(code, [at for at, name in enumerate(names) if name in LEFT_OUT]))
-        arrivals = found.arrival_row
+        arrivals = attached.arrival_row
         names = [*names, "MPI_Sendrecv_arrival"]
         columns = {
             "rank": numpy.concatenate((rows.rank[kept], rows.rank[arrivals])),
             "name": numpy.concatenate((code[kept], numpy.full(len(arrivals), len(names) - 1))),
             "start_s": numpy.concatenate((start_s[kept], end_s[arrivals])),
             "duration_s": numpy.concatenate(((end_s - start_s)[kept], numpy.zeros(len(arrivals)))),
-            "size_bytes": numpy.concatenate((found.size_bytes[kept], found.arrival_bytes)),
-            "peer": numpy.concatenate((found.peer[kept], found.arrival_peer)),
-            "tag": numpy.concatenate((found.tag[kept], found.arrival_tag)),
+            "size_bytes": numpy.concatenate((attached.size_bytes[kept], attached.arrival_bytes)),
+            "peer": numpy.concatenate((attached.peer[kept], attached.arrival_peer)),
+            "tag": numpy.concatenate((attached.tag[kept], attached.arrival_tag)),
         }
         # What arrived stands right behind the call in which it did.
         order = numpy.argsort(numpy.concatenate((kept, arrivals)), kind="stable")
@@ -208,7 +208,7 @@ class _Calls:
         columns["kind"] = numpy.array([*kinds, MPI], dtype="int16")[columns["name"]]
         used = [names[at] for at in numpy.unique(columns["name"])]
         has_bytes = not numpy.isnan(_array(self.start_bytes, "float64")).any()
-        metadata = self._metadata(rows, metadata, found.warnings, _unsized(used, has_bytes), has_bytes)
+        metadata = self._metadata(rows, metadata, attached.warnings, _unsized(used, has_bytes), has_bytes)
         return trace_of_columns(columns, names, metadata, str(self.path))
 
     def _check_end(self) -> None:
@@ -242,27 +242,27 @@ class _Calls:
     def _metadata(
         self, rows: Rows, given: dict[str, Any], warnings: list[str], unsized: list[str], has_bytes: bool
     ) -> dict[str, Any]:
-        found: dict[str, Any] = {"source": "simulation", "whole": True, "ranks": int(rows.rank.max()) + 1}
+        known: dict[str, Any] = {"source": "simulation", "whole": True, "ranks": int(rows.rank.max()) + 1}
         for comment in self.reader.comments:
             if "SimGrid-" in comment:
-                found["engine"] = "SimGrid " + comment.partition("SimGrid-")[2].split()[0]
+                known["engine"] = "SimGrid " + comment.partition("SimGrid-")[2].split()[0]
             elif comment.startswith("["):
                 words = [word for word in comment.strip("[] ").split() if not word.startswith("--cfg=")]
-                found["command"] = " ".join(words)
-                found["application"] = Path(words[0]).name if words else ""
-        told = list(warnings)
+                known["command"] = " ".join(words)
+                known["application"] = Path(words[0]).name if words else ""
+        all_warnings = list(warnings)
         if self._unfinished:
             more = f", and {len(self._unfinished) - 1} more" if len(self._unfinished) > 1 else ""
-            told.append(f"the simulation ended within calls: {self._unfinished[0]}{more}")
+            all_warnings.append(f"the simulation ended within calls: {self._unfinished[0]}{more}")
         if self.reader.digits <= COARSE_DIGITS:
-            told.append(
+            all_warnings.append(
                 f"dates have {self.reader.digits} decimals, so that short calls take no time or too much: "
                 "run with --cfg=tracing/precision:12"
             )
         if not has_bytes:
-            told.append("messages have no sizes: run without --cfg=tracing/basic:yes")
-        found |= {"resolution_s": 10.0 ** -max(self.reader.digits, 1), "unsized": unsized}
-        return {**found, **given, "warnings": [*given.get("warnings", []), *told]}
+            all_warnings.append("messages have no sizes: run without --cfg=tracing/basic:yes")
+        known |= {"resolution_s": 10.0 ** -max(self.reader.digits, 1), "unsized": unsized}
+        return {**known, **given, "warnings": [*given.get("warnings", []), *all_warnings]}
 
 
 def _call_of(state: str) -> tuple[str, int]:

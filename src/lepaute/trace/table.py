@@ -89,11 +89,11 @@ class Trace:
         """Whether a real program ran."""
         return self.metadata.get("source") == "recording"
 
-    def named(self, wanted: Iterable[str]) -> "NDArray[Any]":
+    def named(self, names: Iterable[str]) -> "NDArray[Any]":
         """Which rows have one of these names; shape (rows,), bool."""
         import numpy
 
-        chosen = set(wanted)
+        chosen = set(names)
         is_wanted = numpy.array([name in chosen for name in self.names] or [False])
         return is_wanted[self.name] if len(self) else numpy.zeros(0, dtype=bool)
 

@@ -69,12 +69,12 @@ def predict_cases(
     progress(what, fraction done) is called before each prediction.
     Raises InputError where a case does not fit on this machine.
     """
-    wanted = list(hpls)
-    for hpl in wanted:
+    requested = list(hpls)
+    for hpl in requested:
         check_machine(hpl)
     cases = []
-    for index, hpl in enumerate(wanted):
-        progress(f"N = {hpl.n}, {hpl.p}x{hpl.q}", index / len(wanted))
+    for index, hpl in enumerate(requested):
+        progress(f"N = {hpl.n}, {hpl.p}x{hpl.q}", index / len(requested))
         cases.append(Case(hpl, predict(hpl)))
     return cases
 

@@ -41,9 +41,9 @@ def plot(table: "pandas.DataFrame", runs: "pandas.DataFrame", path: Path, title:
         bottom.set_xlabel("order of the matrix, N")
         bottom.axhline(0, color="#b0b0b0", lw=0.8, zorder=1)
         for position, row in enumerate(rows.to_dict("records")):
-            own = runs[runs["case"] == row["case"]]
-            _draw_rates(top, position, row, own)
-            _draw_errors(bottom, position, row, own, reach)
+            case_runs = runs[runs["case"] == row["case"]]
+            _draw_rates(top, position, row, case_runs)
+            _draw_errors(bottom, position, row, case_runs, reach)
         bottom.set_xticks(range(len(rows)), [f"{n:,}" for n in rows["n"]])
         for axis in (top, bottom):
             axis.set_xlim(-0.6, len(rows) - 0.4)
@@ -124,8 +124,8 @@ def _reach_percent(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> float
     """How far the axis of errors must reach to hold all intervals and all runs that count."""
     reach = LEAST_REACH_PERCENT
     for row in table.to_dict("records"):
-        own = runs[(runs["case"] == row["case"]) & ~runs["disturbed"].astype(bool)]
-        for time_s in (row["predicted_time_s"], row["low_s"], row["high_s"], *own["time_s"]):
+        case_runs = runs[(runs["case"] == row["case"]) & ~runs["disturbed"].astype(bool)]
+        for time_s in (row["predicted_time_s"], row["low_s"], row["high_s"], *case_runs["time_s"]):
             if not math.isnan(time_s):
                 reach = max(reach, abs(100 * (time_s / row["measured_time_s"] - 1)))
     return 1.1 * reach

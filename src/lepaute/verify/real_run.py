@@ -136,13 +136,13 @@ def parse_driver_output(output: str, hpl: "Hpl") -> tuple[float, tuple[RankLoad,
             record: dict[str, Any] = json.loads(line)
             names = [field.name for field in fields(RankLoad)]
             ranks = tuple(RankLoad(**{name: rank[name] for name in names}) for rank in record["ranks"])
-            found = tuple(int(record[key]) for key in ("n", "nb", "p", "q"))
+            ran = tuple(int(record[key]) for key in ("n", "nb", "p", "q"))
             time_s = float(record["time_s"])
         except (ValueError, KeyError, TypeError) as error:
             raise EnvironmentProblem(
                 f"the HPL driver printed a line that is no result ({error}): {line[:200]}"
             ) from None
-        _check_same_run(found, hpl)
+        _check_same_run(ran, hpl)
         return time_s, ranks
     raise EnvironmentProblem(f"the HPL driver printed no result; its output ends: {_tail(output)}")
 
@@ -167,11 +167,11 @@ def _half_digit(number: str) -> float:
     return 0.5 * 10.0**-decimals / float(digits) if float(digits) else float("inf")
 
 
-def _check_same_run(found: tuple[int, ...], hpl: "Hpl") -> None:
+def _check_same_run(ran: tuple[int, ...], hpl: "Hpl") -> None:
     asked = (hpl.n, hpl.nb, hpl.p, hpl.q)
-    if found != asked:
+    if ran != asked:
         raise EnvironmentProblem(
-            f"HPL ran N, NB, P, Q = {found}, asked were {asked}: it did not read the input file written for it. "
+            f"HPL ran N, NB, P, Q = {ran}, asked were {asked}: it did not read the input file written for it. "
             "Check that it reads HPL.dat from the folder where it is started."
         )
 

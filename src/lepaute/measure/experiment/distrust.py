@@ -67,7 +67,7 @@ def _changes(
         trend = drift(
             [t for t, _ in inside], [d for _, d in inside], false_alarms=share / (len(steps) + 1), least_size=least_size
         )
-        if trend.found:
+        if trend.significant:
             first, last = min(t for t, _ in inside), max(t for t, _ in inside)
             message = f"{node}: from {clock(first)} to {clock(last)} UTC the reference kernel {trend}"
             doubts.append(Verdict(node, "drift", first, last, message))

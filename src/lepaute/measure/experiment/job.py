@@ -146,16 +146,16 @@ class Job(Helpers):
             row[name] = scalar(name, value)
         self.record_of_run.row(table, {**row, "recorded_s": time.time()})
 
-    def set_conditions(self, **wanted: Any) -> frozenset[str]:
+    def set_conditions(self, **controls: Any) -> frozenset[str]:
         """Sets the nodes for the commands that follow, as `control` does for the whole run: the level of a factor.
 
-        wanted: such as scheduling={"class": "batch"}, pinning=[0], governor="powersave"; undone at the end of the run
+        controls: such as scheduling={"class": "batch"}, pinning=[0], governor="powersave"; undone at the end of the run
         The names of the nodes that could not be set so: what they measure is not of that level. Raises InputError for
         a value that makes no sense.
         """
-        for name, problem in control_problems(wanted).items():
+        for name, problem in control_problems(controls).items():
             raise InputError(f"condition {name}: {problem}")
-        return self.machine.control(wanted)
+        return self.machine.control(controls)
 
     # The steps, in the order in which `execute` makes them.
 

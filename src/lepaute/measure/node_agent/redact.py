@@ -125,8 +125,8 @@ class Redactor:
             takes_value = _OPTION.fullmatch(f"{word} x") is not None and "=" not in word
             if takes_value and not following.startswith("-") and not _NO_SECRET.fullmatch(following):
                 redacted[place + 1] = REDACTED
-        for place, shown in _by_program(words):
-            redacted[place] = shown
+        for place, replacement in _by_program(words):
+            redacted[place] = replacement
         return redacted
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:

@@ -170,11 +170,11 @@ def _prop(name: str, value: str) -> str:
 
 
 def _comment(platform: Platform, lost: tuple[str, ...]) -> Iterator[str]:
-    said = [f"Platform {platform.name}, written by lepaute for SimGrid 3.32."]
+    comment = [f"Platform {platform.name}, written by lepaute for SimGrid 3.32."]
     if lost:
-        said += ["Of the platform this file does not hold:", *(f"- {sentence}" for sentence in lost)]
+        comment += ["Of the platform this file does not hold:", *(f"- {sentence}" for sentence in lost)]
     # a comment has no two dashes and no control characters; ASCII is what every reader has
-    lines = (re.sub("[^ -~]", "?", sentence).replace("--", "- -") for sentence in said)
+    lines = (re.sub("[^ -~]", "?", sentence).replace("--", "- -") for sentence in comment)
     yield "<!--"
     yield from lines
     yield "-->"

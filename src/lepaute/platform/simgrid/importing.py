@@ -55,19 +55,19 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
     root = parse(text.encode() if isinstance(text, str) else text, name)
     if root.tag != "platform":
         raise InputError(f"{name}:{root.line}: begins with '{root.tag}'; a platform file of SimGrid with 'platform'")
-    own = own_properties(root, name)
-    machine = mesh_of(root, name) if "topology" in own else machine_of(root, name)
+    properties = own_properties(root, name)
+    machine = mesh_of(root, name) if "topology" in properties else machine_of(root, name)
     values, where, others = _settings(root, name)
-    table = rows(values, where, with_envelope="enveloped" in own)
+    table = rows(values, where, with_envelope="enveloped" in properties)
     try:
-        platform = _platform(machine, table, values, where, own)
+        platform = _platform(machine, table, values, where, properties)
     except ValidationError as error:  # the platform's own checks
         first = error.errors(include_url=False)[0]
         field = ".".join(str(step) for step in (*first["loc"], *first.get("ctx", {}).get("at", ())))
         raise PlatformError(f"{name}: makes no platform: {field} {first['msg']}") from None
     given = {setting for setting, place in where.items() if place != name}
-    told = (*machine.notes, *_notes(root, machine, others, given, own, _on_links(table, own)))
-    return Imported(platform, told)
+    notes = (*machine.notes, *_notes(root, machine, others, given, properties, _on_links(table, properties)))
+    return Imported(platform, notes)
 
 
 def _platform(
@@ -75,32 +75,32 @@ def _platform(
     table: tuple[Row, ...],
     values: Mapping[str, str],
     where: Mapping[str, str],
-    own: Mapping[str, Any],
+    properties: Mapping[str, Any],
 ) -> Platform:
-    topology = _topology(machine, own)
+    topology = _topology(machine, properties)
     # Factors are those of the double that a text of 17 digits stands for.
-    link_Bps = exact(own.get("node_link_Bps", float(machine.link_Bps)))
-    on_links = _on_links(table, own)
+    link_Bps = exact(properties.get("node_link_Bps", float(machine.link_Bps)))
+    on_links = _on_links(table, properties)
     route = longest_route(topology)
     nominal_s = machine.link_latency_s * _links_counted(machine, on_links, route) + machine.backbone_latency_s
-    enveloped = own.get("enveloped", [])
+    enveloped = properties.get("enveloped", [])
     segments = tuple(_segment(row, link_Bps, nominal_s, _at(enveloped, i)) for i, row in enumerate(table))
     if on_links:
         topology = topology.model_copy(update={"levels": _cables(machine, table[0], topology.levels, route)})
     return Platform(
-        name=own.get("name", machine.name),
-        description=own.get("description", ""),
-        source=own.get("source"),
+        name=properties.get("name", machine.name),
+        description=properties.get("description", ""),
+        source=properties.get("source"),
         nodes=Nodes.model_validate(
-            own.get("nodes", {})
+            properties.get("nodes", {})
             | {"count": len(machine.numbers), "first_number": machine.numbers[0], "cores": machine.cores}
         ),
         kernels=(),
         network=Network(
             flow_factor="scale",
-            sharing=own.get("sharing"),
+            sharing=properties.get("sharing"),
             node_link=NodeLink(bandwidth_Bps=float(link_Bps)),
-            loopback=_loopback(machine, table, segments, nominal_s, own),
+            loopback=_loopback(machine, table, segments, nominal_s, properties),
             remote=Remote(segments=segments),
             costs=costs(values, where),
         ),
@@ -123,7 +123,11 @@ def _segment(row: Row, width_Bps: Decimal, nominal_s: Decimal, enveloped: bool) 
 
 
 def _loopback(
-    machine: Machine, table: tuple[Row, ...], remote: tuple[Segment, ...], nominal_s: Decimal, own: Mapping[str, Any]
+    machine: Machine,
+    table: tuple[Row, ...],
+    remote: tuple[Segment, ...],
+    nominal_s: Decimal,
+    properties: Mapping[str, Any],
 ) -> Loopback:
     width = exact(float(machine.loopback_Bps or _IMPLICIT_LOOPBACK_BPS))
     latency_s = machine.loopback_latency_s if machine.loopback_Bps else Decimal(0)
@@ -150,16 +154,16 @@ def _loopback(
     )
     return Loopback(
         shared=False,
-        bandwidth_Bps=own.get("loopback_Bps", float(width)),
+        bandwidth_Bps=properties.get("loopback_Bps", float(width)),
         segments=None if same else segments,
     )
 
 
-def _topology(machine: Machine, own: Mapping[str, Any]) -> Topology:
-    if "topology" in own:
-        return Topology.model_validate(own["topology"])
+def _topology(machine: Machine, properties: Mapping[str, Any]) -> Topology:
+    if "topology" in properties:
+        return Topology.model_validate(properties["topology"])
     limits = (machine.node_limit_Bps, machine.switch_limit_Bps)
-    levels = (CableModel(bandwidth_Bps=float(machine.link_Bps)),) if "node_link_Bps" in own else None
+    levels = (CableModel(bandwidth_Bps=float(machine.link_Bps)),) if "node_link_Bps" in properties else None
     return Topology.model_validate(
         {
             "kind": machine.kind,
@@ -171,10 +175,10 @@ def _topology(machine: Machine, own: Mapping[str, Any]) -> Topology:
     )
 
 
-def _on_links(table: tuple[Row, ...], own: Mapping[str, Any]) -> bool:
+def _on_links(table: tuple[Row, ...], properties: Mapping[str, Any]) -> bool:
     """Is the latency of a route that of its links, for all messages? Ours say so; of others one factor says so."""
-    if "latency" in own:
-        return bool(own["latency"] == "links")
+    if "latency" in properties:
+        return bool(properties["latency"] == "links")
     return len({row.latency_factor for row in table}) == 1
 
 
@@ -226,11 +230,11 @@ def _notes(
     machine: Machine,
     settings: Mapping[str, str],
     given: set[str],
-    own: Mapping[str, Any],
+    properties: Mapping[str, Any],
     on_links: bool,
 ) -> Iterator[str]:
     """What was ignored, and what is taken otherwise than SimGrid does; of a file of ours, only what was added to it."""
-    if "enveloped" not in own:
+    if "enveloped" not in properties:
         yield "speed: hosts have no speed here but kernel models, of which the file has none: add some to predict."
         yield (
             "thresholds: they are taken as sizes of messages; SMPI compares those of the factors with 16 bytes more, "

@@ -77,17 +77,17 @@ def plan(platform: Platform, *, explicit: bool) -> Latencies:
         total_s, count = exact(segments[0].latency_s), len(segments)
         return Latencies(total_s, total_s, (total_s,) * count, (Decimal(1),) * count, (False,) * count, True)
     added_s = Decimal(0) if explicit else sum((level_latency_s(topology, level) for level in route), Decimal(0))
-    wanted = [exact(segment.latency_s) + added_s for segment in segments]
+    totals_s = [exact(segment.latency_s) + added_s for segment in segments]
     envelopes = [quotient(Decimal(ENVELOPE_BYTES), exact(segment.bandwidth_Bps)) for segment in segments]
-    enveloped = tuple(latency >= envelope for latency, envelope in zip(wanted, envelopes, strict=True))
-    nominal_s = next((latency for latency in wanted if latency > 0), _NOMINAL_S)
+    enveloped = tuple(latency >= envelope for latency, envelope in zip(totals_s, envelopes, strict=True))
+    nominal_s = next((latency for latency in totals_s if latency > 0), _NOMINAL_S)
     factors = tuple(
         quotient(latency - envelope if taken else latency, nominal_s)
-        for latency, envelope, taken in zip(wanted, envelopes, enveloped, strict=True)
+        for latency, envelope, taken in zip(totals_s, envelopes, enveloped, strict=True)
     )
     alike = explicit or topology.kind == "switch"
     link_s = quotient(nominal_s, Decimal(len(route)))
-    return Latencies(link_s, nominal_s, tuple(wanted), factors, enveloped, alike)
+    return Latencies(link_s, nominal_s, tuple(totals_s), factors, enveloped, alike)
 
 
 def _latency_of_each_link(topology: Topology, segments: tuple[Segment, ...], route: tuple[int, ...]) -> Decimal | None:

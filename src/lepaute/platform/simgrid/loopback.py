@@ -49,8 +49,8 @@ def paired(inside: tuple[Segment, ...], between: tuple[Segment, ...]) -> list[tu
     rows = []
     for start in starts:
         at = max(i for i, segment in enumerate(between) if segment.above_bytes <= start)
-        here = [segment for segment in inside if segment.above_bytes <= start][-1]
-        rows.append((here, between[at], at))
+        inner = [segment for segment in inside if segment.above_bytes <= start][-1]
+        rows.append((inner, between[at], at))
     return rows
 
 

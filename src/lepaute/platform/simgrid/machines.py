@@ -64,14 +64,14 @@ def mesh_of(platform: Element, origin: str) -> Machine:
     hosts = list(platform.all("host"))
     links = {link.attributes.get("id", ""): link for link in platform.all("link")}
     ids = [host.attributes.get("id", "") for host in hosts]
-    found = [re.fullmatch(r"(.*?)([0-9]{1,9})", name) for name in ids]
-    if not hosts or not all(found) or f"{ids[0]}_latency" not in links:
+    matches = [re.fullmatch(r"(.*?)([0-9]{1,9})", name) for name in ids]
+    if not hosts or not all(matches) or f"{ids[0]}_latency" not in links:
         raise InputError(f"{origin}: lepaute wrote this topology, but its hosts or links were changed; export it again")
     loopback = links.get(f"{ids[0]}_loopback")
     loopback_Bps, loopback_latency_s = (None, Decimal(0)) if loopback is None else _values(loopback, origin)
     return Machine(
         name="platform",
-        numbers=tuple(int(match[2]) for match in found if match),
+        numbers=tuple(int(match[2]) for match in matches if match),
         cores=whole_number(hosts[0].attributes.get("core", "1"), _Reader(hosts[0], origin).where("core")),
         kind="graph",
         parameters=None,
@@ -119,32 +119,31 @@ def _of_cluster(element: Element, origin: str) -> Machine:
 def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     """Hosts that one switch joins, each by a link or a pair of links of its own."""
     links = {link.attributes.get("id", ""): link for link in platform.all("link")}
-    own, between, loopback = _own_links(platform, hosts, links, origin)
+    host_links, between, loopback = _own_links(platform, hosts, links, origin)
     notes: tuple[str, ...] = ()
-    first_up, first_down = own[hosts[0].attributes.get("id", "")]
-    if Counter((_values(up, origin), _values(down, origin)) for up, down in own.values()).most_common(1)[0][1] < len(
-        own
-    ):
+    first_up, first_down = host_links[hosts[0].attributes.get("id", "")]
+    values = Counter((_values(up, origin), _values(down, origin)) for up, down in host_links.values())
+    if len(values) > 1:
         notes += ("links: all nodes have the link of the first; in the file they differ.",)
     up_Bps, up_latency = _values(first_up, origin)
     down_Bps, down_latency = _values(first_down, origin)
     if up_Bps != down_Bps:
         notes += ("links: both ways have the bandwidth of the way up.",)
     ids = [host.attributes.get("id", "") for host in hosts]
-    found = [re.fullmatch(r"(.*?)([0-9]{1,9})", name) for name in ids]
-    numbered = all(found) and len({match[1] for match in found if match}) == 1
+    matches = [re.fullmatch(r"(.*?)([0-9]{1,9})", name) for name in ids]
+    numbered = all(matches) and len({match[1] for match in matches if match}) == 1
     cores = [whole_number(h.attributes.get("core", "1"), _Reader(h, origin).where("core")) for h in hosts]
     if len(set(cores)) > 1:
         raise InputError(f"{origin}:{hosts[0].line}: hosts have different numbers of cores; nodes are of one kind")
     if not numbered:
         notes += ("hosts: their names are left out; nodes have numbers from 0 in the order of the file.",)
-    prefix = found[0][1] if found[0] and numbered else ""
+    prefix = matches[0][1] if matches[0] and numbered else ""
     policy = first_up.attributes.get("sharing_policy", "SHARED")
     backbones = [_values(link, origin) for link in between]
     loop = None if loopback is None else _values(loopback, origin)
     return Machine(
         name=prefix.strip(" -._") or "platform",
-        numbers=tuple(int(match[2]) for match in found if match) if numbered else tuple(range(len(hosts))),
+        numbers=tuple(int(match[2]) for match in matches if match) if numbered else tuple(range(len(hosts))),
         cores=cores[0],
         kind="switch",
         parameters=None,
@@ -166,10 +165,10 @@ def _own_links(
     """The links (up, down) of each host, those that all routes share, and a loopback link."""
 
     def link(name: str, user: Element) -> Element:
-        found = links.get(name) or links.get(re.sub("_(UP|DOWN)$", "", name))
-        if found is None:
+        element = links.get(name) or links.get(re.sub("_(UP|DOWN)$", "", name))
+        if element is None:
             raise InputError(f"{origin}:{user.line}: there is no link '{name}'; define it, or correct the name")
-        return found
+        return element
 
     routes: dict[tuple[str, str], list[str]] = {}
     loopback = None
@@ -182,16 +181,16 @@ def _own_links(
         routes[ends] = names
         if route.attributes.get("symmetrical", "YES").upper() == "YES":
             routes.setdefault(ends[::-1], names[::-1])
-    own: dict[str, tuple[Element, Element]] = {}
+    host_links: dict[str, tuple[Element, Element]] = {}
     for entry in platform.all("host_link"):
         up, down = (link(entry.attributes.get(way, ""), entry) for way in ("up", "down"))
-        own[entry.attributes.get("id", "")] = (up, down)
+        host_links[entry.attributes.get("id", "")] = (up, down)
     ids = [host.attributes.get("id", "") for host in hosts]
-    if own:
-        if missing := next((name for name in ids if name not in own), None):
+    if host_links:
+        if missing := next((name for name in ids if name not in host_links), None):
             raise InputError(f"{origin}: host '{missing}' has no host_link; give it one")
         between = [_as_link(e) for e in platform.all("backbone")]
-        return own, between, loopback
+        return host_links, between, loopback
     return _from_routes(ids, routes, links, loopback, origin)
 
 
@@ -210,7 +209,7 @@ def _from_routes(
         others = tuple(x for x in names if x not in common)
         ups_of.setdefault(a, set()).add(others[:1])
         downs_of.setdefault(b, set()).add(others[-1:])
-    own: dict[str, tuple[Element, Element]] = {}
+    host_links: dict[str, tuple[Element, Element]] = {}
     for name in ids:
         ups, downs = ups_of.get(name, set()), downs_of.get(name, set())
         if len(ups) != 1 or len(downs) != 1 or () in ups | downs:
@@ -221,7 +220,7 @@ def _from_routes(
         up, down = ups.pop()[0], downs.pop()[0]
         if up not in links or down not in links:
             raise InputError(f"{origin}: there is no link '{up if up not in links else down}'; define it")
-        own[name] = (links[up], links[down])
+        host_links[name] = (links[up], links[down])
     expected = 2 + len(common)
     for (a, b), names in routes.items():
         if len(names) != expected:
@@ -229,7 +228,7 @@ def _from_routes(
                 f"{origin}: the route from '{a}' to '{b}' has {len(names)} links where one switch makes {expected}; "
                 "only hosts around one switch are imported, and clusters"
             )
-    return own, [links[name] for name in sorted(common) if name in links], loopback
+    return host_links, [links[name] for name in sorted(common) if name in links], loopback
 
 
 def _as_link(backbone: Element) -> Element:

@@ -28,7 +28,7 @@ def own_properties(root: Element, origin: str) -> dict[str, Any]:
 
     Raises InputError for one that lepaute does not write.
     """
-    own: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     for zone in root.all("zone"):
         for name, text in zone.properties().items():
             if not name.startswith(PREFIX):
@@ -43,5 +43,5 @@ def own_properties(root: Element, origin: str) -> dict[str, Any]:
                 raise InputError(
                     f"{origin}:{zone.line}: the property {name} is {text[:60]!r}, which lepaute never writes; remove it"
                 )
-            own[name.removeprefix(PREFIX)] = value
-    return own
+            properties[name.removeprefix(PREFIX)] = value
+    return properties

@@ -26,10 +26,10 @@ _NUMBER = r"\s*([+-]?(?:[0-9]{1,60}\.?[0-9]{0,60}|\.[0-9]{1,60})(?:[eE][+-]?[0-9
 def bandwidth_Bps(text: str, where: str) -> Decimal:  # noqa: N802 - the unit
     """Bytes a second of a text such as 10Gbps, 1.25GBps or 125000000; `where` begins the message of a refusal."""
     number, unit = _split(text, where, "a bandwidth such as 10Gbps or 1.25GBps")
-    found = re.fullmatch(r"(?:([kKMGTPE]?|[KMGTPE]i)([bB])ps)?", unit)
-    if found is None:
+    match = re.fullmatch(r"(?:([kKMGTPE]?|[KMGTPE]i)([bB])ps)?", unit)
+    if match is None:
         raise InputError(f"{where} is {text[:80]!r}; a bandwidth such as 10Gbps or 1.25GBps is wanted")
-    prefix, kind = found[1] or "", found[2] or "B"
+    prefix, kind = match[1] or "", match[2] or "B"
     scale = Decimal(2) ** _POWERS_OF_TWO[prefix] if prefix.endswith("i") else Decimal(10) ** _POWERS_OF_TEN[prefix]
     return number * scale / (8 if kind == "b" else 1)
 
@@ -52,12 +52,12 @@ def whole_number(text: str, where: str) -> int:
     return count_of(text.strip(), where)
 
 
-def _split(text: str, where: str, wanted: str) -> tuple[Decimal, str]:
-    found = re.fullmatch(_NUMBER + r"([A-Za-z]*)\s*", text)
+def _split(text: str, where: str, expected: str) -> tuple[Decimal, str]:
+    match = re.fullmatch(_NUMBER + r"([A-Za-z]*)\s*", text)
     try:
-        number = Decimal(found[1]) if found else Decimal("nan")
+        number = Decimal(match[1]) if match else Decimal("nan")
     except InvalidOperation:
         number = Decimal("nan")
-    if found is None or not number.is_finite() or number < 0 or not -400 < number.adjusted() < 200:
-        raise InputError(f"{where} is {text[:80]!r}; {wanted} is wanted")
-    return number, found[2]
+    if match is None or not number.is_finite() or number < 0 or not -400 < number.adjusted() < 200:
+        raise InputError(f"{where} is {text[:80]!r}; {expected} is wanted")
+    return number, match[2]
