@@ -167,7 +167,7 @@ def test_hosts_and_ranks_go_where_their_files_say(tmp_path: Path) -> None:
         (("--threads-per-rank", "4"), "no kernel models for 4 threads a rank; it has them for 1"),
         (("--fidelity", "high"), "fidelity is 'high'"),
         (("--trace-ranks", "0"), "ask for --trace FILE"),
-        (("--trace", "t.parquet", "--trace-ranks", "3-1"), "a range goes up, such as 1-3"),
+        (("--trace", "t.parquet", "--trace-ranks", "3-1"), "a range must increase, such as 1-3"),
         (("--trace", "t.parquet", "--trace-ranks", "one"), "--trace-ranks is 'one'"),
         (("--trace", "t.parquet", "--trace-ranks", "0,4"), "there is no rank 4 to trace; this run has ranks 0 to 3"),
         (("--gantt", "t.png", "--trace-steps", "7-8"), "there is no step 8 to trace; this run has steps 0 to 7"),

@@ -302,7 +302,7 @@ def test_a_program_without_a_launcher_is_recorded(ring: Path, tmp_path: Path) ->
 def test_the_status_of_a_program_that_fails_is_1_and_its_trace_is_kept(ring: Path, tmp_path: Path) -> None:
     done = lepaute("record", "--", *MPIRUN, "2", ring, "7", folder=tmp_path)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "lepaute: the program failed (status 7)"
+    assert done.stderr.splitlines()[-1] == "lepaute: the program failed (exit status 7)"
     assert count(read_trace(tmp_path / "trace.parquet"), "dscal") == 20
 
 
@@ -322,7 +322,7 @@ def test_a_program_that_is_killed_leaves_what_it_did(ring: Path, tmp_path: Path)
         (("record", "-o", "none/t.parquet", "--", "mpirun", "true"), r".*there is no folder none; create it first"),
         (
             ("record", "--mpicc", "no-such-cc", "--", "mpirun", "true"),
-            r"--mpicc no-such-cc: not found; name the compiler wrapper .*",
+            r"--mpicc no-such-cc: not found; give the compiler wrapper .*",
         ),
         (("record", "--dat", "HPL.dat", "--", "mpirun", "true"), r"--dat is for the program xhpl-lepaute.*"),
         (("record", "--", "mpirun", "-np", "1", "xhpl-lepaute"), r"HPL\.dat: No such file or directory; .*"),

@@ -285,7 +285,7 @@ def test_tables_too_wide_or_nested_are_refused(tmp_path: Path) -> None:
     out = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table({"a": [[1, 2], [3]]}), out)
     archive = table_archive(tmp_path / "a.zip", "t.parquet", out.getvalue())
-    with pytest.raises(ArchiveError, match="only plain ones are read"):
+    with pytest.raises(ArchiveError, match="only plain types are read"):
         archive.table("t.parquet")
 
 

@@ -109,7 +109,7 @@ def test_values_too_wide_to_draw_are_refused(tmp_path: Path, capsys: pytest.Capt
         ("fractional -f a=0,1,2 -f b=0,1 --runs 99", "give a number from 3"),
         ("fractional -f a=0,1 -f b=0,1 -f c=0,1 --runs 2", "give a power of two above 3"),
         ("show none.csv", "none.csv: cannot be read"),
-        ("picture none.csv -o .", "--output .: is a folder; name a file"),
+        ("picture none.csv -o .", "--output .: is a folder; give a file name"),
         ("picture none.csv -o p.png", "none.csv: cannot be read"),
         ("mix none.csv", "none.csv: cannot be read"),
         ("memory --strides x", "--strides is 'x'"),

@@ -47,7 +47,7 @@ def test_private_without_folding_is_refused() -> None:
         (["--skip", "check"], "give --source and --make"),
         (["--source", ".", "--binary", "x"], "give one of them"),
         (["--runs", "0"], "runs is 0; at least one run is simulated"),
-        (["--fold", "much"], "--fold is 'much'; it is a size in bytes"),
+        (["--fold", "much"], "--fold is 'much'; it must be a size in bytes"),
         (["--stack", "1"], "invalid value for '--stack'"),
         (["--time-pattern", "t=(", "--binary", "x"], "is no regular expression"),
         (["--set", "network.nonsense=1"], "nonsense"),

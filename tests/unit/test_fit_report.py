@@ -169,7 +169,7 @@ def test_the_command_prints_the_serious_findings_and_writes_both_reports(tmp_pat
 def test_a_report_of_another_kind_or_place_is_refused_before_anything_is_fitted(tmp_path, capsys):
     path = write_calibration(tmp_path / "c.zip")
     assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(tmp_path / "r.pdf")]) == 2
-    assert "a report is .html" in capsys.readouterr().err
+    assert "the name of a report must end in .html" in capsys.readouterr().err
     with pytest.raises(InputError, match="there is no folder"):
         files.write_report(tmp_path / "nowhere" / "r.html", page=pytest.fail, content=pytest.fail)
 

@@ -125,14 +125,14 @@ WHOLE = packed(["dgemm"], [(0, 0, 0.0, 1.0, 1, 2, 3)])
     [
         (b"", "does not begin with LEPKERN1"),
         (b"PAR1" + WHOLE[4:], "does not begin with LEPKERN1"),
-        (WHOLE[:20], "should have 1 names and has 0; it is cut or damaged"),
-        (WHOLE[:-1], "ends within call 0; it is cut"),
-        (WHOLE[:12] + b"\xff\xff\xff\xff" + WHOLE[16:], "its names would have 4294967295 bytes"),
+        (WHOLE[:20], "expected 1 names, got 0; the file is truncated or damaged"),
+        (WHOLE[:-1], "ends inside call 0; the file is truncated"),
+        (WHOLE[:12] + b"\xff\xff\xff\xff" + WHOLE[16:], "the table of names has 4294967295 bytes"),
         (packed(["dgemm"], [(-1, 0, 0.0, 1.0, 1, 2, 3)]), "call 0 has no rank"),
         (packed(["dgemm"], [(0, 1, 0.0, 1.0, 1, 2, 3)]), "call 0 has no name"),
         (packed(["dgemm"], [(0, 0, float("nan"), 1.0, 1, 2, 3)]), "call 0 has no start"),
         (packed(["dgemm"], [(0, 0, 0.0, -1.0, 1, 2, 3)]), "call 0 has no duration"),
-        (packed(["dgemm"], [(0, 0, 0.0, 1.0, 1, float("inf"), 3)]), "call 0 has sizes that cannot be"),
+        (packed(["dgemm"], [(0, 0, 0.0, 1.0, 1, float("inf"), 3)]), "call 0 has invalid sizes"),
     ],
 )
 def test_a_damaged_file_is_refused(file: Path, content: bytes, complaint: str) -> None:

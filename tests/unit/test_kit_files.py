@@ -164,7 +164,7 @@ def test_outputs_that_cannot_be_written_are_refused_with_their_option(tmp_path: 
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "socket"))
     for path, reason in {
-        tmp_path: "is a folder; name a file",
+        tmp_path: "is a folder; give a file name",
         Path(): "is a folder",
         Path(".."): "is a folder",
         tmp_path / "none" / "a": f"there is no folder {tmp_path / 'none'}",

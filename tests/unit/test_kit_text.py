@@ -77,7 +77,7 @@ def test_whole_numbers_take_suffixes(text: str, value: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "k", "x", "1.5", "nan", "inf", "1e400", "1kk", "0x10"])
 def test_what_is_not_a_whole_number_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"n is .*; it is a whole number such as 20000 or 20k"):
+    with pytest.raises(InputError, match=r"n is .*; it must be a whole number such as 20000 or 20k"):
         whole_of(text, "n")
 
 
@@ -106,7 +106,7 @@ def test_sizes_are_in_powers_of_1024() -> None:
 def test_lists_of_numbers_and_ranges() -> None:
     assert numbers_of("5-7,0, 6", "--ranks") == (0, 5, 6, 7)
     assert ranges_of("3,0-1", "radical") == [range(3, 4), range(2)]
-    for text, reason in (("3-1", "a range goes up, such as 1-3"), ("1-9999999", "at most 1000000 numbers")):
+    for text, reason in (("3-1", "a range must increase, such as 1-3"), ("1-9999999", "at most 1000000 numbers")):
         with pytest.raises(InputError, match=reason):
             numbers_of(text, "--ranks")
     for text in ("", "x", "1-", "-1", "1,,2", "1:2", "²"):

@@ -222,14 +222,14 @@ def test_libraries_made_of_mpich_and_unknown_ones_are_told_apart(
 
 def test_a_compiler_of_simgrid_is_not_an_mpi_library(tmp_path: Path) -> None:
     path = script(tmp_path / "bin/mpicc", "#define MPI_CHAR SMPI_PREDEFINED_POINTER(MPI_Datatype, smpi_MPI_CHAR)")
-    with pytest.raises(EnvironmentProblem, match="is a compiler of SimGrid"):
+    with pytest.raises(EnvironmentProblem, match="is SimGrid's compiler wrapper"):
         find_library(path)
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("no-such-mpi", "no-such-mpi: not found; name the compiler wrapper"),
+        ("no-such-mpi", "no-such-mpi: not found; give the compiler wrapper"),
         (".", "holds no bin/mpicc"),
         ("module:", "'' is not the name of an environment module"),
         ("module:--version", "'--version' is not the name"),
@@ -281,7 +281,7 @@ def test_a_module_brings_its_library_and_what_it_changes(
 
 @pytest.mark.parametrize(
     ("module", "message"),
-    [("empty/1", "module empty/1: brings no mpicc"), ("other/2", "Unable to locate a modulefile for 'other/2'")],
+    [("empty/1", "module empty/1: does not provide mpicc"), ("other/2", "Unable to locate a modulefile for 'other/2'")],
 )
 def test_a_module_without_an_mpi_library_is_refused(login_shell: Path, module: str, message: str) -> None:
     with pytest.raises(EnvironmentProblem, match=message):
@@ -356,7 +356,7 @@ def test_several_nodes_are_given_by_a_hostfile_of_the_launcher_s_own_form() -> N
     assert HYDRA.start(4, hostfile="h", remote_shell="oarsh").argv[1:] == (
         *("-f", "h", "-launcher", "ssh", "-launcher-exec", "oarsh"), "-np", "4",
     )  # fmt: skip
-    with pytest.raises(InputError, match="takes no options for its remote shell"):
+    with pytest.raises(InputError, match="does not take options for its remote shell"):
         HYDRA.start(4, hostfile="h", remote_shell="ssh -F c")
 
 

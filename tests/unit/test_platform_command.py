@@ -31,7 +31,7 @@ def test_show_yaml_prints_a_file_that_check_accepts(capsys: pytest.CaptureFixtur
     file = tmp_path / "copy.yaml"
     file.write_text(capsys.readouterr().out, encoding="utf-8")
     assert main(["platform", "check", str(file)]) == 0
-    assert "platform dahu-2020-01 is complete, sha256" in capsys.readouterr().out
+    assert "platform dahu-2020-01 is valid, sha256" in capsys.readouterr().out
 
 
 def test_check_of_a_bad_file_is_status_2_and_one_line_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:

@@ -146,7 +146,9 @@ def test_a_shipped_name_is_found_before_a_file_of_that_name(tmp_path: Path, monk
 def test_a_mistyped_name_gets_the_nearest_one_and_the_list() -> None:
     with pytest.raises(PlatformError) as caught:
         load_platform("dahu-2020-1")
-    assert "no file 'dahu-2020-1' (did you mean dahu-2020-01?); shipped are dahu, dahu-2019-04," in str(caught.value)
+    assert "no file is named 'dahu-2020-1' (did you mean dahu-2020-01?); shipped platforms: dahu, dahu-2019-04," in str(
+        caught.value
+    )
 
 
 def test_a_folder_and_a_binary_file_are_refused_in_one_line(tmp_path: Path) -> None:
@@ -172,8 +174,8 @@ def test_fields_can_be_replaced() -> None:
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        ("network.flow_facto", r"no field network.flow_facto \(did you mean flow_factor\?\); there are flow_factor,"),
-        ("network.remote.segments[7].latency_s", r"no field network.remote.segments\[7\].*there are \[0\], \[1\]"),
+        ("network.flow_facto", r"no field network.flow_facto \(did you mean flow_factor\?\); it has flow_factor,"),
+        ("network.remote.segments[7].latency_s", r"no field network.remote.segments\[7\].*it has \[0\], \[1\]"),
         ("name.first", "no field name.first"),
         ("", "no field"),
     ],

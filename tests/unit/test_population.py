@@ -45,10 +45,10 @@ def test_a_population_survives_writing_and_reading() -> None:
     ("changed", "told"),
     [
         ({"terms": ["mnk", "mnk"]}, "population.terms has the same term twice"),
-        ({"terms": ["sd:mnk"]}, "population.terms has no term of the mean"),
+        ({"terms": ["sd:mnk"]}, "population.terms has no terms of the mean"),
         ({"terms": ["mnk", "xy"]}, "population.terms[1] is not a term: it has the unknown letters x, y"),
-        ({"kernel": "dgetf2"}, "population.kernel is of dgetf2 for 1 threads, which is no kernel of the platform"),
-        ({"draw": "weeks"}, "population.draw is 'weeks'; it is one of 'none', 'days' or 'nodes-and-days'"),
+        ({"kernel": "dgetf2"}, "population.kernel is for dgetf2 with 1 threads, which the platform does not model"),
+        ({"draw": "weeks"}, "population.draw is 'weeks'; it must be 'none', 'days' or 'nodes-and-days'"),
         ({"covariance_temporal": [[1e-24]]}, "population.covariance_temporal must be square, 2 x 2"),
         ({"covariance_temporal": [[1e-24, 0], [1e-20, 1e-16]]}, "population.covariance_temporal[1][0] is 1e-20"),
         ({"covariance_common": [[-1e-24, 0], [0, 1e-16]]}, "population.covariance_common[0][0] is -1e-24"),
@@ -57,7 +57,7 @@ def test_a_population_survives_writing_and_reading() -> None:
             {"groups": [content()["groups"][0] | {"weight": 1, "mean": [1e-10]}]},
             "groups[0].mean has 1 values for 2 terms",
         ),
-        ({"group_of_node": [0, 2]}, "population.group_of_node[1] is 2; there are groups 0 to 1"),
+        ({"group_of_node": [0, 2]}, "population.group_of_node[1] is 2; groups are 0 to 1"),
         ({"terms": ["mnk", "sd:mnk"]}, "population.terms has terms sd:, but dgemm has no noise"),
     ],
 )

@@ -81,7 +81,7 @@ def test_an_interval_that_does_not_cover_days_says_so(dahu):
     [
         ({"iterations": 0}, "iterations is 0"),
         ({"halo": True}, "halo is True"),
-        ({"allreduce": "tree"}, "allreduce is 'tree'; it is one of none, binomial"),
+        ({"allreduce": "tree"}, "allreduce is 'tree'; it must be one of none, binomial"),
         ({"cell_time_s": -1.0}, "cell_time_s is -1.0"),
         ({"noise_relative_sd": float("nan")}, "noise_relative_sd is nan"),
         ({"grid": (9, 1, 1)}, "8 cells along x cannot be shared by 9 processes"),
@@ -119,8 +119,8 @@ def test_the_command_says_what_a_person_wants(capsys):
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        (["--grid", "2x2"], "grid is '2x2'; it is X x Y x Z"),
-        (["--cells", "2x2xz"], "cells is 'z'; it is a whole number"),
+        (["--grid", "2x2"], "grid is '2x2'; it must be X x Y x Z"),
+        (["--cells", "2x2xz"], "cells is 'z'; it must be a whole number"),
         (["--cell-time", "fast"], "invalid value"),
     ],
 )

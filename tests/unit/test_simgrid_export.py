@@ -37,7 +37,7 @@ def test_hosts_are_named_for_the_platform_and_numbered_as_its_nodes() -> None:
     odd = dahu.model_copy(update={"name": "a b/\u00e9<&>"})
     assert host_name(odd, 0) == "a-b-1"
     assert '<host id="a-b-1" ' in export_xml(odd).text
-    with pytest.raises(InputError, match="no node of index 32"):
+    with pytest.raises(InputError, match="no node with index 32"):
         host_name(dahu, 32)
 
 
@@ -158,7 +158,7 @@ def test_the_command_writes_the_file_and_says_what_is_lost(capsys: pytest.Captur
     assert main(["platform", "export", "dahu", "--simgrid", str(out)]) == 0
     printed = capsys.readouterr()
     assert printed.out == f"{out}: hosts dahu-2020-01-1 to dahu-2020-01-32\n"
-    assert "not in the file: kernels: the models of 25 kernels" in printed.err
+    assert "not exported: kernels: the models of 25 kernels" in printed.err
     assert out.read_text() == export_xml(load_platform("dahu")).text
     assert [path.name for path in tmp_path.iterdir()] == ["dahu.xml"]
 

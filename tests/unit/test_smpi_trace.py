@@ -98,7 +98,7 @@ def test_a_posted_receive_from_nobody_is_told_and_takes_no_other_message(file: P
     file.write_text(made.text())
     trace = convert(file)
     assert [row[2] for row in of(trace, 0, "MPI_Irecv")] == [-1, -1]
-    assert "of 2 calls of MPI_Irecv it is not known what they received" in trace.metadata["warnings"][0]
+    assert "what 2 calls of MPI_Irecv received, if anything, is unknown" in trace.metadata["warnings"][0]
 
 
 def test_a_receive_of_any_tag_takes_the_message_that_came_first(file: Path) -> None:
@@ -178,7 +178,7 @@ def test_partners_in_a_communicator_that_is_not_told_are_unknown_and_not_wrong(f
     file.write_text(made.text())
     trace = convert(file)
     assert trace.peer.tolist() == [-1] * 4
-    assert "of 4 messages of MPI_Sendrecv no peer is known" in trace.metadata["warnings"][0]
+    assert "the peer of 4 messages of MPI_Sendrecv is unknown" in trace.metadata["warnings"][0]
 
 
 def test_calls_within_calls_are_not_the_programs(file: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_simulation_that_died_is_read_and_told(file: Path) -> None:
     file.write_text(made.text(end_s=5.0))
     trace = convert(file)
     assert rows(trace)[-1] == (1, "MPI_Recv", 4.0, 1.0, 0.0, -1, -1)
-    assert trace.metadata["warnings"] == ["the simulation ended within calls: rank 1 was in MPI_Recv"]
+    assert trace.metadata["warnings"] == ["the simulation ended inside calls: rank 1 was in MPI_Recv"]
 
 
 def test_dates_in_microseconds_are_told_to_be_coarse(file: Path) -> None:
@@ -253,14 +253,14 @@ def test_time_that_merely_passed_takes_no_part_in_a_comparison(file: Path) -> No
 
 
 BROKEN = (
-    ("PAR1\0\0", "line 1: is no Paje trace, which begins with %EventDef"),
-    ("", "line 1: is no Paje trace"),
+    ("PAR1\0\0", "line 1: not a Paje trace, which begins with %EventDef"),
+    ("", "line 1: not a Paje trace"),
     ("# only a comment\n", "line 1: no event is defined"),
     (
         "%EventDef PajePopState 13\n%  Time date\n%EndEventDef\n",
         "line 3: PajePopState is defined without the field Type",
     ),
-    ("%EventDef PajePopState\n", "line 1: %EventDef and its fields do not fit"),
+    ("%EventDef PajePopState\n", "line 1: the line does not match the fields of its %EventDef"),
     ("%EndEventDef\n", "line 1: %EndEventDef without %EventDef"),
 )
 
@@ -278,28 +278,32 @@ def test_what_is_no_paje_trace_is_refused(file: Path, text: str, complaint: str)
         ("12 2.000000000 2 1 102", "12 2.000000000 9 1 102", "the type '9' is not defined"),
         ("12 2.000000000 2 1 102", "12 2.000000000 2 7 102", "the container '7' is not defined"),
         ("12 2.000000000 2 1 102", "12 2.000000000 2 1 109", "the value '109' is not defined"),
-        ("12 2.000000000 2 1 102", "12 1.999999999 2 1 102", "time goes back, from 2 to '1.999999999' s for 'rank-0'"),
-        ("12 2.000000000 2 1 102", "12 2e400 2 1 102", "the date '2e400' is no time of a simulation"),
-        ("12 2.000000000 2 1 102", "12 nan 2 1 102", "the date 'nan' is no time of a simulation"),
-        ("12 2.000000000 2 1 102", "12 soon 2 1 102", "the date is 'soon', which is no number"),
-        ("12 2.000000000 2 1 102 100", "12 2.000000000 2 1 102 some", "the size is 'some', which is no number"),
-        ("12 2.000000000 2 1 102 100", "12 2.000000000 2", "has 3 words, 5 are needed; the line is cut"),
+        (
+            "12 2.000000000 2 1 102",
+            "12 1.999999999 2 1 102",
+            "time goes backwards, from 2 to '1.999999999' s for 'rank-0'",
+        ),
+        ("12 2.000000000 2 1 102", "12 2e400 2 1 102", "the date '2e400' is not a valid simulated time"),
+        ("12 2.000000000 2 1 102", "12 nan 2 1 102", "the date 'nan' is not a valid simulated time"),
+        ("12 2.000000000 2 1 102", "12 soon 2 1 102", "the date is 'soon', which is not a number"),
+        ("12 2.000000000 2 1 102 100", "12 2.000000000 2 1 102 some", "the size is 'some', which is not a number"),
+        ("12 2.000000000 2 1 102 100", "12 2.000000000 2", "has 3 words, expected 5; the line is truncated"),
         ("12 2.000000000 2 1 102", "77 2.000000000 2 1 102", "the event '77' is not defined"),
-        ("13 2.000000000 2 1 ", "13 2.000000000 2 1\n13 2.0 2 1", "a state of 'rank-0' ends that never began"),
+        ("13 2.000000000 2 1 ", "13 2.000000000 2 1\n13 2.0 2 1", "'rank-0' leaves a state that it never entered"),
         ("1_2_7_1 800", "1_2_seven_1 800", "the key of a message is"),
         ("1_2_7_1 800", "1_2_-5_1 800", "run without --cfg=tracing/smpi/internals:yes"),
-        ("1_2_7_1 800", f"1_2_{10**30}_1 800", "holds numbers that no rank or tag has"),
+        ("1_2_7_1 800", f"1_2_{10**30}_1 800", "holds an invalid rank or tag"),
         ("1_2_7_1 800", "1_2_7_1 -8", "a message of -8 bytes"),
-        ('"rank-1"', '"core-1"', "MPI calls of 'core-1', which is no rank"),
-        ('"rank-1"', '"rank-99999999999"', "which is no rank"),
-        ('"rank-1"', '"rank-0"', "there are two containers 'rank-0'"),
+        ('"rank-1"', '"core-1"', "MPI calls of 'core-1', which is not a rank"),
+        ('"rank-1"', '"rank-99999999999"', "which is not a rank"),
+        ('"rank-1"', '"rank-0"', "the container 'rank-0' is defined twice"),
         ('6 0.000000000 2 1 0 "rank-1"', '6 0.000000000 1 1 0 "rank-1"', "the container '1' is there already"),
         ('6 0.000000000 2 1 0 "rank-1"', '6 0.000000000 2 8 0 "rank-1"', "the type '8' is not defined"),
-        ("7 10.000000000 1 1\n", "", "the file ends before rank 0 does; it is cut"),
+        ("7 10.000000000 1 1\n", "", "the file ends before rank 0 does; it is truncated"),
         ("7 10.000000000 1 1\n", "7 10.0 1 1\n13 10.0 2 1\n", "something happens to 'rank-0' after its end"),
-        ("7 10.000000000 1 2\n", "7 10.000000000 1 2", "the last line has no end; the file is cut"),
-        ("1_2_7_1", "2_1_7_1", "a message that rank 0 sends is said to come from process 2"),
-        ("--cfg=tracing:yes", "--cfg=tracing/smpi/internals:yes", "where each message stands twice"),
+        ("7 10.000000000 1 2\n", "7 10.000000000 1 2", "the last line is incomplete; the file is truncated"),
+        ("1_2_7_1", "2_1_7_1", "a message that rank 0 sends is recorded as from process 2"),
+        ("--cfg=tracing:yes", "--cfg=tracing/smpi/internals:yes", "which records each message twice"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_line(

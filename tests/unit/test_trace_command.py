@@ -43,7 +43,7 @@ def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(
     capsys.readouterr()
     assert main(["trace", "compare", *both, "--same", "--plot", str(tmp_path / "c.png")]) == 1
     told = capsys.readouterr()
-    assert told.err == "warning: the two are not of the same run: n: 384 and 320\n"
+    assert told.err == "warning: the traces are from different runs: n: 384 and 320\n"
     assert "order of calls: differs on 4 ranks, first" in told.out
 
 
@@ -53,10 +53,13 @@ def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(
         (["show", "none.parquet"], "none.parquet: there is no such file"),
         (
             ["gantt", "FILE", "-o", "g.png", "--ranks", "3-1"],
-            "--ranks is '3-1'; a range goes up, such as 1-3",
+            "--ranks is '3-1'; a range must increase, such as 1-3",
         ),
         (["gantt", "FILE", "-o", "g.png", "--ranks", "9"], "rank 9 is not in the trace; it holds 0-3"),
-        (["gantt", "FILE", "-o", "g.png", "--steps", "x"], "--steps is 'x'; it is a step, or the first and the last"),
+        (
+            ["gantt", "FILE", "-o", "g.png", "--steps", "x"],
+            "--steps is 'x'; it must be a step, or the first and the last",
+        ),
         (["gantt", "FILE", "-o", "g.png", "--steps", "1", "--from", "0"], "give either --steps, or --from and --to"),
         (["gantt", "FILE", "-o", "none/g.png"], "--output none/g.png: there is no folder none"),
         (["gantt", "FILE"], "missing option '--output' / '-o'; see"),
@@ -83,4 +86,4 @@ def test_an_empty_trace_is_shown_and_refused_for_a_picture(tmp_path: Path, capsy
     assert main(["trace", "breakdown", str(tmp_path / "t.parquet")]) == 0
     capsys.readouterr()
     assert main(["trace", "gantt", str(tmp_path / "t.parquet"), "-o", str(tmp_path / "g.png")]) == 2
-    assert capsys.readouterr().err == "lepaute: the trace holds no calls; there is nothing to draw\n"
+    assert capsys.readouterr().err == "lepaute: the trace is empty: nothing to draw\n"

@@ -68,7 +68,7 @@ def test_calls_that_one_side_alone_knows_are_listed_and_left_out_of_the_order() 
     found = compare_traces(left, right)
     assert found.same_calls
     assert found.one_side == (("dcopy_contiguous", 1, 0), ("pdfact_glue", 0, 1))
-    assert "only on the right: pdfact_glue, 1 calls" in comparison_text(found, "l", "r")
+    assert "only in the right trace: pdfact_glue, 1 calls" in comparison_text(found, "l", "r")
 
 
 def pieces(*widths: int, looks: int) -> list[Call]:

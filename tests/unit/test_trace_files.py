@@ -52,8 +52,8 @@ FORMAT = {"lepaute-trace": '{"format": "lepaute-trace/1"}'}
 @pytest.mark.parametrize(
     ("columns", "metadata", "complaint"),
     [
-        (GOOD, {}, "without the metadata 'lepaute-trace'"),
-        (GOOD, {"lepaute-trace": "3"}, "is no JSON object"),
+        (GOOD, {}, "not a Lepaute trace: the Parquet metadata 'lepaute-trace' is missing"),
+        (GOOD, {"lepaute-trace": "3"}, "is not a JSON object"),
         (GOOD, {"lepaute-trace": '{"format": "lepaute-trace/9"}'}, "its format is 'lepaute-trace/9'"),
         ({**GOOD, "rank": ["zero"]}, FORMAT, "the column rank has the type string; it is int32"),
         ({**GOOD, "rank": [None]}, FORMAT, "the column rank has"),
@@ -78,7 +78,7 @@ def test_a_table_that_is_no_trace_is_refused_in_a_line_that_says_why(
 
 def test_a_file_that_is_no_parquet_or_not_there_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("rank,start_s\n0,1\n")
-    with pytest.raises(InputError, match=r"is not a table that can be read"):
+    with pytest.raises(InputError, match=r"is not a readable table"):
         read_trace(tmp_path / "t.csv")
     with pytest.raises(InputError, match=r"there is no such file"):
         read_trace(tmp_path / "none.parquet")

@@ -60,9 +60,9 @@ def test_the_window_that_was_asked_for_is_drawn(tmp_path: Path) -> None:
     [
         ({"ranks": [2, 9]}, "rank 9 is not in the trace; it holds 0-3"),
         ({"steps": (70, 71)}, "steps 70:71 are not in the trace; it holds 0 to 9"),
-        ({"low_s": 2.0, "high_s": 1.0}, "give --from below --to"),
-        ({"low_s": 1e6}, "give --from below --to"),
-        ({"low_s": 1e6, "high_s": 2e6}, "nothing happens between"),
+        ({"low_s": 2.0, "high_s": 1.0}, "--from must be less than --to"),
+        ({"low_s": 1e6}, "--from must be less than --to"),
+        ({"low_s": 1e6, "high_s": 2e6}, "no calls between"),
     ],
 )
 def test_a_window_with_nothing_in_it_is_refused(tmp_path: Path, arguments: dict[str, object], complaint: str) -> None:

@@ -124,7 +124,7 @@ def test_runs_of_other_predictions_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("cases", "plan", "difference"),
     [
-        (CASES[:3], Plan(2, 1), "it has 4 predictions, and now there are 3"),
+        (CASES[:3], Plan(2, 1), "it has 4 predictions, this one 3"),
         (CASES, Plan(3, 1), "its plan.repeats is 2, and now 3"),
         ([*CASES[:3], predicted(Hpl(n=9, q=2), [0.99, 1.0, 1.01])], Plan(2, 1), "predictions[3].parameters.n is 4000"),
         ([predicted(CASES[0].hpl, [1.0]), *CASES[1:]], Plan(2, 1), "predictions[0].time_s.low"),
@@ -149,9 +149,9 @@ def test_the_sealed_predictions_come_back_with_their_own_figures_of_the_simulati
 def test_predictions_that_were_changed_after_they_were_sealed_are_refused(tmp_path):
     seal = seal_predictions(CASES, Plan(2, 1), PROGRAM, tmp_path)
     seal.path.write_text(seal.path.read_text().replace('"mean": 1.0', '"mean": 1.1'))
-    with pytest.raises(InputError, match="is not the file that was sealed"):
+    with pytest.raises(InputError, match="the sealed file was changed"):
         sealed_before(CASES, Plan(2, 1), PROGRAM, tmp_path)
-    with pytest.raises(InputError, match="is not the file that was sealed"):
+    with pytest.raises(InputError, match="the sealed file was changed"):
         seal.check()
 
 
@@ -277,7 +277,7 @@ def test_the_report_shows_every_run_and_brackets_the_disturbed_ones(capsys):
     text = capsys.readouterr().out
     assert "1.0100" in text
     assert "(2.0000)" in text
-    assert "had its core for 1.000 of 2.000 s" in text
+    assert "was on its core for only 1.000 of 2.000 s" in text
     assert text.rstrip().endswith(sentence(table))
 
 

@@ -21,7 +21,7 @@ def list_platforms() -> None:
 
     width = max(len(name) for name in shipped_names())
     for name in shipped_names():
-        meaning = f"means {ALIASES[name]}" if name in ALIASES else one_line(load_platform(name))
+        meaning = f"alias of {ALIASES[name]}" if name in ALIASES else one_line(load_platform(name))
         print(f"{name:<{width}}  {meaning}")
 
 
@@ -49,7 +49,7 @@ def check(
 
     platform = load_platform(file)
     core_topology(platform)  # refuses names of parts that are not there, and nodes that nothing joins
-    print(f"{file}: platform {platform.name} is complete, sha256 {platform.sha256}")
+    print(f"{file}: platform {platform.name} is valid, sha256 {platform.sha256}")
 
 
 @app.command("export")
@@ -71,7 +71,7 @@ def export_platform(
     exported = export_xml(platform, wiring(platform), every_route=every_route)
     write_whole(simgrid, exported.text)
     for sentence in exported.lost:
-        print(f"not in the file: {sentence}", file=sys.stderr)
+        print(f"not exported: {sentence}", file=sys.stderr)
     last = platform.nodes.count - 1
     print(f"{simgrid}: hosts {host_name(platform, 0)} to {host_name(platform, last)}")
 

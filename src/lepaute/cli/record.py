@@ -17,12 +17,10 @@ def command(
             "--mpicc", help="The program's MPI library, by its compiler, prefix or name; by default that of mpirun."
         ),
     ] = None,
-    dat: Annotated[
-        Path | None, typer.Option("--dat", help="Input of the program xhpl-lepaute; by default HPL.dat.")
-    ] = None,
-    solve: Annotated[int, typer.Option("--solve", help="Which of the systems that HPL solves, from 1.", min=1)] = 1,
+    dat: Annotated[Path | None, typer.Option("--dat", help="Input file of xhpl-lepaute; by default HPL.dat.")] = None,
+    solve: Annotated[int, typer.Option("--solve", help="Which of the runs in HPL.dat, from 1.", min=1)] = 1,
     every_call: Annotated[
-        bool, typer.Option("--every-call", help="A row also for each of many probes in a row that find nothing.")
+        bool, typer.Option("--every-call", help="Record each unsuccessful probe, instead of merging successive ones.")
     ] = False,
 ) -> None:
     """Runs a program under MPI and records its MPI and BLAS calls, at some ten nanoseconds each.
@@ -57,5 +55,5 @@ def command(
     ranks = len(recording.trace.ranks)
     print(f"{output}: {len(recording.trace)} calls of {ranks} ranks; lepaute trace show {output}", file=sys.stderr)
     if recording.returncode != 0:
-        print(f"lepaute: the program failed (status {recording.returncode})", file=sys.stderr)
+        print(f"lepaute: the program failed (exit status {recording.returncode})", file=sys.stderr)
         raise typer.Exit(1)

@@ -26,8 +26,10 @@ def show(file: File) -> None:
 def gantt(
     file: File,
     output: Annotated[Path, typer.Option("--output", "-o", help="The PNG to write.", show_default=False)],
-    ranks: Annotated[str | None, typer.Option("--ranks", help="Such as 0-3,7; by default all, at most 64.")] = None,
-    steps: Annotated[str | None, typer.Option("--steps", help="First and last panel, such as 10-12.")] = None,
+    ranks: Annotated[
+        str | None, typer.Option("--ranks", help="Ranks to draw, such as 0-3,7; by default all, at most 64.")
+    ] = None,
+    steps: Annotated[str | None, typer.Option("--steps", help="First and last panel to draw, such as 10-12.")] = None,
     low_s: Annotated[float | None, typer.Option("--from", help="Draw from this time on, in seconds.")] = None,
     high_s: Annotated[float | None, typer.Option("--to", help="Draw up to this time, in seconds.")] = None,
 ) -> None:
@@ -93,7 +95,7 @@ def perfetto(
 def breakdown(
     file: File,
     as_json: Json = False,
-    plot: Annotated[Path | None, typer.Option("--plot", help="A PNG with bars as well.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Also write a PNG with bars.")] = None,
 ) -> None:
     """Prints where the time of each rank went: computing, overhead, waiting, transfer, contention, probes."""
     import json
@@ -114,10 +116,12 @@ def breakdown(
 @app.command()
 def compare(
     left: Annotated[Path, typer.Argument(metavar="LEFT", help="A trace.", show_default=False)],
-    right: Annotated[Path, typer.Argument(metavar="RIGHT", help="Another of the same program.", show_default=False)],
+    right: Annotated[
+        Path, typer.Argument(metavar="RIGHT", help="Another trace of the same program.", show_default=False)
+    ],
     as_json: Json = False,
-    plot: Annotated[Path | None, typer.Option("--plot", help="A PNG as well.")] = None,
-    same: Annotated[bool, typer.Option("--same", help="Exit with 1 where calls, order or sizes differ.")] = False,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Also write a PNG.")] = None,
+    same: Annotated[bool, typer.Option("--same", help="Exit with status 1 if calls, order or sizes differ.")] = False,
 ) -> None:
     """Compares two traces of the same program call by call: counts, sizes, order, durations."""
     import json
@@ -131,7 +135,7 @@ def compare(
     check_outputs({"--plot": plot}, inputs=[left, right])
     one, other = read_trace(left), read_trace(right)
     for difference in parameters_that_differ(one.metadata, other.metadata):
-        print(f"warning: the two are not of the same run: {difference}", file=sys.stderr)
+        print(f"warning: the traces are from different runs: {difference}", file=sys.stderr)
     comparison = compare_traces(one, other)
     if as_json:
         print(json.dumps(comparison_dict(comparison), indent=1))

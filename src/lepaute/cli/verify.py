@@ -40,15 +40,18 @@ def hpl(
     repeats: Annotated[int, typer.Option("--repeats", help="real runs of each case")] = 4,
     xhpl: Annotated[Path | None, typer.Option("--xhpl", help="your own xhpl instead of the one built here")] = None,
     tolerance: Annotated[
-        float | None, typer.Option("--tolerance", help="exit with 1 where an error exceeds this per cent", min=0.0)
+        float | None,
+        typer.Option("--tolerance", help="exit with status 1 if an error exceeds this, in per cent", min=0.0),
     ] = None,
     as_json: AsJson = False,
-    output_dir: Annotated[Path, typer.Option("--output-dir", help="where all files go")] = Path("lepaute-verification"),
+    output_dir: Annotated[Path, typer.Option("--output-dir", help="folder for all files")] = Path(
+        "lepaute-verification"
+    ),
     calibrate: Annotated[bool, typer.Option("--calibrate", help="measure and fit this machine first")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="a tiny calibration: shows that all works, no more")] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="go on with the interrupted campaign of --output-dir")
+    quick: Annotated[
+        bool, typer.Option("--quick", help="a tiny calibration: only checks that everything works")
     ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="resume the interrupted campaign in --output-dir")] = False,
 ) -> None:
     """Predicts HPL, seals the predictions, runs the real HPL in shuffled order, and compares.
 
@@ -118,7 +121,7 @@ def check_calibration_options(platform: str | None, calibrate: bool, quick: bool
     if calibrate == (platform is not None):
         raise InputError("give either -p PLATFORM, or --calibrate to measure this machine first")
     if quick and not calibrate:
-        raise InputError("--quick is about the calibration; give --calibrate with it")
+        raise InputError("--quick applies to the calibration; give --calibrate as well")
 
 
 def check_campaign_folder(folder: Path, calibrate: bool, resume: bool) -> None:
@@ -233,8 +236,8 @@ def remembered_coretype(blas: "Blas") -> str | None:
         )
     if seen.core_name != blas.core:
         print(
-            f"warning: the platform was measured with the {blas.core} kernels of OpenBLAS, "
-            f"and the {seen.core_name} kernels run here: expect an error of prediction from that",
+            f"warning: the platform was measured with OpenBLAS's {blas.core} kernels, but "
+            f"its {seen.core_name} kernels run here: expect an error of prediction from that",
             file=sys.stderr,
         )
     return blas.coretype_env

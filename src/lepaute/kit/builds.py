@@ -37,7 +37,9 @@ def built_once(
     except OSError as problem:
         raise EnvironmentProblem(f"{parent}: cannot be created ({problem.strerror}); set LEPAUTE_HOME") from None
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise EnvironmentProblem(f"{parent}: builds cannot be written there; set LEPAUTE_HOME to another folder")
+        raise EnvironmentProblem(
+            f"{parent}: not writable, so programs cannot be built there; set LEPAUTE_HOME to another folder"
+        )
     check_room(parent, "LEPAUTE_HOME")
     check_room(temporary_parent())  # of the compilers
     with _locked(parent / f".{key}.lock") as alone:

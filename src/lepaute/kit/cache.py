@@ -13,9 +13,9 @@ def cache_folder() -> Path:
     """
     given = os.environ.get("LEPAUTE_HOME")
     if given and not given.isprintable():
-        raise EnvironmentProblem(f"LEPAUTE_HOME is {given!r}: it is no printable text in UTF-8; name another folder")
+        raise EnvironmentProblem(f"LEPAUTE_HOME is {given!r}, which is not printable UTF-8; name another folder")
     try:
         folder = Path(given).expanduser() if given else Path.home() / ".cache" / "lepaute"
     except RuntimeError:
-        raise EnvironmentProblem("there is no home folder to keep builds in; set LEPAUTE_HOME to a folder") from None
+        raise EnvironmentProblem("no home folder to keep builds in; set LEPAUTE_HOME to a folder") from None
     return folder.absolute()

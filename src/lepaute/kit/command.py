@@ -72,7 +72,7 @@ def run_command(
     except subprocess.TimeoutExpired:
         end_session(process)
         raise EnvironmentProblem(
-            f"{what} did not end within {timeout_s:g} s and was stopped; is another program using the cores?"
+            f"{what} did not finish within {timeout_s:g} s and was stopped; is another program using the cores?"
         ) from None
     except BaseException:
         end_session(process)

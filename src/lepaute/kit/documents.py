@@ -52,9 +52,9 @@ def read_bytes(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> byt
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give {kind}") from None
     except ValueError:  # a name with a zero byte
-        raise InputError(f"{str(path)!r}: is not the name of a file; give {kind}") from None
+        raise InputError(f"{str(path)!r}: is not a file name; give {kind}") from None
     if len(data) > most_bytes:
-        raise InputError(f"{path}: has more than {most_bytes} bytes; {kind} has less")
+        raise InputError(f"{path}: has more than {most_bytes} bytes; {kind} must be smaller")
     return data
 
 
@@ -66,15 +66,15 @@ def read_json(data: bytes | str, origin: str, *, most_bytes: int = MOST_BYTES) -
     """
     text = data if isinstance(data, bytes) else data.encode(errors="surrogatepass")
     if len(text) > most_bytes or sum(text.count(mark) for mark in (b"[", b"{", b",")) > MOST_JSON_MARKS:
-        raise InputError(f"{origin}: is too large a document to be read; give a smaller one")
+        raise InputError(f"{origin}: is too large to read; give a smaller document")
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{origin}:{error.lineno}:{error.colno}: is not JSON ({error.msg}); correct it") from None
     except (ValueError, RecursionError):  # bytes that are no UTF-8, numbers of many digits; brackets in brackets
-        raise InputError(f"{origin}: is not JSON that can be read; correct or refuse it") from None
+        raise InputError(f"{origin}: cannot be parsed as JSON; correct it") from None
     if text.count(b"[") + text.count(b"{") > MOST_DEPTH and _is_deep(value):
-        raise InputError(f"{origin}: is nested more than {MOST_DEPTH} deep; make it flatter")
+        raise InputError(f"{origin}: is nested deeper than {MOST_DEPTH} levels; flatten it")
     return value
 
 
@@ -102,9 +102,9 @@ def read_yaml(text: str, origin: str) -> Any:
     import yaml
 
     if len(text) > MOST_BYTES or len(text.encode(errors="surrogatepass")) > MOST_BYTES:
-        raise InputError(f"{origin}: has more than {MOST_BYTES} bytes; split it or leave out what is not needed")
+        raise InputError(f"{origin}: has more than {MOST_BYTES} bytes; split it or remove what is not needed")
     if text.count("%TAG") > _MOST_DIRECTIVES:
-        raise InputError(f"{origin}: declares tags, which are not read; remove the lines %TAG")
+        raise InputError(f"{origin}: declares tags, which are not supported; remove the %TAG lines")
     try:
         return _Composer(text, origin).document()
     except yaml.MarkedYAMLError as error:
@@ -117,7 +117,7 @@ def read_yaml(text: str, origin: str) -> Any:
         place = f"{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
         raise InputError(f"{origin}:{place}: is not YAML ({' '.join(str(error.reason).split())}); remove it") from None
     except (yaml.YAMLError, UnicodeEncodeError):
-        raise InputError(f"{origin}: is not YAML (it has characters that no text has); remove them") from None
+        raise InputError(f"{origin}: is not YAML (it has non-text characters); remove them") from None
 
 
 class _Merge:
@@ -187,10 +187,10 @@ class _Composer:
     def _begin(self, event: Any, value: list[Any] | dict[Any, Any]) -> None:
         kind = "seq" if isinstance(value, list) else "map"
         if event.tag not in (None, "!", _TAGS + kind):
-            self._refuse(event, f"has the tag {event.tag[:60]!r}, which is not read", "remove the tag")
+            self._refuse(event, f"has the tag {event.tag[:60]!r}, which is not supported", "remove the tag")
         self._count += 1
         if len(self._open) >= MOST_DEPTH:
-            self._refuse(event, f"is nested more than {MOST_DEPTH} deep", "make it flatter")
+            self._refuse(event, f"is nested deeper than {MOST_DEPTH} levels", "flatten it")
         if self._open and isinstance(self._open[-1].value, dict) and self._open[-1].key is _NO_KEY:
             self._refuse(event, "a key is a collection", "write a text or a number as the key")
         if event.anchor is not None:
@@ -216,10 +216,10 @@ class _Composer:
             )
         target = self._anchors[event.anchor]
         if target is None:
-            self._refuse(event, f"stands for {event.anchor[:60]!r}, which holds it", "write the value out")
+            self._refuse(event, f"stands for {event.anchor[:60]!r}, which contains it", "write the value out")
         value, size, height = target
         if len(self._open) + height > MOST_DEPTH:
-            self._refuse(event, f"is nested more than {MOST_DEPTH} deep", "make it flatter")
+            self._refuse(event, f"is nested deeper than {MOST_DEPTH} levels", "flatten it")
         self._add(event, value, size, height)
 
     def _add(self, event: Any, value: Any, size: int, height: int) -> None:
@@ -228,7 +228,7 @@ class _Composer:
             self._define(event, (value, size, height))
         self._count += size
         if self._count > MOST_VALUES:
-            self._refuse(event, f"is value {MOST_VALUES + 1} of the document", "aliases count as what they stand for")
+            self._refuse(event, f"is value {MOST_VALUES + 1} of the document", "aliases count as their expansions")
         self._place(event, value, size, height)
 
     def _place(self, event: Any, value: Any, size: int, height: int) -> None:
@@ -247,7 +247,7 @@ class _Composer:
         elif outer.key is _MERGE:
             each = value if isinstance(value, list) else [value]
             if not all(isinstance(one, dict) for one in each):
-                self._refuse(event, "is merged by << and no mapping", "give a mapping, or a list of some")
+                self._refuse(event, "is merged by << but is not a mapping", "give a mapping, or a list of mappings")
             outer.merged += each
             outer.key = _NO_KEY
         else:
@@ -259,13 +259,13 @@ class _Composer:
             self._refuse(event, "a key is a collection", "write a text or a number as the key")
         text = getattr(event, "value", None) or str(key)
         if text in outer.texts or key in outer.value:
-            self._refuse(event, f"key {text[:60]} comes twice", "remove one")
+            self._refuse(event, f"key {text[:60]} occurs twice", "remove one")
         outer.texts.add(text)
         outer.key = key
 
     def _define(self, event: Any, target: tuple[Any, int, int] | None) -> None:
         if event.anchor in self._anchors:
-            self._refuse(event, f"defines the anchor {event.anchor[:60]!r} again", "give it another name")
+            self._refuse(event, f"defines the anchor {event.anchor[:60]!r} again", "rename it")
         self._anchors[event.anchor] = target
 
     def _scalar(self, event: Any) -> Any:
@@ -284,10 +284,10 @@ class _Composer:
         except KeyError:
             if event.tag is None:  # dates and the like
                 return text
-            self._refuse(event, f"has the tag {tag[:60]!r}, which is not read", "remove the tag")
+            self._refuse(event, f"has the tag {tag[:60]!r}, which is not supported", "remove the tag")
         except ValueError:
             name = {"int": "an integer", "float": "a number", "bool": "true or false"}.get(kind, kind)
-            self._refuse(event, f"{text[:60]!r} begins like {name} and is none", "correct it, or put it in quotes")
+            self._refuse(event, f"{text[:60]!r} looks like {name} but is not", "correct it, or put it in quotes")
 
     def _refuse(self, event: Any, problem: str, remedy: str) -> Never:
         mark = event.start_mark

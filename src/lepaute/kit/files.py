@@ -62,16 +62,16 @@ def check_output(path: Path, option: str = "") -> Path:
         reason = getattr(problem, "strerror", None) or problem
         raise InputError(f"{name!r}: cannot be written ({reason}); choose another name") from None
     if mode is not None and stat.S_ISDIR(mode):
-        raise InputError(f"{name}: is a folder; name a file")
+        raise InputError(f"{name}: is a folder; give a file name")
     if mode is not None and (stat.S_ISSOCK(mode) or not os.access(target, os.W_OK)):
         raise InputError(f"{name}: cannot be written; choose another name")
     folder = path.parent if target.name == path.name else target.parent
     if not folder.exists():
-        raise InputError(f"{name}: there is no folder {folder}; create it first")
+        raise InputError(f"{name}: the folder {folder} does not exist; create it first")
     if not folder.is_dir():
         raise InputError(f"{name}: {folder} is not a folder; choose another place")
     if not is_stream(target) and not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"{name}: the folder {folder} cannot be written; choose another place")
+        raise InputError(f"{name}: the folder {folder} is not writable; choose another place")
     return target
 
 

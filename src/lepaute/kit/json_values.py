@@ -36,7 +36,7 @@ def from_json(kind: type[Value], document: object, where: str = "", *, lenient: 
     """
     if not isinstance(document, dict):
         if not lenient:
-            raise InputError(f"{where}: is not a JSON object; it is damaged or of another program")
+            raise InputError(f"{where}: is not a JSON object; it is damaged or was written by another program")
         document = {}
     values: dict[str, Any] = {}
     for field, convert in _plan(kind, lenient):  # type: ignore[arg-type]  # mypy sees no hash of a type
@@ -44,7 +44,9 @@ def from_json(kind: type[Value], document: object, where: str = "", *, lenient: 
             values[field.name] = convert(document[field.name])
         except KeyError:
             if field.default is MISSING and field.default_factory is MISSING:
-                raise InputError(f"{where}: has no {field.name}; it is damaged or of another version") from None
+                raise InputError(
+                    f"{where}: has no {field.name}; it is damaged or was written by another version"
+                ) from None
         except _Unfit as problem:
             if not lenient:
                 text = f"{document[field.name]!r:.60}"

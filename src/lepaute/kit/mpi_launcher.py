@@ -132,7 +132,7 @@ class Launcher:
             return ["-f", hostfile]
         if " " in remote_shell:
             raise InputError(
-                f"{self.path} of {TITLES[self.family]} takes no options for its remote shell: {remote_shell}"
+                f"{self.path} of {TITLES[self.family]} does not take options for its remote shell: {remote_shell}"
             )
         return ["-f", hostfile, "-launcher", "ssh", "-launcher-exec", remote_shell]
 

@@ -115,7 +115,7 @@ def find_library(name: str | Path = "mpicc") -> MpiLibrary:
         )
     if path is None:
         raise InputError(
-            f"{text}: not found; name the compiler wrapper of an MPI library (mpicc.mpich), its prefix (/opt/mpich-4), "
+            f"{text}: not found; give the compiler wrapper of an MPI library (mpicc.mpich), its prefix (/opt/mpich-4), "
             "its family (openmpi, mpich, intel-mpi, mvapich), or its environment module (module:NAME)"
         )
     if Path(path).name.startswith(LAUNCHER_NAMES):
@@ -168,7 +168,9 @@ def library_of_module(module: str) -> MpiLibrary:
     environment = environment_of_module(module)
     path = shutil.which("mpicc", path=environment.get("PATH", ""))
     if path is None or "PATH" not in environment:
-        raise EnvironmentProblem(f"module {module}: brings no mpicc; load one of an MPI library (module avail)")
+        raise EnvironmentProblem(
+            f"module {module}: does not provide mpicc; name a module of an MPI library (module avail)"
+        )
     return _library_at(Path(path), tuple(sorted(environment.items())))
 
 
@@ -176,8 +178,8 @@ def check_same_library(launcher: Launcher, library: MpiLibrary) -> None:
     """Raises InputError, one line, where the launcher starts programs of another library."""
     if not launcher.starts(library.family):
         raise InputError(
-            f"{launcher.path} is of {TITLES[launcher.family]}, {library.mpicc} of {TITLES[library.family]}: "
-            "the compiler must be that of the program's own MPI library"
+            f"{launcher.path} belongs to {TITLES[launcher.family]}, {library.mpicc} to "
+            f"{TITLES[library.family]}: use the compiler of the program's own MPI library"
         )
 
 
@@ -235,7 +237,7 @@ def _of_prefix(prefix: Path) -> MpiLibrary:
         path = shutil.which("mpicc", path=str(folder))
         if path is not None:
             return _library_at(Path(path))
-    raise InputError(f"{prefix}: holds no bin/mpicc; name the folder that an MPI library was installed into")
+    raise InputError(f"{prefix}: has no bin/mpicc; give the installation prefix of an MPI library")
 
 
 def _sibling_names(path: Path, family: str, stems: tuple[str, ...]) -> list[str]:
@@ -263,7 +265,9 @@ def _examined(mpicc: Path, environment: tuple[tuple[str, str], ...]) -> MpiLibra
         environment=dict(environment),
     )
     if _SIMULATED in done.stdout:
-        raise EnvironmentProblem(f"{mpicc} is a compiler of SimGrid, which simulates MPI; name that of an MPI library")
+        raise EnvironmentProblem(
+            f"{mpicc} is SimGrid's compiler wrapper, which simulates MPI; give that of an MPI library"
+        )
     values = dict(re.findall(r"^#define (\w+) (\S+)", done.stdout, re.MULTILINE))
     family, macros = next(
         ((name, macros) for name, macros in _MACROS if all(macro in values for macro in macros)), ("", ())

@@ -47,7 +47,7 @@ def parse_node_set(text: str) -> tuple[str, ...]:
 def check_node_name(name: str) -> str:
     """The name, if it can be one of a node; raises InputError otherwise."""
     if not _NODE_NAME.fullmatch(name):
-        raise InputError(f"{name[:60]!r} cannot be the name of a node; give host names such as node[1-32]")
+        raise InputError(f"{name[:60]!r} is not a valid node name; give host names such as node[1-32]")
     return name
 
 

@@ -79,19 +79,19 @@ def check_fields(value: object, *, largest: int) -> None:
             continue
         if described.choices:
             if given not in described.choices:
-                raise InputError(f"{name} is {given!r}; it is one of {', '.join(described.choices)}")
+                raise InputError(f"{name} is {given!r}; it must be one of {', '.join(described.choices)}")
             continue
         kind = "a whole number" if whole else "a finite number"
         least = "" if described.minimum is None else f" >= {described.minimum:g}"
         wrong_type = isinstance(given, bool) or not isinstance(given, int if whole else int | float)
         too_small = not wrong_type and described.minimum is not None and given < described.minimum
         if wrong_type or too_small or not (whole or math.isfinite(given)):
-            raise InputError(f"{name} is {given!r:.80}; it is {kind}{least}")
+            raise InputError(f"{name} is {given!r:.80}; it must be {kind}{least}")
         if whole and abs(given) > largest:
-            raise InputError(f"{name} is {str(given)[:80]}; whole numbers end at {largest}")
+            raise InputError(f"{name} is {str(given)[:80]}; the largest value is {largest}")
         most = _LARGEST_REAL if described.maximum is None else described.maximum
         if abs(given) > most and not whole:
-            raise InputError(f"{name} is {given:g}; it is {most:g} or less")
+            raise InputError(f"{name} is {given:g}; it must be at most {most:g}")
 
 
 def word_of(given: str, choices: Sequence[str], name: str) -> str:
@@ -100,7 +100,7 @@ def word_of(given: str, choices: Sequence[str], name: str) -> str:
         return choices[int(given)]
     if given in choices:
         return given
-    raise InputError(f"{name} is {given[:80]!r}; it is one of {', '.join(choices)} (or 0 to {len(choices) - 1})")
+    raise InputError(f"{name} is {given[:80]!r}; it must be one of {', '.join(choices)} (or 0 to {len(choices) - 1})")
 
 
 @cache

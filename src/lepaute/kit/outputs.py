@@ -27,7 +27,7 @@ def check_outputs(
             if identity in read:
                 raise InputError(f"{option} {path}: is also an input; choose another name")
             if identity in written:
-                raise InputError(f"{option} {path}: {written[identity]} writes it too; choose another name")
+                raise InputError(f"{option} {path}: {written[identity]} writes to it too; choose another name")
             written[identity] = option
 
 
@@ -37,9 +37,9 @@ def check_archive_output(path: Path, *, force: bool) -> None:
     Nobody can make its measurements again.
     """
     if is_stream(check_output(path)):
-        raise InputError(f"{path}: is no file, and an archive is one; choose another name")
+        raise InputError(f"{path}: not a regular file; choose another name for the archive")
     if not force and os.path.lexists(path):
-        raise InputError(f"{path}: exists already, and an archive is replaced only with --force; choose another name")
+        raise InputError(f"{path}: already exists; choose another name, or replace the archive with --force")
 
 
 def check_output_folder(path: Path, option: str) -> None:

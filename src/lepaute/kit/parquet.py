@@ -33,7 +33,7 @@ def reading_table(name: str) -> Iterator[None]:
         MemoryError,
     ) as problem:
         lines = str(problem).strip().splitlines() or [type(problem).__name__]
-        raise InputError(f"{name}: is not a table that can be read ({lines[0][:200].rstrip('.')})") from None
+        raise InputError(f"{name}: is not a readable table ({lines[0][:200].rstrip('.')})") from None
 
 
 def open_parquet(
@@ -61,13 +61,15 @@ def open_parquet(
         file = opened()
         schema = file.schema_arrow
     if len(schema) > MOST_COLUMNS or len(set(schema.names)) != len(schema):
-        raise InputError(f"{name}: has more than {MOST_COLUMNS} columns or two of one name; refuse such a table")
+        raise InputError(
+            f"{name}: has more than {MOST_COLUMNS} columns, or two of the same name; the file is not a table of Lepaute"
+        )
     chosen = [field for field in schema if columns is None or field.name in columns]
     refuse_bytes(name, file.metadata.num_rows * sum(_width_bytes(name, field.type) for field in chosen), most_bytes)
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     refuse_bytes(name, sum(group.total_byte_size for group in groups), most_bytes)
     if file.metadata.num_rows != sum(group.num_rows for group in groups):
-        raise InputError(f"{name}: its parts have not the rows that it declares; the file is damaged")
+        raise InputError(f"{name}: its row groups do not have the declared number of rows; the file is damaged")
     texts = [field.name for field in chosen if is_text(field.type)]
     with reading_table(name):
         return opened(read_dictionary=texts) if texts else file
@@ -93,7 +95,7 @@ def _width_bytes(name: str, given: Any) -> int:
 
     kind = given.value_type if types.is_dictionary(given) else given
     if types.is_nested(kind) or isinstance(kind, pyarrow.BaseExtensionType) or types.is_dictionary(kind):
-        raise InputError(f"{name}: has a column of type {str(kind)[:60]!r}; only plain ones are read")
+        raise InputError(f"{name}: has a column of type {str(kind)[:60]!r}; only plain types are read")
     if is_text(kind):
         return 8
     try:

@@ -34,7 +34,7 @@ def count_of(text: str, name: str, low: int = 0, high: int = MOST) -> int:
     name: of the quantity, for messages; low, high: bounds, both allowed
     """
     if not re.fullmatch(_COUNT, text):
-        raise InputError(f"{name} is {text[:80]!r}; it is a whole number, in digits, of {high} at most")
+        raise InputError(f"{name} is {text[:80]!r}; it must be a whole number, in digits, of at most {high}")
     return _bounded(int(text), text, name, "a whole number", low, high)
 
 
@@ -61,7 +61,7 @@ def product_of(text: str, name: str, form: str) -> tuple[int, ...]:
     """The numbers of a text such as 8x4; `form` says how many, in words: P x Q such as 8x8."""
     parts = text.lower().split("x")
     if len(parts) != form.count(" x ") + 1 or not all(parts):
-        raise InputError(f"{name} is {text!r}; it is {form}")
+        raise InputError(f"{name} is {text!r}; it must be {form}")
     return tuple(whole_of(part, name) for part in parts)
 
 
@@ -72,7 +72,7 @@ def factor_of(text: str, name: str) -> float:
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value >= 0.0):
-        raise InputError(f"{name} is {text!r}; it is a factor of 0 or more such as 2x or 0.5")
+        raise InputError(f"{name} is {text!r}; it must be a factor of 0 or more such as 2x or 0.5")
     return value
 
 
@@ -96,13 +96,13 @@ def ranges_of(text: str, name: str) -> list[range]:
     for item in text.split(","):
         match = re.fullmatch(_RANGE, item)
         if match is None:
-            raise InputError(f"{name} is {text[:80]!r}; it is a list of whole numbers and ranges such as 0,5-7")
+            raise InputError(f"{name} is {text[:80]!r}; it must be a list of whole numbers and ranges such as 0,5-7")
         low, high = int(match[1]), int(match[2] or match[1])
         if high < low:
-            raise InputError(f"{name} is {text[:80]!r}; a range goes up, such as {high}-{low}")
+            raise InputError(f"{name} is {text[:80]!r}; a range must increase, such as {high}-{low}")
         ranges.append(range(low, high + 1))
     if sum(map(len, ranges)) > MOST_NUMBERS:
-        raise InputError(f"{name} is {text[:80]!r}; it has at most {MOST_NUMBERS} numbers")
+        raise InputError(f"{name} is {text[:80]!r}; at most {MOST_NUMBERS} numbers are allowed")
     return ranges
 
 
@@ -115,7 +115,7 @@ def span_of(text: str, name: str) -> tuple[int, int]:
     """(10, 12) of 10-12 or 10:12, (10, 10) of 10; raises InputError for anything else."""
     match = re.fullmatch(_SPAN, text)
     if match is None or int(match[2] or match[1]) < int(match[1]):
-        raise InputError(f"{name} is {text[:80]!r}; it is a step, or the first and the last such as 10-12")
+        raise InputError(f"{name} is {text[:80]!r}; it must be a step, or the first and the last such as 10-12")
     return int(match[1]), int(match[2] or match[1])
 
 
@@ -135,11 +135,11 @@ def _scaled(text: str, suffixes: dict[str, int]) -> float:
 
 def _bounded(value: float, text: str, name: str, kind: str, low: int | None, high: int | None) -> int:
     if isinstance(value, float) and not value.is_integer():  # neither are NaN and infinity
-        raise InputError(f"{name} is {text[:80]!r}; it is {kind}")
+        raise InputError(f"{name} is {text[:80]!r}; it must be {kind}")
     low, high = -MOST if low is None else low, MOST if high is None else high
     if not low <= value <= high:
         if -low == high == MOST:
-            raise InputError(f"{name} is {text[:80]!r}; it does not fit 64 bits")
+            raise InputError(f"{name} is {text[:80]!r}; it does not fit in 64 bits")
         bounds = f"{low} or more" if high == MOST else f"{high} or less" if low == -MOST else f"{low} to {high}"
-        raise InputError(f"{name} is {text[:80]!r}; it is {bounds}")
+        raise InputError(f"{name} is {text[:80]!r}; it must be {bounds}")
     return int(value)

@@ -30,7 +30,7 @@ def temporary_folder(prefix: str, *, plain: bool = False) -> Iterator[Path]:
     try:
         made = tempfile.TemporaryDirectory(prefix=prefix, dir=parent)
     except OSError as problem:
-        raise EnvironmentProblem(f"{parent}: no folder can be made there ({problem.strerror}); set TMPDIR") from None
+        raise EnvironmentProblem(f"{parent}: cannot create a folder there ({problem.strerror}); set TMPDIR") from None
     with made as folder:
         yield Path(folder)
 
@@ -45,9 +45,9 @@ def temporary_parent() -> Path:
         return Path(tempfile.gettempdir())
     folder = Path(os.path.abspath(given))  # noqa: PTH100 - links stay as they are
     if not os.path.isdir(folder):  # noqa: PTH112 - a name may be too long to be looked for
-        raise EnvironmentProblem(f"TMPDIR is {given}: there is no such folder; create it, or unset TMPDIR")
+        raise EnvironmentProblem(f"TMPDIR is {given}, which does not exist; create it, or unset TMPDIR")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise EnvironmentProblem(f"TMPDIR is {given}: the folder cannot be written; name another one")
+        raise EnvironmentProblem(f"TMPDIR is {given}, which is not writable; name another folder")
     os.environ["TMPDIR"] = str(folder)  # programs may be started in another folder
     return folder
 
@@ -58,7 +58,7 @@ def check_room(folder: Path, variable: str = "TMPDIR") -> None:
     free_bytes = disk.f_bavail * disk.f_frsize
     # Some file systems count neither blocks nor files.
     if (disk.f_blocks and free_bytes < LEAST_FREE_BYTES) or (disk.f_files and not disk.f_favail):
-        left = f"{free_bytes >> 10} KiB left" if free_bytes < LEAST_FREE_BYTES else "no file can be added"
+        left = f"{free_bytes >> 10} KiB left" if free_bytes < LEAST_FREE_BYTES else "no more files can be created"
         raise EnvironmentProblem(f"{folder}: the disk is full ({left}); make room, or set {variable} to another folder")
 
 
@@ -103,5 +103,6 @@ def _plain_parent(refused: Path) -> Path:
         if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
             return place
     raise EnvironmentProblem(
-        f"{refused}: SimGrid and the dynamic linker need a folder without blanks, colons and quotes; set TMPDIR to one"
+        f"{refused}: SimGrid and the dynamic linker need a folder without blanks, colons and quotes; "
+        "set TMPDIR to such a folder"
     )

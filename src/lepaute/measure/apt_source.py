@@ -57,7 +57,7 @@ def check_sha256(path: Path) -> None:
     actual = sha256_of(path)
     if actual != SHA256:
         raise EnvironmentProblem(
-            f"{path} has SHA-256 {actual}; {TARBALL} has {SHA256}. It is damaged or another version: remove it and "
+            f"{path} has SHA-256 {actual}, expected {SHA256}: it is damaged or another version. Remove it and "
             f"try again, or set {OVERRIDE} to the right file."
         )
 
@@ -131,7 +131,7 @@ def _fetch(folder: Path) -> Path:
     lists, stanzas = source_entries(one_line, _read_all("sources.list.d/*.sources"), _codename())
     if not lists and not stanzas:
         raise EnvironmentProblem(
-            f"apt has no entry to fetch the source package {PACKAGE} from; set {OVERRIDE} to a copy of {TARBALL}"
+            f"apt has no source entry for the package {PACKAGE}; set {OVERRIDE} to a copy of {TARBALL}"
         )
     entries = folder / "entries"
     for part in ("entries", "state/lists/partial", "cache/archives/partial"):

@@ -89,7 +89,10 @@ def check_mpi() -> list[Check]:
         return [*checks, Check("mpirun", "missing", f"{launcher.path} does not run", install)]
     if library is not None and not launcher.starts(library.family):
         remedy = "choose one library: update-alternatives --config mpirun"
-        return [*checks, Check("mpirun", "missing", f"{launcher}, which does not start programs of mpicc's", remedy)]
+        return [
+            *checks,
+            Check("mpirun", "missing", f"{launcher}, which cannot start programs built with mpicc", remedy),
+        ]
     return [*checks, Check("mpirun", "ok", str(launcher))]
 
 
@@ -98,7 +101,7 @@ def check_blas() -> list[Check]:
     install = "apt-get install libopenblas-dev"
     checks = []
     if links_with("openblas") is False:
-        checks.append(Check("BLAS to link with", "missing", "the linker finds no libopenblas", install))
+        checks.append(Check("BLAS to link with", "missing", "the linker cannot find libopenblas", install))
     try:
         chosen = choose_kernel_set()
     except LepauteError as problem:
@@ -130,15 +133,15 @@ def check_hpl() -> list[Check]:
     name = "HPL"
     given, kept = os.environ.get(OVERRIDE), cache_folder() / "downloads" / TARBALL
     if given and not Path(given).is_file():
-        return [Check(name, "missing", f"{OVERRIDE} names {given}; no such file", f"give the path of {TARBALL}")]
+        return [Check(name, "missing", f"{OVERRIDE} is {given}; no such file", f"set it to the path of {TARBALL}")]
     if any(cache_folder().glob("*/xhpl-lepaute")):
         return [Check(name, "ok", "built")]
     if given or kept.is_file():
-        return [Check(name, "ok", f"not built yet; its source is here ({given or kept})")]
+        return [Check(name, "ok", f"not built yet; source available ({given or kept})")]
     entries = [*Path("/etc/apt").glob("sources.list*"), *Path("/etc/apt").glob("sources.list.d/*")]
     if shutil.which("apt-get") is None or not any(path.is_file() for path in entries):
         remedy = f"copy {TARBALL} of Debian's source package hpcc here and set {OVERRIDE} to its path"
-        return [Check(name, "missing", "not built, and no apt to fetch its source", remedy)]
+        return [Check(name, "missing", "not built, and apt is missing to fetch its source", remedy)]
     return [Check(name, "ok", "not built yet; its source (Debian package hpcc) will be fetched by apt")]
 
 
@@ -182,7 +185,9 @@ def check_cores() -> list[Check]:
     cores = len(os.sched_getaffinity(0))
     state = f"{cores} of {os.cpu_count()} cores, {memory_bytes() / 1e9:.1f} GB of memory, {cpu_model()}"
     if cores < 2:
-        remedy = "measure messages on a machine with two cores, or widen the affinity of this shell (taskset)"
+        remedy = (
+            "measure messages on a machine with at least two cores, or widen the CPU affinity of this shell (taskset)"
+        )
         return [Check("cores and memory", "missing", state, remedy)]
     return [Check("cores and memory", "ok", state)]
 
@@ -192,8 +197,8 @@ def check_frequency() -> list[Check]:
     governors = sorted({_read(path) for path in _CPU.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {""})
     checks = []
     if not governors:
-        state = "no control over the frequency" + (", as usual in a virtual machine" if _virtual() else "")
-        remedy = "nothing to do here; the blocks of a calibration measure the drift"
+        state = "the frequency cannot be controlled" + (", as usual in a virtual machine" if _virtual() else "")
+        remedy = "nothing to do; the blocks of a calibration measure the drift"
         checks.append(Check("frequency governor", "warning", state, remedy))
     elif governors != ["performance"]:
         checks.append(
@@ -204,8 +209,8 @@ def check_frequency() -> list[Check]:
     boost, no_turbo = _read(_CPU / "cpufreq/boost"), _read(_CPU / "intel_pstate/no_turbo")
     if boost == "1" or no_turbo == "0":
         knob, off = ("cpufreq/boost", "0") if boost == "1" else ("intel_pstate/no_turbo", "1")
-        remedy = f"for steadier figures: echo {off} > {_CPU / knob}"
-        checks.append(Check("turbo", "warning", "on: the clock depends on temperature and on other cores", remedy))
+        remedy = f"for steadier measurements: echo {off} > {_CPU / knob}"
+        checks.append(Check("turbo", "warning", "on: the frequency depends on temperature and load", remedy))
     elif boost or no_turbo:
         checks.append(Check("turbo", "ok", "off"))
     return checks
@@ -215,12 +220,12 @@ def check_virtual() -> list[Check]:
     """Virtual machines share their host; hyper-threads share their core."""
     checks = []
     if _virtual():
-        remedy = "expect noise from neighbours; disturbed runs are recognised and marked"
+        remedy = "expect noise from neighbours; disturbed runs are detected and marked"
         checks.append(Check("virtual machine", "warning", "yes (hypervisor)", remedy))
     else:
         checks.append(Check("virtual machine", "ok", "no"))
     if _read(_CPU / "smt/active") == "1":
-        remedy = f"use one hardware thread a core, or: echo off > {_CPU / 'smt/control'}"
+        remedy = f"use one hardware thread per core, or: echo off > {_CPU / 'smt/control'}"
         checks.append(Check("hyper-threads", "warning", "on: two ranks may share a core", remedy))
     else:
         checks.append(Check("hyper-threads", "ok", "off, or not visible"))
@@ -243,7 +248,7 @@ def check_load() -> list[Check]:
     if busy:
         names = ", ".join(f"process {pid} at {100 * share:.0f} %" for share, pid in busy[:3])
         more = f" and {len(busy) - 3} more" if len(busy) > 3 else ""
-        checks.append(Check("other load", "warning", f"{names}{more}", "wait until they are done, or stop them"))
+        checks.append(Check("other load", "warning", f"{names}{more}", "wait until they finish, or stop them"))
     else:
         checks.append(Check("other load", "ok", f"nothing above {100 * _BUSY_SHARE:.0f} % of a core"))
     if steal_s > 0.02 * WATCH_S:

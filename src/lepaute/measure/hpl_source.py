@@ -95,7 +95,7 @@ def extract(tarball: Path, folder: Path) -> None:
     except (tarfile.TarError, EOFError, OSError) as problem:
         raise EnvironmentProblem(f"{tarball}: cannot be unpacked ({problem})") from None
     if not (folder / "hpl/include/hpl.h").is_file():
-        raise EnvironmentProblem(f"{tarball}: holds no HPL; is it {TARBALL}?")
+        raise EnvironmentProblem(f"{tarball}: does not contain HPL; is it {TARBALL}?")
 
 
 def _compile_library(tools: Toolchain, folder: Path, progress: Callable[[str], None] | None) -> None:
@@ -117,7 +117,7 @@ def _compile_library(tools: Toolchain, folder: Path, progress: Callable[[str], N
     with ThreadPoolExecutor(_COMPILE_JOBS) as pool:
         made = list(pool.map(compile_one, sources))
     argv = [str(tools.ar), "rcs", str(folder / "libhpl.a"), *made]
-    run_command(argv, what="collecting HPL into a library", timeout_s=_COMPILE_LIMIT_S)
+    run_command(argv, what="archiving HPL into a library", timeout_s=_COMPILE_LIMIT_S)
 
 
 def _link_driver(tools: Toolchain, folder: Path) -> None:

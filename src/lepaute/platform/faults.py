@@ -39,7 +39,9 @@ def describe(error: ValidationError, content: object, text: str | None, origin: 
 
 def unknown_name(name: str, known: Sequence[str]) -> str:
     """One line on a name that is neither a shipped platform nor a file."""
-    return f"there is no shipped platform and no file '{name}'{_guess(name, known)}; shipped are {', '.join(known)}"
+    return (
+        f"no shipped platform and no file is named '{name}'{_guess(name, known)}; shipped platforms: {', '.join(known)}"
+    )
 
 
 def unknown_field(keys: Sequence[str | int], inside: object) -> str:
@@ -88,24 +90,26 @@ def _problem(detail: ErrorDetails, path: Path) -> str:
     kind, given = detail["type"], _shown(detail["input"])
     field = str(next((step for step in reversed(path) if isinstance(step, str)), ""))
     if field == "format" and kind == "literal_error":
-        return f"is {given}; this version of lepaute reads {FORMAT}. Correct it, or use a version that knows it."
+        return f"is {given}; this version of Lepaute reads {FORMAT}. Correct it, or use a version that supports it."
     sayings: dict[str, Callable[[], str]] = {
         "fault": lambda: detail["msg"],
         "missing": lambda: "is missing. Add it.",
         "extra_forbidden": lambda: (
             f"is not a field of the format{_guess(str(path[-1]), _fields_at(path[:-1]))}. Remove or rename it."
         ),
-        "literal_error": lambda: f"is {given}; it is one of {detail['ctx']['expected']}. Correct the value.",
-        "greater_than_equal": lambda: f"is {given}; {_noun(field)} is >= {detail['ctx']['ge']:g}. Correct the value.",
-        "less_than_equal": lambda: f"is {given}; {_noun(field)} is <= {detail['ctx']['le']}. Correct the value.",
-        "greater_than": lambda: f"is {given}; {_noun(field)} is > {detail['ctx']['gt']:g}. Correct the value.",
-        "string_type": lambda: f"is {given}; a text is wanted. Put it in quotes.",
+        "literal_error": lambda: f"is {given}; it must be {detail['ctx']['expected']}. Correct the value.",
+        "greater_than_equal": lambda: (
+            f"is {given}; {_noun(field)} must be >= {detail['ctx']['ge']:g}. Correct the value."
+        ),
+        "less_than_equal": lambda: f"is {given}; {_noun(field)} must be <= {detail['ctx']['le']}. Correct the value.",
+        "greater_than": lambda: f"is {given}; {_noun(field)} must be > {detail['ctx']['gt']:g}. Correct the value.",
+        "string_type": lambda: f"is {given}; a string is expected. Put it in quotes.",
     }
     if kind in sayings:
         return sayings[kind]()
     if kind.startswith(("float_", "int_", "finite_")):
         unit = _unit(field, path)
-        return f"is {given}; the field is a plain finite number{unit}. {_number_remedy(detail['input'], unit)}"
+        return f"is {given}; the field must be a plain finite number{unit}. {_number_remedy(detail['input'], unit)}"
     return f"is {given}; {detail['msg'][:1].lower()}{detail['msg'][1:]}. Correct the value."
 
 

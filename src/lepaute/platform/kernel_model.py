@@ -29,11 +29,11 @@ class Noise(Value):
     @model_validator(mode="after")
     def _has_a_width(self) -> Self:
         if (self.kind == "none") != (not self.sd):
-            problem = "is none, yet there is a standard deviation" if self.sd else f"is {self.kind}, but sd is empty"
-            raise fault(problem, "kind", remedy="Say none without sd, or a kind with its sd.")
+            problem = "is none, but sd is not empty" if self.sd else f"is {self.kind}, but sd is empty"
+            raise fault(problem, "kind", remedy="Write none without sd, or a kind with its sd.")
         if (self.kind == "mixture") != (self.modes is not None):
-            problem = f"is {self.kind}, yet there are modes" if self.modes else "is mixture, but there are no modes"
-            raise fault(problem, "kind", remedy="Give a mixture its modes, and no other kind any.")
+            problem = f"is {self.kind}, but there are modes" if self.modes else "is mixture, but there are no modes"
+            raise fault(problem, "kind", remedy="Give modes to a mixture, and only to a mixture.")
         return self
 
 
@@ -60,7 +60,7 @@ class PerCpu(Value):
     def _is_a_table(self) -> Self:
         if self.columns[:2] != ("node", "cpu") or not self.mean_terms:
             raise fault(
-                "must begin with node, cpu and go on with the terms of the mean",
+                "must begin with node, cpu, followed by the terms of the mean",
                 "columns",
                 remedy="Correct the columns.",
             )
@@ -114,10 +114,8 @@ class Piece(Value):
             check_covariance(self.covariance, len(self.mean))
         if self.per_cpu is not None and bool(self.per_cpu.sd_terms) != (self.noise.kind != "none"):
             # a table without sd: would leave it open whether its CPUs have the default noise or none
-            what = "has columns sd:, but the noise is none" if self.per_cpu.sd_terms else "has no columns sd:"
-            raise fault(
-                what, "per_cpu", "columns", remedy="Give columns sd: where the noise has a kind, and only there."
-            )
+            what = "has sd: columns, but the noise is none" if self.per_cpu.sd_terms else "has no sd: columns"
+            raise fault(what, "per_cpu", "columns", remedy="Give sd: columns if the noise has a kind, and only then.")
         return self
 
 
@@ -131,12 +129,12 @@ def check_covariance(rows: tuple[tuple[float, ...], ...], size: int) -> None:
         )
     for i in range(size):
         if rows[i][i] < 0:
-            raise fault(f"is {rows[i][i]!r}; a variance is >= 0", "covariance", i, i)
+            raise fault(f"is {rows[i][i]!r}; a variance must be >= 0", "covariance", i, i)
         for j in range(i):
             scale = (rows[i][i] * rows[j][j]) ** 0.5
             if abs(rows[i][j] - rows[j][i]) > 1e-9 * scale:
                 raise fault(
-                    f"is {rows[i][j]!r}, but covariance[{j}][{i}] is {rows[j][i]!r}; a covariance is symmetric",
+                    f"is {rows[i][j]!r}, but covariance[{j}][{i}] is {rows[j][i]!r}; a covariance must be symmetric",
                     "covariance",
                     i,
                     j,
@@ -166,7 +164,7 @@ class KernelModel(Value):
         *earlier, last = self.pieces
         if last.where:
             raise fault(
-                "is set, but the last piece holds for all other sizes",
+                "is set, but the last piece must cover all remaining sizes",
                 "pieces",
                 len(earlier),
                 "where",
@@ -175,7 +173,7 @@ class KernelModel(Value):
         for position, piece in enumerate(earlier):
             if not piece.where:
                 raise fault(
-                    "is not set, so the pieces after it never hold",
+                    "is not set, so the pieces after it are never used",
                     "pieces",
                     position,
                     "where",

@@ -22,14 +22,14 @@ class Mode(Value):
 def _standardised(modes: tuple[Mode, ...]) -> tuple[Mode, ...]:
     total = sum(mode.weight for mode in modes)
     if abs(total - 1.0) > TOLERANCE:
-        raise fault(f"has weights that add up to {total:.9g}, not to 1", remedy="Divide each by their sum.")
+        raise fault(f"has weights that add up to {total:.9g} instead of 1", remedy="Divide each by their sum.")
     mean = sum(mode.weight * mode.mean for mode in modes)
     variance = sum(mode.weight * (mode.mean**2 + mode.sd**2) for mode in modes)
     if abs(mean) > TOLERANCE or abs(variance - 1.0) > TOLERANCE:
         raise fault(
-            f"has the mean {mean:.9g} and the variance {variance:.9g}; a mixture stands in units of sigma, "
+            f"has the mean {mean:.9g} and the variance {variance:.9g}; a mixture is in units of sigma, with "
             "mean 0 and variance 1",
-            remedy="Subtract the mean from each mode's mean, divide means and sd by the root of the variance.",
+            remedy="Subtract the mean from each mode's mean, divide means and sd by the square root of the variance.",
         )
     return modes
 

@@ -18,10 +18,10 @@ class NoiseMode(Value):
 
 def _shares_of_one(modes: tuple[NoiseMode, ...]) -> tuple[NoiseMode, ...]:
     if not modes:
-        raise fault("is empty; a mixture has a mode at least", remedy="Add a mode, or leave the noise out.")
+        raise fault("is empty; a mixture needs at least one mode", remedy="Add a mode, or remove the noise.")
     total = math.fsum(mode.weight for mode in modes)
     if abs(total - 1.0) > 1e-6:
-        raise fault(f"has weights that add up to {total:g}; they are shares of the messages, and add up to 1")
+        raise fault(f"has weights that add up to {total:g}; as shares of the messages they must add up to 1")
     return modes
 
 
@@ -38,7 +38,7 @@ class MessageNoise(Value):
 
 def _sizes(bounds: tuple[int, int]) -> tuple[int, int]:
     if not 0 <= bounds[0] <= bounds[1]:
-        raise fault(f"is [{bounds[0]}, {bounds[1]}]; sizes are [low, high] with 0 <= low <= high")
+        raise fault(f"is [{bounds[0]}, {bounds[1]}]; sizes must be [low, high] with 0 <= low <= high")
     return bounds
 
 
@@ -67,9 +67,9 @@ class Segment(Value):
     def _one_noise(self) -> Self:
         if self.noise is not None and self.noise_relative_sd:
             raise fault(
-                f"is {self.noise_relative_sd:g}, and noise has modes as well",
+                f"is {self.noise_relative_sd:g}, but noise has modes too",
                 "noise_relative_sd",
-                remedy="Leave one of the two out.",
+                remedy="Remove one of the two.",
             )
         return self
 
@@ -78,12 +78,12 @@ def _cover_all_sizes(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
     if not segments:
         raise fault("is empty; every message size needs a segment", remedy="Add a segment with above_bytes 0.")
     if segments[0].above_bytes:
-        raise fault(f"is {segments[0].above_bytes}; the first segment begins at 0", 0, "above_bytes")
+        raise fault(f"is {segments[0].above_bytes}; the first segment must begin at 0", 0, "above_bytes")
     for position in range(1, len(segments)):
         low, high = segments[position - 1].above_bytes, segments[position].above_bytes
         if high <= low:
             raise fault(
-                f"is {high}, after {low}; segments are in increasing order of size",
+                f"is {high}, after {low}; segments must be in increasing order of size",
                 position,
                 "above_bytes",
                 remedy="Put them in order.",

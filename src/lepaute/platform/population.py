@@ -69,7 +69,7 @@ class Population(Value):
         if len(set(self.terms)) < len(self.terms):
             raise fault("has the same term twice", "terms", remedy="Remove one.")
         if all(term.startswith("sd:") for term in self.terms):
-            raise fault("has no term of the mean", "terms", remedy="Add one, such as mnk.")
+            raise fault("has no terms of the mean", "terms", remedy="Add one, such as mnk.")
         size = len(self.terms)
         if abs(sum(group.weight for group in self.groups) - 1.0) > 1e-6:
             total = sum(group.weight for group in self.groups)
@@ -85,7 +85,7 @@ class Population(Value):
             check_spread(self.covariance_common, size, "covariance_common")
         for position, number in enumerate(self.group_of_node or ()):
             if number >= len(self.groups):
-                raise fault(f"is {number}; there are groups 0 to {len(self.groups) - 1}", "group_of_node", position)
+                raise fault(f"is {number}; groups are 0 to {len(self.groups) - 1}", "group_of_node", position)
         return self
 
 
@@ -100,4 +100,6 @@ def check_spread(rows: Rows, size: int, *at: str | int) -> None:
     try:
         lower_factor(rows)
     except ValueError:
-        raise fault("is not positive semi-definite: some sum of the coefficients has a variance below 0", *at) from None
+        raise fault(
+            "is not positive semi-definite: a linear combination of the coefficients has a negative variance", *at
+        ) from None

@@ -35,7 +35,7 @@ def population_of(platform: "Platform") -> "Population":
     if content is None:
         raise PlatformError(
             f"platform {platform.name} has no population to draw nodes from; fit one to calibrations of several days "
-            "with 'lepaute platform population', or take a platform like dahu"
+            "with 'lepaute platform population', or use a platform that has one, such as dahu"
         )
     from lepaute.platform.population import Population
 

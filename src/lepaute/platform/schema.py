@@ -99,7 +99,8 @@ class Power(Value):
         for name in ("computing_W", "communicating_W"):
             if getattr(self, name) < self.idle_W:
                 raise fault(
-                    f"is {getattr(self, name):g}; a busy node draws no less than an idle one ({self.idle_W:g} W)", name
+                    f"is {getattr(self, name):g}; a busy node draws no less power than an idle one ({self.idle_W:g} W)",
+                    name,
                 )
         return self
 
@@ -170,7 +171,7 @@ class Platform(Value):
 def _check_population(population: Population, model: KernelModel | None, nodes: Nodes) -> None:
     if model is None:
         raise fault(
-            f"is of {population.kernel} for {population.threads} threads, which is no kernel of the platform",
+            f"is for {population.kernel} with {population.threads} threads, which the platform does not model",
             "population",
             "kernel",
         )
@@ -186,7 +187,7 @@ def _check_rows_exist(table: PerCpu, nodes: Nodes, *at: str | int) -> None:
     numbers = range(nodes.first_number, nodes.first_number + nodes.count)
     for position, (node, cpu, *_) in enumerate(table.rows):
         if node not in numbers or cpu not in range(nodes.cpus):
-            valid = f"there are nodes {numbers[0]} to {numbers[-1]} with CPUs 0 to {nodes.cpus - 1}"
+            valid = f"valid are nodes {numbers[0]} to {numbers[-1]} with CPUs 0 to {nodes.cpus - 1}"
             raise fault(f"is for node {node:g}, cpu {cpu:g}; {valid}", *at, "rows", position, remedy="Correct the row.")
 
 

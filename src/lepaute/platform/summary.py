@@ -47,7 +47,7 @@ def _lines(platform: Platform) -> Iterator[str]:
     if draws_days:
         yield "days      drawn from the population"
     elif platform.days is None:
-        yield "days      no layer: an interval covers less than the spread of real runs"
+        yield "days      not modelled: intervals are narrower than the spread of real runs"
     else:
         days = platform.days
         yield (

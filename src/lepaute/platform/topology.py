@@ -41,7 +41,7 @@ def numbers_between(text: str) -> tuple[int, ...]:
     try:
         return tuple(number for each in ranges_of(text, "nodes") for number in each)
     except InputError:
-        raise fault(f"is {text[:80]!r}; numbers are written as in 0-3,7, and are at most a million") from None
+        raise fault(f"is {text[:80]!r}; expected numbers such as 0-3,7, at most a million") from None
 
 
 def _numbers(text: str) -> str:
@@ -121,13 +121,13 @@ class Topology(Value):
         for field, kinds in _OWN_FIELDS.items():
             if getattr(self, field) is not None and self.kind not in kinds:
                 raise fault(
-                    f"is not a field of a {self.kind}; it is one of a {' or '.join(kinds)}", field, remedy="Remove it."
+                    f"is not a field of a {self.kind}; it belongs to a {' or '.join(kinds)}", field, remedy="Remove it."
                 )
         if self.kind in _NOTATIONS:
             _check_parameters(self.kind, self.parameters)
             _check_extent(self)
         if self.kind == "graph" and not self.switches and not self.links:
-            raise fault("is missing; a graph has switches, links, or both", "links", remedy="Add them.")
+            raise fault("is missing; a graph needs switches, links, or both", "links", remedy="Add them.")
         return self
 
 
@@ -149,7 +149,7 @@ def _check_parameters(kind: Kind, parameters: str | None) -> None:
         groups, routers = sizes[0][0], sizes[1][0] * sizes[2][0]
         if groups > routers:
             raise fault(
-                f"has {groups} groups of {routers} routers; a group has a router for each group at least", "parameters"
+                f"has {groups} groups of {routers} routers; a group needs at least one router per group", "parameters"
             )
     if kind == "torus" and len(sizes) != 1:
         raise fault(f"is {parameters!r}; {expected}", "parameters")
@@ -195,15 +195,15 @@ def topology_lines(topology: Topology) -> Iterator[str]:
     switches = " + ".join(map(str, switch_counts(topology)))
     parameters = "" if topology.parameters is None else f" {topology.parameters}"
     if topology.kind == "switch":
-        yield "one switch"
+        yield "a single switch"
     elif topology.kind == "torus":
         yield f"torus{parameters}: every node is a router"
     else:
         yield f"{topology.kind}{parameters}: {switches} switches"
     if topology.cables == "first":
-        yield "of parallel cables only the first is used"
+        yield "only the first of parallel cables is used"
     if topology.duplex == "shared":
-        yield "cables carry both ways together"
+        yield "both directions share the bandwidth of a cable"
     for number, level in enumerate(topology.levels or ()):
         if details := _cable(level):
             yield f"level {number}: {details}"
@@ -223,5 +223,5 @@ def topology_lines(topology: Topology) -> Iterator[str]:
 def _cable(cable: CableModel) -> str:
     details = [] if cable.bandwidth_Bps is None else [f"{cable.bandwidth_Bps / 1e9:.4g} GB/s"]
     if cable.latency_s is not None:
-        details.append(f"{cable.latency_s * 1e6:.4g} us more")
+        details.append(f"{cable.latency_s * 1e6:.4g} us extra latency")
     return ", ".join(details)

@@ -15,7 +15,7 @@ def fault(problem: str, *at: str | int, remedy: str = "Correct the value.") -> P
 def _plain_number(value: object) -> object:
     # True is 1.0 to pydantic, and a YAML "yes" in the place of a number is never meant as one.
     if isinstance(value, bool):
-        raise fault(f"is {str(value).lower()}; a number is wanted")
+        raise fault(f"is {str(value).lower()}; a number is expected")
     return value
 
 
@@ -35,13 +35,13 @@ def known_letters(term: str) -> str:
             remedy="Correct the term.",
         )
     if term != letters:
-        raise fault(f"is the term {letters} with its letters in another order", remedy=f"Write {letters}.")
+        raise fault(f"is the term {letters} with its letters out of order", remedy=f"Write {letters}.")
     return term
 
 
 def _ordered(bounds: tuple[int, int]) -> tuple[int, int]:
     if not 0 <= bounds[0] <= bounds[1]:
-        raise fault(f"is [{bounds[0]}, {bounds[1]}]; bounds are [low, high] with 0 <= low <= high")
+        raise fault(f"is [{bounds[0]}, {bounds[1]}]; bounds must be [low, high] with 0 <= low <= high")
     return bounds
 
 

@@ -14,7 +14,7 @@ SUFFIXES = (".html", ".json")
 def check_report_name(path: Path) -> None:
     """Raises InputError where the name of a report does not say which kind it is."""
     if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path}: a report is .html, for a person, or .json, for a program; name it so")
+        raise InputError(f"{path}: the name of a report must end in .html (a page) or .json (data)")
 
 
 def write_report(path: Path, page: Callable[[], str], content: Callable[[], dict[str, Any]]) -> None:

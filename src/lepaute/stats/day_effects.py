@@ -32,7 +32,7 @@ def day_effects(rows: Iterable[tuple[Hashable, Hashable, float]]) -> DayEffects:
     cells: dict[tuple[Hashable, Hashable], list[float]] = defaultdict(list)
     for unit, day, value in rows:
         if not value > 0:
-            raise FitError(f"the value of {unit} on {day} is {value!r}; a relative deviation needs values above 0")
+            raise FitError(f"the value of {unit} on {day} is {value!r}; relative deviations need values above 0")
         cells[day, unit].append(value)
     all_units = {unit for _, unit in cells}
     by_day: dict[Hashable, dict[Hashable, float]] = defaultdict(dict)
@@ -41,7 +41,7 @@ def day_effects(rows: Iterable[tuple[Hashable, Hashable, float]]) -> DayEffects:
     kept = {day: seen for day, seen in by_day.items() if 2 * len(seen) >= len(all_units)}
     if len(kept) < 2 or len(all_units) < 2:
         raise FitError(
-            f"day effects need two units and two days that saw half of them; there are {len(all_units)} and {len(kept)}"
+            f"day effects need two units and two days with half of the units each; got {len(all_units)} and {len(kept)}"
         )
     return _split(kept)
 

@@ -36,7 +36,7 @@ class Drift:
             return "no drift"
         way = "slower" if self.relative_total > 0 else "faster"
         total, rate = abs(self.relative_total), abs(self.relative_per_hour)
-        return f"became {100 * total:.2g} % {way} little by little ({100 * rate:.2g} % an hour, p = {self.p_value:.2g})"
+        return f"became {100 * total:.2g} % {way} gradually ({100 * rate:.2g} % an hour, p = {self.p_value:.2g})"
 
 
 def drift(
@@ -57,7 +57,7 @@ def drift(
 
     dates, x = ordered_series(time_s, values)
     if len(x) < FEWEST:
-        return Drift(False, 0.0, 0.0, 1.0, f"too few values for a drift: {len(x)} dates, {FEWEST} are needed")
+        return Drift(False, 0.0, 0.0, 1.0, f"too few values for a drift: {len(x)} dates, at least {FEWEST} are needed")
     if len(x) > MOST_VALUES:
         size = -(-len(x) // MOST_VALUES)
         dates, x = (np.array([np.median(v[i : i + size]) for i in range(0, len(v), size)]) for v in (dates, x))

@@ -30,7 +30,7 @@ def prediction_interval(values: Sequence[float]) -> Interval:
     """
     count = len(values)
     if not count or not all(isfinite(value) for value in values):
-        raise InputError(f"a prediction interval needs finite values; there are {list(values)[:5]!r}")
+        raise InputError(f"a prediction interval needs finite values; got {list(values)[:5]!r}")
     if count == 1:
         return Interval(None, None)
     if count >= EMPIRICAL_FROM:

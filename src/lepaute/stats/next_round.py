@@ -30,9 +30,9 @@ def next_round(
     negative or undefined budget, or durations that cannot be.
     """
     if observations is not None and observations < 0:
-        raise InputError(f"the budget is {observations!r} observations; it is a number >= 0")
+        raise InputError(f"the budget is {observations!r} observations; it must be >= 0")
     if seconds is not None and not (isfinite(seconds) and seconds >= 0):
-        raise InputError(f"the budget is {seconds!r} seconds; it is a finite number >= 0")
+        raise InputError(f"the budget is {seconds!r} seconds; it must be finite and >= 0")
     progress = {key: assess(durations, target) for key, durations in levels.items()}
     # sorted() keeps the order of equals, so the plan depends on nothing but the arguments
     order = sorted(progress, key=lambda key: _distance(progress[key]), reverse=True)

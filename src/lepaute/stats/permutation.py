@@ -92,11 +92,11 @@ def permutation_test(
     if y.ndim != 1 or len(labels) != len(y) or len(strata) != len(y) or not np.all(np.isfinite(y)):
         raise InputError(
             f"a permutation test needs as many finite values as labels and strata; got {y.shape}, {len(labels)} and "
-            f"{len(strata)}; leave out what is missing"
+            f"{len(strata)}; drop missing values"
         )
     names = sorted(set(labels)) if ordered is None else list(ordered)
     if unknown := sorted(set(labels) - set(names)):
-        raise InputError(f"the level {unknown[0]!r} is not among those in order; list all levels")
+        raise InputError(f"the level {unknown[0]!r} is missing from the ordered levels; list all levels")
     if reference in names and ordered is None:
         names = [reference, *(name for name in names if name != reference)]
     place = {name: position for position, name in enumerate(names)}

@@ -16,7 +16,9 @@ def median_rank(count: int, miss: float) -> int:
     Source: Conover, Practical Nonparametric Statistics, section 3.2 (confidence interval for a quantile).
     """
     if count < 1 or not (isfinite(miss) and 0 < miss < 1):
-        raise InputError(f"a rank for {count!r} values and a miss of {miss!r} was asked for; give n >= 1, 0 < miss < 1")
+        raise InputError(
+            f"a rank for {count!r} values and a miss of {miss!r} does not exist; give n >= 1, 0 < miss < 1"
+        )
     # about where the normal approximation has it, and then step by step: a few steps whatever n is
     rank = max(0, int(count / 2 - sqrt(count * log(2 / miss) / 2)))
     while rank > 0 and 2 * _at_most(rank - 1, count) > miss:

@@ -25,7 +25,7 @@ def ordered_series(time_s: Sequence[float], values: Sequence[float]) -> "tuple[F
 
     dates, x = np.asarray(time_s, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if dates.ndim != 1 or dates.shape != x.shape:
-        raise InputError(f"the series has {dates.size} dates and {x.size} values; give as many of one as of the other")
+        raise InputError(f"the series has {dates.size} dates and {x.size} values; give as many dates as values")
     wrong = np.flatnonzero(~(np.isfinite(dates) & np.isfinite(x) & (x > 0)))
     if wrong.size:
         first = int(wrong[0])

@@ -89,7 +89,7 @@ def find_steps(
     dates, x = ordered_series(time_s, values)
     count = len(x)
     if count < FEWEST:
-        return Steps((), f"too few values for a step: {count} dates, {FEWEST} are needed")
+        return Steps((), f"too few values for a step: {count} dates, at least {FEWEST} are needed")
     clearest = float((count // 2) * ((count + 1) // 2))  # the range of U for two levels that do not overlap
     if p_value(clearest, count, cautious_correlation(x), seed) > false_alarms:
         return Steps((), f"too few values for a step: even the clearest would not be significant among {count} values")

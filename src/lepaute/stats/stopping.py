@@ -62,15 +62,15 @@ class Target:
 
     def __post_init__(self) -> None:
         if not (isfinite(self.relative_half_width) and self.relative_half_width > 0):
-            raise InputError(f"the relative half-width is {self.relative_half_width!r}; it is a number above 0")
+            raise InputError(f"the relative half-width is {self.relative_half_width!r}; it must be above 0")
         if not 0 < self.confidence < 1:
-            raise InputError(f"the confidence is {self.confidence!r}; it lies between 0 and 1, such as 0.95")
+            raise InputError(f"the confidence is {self.confidence!r}; it must lie between 0 and 1, such as 0.95")
         if self.statistic not in get_args(Statistic):
-            raise InputError(f"the statistic is {self.statistic!r}; it is one of {', '.join(get_args(Statistic))}")
+            raise InputError(f"the statistic is {self.statistic!r}; it must be one of {', '.join(get_args(Statistic))}")
         if self.ended_by not in get_args(Ending):
-            raise InputError(f"ended_by is {self.ended_by!r}; it is one of {', '.join(get_args(Ending))}")
+            raise InputError(f"ended_by is {self.ended_by!r}; it must be one of {', '.join(get_args(Ending))}")
         if not 2 <= self.least <= self.most:
-            raise InputError(f"least is {self.least!r} and most {self.most!r}; they are 2 <= least <= most")
+            raise InputError(f"least is {self.least!r} and most {self.most!r}; they must satisfy 2 <= least <= most")
 
     def looks(self) -> tuple[int, ...]:
         """The numbers of observations at which the interval is looked at, in increasing order, the last one `most`."""
@@ -117,7 +117,9 @@ class Progress:
         verdict = "is reached" if self.reached else "is not reached"
         aim = f"the target of {100 * target.relative_half_width:.3g} % {verdict}"
         if self.relative_half_width == inf:
-            return f"{target.statistic} 0 ({self.used} values): nothing is relative to 0, {aim}; time more work at once"
+            return (
+                f"{target.statistic} 0 ({self.used} values): no relative width, {aim}; time more work per observation"
+            )
         width = f"± {100 * self.relative_half_width:.3g} %"
         return f"{target.statistic} {width} ({100 * target.confidence:g} % confidence, {self.used} values), {aim}"
 
@@ -147,10 +149,10 @@ def assess(durations: Sequence[float], target: Target, *, ended: bool = False) -
 def _check(durations: Sequence[float], target: Target) -> None:
     for place, duration in enumerate(durations):
         if not (isfinite(duration) and duration >= 0):
-            raise InputError(f"duration {place} is {duration!r}; a duration is a finite number >= 0")
+            raise InputError(f"duration {place} is {duration!r}; a duration must be finite and >= 0")
         if duration == 0 and target.statistic == "geometric mean":
             raise InputError(
-                f"duration {place} is 0, which has no geometric mean; ask for the median, or time more work"
+                f"duration {place} is 0, which has no geometric mean; use the median, or time more work per observation"
             )
 
 

@@ -20,7 +20,7 @@ def student_quantile(probability: float, degrees_of_freedom: float) -> float:
     """
     _check(degrees_of_freedom)
     if not 0 < probability < 1:
-        raise InputError(f"the probability of a quantile is {probability!r}; it lies between 0 and 1")
+        raise InputError(f"the probability of a quantile is {probability!r}; it must lie between 0 and 1")
     if probability == 0.5:
         return 0.0
     tail = min(probability, 1 - probability)
@@ -38,7 +38,7 @@ def student_quantile(probability: float, degrees_of_freedom: float) -> float:
 
 def _check(degrees_of_freedom: float) -> None:
     if not (isfinite(degrees_of_freedom) and degrees_of_freedom > 0):
-        raise InputError(f"degrees of freedom are {degrees_of_freedom!r}; they are a finite number above 0")
+        raise InputError(f"degrees of freedom are {degrees_of_freedom!r}; they must be finite and above 0")
 
 
 def _upper_tail(t: float, nu: float) -> float:

@@ -119,7 +119,7 @@ def compare_traces(left: Trace, right: Trace) -> Comparison:
     """Compares two traces; raises InputError where they have no rank in common."""
     ranks = sorted(set(left.ranks) & set(right.ranks))
     if not ranks:
-        raise InputError("the two traces have no rank in common; they are of different runs, or of chosen ranks")
+        raise InputError("the two traces have no rank in common; compare traces of the same run and of the same ranks")
     unsized = frozenset((*left.metadata.get("unsized", ()), *right.metadata.get("unsized", ())))
     sides = (_side_of(left, ranks, unsized), _side_of(right, ranks, unsized))
     names = sorted({name for side in sides for name in side.calls})

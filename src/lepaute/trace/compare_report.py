@@ -27,13 +27,13 @@ def comparison_text(comparison: Comparison, left: str, right: str) -> str:
     sizes = "sizes of calls, where the order is equal"
     lines += [_verdict(sizes, comparison.first_size), *_differences(comparison.first_size)]
     lines.append(
-        f"probes: {comparison.probes[0]} and {comparison.probes[1]} (their number depends on how long a rank waits)"
+        f"probes: {comparison.probes[0]} and {comparison.probes[1]} (their number depends on the waiting time)"
     )
     if any(comparison.idle):
-        lines.append(f"kernels with nothing to do: {comparison.idle[0]} and {comparison.idle[1]} (made between probes)")
+        lines.append(f"kernels on empty operands: {comparison.idle[0]} and {comparison.idle[1]} (made between probes)")
     for name, on_left, on_right in comparison.one_side:
         side, count = ("left", on_left) if on_left else ("right", on_right)
-        lines.append(f"only on the {side}: {name}, {count} calls (left out of the order)")
+        lines.append(f"only in the {side} trace: {name}, {count} calls (not in the comparison of order)")
     lines += ["", "Durations: right / left of calls of the same sizes", _table(comparison.classes)]
     return "\n".join(lines)
 

@@ -59,7 +59,7 @@ def calls_table(trace: Trace) -> str:
                 biggest = [int(getattr(trace, column)[mask].max()) for column in ("m", "n", "k")]
                 extent = "m, n, k <= " + ", ".join(map(str, biggest))
             elif kind == MPI and trace.size_bytes[mask].any():
-                extent = f"{size_text(float(trace.size_bytes[mask].sum()))} in all"
+                extent = f"{size_text(float(trace.size_bytes[mask].sum()))} in total"
             median = seconds(float(numpy.median(durations)))
             rows.append(
                 (

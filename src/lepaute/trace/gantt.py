@@ -95,7 +95,7 @@ def plot_gantt(
 def _chosen_ranks(trace: Trace, ranks: Sequence[int] | None) -> list[int]:
     present = trace.ranks
     if not present:
-        raise InputError("the trace holds no calls; there is nothing to draw")
+        raise InputError("the trace is empty: nothing to draw")
     if ranks is not None:
         missing = sorted(set(ranks) - set(present))
         if missing:
@@ -112,10 +112,10 @@ def _window(
     if low_s is not None or high_s is not None:
         low, high = whole.low_s if low_s is None else low_s, whole.high_s if high_s is None else high_s
         if not low < high:
-            raise InputError(f"the picture would begin at {low:g} s and end at {high:g} s; give --from below --to")
+            raise InputError(f"the time range {low:g} s to {high:g} s is empty; --from must be less than --to")
         if not len(trace.between(low, high)):
             raise InputError(
-                f"nothing happens between {low:g} and {high:g} s; the trace lasts from {whole.low_s:.6g} to "
+                f"no calls between {low:g} s and {high:g} s; the trace spans {whole.low_s:.6g} s to "
                 f"{whole.high_s:.6g} s"
             )
         return Window(whole.ranks, low, high)
@@ -123,7 +123,7 @@ def _window(
     if steps is not None:
         chosen = trace.where((trace.step >= steps[0]) & (trace.step <= steps[1]))
         if not len(chosen):
-            held = f"it holds {known.min()} to {known.max()}" if len(known) else "it knows no steps"
+            held = f"it holds {known.min()} to {known.max()}" if len(known) else "its calls have no step numbers"
             raise InputError(f"steps {steps[0]}:{steps[1]} are not in the trace; {held}")
         return Window(whole.ranks, *_extent(chosen))
     calls = len(trace) / len(whole.ranks)
@@ -286,7 +286,7 @@ def _draw_overview(axis: Any, trace: Trace, seconds: "NDArray[Any]", whole: Wind
     axis.set_ylim(0, 1)
     axis.set_yticks([0, 1], ["0", "100 %"], fontsize=8)
     axis.tick_params(axis="x", labelsize=8)
-    axis.set_title(f"all drawn ranks, whole trace, {unit}; the frame is what is shown below", fontsize=9, loc="left")
+    axis.set_title(f"all drawn ranks, whole trace, {unit}; the frame marks the window below", fontsize=9, loc="left")
 
 
 def _label_ranks(axis: Any, trace: Trace, window: Window) -> None:
@@ -336,7 +336,7 @@ def _handles(used: "set[int]", estimated: bool) -> list[Any]:
         # A recording does not know what the rest of a call is made of, nor does what SMPI writes: of collectives and of
         # waits for several messages it is mostly waiting.
         unknown = place == colours.MOVING and estimated
-        return "transfer, overhead, waits not told apart" if unknown else colours.CALLS[place].label
+        return "transfer, overhead and waiting, not separated" if unknown else colours.CALLS[place].label
 
     return [
         Patch(facecolor=style.colour, edgecolor="#555555", lw=0.6, label=label(place))

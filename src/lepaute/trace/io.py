@@ -45,7 +45,7 @@ def read_trace(path: Path) -> Trace:
     FileNotFoundError where there is none.
     """
     if not path.exists():
-        raise InputError(f"{path}: there is no such file; a trace is what `lepaute record -o` writes")
+        raise InputError(f"{path}: no such file; `lepaute record -o` writes traces")
     known = {*(name for name, _, _ in NUMBERS), *TEXTS}
     file = open_parquet(path, str(path), most_bytes=MOST_TRACE_BYTES, columns=known)
     refuse_bytes(str(path), file.metadata.num_rows * _ROW_BYTES, MOST_TRACE_BYTES)
@@ -78,11 +78,11 @@ def read_trace(path: Path) -> Trace:
 
 def _metadata(path: Path, stored: dict[bytes, bytes]) -> dict[str, Any]:
     if KEY not in stored:
-        raise InputError(f"{path}: is a Parquet file without the metadata 'lepaute-trace'; it holds no trace of ours")
+        raise InputError(f"{path}: not a Lepaute trace: the Parquet metadata 'lepaute-trace' is missing")
     where = f"{path}: its metadata 'lepaute-trace'"
     metadata = read_json(stored[KEY], where)
     if not isinstance(metadata, dict):
-        raise InputError(f"{path}: its metadata 'lepaute-trace' is no JSON object")
+        raise InputError(f"{path}: its metadata 'lepaute-trace' is not a JSON object")
     if metadata.get("format") != FORMAT:
         raise InputError(f"{path}: its format is {metadata.get('format')!r}; this version reads {FORMAT!r}")
     check_metadata(metadata, where)
@@ -93,7 +93,7 @@ def _numbers(path: Path, column: "pa.ChunkedArray", name: str, kind: str) -> "ND
     import pyarrow as pa
 
     if column.null_count and not kind.startswith("float"):
-        raise InputError(f"{path}: the column {name} has {column.null_count} rows without a value")
+        raise InputError(f"{path}: the column {name} has {column.null_count} rows with a missing value")
     try:
         numbers: NDArray[Any] = column.cast(pa.type_for_alias(kind)).to_numpy()
     except pa.ArrowException:
@@ -112,7 +112,7 @@ def _codes(path: Path, column: "pa.ChunkedArray", name: str) -> "tuple[NDArray[A
     import pyarrow as pa
 
     if column.null_count:
-        raise InputError(f"{path}: the column {name} has {column.null_count} rows without a value")
+        raise InputError(f"{path}: the column {name} has {column.null_count} rows with a missing value")
     if not (pa.types.is_dictionary(column.type) and is_text(column.type.value_type)):
         raise InputError(f"{path}: the column {name} has the type {_type_of(column)}; it is text")
     names: dict[str, int] = {}
@@ -124,7 +124,7 @@ def _codes(path: Path, column: "pa.ChunkedArray", name: str) -> "tuple[NDArray[A
         places = numpy.zeros(max(len(texts), 1), dtype="int32")
         for code in used[numpy.argsort(first)]:
             if not 0 <= code < len(texts) or not isinstance(texts[code], str):
-                raise InputError(f"{path}: the column {name} has rows without a text; the file is damaged")
+                raise InputError(f"{path}: the column {name} has rows with a missing text; the file is damaged")
             places[code] = names.setdefault(texts[code], len(names))
         parts.append(places[codes])
     return (numpy.concatenate(parts) if parts else numpy.zeros(0, dtype="int32")), list(names)

@@ -53,20 +53,20 @@ def read_kernels(path: Path) -> KernelCalls:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
             if len(head) < HEAD_BYTES or head[:8] != MAGIC:
-                raise InputError(f"{path}: does not begin with {MAGIC.decode()}; it is no file of kernel calls")
+                raise InputError(f"{path}: does not begin with {MAGIC.decode()}; not a file of kernel calls")
             count, size = (int.from_bytes(head[at : at + 4], "little") for at in (8, 12))
             if size > MOST_NAMES_BYTES or size % 8:
-                raise InputError(f"{path}: its names would have {size} bytes; it is damaged")
+                raise InputError(f"{path}: the table of names has {size} bytes; the file is damaged")
             text = file.read(size)
             names = tuple(text.rstrip(b"\0").decode("utf-8", "replace").split("\n")[:-1])
             if len(text) < size or len(names) != count:
-                raise InputError(f"{path}: should have {count} names and has {len(names)}; it is cut or damaged")
+                raise InputError(f"{path}: expected {count} names, got {len(names)}; the file is truncated or damaged")
             rows = numpy.fromfile(file, dtype=record)
     except OSError as problem:
         raise InputError(f"{path}: cannot be read: {problem.strerror}") from None
     rest = (path.stat().st_size - HEAD_BYTES - size) % record.itemsize
     if rest:
-        raise InputError(f"{path}: ends within call {len(rows)}; it is cut")
+        raise InputError(f"{path}: ends inside call {len(rows)}; the file is truncated")
     numbers = rows["numbers"].astype("float64")
     calls = KernelCalls(
         names,
@@ -129,11 +129,11 @@ def _check(calls: KernelCalls, path: Path) -> None:
         if bad.any():
             raise InputError(f"{path}: call {int(numpy.argmax(bad))} has {what}; the file is damaged")
 
-    refuse((calls.rank < 0) | (calls.rank >= MOST_RANK), "no rank")
-    refuse((calls.name < 0) | (calls.name >= len(calls.names)), "no name")
-    refuse(~numpy.isfinite(calls.start_s), "no start")
-    refuse(~(calls.duration_s >= 0) | numpy.isinf(calls.duration_s), "no duration")
-    refuse(~(numpy.abs(calls.numbers) < 1e15).all(axis=1), "sizes that cannot be")
+    refuse((calls.rank < 0) | (calls.rank >= MOST_RANK), "an invalid rank")
+    refuse((calls.name < 0) | (calls.name >= len(calls.names)), "an invalid name")
+    refuse(~numpy.isfinite(calls.start_s), "an invalid start")
+    refuse(~(calls.duration_s >= 0) | numpy.isinf(calls.duration_s), "an invalid duration")
+    refuse(~(numpy.abs(calls.numbers) < 1e15).all(axis=1), "invalid sizes")
 
 
 def _left_over(

@@ -99,7 +99,7 @@ def attach(rows: Rows, links: Links) -> Attached:
     size_bytes[posted] = numpy.where(room >= ends.size_bytes[message], room, ends.size_bytes[message])
     unknown = int(rows.named((IRECV,)).sum()) - len(posted)
     if unknown:
-        warnings.append(f"of {unknown} calls of {IRECV} it is not known what they received, if they received something")
+        warnings.append(f"what {unknown} calls of {IRECV} received, if anything, is unknown")
     arrived = rows.named((SENDRECV,))[ends.row]
     return Attached(
         size_bytes=size_bytes,
@@ -158,8 +158,8 @@ def _both_ends(rows: Rows, links: Links) -> "tuple[NDArray[Any], _Ends, list[str
     item_bytes[has] = _bytes_of_an_item(rows, links)[start]
     lost = int(lost_ends.sum() + lost_starts.sum())
     warnings = [
-        f"of {lost} messages of {SENDRECV} no peer is known: SMPI tells only its rank in a communicator, "
-        "and nothing of those with MPI_PROC_NULL on a side"
+        f"the peer of {lost} messages of {SENDRECV} is unknown: SMPI records only its rank in the "
+        "communicator, and nothing for those with MPI_PROC_NULL on a side"
     ]
     return target, _Ends(row, source, tag, size_bytes, item_bytes), warnings if lost else []
 

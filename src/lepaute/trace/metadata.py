@@ -40,4 +40,4 @@ def check_metadata(document: object, where: str) -> None:
     metadata = from_json(TraceMetadata, document, where)
     numbers = (metadata.ranks, *(metadata.nodes or ()))
     if any(number is not None and not 0 <= number < 2**31 for number in numbers):
-        raise InputError(f"{where}: ranks or nodes has a number that is none; correct or refuse the file")
+        raise InputError(f"{where}: ranks or nodes holds an invalid number; the file is damaged")

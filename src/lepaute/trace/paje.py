@@ -104,7 +104,7 @@ class PajeReader:
             with self.path.open("rb") as file:
                 if not file.readline(1 << 16).startswith((b"#", b"%")):
                     raise InputError(
-                        f"{self.path}, line 1: is no Paje trace, which begins with %EventDef; smpirun -trace writes one"
+                        f"{self.path}, line 1: not a Paje trace, which begins with %EventDef; smpirun -trace writes one"
                     )
                 file.seek(0)
                 yield from self._events(file)
@@ -144,14 +144,14 @@ class PajeReader:
                     if event is not None:
                         yield event
             if not line.endswith(b"\n"):
-                raise InputError(f"{self.path}, line {number}: the last line has no end; the file is cut")
+                raise InputError(f"{self.path}, line {number}: the last line is incomplete; the file is truncated")
         except (KeyError, IndexError, ValueError):
             raise self._complaint(number, words) from None
         finally:
             self._lines = number
         if not layouts:
             raise InputError(
-                f"{self.path}, line {number}: no event is defined (%EventDef); it is no Paje trace, or cut"
+                f"{self.path}, line {number}: no event is defined (%EventDef); not a Paje trace, or truncated"
             )
 
     def _definition(self, kind: int, fields: list[bytes], number: int) -> Event | None:
@@ -162,7 +162,7 @@ class PajeReader:
             if not 0.0 <= time_s < LATEST_S:
                 raise self._wrong_date(number, time, parent_at)
             if alias in self._container_of and not self.is_over(self._container_of[alias]):
-                raise InputError(f"{self.path}, line {number}: the container {_shown(alias)} is there already")
+                raise InputError(f"{self.path}, line {number}: the container {_shown(alias)} is already defined")
             at = len(self.containers)
             self.containers.append(Container(_text(name), self._type_of[type_], parent_at))
             self._container_of[alias] = at
@@ -200,12 +200,12 @@ class PajeReader:
             return
         words = line.replace(b"%", b" ", 1).split()
         if not line.startswith(b"%") or not words:
-            raise InputError(f"{self.path}, line {number}: begins with {_shown(line[:20])}, which no event does")
+            raise InputError(f"{self.path}, line {number}: begins with {_shown(line[:20])}, which is not an event")
         if words[0] == b"EventDef":
             _, name, code = words  # ValueError for anything else
             if code in self._layouts or not code.isdigit():
                 raise InputError(
-                    f"{self.path}, line {number}: the event {_shown(code)} is defined twice or is no number"
+                    f"{self.path}, line {number}: the event {_shown(code)} is defined twice or is not a number"
                 )
             self._defined = (_text(name), code, [])
         elif words[0] == b"EndEventDef":
@@ -235,20 +235,24 @@ class PajeReader:
         where, last_s = f"{self.path}, line {number}", self._last_s[container]
         name = self.containers[container].name[:40]
         if last_s == float("inf"):
-            return InputError(f"{where}: something happens to {name!r} after its end")
+            return InputError(f"{where}: event for {name!r} after its end")
         if float(time) < last_s:
-            return InputError(f"{where}: time goes back, from {last_s:.9g} to {_shown(time)} s for {name!r}")
-        return InputError(f"{where}: the date {_shown(time)} is no time of a simulation")
+            return InputError(f"{where}: time goes backwards, from {last_s:.9g} to {_shown(time)} s for {name!r}")
+        return InputError(f"{where}: the date {_shown(time)} is not a valid simulated time")
 
     def _complaint(self, number: int, words: list[bytes]) -> InputError:
         """What is wrong with a line that could not be read: found by looking at it slowly."""
         where = f"{self.path}, line {number}"
         if not words or words[0] not in self._layouts:
-            what = f"the event {_shown(words[0])} is not defined" if words else "%EventDef and its fields do not fit"
-            return InputError(f"{where}: {what}; it is no Paje trace, or damaged")
+            what = (
+                f"the event {_shown(words[0])} is not defined"
+                if words
+                else "the line does not match the fields of its %EventDef"
+            )
+            return InputError(f"{where}: {what}; not a Paje trace, or damaged")
         kind, places, size_at = self._layouts[words[0]]
         if places and max(places) >= len(words):
-            return InputError(f"{where}: has {len(words)} words, {1 + max(places)} are needed; the line is cut")
+            return InputError(f"{where}: has {len(words)} words, expected {1 + max(places)}; the line is truncated")
         names = next(needed for known, needed in _KINDS.values() if known == kind)
         known_of = {
             "type": self._type_of,
@@ -265,9 +269,9 @@ class PajeReader:
                 what = "container" if name in ("start", "end", "name") else name
                 return InputError(f"{where}: the {what} {word} is not defined")
             if name == "time" and not _is_number(words[place]):
-                return InputError(f"{where}: the date is {word}, which is no number")
+                return InputError(f"{where}: the date is {word}, which is not a number")
         if 0 < size_at < len(words) and not _is_number(words[size_at]):
-            return InputError(f"{where}: the size is {_shown(words[size_at])}, which is no number")
+            return InputError(f"{where}: the size is {_shown(words[size_at])}, which is not a number")
         return InputError(f"{where}: cannot be read")
 
 

@@ -24,7 +24,7 @@ def breakdown_text(breakdown: Breakdown) -> str:
     parts = [
         "All ranks together"
         + (
-            " (late and transfer by pairing sends with receives; transfer holds overhead and contention)"
+            " (late and transfer from matching sends with receives; transfer includes overhead and contention)"
             if breakdown.estimated
             else ""
         ),

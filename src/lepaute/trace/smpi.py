@@ -104,7 +104,7 @@ class _Calls:
             depth = self._depth.get(container, 0)
             if depth == 0:
                 where = self.reader.containers[container].name[:40]
-                raise InputError(f"{self.path}, line {line}: a state of {where!r} ends that never began")
+                raise InputError(f"{self.path}, line {line}: {where!r} leaves a state that it never entered")
             self._depth[container] = depth - 1
             if depth == 1:
                 self.end_s[self._row[container]] = time_s
@@ -115,12 +115,12 @@ class _Calls:
             head, _, number = name.rpartition("-")
             if head != "rank" or not (number.isascii() and number.isdigit()) or len(number) > 9:
                 raise InputError(
-                    f"{self.path}, line {line}: MPI calls of {name[:40]!r}, which is no rank (rank-0, ...)"
+                    f"{self.path}, line {line}: MPI calls of {name[:40]!r}, which is not a rank (rank-0, ...)"
                 )
             if int(number) >= MOST_RANKS:
-                raise InputError(f"{self.path}, line {line}: the rank {number} is more than a trace can hold")
+                raise InputError(f"{self.path}, line {line}: rank {number} exceeds what a trace can hold")
             if int(number) in self._rank_of.values():
-                raise InputError(f"{self.path}, line {line}: there are two containers {name!r}")
+                raise InputError(f"{self.path}, line {line}: the container {name!r} is defined twice")
             self._rank_of[container] = int(number)
         return self._rank_of[container]
 
@@ -141,20 +141,18 @@ class _Calls:
         try:
             source, target, tag, _ = map(int, words)
         except ValueError:
-            raise InputError(
-                f"{where}: the key of a message is {text}; SMPI's are sender_receiver_tag_number"
-            ) from None
+            raise InputError(f"{where}: the message key is {text}; SMPI's are sender_receiver_tag_number") from None
         if row < 0:
             raise InputError(
-                f"{where}: a message of {self.reader.containers[container].name[:40]!r}, which made no call yet"
+                f"{where}: a message of {self.reader.containers[container].name[:40]!r}, which has not made a call yet"
             )
         if max(abs(source), abs(target)) >= MOST_RANKS or abs(tag) >= MOST_TAG:
-            raise InputError(f"{where}: the key {text} of a message holds numbers that no rank or tag has")
+            raise InputError(f"{where}: the message key {text} holds an invalid rank or tag")
         if kind == paje.START:
             if tag < 0:
                 raise InputError(
-                    f"{where}: a message within a collective operation; each message of the program stands in such a "
-                    f"file twice: run without --cfg={INTERNALS}"
+                    f"{where}: a message within a collective operation; such a file holds each message of the program "
+                    f"twice: run without --cfg={INTERNALS}"
                 )
             if size < 0 or size == float("inf"):
                 raise InputError(f"{where}: a message of {size:g} bytes")
@@ -214,17 +212,17 @@ class _Calls:
     def _check_end(self) -> None:
         where = f"{self.path}, line {self.reader.lines}"
         if not self._rank_of:
-            raise InputError(f"{where}: the file ends without a call of any rank; `smpirun -trace` writes those")
+            raise InputError(f"{where}: the file holds no MPI calls; trace the program with `smpirun -trace`")
         alive = [container for container in self._rank_of if not self.reader.is_over(container)]
         if alive:
             rank = min(self._rank_of[container] for container in alive)
             raise InputError(
-                f"{where}: the file ends before rank {rank} does; it is cut, or was written with "
+                f"{where}: the file ends before rank {rank} does; it is truncated, or was written with "
                 "--cfg=tracing/disable-destroy:yes: run without that"
             )
         if any(INTERNALS in comment for comment in self.reader.comments):
             raise InputError(
-                f"{self.path}: was written with --cfg={INTERNALS}, where each message stands twice; run without that"
+                f"{self.path}: was written with --cfg={INTERNALS}, which records each message twice; run without it"
             )
 
     def _check_senders(self, rows: Rows, links: Links) -> None:
@@ -235,7 +233,7 @@ class _Calls:
         if wrong.any():
             at = int(numpy.argmax(wrong))
             raise InputError(
-                f"{self.path}: a message that rank {rows.rank[links.start_row[at]]} sends is said to come from process "
+                f"{self.path}: a message that rank {rows.rank[links.start_row[at]]} sends is recorded as from process "
                 f"{links.start_source[at]}; SMPI numbers them from 1. Only one application of a simulation can be read"
             )
 
@@ -253,10 +251,10 @@ class _Calls:
         all_warnings = list(warnings)
         if self._unfinished:
             more = f", and {len(self._unfinished) - 1} more" if len(self._unfinished) > 1 else ""
-            all_warnings.append(f"the simulation ended within calls: {self._unfinished[0]}{more}")
+            all_warnings.append(f"the simulation ended inside calls: {self._unfinished[0]}{more}")
         if self.reader.digits <= COARSE_DIGITS:
             all_warnings.append(
-                f"dates have {self.reader.digits} decimals, so that short calls take no time or too much: "
+                f"timestamps have only {self.reader.digits} decimals, too few for short calls:  "
                 "run with --cfg=tracing/precision:12"
             )
         if not has_bytes:

@@ -125,7 +125,7 @@ def trace_of_columns(
         if name in columns:
             made[name] = numpy.ascontiguousarray(columns[name], dtype=kind)
         elif default is None:
-            raise InputError(f"{where}: the column {name} is missing; a trace needs it")
+            raise InputError(f"{where}: the required column {name} is missing")
         else:
             made[name] = numpy.full(rows, default, dtype=kind)
         if len(made[name]) != rows:

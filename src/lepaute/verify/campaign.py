@@ -41,7 +41,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.repeats < 1:
-            raise InputError(f"--repeats is {self.repeats}; at least one real run of each case is needed")
+            raise InputError(f"--repeats is {self.repeats}; give at least 1")
 
 
 @dataclass(frozen=True, slots=True)

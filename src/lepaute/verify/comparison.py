@@ -75,7 +75,7 @@ def sentence(table: "pandas.DataFrame") -> str:
     """The verification in one sentence."""
     judged = table[table["inside_interval"].notna()]
     if judged.empty:
-        inside = "No interval: one predicted run has none (--runs 10 gives one)"
+        inside = "No interval: a single simulated run has none (use --runs 10)"
     else:
         cases = "case" if len(judged) == 1 else "cases"
         within = int(judged["inside_interval"].astype(bool).sum())

@@ -51,7 +51,7 @@ def disturbances(ranks: tuple[RankLoad, ...], machine: Load) -> tuple[str, ...]:
     ranks may be empty (a user's xhpl does not report them); then only the load of the machine is judged.
     """
     off_core = tuple(
-        f"rank {rank.rank} had its core for {rank.cpu_s:.3f} of {rank.wall_s:.3f} s"
+        f"rank {rank.rank} was on its core for only {rank.cpu_s:.3f} of {rank.wall_s:.3f} s"
         for rank in ranks
         if rank.cpu_s < MINIMUM_CPU_SHARE * rank.wall_s - CPU_TIME_TOLERANCE_S
     )

@@ -141,6 +141,6 @@ def _legend_handles(any_disturbed: bool) -> list[Any]:
         Line2D([], [], color=MEASURED, marker="o", ms=4.5, lw=1.4, label="measured: every run, and their mean"),
     ]
     if any_disturbed:
-        label = "run disturbed by other load: not in the mean (triangle: further out)"
+        label = "run disturbed by other load: not in the mean (triangle: off scale)"
         handles.append(Line2D([], [], mec=DISTURBED, mfc="white", marker="o", ms=4.5, ls="none", label=label))
     return handles

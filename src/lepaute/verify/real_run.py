@@ -80,7 +80,7 @@ def check_machine(hpl: "Hpl") -> None:
 def user_program(path: Path) -> HplProgram:
     """A user's own xhpl; raises InputError where it cannot be run by the mpirun on PATH."""
     if not path.is_file() or not os.access(path, os.X_OK):
-        raise InputError(f"--xhpl {path}: no program that can be run stands there. Give the path of a built xhpl.")
+        raise InputError(f"--xhpl {path}: not an executable file. Give the path of a built xhpl.")
     check_program(find_launcher(), path)
     return HplProgram(path.resolve(), is_driver=False)
 
@@ -139,12 +139,10 @@ def parse_driver_output(output: str, hpl: "Hpl") -> tuple[float, tuple[RankLoad,
             ran = tuple(int(record[key]) for key in ("n", "nb", "p", "q"))
             time_s = float(record["time_s"])
         except (ValueError, KeyError, TypeError) as error:
-            raise EnvironmentProblem(
-                f"the HPL driver printed a line that is no result ({error}): {line[:200]}"
-            ) from None
+            raise EnvironmentProblem(f"the HPL driver printed an invalid result line ({error}): {line[:200]}") from None
         _check_same_run(ran, hpl)
         return time_s, ranks
-    raise EnvironmentProblem(f"the HPL driver printed no result; its output ends: {_tail(output)}")
+    raise EnvironmentProblem(f"the HPL driver printed no result; the end of its output: {_tail(output)}")
 
 
 def parse_hpl_output(output: str, hpl: "Hpl") -> float:
@@ -154,7 +152,7 @@ def parse_hpl_output(output: str, hpl: "Hpl") -> float:
     """
     match = RESULT_LINE.search(output)
     if match is None:
-        raise EnvironmentProblem(f"HPL printed no result line (WR... or WC...); its output ends: {_tail(output)}")
+        raise EnvironmentProblem(f"HPL printed no result line (WR... or WC...); the end of its output: {_tail(output)}")
     _check_same_run(tuple(int(match[key]) for key in ("n", "nb", "p", "q")), hpl)
     from_time, from_rate = float(match["time"]), hpl.flop_count / (float(match["rate"]) * 1e9)
     return from_rate if _half_digit(match["rate"]) < _half_digit(match["time"]) else from_time
@@ -171,8 +169,8 @@ def _check_same_run(ran: tuple[int, ...], hpl: "Hpl") -> None:
     asked = (hpl.n, hpl.nb, hpl.p, hpl.q)
     if ran != asked:
         raise EnvironmentProblem(
-            f"HPL ran N, NB, P, Q = {ran}, asked were {asked}: it did not read the input file written for it. "
-            "Check that it reads HPL.dat from the folder where it is started."
+            f"HPL ran N, NB, P, Q = {ran}instead of {asked}: it did not read the input file written for it. "
+            "Check that it reads HPL.dat from its working directory."
         )
 
 
@@ -180,7 +178,7 @@ def _available_bytes() -> int:
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
-    raise EnvironmentProblem("/proc/meminfo names no MemAvailable; Lepaute runs the real HPL on Linux only")
+    raise EnvironmentProblem("/proc/meminfo has no MemAvailable; Lepaute runs the real HPL on Linux only")
 
 
 def _tail(output: str, characters: int = 300) -> str:

@@ -42,17 +42,17 @@ def warning_lines(cases: "list[Case]") -> list[str]:
 
 def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:
     """Every run that was made, one line a case, disturbed ones marked; then the causes."""
-    lines = ["All real runs, s (in brackets: disturbed by other load, not in the mean):"]
+    lines = ["All real runs, s (in parentheses: disturbed by other load, excluded from the mean):"]
     for case in table.to_dict("records"):
         case_runs = runs[runs["case"] == case["case"]]
         times = [f"({run.time_s:.4f})" if run.disturbed else f"{run.time_s:.4f}" for run in case_runs.itertuples()]
-        note = "  every run was disturbed: the mean is over all" if case["only_disturbed"] else ""
+        note = "  every run was disturbed: the mean includes all" if case["only_disturbed"] else ""
         lines.append(f"  N = {case['n']:<6} {case['p']}x{case['q']}  {'  '.join(times)}{note}")
     disturbed = runs[runs["disturbed"].astype(bool)]
     listed = disturbed.head(MOST_CAUSES)
     lines += [f"  disturbed: N = {run.n}, {run.p}x{run.q}: {run.causes}" for run in listed.itertuples()]
     if len(disturbed) > len(listed):
-        lines.append(f"  and {len(disturbed) - len(listed)} more disturbed runs: runs.csv says by what")
+        lines.append(f"  and {len(disturbed) - len(listed)} more disturbed runs; runs.csv holds the causes")
     return "\n".join(lines)
 
 

@@ -54,7 +54,7 @@ class RunJournal:
 
     def _recorded(self, entry: dict[str, Any]) -> RecordedRun:
         if entry.get("predictions_sha256") != self._seal.sha256:
-            raise InputError(f"{self.path}: holds runs of other predictions than the sealed ones; use another folder")
+            raise InputError(f"{self.path}: holds runs of other predictions; use another folder")
         try:
             run = entry["run"]
             ranks = tuple(RankLoad(**rank) for rank in run["ranks"])
@@ -69,7 +69,7 @@ class RunJournal:
                 causes=tuple(map(str, entry["causes"])),
             )
         except (KeyError, TypeError, ValueError):
-            raise InputError(f"{self.path}: a line is no run ({str(entry)[:80]}); remove it") from None
+            raise InputError(f"{self.path}: invalid line ({str(entry)[:80]}); remove it") from None
 
 
 @contextmanager
@@ -85,7 +85,9 @@ def held(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"{folder}: another verification is running there; wait for its end") from None
+            raise InputError(
+                f"{folder}: another verification is running in this folder; wait for it to finish"
+            ) from None
         try:
             yield
         finally:

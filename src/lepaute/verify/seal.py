@@ -18,7 +18,7 @@ from lepaute.verify.real_run import HplProgram
 PREDICTIONS_FILE = "predictions.json"
 SEAL_FILE = "predictions.sha256"
 FORMAT = "lepaute-predictions/2"
-REMEDY = "give the options of its beginning, or another --output-dir"
+REMEDY = "give the original options, or another --output-dir"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Seal:
     def check(self) -> None:
         """Raises InputError where the file is not the sealed one any more."""
         if not self.path.is_file() or hashlib.sha256(self.path.read_bytes()).hexdigest() != self.sha256:
-            raise InputError(f"{self.path}: is not the file that was sealed ({self.sha256[:16]}); its runs are kept")
+            raise InputError(f"{self.path}: the sealed file was changed ( {self.sha256[:16]}); its runs are kept")
 
 
 def seal_predictions(cases: Sequence[Case], plan: Plan, program: HplProgram, folder: Path) -> Seal:
@@ -72,7 +72,7 @@ def sealed_before(
             f"{folder}: {PREDICTIONS_FILE} and {SEAL_FILE} are damaged; give another --output-dir"
         ) from None
     if sealed.get("format") != FORMAT:
-        raise InputError(f"{path}: was sealed by another version, which cannot be resumed; give another --output-dir")
+        raise InputError(f"{path}: was sealed by another version and cannot be resumed; give another --output-dir")
     if len(figures) == len(cases):
         # What the simulation itself took is no part of the prediction, and differs each time.
         cases = [
@@ -109,11 +109,11 @@ def first_difference(before: Any, now: Any, name: str = "") -> str:
                 return first_difference(before.get(key), now.get(key), f"{name}.{key}".lstrip("."))
     if isinstance(before, list) and isinstance(now, list):
         if len(before) != len(now):
-            return f"it has {len(before)} {name}, and now there are {len(now)}"
+            return f"it has {len(before)} {name}, this one {len(now)}"
         for index, pair in enumerate(zip(before, now, strict=True)):
             if pair[0] != pair[1]:
                 return first_difference(*pair, f"{name}[{index}]")
-    return f"its {name} is {_brief(before)}, and now {_brief(now)}"
+    return f"its {name} is {_brief(before)}, this one has {_brief(now)}"
 
 
 def _brief(value: Any) -> str:

@@ -101,15 +101,15 @@ def check_unused(folder: Path, names: Sequence[str] = CAMPAIGN_FILES) -> None:
         # The journal is also what a campaign holds the folder by: empty, it is no result.
         if (folder / name).is_dir() or ((folder / name).exists() and (folder / name).stat().st_size):
             raise InputError(
-                f"{folder} holds {name} of an earlier verification: go on with that one by --resume, "
-                "or give another --output-dir"
+                f"{folder} holds {name} of an earlier verification: continue it with --resume, or "
+                "give another --output-dir"
             )
 
 
 def check_begun(folder: Path) -> None:
     """Raises InputError where no campaign was begun that could go on."""
     if not folder.is_dir() or not any(folder.iterdir()):
-        raise InputError(f"{folder}: no verification was interrupted there; start it without --resume")
+        raise InputError(f"{folder}: no interrupted verification to resume; start without --resume")
 
 
 def verify(
@@ -146,7 +146,7 @@ def verify(
     try:
         runs = run_cases(cases, plan, run_once, progress, journal.finished, journal.add)
     except BaseException as problem:
-        problem.add_note(f"finished runs are kept in {journal.path}; go on with the same command and --resume")
+        problem.add_note(f"finished runs are kept in {journal.path}; continue with the same command and --resume")
         raise
     finally:
         journal.close()

@@ -45,7 +45,7 @@ def host_name(platform: Platform, node_index: int) -> str:
     """
     if not 0 <= node_index < platform.nodes.count:
         raise InputError(
-            f"platform {platform.name} has no node of index {node_index}; there are 0 to {platform.nodes.count - 1}"
+            f"platform {platform.name} has no node with index {node_index}; valid are 0 to {platform.nodes.count - 1}"
         )
     return f"{_prefix(platform)}{platform.nodes.first_number + node_index}"
 
@@ -113,7 +113,7 @@ def _form(platform: Platform, wiring: Wiring | None, every_route: bool) -> str:
     if topology.kind == "graph" or every_route:
         raise InputError(
             f"platform {platform.name}: a {topology.kind} of {count} nodes cannot be written route by route, which is "
-            f"done up to {MOST_NODES_WITH_ROUTES} nodes; let a fat-tree, a dragonfly or a torus be one element"
+            f"done up to {MOST_NODES_WITH_ROUTES} nodes; use a fat-tree, dragonfly or torus element"
         )
     if topology.kind == "dragonfly" and topology.sizes[0][0] > topology.sizes[2][0]:
         raise InputError(
@@ -170,9 +170,9 @@ def _prop(name: str, value: str) -> str:
 
 
 def _comment(platform: Platform, lost: tuple[str, ...]) -> Iterator[str]:
-    comment = [f"Platform {platform.name}, written by lepaute for SimGrid 3.32."]
+    comment = [f"Platform {platform.name}, written by Lepaute for SimGrid 3.32."]
     if lost:
-        comment += ["Of the platform this file does not hold:", *(f"- {sentence}" for sentence in lost)]
+        comment += ["Not in this file:", *(f"- {sentence}" for sentence in lost)]
     # a comment has no two dashes and no control characters; ASCII is what every reader has
     lines = (re.sub("[^ -~]", "?", sentence).replace("--", "- -") for sentence in comment)
     yield "<!--"

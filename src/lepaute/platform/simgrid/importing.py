@@ -54,7 +54,9 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
     """
     root = parse(text.encode() if isinstance(text, str) else text, name)
     if root.tag != "platform":
-        raise InputError(f"{name}:{root.line}: begins with '{root.tag}'; a platform file of SimGrid with 'platform'")
+        raise InputError(
+            f"{name}:{root.line}: the root element is '{root.tag}'; in a SimGrid platform file it is 'platform'"
+        )
     properties = own_properties(root, name)
     machine = mesh_of(root, name) if "topology" in properties else machine_of(root, name)
     values, where, others = _settings(root, name)
@@ -64,7 +66,7 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
     except ValidationError as error:  # the platform's own checks
         first = error.errors(include_url=False)[0]
         field = ".".join(str(step) for step in (*first["loc"], *first.get("ctx", {}).get("at", ())))
-        raise PlatformError(f"{name}: makes no platform: {field} {first['msg']}") from None
+        raise PlatformError(f"{name}: is not a valid platform: {field} {first['msg']}") from None
     given = {setting for setting, place in where.items() if place != name}
     notes = (*machine.notes, *_notes(root, machine, others, given, properties, _on_links(table, properties)))
     return Imported(platform, notes)
@@ -235,10 +237,10 @@ def _notes(
 ) -> Iterator[str]:
     """What was ignored, and what is taken otherwise than SimGrid does; of a file of ours, only what was added to it."""
     if "enveloped" not in properties:
-        yield "speed: hosts have no speed here but kernel models, of which the file has none: add some to predict."
+        yield "speed: ignored; computing follows kernel models, which the file lacks: add some before predicting."
         yield (
-            "thresholds: they are taken as sizes of messages; SMPI compares those of the factors with 16 bytes more, "
-            "and sends eagerly or detached below, not at, a threshold."
+            "thresholds: read as message sizes; SMPI compares those of the factors with the size plus 16 bytes, and "
+            "sends eagerly or detached below, not at, a threshold."
         )
         if machine.kind not in ("switch", "graph") and not on_links:
             yield (

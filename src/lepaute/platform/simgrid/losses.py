@@ -24,9 +24,9 @@ def losses(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
     yield from _of_messages_inside_nodes(platform, parts)
     yield from _of_topology(platform, parts, form)
     if platform.power is not None:
-        yield "power: what the nodes draw is left out."
+        yield "power: the power draw of nodes is left out."
     if platform.archive_id is not None or platform.blas is not None:
-        yield "archive_id, blas: where the calibration is kept and which BLAS it measured is left out."
+        yield "archive_id, blas: the archive of the calibration and the BLAS it measured are left out."
 
 
 def _of_computing(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
@@ -35,15 +35,15 @@ def _of_computing(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
         models = "the model of 1 kernel is" if count == 1 else f"the models of {count} kernels are"
         yield f"kernels: {models} left out; a host has one speed, that of a dgemm of order 1024."
         if form == "cluster" and len(set(parts.speeds_flops)) > 1:
-            yield "kernels: every host has the mean speed of all; a cluster element has no speed of single hosts."
+            yield "kernels: every host has the mean speed of all; a cluster element cannot give hosts their own."
     if platform.days is not None:
         yield "days: the effect of a day on durations is left out."
     if platform.population is not None:
         yield "population: nodes and days that runs draw are left out."
     if platform.episodes is not None:
-        yield "episodes: what successive calls on a core have in common is left out."
+        yield "episodes: the correlation of successive calls on a core is left out."
     if platform.nodes.cpus > 1:
-        yield "nodes.cpus: the cores of a host are all alike; that they are on several CPUs is only noted."
+        yield "nodes.cpus: all cores of a host are alike; the number of CPUs is only recorded."
 
 
 def _of_messages(platform: Platform) -> Iterator[str]:
@@ -55,13 +55,13 @@ def _of_messages(platform: Platform) -> Iterator[str]:
             "so that concurrent messages are slower or faster."
         )
     if any(segment.noise_relative_sd for segment in (*segments, *network.loopback_segments)):
-        yield "noise_relative_sd: the noise of messages is left out."
+        yield "noise_relative_sd: the noise on messages is left out."
     if any(segment.noise for segment in network.all_segments):
-        yield "noise: the modes of the durations of messages are left out."
+        yield "noise: the modes of message durations are left out."
     if any(sizes is not None for sizes in network.fitted_sizes.values()):
-        yield "range_bytes: which sizes the segments were fitted to is left out."
+        yield "range_bytes: the range of sizes that the segments were fitted to is left out."
     if network.remote.noncontiguous is not None or network.loopback.noncontiguous is not None:
-        yield "noncontiguous: messages of datatypes with gaps cost what all others cost."
+        yield "noncontiguous: messages of noncontiguous datatypes cost the same as contiguous ones."
     if len(kept := segments_of_file(segments)) < len(segments):
         yield (
             f"network.remote.segments: those above {kept[-1].above_bytes} bytes, since SMPI's thresholds are 32-bit "
@@ -82,7 +82,7 @@ def _of_messages(platform: Platform) -> Iterator[str]:
 def _of_messages_inside_nodes(platform: Platform, parts: Parts) -> Iterator[str]:
     network = platform.network
     if network.loopback.shared:
-        yield "network.loopback.shared: messages inside a node do not slow each other."
+        yield "network.loopback.shared: messages inside a node do not contend with each other."
     if not parts.loopback.same_bandwidths:
         yield (
             "network.loopback.segments: bandwidths inside a node are those between nodes times one number, right for "
@@ -143,9 +143,9 @@ def _of_cluster(platform: Platform) -> Iterator[str]:
     if simgrid_routes_otherwise(topology):
         yield "topology: SimGrid 3.32 takes some routes of this topology another way (docs/simgrid.md)."
     if not limiters_fit(topology):
-        yield "topology.limiters: what limits nodes and switches in all is left out."
+        yield "topology.limiters: the aggregate limits of nodes and switches are left out."
     for field in ("changed", "removed"):
         if getattr(topology, field):
-            yield f"topology.{field}: all cables are there, and alike."
+            yield f"topology.{field}: ignored; all cables are present and alike."
     if topology.cables == "first":
         yield "topology.cables first: all parallel cables are used."

@@ -1,7 +1,6 @@
 """The hosts of a SimGrid platform and how they are joined: a cluster element, or the links and routes of a switch."""
 
 import re
-from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -46,14 +45,14 @@ def machine_of(platform: Element, origin: str) -> Machine:
     if len(clusters) > 1 or (clusters and hosts):
         more = clusters[1] if len(clusters) > 1 else hosts[0]
         raise InputError(
-            f"{origin}:{more.line}: is a second kind of node, '{more.attributes.get('id', '')}'; a platform has nodes "
-            "of one kind. Keep one cluster in the file"
+            f"{origin}:{more.line}: is a second cluster, '{more.attributes.get('id', '')}'; a platform has only "
+            "one kind of node. Keep one cluster in the file"
         )
     if clusters:
         return _of_cluster(clusters[0], origin)
     if hosts:
         return _of_hosts(platform, hosts, origin)
-    raise InputError(f"{origin}: has no cluster and no host; a platform needs one of them")
+    raise InputError(f"{origin}: has neither a cluster nor a host; a platform needs one of them")
 
 
 def mesh_of(platform: Element, origin: str) -> Machine:
@@ -90,7 +89,7 @@ def _of_cluster(element: Element, origin: str) -> Machine:
     at = _Reader(element, origin)
     kind = _KINDS.get(element.attributes.get("topology", "FLAT"))
     if kind is None:
-        raise InputError(f"{at.where('topology')}; it is one of {', '.join(_KINDS)}")
+        raise InputError(f"{at.where('topology')}; it must be one of {', '.join(_KINDS)}")
     policy = element.attributes.get("sharing_policy", "SPLITDUPLEX")
     notes = _policy_notes(policy, "cluster")
     backbone = element.attributes.get("bb_sharing_policy", "SHARED") == "SHARED"
@@ -122,8 +121,7 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     host_links, between, loopback = _own_links(platform, hosts, links, origin)
     notes: tuple[str, ...] = ()
     first_up, first_down = host_links[hosts[0].attributes.get("id", "")]
-    values = Counter((_values(up, origin), _values(down, origin)) for up, down in host_links.values())
-    if len(values) > 1:
+    if len({(_values(up, origin), _values(down, origin)) for up, down in host_links.values()}) > 1:
         notes += ("links: all nodes have the link of the first; in the file they differ.",)
     up_Bps, up_latency = _values(first_up, origin)
     down_Bps, down_latency = _values(first_down, origin)
@@ -134,7 +132,7 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     numbered = all(matches) and len({match[1] for match in matches if match}) == 1
     cores = [whole_number(h.attributes.get("core", "1"), _Reader(h, origin).where("core")) for h in hosts]
     if len(set(cores)) > 1:
-        raise InputError(f"{origin}:{hosts[0].line}: hosts have different numbers of cores; nodes are of one kind")
+        raise InputError(f"{origin}:{hosts[0].line}: hosts have different numbers of cores; all nodes must be alike")
     if not numbered:
         notes += ("hosts: their names are left out; nodes have numbers from 0 in the order of the file.",)
     prefix = matches[0][1] if matches[0] and numbered else ""
@@ -167,7 +165,7 @@ def _own_links(
     def link(name: str, user: Element) -> Element:
         element = links.get(name) or links.get(re.sub("_(UP|DOWN)$", "", name))
         if element is None:
-            raise InputError(f"{origin}:{user.line}: there is no link '{name}'; define it, or correct the name")
+            raise InputError(f"{origin}:{user.line}: link '{name}' is not defined; define it, or correct the name")
         return element
 
     routes: dict[tuple[str, str], list[str]] = {}
@@ -219,14 +217,14 @@ def _from_routes(
             )
         up, down = ups.pop()[0], downs.pop()[0]
         if up not in links or down not in links:
-            raise InputError(f"{origin}: there is no link '{up if up not in links else down}'; define it")
+            raise InputError(f"{origin}: link '{up if up not in links else down}' is not defined; define it")
         host_links[name] = (links[up], links[down])
     expected = 2 + len(common)
     for (a, b), names in routes.items():
         if len(names) != expected:
             raise InputError(
                 f"{origin}: the route from '{a}' to '{b}' has {len(names)} links where one switch makes {expected}; "
-                "only hosts around one switch are imported, and clusters"
+                "only clusters and hosts around a single switch can be imported"
             )
     return host_links, [links[name] for name in sorted(common) if name in links], loopback
 

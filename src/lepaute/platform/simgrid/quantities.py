@@ -59,5 +59,5 @@ def _split(text: str, where: str, expected: str) -> tuple[Decimal, str]:
     except InvalidOperation:
         number = Decimal("nan")
     if match is None or not number.is_finite() or number < 0 or not -400 < number.adjusted() < 200:
-        raise InputError(f"{where} is {text[:80]!r}; {expected} is wanted")
+        raise InputError(f"{where} is {text[:80]!r}; {expected} is expected")
     return number, match[2]

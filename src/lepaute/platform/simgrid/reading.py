@@ -47,7 +47,7 @@ def parse(text: bytes, origin: str) -> Element:
     is in another encoding than UTF-8, ASCII or Latin-1.
     """
     if len(text) > LARGEST_TEXT_BYTES:
-        raise InputError(f"{origin}: has {len(text)} bytes; a platform of more than {LARGEST_TEXT_BYTES} is not read")
+        raise InputError(f"{origin}: has {len(text)} bytes; at most {LARGEST_TEXT_BYTES} are read")
     encoding = _encoding(text, origin)
     parser = expat.ParserCreate(encoding)
     root = Element("", {}, 0)
@@ -74,8 +74,8 @@ def parse(text: bytes, origin: str) -> Element:
 
     def refuse(*_declared: object) -> Never:
         raise InputError(
-            f"{origin}:{parser.CurrentLineNumber}: declares a document type or entities of its own, which are not "
-            "read; remove the declarations"
+            f"{origin}:{parser.CurrentLineNumber}: declares an internal DTD or entities, which are not supported; "
+            "remove the declarations"
         )
 
     parser.StartElementHandler = start

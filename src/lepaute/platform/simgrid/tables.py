@@ -106,7 +106,7 @@ def _table(text: str, where: str, shift: int) -> Table:
         start, *values = entry.split(":")
         threshold = whole_number(start, f"{where}: a threshold")
         if not values:
-            raise InputError(f"{where}: the entry {entry!r} has no value; it is written threshold:value")
+            raise InputError(f"{where}: the entry {entry!r} has no value; write threshold:value")
         table[max(threshold - shift, 0)] = tuple(time_s(value, f"{where}: a value") for value in values)
     return table
 
