@@ -23,6 +23,18 @@ std::uint32_t Machine::cpu_of_core(std::uint32_t node, std::uint32_t core) const
     return node * cpus_per_node + cpu;
 }
 
+Machine with_timed_kernel(const Machine& machine, std::string_view name, double relative_sd) {
+    const auto terms = term_names();
+    const auto n = static_cast<std::size_t>(std::find(terms.begin(), terms.end(), "n") - terms.begin());
+    KernelPiece piece;
+    piece.mean.at(n) = 1.0;
+    piece.deviation.at(n) = relative_sd;
+    piece.noise = relative_sd > 0.0 ? Noise::half_normal : Noise::none;
+    Machine result = machine;
+    result.kernels = {{.name = std::string(name), .models = {KernelModel({piece})}}};
+    return result;
+}
+
 MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const Layers& layers, std::uint64_t seed,
                        const std::vector<std::uint32_t>& cpu_of_rank, const std::vector<std::uint32_t>& node_of_rank)
     : kernel_names_(kernels.names), kernels_(kernels.names.size()),

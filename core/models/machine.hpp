@@ -72,8 +72,12 @@ struct Machine {
 /// in the list; what is drawn for it belongs to stream `first_stream` + number.
 struct KernelSet {
     std::span<const std::string_view> names;
-    std::uint32_t first_stream = 0;
+    std::uint32_t first_stream = 0; // applications need not differ: a run is of one
 };
+
+/// `machine` with one kernel in the place of its own, for an application that says itself what its computing costs: it
+/// takes n seconds, with noise of relative_sd * n seconds. It is not crowded: its time is said for a busy node.
+[[nodiscard]] Machine with_timed_kernel(const Machine& machine, std::string_view name, double relative_sd);
 
 /// Number of a kernel in the set of its application, which counts them by an enum.
 class KernelNumber {

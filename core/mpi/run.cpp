@@ -1,5 +1,6 @@
 #include "mpi/run.hpp"
 
+#include <numeric>
 #include <stdexcept>
 
 namespace lepaute::mpi {
@@ -28,6 +29,14 @@ void collect(RunResult& result, Engine& engine, const models::MachineDay& day) {
     result.kernels = day.use();
     result.trace = std::move(engine.trace());
     result.engine_bytes = engine.state_bytes() + day.state_bytes();
+}
+
+void add_up_shares(RunResult& result) {
+    for (const Shares& shares_s : result.rank_shares_s) {
+        const double computing_s = shares_s[static_cast<std::size_t>(Share::compute)];
+        result.computing_s += computing_s;
+        result.waiting_s += std::accumulate(shares_s.begin(), shares_s.end(), -computing_s);
+    }
 }
 
 } // namespace lepaute::mpi

@@ -41,6 +41,9 @@ struct Placement {
 /// Sets messages, shares of ranks, kernels, trace and memory of `result` from a run that has ended.
 void collect(RunResult& result, Engine& engine, const models::MachineDay& day);
 
+/// Sets the computing and waiting of `result` to the sums of the shares of its ranks, which have been collected.
+void add_up_shares(RunResult& result);
+
 /// A row of the trace for a call of `kernel`, where one is asked for.
 inline void trace_kernel(Engine& engine, Rank rank, models::KernelNumber kernel, const models::Size& size,
                          double start_s, double seconds) {

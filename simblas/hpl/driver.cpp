@@ -4,6 +4,7 @@
 #include <simgrid/s4u.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -29,8 +30,12 @@ std::map<std::string, long> arguments_of(int argc, char** argv) {
     return given;
 }
 
-template <class Value>
-const Value& chosen(const Value* values, long code) {
+template <class Value, std::size_t N>
+const Value& chosen(const Value (&values)[N], long code) {
+    if (code < 0 || code >= static_cast<long>(N)) {
+        std::fprintf(stderr, "error: HPL has no choice %ld among %zu\n", code, N);
+        std::exit(2);
+    }
     return values[code];
 }
 

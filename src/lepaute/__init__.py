@@ -27,13 +27,11 @@ if TYPE_CHECKING:
 
 _HOME_OF = {  # the public names, and the package each is loaded from
     "Archive": "lepaute.archive",
-    "Hpl": "lepaute.simulate",
     "Job": "lepaute.measure.experiment.job",
     "LepauteError": "lepaute.errors",
     "Platform": "lepaute.platform",
     "Prediction": "lepaute.simulate",
     "Program": "lepaute.simulate",
-    "Stencil": "lepaute.simulate",
     "Target": "lepaute.stats.stopping",
     "Until": "lepaute.measure.experiment.rounds",
     "load_platform": "lepaute.platform",
@@ -66,4 +64,9 @@ def __getattr__(name: str) -> Any:
         return import_module(f"lepaute.{name}")
     if name in _HOME_OF:
         return getattr(import_module(_HOME_OF[name]), name)
+    if name[:1].isupper():
+        from lepaute.simulate.apps import class_modules
+
+        if module := class_modules().get(name):
+            return getattr(import_module(module), name)
     raise AttributeError(f"module 'lepaute' has no attribute {name!r}")

@@ -139,7 +139,7 @@ def test_a_bad_hpl_dat_is_one_clear_line(tmp_path: Path, line: int, text: str, w
 
 
 def test_an_hpl_dat_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
-    assert_one_line(run("--dat", str(tmp_path / "HPL.dat")), "HPL.dat: No such file")
+    assert_one_line(run("--dat", str(tmp_path / "HPL.dat")), "HPL.dat: cannot be read (No such file")
 
 
 def test_hosts_and_ranks_go_where_their_files_say(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_hosts_and_ranks_go_where_their_files_say(tmp_path: Path) -> None:
         (("--mapping-seed", "3"), "--mapping-seed goes with --mapping random"),
         (("--hostfile", "hosts"), "hosts:2: host dahu-77 is no node of platform dahu-2020-01"),
         (("--hostfile", "few"), "few has 2 slots, too few for 4 ranks"),
-        (("--hostfile", "none"), "none: No such file"),
+        (("--hostfile", "none"), "none: cannot be read (No such file"),
         (("--rankfile", "ranks"), "ranks:2: rank 1 needs 1 core(s) and finds 0 free, rank 0 has it"),
         (("--rankfile", "ranks", "--mapping", "random"), "a rankfile places every rank"),
         (("--threads-per-rank", "4"), "no kernel models for 4 threads a rank; it has them for 1"),

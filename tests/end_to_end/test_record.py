@@ -32,6 +32,24 @@ def mpicc() -> Path:
         pytest.skip(f"no MPI here: {problem}")
 
 
+def test_a_cache_of_any_name_serves(mpicc: Path, tmp_path: Path) -> None:
+    """LD_PRELOAD, by which the recorder gets into a program, knows neither blanks nor colons nor quotes."""
+    odd = tmp_path / "a b:c'd\"e"
+    odd.mkdir()
+    (odd / "tmp").mkdir()
+    source, program, trace = tmp_path / "program.c", odd / "program", tmp_path / "t.parquet"
+    source.write_text(
+        "#include <mpi.h>\nint main(void) { MPI_Init(0, 0); MPI_Barrier(MPI_COMM_WORLD); MPI_Finalize(); }\n"
+    )
+    subprocess.run([mpicc, source, "-o", program], check=True)
+    folders = {"LEPAUTE_HOME": str(odd / "home"), "TMPDIR": str(odd / "tmp")}
+    result = lepaute("record", "-o", trace, "--", *MPIRUN, "1", program, folder=tmp_path, **folders)
+    assert result.returncode == 0, result.stderr
+    assert "ld.so" not in result.stderr
+    assert read_trace(trace).named(["MPI_Barrier"]).sum() == 1
+    assert list((odd / "tmp").iterdir()) == []
+
+
 COLUMN = Hpl(n=600, nb=64, p=2, q=1)
 ROW = Hpl(n=600, nb=64, p=1, q=2)
 

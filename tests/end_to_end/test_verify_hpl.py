@@ -137,7 +137,7 @@ def _target(link: Path) -> Path | None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("-p", "dahu", "--n", "0"), "n is 0; HPL needs a whole number >= 1"),
+        (("-p", "dahu", "--n", "0"), "n is 0; it is a whole number >= 1"),
         (("-p", "dahu", "--grid", "64x64"), "needs 4096 cores for the real run; this machine offers"),
         (("-p", "dahu", "--n", "10M"), "GB are free. Choose N <="),
         (("-p", "dahu", "--repeats", "0"), "at least one real run"),

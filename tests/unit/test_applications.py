@@ -15,16 +15,18 @@ from lepaute.errors import InputError
 from lepaute.kit.options import option, options_of
 from lepaute.simulate.application import Application
 from lepaute.simulate.apps import APPLICATIONS, application_class
-from lepaute.simulate.native import Native, core_parameters
+from lepaute.simulate.core_program import core_parameters
+from lepaute.simulate.native import Native
 from lepaute.simulate.smpi.engine import Smpi
 from lepaute.simulate.tracing import TraceRequest
 
 HPL = lp.Hpl(n=1500, p=2, q=3)
 STENCIL = lp.Stencil(cells=(32, 32, 32), grid=(2, 2, 1), iterations=5, cell_time_s=1e-9, noise_relative_sd=0.1)
+ALL: dict[str, Application] = {each.name: each for each in (HPL, STENCIL)}
 STENCIL_COMMAND = ["predict", "stencil", "-p", "dahu", "--cells", "32x32x32", "--grid", "2x2x1", "--cell-time", "1e-9"]
 
 
-@pytest.mark.parametrize("application", [HPL, STENCIL], ids=["hpl", "stencil"])
+@pytest.mark.parametrize("application", ALL.values(), ids=ALL)
 def test_a_run_in_another_process_is_the_one_of_the_prediction(application: Application) -> None:
     predicted = lp.predict(application, "dahu", runs=3, seed=7)
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
@@ -48,7 +50,7 @@ def test_a_traced_run_can_be_sent_with_its_trace() -> None:
 
 @pytest.mark.parametrize("name", APPLICATIONS)
 def test_options_and_the_core_agree(name: str) -> None:
-    application = {"hpl": HPL, "stencil": STENCIL}[name]
+    application = ALL[name]
     parameters = core_parameters(application)  # raises where choices differ
     for field_name, described in options_of(application_class(name)).items():
         if described.choices:

@@ -7,6 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lepaute.measure.node_agent.redact import REDACTED, Redactor
+from lepaute.measure.node_agent.secret_forms import PROGRAMS, TOKENS
 
 plain = Redactor({})
 
@@ -44,10 +45,72 @@ SECRETS = [
     ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl done", "c2lnbmF0dXJl"),
     ("-----BEGIN RSA PRIVATE KEY-----\nMIIEabc\nxyz=\n-----END RSA PRIVATE KEY-----", "MIIEabc"),
     ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n", "b3BlbnNz"),  # cut before its end
+    ("lepaute run e.py --set db_pwd=hunter2 --set n=4", "hunter2"),
+    ("Server=h;Uid=bob;Pwd=hunter2;", "hunter2"),
+    ('{"pw": "hunter2"}', "hunter2"),
+    ("{'pwd': 'hunter2'}", "hunter2"),
+    ("tool --db-pwd hunter2", "hunter2"),
+    ("sshpass -p hunter2 ssh bob@node1", "hunter2"),
+    ("sshpass -phunter2 ssh bob@node1", "hunter2"),
+    ("sshpass -v -p 'hunter two' ssh", "hunter two"),
+    ('["/usr/bin/sshpass", "-p", "hunter2", "ssh", "node1"]', "hunter2"),
+    ('[\n "sshpass",\n "-p",\n "hunter2",\n "ssh"\n]', "hunter2"),
+    ("curl -s -u bob:hunter2 https://example.org/", "hunter2"),
+    ("curl -H 'A: b' --user=bob:hunter2 https://example.org/", "hunter2"),
+    ('["curl", "-H", "A: b", "-u", "bob:hunter2", "https://example.org"]', "hunter2"),
+    ("docker login -u bob -p hunter2 registry.example.org", "hunter2"),
+    ("podman login --username bob -p=hunter2 registry.example.org", "hunter2"),
+    ("mysqldump -u bob -phunter2 base", "hunter2"),
+    ('["mysql", "-phunter2", "base"]', "hunter2"),
+    ("ldapsearch -x -D cn=bob -w hunter2", "hunter2"),
+    ("ipmitool -H bmc1 -U admin -P hunter2 power status", "hunter2"),
+    ("smbclient -U bob%hunter2 //h/s", "hunter2"),
+    ("DefaultEndpointsProtocol=https;AccountName=a;AccountKey=aHVudGVyMg==;EndpointSuffix=x", "aHVudGVyMg"),
+    ("Endpoint=sb://x/;SharedAccessKeyName=n;SharedAccessKey=aHVudGVyMg=", "aHVudGVyMg"),
+    ("https://a.blob.core.windows.net/c?sv=2020&se=2030-01-01&sig=aHVudGVy%2BMg%3D&sp=r", "aHVudGVy"),
+    ("https://b.s3.amazonaws.com/k?X-Amz-Date=1&X-Amz-Signature=0123456789abcdef0123", "0123456789abcdef"),
+    ("https://hooks.slack.com/services/T00000000/B00000000/abcdefghijklmnopqrstuvwx", "abcdefghijkl"),
+    ("https://discord.com/api/webhooks/123456789012345678/" + "a1B2" * 17, "a1B2a1B2"),
+    ("machine example.org login bob password hunter2\n", "hunter2"),
+    ("machine example.org\n  login bob\n  password hunter2\n", "hunter2"),
+    (json.dumps("machine example.org\n\tlogin bob\n\tpassword hunter2\n"), "hunter2"),
     (json.dumps("-----BEGIN PRIVATE KEY-----\nMIIEabc\n-----END PRIVATE KEY-----\n"), "MIIEabc"),
 ]
 
+#: Made by the published form of each token: beginning, alphabet, length.
+TOKENS_MADE = [
+    *("AKIA" + "Q" * 16, "A3TX" + "Q" * 16, "AIza" + "aB3_" * 8 + "xyz", "LTAI" + "a1" * 10, "abc8Q~" + "aB3." * 8),
+    *("dop_v1_" + "0f" * 32, "dapi" + "0f" * 16, "HRKU-AA" + "aB" * 29, "fo1_" + "a" * 43, "fm2_" + "aB3/" * 30),
+    *("sha256~" + "aB3-" * 10 + "abc", "gho_" + "aB" * 18, "gldt-" + "aB3_" * 5, "GR1348941" + "a" * 20),
+    *("ATATT3" + "aB3=" * 40, "AKCp" + "a" * 69, "cmVmd" + "a" * 59, "npm_" + "aB3" * 12, "rubygems_" + "0f" * 24),
+    *("dckr_pat_" + "aB3-" * 7, "pul-" + "0f" * 20, "hvs." + "aB3_" * 24, "a1" * 7 + ".atlasv1." + "aB3_" * 16),
+    *("dp.pt." + "a" * 43, "AGE-SECRET-KEY-1" + "Q" * 58, "pscale_pw_" + "aB3." * 10, "xapp-1-A0-1-" + "0f" * 20),
+    *("A3-ABCDEF-ABCDEFGHIJK-ABCDE-ABCDE-ABCDE", "SG." + "aB3." * 16 + "ab", "glc_" + "aB3/" * 10),
+    *("glsa_" + "a" * 32 + "_" + "0f" * 4, "dt0c01." + "A" * 24 + "." + "B" * 64, "NRAK-" + "A" * 27),
+    *("sntryu_" + "0f" * 32, "PMAK-" + "0f" * 12 + "-" + "0f" * 17, "pnu_" + "aB3" * 12, "lin_api_" + "aB" * 20),
+    *("ntn_" + "1" * 11 + "a" * 35, "shpat_" + "0f" * 16, "sk_live_" + "aB3" * 8, "pplx-" + "aB3" * 16),
+    *("sk-proj-" + "aB3_" * 20, "sk-ant-api03-" + "aB3-" * 23 + "aAA", "api_org_" + "aB" * 17),
+]
 INNOCENT = [
+    "PWD=/home/bob; pwd=/tmp; db_pwd=/run/x; pwd: /home/bob",
+    '{"pw": 12.5, "pwd": "/home/bob"}',
+    "pw=32 pw = 12.5 pw: 3.2s npw=7",
+    "singularity exec --pwd /work image.sif ./run",
+    "docker run -p 8080:80 -u 1000:1000 image",
+    "docker build -p x . && echo login",
+    "mysql -p base -P 3306",
+    "curl -u bob https://example.org",
+    "curl --user-agent x https://example.org",
+    '["sshpass", "-p"]',
+    '["docker", "login", "-p"]',
+    '["mysql", "-p", "base"]',
+    "mpirun -np 4 -x OMP_NUM_THREADS=4 ./xhpl -p 2 -q 2",
+    "srun -p debug -u --mem=4G python -u run.py -P 4 -a x -w node1",
+    "https://example.org/?significance=0.05&design=abcdefghijkl",
+    "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 sig=none",
+    "the machine asks at login for a password; password authentication is off",
+    "d41d8cd98f00b204e9800998ecf8427e  da39a3ee5e6b4b0d3255bfef95601890afd80709",
+    "design_row,kernel,m,n,k,start_s,duration_s,rank,cpu\n0,dgemm,512,512,64,1784032.123456789,0.000123,0,1\n",
     "KEYBOARD=us",
     "tool --keypad 12 --keyboard us",
     "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
@@ -86,6 +149,20 @@ def test_a_secret_of_a_known_form_does_not_get_through(text: str, secret: str) -
     assert secret not in shown
     assert REDACTED in shown
     assert plain.text(shown) == shown
+
+
+@pytest.mark.parametrize("token", TOKENS_MADE)
+def test_a_token_of_a_published_form_does_not_get_through(token: str) -> None:
+    # An innocent beginning of it may stay, such as that of a web address; nothing of its end does.
+    for text in (token, f"key {token} next", f'"{token}",', f"a={token}\n"):
+        assert token[-8:] not in plain.text(text)
+
+
+def test_every_form_says_where_it_is_published_and_is_looked_for_by_what_it_holds() -> None:
+    for token in TOKENS:
+        assert len(token.source) > 5
+        assert token.needle == token.needle.lower()
+    assert all(program.source for program in PROGRAMS)
 
 
 @pytest.mark.parametrize("text", INNOCENT)
@@ -138,6 +215,38 @@ def test_in_a_command_line_the_word_after_an_option_is_its_value() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["sshpass", "-p", "two words", "ssh", "-p", "22"], ["sshpass", "-p", REDACTED, "ssh", "-p", REDACTED]),
+        (["/usr/bin/sshpass", "-phunter2", "ssh"], ["/usr/bin/sshpass", f"-p{REDACTED}", "ssh"]),
+        (["curl", "-u", "bob:hunter2", "https://h/"], ["curl", "-u", REDACTED, "https://h/"]),
+        (["curl", "-u", "bob", "https://h/"], ["curl", "-u", "bob", "https://h/"]),
+        (["curl", "--user=bob:hunter2"], ["curl", f"--user={REDACTED}"]),
+        (["docker", "login", "-p", "hunter2"], ["docker", "login", "-p", REDACTED]),
+        (["docker", "run", "-p", "80:80"], ["docker", "run", "-p", "80:80"]),
+        (["mysql", "-p", "base"], ["mysql", "-p", "base"]),
+        (["mysql", "-phunter2", "base"], ["mysql", f"-p{REDACTED}", "base"]),
+        (["sh", "-c", "sshpass -p hunter2 ssh h"], ["sh", "-c", f"sshpass -p {REDACTED} ssh h"]),
+        (["lepaute", "run", "--set", "db_pwd=hunter2"], ["lepaute", "run", "--set", f"db_pwd={REDACTED}"]),
+        (["mpirun", "-np", "4", "./xhpl", "-p", "2"], ["mpirun", "-np", "4", "./xhpl", "-p", "2"]),
+        (["sshpass", "-p"], ["sshpass", "-p"]),
+    ],
+)
+def test_secrets_that_programs_are_given_are_hidden_in_command_lines(words: list[str], shown: list[str]) -> None:
+    assert plain.argv(words) == shown
+    assert plain.argv(shown) == shown
+
+
+def test_variables_of_databases_and_webhooks_are_secret_and_the_working_directory_is_not() -> None:
+    shown = plain.environment({"MYSQL_PWD": "a", "DB_PW": "b", "SLACK_WEBHOOK": "c", "PWD": "/x", "OLDPWD": "/y"})
+    assert shown == {
+        **dict.fromkeys(("MYSQL_PWD", "DB_PW", "SLACK_WEBHOOK"), REDACTED),
+        "PWD": "/x",
+        "OLDPWD": "/y",
+    }
+
+
 _values = st.text(alphabet=st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=6, max_size=40)
 
 
@@ -164,6 +273,17 @@ def test_tables_of_numbers_get_through_unchanged(rows: list[tuple[int, float]]) 
 
 
 HARD = [
+    *(
+        "curl ",
+        "curl -",
+        "docker login ",
+        "mysql",
+        "sshpass -p ",
+        '"curl",\n',
+        "machine a login ",
+        "a@hooks.slack.com/",
+    ),
+    *("?sig=", "&sig=aaaaaaa", "hvs.", "a.atlasv1.", "abc8Q~", "pwd", "pw=", "A3-", "SG.", "xapp-1-", "sk-ant-"),
     *("password ", "--password", " --a", "-a", "://a", "://a@", "eyJabcdef.", "-eyJ", "cookie:", "x-x-", "token:'"),
     *('token=\\"', "glpat-", "a" * 99, "secret\\", "bearer ", "Authorization: Basic "),
     "-----BEGIN RSA PRIVATE KEY-----\n",

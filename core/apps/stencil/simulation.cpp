@@ -14,24 +14,6 @@ namespace {
 constexpr models::KernelSet kernels{.names = kernel_names, .first_stream = 9};
 constexpr std::uint32_t allreduce_tag = 6; // 0 to 5 are the directions of the faces
 
-/// A kernel that takes n seconds, with noise of relative_sd * n seconds.
-models::KernelModel seconds_as_n(double relative_sd) {
-    const auto terms = models::term_names();
-    const auto n = static_cast<std::size_t>(std::find(terms.begin(), terms.end(), "n") - terms.begin());
-    models::KernelPiece piece;
-    piece.mean.at(n) = 1.0;
-    piece.deviation.at(n) = relative_sd;
-    piece.noise = relative_sd > 0.0 ? models::Noise::half_normal : models::Noise::none;
-    return models::KernelModel({piece});
-}
-
-/// `machine` with the sweep as its only kernel. It is not crowded: the time of a cell is said for a busy node.
-models::Machine with_sweep(const models::Machine& machine, double relative_sd) {
-    models::Machine result = machine;
-    result.kernels = {{.name = std::string(kernel_names.front()), .models = {seconds_as_n(relative_sd)}}};
-    return result;
-}
-
 void check(const Parameters& parameters, std::size_t cores) {
     std::size_t ranks = 1;
     for (std::size_t dimension = 0; dimension < 3; ++dimension) {
@@ -67,19 +49,15 @@ mpi::RunResult simulate(const Parameters& parameters, const models::Machine& mac
             parameters.node_memory_Bps ? parameters.cell_bytes * ranks_on[node] / *parameters.node_memory_Bps : 0.0;
         cell_time_s.push_back(std::max(parameters.cell_time_s, memory_s));
     }
-    models::MachineDay day(with_sweep(machine, parameters.noise_relative_sd), kernels, layers, seed, placement.cpus,
-                           placement.nodes);
+    models::MachineDay day(models::with_timed_kernel(machine, kernel_names.front(), parameters.noise_relative_sd),
+                           kernels, layers, seed, placement.cpus, placement.nodes);
     mpi::Engine engine(machine.network, machine.links_between_nodes(), std::move(placement.nodes), seed, layers.noise);
     engine.trace() = std::move(trace);
     Program program(parameters, engine, day, std::move(cell_time_s));
     mpi::RunResult result;
     result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
     mpi::collect(result, engine, day);
-    for (const mpi::Shares& shares_s : result.rank_shares_s) {
-        const double computing_s = shares_s[static_cast<std::size_t>(mpi::Share::compute)];
-        result.computing_s += computing_s;
-        result.waiting_s += std::accumulate(shares_s.begin(), shares_s.end(), -computing_s);
-    }
+    mpi::add_up_shares(result);
     return result;
 }
 

@@ -1,12 +1,12 @@
 """The trace of an emulation: SMPI's own, with the kernels put into it."""
 
-import tempfile
+from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from lepaute.cli.simulation_options import TraceFiles
+from lepaute.kit.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from lepaute.simulate import Prediction
@@ -19,20 +19,16 @@ class EmulatedTrace:
     def __init__(self, files: TraceFiles) -> None:
         self._files = files
         self._asked_for = files.asked_for
-        self._folder = tempfile.TemporaryDirectory(prefix="lepaute-emulate-")
+        self._kept = ExitStack()
 
     def __enter__(self) -> Self:
+        self.folder = self._kept.enter_context(temporary_folder("lepaute-emulate-", plain=True))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        self._folder.cleanup()
-
-    @property
-    def folder(self) -> Path:
-        """The folder."""
-        return Path(self._folder.name)
+        self._kept.close()
 
     @property
     def keep(self) -> "Keep | None":

@@ -137,7 +137,9 @@ def applications_of(
     """
     from lepaute.errors import InputError
 
-    combinations: list[Application] | None = files.combinations(values.get("threads_per_rank", 1))
+    combinations: list[Application] | None = files.combinations(
+        {name: value for name, value in values.items() if name not in files.decides}
+    )
     if combinations is not None:
         given = [
             flag.name

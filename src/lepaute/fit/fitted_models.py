@@ -15,6 +15,7 @@ from lepaute.fit.messages.conditions import ConditionEffect
 from lepaute.fit.messages.links import FittedLinks, MessageTables, fitted_links
 from lepaute.fit.messages.network import FittedNetwork
 from lepaute.fit.messages.platform_network import network_model
+from lepaute.fit.numeric.threads import one_blas_thread
 from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
 from lepaute.fit.observations.calls import Calls, calls_by_kernel, place_of, pooled_observations
 from lepaute.fit.observations.checks import checked_table
@@ -75,6 +76,7 @@ class FittedModels:
     frequency: FrequencyEffect | None = None
 
 
+@one_blas_thread()
 def models(
     archives: "Archive | Iterable[Archive]",
     forms: Mapping[str, Form] | None = None,

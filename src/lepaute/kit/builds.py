@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import hashlib
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.cache import cache_folder
+from lepaute.kit.temporary import check_room, temporary_parent
 
 
 def built_once(
@@ -34,6 +36,10 @@ def built_once(
         parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise EnvironmentProblem(f"{parent}: cannot be created ({problem.strerror}); set LEPAUTE_HOME") from None
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise EnvironmentProblem(f"{parent}: builds cannot be written there; set LEPAUTE_HOME to another folder")
+    check_room(parent, "LEPAUTE_HOME")
+    check_room(temporary_parent())  # of the compilers
     with _locked(parent / f".{key}.lock") as alone:
         if (built / product).is_file():
             return built

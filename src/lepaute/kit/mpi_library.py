@@ -258,7 +258,7 @@ def _examined(mpicc: Path, environment: tuple[tuple[str, str], ...]) -> MpiLibra
     """Asks the preprocessor which mpi.h there is, and beside that only a launcher for its version."""
     done = run_command(
         [mpicc, "-include", "mpi.h", "-dM", "-E", "-x", "c", "/dev/null"],
-        what=f"{mpicc} (are mpi.h and a C compiler installed?)",
+        what=f"{mpicc} (are mpi.h and a C compiler installed? apt-get install gcc libopenmpi-dev, or libmpich-dev)",
         timeout_s=_LIMIT_S,
         environment=dict(environment),
     )

@@ -4,7 +4,6 @@ import os
 import resource
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from lepaute.errors import EnvironmentProblem, LepauteError
 from lepaute.kit.cache import cache_folder
 from lepaute.kit.mpi_launcher import LAUNCHER_PACKAGE, find_launcher
 from lepaute.kit.mpi_library import WRAPPER_PACKAGE, find_library, installed_libraries
+from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.apt_source import OVERRIDE, TARBALL
 from lepaute.measure.kernel_set import choose_kernel_set
 from lepaute.measure.node_agent.facts import cpu_flags, cpu_model, first_line, memory_bytes
@@ -115,8 +115,8 @@ def links_with(library: str) -> bool | None:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         return None
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "empty.c"
+    with temporary_folder("lepaute-link-") as folder:
+        source = folder / "empty.c"
         source.write_text("int main(void) { return 0; }\n")
         argv = [compiler, str(source), f"-l{library}", "-o", str(source.with_suffix(""))]
         try:

@@ -22,6 +22,7 @@ from lepaute.kit.mpi_library import (
     find_library,
     library_of_launcher,
 )
+from lepaute.kit.temporary import check_room, plain_name, temporary_parent
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.measure.toolchain import find_toolchain
@@ -94,6 +95,7 @@ def record(
     if program is not None:
         check_program(launcher, program)
     recorder = build_recorder(library, progress)
+    check_room(temporary_parent())  # where launchers keep their sessions
     with tempfile.TemporaryDirectory(prefix=".lepaute-record-", dir=workspace) as temporary:
         raw = Path(temporary, "ranks").resolve()
         raw.mkdir()
@@ -102,7 +104,8 @@ def record(
             folder = Path(temporary)
             (folder / "hpccinf.txt").write_text(input_text)
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        returncode = _run(launcher, command, _variables(recorder, raw, every_call), folder)
+        with plain_name(recorder, Path(temporary).resolve()) as preloaded:
+            returncode = _run(launcher, command, _variables(preloaded, raw, every_call), folder)
         files = sorted(raw.glob("rank-*.rec"))
         if not files:
             raise EnvironmentProblem(_nothing(returncode, library.mpicc))

@@ -4,7 +4,6 @@ import functools
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from lepaute.errors import EnvironmentProblem
 from lepaute.kit.command import run_command
 from lepaute.kit.mpi_launcher import Start, binding_works, find_launcher
 from lepaute.kit.mpi_library import MpiLibrary, find_library
+from lepaute.kit.temporary import temporary_folder
 
 INSTALL = "apt-get install openmpi-bin libopenmpi-dev libopenblas-dev gcc"
 
@@ -91,14 +91,16 @@ def start_here(ranks: int, cpus: Sequence[int] | None = None, *, coretype: str |
 
 
 def _check_blas(tools: Toolchain) -> None:
-    with tempfile.TemporaryDirectory(prefix="lepaute-blas-") as folder:
-        source, program = Path(folder, "trial.c"), Path(folder, "trial")
+    with temporary_folder("lepaute-blas-") as folder:
+        source, program = folder / "trial.c", folder / "trial"
         source.write_text(_BLAS_TRIAL)
         argv = [str(tools.mpi.mpicc), str(source), *tools.blas_flags, "-o", str(program)]
         environment = {**os.environ, **dict(tools.mpi.environment)}
         result = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60, check=False)
     if result.returncode == 0:
         return
+    if "No space left" in result.stderr or "quota exceeded" in result.stderr:
+        raise EnvironmentProblem("the compiler finds no room on the disk for temporary files; make some, or set TMPDIR")
     missing = "the header cblas.h" if "cblas.h" in result.stderr else "the library libopenblas"
     if "stdio.h" in result.stderr or "crt1.o" in result.stderr:
         raise EnvironmentProblem(

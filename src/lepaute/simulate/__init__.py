@@ -6,6 +6,8 @@ What is named here is loaded when it is first used: the options of applications 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lepaute.simulate.apps import class_modules
+
 if TYPE_CHECKING:
     from lepaute.simulate.application import Application as Application
     from lepaute.simulate.apps.hpl import Hpl as Hpl
@@ -22,14 +24,12 @@ if TYPE_CHECKING:
 
 _MODULE_OF = {
     "Application": "application",
-    "Hpl": "apps.hpl",
     "Layers": "layers",
     "Mapping": "mapping",
     "Prediction": "prediction",
     "Program": "apps.program",
     "Run": "prediction",
     "Spread": "prediction",
-    "Stencil": "apps.stencil",
     "predict": "predicting",
     "predict_all": "predicting",
     "simulate_one": "predicting",
@@ -52,6 +52,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        return getattr(import_module(f"lepaute.simulate.{_MODULE_OF[name]}"), name)
+    module = _MODULE_OF.get(name)
+    if module is not None:
+        return getattr(import_module(f"lepaute.simulate.{module}"), name)
+    if name[:1].isupper() and (module := class_modules().get(name)):
+        return getattr(import_module(module), name)
     raise AttributeError(f"module 'lepaute.simulate' has no attribute {name!r}")

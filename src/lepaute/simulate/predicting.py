@@ -18,6 +18,7 @@ from lepaute.simulate.outside_ranges import outside_ranges
 from lepaute.simulate.population import on_its_day
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.tasks import Task, run_tasks
+from lepaute.simulate.warnings import interval_warnings
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def predict(
     mapping : ranks to cores; the first nodes one after the other unless given
     fidelity : auto, full or sampled
     trace : ranks and steps of the first run to trace
-    engine : the application's own default unless given: Native(), or Smpi() for a program
+    engine : Native() for an application that the core has, Smpi() for a program, unless given
     progress : called with the share of the runs done, from 0 to 1
     Raises InputError for what the engine does not simulate or what does not fit, SimulationError on a deadlock.
     """
@@ -102,7 +103,7 @@ def predict_all(
     conditions = Conditions(
         loaded(platform), layers or Layers(), mapping or Mapping(), fidelity, trace, dict(settings or {})
     )
-    simulator = (engine or applications[0].default_engine).on(conditions)
+    simulator = (engine or usual_engine(applications[0])).on(conditions)
     for application in applications:
         simulator.prepare(application)
     tasks = [
@@ -146,7 +147,7 @@ def simulate_one(
     Raises what `predict` raises.
     """
     conditions = Conditions(loaded(platform), layers or Layers(), mapping or Mapping(), fidelity, trace)
-    simulator = (engine or application.default_engine).on(conditions)
+    simulator = (engine or usual_engine(application)).on(conditions)
     simulator.prepare(application)
     return simulator.run(application, seed, first=True)
 
@@ -190,35 +191,37 @@ def prediction_of(
     first_day = on_its_day(platform, first.seed, days=conditions.layers.days) if draws else platform
     whole_s = application.ranks * first.whole_s
     mapping = conditions.mapping.to_dict(*place)
+    run_list = tuple(
+        Run(
+            run.seed,
+            run.time_s,
+            application.rate_of(run.time_s) if application.rate is not None else None,
+            energy_of_run(
+                platform,
+                nodes=len(ranks_on_node),
+                ranks=application.ranks,
+                time_s=run.time_s,
+                computing_s=run.computing_s,
+                threads=application.threads_per_rank,
+            )
+            if simulator.tells_energy
+            else None,
+            application.run_details(run),
+        )
+        for run in runs
+    )
     return Prediction(
         application=application,
         platform_name=platform.name,
         platform_sha256=platform.sha256,
         seed=first.seed,
-        run_list=tuple(
-            Run(
-                run.seed,
-                run.time_s,
-                application.rate_of(run.time_s) if application.rate is not None else None,
-                energy_of_run(
-                    platform,
-                    nodes=len(ranks_on_node),
-                    ranks=application.ranks,
-                    time_s=run.time_s,
-                    computing_s=run.computing_s,
-                    threads=application.threads_per_rank,
-                )
-                if simulator.tells_energy
-                else None,
-                application.run_details(run),
-            )
-            for run in runs
-        ),
+        run_list=run_list,
         fidelity=simulator.fidelity(first),
         warnings=(
             *application.warnings(platform, first, max(ranks_on_node.values())),
             *simulator.warnings(first),
             *sampling_warnings(runs),
+            *interval_warnings(run_list),
         ),
         simulation=figures_of(runs),
         settings=dict(conditions.settings),
@@ -249,3 +252,14 @@ def figures_of(runs: "Sequence[SimulatedRun]") -> SimulationFigures:
         cpu_s=sum(run.cpu_s for run in emulated) if emulated else None,
         folded_bytes=emulated[0].folded_bytes if emulated else None,
     )
+
+
+def usual_engine(application: "Application") -> "Engine":
+    """What simulates `application` unless another engine is asked for."""
+    if application.native:
+        from lepaute.simulate.native import Native
+
+        return Native()
+    from lepaute.simulate.smpi.engine import Smpi
+
+    return Smpi()

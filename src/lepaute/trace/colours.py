@@ -57,6 +57,10 @@ _CLASS_OF_CATEGORY = {
 }
 
 
+#: Kernels of applications whose computing is no routine of BLAS.
+OTHER_COMPUTING = frozenset({"computing", "sweep"})
+
+
 def class_of_kernel(name: str) -> int:
     """The class in CALLS of a kernel, by its name."""
     if "gemm" in name:
@@ -65,7 +69,7 @@ def class_of_kernel(name: str) -> int:
         return DTRSM
     if "laswp" in name or "locswp" in name or name.endswith(("cpy", "copy", "copy_contiguous", "swap")):
         return COPIES
-    if name.endswith("_glue") or name == "computing":
+    if name.endswith("_glue") or name in OTHER_COMPUTING:
         return GLUE
     return PANEL
 

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -13,8 +12,10 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
 from lepaute.kit.mpi_launcher import find_launcher
 from lepaute.kit.mpi_library import check_program
+from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.machine_load import Load, load_between, sample
 from lepaute.measure.toolchain import start_here
+from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
 from lepaute.verify.disturbance import RankLoad
 from lepaute.verify.hpl_input import hpl_input_text
 
@@ -55,8 +56,10 @@ class HplProgram:
 def check_machine(hpl: "Hpl") -> None:
     """Refuse a run that this machine cannot make.
 
-    Raises InputError where it has too few cores or too little free memory, EnvironmentProblem where it has no mpirun.
+    Raises InputError where it has too few cores or too little free memory, or where an option is not one of the real
+    HPL's, EnvironmentProblem where it has no mpirun.
     """
+    check_sayable(hpl, "threads_per_rank")
     find_launcher()
     cores = sorted(os.sched_getaffinity(0))
     if hpl.ranks > len(cores):
@@ -100,25 +103,25 @@ def real_run(hpl: "Hpl", program: HplProgram, timeout_s: float) -> RealRun:
     """
     cores = sorted(os.sched_getaffinity(0))
     start = start_here(hpl.ranks, cores[: hpl.ranks], coretype=program.coretype)
-    with tempfile.TemporaryDirectory(prefix="lepaute-hpl-") as folder:
+    with temporary_folder("lepaute-hpl-") as folder:
         text = hpl_input_text(hpl, to_stdout=not program.is_driver)
         # The HPL inside HPCC reads the second name, every other one the first.
         for name in ("HPL.dat", "hpccinf.txt"):
-            (Path(folder) / name).write_text(text)
+            (folder / name).write_text(text)
         before = sample()
         record = run_command(
             [*start.argv, program.path],
             what="the real HPL",
             timeout_s=timeout_s,
             environment=start.environment,
-            folder=Path(folder),
+            folder=folder,
         )
         machine = load_between(before, sample(), os.cpu_count() or 1)
         output = record.stdout
         if program.is_driver:
             time_s, ranks = parse_driver_output(output, hpl)
         else:
-            report = Path(folder) / "hpccoutf.txt"
+            report = folder / "hpccoutf.txt"
             output += report.read_text() if report.exists() else ""
             time_s, ranks = parse_hpl_output(output, hpl), ()
     return RealRun(time_s, ranks, machine)

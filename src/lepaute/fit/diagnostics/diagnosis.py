@@ -16,6 +16,7 @@ from lepaute.fit.diagnostics.flags_from_fit import dependence_flags, factor_flag
 from lepaute.fit.diagnostics.machine import Machine, machine_of
 from lepaute.fit.diagnostics.residuals import Classed, Residuals, classed
 from lepaute.fit.diagnostics.single_calls import constant, number_of_calls, one_size, outliers, scatter, tick
+from lepaute.fit.numeric.threads import one_blas_thread
 from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
 from lepaute.fit.observations.columns import KERNELS, P2P
 
@@ -98,6 +99,7 @@ class Diagnosis:
         }
 
 
+@one_blas_thread()
 def diagnose(
     archives: "Archive | Iterable[Archive]", models: Models, *, alpha: float = ALPHA, alone: bool = True
 ) -> Diagnosis:

@@ -18,6 +18,7 @@ import numpy as np
 
 from lepaute.errors import FitError
 from lepaute.fit.numeric.arrays import Floats, Integers
+from lepaute.fit.numeric.threads import one_blas_thread
 from lepaute.fit.population.coefficients import Coefficients
 from lepaute.fit.population.node_groups import MOST_GROUPS, groups_of_nodes
 from lepaute.stats.covariances import (
@@ -107,6 +108,7 @@ class Generative:
         )
 
 
+@one_blas_thread()
 def generative(data: Coefficients, *, most_groups: int = MOST_GROUPS) -> Generative:
     """Fits the hierarchy to the coefficients of several CPUs on several days.
 

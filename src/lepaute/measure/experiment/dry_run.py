@@ -1,12 +1,12 @@
 """What a run would do, without doing it."""
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lepaute.errors import InputError
+from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.loader import made_job
 from lepaute.measure.experiment.options import Options
@@ -24,8 +24,8 @@ def planned_steps(job_class: type[Job], options: Options) -> list[str]:
     lines: list[str] = []
     plan = scheduler(options.scheduler).plan(options.request)
     lines.extend(f"nodes: {step}" for step in plan.steps)
-    with tempfile.TemporaryDirectory(prefix="lepaute-dry-run-") as folder:
-        job = made_job(job_class, replace(options, archive=Path(folder, "dry.zip")), say=lambda _line: None)
+    with temporary_folder("lepaute-dry-run-") as folder:
+        job = made_job(job_class, replace(options, archive=folder / "dry.zip"), say=lambda _line: None)
         try:
             job.begin()
             lines.extend(_preparation(job, options))

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote
+
+from .secret_forms import PROGRAMS, TOKENS, Program, program_pattern
 
 REDACTED = "(redacted)"
 #: Names of variables whose values are secrets.
-SECRET_NAME = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|JWT", re.IGNORECASE)
+SECRET_NAME = re.compile(
+    r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|JWT|WEBHOOK|CONNECTION_?STRING"
+    r"|(?<=[A-Z0-9_])(?<!OLD)PWD|_PW(?![A-Z])",
+    re.IGNORECASE,
+)
 #: Names that smell and are not: their values are words such as "ubuntu", to be left alone in other texts.
 _INNOCENT_NAME = re.compile(
     r"KEYBOARD|KEYMAP|KEYRING|MONKEY|HOCKEY|TURKEY|COMPASS|BYPASS|PASSIVE|AUTHOR(?!I[ZS])|XAUTHORITY|ASKPASS|AUTH_SOCK"
@@ -17,27 +23,32 @@ _INNOCENT_NAME = re.compile(
     re.IGNORECASE,
 )
 #: Of such variables a value of letters only is a word ("SORT_KEY=default"), to be left alone in other texts too.
-_SURE_NAME = re.compile(r"TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|PRIVATE|JWT", re.IGNORECASE)
+_SURE_NAME = re.compile(r"TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|PRIVATE|JWT|PWD|_PW", re.IGNORECASE)
 _SHORTEST_VALUE = 6
 #: Values that say that there is a secret, or none, and are none.
 _NO_SECRET = re.compile(
     r"(?:true|false|yes|no|none|null|nil|on|off|required|optional|\*+|\(redacted\))?[).,;]*", re.IGNORECASE
 )
 
-_STRONG = r"password|passwd|passphrase|secret|(?:api|access|private|secret)[_-]?key|(?-i:(?<=_)P(?:ASS|WD))"
+_STRONG = (
+    r"password|passwd|passphrase|secret|(?:api|access|private|secret|account|shared)[_-]?key|(?-i:(?<=_)P(?:ASS|WD))"
+)
 _WEAK = r"token|jwt|cookie|auth|credentials?|(?<![\w-])pass"
+#: Also a working directory, a pulse width, a plane wave.
+_SHORT = r"(?<![a-z0-9])pwd?(?![\w-])"
+_NO_SHORT_SECRET = re.compile(r"[/~.$].*|[-+]?[0-9.]+(?:e[-+]?[0-9]+)?[a-z]{0,2}[).,;:\]}]*", re.IGNORECASE)
 #: Ends at quotes, so that JSON stays JSON; a quoted value ends at its own quote, an escaped one (\") at an escaped one.
 _VALUE = (
     r"""(?P<quote>\\?["'])?"""
     r"""(?P<value>(?(quote)(?:(?!(?P=quote))(?:\\.|[^\r\n\\]))+|(?:\\(?![nrt"'])[^\s"']|[^\s"'\\])+))"""
 )
 _OPTION = re.compile(
-    rf"(?P<name>(?<![\w-])--?[\w-]{{0,40}}?(?:{_STRONG}|{_WEAK}|pass))"
+    rf"(?P<name>(?<![\w-])--?[\w-]{{0,40}}?(?:{_STRONG}|{_WEAK}|pass|(?P<short>(?<=\w[-_])pwd)))"
     rf"(?P<between>=|\\?[\"'],[ \n]{{0,40}}(?=\\?[\"'])|[ \t]{{1,20}}(?!-)){_VALUE}",
     re.IGNORECASE,
 )
 _ASSIGNMENT = re.compile(
-    rf"(?P<name>(?P<strong>{_STRONG})|{_WEAK})"
+    rf"(?P<name>(?P<strong>{_STRONG})|{_WEAK}|(?P<short>{_SHORT}))"
     rf"(?P<between>\\?[\"']?(?P<space>[ \t]{{0,3}})(?P<sign>=(?!=)|:(?![:/]))[ \t]{{0,3}}){_VALUE}",
     re.IGNORECASE,
 )
@@ -48,22 +59,9 @@ _HEADER = re.compile(
     re.IGNORECASE,
 )
 _LOGIN = re.compile(r"(?:basic|bearer|digest|negotiate|token|apikey|aws4\S*|[^ ]{0,200}\d)", re.IGNORECASE)
-#: Pattern and what a text must hold, in lower case, to be worth looking at. All are linear: none can start again
-#: inside what it has just passed over, or the length of what it passes over is bounded.
-_FORMS: tuple[tuple[str, re.Pattern[str], str], ...] = (
-    ("://", re.compile(r"(://)[^/\s?#\"'<>]{1,1024}@"), rf"\1{REDACTED}@"),
-    ("bearer", re.compile(r"\b(bearer[ \t]{1,3})[\w.~+/-]{16,8192}={0,2}", re.IGNORECASE), rf"\1{REDACTED}"),
-    ("akia", re.compile(r"\bAKIA[0-9A-Z]{16}\b"), REDACTED),
-    ("asia", re.compile(r"\bASIA[0-9A-Z]{16}\b"), REDACTED),
-    ("gh", re.compile(r"\bgh[pousr]_[A-Za-z0-9]{20,255}"), REDACTED),
-    ("github_pat_", re.compile(r"\bgithub_pat_[A-Za-z0-9_]{20,255}"), REDACTED),
-    ("gl", re.compile(r"(?<![\w-])gl(?:pat|dt|rt|cbt|ptt|ft|soat|imt|agent)-[\w.-]{16,255}"), REDACTED),
-    ("xox", re.compile(r"(?<![\w-])xox[abeoprs]-[\w-]{10,255}"), REDACTED),
-    ("sk-", re.compile(r"(?<![\w-])sk-(?:[a-z]{2,8}-)?[A-Za-z0-9_]{32,255}"), REDACTED),
-    ("hf_", re.compile(r"\bhf_[A-Za-z0-9]{30,255}"), REDACTED),
-    ("pypi-", re.compile(r"(?<![\w-])pypi-[\w-]{50,1024}"), REDACTED),
-    ("eyj", re.compile(r"(?<![\w-])eyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]*"), REDACTED),
-)
+_FORMS = tuple((token.needle, re.compile(token.pattern)) for token in TOKENS)
+_PROGRAM_FORMS = tuple(map(program_pattern, PROGRAMS))
+_ANY_PROGRAM = re.compile("|".join(program.names for program in PROGRAMS))
 _KEY_START = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = re.compile(r"-----END (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 #: The lines of a key that was cut before its end, escaped line ends (JSON) among them.
@@ -78,10 +76,9 @@ class Redactor:
     environ: variables; where the name sounds like a secret (SECRET_NAME) and the value has at least 6 characters, the
              value is replaced wherever it occurs, also as part of a word, in a web address or in JSON.
 
-    By their form: user and password in addresses, values after `--password`, `token=`, `"secret":` and the like,
-    authorisation headers and cookies, private keys, web tokens (JWT), keys of AWS, GitHub, GitLab, Slack, PyPI,
-    Hugging Face. A secret that comes in pieces is not seen: give it whole lines, of a key the whole block. A secret
-    in a form of its own, in no variable (`mysql -phunter2`), is not seen either. Time is linear in the text's length.
+    By their form: what `secret_forms` lists, values after `--password`, `token=`, `"secret":` and the like,
+    authorisation headers and cookies, private keys. A secret that comes in pieces is not seen: give it whole lines, of
+    a key the whole block. Nor is one in a form of its own, in no variable. Time is linear in the text's length.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -100,13 +97,16 @@ class Redactor:
         lower = text.lower()
         if "private key" in lower:
             text = _without_keys(text)
-        for needle, pattern, replacement in _FORMS:
+        for needle, pattern in _FORMS:
             if needle in lower:
-                text = pattern.sub(replacement, text)
+                text = pattern.sub(_token, text)
+        if _ANY_PROGRAM.search(text):
+            for pattern in _PROGRAM_FORMS:
+                text = pattern.sub(_program, text)
         if any(word in lower for word in ("authorization", "cookie", "x-")):
             text = _HEADER.sub(_header, text)
         if any(
-            word in lower for word in ("pass", "pwd", "secret", "key", "token", "jwt", "cookie", "auth", "credential")
+            word in lower for word in ("pass", "pw", "secret", "key", "token", "jwt", "cookie", "auth", "credential")
         ):
             text = _OPTION.sub(_option, text)
             text = _ASSIGNMENT.sub(_assignment, text)
@@ -118,13 +118,16 @@ class Redactor:
 
     def argv(self, argv: Iterable[str]) -> list[str]:
         """A command line, where the value of an option may be the next word."""
-        words = []
-        expected = False
-        for word in argv:
-            hide = expected and not word.startswith("-") and not _NO_SECRET.fullmatch(word)
-            words.append(REDACTED if hide else self.text(word))
-            expected = _OPTION.fullmatch(f"{word} x") is not None and "=" not in word
-        return words
+        words = list(argv)
+        redacted = [self.text(word) for word in words]
+        for place, word in enumerate(words[:-1]):
+            following = words[place + 1]
+            takes_value = _OPTION.fullmatch(f"{word} x") is not None and "=" not in word
+            if takes_value and not following.startswith("-") and not _NO_SECRET.fullmatch(following):
+                redacted[place + 1] = REDACTED
+        for place, shown in _by_program(words):
+            redacted[place] = shown
+        return redacted
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """All variables; the whole value is replaced where the name sounds like a secret."""
@@ -165,6 +168,38 @@ def _without_keys(text: str) -> str:
     return "".join([*parts, text[position:]])
 
 
+def _by_program(words: list[str]) -> Iterator[tuple[int, str]]:
+    """Places in a command line, and what is shown there, of the secrets that a program is given (`PROGRAMS`)."""
+    for place, word in enumerate(words):
+        for program in PROGRAMS:
+            rest = words[place + 1 :]
+            if re.fullmatch(program.names, word.rpartition("/")[2]) and program.verb in (*rest, ""):
+                begin = place + 1 + (rest.index(program.verb) if program.verb else 0)
+                for number in range(begin, len(words)):
+                    yield from _after_option(program, words, number)
+
+
+def _after_option(program: Program, words: list[str], number: int) -> Iterator[tuple[int, str]]:
+    """The secret that word `number` holds, or announces."""
+    option = re.match(rf"(?:{program.options})=?", words[number])
+    if option is None:
+        return
+    if re.match(program.value, words[number][option.end() :]):
+        yield number, option[0] + REDACTED
+    elif option[0] == words[number] and not program.attached:
+        following = "".join(words[number + 1 : number + 2])
+        if re.match(program.value, following):
+            yield number + 1, REDACTED
+
+
+def _token(match: re.Match[str]) -> str:
+    return (match[1] if match.re.groups else "") + REDACTED
+
+
+def _program(match: re.Match[str]) -> str:
+    return f"{match['head']}{match['quote'] or ''}{REDACTED}"
+
+
 def _header(match: re.Match[str]) -> str:
     value = match["value"].strip()
     innocent = (match["cookie"] and "=" not in value) or (match["login"] and not _LOGIN.match(value))
@@ -172,7 +207,7 @@ def _header(match: re.Match[str]) -> str:
 
 
 def _option(match: re.Match[str]) -> str:
-    if _NO_SECRET.fullmatch(match["value"]):
+    if _NO_SECRET.fullmatch(match["value"]) or (match["short"] and _NO_SHORT_SECRET.fullmatch(match["value"])):
         return match[0]
     return f"{match['name']}{match['between']}{match['quote'] or ''}{REDACTED}"
 
@@ -181,7 +216,12 @@ def _assignment(match: re.Match[str]) -> str:
     value = match["value"]
     if _NO_SECRET.fullmatch(value):
         return match[0]
-    if match["strong"] is None:
+    if match["short"]:
+        # A key in quotes, or at once: not "pw: 12.5 s" and "pwd = /home/bob".
+        sure = match["between"][0] in "\\\"'" or (match["sign"] == "=" and not match["space"])
+        if not sure or _NO_SHORT_SECRET.fullmatch(value):
+            return match[0]
+    elif match["strong"] is None:
         # "unexpected token: foo", "num_token=5", "token = next(words)" are not about secrets.
         loose = match["sign"] == ":" or match["space"]
         digits = sum(character.isdigit() for character in value)

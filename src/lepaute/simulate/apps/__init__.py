@@ -13,6 +13,11 @@ APPLICATIONS = {
 }
 
 
+def class_modules() -> dict[str, str]:
+    """Name of each application's class -> the module that it is imported from."""
+    return {class_name: module for module, class_name in APPLICATIONS.values()}
+
+
 def application_class(name: str) -> "type[Application]":
     """The class of the application `name`."""
     module, class_name = APPLICATIONS[name]

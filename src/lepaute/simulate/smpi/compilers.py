@@ -13,6 +13,7 @@ from lepaute.errors import InputError
 from lepaute.kit.builds import built_once
 from lepaute.kit.command import run_command
 from lepaute.kit.mpi_library import CC_NAMES, CXX_NAMES, FORTRAN_NAMES
+from lepaute.kit.temporary import require_plain
 from lepaute.simulate.smpi.library import LIBRARY, build_library
 from lepaute.simulate.smpi.simgrid import SimGrid, find_simgrid
 
@@ -48,6 +49,7 @@ def compilers() -> Path:
     """The folder of the compilers; raises EnvironmentProblem where SimGrid or a compiler is missing."""
     simgrid = find_simgrid()
     library = build_library()
+    require_plain(library, "SimGrid's compilers")
     scripts = [_script(program, library) for program in (simgrid.smpicc, simgrid.smpicxx, simgrid.smpif90)]
     inputs = [*scripts, *_LIBRARIES, _SKIP_SOURCE]
     return built_once("smpi-compilers", inputs, "skip.o", lambda folder: _write(folder, simgrid, library))

@@ -1,12 +1,12 @@
 """Program + platform -> predicted distribution of runs, by SimGrid/SMPI: the program's own code is executed."""
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from lepaute.errors import InputError, SimulationError
+from lepaute.kit.temporary import plain_name, temporary_folder
 from lepaute.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.platform.simgrid.exporting import MOST_NODES_WITH_ROUTES
 from lepaute.simulate.layers import Layers
@@ -90,8 +90,10 @@ def emulate_run(
     warnings = check_program(program, library / LIBRARY)
     cores = (mapping or Mapping()).cores(platform, ranks, threads)
     check_limits(ranks, options.stack_kib, options.folding.from_bytes)
-    with tempfile.TemporaryDirectory(prefix="lepaute-smpi-") as temporary:
-        folder_of_run = Path(temporary)
+    with (
+        temporary_folder("lepaute-smpi-", plain=True) as folder_of_run,
+        plain_name(library / LIBRARY, folder_of_run) as preloaded,
+    ):
         if options.privatize:
             check_copies(ranks, program.stat().st_size, folder_of_run)
         files = Files(
@@ -128,7 +130,7 @@ def emulate_run(
         ]
         ended = run_watched(
             argv,
-            environment={"LD_PRELOAD": str(library / LIBRARY), "LEPAUTE_EMULATION": str(folder_of_run / "request")},
+            environment={"LD_PRELOAD": str(preloaded), "LEPAUTE_EMULATION": str(folder_of_run / "request")},
             folder=folder,
             limits=options.limits,
             progress_file=files.progress,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lepaute.kit.builds import built_once, digests
 from lepaute.kit.command import run_command
-from lepaute.simulate.apps.hpl.hpl_dat import code_of
+from lepaute.simulate.apps.hpl.hpl_dat import check_sayable, code_of
 from lepaute.simulate.apps.hpl.parameters import Hpl, places
 from lepaute.simulate.smpi.compilers import compilers
 from lepaute.simulate.smpi.emulate import Options
@@ -101,7 +101,11 @@ def _build(folder: Path, unpack: HplSource, wrappers: Sequence[Path], flags: Seq
 
 
 def hpl_arguments(hpl: Hpl, seed: int) -> list[str]:
-    """The command line of the program for `hpl`: what HPL.dat says, codes for choices."""
+    """The command line of the program for `hpl`: what HPL.dat says, codes for choices.
+
+    Raises InputError for an option that only the native engine has.
+    """
+    check_sayable(hpl, "copy_l", "pivots", "threads_per_rank")
     known, parameters = dict(places()), hpl.parameters()
     values = {name: code_of(known[name], value) for name, value in parameters.items() if name in known}
     values |= {"seed": seed, "random_pivots": int(hpl.pivots == "random")}

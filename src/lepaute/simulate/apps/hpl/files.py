@@ -1,9 +1,9 @@
 """HPL.dat and HPL.out as options of the command line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute.kit.options import option
 from lepaute.simulate.application import Files
@@ -38,12 +38,12 @@ class HplFiles(Files):
     def outputs(self) -> dict[str, Path | None]:
         return {"--output": self.output}
 
-    def combinations(self, threads_per_rank: int) -> "list[Hpl] | None":
+    def combinations(self, others: "Mapping[str, Any]") -> "list[Hpl] | None":
         if self.dat is None:
             return None
         from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
 
-        return read_hpl_dat(self.dat).combinations(threads_per_rank)
+        return read_hpl_dat(self.dat).combinations(**others)
 
     def report(self, predictions: "Sequence[Prediction]") -> str | None:
         from lepaute.simulate.apps.hpl.hpl_dat import HplDat, read_hpl_dat
@@ -54,10 +54,8 @@ class HplFiles(Files):
         assert isinstance(first, Hpl)
         return report(HplDat.of(first) if self.dat is None else read_hpl_dat(self.dat), predictions)
 
-    def write(self, predictions: "Sequence[Prediction]") -> bool:
+    def write(self, predictions: "Sequence[Prediction]") -> None:
         from lepaute.kit.files import write_whole
 
-        if self.output is None:
-            return False
-        write_whole(self.output, self.report(predictions) or "")
-        return True
+        if self.output is not None:
+            write_whole(self.output, self.report(predictions) or "")

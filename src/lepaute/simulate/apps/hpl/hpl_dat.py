@@ -8,7 +8,7 @@ HPCC's hpccinf.txt; what follows line 31 is not HPL's. Where HPL silently takes 
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -44,9 +44,10 @@ class HplDat:
         parameters = hpl.parameters()
         return cls({name: (parameters[name],) for name, _ in places()}, threshold=threshold, device=device)
 
-    def combinations(self, threads_per_rank: int = 1) -> list[Hpl]:
+    def combinations(self, **others: Any) -> list[Hpl]:
         """All runs, in the order in which HPL makes them: the process grid varies slowest, NDIV fastest.
 
+        others: by field of Hpl, what the file does not say, such as threads_per_rank; the same for all runs
         Raises InputError where there are more than a hundred thousand.
         """
         known = dict(places())
@@ -61,11 +62,7 @@ class HplDat:
             raise InputError(f"HPL.dat asks for {size} combinations; shorten its lists to at most {MOST_COMBINATIONS}")
         single = {name: self.values[name][0] for name, dat in known.items() if dat.loop is None and not dat.beside}
         return [
-            Hpl(
-                **single,
-                **{name: value for one in chosen for name, value in one.items()},
-                threads_per_rank=threads_per_rank,
-            )
+            Hpl(**single, **{name: value for one in chosen for name, value in one.items()}, **others)
             for chosen in itertools.product(*lists)
         ]
 
@@ -113,6 +110,19 @@ def parse_hpl_dat(text: str, name: str = "HPL.dat") -> HplDat:
         values[field] = lines.values(dat.what, count if several else None, dat.codes, least)
     values["equil"] = tuple(word == "yes" for word in values["equil"])
     return HplDat(values, threshold, output_file, device)
+
+
+def check_sayable(hpl: Hpl, *handled: str) -> None:
+    """Raises InputError where a field that HPL.dat has no line for is not as the real HPL has it, its default.
+
+    handled: fields that the caller passes on by other means
+    """
+    known = {*dict(places()), *handled}
+    extra = [each.name for each in fields(hpl) if each.name not in known and getattr(hpl, each.name) != each.default]
+    if extra:
+        raise InputError(
+            f"the real HPL does not have {', '.join(extra)}; leave the default, or use `lepaute predict hpl`"
+        )
 
 
 def code_of(dat: Dat, value: Any) -> int:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 ALLREDUCES = ("none", "binomial", "recursive-doubling", "ring")
 MOST = 2**31 - 1  # of processes and of cells along a dimension: the core counts in 32 and 64 bits
-MEASURED_EVENTS = 200_000  # of the run that is measured for an estimate, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +136,4 @@ class Stencil(Application):
         measure: "Callable[[Stencil, Stencil], float]",
         fidelity: str = "full",
     ) -> list[float] | None:
-        """Some iterations are measured: all take the same."""
-        if sum(one.events for one in applications) * estimate.ROUGH_EVENT_S * runs / cores < estimate.WORTH_MEASURING_S:
-            return None
-        times_s = []
-        for one in applications:
-            iterations = max(1, min(one.iterations, int(MEASURED_EVENTS * one.iterations / one.events)))
-            times_s.append(measure(replace(one, iterations=iterations), one) * one.iterations / iterations)
-        return times_s
+        return estimate.by_some_iterations(applications, runs, cores, measure)

@@ -1,0 +1,123 @@
+"""Folders that the environment names: of any name they work, and where they cannot, one line says so at once."""
+
+import os
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.kit.builds import built_once
+from lepaute.kit.cache import cache_folder
+from lepaute.kit.temporary import check_room, is_plain, plain_name, require_plain, temporary_folder, temporary_parent
+
+#: What the dynamic linker, a shell or SimGrid cut into pieces.
+ODD = "a b:c'd\"e;$f,ü"
+
+
+@pytest.mark.parametrize("name", ["a b", "a:b", "a'b", 'a"b', "a$b", "a;b", "a\nb", "ü", "a\udcff"])
+def test_names_that_programs_cut_are_not_plain(name: str) -> None:
+    assert not is_plain(Path("/tmp", name))
+    assert is_plain(Path("/tmp/a-b_c.d+e@f~g,h%i/j"))
+
+
+def test_a_library_gets_a_plain_name(tmp_path: Path) -> None:
+    library = tmp_path / ODD / "lib.so"
+    library.parent.mkdir()
+    library.write_text("content")
+    for within in (None, tmp_path, library.parent):
+        with plain_name(library, within) as name:
+            assert is_plain(name)
+            assert name.read_text() == "content"
+        if within is None:
+            assert not name.exists()
+    plain = tmp_path / "lib.so"
+    with plain_name(plain) as name:
+        assert name == plain
+
+
+def test_a_folder_with_a_plain_name_is_found_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = tmp_path / ODD
+    odd.mkdir()
+    monkeypatch.setenv("TMPDIR", str(odd))
+    with temporary_folder("x-") as folder, temporary_folder("x-", plain=True) as other:
+        assert folder.parent == odd
+        assert is_plain(other)
+        assert other.is_dir()
+    assert not folder.exists()
+    assert not other.exists()
+
+
+def test_no_folder_with_a_plain_name_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ODD).mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / ODD))
+    monkeypatch.setattr("lepaute.kit.temporary._PLACES", ())
+    with pytest.raises(EnvironmentProblem, match="set TMPDIR"), temporary_folder("x-", plain=True):
+        pass
+
+
+def test_a_relative_folder_is_the_same_for_programs_in_other_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", "t")
+    monkeypatch.setenv("LEPAUTE_HOME", "home")
+    assert temporary_parent() == tmp_path / "t"
+    assert subprocess.check_output(["sh", "-c", "echo $TMPDIR"], cwd="/", text=True).strip() == str(tmp_path / "t")
+    assert cache_folder() == tmp_path / "home"
+
+
+@pytest.mark.parametrize("name", ["missing", "file", "file/below", "x" * 300])
+def test_a_temporary_folder_that_is_none_is_told(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / name))
+    with pytest.raises(EnvironmentProblem, match="TMPDIR is"), temporary_folder("x-"):
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_temporary_folder_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o500)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with pytest.raises(EnvironmentProblem, match="cannot be written"), temporary_folder("x-"):
+        pass
+
+
+@pytest.mark.parametrize("full", [{"f_bavail": 10}, {"f_favail": 0}])
+def test_a_full_disk_is_told_before_anything_is_built(
+    full: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = {"f_bavail": 10**6, "f_frsize": 4096, "f_blocks": 10**6, "f_files": 10**6, "f_favail": 10**6, **full}
+    monkeypatch.setattr(os, "statvfs", lambda _folder: SimpleNamespace(**disk))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with pytest.raises(EnvironmentProblem, match=r"disk is full.*TMPDIR"), temporary_folder("x-"):
+        pass
+    with pytest.raises(EnvironmentProblem, match=r"disk is full.*LEPAUTE_HOME"):
+        built_once("x", [], "product", lambda _folder: None, tmp_path / "cache")
+
+
+def test_file_systems_that_count_neither_blocks_nor_files_are_not_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = dict.fromkeys(("f_bavail", "f_frsize", "f_blocks", "f_files", "f_favail"), 0)
+    monkeypatch.setattr(os, "statvfs", lambda _folder: SimpleNamespace(**nothing))
+    check_room(Path("/"))
+
+
+@pytest.mark.parametrize("name", ["a\udcff", "a\x1b[2J", "a\nb"])
+def test_a_cache_that_records_cannot_name_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEPAUTE_HOME", f"/tmp/{name}")
+    with pytest.raises(EnvironmentProblem, match="LEPAUTE_HOME is"):
+        cache_folder()
+
+
+def test_no_home_at_all_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEPAUTE_HOME", "~nobody-of-this-name/x")
+    with pytest.raises(EnvironmentProblem, match="set LEPAUTE_HOME"):
+        cache_folder()
+
+
+def test_compilers_that_cut_names_are_told_apart() -> None:
+    require_plain(Path("/tmp/plain"), "make")
+    with pytest.raises(EnvironmentProblem, match=r"SimGrid's compilers cannot use .*LEPAUTE_HOME"):
+        require_plain(Path("/tmp/a b"), "SimGrid's compilers")
