@@ -62,9 +62,8 @@ class Files:
         """The predictions in the form of the application's own report; None where it has none."""
         return None
 
-    def write(self, predictions: "Sequence[Prediction]") -> bool:
-        """Writes the output file; False where none is asked for."""
-        return False
+    def write(self, predictions: "Sequence[Prediction]") -> None:
+        """Writes the output file, where one is asked for."""
 
 
 class Application:
