@@ -110,7 +110,7 @@ for settings in ({"archive": "x.zip"}, {"archive": "y"}, {"archive": "z.zip", "n
         [sys.executable, script], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
     )
     told = done.stdout.splitlines()
-    assert "archives are never overwritten" in told[0]
+    assert "an archive is replaced only with --force" in told[0]
     assert "ends in .zip" in told[1]
     assert "a;b" in told[2]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["by_hand.py", "x.zip"]
@@ -176,7 +176,7 @@ def test_what_is_no_value_of_a_table_is_refused_with_its_line(tmp_path: Path, va
 
 def test_an_archive_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "x.zip").write_text("precious")
-    assert "archives are never overwritten" in one_line(run(tmp_path, FAILING, "-q", "-o", "x.zip"))
+    assert "an archive is replaced only with --force" in one_line(run(tmp_path, FAILING, "-q", "-o", "x.zip"))
     assert (tmp_path / "x.zip").read_text() == "precious"
 
 

@@ -100,6 +100,7 @@ def test_what_the_system_refuses_is_one_line_and_status_2(number: str, capsys: p
     ("error", "words"),
     [
         (MemoryError(), "not enough memory"),
+        (RuntimeError("Symlink loop from '/a/b'"), "Symlink loop from '/a/b'"),
         (RecursionError("maximum recursion depth exceeded"), "nested too deep"),
         (TimeoutError("timed out"), "timed out"),
         (UnicodeEncodeError("utf-8", "a\udcff", 1, 2, "surrogates not allowed"), "'a\\udcff' is not text in UTF-8"),

@@ -103,13 +103,16 @@ def extract(
 
 
 @app.command()
-def close(folder: Annotated[Path, typer.Argument(metavar="FOLDER.work", help="What an interrupted run left.")]) -> None:
+def close(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER.work", help="What an interrupted run left.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace an archive of an earlier interruption.")] = False,
+) -> None:
     """Makes an archive of what a run had measured when its engine was killed; the run can still be resumed."""
     from lepaute.archive import Archive
     from lepaute.measure.calibration.tables import CALIBRATION
     from lepaute.measure.experiment.closing import close_interrupted
 
-    target = close_interrupted(folder, [CALIBRATION])
+    target = close_interrupted(folder, [CALIBRATION], force=force)
     print(f"{target}: {len(Archive.open(target).members())} members, partial")
 
 

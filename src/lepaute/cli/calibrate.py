@@ -8,7 +8,7 @@ import typer
 from lepaute.cli import node_options as on
 from lepaute.cli.fit import Reports
 from lepaute.cli.option_fields import with_options_of
-from lepaute.kit.outputs import check_outputs
+from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.measure.schedulers import Request, default_scheduler
 
 
@@ -27,6 +27,7 @@ def command(
     python: on.PythonOnNodes = None,
     report: Reports = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted calibration.")] = False,
+    force: on.ReplaceArchive = False,
 ) -> None:
     """Measures this machine (about two minutes, two cores), fits its models and writes its platform.
 
@@ -47,6 +48,7 @@ def command(
     for file in report or ():
         check_report_name(file)
     check_outputs({"--output": output, "--archive": archive, "--report": report})
+    check_archive_output(archive, force=force)
     with notes_printed(), progress_bar() as tell:
         path = calibrate(
             archive,
@@ -69,9 +71,9 @@ def command(
     platform, fitted = platform_and_models(measured, output.stem)
     for warning in (*measured.about.warnings, *fitted.warnings):
         print(f"warning: {warning}", file=sys.stderr)
-    tell_diagnosis(diagnose(measured, fitted), report or ())
-    dump_platform(platform, output)
     print(quality_table(fitted.quality))
     print_factors(fitted.factor_tests)
+    tell_diagnosis(diagnose(measured, fitted), report or ())
+    dump_platform(platform, output)
     print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
     print(f"{output}: platform {platform.sha256[:12]}")

@@ -113,30 +113,31 @@ def program(
         value_pattern=pattern,
         sleeping_probes=not every_probe,
     )
-    with EmulatedTrace(traces) as kept, tell_progress() as on_progress:
-        path = binary or Path(given[0])
-        arguments = given if binary is not None else given[1:]
-        if source is not None:
-            path = program_in(build_program(source, make, skip or [], kept.folder), given[0])
-        prediction = predict(
-            Program(path, tuple(arguments), ranks, options=options),
-            machine,
-            runs=runs,
-            seed=seed,
-            settings=overrides,
-            engine=Smpi(
-                on_line=None if as_json else lambda line: print(line, file=unfiltered(sys.stdout), flush=True),
-                on_complaint=lambda line: print(line, file=unfiltered(sys.stderr), flush=True),
-                on_progress=on_progress,
-                keep=kept.keep,
-            ),
-        )
+    with EmulatedTrace(traces) as kept:
+        with tell_progress() as on_progress:
+            path = binary or Path(given[0])
+            arguments = given if binary is not None else given[1:]
+            if source is not None:
+                path = program_in(build_program(source, make, skip or [], kept.folder), given[0])
+            prediction = predict(
+                Program(path, tuple(arguments), ranks, options=options),
+                machine,
+                runs=runs,
+                seed=seed,
+                settings=overrides,
+                engine=Smpi(
+                    on_line=None if as_json else lambda line: print(line, file=unfiltered(sys.stdout), flush=True),
+                    on_complaint=lambda line: print(line, file=unfiltered(sys.stderr), flush=True),
+                    on_progress=on_progress,
+                    keep=kept.keep,
+                ),
+            )
+        if as_json:
+            json.dump(prediction.to_dict(), sys.stdout, indent=2)
+            sys.stdout.write("\n")
+        else:
+            print(readable(prediction), file=sys.stderr)
         kept.write(prediction)
-    if as_json:
-        json.dump(prediction.to_dict(), sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    else:
-        print(readable(prediction), file=sys.stderr)
 
 
 app.command()(hpl)

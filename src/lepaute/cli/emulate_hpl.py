@@ -59,15 +59,16 @@ def hpl(
     machine, overrides = platform_of(platform, settings)
     mapping = placement.on(machine, hpls[0].threads_per_rank)
     program = build_hpl_smpi(unpack_source, source_key())
-    with EmulatedTrace(traces) as kept, tell_progress() as on_progress:
-        engine = Smpi(program, limits=Limits(timeout), on_progress=on_progress, keep=kept.keep)
-        predictions = predict_all(
-            hpls, machine, runs=runs, seed=seed, settings=overrides, mapping=mapping, engine=engine
-        )
+    with EmulatedTrace(traces) as kept:
+        with tell_progress() as on_progress:
+            engine = Smpi(program, limits=Limits(timeout), on_progress=on_progress, keep=kept.keep)
+            predictions = predict_all(
+                hpls, machine, runs=runs, seed=seed, settings=overrides, mapping=mapping, engine=engine
+            )
+        if as_json:
+            objects = [prediction.to_dict() for prediction in predictions]
+            json.dump({"predictions": objects} if from_file else objects[0], sys.stdout, indent=2)
+            sys.stdout.write("\n")
+        else:
+            print("\n".join(readable(prediction, machine) for prediction in predictions))
         kept.write(predictions[0], (START_S, START_S + predictions[0].run_list[0].time_s))
-    if as_json:
-        objects = [prediction.to_dict() for prediction in predictions]
-        json.dump({"predictions": objects} if from_file else objects[0], sys.stdout, indent=2)
-        sys.stdout.write("\n")
-    else:
-        print("\n".join(readable(prediction, machine) for prediction in predictions))

@@ -60,6 +60,8 @@ def answer(error: BaseException) -> tuple[int, str]:
     if isinstance(error, OSError) and error.errno is not None and _is_of_the_system(error):
         where = f"{_text(error.filename)}: " if error.filename else ""
         return BAD_INPUT, f"{where}{error.strerror or os.strerror(error.errno)}"
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # of Path.resolve()
+        return BAD_INPUT, f"{error}; name the file itself"
     if isinstance(error, TimeoutError | ConnectionError):
         return BAD_INPUT, f"{error or 'the other side does not answer'}"
     if isinstance(error, MemoryError):

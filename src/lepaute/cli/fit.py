@@ -93,8 +93,6 @@ def command(
     platform, fitted = platform_and_models(opened, name or output.stem, forms, network_condition or None)
     for warning in fitted.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    tell_diagnosis(diagnose(opened, fitted, alone=not network_condition), report or ())
-    dump_platform(platform, output)
     print(quality_table(fitted.quality))
     if details:
         print("\n" + selection_table(fitted.selections))
@@ -105,6 +103,8 @@ def command(
     for effect in fitted.conditions:
         print(effect.sentence())
     print_factors(fitted.factor_tests)
+    tell_diagnosis(diagnose(opened, fitted, alone=not network_condition), report or ())
+    dump_platform(platform, output)
     print(f"wrote {output}", file=sys.stderr)
 
 

@@ -6,11 +6,15 @@ second from the shell, and the imports of the other commands would take more tha
 
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import inf
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lepaute.cli.entry import BAD_INPUT, DONE, complain, guarded
+from lepaute.errors import InputError
 
 if TYPE_CHECKING:
     import typer
@@ -48,6 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Pydantic otherwise searches all installed packages for plugins of its own: 11 ms of every start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and not (sys.warnoptions or os.environ.get("LEPAUTE_DEBUG")):
+        # Python's own, about code and not about what was asked.
+        warnings.simplefilter("ignore")
     status = guarded(lambda: dispatch(given))
     if arguments is None:
         _end_quietly()
@@ -94,6 +101,7 @@ def run_command(name: str, arguments: list[str]) -> int:
     default = getattr(module, "DEFAULT", None)
     if default is not None and arguments and arguments[0] not in (*getattr(command, "commands", ()), "--help"):
         arguments = [default, *arguments]
+    _check_values(command)
     try:
         # Not command.main(): it has its own ideas about interrupts and closed pipes, and those are guarded()'s.
         with command.make_context(f"lepaute {name}", arguments) as context:
@@ -106,6 +114,31 @@ def run_command(name: str, arguments: list[str]) -> int:
         complain(misuse(name, error))
         return BAD_INPUT
     return result if isinstance(result, int) else DONE
+
+
+def _check_values(command: Any) -> None:
+    """Lets no parameter take an empty path, which would be the working folder, or a number that is not finite."""
+    from pathlib import Path
+    from typing import get_args
+
+    for below in getattr(command, "commands", {}).values():
+        _check_values(below)
+    for parameter in command.params:
+        kind = parameter.type_descriptor.annotation
+        kinds = {kind, *get_args(kind), *(inner for each in get_args(kind) for inner in get_args(each))}
+        if Path in kinds or float in kinds:
+            name = next((each for each in parameter.opts if each.startswith("--")), parameter.opts[0])
+            parameter.process_value = partial(_checked, name, Path in kinds, parameter.process_value)
+
+
+def _checked(name: str, is_path: bool, convert: Callable[..., Any], context: "typer.Context", given: Any) -> Any:
+    """The value of a path or a real number; raises InputError for one that cannot be."""
+    if is_path and "" in (given if isinstance(given, list | tuple) else [given]):
+        raise InputError(f"{name}: the path is empty; give one")
+    value = convert(context, given)
+    if isinstance(value, float) and not -inf < value < inf:
+        raise InputError(f"{name} is {given:.80}; it is a finite number")
+    return value
 
 
 def app_of(module: ModuleType) -> "typer.Typer":

@@ -89,10 +89,6 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         except KeyboardInterrupt:
             complain("interrupted")
             os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
-        if plot is not None:
-            predictions[0].plot(plot)
-        traces.write(predictions[0].trace)
-        written = files.write(predictions)
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
             json.dump({"predictions": objects} if from_file else objects[0], sys.stdout, indent=2)
@@ -100,9 +96,13 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         elif len(predictions) == 1:
             print(readable(predictions[0], machine))
         else:
-            if not written and (report := files.report(predictions)) is not None:
+            if not any(files.outputs.values()) and (report := files.report(predictions)) is not None:
                 print(report)
             print(summary(predictions))
+        if plot is not None:
+            predictions[0].plot(plot)
+        traces.write(predictions[0].trace)
+        files.write(predictions)
 
     what = "time and rate" if application.rate is not None else "time"
     command.__doc__ = (

@@ -43,6 +43,7 @@ def command(
         str | None, typer.Option("--class", help="The experiment, where the script has several.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")] = False,
+    force: on.ReplaceArchive = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
     keep_folders: Annotated[
         bool, typer.Option("--keep-folders", help="Do not delete the working folders on the nodes.")
@@ -77,6 +78,7 @@ def command(
         python=python,
         keep_folders=keep_folders,
         resume=resume,
+        force=force,
     )
     if dry_run:
         from lepaute.measure.experiment.dry_run import planned_steps

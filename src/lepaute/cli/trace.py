@@ -106,9 +106,9 @@ def breakdown(
     check_outputs({"--plot": plot}, inputs=[file])
     trace = read_trace(file)
     found = breakdown_of(trace)
+    print(json.dumps(breakdown_dict(found), indent=1) if as_json else breakdown_text(found))
     if plot is not None:
         plot_breakdown(found, plot, headline(trace))
-    print(json.dumps(breakdown_dict(found), indent=1) if as_json else breakdown_text(found))
 
 
 @app.command()
@@ -133,11 +133,11 @@ def compare(
     for difference in parameters_that_differ(one.metadata, other.metadata):
         print(f"warning: the two are not of the same run: {difference}", file=sys.stderr)
     found = compare_traces(one, other)
-    if plot is not None:
-        plot_comparison(found, plot, headline(one), headline(other))
     if as_json:
         print(json.dumps(comparison_dict(found), indent=1))
     else:
         print(comparison_text(found, f"{left}: {headline(one)}", f"{right}: {headline(other)}"))
+    if plot is not None:
+        plot_comparison(found, plot, headline(one), headline(other))
     if same and not found.same_sizes:
         raise typer.Exit(1)

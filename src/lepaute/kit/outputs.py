@@ -31,6 +31,17 @@ def check_outputs(
             written[identity] = option
 
 
+def check_archive_output(path: Path, *, force: bool) -> None:
+    """As check_outputs for an archive; it is no stream, since it is read again, and replaces none unless `force`.
+
+    Nobody can make its measurements again.
+    """
+    if is_stream(check_output(path)):
+        raise InputError(f"{path}: is no file, and an archive is one; choose another name")
+    if not force and os.path.lexists(path):
+        raise InputError(f"{path}: exists already, and an archive is replaced only with --force; choose another name")
+
+
 def check_output_folder(path: Path, option: str) -> None:
     """Raises InputError where `path` is no folder to write into and none can be made of it."""
     existing = next(folder for folder in (path.absolute(), *path.absolute().parents) if os.path.lexists(folder))

@@ -14,7 +14,6 @@ from lepaute.errors import InputError
 if TYPE_CHECKING:
     from lepaute import _core
     from lepaute.platform.schema import Platform
-    from lepaute.simulate.engine import Engine
     from lepaute.simulate.prediction import Prediction
     from lepaute.simulate.run import SimulatedRun
     from lepaute.simulate.smpi.emulate import Options
@@ -63,9 +62,8 @@ class Files:
         """The predictions in the form of the application's own report; None where it has none."""
         return None
 
-    def write(self, predictions: "Sequence[Prediction]") -> bool:
-        """Writes the output file; False where none is asked for."""
-        return False
+    def write(self, predictions: "Sequence[Prediction]") -> None:
+        """Writes the output file, where one is asked for."""
 
 
 class Application:
@@ -74,7 +72,7 @@ class Application:
     title, summary: for people: its name, and what it is; rate : None where time alone counts
     files        : its input and output files
     fidelities   : what may be asked for
-    native       : whether the core has its program of a rank
+    native       : whether the core has its program of a rank, which then simulates it unless asked otherwise
     kernel_models: whether its kernels take the time of the platform's models; if not, it says itself what they cost
     waiting_moves: whether all time inside communication counts as moving messages, not only what moves them
     names_mapping: whether the JSON tells the mapping where it is the usual one, too
@@ -143,7 +141,7 @@ class Application:
 
     def core_parameters(self, *, sampled: bool = False) -> Any:
         """The parameters as the core takes them, whose names and words are those of the fields."""
-        from lepaute.simulate.native import core_parameters
+        from lepaute.simulate.core_program import core_parameters
 
         return core_parameters(self)
 
@@ -158,7 +156,7 @@ class Application:
         trace: "TraceRequest | None" = None,
     ) -> "_core.RunResult":
         """One run by the native engine. Raises RuntimeError and ValueError as the core does."""
-        from lepaute.simulate.native import simulate
+        from lepaute.simulate.core_program import simulate
 
         chosen = (None, None) if trace is None else trace.to_core(self.ranks)
         return simulate(self.name, self.core_parameters(sampled=sampled), machine, layers, core_of_rank, seed, *chosen)
@@ -166,13 +164,6 @@ class Application:
     def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], Options]":
         """Its program (None: the engine names it), arguments for one run, and how SMPI emulates it."""
         raise InputError(f"{self.title} is not a program that SMPI could run; take the native engine")
-
-    @property
-    def default_engine(self) -> "Engine":
-        """What simulates it unless another engine is asked for."""
-        from lepaute.simulate.native import Native
-
-        return Native()
 
     def warnings(self, platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
         """What a reader of the prediction must know, from one of its runs; a sentence each."""

@@ -55,7 +55,7 @@ def predict(
     mapping : ranks to cores; the first nodes one after the other unless given
     fidelity : auto, full or sampled
     trace : ranks and steps of the first run to trace
-    engine : the application's own default unless given: Native(), or Smpi() for a program
+    engine : Native() for an application that the core has, Smpi() for a program, unless given
     progress : called with the share of the runs done, from 0 to 1
     Raises InputError for what the engine does not simulate or what does not fit, SimulationError on a deadlock.
     """
@@ -103,7 +103,7 @@ def predict_all(
     conditions = Conditions(
         loaded(platform), layers or Layers(), mapping or Mapping(), fidelity, trace, dict(settings or {})
     )
-    simulator = (engine or applications[0].default_engine).on(conditions)
+    simulator = (engine or usual_engine(applications[0])).on(conditions)
     for application in applications:
         simulator.prepare(application)
     tasks = [
@@ -147,7 +147,7 @@ def simulate_one(
     Raises what `predict` raises.
     """
     conditions = Conditions(loaded(platform), layers or Layers(), mapping or Mapping(), fidelity, trace)
-    simulator = (engine or application.default_engine).on(conditions)
+    simulator = (engine or usual_engine(application)).on(conditions)
     simulator.prepare(application)
     return simulator.run(application, seed, first=True)
 
@@ -252,3 +252,14 @@ def figures_of(runs: "Sequence[SimulatedRun]") -> SimulationFigures:
         cpu_s=sum(run.cpu_s for run in emulated) if emulated else None,
         folded_bytes=emulated[0].folded_bytes if emulated else None,
     )
+
+
+def usual_engine(application: "Application") -> "Engine":
+    """What simulates `application` unless another engine is asked for."""
+    if application.native:
+        from lepaute.simulate.native import Native
+
+        return Native()
+    from lepaute.simulate.smpi.engine import Smpi
+
+    return Smpi()

@@ -13,6 +13,7 @@ from lepaute.archive.metadata import COMPLETE, PARTIAL, DesignProgress
 from lepaute.errors import InputError
 from lepaute.kit.journal import damaged, drop_broken_end
 from lepaute.kit.json_values import to_json
+from lepaute.kit.outputs import check_archive_output
 from lepaute.measure.experiment.content import EXPERIMENT, Content
 from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, verdicts
 from lepaute.measure.experiment.raw_table import read_raw
@@ -35,10 +36,11 @@ def partial_name(archive: Path) -> Path:
     return archive.with_name(f"{archive.stem}.partial.zip")
 
 
-def close_interrupted(folder: Path, contents: Iterable[Content] = ()) -> Path:
+def close_interrupted(folder: Path, contents: Iterable[Content] = (), *, force: bool = False) -> Path:
     """The archive of a run whose controller was killed, made of its workspace, which stays and can be resumed.
 
     contents: of the kinds of run besides experiments
+    force   : an archive of that name is replaced
     Raises InputError where there is no workspace, its run is still going on, or of another kind.
     """
     workspace = Workspace.reopen(folder)
@@ -51,6 +53,7 @@ def close_interrupted(folder: Path, contents: Iterable[Content] = ()) -> Path:
             state.status = PARTIAL
             state.warnings.append("the controller died unexpectedly: this archive holds what it had written")
         target = partial_name(folder.with_suffix(".zip"))
+        check_archive_output(target, force=force)
         archive_workspace(workspace, target, content)
         return target
     finally:

@@ -10,7 +10,7 @@ from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text, read_yaml
-from lepaute.kit.files import check_output
+from lepaute.kit.outputs import check_archive_output
 from lepaute.measure.experiment.workspace import latest_workspace
 from lepaute.measure.schedulers import RankLaunch, Request, default_scheduler, scheduler
 
@@ -108,6 +108,7 @@ def options_of(
     python: str | None,
     keep_folders: bool,
     resume: bool,
+    force: bool = False,
 ) -> Options:
     """The options of a run from the command line: what it says goes before the installation file, that before defaults.
 
@@ -117,7 +118,7 @@ def options_of(
     file = read_installation(installation) if installation is not None else Installation()
     if archive is None:
         archive = latest_workspace(Path(), script.stem).with_suffix(".zip") if resume else new_name(script.stem)
-    check_archive(archive)
+    check_archive(archive, force=force)
     periods = {"warm_up_s": file.warm_up_s, "reference_period_s": file.reference_period_s}
     periods["monitor_period_s"] = monitor_period_s if monitor_period_s is not None else file.monitor_period_s
     return Options(
@@ -136,13 +137,11 @@ def options_of(
     )
 
 
-def check_archive(archive: Path) -> None:
-    """Raises InputError where no archive can be written there, or one is there already."""
+def check_archive(archive: Path, *, force: bool = False) -> None:
+    """Raises InputError where no archive can be written there, or one exists already, unless `force`."""
     if archive.suffix != ".zip":
         raise InputError(f"{archive}: the name of an archive ends in .zip; add it")
-    check_output(archive)
-    if archive.exists():
-        raise InputError(f"{archive}: exists already, and archives are never overwritten; choose another name")
+    check_archive_output(archive, force=force)
 
 
 def new_name(stem: str) -> Path:

@@ -1,6 +1,7 @@
 """What is asked of a scheduler: one description of each field, from which commands and messages derive."""
 
 import math
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ USED_IN_A_JOB = ("job", "nodes", "count")
 def walltime_of(text: str) -> float:
     """Seconds of 90, 1:30 (minutes), or 2:00:00; raises InputError for an invalid walltime."""
     parts = text.split(":")
-    if len(parts) > 3 or not all(part.isascii() and part.isdigit() for part in parts) or not int("".join(parts)):
+    if len(parts) > 3 or not all(re.fullmatch("[0-9]{1,9}", each) for each in parts) or not int("".join(parts)):
         raise InputError(f"--walltime is {text!r}; give seconds, or h:mm:ss such as 2:00:00")
     seconds = 0
     for part in parts:

@@ -12,7 +12,6 @@ from lepaute.simulate.smpi.emulated_run import checked_pattern
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
-    from lepaute.simulate.engine import Engine
     from lepaute.simulate.run import SimulatedRun
 
 
@@ -53,12 +52,6 @@ class Program(Application):
             "computing": self.options.computing,
             "fold_bytes": self.options.folding.from_bytes,
         }
-
-    @property
-    def default_engine(self) -> "Engine":
-        from lepaute.simulate.smpi.engine import Smpi
-
-        return Smpi()
 
     def emulation(self, seed: int) -> tuple[Path | None, Sequence[str], Options]:
         return self.path, self.arguments, self.options

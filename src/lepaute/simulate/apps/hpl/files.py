@@ -54,10 +54,8 @@ class HplFiles(Files):
         assert isinstance(first, Hpl)
         return report(HplDat.of(first) if self.dat is None else read_hpl_dat(self.dat), predictions)
 
-    def write(self, predictions: "Sequence[Prediction]") -> bool:
+    def write(self, predictions: "Sequence[Prediction]") -> None:
         from lepaute.kit.files import write_whole
 
-        if self.output is None:
-            return False
-        write_whole(self.output, self.report(predictions) or "")
-        return True
+        if self.output is not None:
+            write_whole(self.output, self.report(predictions) or "")

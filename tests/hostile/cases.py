@@ -1,0 +1,210 @@
+"""Every option and argument of every command, with each hostile value of its type, on a command line that is cheap."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_args
+
+from typer.main import get_command, get_group
+
+from lepaute.cli.main import COMMANDS, app_of
+
+LONG_DIGITS = "9" * 5000  # int() refuses more than 4300
+WHOLE = ("", "-1", "0", "2147483648", LONG_DIGITS, "1e308", "nan", "²")
+REAL = ("", "-1", "0", LONG_DIGITS, "1e308", "1e-308", "inf", "nan", "²")
+TEXT = (
+    "", "\x1b]0;title\x07\x1b[2J\n", "x" * 100_000, "a\udcff", "-1", LONG_DIGITS, "1e308", "nan", "²",
+    "0-9999999999", "2147483648", "1,2,,3", "1x1x1x1", "[" * 3000,
+)  # fmt: skip
+#: Names in the folder of inputs.
+PATHS = ("missing/x", ".", "/dev/null", "fifo", "loop", "n" * 300, "locked", "junk", "", "a\x1b[2J\udcff")
+
+
+@dataclass(frozen=True)
+class Base:
+    """A command line that ends soon, to which one hostile value is added.
+
+    options, arguments: texts by name, in which {in} is the folder of inputs; a tuple for what is given several times
+    leave_out: parameters that are not tried, each with the reason
+    """
+
+    options: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
+    arguments: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
+    leave_out: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command line, and what it is for a reader."""
+
+    command: str
+    parameter: str
+    value: str
+    words: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        value = self.value if len(self.value) < 40 else f"{self.value[:10]}...({len(self.value)})"
+        return f"{self.command} {self.parameter} {value!r}"
+
+
+_PLATFORM = {"--platform": "{in}/platform.yaml"}
+_DESIGN = {"file": "{in}/design.csv"}
+_TRACE = {"file": "{in}/trace.parquet"}
+_OUTPUT = {"--output": "out"}
+#: Without compilers, launchers and schedulers on PATH these end before they measure anything.
+BASES = {
+    "doctor": Base(),
+    "calibrate": Base({"--archive": "out.zip"}),
+    "platform list": Base(),
+    "platform show": Base(arguments={"name": "{in}/platform.yaml"}),
+    "platform check": Base(arguments={"file": "{in}/platform.yaml"}),
+    "platform export": Base({"--simgrid": "out.xml"}, {"name": "{in}/platform.yaml"}),
+    "platform import": Base({}, {"file": "{in}/platform.xml"}),
+    "platform synthesize": Base({"--nodes": "2", "--output": "out.yaml"}),
+    "platform population": Base({"--of": "{in}/platform.yaml"}, {"sources": ("{in}/table.csv",)}),
+    "predict hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--runs": "1"}),
+    "predict stencil": Base({**_PLATFORM, "--cells": "8x8x8", "--grid": "1x1x1", "--runs": "1"}),
+    "emulate program": Base({**_PLATFORM, "--np": "2"}, {"words": ("{in}/junk",)}),
+    "emulate hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--runs": "1"}),
+    "emulate compilers": Base(),
+    "verify hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--output-dir": "out"}),
+    "design dgemm": Base({"--out": "out.csv"}),
+    "design factorial": Base({"--factor": ("a=1,2", "b=3,4"), "--out": "out.csv"}),
+    "design fractional": Base({"--factor": ("a=1,2", "b=1,2", "c=1,2"), "--runs": "4", "--out": "out.csv"}),
+    "design latin": Base({"--factor": ("a=uniform:1:9", "b=uniform:1:9"), "--count": "4", "--out": "out.csv"}),
+    "design sample": Base({"--factor": ("a=uniform:1:9", "b=uniform:1:9"), "--count": "4", "--out": "out.csv"}),
+    "design mix": Base({"--out": "out.csv"}, {"files": ("{in}/design.csv",)}),
+    "design show": Base(arguments=_DESIGN),  # type: ignore[arg-type]
+    "design picture": Base(_OUTPUT, _DESIGN),  # type: ignore[arg-type]
+    "design p2p": Base({"--out": "out.csv"}),
+    "design ring": Base({"--out": "out.csv"}),
+    "design hpl-step": Base({"--out": "out.csv"}),
+    "design memory": Base({"--out": "out.csv"}),
+    "design collective": Base({"--out": "out.csv"}),
+    "run": Base({"--dry-run": "", "--output": "out.zip"}, {"script": "{in}/experiment.py"}),
+    "archive show": Base(arguments={"file": "{in}/archive.zip"}),
+    "archive verify": Base(arguments={"files": ("{in}/archive.zip",)}),
+    "archive extract": Base(_OUTPUT, {"file": "{in}/archive.zip"}),
+    "archive close": Base(arguments={"folder": "{in}/none.work"}),
+    "archive diff": Base({}, {"first": "{in}/archive.zip", "second": "{in}/archive.zip"}),
+    "fit": Base({"--output": "out.yaml"}, {"archives": ("{in}/archive.zip",)}),
+    "record": Base({"--output": "out.parquet"}, {"words": ("mpirun", "{in}/junk")}),
+    "trace show": Base(arguments=_TRACE),  # type: ignore[arg-type]
+    "trace gantt": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
+    "trace convert": Base(_OUTPUT, {"file": "{in}/smpi.trace"}),
+    "trace perfetto": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
+    "trace breakdown": Base(arguments=_TRACE),  # type: ignore[arg-type]
+    "trace compare": Base({}, {"left": "{in}/trace.parquet", "right": "{in}/trace.parquet"}),
+}
+
+
+@cache
+def commands() -> dict[str, Any]:
+    """All commands that can be run, by their words."""
+    found: dict[str, Any] = {}
+    for command in COMMANDS:
+        module = import_module(f"lepaute.cli.{command.name}")
+        app = module.app_for(()) if hasattr(module, "app_for") else getattr(module, "app", None)
+        top = get_group(app) if app is not None else get_command(app_of(module))
+        below = getattr(top, "commands", None)
+        found |= {f"{command.name} {name}": each for name, each in below.items()} if below else {command.name: top}
+    return found
+
+
+def cases_of(command: str, inputs: Path) -> Iterator[Case]:
+    """The base alone, then each parameter with each value of its type."""
+    base = BASES[command]
+    yield Case(command, "", "", _words(command, base, inputs))
+    for parameter in commands()[command].params:
+        name = _name(parameter)
+        if name in base.leave_out or name == "--help":
+            continue
+        if getattr(parameter, "is_flag", False):
+            yield Case(command, name, "", _words(command, base, inputs, {name: ""}))
+            continue
+        for value in values_of(parameter):
+            text = _placed(value) if _is_path(parameter) else value
+            given = {name: text if name.startswith("-") else (text,)}
+            yield Case(command, name, value, _words(command, base, inputs, given))
+
+
+def values_of(parameter: Any) -> tuple[str, ...]:
+    """The hostile values of a parameter's type; texts may be paths, and so get some of theirs."""
+    kind = _type_of(parameter)
+    if kind is str:
+        names_a_file = parameter.name in ("platform", "of", "like") or not _name(parameter).startswith("-")
+        return TEXT + tuple(map(_placed, PATHS)) if names_a_file else TEXT
+    return {Path: PATHS, int: WHOLE, float: REAL}[kind]
+
+
+def _type_of(parameter: Any) -> Any:
+    """int of `int | None`, Path of `list[Path]`."""
+    kind = parameter.type_descriptor.annotation
+    while arguments := [each for each in get_args(kind) if each is not type(None)]:
+        kind = arguments[0]
+    return kind
+
+
+def _is_path(parameter: Any) -> bool:
+    return _type_of(parameter) is Path
+
+
+def _name(parameter: Any) -> str:
+    """The long form of an option, the name of an argument."""
+    return next((name for name in parameter.opts if name.startswith("--")), parameter.opts[0])
+
+
+def _words(command: str, base: Base, inputs: Path, given: dict[str, Any] | None = None) -> tuple[str, ...]:
+    given = given or {}
+    options = base.options | {name: text for name, text in given.items() if name.startswith("-")}
+    arguments = base.arguments | {name: text for name, text in given.items() if not name.startswith("-")}
+    flags = {_name(each) for each in commands()[command].params if getattr(each, "is_flag", False)}
+    words = [name if name in flags else f"{name}={text}" for name, texts in options.items() for text in _several(texts)]
+    rest = [word for each in arguments.values() for word in _several(each)]
+    filled = [word.replace("{in}", str(inputs)) for word in (*words, *(["--", *rest] if rest else []))]
+    return (*command.split(), *filled)
+
+
+def _placed(path: str) -> str:
+    return f"{{in}}/{path}" if path and not path.startswith("/") else path
+
+
+def _several(given: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else given
+
+
+def unprintable(text: str) -> bool:
+    """Whether a terminal would do something else than print it."""
+    return not text.replace("\n", "").replace("\t", "").isprintable()
+
+
+def write_inputs(folder: Path) -> None:
+    """The files that command lines name."""
+    from lepaute.archive import ArchiveWriter
+    from lepaute.cli.main import main
+    from lepaute.platform import load_platform
+    from lepaute.platform.io import platform_text
+
+    data = Path(__file__).parents[1] / "data"
+    (folder / "platform.yaml").write_text(platform_text(load_platform("stampede-like")))
+    (folder / "platform.xml").write_bytes((data / "simgrid" / "stampede.xml").read_bytes())
+    (folder / "table.csv").write_text("node,cpu,day,alpha\nn1,0,1,2e-11\n")
+    (folder / "experiment.py").write_text(
+        "import lepaute\n\n\nclass Nothing(lepaute.Job):\n    def run(self):\n        pass\n"
+    )
+    (folder / "smpi.trace").write_text("%EventDef PajeDefineContainerType 0\n%EndEventDef\n")
+    (folder / "junk").write_bytes(bytes(range(256)) * 40)
+    (folder / "junk").chmod(0o755)
+    (folder / "locked").write_text("secret")
+    (folder / "locked").chmod(0)
+    (folder / "loop").symlink_to("loop")
+    os.mkfifo(folder / "fifo")
+    with ArchiveWriter(folder / "archive.zip", {"kind": "calibration", "created": "2026-11-21"}) as writer:
+        writer.add_bytes("raw/block0/p2p.csv", b"a\n1\n")
+    assert main(["design", "factorial", "-f", "a=1,2", "-f", "b=3,4", "-o", str(folder / "design.csv")]) == 0
+    predict = ["predict", "hpl", "-p", str(folder / "platform.yaml"), "--n", "256", "--nb", "64", "--grid", "2x1"]
+    assert main([*predict, "--runs", "1", "--trace", str(folder / "trace.parquet")]) == 0

@@ -1,0 +1,99 @@
+"""Whatever an option or argument is given: status 0, 1 or 2, one line, soon, in little memory, and nothing left behind.
+
+Options are found by themselves; a new command needs a cheap command line in `cases.BASES`.
+"""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile.cases import BASES, Case, cases_of, commands, unprintable, write_inputs
+from hostile.server import MEMORY_BYTES, WALL_LIMIT_S
+
+pytestmark = pytest.mark.slow
+
+#: Cases that are known to fail: the beginning of their label, and why.
+KNOWN: dict[str, str] = {}
+
+
+class Server:
+    """The process that forks."""
+
+    def __init__(self, folder: Path, inputs: Path) -> None:
+        self.folder, self.inputs = folder, inputs
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MPLCONFIGDIR": str(folder)}
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("server.py"))],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+        )  # fmt: skip
+
+    def run(self, case: Case) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        request = {"words": case.words, "folder": str(self.folder / "case"), "fifo": str(self.inputs / "fifo")}
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return answer
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    inputs = tmp_path_factory.mktemp("in")
+    write_inputs(inputs)
+    before = contents(inputs)
+    server = Server(tmp_path_factory.mktemp("server"), inputs)
+    yield server
+    assert server.process.stdin is not None
+    server.process.stdin.close()
+    server.process.wait(timeout=60)
+    assert contents(inputs) == before
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def contents(folder: Path) -> dict[str, object]:
+    """What identifies the files of a folder."""
+    files = {path.name: path.lstat() for path in folder.iterdir()}
+    return {name: (each.st_ino, each.st_mode, each.st_size, each.st_mtime_ns) for name, each in files.items()}
+
+
+def complaints(case: Case, answer: dict[str, Any]) -> list[str]:
+    """What is wrong with how a case ended."""
+    status, stderr, left = answer["status"], answer["stderr"], answer["left"]
+    wrong = []
+    if status not in (0, 1, 2):
+        wrong.append(f"status {status}: {stderr[-600:]}")
+    if status == 2 and (len(stderr.splitlines()) > 1 or not (stderr or answer["stdout"])):
+        wrong.append(f"{len(stderr.splitlines())} lines: {stderr[:600]!r}")
+    if "Traceback" in stderr:
+        wrong.append("a traceback")
+    if unprintable(answer["stdout"]) or unprintable(stderr):
+        wrong.append("control characters are printed")
+    if answer["wall_s"] > WALL_LIMIT_S or answer["memory_bytes"] > MEMORY_BYTES:
+        wrong.append(f"{answer['wall_s']:.1f} s, {answer['memory_bytes'] >> 20} MiB")
+    written = {name for name in left["work"] if not any(name in word for word in case.words)}
+    if left["tmp"] or left["home"] or (left["work"] if status == 2 else written):
+        wrong.append(f"left behind: {left}")
+    return wrong
+
+
+def test_every_command_has_a_command_line_to_start_from() -> None:
+    assert set(BASES) == set(commands())
+
+
+@pytest.mark.parametrize("command", sorted(BASES))
+def test_no_value_breaks(command: str, server: Server) -> None:
+    failures = []
+    for case in cases_of(command, server.inputs):
+        if any(case.label.startswith(known) for known in KNOWN):
+            continue
+        wrong = complaints(case, server.run(case))
+        failures += [f"{case.label}: {each}" for each in wrong]
+    assert not failures, "\n".join(failures)
