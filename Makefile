@@ -6,13 +6,14 @@ DEMO_OUTPUT := demo-output
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # apt, pip and measurements must not run concurrently
-.PHONY: help setup demo check test bench validate docs lint format stubs clean distclean
+.PHONY: help setup demo check test fuzz bench validate docs lint format stubs clean distclean
 
 help:
 	@echo 'make setup      Debian packages, virtual environment in .venv, the package with its core, the real HPL'
 	@echo 'make demo       calibrate this machine, predict HPL, run it, compare ($(DEMO_OUTPUT)/)'
 	@echo 'make check      finds most errors within a minute: format, types, quick tests of src/ (after make setup)'
 	@echo 'make test       all tests of the core and of the package; the last line counts them'
+	@echo 'make fuzz       damaged inputs to every reader, N=200000 of them (docs/archive.md; 20 minutes on 2 cores)'
 	@echo 'make bench      speed and memory (docs/speed.md; about half an hour)'
 	@echo 'make validate   compare with published figures (docs/accuracy.md; REFERENCE=DIR: folder of the data)'
 	@echo 'make docs       check the links of the documentation'
@@ -40,6 +41,9 @@ test: setup
 	@scripts/install_mcmc.sh
 	@scripts/build_core_tests.sh
 	@$(PYTHON) scripts/run_tests.py
+
+fuzz: setup
+	@$(PYTHON) validation/fuzz_readers.py $(or $(N),200000) $(if $(SEED),--seed $(SEED))
 
 bench: setup
 	@scripts/run_folder.sh benchmarks

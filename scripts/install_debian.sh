@@ -9,9 +9,10 @@ case ${1:-} in
                  libsimgrid-dev gfortran) ;;
   # Real sshd's and a real Slurm for the tests of experiments, the tools that describe and warm up a machine, and the
   # `clush` that they are compared with. Tests start daemons of their own: the packages' must not run. A browser for the
-  # pages of reports, with a font.
+  # pages of reports, with a font. MPICH beside Open MPI, which stays the default of Debian's alternatives.
   test) wanted=(openssh-server openssh-client slurmctld slurmd slurm-client munge clustershell git
-                chromium fonts-liberation stress-ng hwloc-nox pciutils dmidecode kmod util-linux procps libfaketime) ;;
+                chromium fonts-liberation mpich libmpich-dev stress-ng hwloc-nox pciutils dmidecode kmod util-linux
+                procps libfaketime) ;;
   lint) wanted=(clang-format-16 clang-tidy-16) ;;
   *) echo "usage: scripts/install_debian.sh build|test|lint" >&2; exit 2 ;;
 esac

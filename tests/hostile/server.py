@@ -5,6 +5,7 @@ import ctypes
 import gc
 import json
 import os
+import pkgutil
 import resource
 import shutil
 import signal
@@ -13,28 +14,27 @@ import time
 from importlib import import_module
 from pathlib import Path
 
+import lepaute
+
 WALL_LIMIT_S = 5.0
 CPU_LIMIT_S = 5
 MEMORY_BYTES = 1 << 30
 #: Of addresses: libraries reserve more than they use.
 RESERVED_BYTES = 3 << 30
-PRELOADED = (
-    "numpy", "pandas", "pyarrow.parquet", "yaml", "pydantic", "typer", "lepaute.archive", "lepaute.design",
-    "lepaute.design.summary", "lepaute.fit", "lepaute.platform", "lepaute.platform.io", "lepaute.platform.simgrid",
-    "lepaute.simulate", "lepaute.simulate.smpi.engine", "lepaute.trace", "lepaute.trace.breakdown",
-    "lepaute.trace.compare", "lepaute.measure.calibration.campaign", "lepaute.measure.record", "lepaute.verify.report",
-    "lepaute.measure.experiment.life", "lepaute.cli.main", "matplotlib.figure", "matplotlib.backends.backend_agg",
-)  # fmt: skip
+#: Of other packages; of ours, everything.
+PRELOADED = ("pyarrow.parquet", "matplotlib.figure", "matplotlib.backends.backend_agg")
+#: Needs packages of an extra.
+NOT_PRELOADED = ("lepaute.fit.population.posterior",)
 
 
 def serve() -> None:
     """Reads {"words": [...], "folder": ..., "fifo": ...} as lines of JSON, and answers each with what became of it."""
+    for module in pkgutil.walk_packages(lepaute.__path__, "lepaute."):
+        if module.name not in NOT_PRELOADED and "node_agent" not in module.name and not module.name.endswith("main"):
+            import_module(module.name)
     for name in PRELOADED:
         import_module(name)
-    from lepaute.cli.main import COMMANDS
-
-    for command in COMMANDS:
-        import_module(f"lepaute.cli.{command.name}")
+    import_module("lepaute.cli.main")
     gc.collect()
     gc.freeze()
     for line in sys.stdin:

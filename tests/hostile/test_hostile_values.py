@@ -51,9 +51,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     before = contents(inputs)
     server = Server(tmp_path_factory.mktemp("server"), inputs)
     yield server
-    assert server.process.stdin is not None
-    server.process.stdin.close()
-    server.process.wait(timeout=60)
+    server.process.communicate(timeout=60)
     assert contents(inputs) == before
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 

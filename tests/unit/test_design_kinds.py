@@ -1,9 +1,11 @@
 """What the generators of designs put into their tables."""
 
 import collections
+from pathlib import Path
 
 import pytest
 
+from lepaute.cli.main import main
 from lepaute.design import dgemm_design, hpl_step_design, p2p_design
 from lepaute.design.dgemm import HPL_TUPLES
 from lepaute.errors import DesignError
@@ -59,3 +61,16 @@ def test_steps_that_cannot_be_are_refused(arguments: dict[str, int]) -> None:
 def test_impossible_products_are_refused_with_what_to_do() -> None:
     with pytest.raises(DesignError, match="raise the bounds or lower it"):
         dgemm_design(1, products=3, product_range=(1e3, 1e9), most=(10, 10, 10))
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("hpl-step", "--rows"), ("hpl-step", "--max-n"), ("hpl-step", "--nb"), ("memory", "--allocations"),
+     ("dgemm", "--max-n"), ("dgemm", "--max-k")],
+)  # fmt: skip
+def test_a_count_that_no_design_has_is_refused_in_one_line(
+    command: str, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["design", command, option, "999999999999999999999", "-o", str(tmp_path / "d.csv")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not list(tmp_path.iterdir())

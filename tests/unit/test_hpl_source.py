@@ -62,7 +62,7 @@ def test_a_given_tarball_with_another_checksum_is_refused(tmp_path: Path, monkey
     wrong = tmp_path / "hpcc.tar.gz"
     wrong.write_bytes(b"not HPL")
     monkeypatch.setenv(apt_source.OVERRIDE, str(wrong))
-    with pytest.raises(EnvironmentProblem, match=f"{wrong} has SHA-256 .*; hpcc_1.5.0.orig.tar.gz has 0a6fef7ab9f3"):
+    with pytest.raises(EnvironmentProblem, match=f"{wrong} has SHA-256 .*, expected 0a6fef7ab9f3"):
         apt_source.hpcc_tarball()
 
 
@@ -111,7 +111,7 @@ def test_unpacking_refuses_what_is_no_archive_or_holds_no_hpl(tmp_path: Path) ->
     (tmp_path / "text.tar.gz").write_text("hello")
     with pytest.raises(EnvironmentProblem, match="cannot be unpacked"):
         hpl_source.extract(tmp_path / "text.tar.gz", tmp_path / "out")
-    with pytest.raises(EnvironmentProblem, match="holds no HPL"):
+    with pytest.raises(EnvironmentProblem, match="does not contain HPL"):
         hpl_source.extract(_tarball(tmp_path / "b.tar.gz", {"other/readme": b""}), tmp_path / "out")
 
 

@@ -84,7 +84,7 @@ def test_what_is_not_a_whole_number_is_refused(text: str) -> None:
 def test_bounds_are_named() -> None:
     assert whole_of("10", "n", 1, 10) == 10
     for text, low, high, bounds in (("0", 1, 10, "1 to 10"), ("0", 1, None, "1 or more"), ("9", None, 8, "8 or less")):
-        with pytest.raises(InputError, match=f"it is {bounds}$"):
+        with pytest.raises(InputError, match=f"it must be {bounds}$"):
             whole_of(text, "n", low, high)
     with pytest.raises(InputError):
         whole_of("9" * 30, "n")  # more than the engine's 64 bits
@@ -110,7 +110,7 @@ def test_lists_of_numbers_and_ranges() -> None:
         with pytest.raises(InputError, match=reason):
             numbers_of(text, "--ranks")
     for text in ("", "x", "1-", "-1", "1,,2", "1:2", "²"):
-        with pytest.raises(InputError, match="it is a list of whole numbers and ranges such as 0,5-7"):
+        with pytest.raises(InputError, match="it must be a list of whole numbers and ranges such as 0,5-7"):
             numbers_of(text, "--ranks")
 
 
@@ -118,7 +118,7 @@ def test_grids_are_products_of_whole_numbers() -> None:
     assert grid_of("8X4") == (8, 4)
     assert box_of("1kx2x3", "cells") == (1000, 2, 3)
     for text in ("8", "8x", "8x4x2"):
-        with pytest.raises(InputError, match="it is P x Q such as 8x8"):
+        with pytest.raises(InputError, match="it must be P x Q such as 8x8"):
             grid_of(text)
     for text in ("ax2", "²x2"):
         with pytest.raises(InputError, match="it is a whole number"):

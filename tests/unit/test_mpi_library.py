@@ -200,7 +200,7 @@ def test_a_launcher_without_a_compiler_of_its_library_is_refused(
     script(tmp_path / "bin/mpicc", mpich("4.0.2"))
     script(tmp_path / "bin/mpirun", "mpirun (Open MPI) 4.1.4")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
-    with pytest.raises(InputError, match=r"mpirun is of Open MPI, .*mpicc of MPICH") as problem:
+    with pytest.raises(InputError, match=r"mpirun belongs to Open MPI, .*mpicc to MPICH") as problem:
         find_library("mpirun")
     assert "\n" not in str(problem.value)
 
@@ -230,7 +230,7 @@ def test_a_compiler_of_simgrid_is_not_an_mpi_library(tmp_path: Path) -> None:
     ("name", "message"),
     [
         ("no-such-mpi", "no-such-mpi: not found; give the compiler wrapper"),
-        (".", "holds no bin/mpicc"),
+        (".", "has no bin/mpicc"),
         ("module:", "'' is not the name of an environment module"),
         ("module:--version", "'--version' is not the name"),
     ],

@@ -91,7 +91,7 @@ def test_kernels_whose_ranges_the_platform_does_not_say_are_counted_apart():
     assert prediction.outside is not None
     expected = prediction.kernel_time_s["dtrsm"] / (HPL.ranks * prediction.run_list[0].time_s)
     assert prediction.outside.unknown_share == pytest.approx(expected)
-    assert "the platform does not say the ranges" in prediction.outside.text()
+    assert "has no fitted ranges in the platform" in prediction.outside.text()
 
 
 def test_an_emulated_program_has_the_same():

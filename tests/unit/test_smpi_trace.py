@@ -202,7 +202,7 @@ def test_a_simulation_that_died_is_read_and_told(file: Path) -> None:
 
 def test_dates_in_microseconds_are_told_to_be_coarse(file: Path) -> None:
     file.write_text(exchange().text().replace("6 0.000000000 ", "6 0.000000 "))
-    assert "dates have 6 decimals" in convert(file).metadata["warnings"][0]
+    assert "timestamps have only 6 decimals" in convert(file).metadata["warnings"][0]
 
 
 def test_fields_stand_where_the_file_says(file: Path) -> None:
@@ -290,17 +290,17 @@ def test_what_is_no_paje_trace_is_refused(file: Path, text: str, complaint: str)
         ("12 2.000000000 2 1 102 100", "12 2.000000000 2", "has 3 words, expected 5; the line is truncated"),
         ("12 2.000000000 2 1 102", "77 2.000000000 2 1 102", "the event '77' is not defined"),
         ("13 2.000000000 2 1 ", "13 2.000000000 2 1\n13 2.0 2 1", "'rank-0' leaves a state that it never entered"),
-        ("1_2_7_1 800", "1_2_seven_1 800", "the key of a message is"),
+        ("1_2_7_1 800", "1_2_seven_1 800", "the message key is"),
         ("1_2_7_1 800", "1_2_-5_1 800", "run without --cfg=tracing/smpi/internals:yes"),
         ("1_2_7_1 800", f"1_2_{10**30}_1 800", "holds an invalid rank or tag"),
         ("1_2_7_1 800", "1_2_7_1 -8", "a message of -8 bytes"),
         ('"rank-1"', '"core-1"', "MPI calls of 'core-1', which is not a rank"),
         ('"rank-1"', '"rank-99999999999"', "which is not a rank"),
         ('"rank-1"', '"rank-0"', "the container 'rank-0' is defined twice"),
-        ('6 0.000000000 2 1 0 "rank-1"', '6 0.000000000 1 1 0 "rank-1"', "the container '1' is there already"),
+        ('6 0.000000000 2 1 0 "rank-1"', '6 0.000000000 1 1 0 "rank-1"', "the container '1' is already defined"),
         ('6 0.000000000 2 1 0 "rank-1"', '6 0.000000000 2 8 0 "rank-1"', "the type '8' is not defined"),
         ("7 10.000000000 1 1\n", "", "the file ends before rank 0 does; it is truncated"),
-        ("7 10.000000000 1 1\n", "7 10.0 1 1\n13 10.0 2 1\n", "something happens to 'rank-0' after its end"),
+        ("7 10.000000000 1 1\n", "7 10.0 1 1\n13 10.0 2 1\n", "event for 'rank-0' after its end"),
         ("7 10.000000000 1 2\n", "7 10.000000000 1 2", "the last line is incomplete; the file is truncated"),
         ("1_2_7_1", "2_1_7_1", "a message that rank 0 sends is recorded as from process 2"),
         ("--cfg=tracing:yes", "--cfg=tracing/smpi/internals:yes", "which records each message twice"),

@@ -85,7 +85,7 @@ def test_a_drift_is_no_step() -> None:
     trend = drift(np.arange(100) * 36.0, values)  # an hour, 10 % up
     assert trend.significant
     assert trend.relative_per_hour == pytest.approx(0.1 / 1.05, rel=0.03)  # relative to the median, 1.05
-    assert "slower little by little" in str(trend)
+    assert "slower gradually" in str(trend)
 
 
 def test_a_step_on_top_of_a_drift_is_found_with_its_own_size() -> None:
@@ -100,13 +100,13 @@ def test_a_step_on_top_of_a_drift_is_found_with_its_own_size() -> None:
 def test_short_series_say_that_they_are_too_short() -> None:
     seven = find_steps(range(7), [1.0, 1, 1, 1, 2, 2, 2])
     assert seven.steps == ()
-    assert seven.note == "too few values for a step: 7 dates, 8 are needed"
+    assert seven.note == "too few values for a step: 7 dates, at least 8 are needed"
     # 8 values: two levels of 4 come about once in 35 times without any correlation
     assert "not be significant among 8 values" in (find_steps(range(8), [1.0, 2] * 4).note or "")
     assert find_steps([], []).note is not None
     short = drift(range(7), range(1, 8))
     assert not short.significant
-    assert str(short) == "too few values for a drift: 7 dates, 8 are needed"
+    assert str(short) == "too few values for a drift: 7 dates, at least 8 are needed"
 
 
 def test_values_of_equal_dates_become_their_median() -> None:

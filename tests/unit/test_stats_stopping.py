@@ -119,7 +119,7 @@ def test_nothing_is_relative_to_a_mean_of_zero() -> None:
     assert progress.relative_half_width == math.inf
     assert not progress.reached
     assert progress.more == 10
-    assert "nothing is relative to 0" in str(progress)
+    assert "no relative width" in str(progress)
 
 
 def test_at_the_most_it_ends_whether_or_not_the_target_is_reached() -> None:

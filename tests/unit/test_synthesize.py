@@ -86,7 +86,7 @@ def test_a_topology_without_such_a_form_is_refused(topology: dict[str, object], 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--nodes", "0"], "nodes is 0; a cluster has 1 to 100000 nodes"),
+        (["--nodes", "0"], "nodes is 0; a cluster has 1 to 40000 nodes"),
         (["--nodes", "4", "--spatial", "-1"], "--spatial is '-1'; it must be a factor of 0 or more"),
         (["--nodes", "4", "--temporal", "twice"], "--temporal is 'twice'"),
         (["--nodes", "4", "--temporal", "nan"], "--temporal is 'nan'"),

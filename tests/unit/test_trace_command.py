@@ -50,7 +50,7 @@ def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["show", "none.parquet"], "none.parquet: there is no such file"),
+        (["show", "none.parquet"], "none.parquet: no such file"),
         (
             ["gantt", "FILE", "-o", "g.png", "--ranks", "3-1"],
             "--ranks is '3-1'; a range must increase, such as 1-3",
@@ -64,7 +64,7 @@ def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(
         (["gantt", "FILE", "-o", "none/g.png"], "--output none/g.png: there is no folder none"),
         (["gantt", "FILE"], "missing option '--output' / '-o'; see"),
         (["perfetto", "FILE", "-o", "none/p.json"], "--output none/p.json: there is no folder none"),
-        (["compare", "FILE", "none.parquet"], "none.parquet: there is no such file"),
+        (["compare", "FILE", "none.parquet"], "none.parquet: no such file"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(

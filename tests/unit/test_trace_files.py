@@ -63,7 +63,7 @@ FORMAT = {"lepaute-trace": '{"format": "lepaute-trace/1"}'}
         ({**GOOD, "start_s": [float("nan")]}, FORMAT, "start_s of row 0 is nan"),
         ({**GOOD, "rank": [-2]}, FORMAT, "rank of row 0 is -2"),
         ({name: GOOD[name] for name in GOOD if name != "name"}, FORMAT, "the column name is missing"),
-        ({name: GOOD[name] for name in GOOD if name != "start_s"}, FORMAT, "the column start_s is missing"),
+        ({name: GOOD[name] for name in GOOD if name != "start_s"}, FORMAT, "the required column start_s is missing"),
     ],
 )
 def test_a_table_that_is_no_trace_is_refused_in_a_line_that_says_why(
@@ -80,7 +80,7 @@ def test_a_file_that_is_no_parquet_or_not_there_is_refused(tmp_path: Path) -> No
     (tmp_path / "t.csv").write_text("rank,start_s\n0,1\n")
     with pytest.raises(InputError, match=r"is not a readable table"):
         read_trace(tmp_path / "t.csv")
-    with pytest.raises(InputError, match=r"there is no such file"):
+    with pytest.raises(InputError, match=r"no such file"):
         read_trace(tmp_path / "none.parquet")
 
 

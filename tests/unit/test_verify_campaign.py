@@ -125,7 +125,7 @@ def test_runs_of_other_predictions_are_refused(tmp_path):
     ("cases", "plan", "difference"),
     [
         (CASES[:3], Plan(2, 1), "it has 4 predictions, this one 3"),
-        (CASES, Plan(3, 1), "its plan.repeats is 2, and now 3"),
+        (CASES, Plan(3, 1), "its plan.repeats is 2, this one has 3"),
         ([*CASES[:3], predicted(Hpl(n=9, q=2), [0.99, 1.0, 1.01])], Plan(2, 1), "predictions[3].parameters.n is 4000"),
         ([predicted(CASES[0].hpl, [1.0]), *CASES[1:]], Plan(2, 1), "predictions[0].time_s.low"),
     ],
@@ -157,7 +157,7 @@ def test_predictions_that_were_changed_after_they_were_sealed_are_refused(tmp_pa
 
 def test_a_difference_is_named_by_its_place():
     assert first_difference({"a": [1, {"b": 2}]}, {"a": [1, {"b": 2}]}) == ""
-    assert first_difference({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}) == "its a[1].b is 2, and now 3"
+    assert first_difference({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}) == "its a[1].b is 2, this one has 3"
     assert first_difference({"a": 1}, {}) == "its a is 1, and now null"
 
 
@@ -165,7 +165,7 @@ def test_a_folder_with_results_is_not_used_again_and_one_that_is_in_use_neither(
     check_unused(tmp_path / "new")
     with held(tmp_path / "new"):
         check_unused(tmp_path / "new")
-        with pytest.raises(InputError, match="another verification is running there"), held(tmp_path / "new"):
+        with pytest.raises(InputError, match="another verification is running in this folder"), held(tmp_path / "new"):
             pass
     assert not (tmp_path / "new").exists()  # nothing came into it
     (tmp_path / "results.csv").write_text("n\n")
@@ -258,7 +258,7 @@ def test_a_case_with_disturbed_runs_only_is_judged_by_them_and_says_so():
 def test_one_simulated_run_gives_no_interval_and_no_verdict():
     table, _, _ = whole({0: [1.0]}, {}, [predicted(Hpl(n=2000), [1.0])])
     assert table["inside_interval"].tolist() == [None]
-    assert "--runs 10 gives one" in sentence(table)
+    assert "use --runs 10" in sentence(table)
 
 
 def test_the_sentence_counts_cases_and_averages_the_errors_of_large_ones():

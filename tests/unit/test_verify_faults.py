@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from support_fit import write_calibration
 
 from lepaute.kit.journal import entries
 
@@ -35,7 +36,7 @@ echo "$N" >> FOLDER/ended
 """
 #: What predictions.json of these takes, and a little.
 SEALED_BYTES = 4100
-ARGUMENTS = ("verify", "hpl", "-p", "dahu", "--n", "64,128", "--grid", "1x1", "--runs", "2", "--repeats", "4")
+ARGUMENTS = ("verify", "hpl", "--n", "64,128", "--grid", "1x1", "--runs", "2", "--repeats", "4")
 RUNS = 8
 FAULT_SIGNALS = {"killed engine": signal.SIGKILL, "interrupted": signal.SIGINT}
 LIMIT_S = 60
@@ -62,7 +63,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def start(machine: Path, output: Path, *more: str, file_bytes: int = 0) -> int:
+def start(
+    machine: Path, output: Path, *more: str, file_bytes: int = 0, platform: tuple[str, ...] = ("-p", "dahu")
+) -> int:
     """The command in a fork of this process, which has loaded all of it; its standard streams go to `output`.
 
     file_bytes: the longest file it may write, 0 for any
@@ -81,7 +84,7 @@ def start(machine: Path, output: Path, *more: str, file_bytes: int = 0) -> int:
         from lepaute.cli.main import main
 
         try:
-            status = main([*ARGUMENTS, "--xhpl", str(machine / "xhpl"), *more])
+            status = main([*ARGUMENTS, *platform, "--xhpl", str(machine / "xhpl"), *more])
         except SystemExit as end:
             status = end.code
         sys.stdout.flush()
@@ -207,7 +210,24 @@ def test_another_campaign_is_not_resumed_and_none_is_begun_by_resume(machine: Pa
     assert not (tmp_path / "out").exists()
     (machine / "fatal").write_text("2\n")
     assert ended(start(machine, output, *where)) == 2
-    for more, difference in {("--nb", "64"): "parameters.nb is 128, and now 64", ("--seed", "2"): "order_seed"}.items():
+    for more, difference in {("--nb", "64"): "parameters.nb is 128, this one has 64", ("--seed", "2"): "order_seed"}.items():
         assert ended(start(machine, output, *where, "--resume", *more)) == 2
         assert difference in output.read_text()
     assert len(finished_runs(tmp_path / "out")) == 1
+
+
+@pytest.mark.slow
+def test_a_calibration_is_neither_replaced_nor_made_again(machine: Path, tmp_path: Path) -> None:
+    output, where = tmp_path / "output", ("--output-dir", str(tmp_path / "out"))
+    (tmp_path / "out").mkdir()
+    archive = write_calibration(tmp_path / "out/calibration.zip").read_bytes()
+    assert ended(start(machine, output, *where, platform=("--calibrate",))) == 2
+    assert "holds calibration.zip of an earlier verification" in output.read_text()
+    (machine / "fatal").write_text("3\n")
+    assert ended(start(machine, output, *where, "--resume", platform=("--calibrate",))) == 2
+    (machine / "fatal").write_text("0\n")
+    before = finished_runs(tmp_path / "out")
+    # The platform is fitted again, and its predictions are the sealed ones.
+    assert ended(start(machine, output, *where, "--resume", platform=("--calibrate",))) == 0, output.read_text()
+    assert whole(tmp_path / "out", output.read_text())[: len(before)] == before
+    assert (tmp_path / "out/calibration.zip").read_bytes() == archive

@@ -59,7 +59,7 @@ def test_the_json_line_of_the_driver_gives_time_and_ranks_among_other_lines():
 
 @pytest.mark.parametrize("broken", ["{", "{}", driver_line(ranks=[{"rank": 0}]), driver_line(time_s=None)])
 def test_a_broken_line_of_the_driver_is_an_error_and_no_traceback(broken):
-    with pytest.raises(EnvironmentProblem, match="no result"):
+    with pytest.raises(EnvironmentProblem, match="invalid result line"):
         parse_driver_output(broken, Hpl(n=2000, q=2))
 
 

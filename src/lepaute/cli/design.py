@@ -55,9 +55,9 @@ def ring(
 def hpl_step(
     seed: Seed = 1,
     out: Out = None,
-    rows: Annotated[int, typer.Option(help="How many pieces of HPL's factorisation.")] = 24,
-    nb: Annotated[int, typer.Option("--nb", help="Columns of a panel.")] = 128,
-    max_n: Annotated[int, typer.Option(help="Order of the largest matrix.")] = 8000,
+    rows: Annotated[int, typer.Option(help="How many pieces of HPL's factorisation.", max=1_000_000)] = 24,
+    nb: Annotated[int, typer.Option("--nb", help="Columns of a panel.", max=2**31 - 1)] = 128,
+    max_n: Annotated[int, typer.Option(help="Order of the largest matrix.", max=2**31 - 1)] = 8000,
 ) -> None:
     """Short pieces of HPL's factorisation, at sizes that a run passes through."""
     from lepaute.design import hpl_step_design
@@ -73,7 +73,7 @@ def memory(
     strides: Annotated[str, typer.Option(help="Every how many elements one is read.")] = "1,2,4,8,16",
     element_bytes: Annotated[str, typer.Option(help="Widths of an element.")] = "4,8,16",
     unrolls: Annotated[str, typer.Option(help="How often the loop is unrolled.")] = "1,8",
-    allocations: Annotated[int, typer.Option(help="Buffers of each size.", min=1)] = 4,
+    allocations: Annotated[int, typer.Option(help="Buffers of each size.", min=1, max=10_000)] = 4,
     repetitions: Annotated[int, typer.Option(help="Rows of each combination.", min=1)] = 1,
 ) -> None:
     """Passes over memory: buffer size, stride, width, unrolling and allocation, all combinations."""

@@ -36,8 +36,8 @@ def dgemm(
     ] = 60,
     lowest: Annotated[float, typer.Option(help="Lowest product (log-product).")] = 1e3,
     highest: Annotated[float, typer.Option(help="Highest product.")] = 1.3e9,
-    max_n: Annotated[int, typer.Option(help="Largest m and n.", min=1)] = 8000,
-    max_k: Annotated[int, typer.Option(help="Largest k.", min=1)] = 2048,
+    max_n: Annotated[int, typer.Option(help="Largest m and n.", min=1, max=2**31 - 1)] = 8000,
+    max_k: Annotated[int, typer.Option(help="Largest k.", min=1, max=2**31 - 1)] = 2048,
     fixed_k: Annotated[str, typer.Option("--k", help="Values of k of fixed-k: 128,256,512.")] = "128",
     rows: Annotated[
         int | None, typer.Option(help="How many calls; not with log-product.", min=1, max=MOST_ROWS)

@@ -67,7 +67,7 @@ def program(
     seed: Seed = 1,
     timeout: Annotated[float, typer.Option("--timeout", help="wall seconds of a run")] = 3600.0,
     stall: Annotated[float, typer.Option("--stall", help="wall seconds without any sign of progress")] = 120.0,
-    stack: Annotated[int, typer.Option("--stack", help="KiB of each rank", min=64)] = 1024,
+    stack: Annotated[int, typer.Option("--stack", help="KiB of each rank", min=64, max=1 << 30)] = 1024,
     shared_globals: Annotated[
         bool, typer.Option("--shared-globals", help="global variables are the same for all ranks")
     ] = False,
@@ -179,7 +179,7 @@ def private_of(text: str) -> "Private":
         )
     if not separator:
         return Private(where)
-    match = re.fullmatch(r"(-?\d+)-(-?\d+)", span)
+    match = re.fullmatch(r"(-?[0-9]{1,18})-(-?[0-9]{1,18})", span)
     if match is None:
-        raise InputError(f"--private {text!r}: bytes are FIRST-LAST, such as 0-4096 or -64--1 (from the end)")
+        raise InputError(f"--private {text[:80]!r}: bytes are FIRST-LAST, such as 0-4096 or -64--1 (from the end)")
     return Private(where, int(match[1]), int(match[2]))

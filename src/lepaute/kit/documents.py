@@ -15,7 +15,7 @@ from lepaute.errors import InputError
 
 MOST_BYTES = 8 << 20
 #: Values of a document, with each alias counted as what it stands for.
-MOST_VALUES = 1_000_000
+MOST_VALUES = 500_000
 #: Collections inside each other.
 MOST_DEPTH = 50
 #: Brackets and commas of JSON: each can cost a Python object of some 70 bytes from one or two bytes of text.

@@ -67,7 +67,7 @@ def check_output(path: Path, option: str = "") -> Path:
         raise InputError(f"{name}: cannot be written; choose another name")
     folder = path.parent if target.name == path.name else target.parent
     if not folder.exists():
-        raise InputError(f"{name}: the folder {folder} does not exist; create it first")
+        raise InputError(f"{name}: there is no folder {folder}; create it first")
     if not folder.is_dir():
         raise InputError(f"{name}: {folder} is not a folder; choose another place")
     if not is_stream(target) and not os.access(folder, os.W_OK | os.X_OK):

@@ -27,7 +27,7 @@ def check_outputs(
             if identity in read:
                 raise InputError(f"{option} {path}: is also an input; choose another name")
             if identity in written:
-                raise InputError(f"{option} {path}: {written[identity]} writes to it too; choose another name")
+                raise InputError(f"{option} {path}: {written[identity]} writes it too; choose another name")
             written[identity] = option
 
 

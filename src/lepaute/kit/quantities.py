@@ -15,6 +15,7 @@ BINARY = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 _SIZE = r"[0-9]{1,18}(?:[kmgKMG][iI]?)?"
 _COUNT = r"[0-9]{1,18}"
 _RANGE = r"\s*([0-9]{1,18})\s*(?:-\s*([0-9]{1,18})\s*)?"
+_FIELD = r"[A-Za-z0-9_:.\[\]-]{1,200}"
 _SPAN = r"\s*([0-9]{1,18})(?:[-:]([0-9]{1,18}))?\s*"
 
 
@@ -81,8 +82,8 @@ def settings_of(texts: list[str]) -> dict[str, str]:
     settings = {}
     for text in texts:
         field, separator, value = text.partition("=")
-        if not separator or not field:
-            raise InputError(f"--set {text}: write FIELD=VALUE, such as network.flow_factor=scale")
+        if not separator or not re.fullmatch(_FIELD, field):
+            raise InputError(f"--set {text[:80]!r}: write FIELD=VALUE, such as network.flow_factor=scale")
         settings[field] = value
     return settings
 

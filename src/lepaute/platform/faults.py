@@ -16,6 +16,7 @@ from lepaute.platform.schema import FORMAT, Platform
 
 Path = tuple[str | int, ...]
 
+_LONGEST_PROBLEM = 600
 _OVERHEADS = ("send", "isend", "receive")
 
 
@@ -34,7 +35,10 @@ def describe(error: ValidationError, content: object, text: str | None, origin: 
     line = None if text is None else line_of(path, text)
     where = origin if line is None else f"{origin}:{line}"
     more = "" if len(faults) == 1 else f" ({len(faults) - 1} more fault{'s' * (len(faults) > 2)} after this one)"
-    return f"{where}: {_spoken(path)} {_problem(first, path)}{more}"
+    problem = f"{_spoken(path)} {_problem(first, path)}"
+    if len(problem) > _LONGEST_PROBLEM:  # it quotes something of the file
+        problem = f"{problem[: _LONGEST_PROBLEM // 2]} ... {problem[-_LONGEST_PROBLEM // 2 :]}"
+    return f"{where}: {problem}{more}"
 
 
 def unknown_name(name: str, known: Sequence[str]) -> str:

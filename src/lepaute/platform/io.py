@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lepaute.errors import InputError, PlatformError
-from lepaute.kit.documents import read_text, read_yaml
+from lepaute.kit.documents import MOST_BYTES, read_text, read_yaml
 from lepaute.platform.schema import Platform
 
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "platforms"
@@ -46,10 +46,16 @@ def parse_platform(text: str, origin: str = "platform") -> Platform:
 
 
 def dump_platform(platform: Platform, path: "str | Path") -> None:
-    """Writes `platform` to `path`, whole or not at all; reading it back gives an equal platform."""
+    """Writes `platform` to `path`, whole or not at all; reading it back gives an equal platform.
+
+    Raises PlatformError where the file would be too large to be read back.
+    """
     from lepaute.kit.files import write_whole
 
-    write_whole(path, platform_text(platform))
+    text = platform_text(platform)
+    if len(text.encode()) > MOST_BYTES:
+        raise PlatformError(f"{path}: would have more than the {MOST_BYTES} bytes that are read; take fewer nodes")
+    write_whole(path, text)
 
 
 def platform_text(platform: Platform) -> str:
@@ -69,7 +75,9 @@ def override(platform: Platform, settings: Mapping[str, str]) -> Platform:
         content["population"] = _shipped_population(platform)
     for field, value in settings.items():
         _replace(content, field, read_yaml(value, f"--set {field}"))
-    return _validated(content, None, f"{platform.name} with {', '.join(f'{f}={v}' for f, v in settings.items())}")
+    return _validated(
+        content, None, f"{platform.name} with {', '.join(f'{f}={v[:80]}' for f, v in settings.items())[:300]}"
+    )
 
 
 def with_population(platform: Platform, population: Mapping[str, Any]) -> Platform:

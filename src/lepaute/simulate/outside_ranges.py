@@ -80,7 +80,7 @@ class OutsideRanges:
             named = ", ".join(f"{WHERE.get(part.name, part.name)} {100.0 * part.share:.2g} %" for part in parts[:4])
             text = f"{100.0 * self.share:.2g} % of the simulated time was outside the fitted ranges ({named})"
         if self.unknown_share >= LEAST_SHARE:
-            text += f"; of {100.0 * self.unknown_share:.2g} % the platform does not say the ranges"
+            text += f"; another {100.0 * self.unknown_share:.2g} % has no fitted ranges in the platform"
         return text
 
 

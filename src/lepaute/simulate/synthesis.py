@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from lepaute.platform.population import Population
     from lepaute.platform.schema import KernelModel, Platform, Topology
 
-MOST_NODES = 100_000
+#: The file of more would be larger than what is read.
+MOST_NODES = 40_000
 #: Of standard deviations; of larger ones the squares end up as no numbers.
 LARGEST_FACTOR = 1e6
 

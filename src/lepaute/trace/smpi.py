@@ -254,7 +254,7 @@ class _Calls:
             all_warnings.append(f"the simulation ended inside calls: {self._unfinished[0]}{more}")
         if self.reader.digits <= COARSE_DIGITS:
             all_warnings.append(
-                f"timestamps have only {self.reader.digits} decimals, too few for short calls:  "
+                f"timestamps have only {self.reader.digits} decimals, too few for short calls: "
                 "run with --cfg=tracing/precision:12"
             )
         if not has_bytes:

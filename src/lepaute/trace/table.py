@@ -34,6 +34,8 @@ NUMBERS = (
     ("contention_s", "float64", float("nan")),
 )
 TEXTS = ("kind", "name")
+#: No date is later, and no size larger: both are written in nanoseconds and bytes.
+MOST_S, MOST_SIZE = 1e9, 1e18
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,9 @@ def _check(columns: "Mapping[str, NDArray[Any]]", names: int, where: str) -> Non
             raise InputError(f"{where}: {column} of row {row} is {columns[column][row]}; it is {expected}")
 
     refuse(columns["rank"] < 0, "rank", "at least 0")
-    refuse(~numpy.isfinite(columns["start_s"]), "start_s", "a number")
-    refuse(~(columns["duration_s"] >= 0) | numpy.isinf(columns["duration_s"]), "duration_s", "at least 0")
+    refuse(~(numpy.abs(columns["start_s"]) < MOST_S), "start_s", "a number of seconds")
+    refuse(~((columns["duration_s"] >= 0) & (columns["duration_s"] < MOST_S)), "duration_s", "at least 0, and seconds")
+    for name in ("m", "n", "k", "size_bytes"):
+        refuse(~(numpy.abs(columns[name]) < MOST_SIZE), name, "a number")
     refuse((columns["kind"] < 0) | (columns["kind"] >= len(KINDS)), "kind", "kernel, mpi or phase")
     refuse((columns["name"] < 0) | (columns["name"] >= names), "name", "one of the names")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.errors import FitError
+from lepaute.errors import FitError, InputError
 from lepaute.fit.numeric.arrays import Floats, Integers
+from lepaute.kit.parquet import open_parquet, reading_table
 
 if TYPE_CHECKING:
     import pandas
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from lepaute.fit.observations.calls import Calls
 
 #: duration = alpha mnk + beta, with a standard deviation of gamma mnk (Cornebize's thesis, equation 4.2).
+#: Of a table: a cpu and a day each.
+_MOST_ROWS, _MOST_TABLE_BYTES = 5_000_000, 1 << 30
 TERMS = ("mnk", "1", "sd:mnk")
 #: Columns of tables that mean a term.
 NAMES = {"alpha": "mnk", "beta": "1", "intercept": "1", "gamma": "sd:mnk", "mnk_residual": "sd:mnk"}
@@ -95,7 +98,19 @@ def read_coefficients(path: Path, terms: Sequence[str] = TERMS) -> Coefficients:
     import pandas
 
     try:
-        frame = pandas.read_parquet(path) if path.suffix == ".parquet" else pandas.read_csv(path, comment="#")
+        if path.suffix == ".parquet":
+            file = open_parquet(path, str(path), most_bytes=_MOST_TABLE_BYTES)
+            with reading_table(str(path)):
+                frame = file.read().to_pandas()
+            for name in frame.select_dtypes("category"):  # texts, which were read as dictionaries
+                frame[name] = frame[name].astype(object)
+        else:
+            # pandas knows a compressed file by its name; a row more than is read says that there are more
+            frame = pandas.read_csv(path, comment="#", nrows=_MOST_ROWS + 1)
+            if len(frame) > _MOST_ROWS:
+                raise FitError(f"{path}: has more than {_MOST_ROWS} rows; leave out the days that are not needed")
+    except InputError as error:
+        raise FitError(f"{error}; give a CSV or Parquet file") from None
     except OSError as error:
         raise FitError(f"{path}: cannot be read ({error.strerror or error}); give a CSV or Parquet file") from None
     except (ValueError, UnicodeDecodeError) as error:

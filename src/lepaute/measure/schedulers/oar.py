@@ -5,7 +5,6 @@ A submitted job is a `sleep`: OAR keeps the nodes while it runs. Programs are st
 """
 
 import contextlib
-import json
 import os
 import re
 import secrets
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
+from lepaute.kit.documents import read_json
 from lepaute.kit.node_sets import check_node_name, fold_node_set
 from lepaute.measure.schedulers.request import USED_IN_A_JOB, Request, check_word, warn_of_unused
 from lepaute.measure.schedulers.types import (
@@ -190,11 +190,15 @@ def _status(job: str) -> Mapping[str, object]:
     raise EnvironmentProblem(f"OAR knows no job {job}")
 
 
+#: A job of thousands of cores has a line for each.
+_MOST_ANSWER_BYTES = 256 << 20
+
+
 def _jobs(text: str) -> list[dict[str, object]]:
     """The jobs in the output of `oarstat --json`: an object with a member for each in OAR 2, a list in OAR 3."""
     try:
-        document = json.loads(text)
-    except json.JSONDecodeError:
+        document = read_json(text, "oarstat", most_bytes=_MOST_ANSWER_BYTES)
+    except InputError:
         raise EnvironmentProblem(f"oarstat did not print JSON: {text.strip()[:200]!r}") from None
     members = list(document.values()) if isinstance(document, dict) else document if isinstance(document, list) else []
     return [member for member in members if isinstance(member, dict)]

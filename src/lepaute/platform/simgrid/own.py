@@ -41,7 +41,8 @@ def own_properties(root: Element, origin: str) -> dict[str, Any]:
             sound = isinstance(value, types) and not isinstance(value, bool)
             if not sound or (isinstance(value, float | int) and not 0 < value < math.inf):
                 raise InputError(
-                    f"{origin}:{zone.line}: the property {name} is {text[:60]!r}, which Lepaute never writes; remove it"
+                    f"{origin}:{zone.line}: the property {name[:60]} is {text[:60]!r}, which Lepaute never writes; "
+                    "remove it"
                 )
             properties[name.removeprefix(PREFIX)] = value
     return properties

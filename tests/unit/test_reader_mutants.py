@@ -1,0 +1,73 @@
+"""Some thousand damaged inputs to every reader, with a fixed seed; `make fuzz` reads many more."""
+
+import faulthandler
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mutants import pool
+from mutants.readers import FAILED, KINDS, READ, REFUSED, Outcome, outcome_of, outcomes
+
+from lepaute.errors import InputError
+
+COUNT = 400  # of each kind
+
+
+@pytest.mark.slow
+def test_every_mutant_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
+    """Also says that the mutants are worth something: some of each kind are read, some refused."""
+
+    def source(kind: str) -> pool.Source:
+        def started(first: int, count: int) -> Iterator[Outcome]:
+            folder = tmp_path / f"{kind}-{first}"
+            folder.mkdir()
+            return outcomes(kind, first, count, 20261122, folder)
+
+        return started
+
+    ends: Counter[tuple[str, str]] = Counter()
+    for kind, outcome in pool.read_all({kind: source(kind) for kind in KINDS}, COUNT):
+        assert outcome.result in (READ, REFUSED), f"{kind} {outcome.number} ({outcome.way}): {outcome.problem}"
+        ends[kind, outcome.result] += 1
+    for kind in KINDS:
+        assert ends[kind, READ] >= 3, ends
+        assert ends[kind, READ] + ends[kind, REFUSED] == COUNT
+    assert sum(ends[kind, REFUSED] for kind in KINDS) > COUNT * len(KINDS) / 2
+
+
+def misbehaving(first: int, count: int) -> Iterator[Outcome]:
+    """Number 1 crashes, number 2 computes for ever, number 3 takes all memory, number 4 raises what no reader may."""
+    for number in range(first, first + count):
+        if number == 1:
+            faulthandler.disable()  # pytest's, whose report nobody needs
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if number == 2:
+            while True:
+                pass
+        yield outcome_of(number, "", {3: _takes_memory, 4: _raises}.get(number, _refuses), Path())
+
+
+def _takes_memory(_path: Path) -> None:
+    bytearray(8 << 30)
+
+
+def _raises(_path: Path) -> None:
+    raise KeyError("what")
+
+
+def _refuses(_path: Path) -> None:
+    raise InputError("no")
+
+
+def test_a_crash_and_a_hang_and_a_glutton_are_counted_and_survived(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "MOST_CPU_S", 0.5)
+    results = {outcome.number: outcome.result for _, outcome in pool.read_all({"x": misbehaving}, 6, processes=1)}
+    assert results == {0: REFUSED, 1: pool.CRASHED, 2: pool.SLOW, 3: FAILED, 4: FAILED, 5: REFUSED}
+
+
+def test_a_mutant_depends_on_its_seed_and_number_alone(tmp_path: Path) -> None:
+    whole = list(outcomes("hostfile", 0, 30, 5, tmp_path))
+    assert list(outcomes("hostfile", 20, 10, 5, tmp_path)) == whole[20:]
