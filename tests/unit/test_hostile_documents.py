@@ -39,29 +39,29 @@ ALIAS_CHAIN = "a0: &a0 []\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in ran
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("- " * 50_000, f"doc:1:{2 * MOST_DEPTH + 1}: is nested more than {MOST_DEPTH} deep"),
-        ("[" * 5000, "is nested more than"),
-        ("{a: " * 5000, "is nested more than"),
-        (ALIAS_BOMB, "aliases count as what they stand for"),
-        (MERGE_BOMB, "aliases count as what they stand for"),
-        (ALIAS_CHAIN, "is nested more than"),
+        ("- " * 50_000, f"doc:1:{2 * MOST_DEPTH + 1}: is nested deeper than {MOST_DEPTH} levels"),
+        ("[" * 5000, "is nested deeper than"),
+        ("{a: " * 5000, "is nested deeper than"),
+        (ALIAS_BOMB, "aliases count as their expansions"),
+        (MERGE_BOMB, "aliases count as their expansions"),
+        (ALIAS_CHAIN, "is nested deeper than"),
         ("a: &a [*a]", "doc:1:8: stands for 'a', which holds it"),
         ("a: *b", "'b', which is not defined"),
         ("a: &a 1\nb: &a 2", "defines the anchor 'a' again"),
         ("? [a, b]\n: 1", "doc:1:3: a key is a collection"),
         ("? {a: b}\n: 1", "a key is a collection"),
         ("a: &a [1]\n*a : 2", "a key is a collection"),
-        ("a: 0b_", "doc:1:4: '0b_' begins like an integer and is none"),
-        ("a: 0x_", "begins like an integer"),
-        ("a: !!bool x", "begins like true or false"),
-        ("a: !!int x", "begins like an integer"),
+        ("a: 0b_", "doc:1:4: '0b_' looks like an integer but is not"),
+        ("a: 0x_", "looks like an integer"),
+        ("a: !!bool x", "looks like true or false"),
+        ("a: !!int x", "looks like an integer"),
         ("a: !!python/object/apply:os.system [x]", "has the tag"),
         ("a: !!binary eA==", "has the tag"),
         ("a: !!set {x}", "has the tag"),
         ("a: !!map [x]", "has the tag"),
         ("a: 1\nb: 2\na: 3", "doc:3:1: key a comes twice"),
         ("1: a\n0x1: b", "comes twice"),
-        ("<<: 1", "is merged by << and no mapping"),
+        ("<<: 1", "is merged by << but is not a mapping"),
         ("a\n---\nb", "begins a second document"),
         ("a: [1", "is not YAML"),
         ("a: \t- b", "is not YAML"),
@@ -112,12 +112,12 @@ def test_platforms_are_what_the_safe_loader_of_pyyaml_reads(path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("[" * 100_000, "json: is not JSON that can be read"),
-        ("[" * (MOST_DEPTH + 2) + "]" * (MOST_DEPTH + 2), "is nested more than"),
-        ("9" * 5000, "is not JSON that can be read"),
+        ("[" * 100_000, "json: cannot be parsed as JSON"),
+        ("[" * (MOST_DEPTH + 2) + "]" * (MOST_DEPTH + 2), "is nested deeper than"),
+        ("9" * 5000, "cannot be parsed as JSON"),
         ('{"a": }', "json:1:7: is not JSON"),
         ("[" * 4_000_001, "is too large"),
-        (b"\xff", "is not JSON that can be read"),
+        (b"\xff", "cannot be parsed as JSON"),
     ],
     ids=["deep", "deeper than allowed", "digits", "damaged", "marks", "bytes"],
 )
@@ -130,7 +130,7 @@ def test_a_large_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
     path = tmp_path / "large.yaml"
     path.write_bytes(b"a: 1\n" * (MOST_BYTES // 5 + 1))
     start_s = time.process_time()
-    with pytest.raises(PlatformError, match="has more than 8388608 bytes; a platform file has less"):
+    with pytest.raises(PlatformError, match="has more than 8388608 bytes; a platform file must be smaller"):
         load_platform(path)
     assert time.process_time() - start_s < 0.5
     with pytest.raises(InputError, match="has more than"):
@@ -214,7 +214,7 @@ SOUND = {"radical": "0-3", "core": "1", "bw": "1GBps", "topology": "FLAT", "para
         (b'<?xml version="1.0" encoding="utf-7"?><platform/>', "declares the encoding 'utf-7'"),
         ('<?xml version="1.0"?><platform/>'.encode("utf-16"), "is in UTF-16"),
         ("<platform/>".encode("utf-32-le"), "is in UTF-16 or UTF-32"),
-        (b"<!DOCTYPE p [<!ENTITY a 'b'>]><platform/>", "declares a document type"),
+        (b"<!DOCTYPE p [<!ENTITY a 'b'>]><platform/>", "declares an internal DTD"),
         (b"<a>" * 100, "nested more than"),
         (b'<platform><host id="' + b"9" * 5000 + b'"/></platform>', "a name has more than 200 characters"),
         (b"", "is not XML"),
@@ -312,7 +312,7 @@ def test_a_name_of_a_trace_that_is_no_utf_8_is_refused_in_one_line(tmp_path: Pat
     data = path.read_bytes()
     assert b"dgemmdgemm" in data
     path.write_bytes(data.replace(b"dgemmdgemm", b"dgemm\xed\xa0mm!"))
-    with pytest.raises(InputError, match="is not a table that can be read"):
+    with pytest.raises(InputError, match="is not a readable table"):
         read_trace(path)
 
 

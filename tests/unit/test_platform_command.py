@@ -12,7 +12,7 @@ DATA = Path(__file__).parent.parent / "data" / "platforms"
 def test_list_names_each_platform_once_with_its_size(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["platform", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["dahu", "means", "dahu-2020-01"]
+    assert lines[0].split() == ["dahu", "alias", "of", "dahu-2020-01"]
     assert "32 x 32 cores  Dahu in April 2019: the cooling of nodes 13 to 16 was failing" in lines[1]
     assert len(lines) == 8
 

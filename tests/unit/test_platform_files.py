@@ -185,7 +185,9 @@ def test_a_field_that_does_not_exist_cannot_be_replaced(field: str, message: str
         override(load_platform(SMALL), {field: "1"})
 
 
-@pytest.mark.parametrize(("value", "message"), [("-1", "a latency must be >= 0"), ("1us", "plain finite number in seconds")])
+@pytest.mark.parametrize(
+    ("value", "message"), [("-1", "a latency must be >= 0"), ("1us", "plain finite number in seconds")]
+)
 def test_a_field_cannot_be_replaced_by_what_it_cannot_be(value: str, message: str) -> None:
     with pytest.raises(PlatformError, match=rf"^small with .*latency_s=.*: network.*{message}"):
         override(load_platform(SMALL), {"network.remote.segments[0].latency_s": value})

@@ -210,7 +210,10 @@ def test_another_campaign_is_not_resumed_and_none_is_begun_by_resume(machine: Pa
     assert not (tmp_path / "out").exists()
     (machine / "fatal").write_text("2\n")
     assert ended(start(machine, output, *where)) == 2
-    for more, difference in {("--nb", "64"): "parameters.nb is 128, this one has 64", ("--seed", "2"): "order_seed"}.items():
+    for more, difference in {
+        ("--nb", "64"): "parameters.nb is 128, this one has 64",
+        ("--seed", "2"): "order_seed",
+    }.items():
         assert ended(start(machine, output, *where, "--resume", *more)) == 2
         assert difference in output.read_text()
     assert len(finished_runs(tmp_path / "out")) == 1
