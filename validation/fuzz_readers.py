@@ -14,6 +14,7 @@ Exit status 1 where there is one; its traceback, or the archive that is kept, ar
 """
 
 import argparse
+import shutil
 import sys
 import tempfile
 import time
@@ -46,7 +47,10 @@ def main() -> int:
             print(f"stopped after {arguments.minutes:g} minutes", file=sys.stderr)
             break
     print_table(kinds, results, time.monotonic() - began_s)
-    return 1 if any(result in BAD for _, result in results) else 0
+    if any(result in BAD for _, result in results):
+        return 1  # the folder has the archives that failed
+    shutil.rmtree(folder)
+    return 0
 
 
 def source_of(kind: str, seed: int, folder: Path) -> Source:

@@ -216,6 +216,7 @@ SOUND = {"radical": "0-3", "core": "1", "bw": "1GBps", "topology": "FLAT", "para
         ("<platform/>".encode("utf-32-le"), "is in UTF-16 or UTF-32"),
         (b"<!DOCTYPE p [<!ENTITY a 'b'>]><platform/>", "declares a document type"),
         (b"<a>" * 100, "nested more than"),
+        (b'<platform><host id="' + b"9" * 5000 + b'"/></platform>', "a name has more than 200 characters"),
         (b"", "is not XML"),
         (CLUSTER.format(**SOUND | {"topology": "TORUS", "parameters": "999999999"}).encode(), "a torus of more than"),
         (CLUSTER.format(**SOUND | {"radical": "0-999999999"}).encode(), "at most 1000000 numbers"),
@@ -257,7 +258,7 @@ ROW: dict[str, Any] = {"rank": [0], "start_s": [0.0], "duration_s": [1.0], "kind
 
 def written(path: Path, columns: dict[str, Any], **metadata: object) -> Path:
     """A trace file with these columns."""
-    stored = json.dumps({"format": "lepaute-trace/1", **metadata})
+    stored = json.dumps({"format": "lepaute-trace/1"} | metadata)
     pq.write_table(pa.table(columns).replace_schema_metadata({"lepaute-trace": stored}), path, compression="zstd")
     return path
 
@@ -304,3 +305,19 @@ def test_one_long_text_in_every_row_costs_nothing(tmp_path: Path) -> None:
 def test_numbers_of_a_trace_have_bounds(tmp_path: Path, column: str, value: float) -> None:
     with pytest.raises(InputError, match=f"{column} of row 0 is"):
         read_trace(written(tmp_path / "t.parquet", {**ROW, column: [value]}))
+
+
+def test_a_name_of_a_trace_that_is_no_utf_8_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = written(tmp_path / "t.parquet", {**ROW, "name": ["dgemmdgemm"]})
+    data = path.read_bytes()
+    assert b"dgemmdgemm" in data
+    path.write_bytes(data.replace(b"dgemmdgemm", b"dgemm\xed\xa0mm!"))
+    with pytest.raises(InputError, match="is not a table that can be read"):
+        read_trace(path)
+
+
+def test_what_a_message_quotes_of_a_trace_is_short(tmp_path: Path) -> None:
+    path = written(tmp_path / "t.parquet", ROW, format="9" * 5000)
+    with pytest.raises(InputError, match="its format is '9") as caught:
+        read_trace(path)
+    assert len(str(caught.value)) < 500

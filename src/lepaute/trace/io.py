@@ -84,7 +84,7 @@ def _metadata(path: Path, stored: dict[bytes, bytes]) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(f"{path}: its metadata 'lepaute-trace' is no JSON object")
     if found.get("format") != FORMAT:
-        raise InputError(f"{path}: its format is {found.get('format')!r}; this version reads {FORMAT!r}")
+        raise InputError(f"{path}: its format is {found.get('format')!r:.60}; this version reads {FORMAT!r}")
     check_metadata(found, where)
     return found
 
@@ -119,7 +119,8 @@ def _codes(path: Path, column: "pa.ChunkedArray", name: str) -> "tuple[NDArray[A
     parts = []
     for chunk in column.chunks:
         codes = chunk.indices.to_numpy(zero_copy_only=False)
-        texts = chunk.dictionary.to_pylist()
+        with reading_table(str(path)):  # bytes that are no UTF-8
+            texts = chunk.dictionary.to_pylist()
         used, first = numpy.unique(codes, return_index=True)
         places = numpy.zeros(max(len(texts), 1), dtype="int32")
         for code in used[numpy.argsort(first)]:

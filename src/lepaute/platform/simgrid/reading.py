@@ -11,6 +11,7 @@ from lepaute.errors import InputError
 LARGEST_TEXT_BYTES = 64 * 2**20
 _DEEPEST = 32
 _MOST_ELEMENTS = 1_000_000
+_LONGEST_NAME = 200
 #: Of other encodings expat asks Python for a table, which for many of them it cannot have.
 _ENCODINGS = ("utf-8", "us-ascii", "ascii", "iso-8859-1", "latin-1")
 _DECLARED = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]*)["']""")
@@ -61,6 +62,8 @@ def parse(text: bytes, origin: str) -> Element:
             raise InputError(f"{origin}:{parser.CurrentLineNumber}: has more than {_MOST_ELEMENTS} elements")
         if len(open_elements) > _DEEPEST:
             raise InputError(f"{origin}:{parser.CurrentLineNumber}: elements are nested more than {_DEEPEST} deep")
+        if any(len(attributes.get(name, "")) > _LONGEST_NAME for name in ("id", "src", "dst")):
+            raise InputError(f"{origin}:{parser.CurrentLineNumber}: a name has more than {_LONGEST_NAME} characters")
         element = Element(tag, attributes, parser.CurrentLineNumber)
         open_elements[-1].inside.append(element)
         open_elements.append(element)
