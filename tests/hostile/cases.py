@@ -19,8 +19,8 @@ TEXT = (
     "", "\x1b]0;title\x07\x1b[2J\udcff\n", "x" * 100_000, "-1", LONG_DIGITS, "nan", "²", "0-9999999999", "2147483648",
     "1,2,,3", "[" * 3000,
 )  # fmt: skip
-#: Names in the folder of inputs.
-PATHS = ("missing/x", ".", "/dev/null", "fifo", "loop", "n" * 300, "locked", "junk", "", "a\x1b[2J\udcff")
+#: In the folder of inputs, which cannot be written; the last two could be, in the working folder.
+PATHS = ("missing/x", ".", "/dev/null", "fifo", "loop", "locked", "junk", "", "n" * 300, "a\x1b[2J\udcff")
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _words(command: str, base: Base, inputs: Path, given: dict[str, Any] | None 
 
 
 def _placed(path: str) -> str:
-    return f"{{in}}/{path}" if path and not path.startswith("/") else path
+    return path if not path or path.startswith("/") or path in PATHS[-2:] else f"{{in}}/{path}"
 
 
 def _several(given: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -67,11 +67,16 @@ def population(
     ),
 ) -> None:
     """Fit how CPUs differ, and a cpu from day to day, and write a platform whose runs draw it."""
+    import re
+
+    from lepaute.errors import InputError
     from lepaute.fit.population.generative import generative
     from lepaute.platform import dump_platform, load_platform
     from lepaute.platform.io import with_population
 
     check_outputs({"--output": output}, inputs=[*sources, of])
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", kernel):
+        raise InputError(f"--kernel is {kernel[:80]!r}; it is the name of a kernel, such as dgemm")
     platform = load_platform(of)
     data = _coefficients(sources, kernel)
     fitted = generative(data, most_groups=groups)
