@@ -121,7 +121,7 @@ def test_grids_are_products_of_whole_numbers() -> None:
         with pytest.raises(InputError, match="it must be P x Q such as 8x8"):
             grid_of(text)
     for text in ("ax2", "²x2"):
-        with pytest.raises(InputError, match="it is a whole number"):
+        with pytest.raises(InputError, match="it must be a whole number"):
             grid_of(text)
 
 

@@ -158,7 +158,7 @@ def test_predictions_that_were_changed_after_they_were_sealed_are_refused(tmp_pa
 def test_a_difference_is_named_by_its_place():
     assert first_difference({"a": [1, {"b": 2}]}, {"a": [1, {"b": 2}]}) == ""
     assert first_difference({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}) == "its a[1].b is 2, this one has 3"
-    assert first_difference({"a": 1}, {}) == "its a is 1, and now null"
+    assert first_difference({"a": 1}, {}) == "its a is 1, this one has null"
 
 
 def test_a_folder_with_results_is_not_used_again_and_one_that_is_in_use_neither(tmp_path):
