@@ -102,7 +102,7 @@ def test_the_command_takes_the_sizes_of_a_run_and_says_what_they_are_for(tmp_pat
         (["--rows", "5"], "log-product"),
         (["--sizes", "product", "--highest", "inf"], "products up to inf"),
         (["--sizes", "fixed-k", "--highest", "nan"], "products up to nan"),
-        (["--for", "hpl", "--n", "1e300"], "does not fit 64 bits"),
+        (["--for", "hpl", "--n", "1e300"], "does not fit in 64 bits"),
         (["--content", ""], "content is ''"),
         (["--sizes", "independent", "--rows", "999999999999"], "'--rows'"),
     ],
