@@ -18,7 +18,7 @@ std::vector<std::optional<models::KernelNumber>> kernels_of_routines() {
     std::vector<std::optional<models::KernelNumber>> kernels;
     const auto& names = hpl::kernel_names;
     for (int routine = 0; routine < lepaute_routine_count; ++routine) {
-        const auto at = std::ranges::find(names, std::string_view(lepaute_routines[routine].kernel));
+        const auto* const at = std::ranges::find(names, std::string_view(lepaute_routines[routine].kernel));
         kernels.emplace_back();
         if (at != names.end()) {
             kernels.back().emplace(static_cast<std::size_t>(at - names.begin()));

@@ -19,10 +19,8 @@ bool begin() {
     if (path.empty()) {
         return false;
     }
-    std::vector<std::string> names;
-    for (const std::string_view name : hpl::kernel_names) {
-        names.emplace_back(name);
-    }
+    std::vector<std::string> names(hpl::kernel_names.begin(), hpl::kernel_names.end());
+    names.reserve(names.size() + static_cast<std::size_t>(lepaute_routine_count));
     for (int routine = 0; routine < lepaute_routine_count; ++routine) {
         names.emplace_back(lepaute_routines[routine].name);
     }
