@@ -139,7 +139,7 @@ def test_resume_without_a_name_takes_the_last_interrupted_run(tmp_path: Path) ->
         (FAILING, ("-o", "no/such/folder/x.zip"), "there is no folder"),
         (FAILING, ("-o", "x.tar"), "ends in .zip"),
         (FAILING, ("--monitor", "0.001"), "0.05 s is the shortest"),
-        (FAILING, ("--set", "novalue"), "--set novalue"),
+        (FAILING, ("--set", "novalue"), "--set 'novalue'"),
         (FAILING, ("--install", "nothing.yaml"), "nothing.yaml: cannot be read"),
         (FAILING, ("--class", "Other"), "defines no experiment Other"),
         (FAILING, ("--queue", "long"), "local does not support --queue"),

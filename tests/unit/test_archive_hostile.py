@@ -258,7 +258,7 @@ def test_a_pickle_in_a_table_is_never_loaded(tmp_path: Path) -> None:
     for name in ("t.pkl", "t.parquet", "t.csv"):
         archive = table_archive(tmp_path / "a.zip", name, bang)
         if name != "t.csv":
-            with pytest.raises(ArchiveError, match="is not a (readable )?table"):
+            with pytest.raises(ArchiveError, match=r"is not a (readable )?table"):
                 archive.table(name)
     assert not witness.exists()
     pickle.loads(bang)
