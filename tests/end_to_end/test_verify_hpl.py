@@ -121,7 +121,7 @@ def test_a_neighbour_that_computes_on_every_core_is_recognised(program):
 
 
 def test_a_run_that_takes_too_long_is_stopped_with_all_its_ranks(program):
-    with pytest.raises(EnvironmentProblem, match="did not end within 1 s"):
+    with pytest.raises(EnvironmentProblem, match="did not finish within 1 s"):
         real_run(Hpl(n=8000), program, 1.0)
     left = [path for path in Path("/proc").glob("[0-9]*/exe") if _target(path) == program.path]
     assert left == []

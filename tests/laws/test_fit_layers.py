@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "diagnostics": {"numeric", "observations", "kernels", "variability"},
     "report": {"numeric", "diagnostics"},
     "experiments": {"observations", "memory"},
-    "fitted_models": {"observations", "kernels", "messages", "variability"},
+    "fitted_models": {"numeric", "observations", "kernels", "messages", "variability"},
 }
 
 

@@ -74,7 +74,7 @@ def test_a_drift_is_named_and_is_no_step() -> None:
     (found,) = verdicts({"node1": (dates, durations * np.linspace(1, 1.05, 80))}, {})
     assert (found.kind, found.start_s, found.end_s) == ("drift", dates[0], dates[-1])
     assert "from 12:00:00 to 12:39:30 UTC the reference kernel became" in found.message
-    assert "slower little by little" in found.message
+    assert "slower gradually" in found.message
 
 
 def test_heat_is_named_while_it_lasts() -> None:

@@ -82,7 +82,7 @@ def test_a_bad_table_is_refused_in_one_line(change, told) -> None:
 
 def test_a_file_that_is_no_table_or_is_not_there_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"no parquet")
-    with pytest.raises(FitError, match="is not a table"):
+    with pytest.raises(FitError, match="is not a readable table"):
         read_coefficients(tmp_path / "bad.parquet")
     with pytest.raises(FitError, match="cannot be read"):
         read_coefficients(tmp_path / "absent.csv")

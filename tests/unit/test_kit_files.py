@@ -14,7 +14,7 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.kit.files import check_output, whole_file, write_whole
+from lepaute.kit.files import check_output, remove_leftovers, whole_file, write_whole
 from lepaute.kit.outputs import check_output_folder, check_outputs
 
 not_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -238,3 +238,16 @@ def test_every_command_refuses_a_bad_output_before_it_works(
     assert main([*words, "nowhere/file", *rest]) == 2
     assert "nowhere" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    program = (
+        "import os, sys\nfrom pathlib import Path\nfrom lepaute.kit.files import whole_file\n"
+        "with whole_file(Path(sys.argv[1], 'a')) as temporary:\n"
+        "    temporary.write_text('half')\n    os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False, timeout=300)
+    (tmp_path / "b.tmp").touch()
+    assert len(list(tmp_path.iterdir())) == 2  # the half file under its temporary name, and another's
+    remove_leftovers(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["b.tmp"]

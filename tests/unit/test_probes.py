@@ -313,7 +313,7 @@ def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path: Path
     child = "trap '' TERM; echo $$ > pid; exec sleep 60"
     script = f'set -m; sh -c "{child.replace("$", chr(92) + "$")}" & wait'
     start = time.monotonic()
-    with pytest.raises(EnvironmentProblem, match=r"the sleeper did not end within 0\.5 s and was stopped"):
+    with pytest.raises(EnvironmentProblem, match=r"the sleeper did not finish within 0\.5 s and was stopped"):
         command.run_command(["bash", "-c", script], what="the sleeper", timeout_s=0.5, folder=tmp_path)
     assert time.monotonic() - start < 10
     pid = int((tmp_path / "pid").read_text())

@@ -39,7 +39,7 @@ def test_a_job_that_does_not_run_has_no_nodes(states: Path, answer: str) -> None
 def test_a_name_that_no_node_can_have_is_refused_wherever_it_comes_from(states: Path) -> None:
     states.write_text("RUNNING|x\n")
     (states.parent / "scontrol").write_text("#!/bin/sh\necho -oProxyCommand=x\n")
-    with pytest.raises(InputError, match="cannot be the name of a node"):
+    with pytest.raises(InputError, match="is not a valid node name"):
         scheduler("slurm").acquire(Request(job="12"), print)
 
 

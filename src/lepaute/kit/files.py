@@ -12,6 +12,8 @@ from pathlib import Path
 from lepaute.errors import InputError
 
 MOST_LINKS = 40
+#: Around the random part of a temporary name.
+_PREFIX, _SUFFIX = ".lepaute-", ".tmp"
 #: What goes wrong while content is written because of the place, and not of the writer.
 _OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 
@@ -47,6 +49,13 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
     """Writes a file whole or not at all, text as UTF-8; raises as `whole_file`."""
     with whole_file(path) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Removes what writers that were killed left; for a folder that no other process writes to now."""
+    for temporary in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def check_output(path: Path, option: str = "") -> Path:
@@ -107,7 +116,7 @@ def _scratch_folder() -> Path:
 
 def _created(folder: Path) -> Path:
     # Not of tempfile: its files have mode 0600, and what open() would give follows from the umask and the folder.
-    temporary = folder / f".lepaute-{os.urandom(12).hex()}.tmp"
+    temporary = folder / f"{_PREFIX}{os.urandom(12).hex()}{_SUFFIX}"
     os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     return temporary
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.files import remove_leftovers
 from lepaute.kit.journal import Journal, entries
 from lepaute.measure.machine_load import Load
 from lepaute.verify.campaign import RecordedRun
@@ -88,6 +89,7 @@ def held(folder: Path) -> Iterator[None]:
             raise InputError(
                 f"{folder}: another verification is running in this folder; wait for it to finish"
             ) from None
+        remove_leftovers(folder)
         try:
             yield
         finally:
