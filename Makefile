@@ -11,7 +11,7 @@ DEMO_OUTPUT := demo-output
 help:
 	@echo 'make setup      Debian packages, virtual environment in .venv, the package with its core, the real HPL'
 	@echo 'make demo       calibrate this machine, predict HPL, run it, compare ($(DEMO_OUTPUT)/)'
-	@echo 'make check      finds most errors 80 s on two cores: format, types, quick tests of src/ (after make setup)'
+	@echo 'make check      finds most errors in 80 s on two cores: format, types, quick tests of src/ (after make setup)'
 	@echo 'make test       all tests of the core and of the package; the last line counts them'
 	@echo 'make fuzz       damaged inputs to every reader, N=200000 of them (docs/archive.md; 20 minutes on 2 cores)'
 	@echo 'make bench      speed and memory (docs/speed.md; about half an hour)'
