@@ -51,8 +51,7 @@ class FittedModels:
     selections     : which member of the family each kernel got, and what else was tried
     dependence     : what successive calls of each kernel have in common
     frequency      : how far the clocks of the cores explain what differs between steps; None where that is unknown
-    fitted_network : the network inside a node before it became a platform's, with what a platform has no place for
-    fitted_between : the same of messages between nodes; None where these were not measured
+    fitted_between : messages between nodes before they became the platform's network; None where they were not measured
     conditions     : how much longer messages take while the machine does something else, where that was measured
     notes          : for readers of the platform, one sentence each
     warnings       : for whoever runs the fit, one line each
@@ -67,7 +66,6 @@ class FittedModels:
     quality: list[QualityRow]
     selections: list[Selection]
     dependence: list[DependenceReport]
-    fitted_network: FittedNetwork
     fitted_between: FittedNetwork | None
     conditions: tuple[ConditionEffect, ...]
     notes: list[str]
@@ -147,7 +145,6 @@ def models(
         rows,
         list(selections.values()),
         dependence_reports(table, fitted, episodes.relative_sd if episodes else 0.0),
-        links.inside,
         links.between,
         links.effects,
         notes,

@@ -148,7 +148,7 @@ class Hpl(Application):
         "alignment in doubles", 8, Dat(31, "ALIGN", "memory alignment", report=" double precision words")
     )
     copy_l: bool = False
-    pivots: str = parameter("where pivots come from", "random", choices=("random", "first-row"), hidden=True)
+    pivots: str = parameter("where pivots come from", "random", choices=PIVOTS, hidden=True)
     threads_per_rank: int = whole("cores that each rank computes on", 1)
 
     def __post_init__(self) -> None:
