@@ -81,5 +81,13 @@ void bind_models(nb::module_& m) {
         .def_rw("coefficients", &models::Layers::coefficients)
         .def_rw("days", &models::Layers::days)
         .def_rw("discrepancy", &models::Layers::discrepancy)
-        .def_rw("noise", &models::Layers::noise);
+        .def_rw("noise", &models::Layers::noise)
+        .def_rw("network", &models::Layers::network);
+    m.def(
+        "transfer_factor",
+        [](const std::string& link_class, double relative_sd, std::uint64_t seed) {
+            return models::transfer_factor(of_word<models::LinkClass>("link_class", link_class), relative_sd, seed);
+        },
+        nb::arg("link_class"), nb::arg("relative_sd"), nb::arg("seed"),
+        "The factor on transfers of a class of links in the run of that seed.");
 }

@@ -99,6 +99,7 @@ struct Layers {
     bool days = true;
     bool discrepancy = true;
     bool noise = true;
+    bool network = true;
 };
 
 /// A machine on one day: coefficients, day effects and discrepancies drawn, a function of (machine, layers, seed).

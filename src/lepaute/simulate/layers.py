@@ -15,6 +15,7 @@ class Layers:
     days: bool = True
     discrepancy: bool = True
     noise: bool = True
+    network: bool = True
 
     def to_core(self) -> "_core.Layers":
         """The layers as the core takes them."""
