@@ -96,7 +96,10 @@ class Goodness(Value):
 
 
 class Piece(Value):
-    """A kernel's duration where `where` holds: mean, covariance of its coefficients, noise, fitted ranges."""
+    """A kernel's duration where `where` holds: mean, covariance of its coefficients, noise, fitted ranges.
+
+    `discrepancy_relative_sd`: of a factor of its own, besides that of the kernel; null: none.
+    """
 
     where: Bounds | None = None
     mean: Polynomial
@@ -105,6 +108,7 @@ class Piece(Value):
     range: Bounds | None = None
     goodness: Goodness | None = None
     per_cpu: PerCpu | None = None
+    discrepancy_relative_sd: NonNegative | None = None
 
     @model_validator(mode="after")
     def _coefficients_are_complete(self) -> Self:
@@ -149,7 +153,7 @@ class KernelModel(Value):
 
     `crowding`: relative increase of the duration when all cores of the node compute, in proportion when some of the
     others do; null where it is unknown. `form`: the family's member that was fitted, such as M'-H/N-2; null where it
-    is unknown.
+    is unknown. `discrepancy_relative_sd`: what the model is wrong by, as a factor on all calls, drawn once a run.
     """
 
     kernel: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]

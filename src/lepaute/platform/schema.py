@@ -69,11 +69,15 @@ class Nodes(Value):
 
 
 class Days(Value):
-    """Relative effect of a day on kernel durations, drawn once a run: one common to all CPUs, and one for each."""
+    """Relative effects on kernel durations, drawn once a run: of the day and of the run on all CPUs, and of each CPU.
+
+    `run_relative_sd`: what two runs of one day differ by on all CPUs alike; null where the day's effect includes it.
+    """
 
     common_relative_sd: NonNegative
     cpu_relative_sd: NonNegative
     degrees_of_freedom: Count
+    run_relative_sd: NonNegative | None = None
     source: str | None = None
 
 
