@@ -130,8 +130,8 @@ def core_piece(piece: "Piece", mean: dict[str, float], deviation: dict[str, floa
     core.deviation = coefficients(deviation)
     core.noise = piece.noise.kind
     if piece.covariance:
-        core.covariance_terms = [TERMS[term] for term in piece.mean]
-        core.covariance = [value for row in piece.covariance for value in row]
+        core.covariance_terms = [TERMS[term] for term in piece.covariance.terms]
+        core.covariance = [value for row in piece.covariance.matrix for value in row]
     if piece.noise.modes:
         core.modes = [_core.Mode(*mode) for mode in core_modes(piece.noise.modes)]
     return core
