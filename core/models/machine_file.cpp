@@ -72,7 +72,7 @@ public:
     [[nodiscard]] std::string take() { return std::move(text_); }
 
 private:
-    std::string text_ = std::string(format) + "\n";
+    std::string text_ = "lepaute-machine/4\n";
 };
 
 class Reader {

@@ -178,7 +178,7 @@ def test_the_same_seed_gives_the_same_time_and_another_seed_another(times: Path)
 
 DRAWN = """
   - mean: {mnk: 1.0e-10}
-    covariance: [[1.0e-22]]
+    covariance: {terms: [mnk], matrix: [[1.0e-22]]}
     discrepancy_relative_sd: 0.03
 days: {common_relative_sd: 0.05, run_relative_sd: 0.03, cpu_relative_sd: 0.02, degrees_of_freedom: 20, source: none}
 """

@@ -132,8 +132,8 @@ def core_piece(piece: "Piece", mean: dict[str, float], deviation: dict[str, floa
     core.noise = piece.noise.kind
     core.discrepancy_relative_sd = piece.discrepancy_relative_sd or 0.0
     if piece.covariance:
-        core.covariance_terms = [TERMS[term] for term in piece.mean]
-        core.covariance = [value for row in piece.covariance for value in row]
+        core.covariance_terms = [TERMS[term] for term in piece.covariance.terms]
+        core.covariance = [value for row in piece.covariance.matrix for value in row]
     if piece.noise.modes:
         core.modes = [_core.Mode(*mode) for mode in core_modes(piece.noise.modes)]
     return core
