@@ -10,8 +10,8 @@ from lepaute.kit.temporary import plain_name, temporary_folder
 from lepaute.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.platform.simgrid.exporting import MOST_NODES_WITH_ROUTES
 from lepaute.simulate.layers import Layers
-from lepaute.simulate.network_of_run import network_of_run
 from lepaute.simulate.mapping import Mapping
+from lepaute.simulate.network_of_run import network_of_run
 from lepaute.simulate.smpi.emulated_run import EmulatedRun, read_report, run_of
 from lepaute.simulate.smpi.failures import OwnLines, why_it_failed
 from lepaute.simulate.smpi.library import LIBRARY, build_library

@@ -33,8 +33,8 @@ def network_warnings(platform: "Platform") -> list[str]:
         warnings.append("SMPI has no segments of their own for messages with gaps; they take those of the others")
     if network.loopback.busy is not None or network.remote.busy is not None:
         warnings.append(
-            "SMPI has no segments of their own for messages to ranks that compute between probes: they cost what others "
-            "do, as with --set network.loopback.busy=null --set network.remote.busy=null"
+            "SMPI has no segments of their own for messages to ranks that compute between probes: they cost what "
+            "others do, as with --set network.loopback.busy=null --set network.remote.busy=null"
         )
     if any(segment.noise_relative_sd or segment.noise for segment in network.all_segments):
         warnings.append("the noise of messages is not drawn under SMPI")
