@@ -98,7 +98,7 @@ def population(**changed: Any) -> Any:
 
 
 def test_a_day_moves_each_cpu_by_the_stated_draws() -> None:
-    days = drawn_day(population(covariance_common=[[9e-24, 0], [0, 0]]), None, 2, 2, seed=5)
+    days = drawn_day(population(covariance_common=[[9e-24, 0], [0, 0]]), None, ALIKE, seed=5)
     own = _core.normals(5, 0x504F5003, 4, 2)
     common = _core.normals(5, 0x504F5002, 1, 2)[0] * sqrt(9e-24)
     # cpu 3 is the second of the second node: draws 6 and 7
@@ -122,7 +122,7 @@ def test_a_smaller_cluster_is_the_beginning_of_a_larger_one() -> None:
 def test_drawing_days_adds_to_the_coefficients_and_takes_the_layer_of_days_away() -> None:
     platform = with_population(SMALL, content(draw="days"))
     today = on_its_day(platform, 4)
-    days = drawn_day(platform.population, None, 2, 2, 4)  # type: ignore[arg-type]
+    days = drawn_day(platform.population, None, ALIKE, 4)  # type: ignore[arg-type]
     assert (today.days, today.population) == (None, None)
     first, last = today.kernels[0].pieces
     assert first.per_cpu is not None
@@ -143,7 +143,7 @@ def test_drawing_nodes_replaces_the_kernel_by_one_piece_and_keeps_a_noise_it_say
     platform = with_population(noisy, content(draw="nodes-and-days"))
     (piece,) = on_its_day(platform, 4).kernels[0].pieces
     _, centres = drawn_nodes(platform.population, 2, 2, 4)  # type: ignore[arg-type]
-    days = drawn_day(platform.population, drawn_nodes(platform.population, 2, 2, 4)[0], 2, 2, 4)  # type: ignore[arg-type]
+    days = drawn_day(platform.population, drawn_nodes(platform.population, 2, 2, 4)[0], ALIKE, 4)  # type: ignore[arg-type]
     assert piece.per_cpu is not None
     assert piece.per_cpu.columns == ("node", "cpu", "mnk", "1", "sd:mnk")
     assert piece.per_cpu.rows[1] == (1.0, 1.0, centres[1][0] + days[1][0], centres[1][1] + days[1][1], 1e-12)
@@ -161,7 +161,7 @@ def test_nothing_is_drawn_where_nothing_is_asked_for() -> None:
 def test_a_group_with_days_of_its_own_draws_them() -> None:
     groups = content()["groups"]
     groups[1]["covariance_temporal"] = [[0.0, 0.0], [0.0, 0.0]]
-    days = drawn_day(population(groups=groups), [0, 1], 2, 2, 1)
+    days = drawn_day(population(groups=groups), [0, 1], ALIKE, 1)
     assert days[2:] == [[0.0, 0.0], [0.0, 0.0]]
     assert days[0][0] != 0.0
 

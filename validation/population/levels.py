@@ -6,7 +6,7 @@ import numpy
 
 from lepaute.fit.population.coefficients import Coefficients
 from lepaute.platform.population import Population
-from lepaute.simulate.population import drawn_day, drawn_nodes
+from lepaute.simulate.population import drawn_day, drawn_nodes, drawn_scales
 from lepaute.stats.covariances import unit_means
 
 #: Seeds of the days of one synthetic data set lie this far from those of the next.
@@ -37,9 +37,8 @@ def synthetic(population: Population, layout: Coefficients, seed: int) -> Coeffi
     """Coefficients drawn by the package for as many nodes as `layout` has, each cpu on the same days."""
     cpus = layout.units // layout.nodes
     groups, centres = drawn_nodes(population, layout.nodes, cpus, seed)
-    days = numpy.array(
-        [drawn_day(population, groups, layout.nodes, cpus, DAYS * seed + day) for day in range(layout.days)]
-    )
+    scales = drawn_scales(population, groups, layout.nodes, cpus, seed)
+    days = numpy.array([drawn_day(population, groups, scales, DAYS * seed + day) for day in range(layout.days)])
     return replace(layout, values=numpy.array(centres)[layout.unit] + days[layout.day, layout.unit], source="synthetic")
 
 
