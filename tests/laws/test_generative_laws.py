@@ -14,6 +14,7 @@ from lepaute.simulate.population import drawn_day, drawn_nodes, drawn_scales, sc
 from lepaute.stats.cholesky import lower_factor
 
 few = settings(max_examples=8, deadline=None)
+ALIKE = [[1.0, 1.0]] * 3
 
 
 def hierarchy(seed: int, slow: bool) -> Coefficients:
@@ -102,7 +103,7 @@ def test_factors_multiply_what_is_drawn(seed: int, spatial: float, temporal: flo
     (_, centres), (_, moved) = (drawn_nodes(one, 3, 1, seed) for one in (population, changed))
     middle = np.array([1.0, 2.0])
     assert np.array(moved) - middle == pytest.approx(spatial * (np.array(centres) - middle), abs=1e-9)
-    days, longer = (drawn_day(one, None, ALIKE[:3], seed) for one in (population, changed))
+    days, longer = (drawn_day(one, None, ALIKE, seed) for one in (population, changed))
     assert np.array(longer) == pytest.approx(temporal * np.array(days), abs=1e-9)
 
 

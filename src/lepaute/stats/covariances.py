@@ -142,6 +142,6 @@ def two_way_fit(unit: Integers, day: Integers, values: Floats, weight: Floats | 
     residuals: Floats = (within - (effect[day] - (share @ effect)[unit])) * scale
     inverse = np.linalg.pinv(gram, rcond=1e-9, hermitian=True)
     count = seen.sum(axis=1)
-    leverage = weights * (seen @ np.diag(inverse) - count * np.einsum("ud,de,ue->u", share, inverse, share))
+    leverage = weights * (seen @ np.diag(inverse) - count * np.sum(share @ inverse * share, axis=1))
     freedom = np.maximum(count - 1.0 - leverage, 0.0)
     return TwoWayFit(residuals, int(rank) + int(np.count_nonzero(count)), freedom)

@@ -40,7 +40,7 @@ class DayScales:
     typical, mean    : C and the mean covariance of each group, shape (groups, p, p); all alike where `grouped` is false
     covariance_log   : Omega of each group, shape (groups, p, p)
     pooled_typical, pooled_log : of all CPUs as one group, shape (p, p)
-    log_scale, log_scale_sd : of each cpu and the standard error of it, shape (CPUs, p)
+    log_scale        : logarithms of the factors of each cpu, shrunk, shape (CPUs, p)
     residuals        : the own part of each row, shape (rows, p)
     grouped          : whether groups differ
     bic_gain         : by how much BIC, of the logarithms of the variances, prefers this to CPUs that are all alike
@@ -52,7 +52,6 @@ class DayScales:
     pooled_typical: Floats
     pooled_log: Floats
     log_scale: Floats
-    log_scale_sd: Floats
     residuals: Floats
     grouped: bool
     bic_gain: float
@@ -83,13 +82,12 @@ class _Model:
     error: Floats
     bic: float
 
-    def log_scale(self, half_log: Floats) -> tuple[Floats, Floats]:
-        """Shrunk logarithms of the factors and their standard errors, shape (CPUs, q)."""
+    def log_scale(self, seen: _Seen) -> Floats:
+        """Shrunk logarithms of the factors, shape (CPUs, q); 0 of CPUs with too few days."""
         spread = self.covariance[self.label]
         gain = spread @ np.linalg.inv(spread + self.error)
-        shrunk = (gain @ (half_log - self.centre[self.label])[:, :, None])[:, :, 0]
-        left = np.einsum("uii->ui", spread - gain @ spread)
-        return shrunk, np.sqrt(np.maximum(left, 0.0))
+        shrunk: Floats = (gain @ (seen.half_log - self.centre[self.label])[:, :, None])[:, :, 0]
+        return np.where(seen.counted[:, None], shrunk, 0.0)
 
 
 def day_scales(data: Coefficients, of_unit: Integers) -> DayScales | None:
@@ -100,6 +98,8 @@ def day_scales(data: Coefficients, of_unit: Integers) -> DayScales | None:
     """
     size, groups = len(data.terms), int(of_unit.max()) + 1
     known = np.flatnonzero(np.ptp(data.values, axis=0) > 0.0)
+    if not len(known):
+        return None
     weight = np.ones((data.units, len(known)))
     model: _Model | None = None
     for _ in range(ROUNDS):
@@ -109,7 +109,7 @@ def day_scales(data: Coefficients, of_unit: Integers) -> DayScales | None:
         model = _chosen(data, seen, of_unit)
         if model is None:
             return None
-        log_scale, log_sd = model.log_scale(seen.half_log)
+        log_scale = model.log_scale(seen)
         weight = np.exp(-2.0 * (model.centre[model.label] + log_scale))
         weight /= weight.mean(axis=0)
     assert model is not None
@@ -135,7 +135,6 @@ def day_scales(data: Coefficients, of_unit: Integers) -> DayScales | None:
         ),
         pooled_log=_placed(pooled.covariance[0], known, size),
         log_scale=_columns(log_scale, known, size),
-        log_scale_sd=_columns(log_sd, known, size),
         residuals=_columns(seen.residuals, known, size),
         grouped=grouped,
         bic_gain=none - model.bic,

@@ -22,7 +22,7 @@ from lepaute.fit.numeric.arrays import Floats, Integers
 from lepaute.fit.numeric.threads import one_blas_thread
 from lepaute.fit.population.coefficients import Coefficients
 from lepaute.fit.population.day_scales import DayScales, day_scales
-from lepaute.fit.population.group_days import covariances_of_groups, long_tails
+from lepaute.fit.population.group_days import covariances_of_groups, outlying_days
 from lepaute.fit.population.node_groups import MOST_GROUPS, groups_of_nodes
 from lepaute.stats.covariances import (
     BetweenDays,
@@ -167,7 +167,7 @@ def generative(data: Coefficients, *, most_groups: int = MOST_GROUPS) -> Generat
         )
         for number in range(mixture.groups)
     )
-    notes += long_tails(data, of_unit, scales)
+    notes += outlying_days(data, scales)
     return Generative(data.terms, groups, mixture.group_of_node, days, scales, mixture.bic, tuple(notes), data.source)
 
 

@@ -1,4 +1,4 @@
-"""The own part of the days of CPUs: its covariance in each group of nodes, and whether its tails are Gaussian."""
+"""The own part of the days of CPUs: its covariance in each group of nodes, and days that stand out."""
 
 import numpy as np
 
@@ -7,8 +7,10 @@ from lepaute.fit.population.coefficients import Coefficients
 from lepaute.fit.population.day_scales import DayScales
 from lepaute.stats.covariances import BetweenDays, nearest_covariance, unit_means
 
-#: Excess kurtosis of days that is noted (Student's t of five degrees of freedom has 6), if it is five standard errors.
-LONG_TAILS = 5.0
+#: Chance of a note about outliers where there are none.
+OUTLIERS = 0.01
+#: Days of a cpu of which none can stand out: two are always equally far from their mean.
+MOST_FEW = 4
 
 
 def covariances_of_groups(data: Coefficients, of_unit: Integers, days: BetweenDays) -> list[Floats | None] | None:
@@ -40,27 +42,27 @@ def covariances_of_groups(data: Coefficients, of_unit: Integers, days: BetweenDa
     ]
 
 
-def long_tails(data: Coefficients, of_unit: Integers, scales: DayScales | None) -> list[str]:
-    """A sentence for each coefficient whose days have longer tails than a Gaussian, group by group alike.
+def outlying_days(data: Coefficients, scales: DayScales | None) -> list[str]:
+    """A sentence for each coefficient in which days of single CPUs are far from the other days of the same cpu.
 
-    Where CPUs differ in the standard deviation of their days, each is judged by its own: a mixture of Gaussians of
-    different widths has long tails that no cpu has.
+    Grubbs' test (Annals of Mathematical Statistics 21, 1950) of each row, at OUTLIERS over all rows by Bonferroni.
     """
-    label = of_unit[data.unit]
+    from scipy import stats
+
     if scales is not None:
-        variance = np.einsum("gii->gi", scales.typical)[label] * np.exp(2.0 * scales.log_scale)[data.unit]
         residuals = scales.residuals
     else:
         deviations = data.values - unit_means(data.unit, data.values)[data.unit]
         residuals = deviations - unit_means(data.day, deviations)[data.day]
-        groups = range(int(of_unit.max()) + 1)
-        variance = np.array([np.var(residuals[label == number], axis=0) for number in groups])[label]
+    days = np.bincount(data.unit)[data.unit, None]
+    square = unit_means(data.unit, residuals**2)[data.unit] * days
     with np.errstate(divide="ignore", invalid="ignore"):
-        excess = np.mean(residuals**4 / variance**2, axis=0) - 3.0
-    limit = max(LONG_TAILS, 5.0 * float(np.sqrt(24.0 / len(residuals))))
+        share = residuals**2 / square
+        p = 2.0 * stats.t.sf(np.sqrt(share * (days - 2.0) / (1.0 - share)), days - 2.0)
+    counts = np.sum((p * len(residuals) < OUTLIERS) & (days > MOST_FEW), axis=0)
     return [
-        f"the days of {term} have far longer tails than a Gaussian (excess kurtosis {value:.0f}): a few days decide "
-        "how much is drawn on most."
-        for term, value in zip(data.terms, excess, strict=True)
-        if value > limit
+        f"{count} of {len(residuals)} days of single CPUs are outliers in {term}: they decide how much the days of "
+        "those CPUs vary."
+        for term, count in zip(data.terms, counts, strict=True)
+        if count
     ]
