@@ -76,10 +76,5 @@ void bind_models(nb::module_& m) {
     bind_struct<models::Machine>(m, "Machine")
         .def_rw("topology", &models::Machine::topology)
         .def("text", &models::machine_text, "The machine, but for its topology, as simblas reads it.");
-    nb::class_<models::Layers>(m, "Layers")
-        .def(nb::init<>())
-        .def_rw("coefficients", &models::Layers::coefficients)
-        .def_rw("days", &models::Layers::days)
-        .def_rw("discrepancy", &models::Layers::discrepancy)
-        .def_rw("noise", &models::Layers::noise);
+    bind_struct<models::Layers>(m, "Layers");
 }

@@ -183,6 +183,12 @@ class KernelPiece:
     @modes.setter
     def modes(self, arg: Sequence[Mode], /) -> None: ...
 
+    @property
+    def discrepancy_relative_sd(self) -> float: ...
+
+    @discrepancy_relative_sd.setter
+    def discrepancy_relative_sd(self, arg: float, /) -> None: ...
+
     @staticmethod
     def choices() -> dict[str, list[str]]:
         """The words of each attribute that is one of several."""
@@ -497,6 +503,12 @@ class Machine:
 
     @day_common_relative_sd.setter
     def day_common_relative_sd(self, arg: float, /) -> None: ...
+
+    @property
+    def day_run_relative_sd(self) -> float: ...
+
+    @day_run_relative_sd.setter
+    def day_run_relative_sd(self, arg: float, /) -> None: ...
 
     @property
     def day_cpu_relative_sd(self) -> float: ...

@@ -11,16 +11,14 @@ For cpu p of a node of group g on day d, with θ the coefficients of a kernel's 
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
 
-from lepaute.platform.kernel_model import check_covariance
+from lepaute.platform.covariance import Rows, check_covariance
 from lepaute.platform.values import Count, Number, Positive, Value, fault, known_letters
 from lepaute.stats.cholesky import lower_factor
 
 #: Of logarithms of factors; far beyond what CPUs do: one of 44 would have a factor above e^20.
 LARGEST_LOG_VARIANCE = 100.0
 Draw = Literal["none", "days", "nodes-and-days"]
-Rows = tuple[tuple[Number, ...], ...]
 
 
 def _constant(value: object) -> object:
@@ -111,12 +109,7 @@ def _check_spreads(holder: Group | Population, size: int, *at: str | int) -> Non
 
 def check_spread(rows: Rows, size: int, *at: str | int) -> None:
     """Raises the fault of a matrix that is no covariance of `size` coefficients."""
-    try:
-        check_covariance(rows, size)
-    except PydanticCustomError as error:
-        context = dict(error.context or {})
-        inside = [step for step in context.get("at", []) if step != "covariance"]
-        raise fault(str(context["problem"]), *at, *inside, remedy=str(context["remedy"])) from None
+    check_covariance(rows, size, *at)
     try:
         lower_factor(rows)
     except ValueError:

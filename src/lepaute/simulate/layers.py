@@ -16,6 +16,11 @@ class Layers:
     discrepancy: bool = True
     noise: bool = True
 
+    @property
+    def off(self) -> tuple[str, ...]:
+        """Names of the layers that are switched off."""
+        return tuple(field.name for field in fields(self) if not getattr(self, field.name))
+
     def to_core(self) -> "_core.Layers":
         """The layers as the core takes them."""
         from lepaute import _core
