@@ -42,7 +42,8 @@ The model was left as it was, and so were the goals.
 
 The model was changed later, and the goals were not: the level "between days, own" was missed with one Gaussian for the
 days of all CPUs of a group. Each cpu now has a standard deviation of its own days, log-normal between CPUs; chosen by
-BIC of the coefficients (the table of distributions, and `day_scales`) before any of the p was computed again.
+BIC of the coefficients (the table of distributions, and `day_scales`) before any of the p was computed again. After
+them one comparison was added, shown and not judged: the last level with the median of the CPUs as the effect of a day.
 """
 
 import sys
@@ -52,7 +53,7 @@ import numpy
 import pandas
 import yaml
 from population import own_days, picture, published, recovery
-from population.levels import levels, some_nodes, synthetic
+from population.levels import levels, own_from_the_median, some_nodes, synthetic
 from population.two_sample import combined, holm, p_values
 from support.goals import Goal, markdown
 from support.options import Options, options_of
@@ -75,7 +76,8 @@ STATISTICS = ("KS alpha", "KS beta", "KS gamma", "energy")
 SEEDS, REPETITIONS = 20, 200
 ALL, HELD_OUT = "fitted to all nodes", "held out"
 CONTROL, CONTROL_SEED = "a draw of the model itself", 500
-SHOWN = ("one Gaussian for all nodes", "no difference between CPUs", CONTROL)
+MEDIAN = "fitted to all nodes; days by their median"
+SHOWN = ("one Gaussian for all nodes", "no difference between CPUs", CONTROL, MEDIAN)
 
 
 def main() -> int:
@@ -106,14 +108,16 @@ def compared(state: str, data: Coefficients, options: Options) -> Iterator[dict[
         "one Gaussian for all nodes": generative(data, most_groups=1).population(),
         "no difference between CPUs": scaled(whole, 0.0, 1.0),
         CONTROL: whole,
+        MEDIAN: whole,
     }
     for way, model in ways.items():
         for seed in range(1, (2 if options.quick else SEEDS) + 1):
             population, judge = halved(data, seed) if model is None else (model, data)
             if way == CONTROL:
                 judge = synthetic(whole, data, CONTROL_SEED + seed)
-            drawn = levels(synthetic(population, judge, seed))
-            for level, observed in levels(judge).items():
+            taken = own_from_the_median if way == MEDIAN else levels
+            drawn = taken(synthetic(population, judge, seed))
+            for level, observed in taken(judge).items():
                 found = p_values(observed, drawn[level], seed)
                 for statistic, p in zip(STATISTICS, found, strict=True):
                     yield {"state": state, "way": way, "level": level, "statistic": statistic, "seed": seed, "p": p}
@@ -171,6 +175,8 @@ def text(frame: pandas.DataFrame, data: dict[str, Coefficients], fits: dict[str,
         for state, fit in fits.items()
     )
     ratio = "sd of single CPUs, 90th over 10th percentile"
+    loud = (frame["way"] == CONTROL) & (frame["state"] == "slow nodes") & (frame["level"] == "between days, own")
+    noisy = float((frame[loud & (frame["statistic"] == "KS gamma")]["p"] < 0.05).mean())
     widths = ("state", ratio, "the same in synthetic data")
     distributions = [row for state in STATES for row in own_days.distributions(state, data[state], fits[state])]
     models = ("state", "coefficient", "one Gaussian", "Student's t", "log-normal sd", "kurtosis", "p if Gaussian")
@@ -189,16 +195,22 @@ Small p: synthetic and observed differ. Groups of nodes: {told}.
 
 {markdown(("state", "model", "level", *STATISTICS), rows)}
 
-The last two models of each state are wrong on purpose: they show what the tests can detect. Of {len(control)} p of two
-draws of the fitted model against each other, {100.0 * float((control < 0.05).mean()):.1f} % are below 0.05.
+One Gaussian for all nodes, and no difference between CPUs, are wrong on purpose: they show what the tests can detect.
+Of {len(control)} p of two draws of the fitted model against each other, {100.0 * float((control < 0.05).mean()):.1f} %
+are below 0.05.
 
-CONCLUSION
+CPUs differ in the standard deviation of their days, which makes the days of all CPUs together look as if they had long
+tails. With one of its own for each cpu, the goal, which was missed in both states, is met with good cooling. It is
+still missed for gamma with slow nodes. That level takes the mean of all CPUs off each day, and with it puts the noise
+of a few loud CPUs, some 25 times that of the others, into the days of all: what it compares is mostly how loud the
+loudest CPUs of a draw are, and {100.0 * noisy:.0f} % of the p of two draws of the model itself are below 0.05 there.
+With the median of the CPUs as the effect of a day, nothing speaks against the model.
 
 {markdown(widths, shapes(data, fits))}
 
-BIC of distributions of the own part of days, less that of one standard deviation for each cpu (lower is better; log-normal:
-with a median for each group of nodes), and the excess kurtosis of days divided by the standard deviation of their cpu, with
-its p from simulated Gaussian days:
+BIC of distributions of the own part of days, less that of one standard deviation for each cpu (lower is better;
+log-normal: with a median for each group of nodes), and the excess kurtosis of days divided by the standard deviation of
+their cpu, with its p from simulated Gaussian days:
 
 {markdown(models, distributions)}
 

@@ -33,6 +33,13 @@ def levels(data: Coefficients) -> dict[str, Level]:
     }
 
 
+def own_from_the_median(data: Coefficients) -> dict[str, Level]:
+    """The last of the levels with the median over CPUs as the effect of a day: loud CPUs do not move it."""
+    deviations = data.values - unit_means(data.unit, data.values)[data.unit]
+    effect = numpy.array([numpy.median(deviations[data.day == day], axis=0) for day in range(data.days)])
+    return {"between days, own": (deviations - effect[data.day], data.node_of_unit[data.unit])}
+
+
 def synthetic(population: Population, layout: Coefficients, seed: int) -> Coefficients:
     """Coefficients drawn by the package for as many nodes as `layout` has, each cpu on the same days."""
     cpus = layout.units // layout.nodes
