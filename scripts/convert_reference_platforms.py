@@ -251,9 +251,9 @@ def segments(link_class: dict[str, Any], route_latency_s: float, thresholds: dic
 def busy_segments(path: Path, idle: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What messages cost whose receiver computes between its probes, from the ring between full nodes.
 
-    In that ring (thesis, section 8.7) each rank calls dgemm between two MPI_Iprobe. From 16 kB to 64 kB its durations do
-    not depend on the size, and spread over the length of a dgemm: they are the wait for the receiver's next probe, which
-    the engine simulates. The mean of that wait, over what the message takes between idle nodes, is taken off the pieces
+    In that ring (thesis, section 8.7) each rank calls dgemm between two MPI_Iprobe. From 16 kB to 64 kB its durations
+    do not depend on the size, and spread over the length of a dgemm: they are the wait for the receiver's next probe,
+    which the engine simulates. The mean of that wait, over what the message takes between idle nodes, is taken off the pieces
     that are fitted to the larger messages. Up to 64 kB the segments are those of idle nodes.
     """
     from lepaute import fit
