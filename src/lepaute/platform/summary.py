@@ -1,6 +1,7 @@
 """A platform in words and small tables, for a person."""
 
 from collections.abc import Iterator
+from math import exp
 
 from lepaute.platform.schema import KernelModel, Platform, Population, Segment
 from lepaute.platform.topology import topology_lines
@@ -50,8 +51,9 @@ def _lines(platform: Platform) -> Iterator[str]:
         yield "days      not modelled: intervals are narrower than the spread of real runs"
     else:
         days = platform.days
+        run = "" if days.run_relative_sd is None else f", {days.run_relative_sd:.2%} a run"
         yield (
-            f"days      sd {days.common_relative_sd:.2%} common, {days.cpu_relative_sd:.2%} a cpu "
+            f"days      sd {days.common_relative_sd:.2%} common{run}, {days.cpu_relative_sd:.2%} a cpu "
             f"({days.degrees_of_freedom} degrees of freedom)"
         )
         if days.source:
@@ -73,11 +75,15 @@ def _population(population: Population) -> Iterator[str]:
         if len(population.groups) > 1:
             yield f"  group {number}, {group.weight:.1%} of the nodes"
         temporal = group.covariance_temporal or population.covariance_temporal
+        log_scale = group.covariance_log_scale or population.covariance_log_scale
         common = population.covariance_common
         for at, (term, mean) in enumerate(zip(population.terms, group.mean, strict=True)):
             days = temporal[at][at] + (0.0 if common is None else common[at][at])
             spatial = group.covariance_spatial[at][at]
-            yield (f"  {term:<6} {mean:.4g}; sd {spatial**0.5:.2g} between CPUs, {days**0.5:.2g} between days")
+            line = f"  {term:<6} {mean:.4g}; sd {spatial**0.5:.2g} between CPUs, {days**0.5:.2g} between days"
+            if log_scale is not None and (log_sd := log_scale[at][at] ** 0.5) > 0.0:
+                line += f", its own part times {exp(-log_sd):.2g} to {exp(log_sd):.2g} for two thirds of the CPUs"
+            yield line
     if population.source:
         yield f"  {population.source}"
 
@@ -90,9 +96,11 @@ def _kernel(model: KernelModel) -> Iterator[str]:
         cpus = "" if piece.per_cpu is None else f"; {len(piece.per_cpu.rows)} CPUs have their own"
         noise = "" if piece.noise.kind == "none" else f"; sd {_polynomial(piece.noise.sd)}, {piece.noise.kind}"
         fitted = "" if not piece.range else f"; fitted for {_bounds(piece.range)}"
-        yield f"  {name:<10} {_polynomial(piece.mean)}{where}{noise}{cpus}{fitted}"
+        own = "" if piece.discrepancy_relative_sd is None else f"; error of its own {piece.discrepancy_relative_sd:.2%}"
+        yield f"  {name:<10} {_polynomial(piece.mean)}{where}{noise}{cpus}{fitted}{own}"
     if model.discrepancy_relative_sd:
-        yield f"  {'':<10} error on calls not used in the fit: {model.discrepancy_relative_sd:.2%}"
+        source = model.discrepancy_source or "on calls not used in the fit"
+        yield f"  {'':<10} error {model.discrepancy_relative_sd:.2%}: {source}"
 
 
 def _polynomial(polynomial: Polynomial) -> str:

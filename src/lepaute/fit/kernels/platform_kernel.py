@@ -94,10 +94,10 @@ def _coefficient(terms: tuple[str, ...], values: Any, term: str) -> float:
     return float(values[terms.index(term)]) if term in terms else 0.0
 
 
-def _covariance(fit: PolynomialFit) -> list[list[float]]:
-    """Rows of the covariance, made symmetric and of correlations within 1 to the last digit."""
+def _covariance(fit: PolynomialFit) -> dict[str, Any]:
+    """The covariance, made symmetric and of correlations within 1 to the last digit."""
     symmetric = (fit.covariance + fit.covariance.T) / 2
-    return [[float(value) for value in row] for row in symmetric]
+    return {"terms": list(fit.terms), "matrix": [[float(value) for value in row] for row in symmetric]}
 
 
 def _polynomial(terms: tuple[str, ...], values: Any, *, positive: bool = False) -> dict[str, float]:
