@@ -184,9 +184,8 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 def depth_effect(frame: pandas.DataFrame, column: str) -> float:
     """What depth 1 adds to the time, seconds: its coefficient in the model of the main effects."""
     dummies = [numpy.ones((len(frame), 1)), (frame["depth"].to_numpy() == 1).astype(float)[:, None]]
-    for factor in FACTORS:
-        if factor != "depth":
-            dummies.append((frame[factor].to_numpy()[:, None] == numpy.unique(frame[factor])[1:]).astype(float))
+    others = (frame[factor].to_numpy() for factor in FACTORS if factor != "depth")
+    dummies += [(levels[:, None] == numpy.unique(levels)[1:]).astype(float) for levels in others]
     return float(numpy.linalg.lstsq(numpy.hstack(dummies), frame[column].to_numpy(float), rcond=None)[0][1])
 
 
@@ -247,6 +246,7 @@ def text(frame: pandas.DataFrame) -> str:
         f"(published {signed(group['published_error_percent'].mean())})."
         for nb, group in there.groupby("block_size")
     )
+    header = ("configuration", "real, s", "predicted, s", "95 % interval, s", "error", "real runs inside", "published")
     return f"""## Dahu: factorial study
 
 1024 ranks, N = 250,000, `dahu-2020-01` against 8 real runs for each configuration (January 2020). Error: mean of the
@@ -268,7 +268,7 @@ Type-II analysis of variance of the mean times by the four factors, no interacti
 
 ### All configurations
 
-{markdown(("configuration", "real, s", "predicted, s", "95 % interval, s", "error", "real runs inside", "published emulation"), rows)}
+{markdown(header, rows)}
 """
 
 
