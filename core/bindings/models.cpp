@@ -77,4 +77,11 @@ void bind_models(nb::module_& m) {
         .def_rw("topology", &models::Machine::topology)
         .def("text", &models::machine_text, "The machine, but for its topology, as simblas reads it.");
     bind_struct<models::Layers>(m, "Layers");
+    m.def(
+        "transfer_factor",
+        [](const std::string& link_class, double relative_sd, std::uint64_t seed) {
+            return models::transfer_factor(of_word<models::LinkClass>("link_class", link_class), relative_sd, seed);
+        },
+        nb::arg("link_class"), nb::arg("relative_sd"), nb::arg("seed"),
+        "The factor on transfers of a class of links in the run of that seed.");
 }

@@ -102,6 +102,7 @@ struct Layers {
     bool days = true;
     bool discrepancy = true;
     bool noise = true;
+    bool network = true;
 
     /// All layers by name: the binding goes through them, and simblas, which is told those that are on.
     template <class Visit>
@@ -110,6 +111,7 @@ struct Layers {
         visit("days", &Layers::days);
         visit("discrepancy", &Layers::discrepancy);
         visit("noise", &Layers::noise);
+        visit("network", &Layers::network);
     }
 };
 

@@ -15,6 +15,7 @@ class Layers:
     days: bool = True
     discrepancy: bool = True
     noise: bool = True
+    network: bool = True
 
     @property
     def off(self) -> tuple[str, ...]:

@@ -63,11 +63,15 @@ def fill_network(core: _core.Network, network: "Network") -> None:
         ("remote", network.remote.segments),
         ("loopback_noncontiguous", network.loopback_noncontiguous),
         ("remote_noncontiguous", network.remote_noncontiguous),
+        ("loopback_busy", network.loopback_busy.segments if network.loopback_busy else ()),
+        ("remote_busy", network.remote.busy.segments if network.remote.busy else ()),
     ):
         costs = getattr(core, link)
         costs.segments = [core_segment(segment) for segment in segments]
+        costs.discrepancy_relative_sd = network.discrepancies[link]
         if (fitted := network.fitted_sizes[link]) is not None:
             costs.fitted_low_bytes, costs.fitted_high_bytes = map(float, fitted)
+    core.noncontiguous_modelled = network.loopback.noncontiguous is not None or network.remote.noncontiguous is not None
     core.flow_factor = network.flow_factor
     core.exact_sharing = network.sharing == "exact"
     core.node_link_Bps = network.node_link.bandwidth_Bps
