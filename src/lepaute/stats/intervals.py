@@ -27,8 +27,8 @@ def prediction_interval(values: Sequence[float]) -> Interval:
     R = 1: no interval. R < 40: Student's prediction interval of the logarithms x, mean(x) ± t(R-1, 0.975) · sd(x) ·
     sqrt(1 + 1/R), exact for log-normal values. R >= 40: empirical 2.5 % and 97.5 % quantiles, at positions p (R + 1)
     among the ordered logarithms; their expected coverage is 95 % whatever the distribution. Student's holds less where
-    tails are long (docs/predict.md). The interval of rates is that of durations, inverted. Where a value is 0, and has no
-    logarithm, the same of the values, with 0 the least bound.
+    tails are long (docs/predict.md). The interval of rates is that of durations, inverted. A 0 has no logarithm: where
+    there is one, the bounds are those of the values themselves, and not below 0.
     Raises InputError where there is no value, or one that is not finite or below 0.
     """
     if not values or not all(isfinite(value) and value >= 0.0 for value in values):
