@@ -54,7 +54,7 @@ def _log_ratios(frames: "Sequence[pandas.DataFrame]", segments: tuple[FittedSegm
         keys = [column for column in START if column in own.columns]
         if len(own) == 0 or not keys:
             continue
-        number: Integers = own.groupby(keys, sort=False, observed=True).ngroup().to_numpy(dtype=np.int64)
+        number = np.asarray(own.groupby(keys, sort=False, observed=True).ngroup(), dtype=np.int64)
         numbers.append(number + first)
         first += int(number.max()) + 1
         net_s = own["duration_s"].to_numpy(dtype=np.float64) - own["clock_cost_s"].to_numpy(dtype=np.float64)
