@@ -660,6 +660,12 @@ class RunResult:
         A row a call, once: then they are gone. kind counts kernel, mpi, phase; name counts trace_names.
         """
 
+def natural_log(x: float) -> float:
+    """Of a positive, finite x; the same bits on every machine."""
+
+def exponential(x: float) -> float:
+    """For |x| <= 700; the same bits on every machine."""
+
 def normals(seed: int, stream: int, units: int, each: int) -> list[float]: ...
 
 def uniforms(seed: int, stream: int, units: int, each: int) -> list[float]: ...

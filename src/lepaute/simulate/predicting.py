@@ -18,7 +18,6 @@ from lepaute.simulate.outside_ranges import outside_ranges
 from lepaute.simulate.population import on_its_day
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.tasks import Task, run_tasks
-from lepaute.simulate.warnings import interval_warnings
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -227,7 +226,6 @@ def prediction_of(
             *application.warnings(platform, first, max(ranks_on_node.values())),
             *simulator.warnings(first),
             *sampling_warnings(runs),
-            *interval_warnings(run_list),
         ),
         simulation=figures_of(runs),
         settings=dict(conditions.settings),

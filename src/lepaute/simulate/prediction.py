@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Mean of the runs and the 95 % prediction interval for one further run; low and high are None for one run."""
+    """Arithmetic mean of the runs and the 95 % prediction interval for one further run; no bounds for one run."""
 
     mean: float
     low: float | None
