@@ -111,7 +111,7 @@ def one_way_s(listed: list[dict[str, Any]], size_bytes: int) -> float:
     """Seconds of a message alone, overheads included."""
     segment = in_force(listed, size_bytes - 1)
     calls = math.fsum(segment[call][0] + segment[call][1] * size_bytes for call in ("send", "receive"))
-    return calls + segment["latency_s"] + size_bytes / segment["bandwidth_Bps"]
+    return float(calls + segment["latency_s"] + size_bytes / segment["bandwidth_Bps"])
 
 
 def transfer_deviation(reference: Path, which: str) -> float:
