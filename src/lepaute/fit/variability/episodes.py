@@ -96,6 +96,8 @@ def hpl_steps(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, Fitte
         start_s=table["start_s"].to_numpy()[chosen],
     )
     grouped = part.groupby(keys, observed=True)
-    steps: pandas.DataFrame = grouped[["measured_s", "predicted_s", "variance_s2"]].sum().assign(start_s=grouped["start_s"].min())
+    steps: pandas.DataFrame = (
+        grouped[["measured_s", "predicted_s", "variance_s2"]].sum().assign(start_s=grouped["start_s"].min())
+    )
     steps = steps.reset_index()
     return steps.loc[steps["predicted_s"] >= SHORTEST_STEP_S]
