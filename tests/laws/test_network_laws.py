@@ -6,7 +6,7 @@ from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Layers, Mapping, predict
 from lepaute.simulate.mapping import Slot
 
-NOTHING_DRAWN = Layers(coefficients=False, days=False, discrepancy=False, noise=False)
+NOTHING_DRAWN = Layers.only()
 NODES = 32
 
 
