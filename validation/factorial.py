@@ -9,7 +9,7 @@ Fixed before any result was looked at:
 * platform: dahu-2020-01 as shipped; other parameters as in dahu/hpl/README.md (the defaults of lepaute.Hpl);
 * copy_l: the makefile of the real runs has -DHPL_NO_MPI_DATATYPE (Ezibenroc/peanut, peanut/abstract_hpl.py, HPL_OPTS),
   which makes HPL copy L in every panel;
-* runs: 20 with seeds 1 to 20 for each configuration; all layers of uncertainty on; fidelity
+* runs: 10 with seeds 1 to 10 for each configuration; all layers of uncertainty on; fidelity
   sampled (within 0.5 % of full, docs/speed.md; in full the study takes hours);
 * statistic: error in time, mean of the predicted times / mean of the real times - 1, a configuration at a time;
 * goals: mean absolute error at most 3 % for either block size; block size 128: at least 80 % of the configurations
@@ -71,7 +71,7 @@ def compared(options: Options) -> pandas.DataFrame:
         # Another problem than the real one, so the errors mean nothing: every third configuration, N = 8000.
         frame = frame.iloc[::3].assign(matrix_size=8_000).reset_index(drop=True)
     platform = load_platform(PLATFORM)
-    cases = [Case(label(row), hpl_of(row), platform, 2 if options.quick else 20) for row in frame.to_dict("records")]
+    cases = [Case(label(row), hpl_of(row), platform, 2 if options.quick else 10) for row in frame.to_dict("records")]
     found = [
         {"refusal": outcome.refusal}
         if outcome.prediction is None

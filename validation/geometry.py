@@ -11,7 +11,7 @@ Fixed before any result was looked at:
 * parameters: 2ring, depth 1, binary exchange, others as in dahu/hpl/README.md (the defaults of lepaute.Hpl);
 * copy_l: the makefile of the real runs has -DHPL_NO_MPI_DATATYPE (Ezibenroc/peanut, peanut/abstract_hpl.py, HPL_OPTS),
   which makes HPL copy L in every panel;
-* runs: 20 with seeds 1 to 20 for each grid; all layers of uncertainty on; fidelity
+* runs: 10 with seeds 1 to 10 for each grid; all layers of uncertainty on; fidelity
   sampled (within 0.5 % of full, docs/speed.md);
 * statistic: error in time, mean of the predicted times / mean of the real times - 1, a grid at a time;
 * goals: mean absolute error at most 2.5 %, each at most 12 %; at least 90 % of the real runs inside the 95 % intervals
@@ -68,7 +68,7 @@ def compared(options: Options) -> pandas.DataFrame:
                     n=row["matrix_size"], nb=128, p=row["proc_p"], q=row["proc_q"], depth=1, bcast="2ring", copy_l=True
                 ),
                 platform,
-                2 if options.quick else 20,
+                2 if options.quick else 10,
             )
             for row in frame.to_dict("records")
         ],
