@@ -4,7 +4,8 @@
 
 Fixed before any result was looked at:
 
-* platform: dahu-2020-01 as shipped, with network.flow_factor=scale, which is what SMPI does with its factors;
+* platform: dahu-2020-01 as shipped, with network.flow_factor=scale, which is what SMPI does with its factors, and (since
+  November 2026) without network.loopback.busy and network.remote.busy, since SMPI has one state for all messages;
 * both run the same parameters: NB = 128, L1 and U transposed, crout in right, nbmin 2, ndiv 2, as lepaute.Hpl has them;
 * A: no noise, 64 ranks 8 x 8, N = 5000: all 6 broadcasts, 3 swaps, depth 0 and 1 (36 cases);
 * B: no noise, 2ring and binary exchange, N = 2000, 5000, 10,000, depth 0 and 1: 16 ranks as 4 x 4, 2 x 8, 1 x 16;
@@ -14,7 +15,7 @@ Fixed before any result was looked at:
 * D: 1024 ranks 32 x 32: N = 10,000 depth 0 and 1; N = 10,000 depth 1 with the long broadcast and spread-roll;
   N = 20,000 depth 1 with all layers (seed 1); N = 20,000 depth 0 (5 cases);
 * statistic: difference = time of the native engine / time under SMPI - 1;
-* goals: mean absolute difference over all cases at most 2 %, none above 5 %; both count the same messages in every run.
+* goals: mean absolute difference over all cases at most 0.5 % (2 % until November 2026), none above 5 %; both count the same messages in every run.
   A single run without noise and with look-ahead is chaotic: tiny changes move it by 0.2 to 2 %.
 
 Beside it, never judged, and added when the results were known: the native engine with network.sharing=exact, which is
@@ -46,7 +47,7 @@ from lepaute.simulate.apps.hpl.emulation import build_hpl_smpi
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS
 
 STUDY = "native_against_smpi"
-MEAN_LIMIT_PERCENT, EACH_LIMIT_PERCENT = 2.0, 5.0
+MEAN_LIMIT_PERCENT, EACH_LIMIT_PERCENT = 0.5, 5.0
 GROUPS = {
     "A": "64 ranks, all broadcasts and swaps",
     "B": "16 to 64 ranks, shapes of the grid",
@@ -225,7 +226,7 @@ def text(frame: pandas.DataFrame) -> str:
     header = ("", "cases", "mean", "mean absolute", "largest", "worst case", "mean absolute, exact sharing")
     return f"""## The native engine against HPL's own code under SMPI
 
-`dahu-2020-01` with `network.flow_factor=scale`, NB = 128: the native engine, which reimplements HPL's algorithm,
+`dahu-2020-01` with `network.flow_factor=scale` and one state of the network, NB = 128: the native engine, which reimplements HPL's algorithm,
 and HPL's own source under SMPI with [simblas](simblas.md); both use the same kernel models and platform file.
 Difference: time of the native engine / time under SMPI − 1. Written by
 `validation/native_against_smpi.py`, where everything was fixed in advance; all cases: `accuracy/{STUDY}.csv`.

@@ -22,7 +22,9 @@ from lepaute.simulate.smpi.process import Limits
 from lepaute.simulate.smpi.request import Files, Folding, request_text
 from lepaute.simulate.topology import wiring
 
-PLATFORM, SETTINGS = "dahu-2020-01", {"network.flow_factor": "scale"}
+PLATFORM = "dahu-2020-01"
+#: What SMPI does: shares times factors, and one state for all messages.
+SETTINGS = {"network.flow_factor": "scale", "network.loopback.busy": "null", "network.remote.busy": "null"}
 EXACT = {"network.sharing": "exact"}
 SHAPES = ((4, 4), (2, 8), (1, 16), (6, 6), (6, 8), (4, 16), (16, 4), (32, 2), (2, 32))
 LIMITS = Limits(timeout_s=3600.0, stall_s=300.0)
