@@ -15,7 +15,8 @@ Fixed before any result was looked at:
 * D: 1024 ranks 32 x 32: N = 10,000 depth 0 and 1; N = 10,000 depth 1 with the long broadcast and spread-roll;
   N = 20,000 depth 1 with all layers (seed 1); N = 20,000 depth 0 (5 cases);
 * statistic: difference = time of the native engine / time under SMPI - 1;
-* goals: mean absolute difference over all cases at most 0.5 % (2 % until November 2026), none above 5 %; both count the same messages in every run.
+* goals: mean absolute difference over all cases at most 0.5 % (2 % until November 2026),
+  in each group at most 2 %, none above 5 %; both count the same messages in every run.
   A single run without noise and with look-ahead is chaotic: tiny changes move it by 0.2 to 2 %.
 
 Beside it, never judged, and added when the results were known: the native engine with network.sharing=exact, which is
@@ -47,7 +48,7 @@ from lepaute.simulate.apps.hpl.emulation import build_hpl_smpi
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS
 
 STUDY = "native_against_smpi"
-MEAN_LIMIT_PERCENT, EACH_LIMIT_PERCENT = 0.5, 5.0
+MEAN_LIMIT_PERCENT, GROUP_LIMIT_PERCENT, EACH_LIMIT_PERCENT = 0.5, 2.0, 5.0
 GROUPS = {
     "A": "64 ranks, all broadcasts and swaps",
     "B": "16 to 64 ranks, shapes of the grid",
@@ -191,7 +192,7 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     size = frame["difference_percent"].abs()
     same = frame["smpi_messages"] == frame["native_messages"]
     groups = [
-        at_most(f"mean absolute difference, {name}", MEAN_LIMIT_PERCENT, size[frame["group"] == group].mean())
+        at_most(f"mean absolute difference, {name}", GROUP_LIMIT_PERCENT, size[frame["group"] == group].mean())
         for group, name in GROUPS.items()
     ]
     return [
@@ -328,7 +329,7 @@ def picture(frame: pandas.DataFrame) -> Figure:
         axes.plot([], [], "o", color=colour, label=f"N = {n:,}")
     axes.plot([], [], "o", color="#555555", mfc="white", label="depth 0")
     axes.plot([], [], "o", color="#555555", label="depth 1")
-    for limit, shade in ((MEAN_LIMIT_PERCENT, 0.07), (EACH_LIMIT_PERCENT, 0.05)):
+    for limit, shade in ((GROUP_LIMIT_PERCENT, 0.07), (EACH_LIMIT_PERCENT, 0.05)):
         axes.axhspan(-limit, limit, color="#000000", alpha=shade, lw=0)
     axes.axhline(0.0, color="#222222", lw=0.8)
     ticks = {columns[group, name] + "ABCD".index(group): name for group, name in columns}
