@@ -74,7 +74,7 @@ class Series:
 
     def input_text(self) -> str:
         """HPL's input file; its report goes to a file, and no residual is checked."""
-        lists = [
+        lists: list[list[Any]] = [
             [self.n],
             [self.nb],
             [self.pmap],

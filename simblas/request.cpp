@@ -19,15 +19,29 @@ std::string rest_of(Line& line) {
     return text;
 }
 
+/// The layers that are off, by name.
+void read_without(Line& line, models::Layers& layers) {
+    for (std::string name; line >> name;) {
+        bool known = false;
+        models::Layers::fields([&](const char* layer, auto field) {
+            if (name == layer) {
+                layers.*field = false;
+                known = true;
+            }
+        });
+        if (!known) {
+            throw std::invalid_argument("has an unknown layer '" + name + "'");
+        }
+    }
+    line.clear(); // it ends where there is no further name
+}
+
 using Keys = std::map<std::string, std::function<void(Line&, Request&)>>;
 
 const Keys& keys() {
     static const Keys known = {
         {"seed", [](Line& line, Request& to) { line >> to.seed; }},
-        {"layers",
-         [](Line& line, Request& to) {
-             line >> to.layers.coefficients >> to.layers.days >> to.layers.discrepancy >> to.layers.noise;
-         }},
+        {"without", [](Line& line, Request& to) { read_without(line, to.layers); }},
         {"cores",
          [](Line& line, Request& to) {
              to.core_of_rank.assign(std::istream_iterator<std::uint32_t>(line), std::istream_iterator<std::uint32_t>());

@@ -76,10 +76,12 @@ void bind_models(nb::module_& m) {
     bind_struct<models::Machine>(m, "Machine")
         .def_rw("topology", &models::Machine::topology)
         .def("text", &models::machine_text, "The machine, but for its topology, as simblas reads it.");
-    nb::class_<models::Layers>(m, "Layers")
-        .def(nb::init<>())
-        .def_rw("coefficients", &models::Layers::coefficients)
-        .def_rw("days", &models::Layers::days)
-        .def_rw("discrepancy", &models::Layers::discrepancy)
-        .def_rw("noise", &models::Layers::noise);
+    bind_struct<models::Layers>(m, "Layers");
+    m.def(
+        "transfer_factor",
+        [](const std::string& link_class, double relative_sd, std::uint64_t seed) {
+            return models::transfer_factor(of_word<models::LinkClass>("link_class", link_class), relative_sd, seed);
+        },
+        nb::arg("link_class"), nb::arg("relative_sd"), nb::arg("seed"),
+        "The factor on transfers of a class of links in the run of that seed.");
 }

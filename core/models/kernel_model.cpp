@@ -90,6 +90,13 @@ KernelCost KernelModel::cost(const Size& size, double factor, bool with_noise) c
     return result;
 }
 
+double factor_of(double relative_sd, double drawn) noexcept {
+    // A Student variate of few degrees of freedom may be in the thousands: no effect is beyond a factor of exp(3) = 20.
+    constexpr double largest_log = 3.0;
+    const double sd = std::min(relative_sd, largest_log);
+    return rng::exponential(std::clamp(sd * (drawn - 0.5 * sd), -largest_log, largest_log));
+}
+
 void note(KernelUse& use, const KernelCost& cost, const Size& size, std::uint64_t calls, double seconds) noexcept {
     use.calls += calls;
     use.time_s += seconds;
@@ -133,6 +140,21 @@ KernelModel KernelModel::with_drawn_coefficients(rng::Coordinates at) const {
             }
             piece.mean[static_cast<std::size_t>(piece.covariance_terms[i])] += shift;
         }
+    }
+    return drawn;
+}
+
+KernelModel KernelModel::with_drawn_discrepancies(rng::Coordinates at) const {
+    KernelModel drawn = *this;
+    for (KernelPiece& piece : drawn.pieces_) {
+        if (piece.discrepancy_relative_sd > 0.0) {
+            const double factor = factor_of(piece.discrepancy_relative_sd, rng::normal(at));
+            for (std::size_t term = 0; term < term_count; ++term) {
+                piece.mean.at(term) *= factor;
+                piece.deviation.at(term) *= factor;
+            }
+        }
+        ++at.index;
     }
     return drawn;
 }

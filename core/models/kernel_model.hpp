@@ -68,9 +68,10 @@ struct KernelPiece {
     Coefficients mean{};      // seconds per unit of the term
     Coefficients deviation{}; // seconds per unit of the term
     Noise noise = Noise::none;
-    std::vector<int> covariance_terms; // indices of terms, in the order of the rows of covariance
-    std::vector<double> covariance;    // row-major, symmetric, size covariance_terms.size() squared
-    std::vector<rng::Mode> modes;      // of a mixture, whose mean is 0 and whose variance is 1
+    std::vector<int> covariance_terms;    // indices of terms, in the order of the rows of covariance
+    std::vector<double> covariance;       // row-major, symmetric, size covariance_terms.size() squared
+    std::vector<rng::Mode> modes;         // of a mixture, whose mean is 0 and whose variance is 1
+    double discrepancy_relative_sd = 0.0; // of the logarithm of a factor on all calls of the piece
 
     /// All fields, by name: the machine file and the binding go through them.
     template <class Visit>
@@ -83,6 +84,7 @@ struct KernelPiece {
         visit("covariance_terms", &KernelPiece::covariance_terms);
         visit("covariance", &KernelPiece::covariance);
         visit("modes", &KernelPiece::modes);
+        visit("discrepancy_relative_sd", &KernelPiece::discrepancy_relative_sd);
     }
 };
 
@@ -140,6 +142,10 @@ public:
     /// Throws std::invalid_argument when a covariance is not positive semi-definite.
     [[nodiscard]] KernelModel with_drawn_coefficients(rng::Coordinates at) const;
 
+    /// The same model with the durations of each piece times a factor drawn from its discrepancy: draw `at.index` plus
+    /// the number of the piece.
+    [[nodiscard]] KernelModel with_drawn_discrepancies(rng::Coordinates at) const;
+
     template <class Visit>
     static void fields(Visit visit) {
         visit("pieces", &KernelModel::pieces_);
@@ -148,6 +154,10 @@ public:
 private:
     std::vector<KernelPiece> pieces_;
 };
+
+/// The factor on durations that an effect of `relative_sd` times the variate `drawn` stands for: log-normal where that
+/// is standard normal, with mean 1; positive whatever is drawn.
+[[nodiscard]] double factor_of(double relative_sd, double drawn) noexcept;
 
 /// Adds `calls` calls of `size` that took `seconds` in all.
 void note(KernelUse& use, const KernelCost& cost, const Size& size, std::uint64_t calls, double seconds) noexcept;

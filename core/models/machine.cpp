@@ -10,10 +10,11 @@ namespace {
 constexpr std::uint32_t coefficient_stream = 0x434F4500U;
 constexpr std::uint32_t kernel_noise_stream = 0x4B45524EU;
 constexpr std::uint32_t day_stream = 0x44415900U;
+constexpr std::uint32_t run_stream = 0x52554E00U;
 constexpr std::uint32_t cpu_day_stream = 0x43505500U;
 constexpr std::uint32_t episode_stream = 0x45504900U;
 constexpr std::uint32_t discrepancy_stream = 0x44495300U;
-// A factor is a duration relative to its mean: noise of any width must not make it negative.
+// Of an episode: its half-normal noise, of whatever width, must not make a duration negative.
 constexpr double smallest_factor = 0.05;
 
 } // namespace
@@ -69,15 +70,21 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
         }
         if (layers.discrepancy) {
             const double normal = rng::normal({seed, stream, discrepancy_stream, 0});
-            today.factor = std::max(smallest_factor, 1.0 + named->discrepancy_relative_sd * normal);
+            today.factor = factor_of(named->discrepancy_relative_sd, normal);
+            for (KernelModel& model : today.models) { // the same factors on all cpus
+                model = model.with_drawn_discrepancies({seed, stream, discrepancy_stream, 1});
+            }
         }
     }
     if (layers.days) {
         const int freedom = machine.day_degrees_of_freedom;
-        const double common = machine.day_common_relative_sd * rng::student({seed, 0, day_stream, 0}, freedom);
+        const auto effect = [&](double relative_sd, std::uint32_t cpu, std::uint32_t stream) {
+            return relative_sd > 0.0 ? factor_of(relative_sd, rng::student({seed, cpu, stream, 0}, freedom)) : 1.0;
+        };
+        const double common =
+            effect(machine.day_common_relative_sd, 0, day_stream) * effect(machine.day_run_relative_sd, 0, run_stream);
         for (std::uint32_t cpu = 0; cpu < cpu_factor_.size(); ++cpu) {
-            const double own = machine.day_cpu_relative_sd * rng::student({seed, cpu, cpu_day_stream, 0}, freedom);
-            cpu_factor_[cpu] = std::max(smallest_factor, 1.0 + common + own);
+            cpu_factor_[cpu] = common * effect(machine.day_cpu_relative_sd, cpu, cpu_day_stream);
         }
     }
 }

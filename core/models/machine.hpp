@@ -19,8 +19,8 @@ namespace lepaute::models {
 struct MachineKernel {
     std::string name;
     std::vector<KernelModel> models;
-    double discrepancy_relative_sd = 0.0;
-    double crowding = 0.0; // relative increase of durations when all cores of a node compute
+    double discrepancy_relative_sd = 0.0; // of the logarithm
+    double crowding = 0.0;                // relative increase of durations when all cores of a node compute
 
     template <class Visit>
     static void fields(Visit visit) {
@@ -37,7 +37,9 @@ struct Machine {
     std::uint32_t cpus_per_node = 1;
     bool cpu_is_core_modulo = true; // else core divided by the cores of a cpu
     std::vector<MachineKernel> kernels;
+    // Standard deviations of the logarithm of effects: of the day and of the run on all cpus, of each cpu.
     double day_common_relative_sd = 0.0;
+    double day_run_relative_sd = 0.0;
     double day_cpu_relative_sd = 0.0;
     int day_degrees_of_freedom = 0;   // 0: known exactly
     double episode_relative_sd = 0.0; // shared by the calls of a core within an episode
@@ -60,6 +62,7 @@ struct Machine {
         visit("cpu_is_core_modulo", &Machine::cpu_is_core_modulo);
         visit("kernels", &Machine::kernels);
         visit("day_common_relative_sd", &Machine::day_common_relative_sd);
+        visit("day_run_relative_sd", &Machine::day_run_relative_sd);
         visit("day_cpu_relative_sd", &Machine::day_cpu_relative_sd);
         visit("day_degrees_of_freedom", &Machine::day_degrees_of_freedom);
         visit("episode_relative_sd", &Machine::episode_relative_sd);
@@ -99,6 +102,17 @@ struct Layers {
     bool days = true;
     bool discrepancy = true;
     bool noise = true;
+    bool network = true;
+
+    /// All layers by name: the binding goes through them, and simblas, which is told those that are on.
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("coefficients", &Layers::coefficients);
+        visit("days", &Layers::days);
+        visit("discrepancy", &Layers::discrepancy);
+        visit("noise", &Layers::noise);
+        visit("network", &Layers::network);
+    }
 };
 
 /// A machine on one day: coefficients, day effects and discrepancies drawn, a function of (machine, layers, seed).

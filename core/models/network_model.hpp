@@ -69,6 +69,7 @@ struct NetworkClass {
     std::vector<Segment> segments;
     double fitted_low_bytes = 0.0; // outside of these sizes, the segments extrapolate
     double fitted_high_bytes = 1e300;
+    double discrepancy_relative_sd = 0.0; // of the time of a transfer, from one calibration to another
     [[nodiscard]] const Segment& at(double size_bytes) const noexcept {
         std::size_t i = segments.size() - 1;
         while (i > 0 && size_bytes <= segments[i].above_bytes) {
@@ -82,6 +83,7 @@ struct NetworkClass {
         visit("segments", &NetworkClass::segments);
         visit("fitted_low_bytes", &NetworkClass::fitted_low_bytes);
         visit("fitted_high_bytes", &NetworkClass::fitted_high_bytes);
+        visit("discrepancy_relative_sd", &NetworkClass::discrepancy_relative_sd);
     }
 };
 
@@ -122,13 +124,23 @@ struct MessageUse {
 };
 
 /// The classes of links of a network, in this order wherever they are counted.
-enum class LinkClass : std::uint8_t { loopback, remote, loopback_noncontiguous, remote_noncontiguous, count };
+enum class LinkClass : std::uint8_t {
+    loopback,
+    remote,
+    loopback_noncontiguous,
+    remote_noncontiguous,
+    loopback_busy,
+    remote_busy,
+    count
+};
 inline constexpr std::size_t link_class_count = static_cast<std::size_t>(LinkClass::count);
 constexpr auto words_of(LinkClass /*enum*/) noexcept {
     return std::to_array<Word<LinkClass>>({{LinkClass::loopback, "loopback"},
                                            {LinkClass::remote, "remote"},
                                            {LinkClass::loopback_noncontiguous, "loopback_noncontiguous"},
-                                           {LinkClass::remote_noncontiguous, "remote_noncontiguous"}});
+                                           {LinkClass::remote_noncontiguous, "remote_noncontiguous"},
+                                           {LinkClass::loopback_busy, "loopback_busy"},
+                                           {LinkClass::remote_busy, "remote_busy"}});
 }
 
 /// What a segment's bandwidth means when flows share a link (design: flow_factor).
@@ -142,6 +154,9 @@ struct Network {
     NetworkClass remote;
     NetworkClass loopback_noncontiguous; // messages sent from a derived datatype with gaps
     NetworkClass remote_noncontiguous;
+    bool noncontiguous_modelled = false; // else they cost what those without gaps cost
+    NetworkClass loopback_busy; // messages whose receiver computes between its probes for them; no segments: as above
+    NetworkClass remote_busy;
     FlowFactor flow_factor = FlowFactor::bound;
     bool exact_sharing = false;   // max-min fair to the last digit, or its local bound (net::Sharing)
     double node_link_Bps = 1.0;   // up and down link of each node
@@ -156,6 +171,9 @@ struct Network {
         visit("remote", &Network::remote);
         visit("loopback_noncontiguous", &Network::loopback_noncontiguous);
         visit("remote_noncontiguous", &Network::remote_noncontiguous);
+        visit("noncontiguous_modelled", &Network::noncontiguous_modelled);
+        visit("loopback_busy", &Network::loopback_busy);
+        visit("remote_busy", &Network::remote_busy);
         visit("flow_factor", &Network::flow_factor);
         visit("exact_sharing", &Network::exact_sharing);
         visit("node_link_Bps", &Network::node_link_Bps);
@@ -165,5 +183,11 @@ struct Network {
         visit("iprobe_looks_first", &Network::iprobe_looks_first);
     }
 };
+
+/// The network of one run: the time of the transfers of each class multiplied by a factor of mean 1, log-normal with
+/// the class's relative standard deviation. Messages with gaps share the factor of those without.
+[[nodiscard]] Network drawn(const Network& network, std::uint64_t seed);
+/// The factor of a class of links in the run of that seed.
+[[nodiscard]] double transfer_factor(LinkClass which, double relative_sd, std::uint64_t seed) noexcept;
 
 } // namespace lepaute::models

@@ -40,7 +40,8 @@ Engine::Engine(const models::Network& network, const net::Topology& topology, st
       queue_(static_cast<std::uint32_t>(node_of_rank.size())), node_count_(topology.nodes()), with_noise_(with_noise),
       counts_sizes_(knows_fitted_sizes(network.loopback) || knows_fitted_sizes(network.remote) ||
                     knows_fitted_sizes(network.loopback_noncontiguous) ||
-                    knows_fitted_sizes(network.remote_noncontiguous)),
+                    knows_fitted_sizes(network.remote_noncontiguous) || knows_fitted_sizes(network.loopback_busy) ||
+                    knows_fitted_sizes(network.remote_busy)),
       plain_switch_(topology.is_plain_switch()) {
     FramePool::of_this_thread().reset_peak();
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -181,10 +182,12 @@ bool Engine::join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller) {
 
 void Engine::release(Rank last, Meeting& meeting) {
     ranks_[last].progress_s = ranks_[last].clock_s;
+    ranks_[last].left_s = ranks_[last].clock_s;
     for (const Rank present : meeting.present) {
         RankState& other = ranks_[present];
         other.operation.kind = Operation::Kind::none;
         other.progress_s = other.clock_s;
+        other.left_s = other.clock_s;
         ready_.push_back(present);
     }
     meeting.present.clear();
@@ -203,6 +206,7 @@ void Engine::prepare_send(Rank rank) {
     const models::NetworkClass& network =
         operation.noncontiguous ? noncontiguous_class_between(rank, message.to) : class_between(rank, message.to);
     message.local = same && !network_.loopback_shared;
+    message.link_class = link_class_between(rank, message.to, operation.noncontiguous);
     message.segment = &network.at(message.bytes);
     message.protocol = operation.synchronous ? models::Protocol::rendezvous : message.segment->protocol;
     message.sender_waits = message.protocol == models::Protocol::rendezvous;
@@ -215,8 +219,7 @@ void Engine::prepare_send(Rank rank) {
     ++statistics_.messages;
     statistics_.bytes += message.bytes;
     if (counts_sizes_) {
-        const models::LinkClass which = link_class_between(rank, message.to, operation.noncontiguous);
-        statistics_.use[static_cast<std::size_t>(which)].note(network, *message.segment, message.bytes);
+        statistics_.use[static_cast<std::size_t>(message.link_class)].note(network, *message.segment, message.bytes);
     }
     // A synchronous exchange is MPI_Issend, MPI_Recv, MPI_Wait; the usual one sends by MPI_Send.
     const bool sends_at_once = operation.synchronous && operation.kind == Operation::Kind::exchange;
@@ -263,8 +266,12 @@ void Engine::post_receive(Rank rank) {
     const std::uint32_t found = find_unexpected(state, state.operation.receive_from, state.operation.receive_tag);
     if (found != none) {
         state.unexpected.erase(std::find(state.unexpected.begin(), state.unexpected.end(), found));
+        if (found_computing(state, messages_[found])) {
+            become_busy(messages_[found]);
+        }
         match(found, state.receive_posted_s);
     }
+    state.found_s = never;
 }
 
 void Engine::match(std::uint32_t id, double posted_s) {
@@ -329,6 +336,9 @@ void Engine::resume(Rank rank, double date_s) {
     RankState& state = ranks_[rank];
     state.clock_s = date_s;
     state.progress_s = date_s;
+    if (state.operation.kind != Operation::Kind::probe && state.operation.kind != Operation::Kind::await_message) {
+        state.left_s = date_s;
+    }
     state.operation.kind = Operation::Kind::none;
     if (state.inside_post) {
         state.inside_post = false;

@@ -288,6 +288,8 @@ private:
         double arrival_s = 0.0;
         double receive_overhead_s = 0.0;
         double progress_s = 0.0; // when the rank last was inside the library
+        double left_s = 0.0;     // when it last was there for more than a probe
+        double found_s = never;  // when it began to ask without a pause for the message that a probe has found
         Wait wait;               // of the pending operation
         double received_bytes = 0.0;
         std::uint64_t noise_index = 0;
@@ -299,6 +301,7 @@ private:
         Rank to = 0;
         std::uint32_t tag = 0;
         bool local = false; // shares no link: its arrival follows from its start
+        models::LinkClass link_class = models::LinkClass::remote;
         bool matched = false;
         bool started = false;
         bool arrival_known = false;
@@ -320,6 +323,12 @@ private:
     void post_probe(Rank rank);
     void answer_probe(Rank rank);
     void match(std::uint32_t id, double posted_s);
+    /// Was the message posted while its receiver computed, which found it by a probe?
+    [[nodiscard]] static bool found_computing(const RankState& receiver, const Message& message) noexcept {
+        return receiver.found_s != never && message.ready_s > receiver.left_s && message.ready_s < receiver.found_s;
+    }
+    /// Gives the message the costs of one whose receiver computes between its probes, where the network knows them.
+    void become_busy(Message& message);
     void start_transfer(std::uint32_t id, double date_s);
     void start_flow(std::uint32_t id);
     void arrive(std::uint32_t id, double date_s);

@@ -41,6 +41,9 @@ void Engine::answer_probe(Rank rank) {
     const double seen_s = probe_sees_s(state.clock_s, state.progress_s);
     const std::uint32_t found = find_unexpected(state, operation.receive_from, operation.receive_tag);
     state.answer = found != none && visible_s(messages_[found]) <= seen_s;
+    if (state.answer) {
+        state.found_s = state.clock_s;
+    }
     if (trace_.on() && traced(rank)) {
         record(rank, {.code = static_cast<std::int16_t>(Call::iprobe),
                       .peer = static_cast<std::int32_t>(operation.receive_from),
@@ -76,6 +79,7 @@ void Engine::wake_who_asks(std::uint32_t id) {
         }
         return;
     }
+    state.found_s = state.clock_s;
     // Probes follow each other without a pause: the one during which the message comes finds it.
     const double seen_s = std::max(state.clock_s, date_s - network_.iprobe_s);
     part(state.shares_s, Share::late) += seen_s - state.clock_s;

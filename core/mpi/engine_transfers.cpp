@@ -23,6 +23,27 @@ void Engine::start_transfer(std::uint32_t id, double date_s) {
     }
 }
 
+void Engine::become_busy(Message& message) {
+    using models::LinkClass;
+    const bool same = same_node(message.from, message.to);
+    const models::NetworkClass& busy = same ? network_.loopback_busy : network_.remote_busy;
+    const bool has_gaps = message.link_class != LinkClass::loopback && message.link_class != LinkClass::remote;
+    if (busy.segments.empty() || (has_gaps && network_.noncontiguous_modelled)) {
+        return;
+    }
+    const models::Segment& segment = busy.at(message.bytes);
+    if (counts_sizes_) {
+        const LinkClass which = same ? LinkClass::loopback_busy : LinkClass::remote_busy;
+        statistics_.use[static_cast<std::size_t>(which)].note(busy, segment, message.bytes);
+    }
+    if (message.started) { // an eager message has come already: what it costs more passes in the receive
+        const double more_s = segment.one_way_s(message.bytes) - message.segment->one_way_s(message.bytes);
+        message.arrival_s += std::max(0.0, more_s) * message.noise_factor;
+    } else {
+        message.segment = &segment;
+    }
+}
+
 double Engine::latency_s(const Message& message) const {
     double seconds = message.segment->latency_s;
     if (topology_.has_latency()) { // what the cables add to the fitted latency of the route

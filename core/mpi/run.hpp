@@ -38,6 +38,12 @@ struct Placement {
 /// the machine does not have.
 [[nodiscard]] Placement placed(const models::Machine& machine, const std::vector<std::uint32_t>& core_of_rank);
 
+/// The network of the run of that seed, its factors drawn where the layer is on.
+[[nodiscard]] inline models::Network network_of_run(const models::Machine& machine, const models::Layers& layers,
+                                                    std::uint64_t seed) {
+    return layers.network ? models::drawn(machine.network, seed) : machine.network;
+}
+
 /// Sets messages, shares of ranks, kernels, trace and memory of `result` from a run that has ended.
 void collect(RunResult& result, Engine& engine, const models::MachineDay& day);
 

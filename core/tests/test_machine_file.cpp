@@ -21,10 +21,12 @@ Machine some_machine() {
     piece.covariance_terms = {0, 8};
     piece.covariance = {1.0, 0.5, 0.5, 2.0};
     piece.modes = {{0.75, -0.5, 0.25}, {1.0, 1.5, 0.1 + 0.2}};
+    piece.discrepancy_relative_sd = 0.02;
     machine.kernels = {{.name = "dgemm",
                         .models = {KernelModel({piece, piece}), KernelModel({piece})},
                         .discrepancy_relative_sd = 0.01},
                        {.name = "dtrsm", .models = {KernelModel({piece})}, .crowding = 0.1}};
+    machine.day_run_relative_sd = 0.03;
     machine.episode_s = 0.1;
     machine.network.remote.segments = {{0.0, Protocol::eager, 1e-6, 1e9, {1e-7, 1e-10}, {}, {}, 0.0},
                                        {64000.0, Protocol::rendezvous, 1e-5, 1.2e10, {}, {}, {}, 0.25}};
@@ -53,6 +55,8 @@ TEST(MachineFile, KeepsEveryNumberToTheLastBit) {
     ASSERT_EQ(dgemm[0].pieces().size(), 2U);
     EXPECT_EQ(dgemm[0].pieces()[1].mean, dgemm_before[0].pieces()[1].mean);
     EXPECT_EQ(dgemm[0].pieces()[0].deviation[0], 5e-324);
+    EXPECT_EQ(dgemm[0].pieces()[0].discrepancy_relative_sd, 0.02);
+    EXPECT_EQ(after.day_run_relative_sd, 0.03);
     ASSERT_EQ(dgemm[1].pieces()[0].modes.size(), 2U);
     EXPECT_EQ(dgemm[1].pieces()[0].modes[1].deviation, 0.1 + 0.2);
     EXPECT_EQ(after.network.remote.segments[1].noise_relative_sd, 0.25);
@@ -67,7 +71,7 @@ TEST(MachineFile, KeepsEveryNumberToTheLastBit) {
 TEST(MachineFile, RefusesWhatIsNotOne) {
     const std::string text = machine_text(some_machine());
     EXPECT_THROW((void)machine_of_text(""), std::invalid_argument);
-    EXPECT_THROW((void)machine_of_text("lepaute-machine/2 1 2 3"), std::invalid_argument);
+    EXPECT_THROW((void)machine_of_text("lepaute-machine/3 1 2 3"), std::invalid_argument);
     std::string unknown = text;
     unknown.replace(unknown.find("half-normal"), 4, "full");
     EXPECT_THROW((void)machine_of_text(unknown), std::invalid_argument);

@@ -183,6 +183,12 @@ class KernelPiece:
     @modes.setter
     def modes(self, arg: Sequence[Mode], /) -> None: ...
 
+    @property
+    def discrepancy_relative_sd(self) -> float: ...
+
+    @discrepancy_relative_sd.setter
+    def discrepancy_relative_sd(self, arg: float, /) -> None: ...
+
     @staticmethod
     def choices() -> dict[str, list[str]]:
         """The words of each attribute that is one of several."""
@@ -359,6 +365,12 @@ class NetworkClass:
     @fitted_high_bytes.setter
     def fitted_high_bytes(self, arg: float, /) -> None: ...
 
+    @property
+    def discrepancy_relative_sd(self) -> float: ...
+
+    @discrepancy_relative_sd.setter
+    def discrepancy_relative_sd(self, arg: float, /) -> None: ...
+
 class Network:
     def __init__(self) -> None: ...
 
@@ -385,6 +397,24 @@ class Network:
 
     @remote_noncontiguous.setter
     def remote_noncontiguous(self, arg: NetworkClass, /) -> None: ...
+
+    @property
+    def noncontiguous_modelled(self) -> bool: ...
+
+    @noncontiguous_modelled.setter
+    def noncontiguous_modelled(self, arg: bool, /) -> None: ...
+
+    @property
+    def loopback_busy(self) -> NetworkClass: ...
+
+    @loopback_busy.setter
+    def loopback_busy(self, arg: NetworkClass, /) -> None: ...
+
+    @property
+    def remote_busy(self) -> NetworkClass: ...
+
+    @remote_busy.setter
+    def remote_busy(self, arg: NetworkClass, /) -> None: ...
 
     @property
     def flow_factor(self) -> str: ...
@@ -499,6 +529,12 @@ class Machine:
     def day_common_relative_sd(self, arg: float, /) -> None: ...
 
     @property
+    def day_run_relative_sd(self) -> float: ...
+
+    @day_run_relative_sd.setter
+    def day_run_relative_sd(self, arg: float, /) -> None: ...
+
+    @property
     def day_cpu_relative_sd(self) -> float: ...
 
     @day_cpu_relative_sd.setter
@@ -563,6 +599,15 @@ class Layers:
 
     @noise.setter
     def noise(self, arg: bool, /) -> None: ...
+
+    @property
+    def network(self) -> bool: ...
+
+    @network.setter
+    def network(self, arg: bool, /) -> None: ...
+
+def transfer_factor(link_class: str, relative_sd: float, seed: int) -> float:
+    """The factor on transfers of a class of links in the run of that seed."""
 
 def kernel_names() -> list[str]:
     """Of the kernels that applications call."""

@@ -178,19 +178,22 @@ def test_the_same_seed_gives_the_same_time_and_another_seed_another(times: Path)
 
 DRAWN = """
   - mean: {mnk: 1.0e-10}
-    covariance: [[1.0e-22]]
-days: {common_relative_sd: 0.05, cpu_relative_sd: 0.02, degrees_of_freedom: 20, source: none}
+    covariance: {terms: [mnk], matrix: [[1.0e-22]]}
+    discrepancy_relative_sd: 0.03
+days: {common_relative_sd: 0.05, run_relative_sd: 0.03, cpu_relative_sd: 0.02, degrees_of_freedom: 20, source: none}
 """
 
 
-def test_days_and_coefficients_are_those_that_the_native_engine_draws(times: Path) -> None:
+@pytest.mark.parametrize("off", ["noise", "discrepancy", "days", "coefficients"])
+def test_a_run_draws_what_the_native_engine_draws(times: Path, off: str) -> None:
     """All that HPL of one rank takes on this platform is dgemm_nn: draws scale its time as they scale one call."""
-    before, _, after = tiny_text().replace("kernel: dgemm", "kernel: dgemm_nn").partition("  - mean:")
+    before, _, after = (
+        tiny_text().replace("kernel: dgemm", "kernel: dgemm_nn\n  discrepancy_relative_sd: 0.02").partition("  - mean:")
+    )
     kernel, _, days = DRAWN.partition("days:")
     platform = parse_platform(before + kernel.strip("\n") + after[after.index("\n") :] + "days:" + days)
-    hpl, off = Hpl(n=512, nb=64, p=1, q=1), Layers(False, False, False, False)
-    drawn = Layers(noise=False, discrepancy=False)
-    plain_s = predict(hpl, platform, runs=1, layers=off).time_s.mean
+    hpl, drawn = Hpl(n=512, nb=64, p=1, q=1), Layers(**{off: False})
+    plain_s = predict(hpl, platform, runs=1, layers=Layers(False, False, False, False)).time_s.mean
     factors = []
     for seed in (1, 2, 3):
         factors.append(predict(hpl, platform, runs=1, seed=seed, layers=drawn).time_s.mean / plain_s)

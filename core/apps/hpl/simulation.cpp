@@ -18,7 +18,8 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     }
     mpi::Placement placement = mpi::placed(machine, core_of_rank);
     models::MachineDay day(machine, kernels, layers, seed, placement.cpus, placement.nodes);
-    mpi::Engine engine(machine.network, machine.links_between_nodes(), std::move(placement.nodes), seed, layers.noise);
+    mpi::Engine engine(mpi::network_of_run(machine, layers, seed), machine.links_between_nodes(),
+                       std::move(placement.nodes), seed, layers.noise);
     engine.trace() = std::move(trace);
     Program program(parameters, engine, day, seed);
     Result result;

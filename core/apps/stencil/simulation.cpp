@@ -51,7 +51,8 @@ mpi::RunResult simulate(const Parameters& parameters, const models::Machine& mac
     }
     models::MachineDay day(models::with_timed_kernel(machine, kernel_names.front(), parameters.noise_relative_sd),
                            kernels, layers, seed, placement.cpus, placement.nodes);
-    mpi::Engine engine(machine.network, machine.links_between_nodes(), std::move(placement.nodes), seed, layers.noise);
+    mpi::Engine engine(mpi::network_of_run(machine, layers, seed), machine.links_between_nodes(),
+                       std::move(placement.nodes), seed, layers.noise);
     engine.trace() = std::move(trace);
     Program program(parameters, engine, day, std::move(cell_time_s));
     mpi::RunResult result;

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from lepaute.errors import FitError
 from lepaute.fit.kernels.form import Form
 from lepaute.fit.kernels.kernel_fit import FittedKernel
@@ -133,7 +131,8 @@ def models(
         from lepaute.platform.schema import Days
 
         days = Days(
-            common_relative_sd=float(np.hypot(effects.sd.block_sd, effects.sd.launch_sd)),
+            common_relative_sd=effects.sd.block_sd,
+            run_relative_sd=effects.sd.launch_sd,
             cpu_relative_sd=effects.sd.process_sd,
             degrees_of_freedom=effects.sd.block_degrees_of_freedom,
             source=f"spread between {effects.blocks} blocks of fresh processes",

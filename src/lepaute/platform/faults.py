@@ -134,7 +134,7 @@ def _noun(field: str) -> str:
 def _unit(field: str, path: Path) -> str:
     if field in _OVERHEADS:
         return " in seconds" if path[-1] == 0 else " in seconds per byte"
-    if field in ("mean", "sd", "rows", "covariance") or path[-2:-1] in (("mean",), ("sd",)):
+    if field in ("mean", "sd", "rows", "matrix") or path[-2:-1] in (("mean",), ("sd",)):
         return " in seconds per unit of the term"
     endings = {
         "_Bps": " in bytes per second",

@@ -1,10 +1,11 @@
 """The duration of compute kernels: piecewise polynomials of the call's parameters, with noise, CPU by CPU."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from lepaute.platform.covariance import Covariance, in_order, named
 from lepaute.platform.mixture import Modes
 from lepaute.platform.values import Bounds, Count, NonNegative, Number, Polynomial, Value, fault, known_letters
 
@@ -44,7 +45,7 @@ class PerCpu(Value):
     """
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[float, ...], ...]
+    rows: tuple[tuple[Number, ...], ...]
 
     @property
     def mean_terms(self) -> tuple[str, ...]:
@@ -96,22 +97,34 @@ class Goodness(Value):
 
 
 class Piece(Value):
-    """A kernel's duration where `where` holds: mean, covariance of its coefficients, noise, fitted ranges."""
+    """A kernel's duration where `where` holds: mean, covariance of its coefficients, noise, fitted ranges.
+
+    `discrepancy_relative_sd`: of a factor of its own, besides that of the kernel; null: none.
+    """
 
     where: Bounds | None = None
     mean: Polynomial
-    covariance: tuple[tuple[Number, ...], ...] | None = None
+    covariance: Covariance | None = None
     noise: Noise = Noise.model_construct(kind="none", sd={})
     range: Bounds | None = None
     goodness: Goodness | None = None
     per_cpu: PerCpu | None = None
+    discrepancy_relative_sd: NonNegative | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_the_terms(cls, content: Any) -> Any:
+        if isinstance(content, dict) and isinstance(content.get("covariance"), list | tuple):
+            return content | {"covariance": named(content["covariance"], content.get("mean"))}
+        return content
 
     @model_validator(mode="after")
     def _coefficients_are_complete(self) -> Self:
         if not self.mean:
             raise fault("has no term", "mean", remedy='Write {"1": 0.0} for a kernel that costs nothing.')
-        if self.covariance is not None:
-            check_covariance(self.covariance, len(self.mean))
+        if self.covariance is not None and set(self.covariance.terms) != set(self.mean):
+            have, want = (", ".join(in_order(terms)) for terms in (self.covariance.terms, self.mean))
+            raise fault(f"has {have}; the mean has {want}", "covariance", "terms", remedy="Give the terms of the mean.")
         if self.per_cpu is not None and bool(self.per_cpu.sd_terms) != (self.noise.kind != "none"):
             # a table without sd: would leave it open whether its CPUs have the default noise or none
             what = "has sd: columns, but the noise is none" if self.per_cpu.sd_terms else "has no sd: columns"
@@ -119,37 +132,12 @@ class Piece(Value):
         return self
 
 
-def check_covariance(rows: tuple[tuple[float, ...], ...], size: int) -> None:
-    """Raises the fault of a matrix that is not square, not symmetric, or has a variance below 0."""
-    if len(rows) != size or any(len(row) != size for row in rows):
-        raise fault(
-            f"must be square, {size} x {size}: a row and a column for each term of mean",
-            "covariance",
-            remedy="Complete it, or write null.",
-        )
-    for i in range(size):
-        if rows[i][i] < 0:
-            raise fault(f"is {rows[i][i]!r}; a variance must be >= 0", "covariance", i, i)
-        for j in range(i):
-            scale = (rows[i][i] * rows[j][j]) ** 0.5
-            if abs(rows[i][j] - rows[j][i]) > 1e-9 * scale:
-                raise fault(
-                    f"is {rows[i][j]!r}, but covariance[{j}][{i}] is {rows[j][i]!r}; a covariance must be symmetric",
-                    "covariance",
-                    i,
-                    j,
-                    remedy="Make them equal.",
-                )
-            if abs(rows[i][j]) > scale * (1 + 1e-6):
-                raise fault(f"is {rows[i][j]!r}, a correlation beyond 1", "covariance", i, j)
-
-
 class KernelModel(Value):
     """The duration of a kernel run by `threads` threads: the first piece that matches a call holds.
 
     `crowding`: relative increase of the duration when all cores of the node compute, in proportion when some of the
     others do; null where it is unknown. `form`: the family's member that was fitted, such as M'-H/N-2; null where it
-    is unknown.
+    is unknown. `discrepancy_relative_sd`: what the model is wrong by, as a factor on all calls, drawn once a run.
     """
 
     kernel: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]

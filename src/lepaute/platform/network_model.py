@@ -100,28 +100,47 @@ class NodeLink(Value):
     bandwidth_Bps: Positive  # noqa: N815 - the unit
 
 
+class BusyReceiver(Value):
+    """Messages that reach a rank while it computes, and that it finds by MPI_Iprobe between pieces of computing.
+
+    Their cost from the probe that finds them: the wait for that probe is simulated. `range_bytes` and
+    `discrepancy_relative_sd` as in Loopback.
+    """
+
+    segments: Segments
+    range_bytes: Sizes | None = None
+    discrepancy_relative_sd: NonNegative = 0.0
+
+
 class Loopback(Value):
     """Messages inside a node; `shared`: do concurrent ones slow each other. Segments null: those of remote.
 
     `noncontiguous`: messages sent from a derived datatype with gaps, such as columns of a matrix; null: as the others.
+    `busy`: messages to a rank that computes between its probes for them; null: as the others.
     `range_bytes`, `noncontiguous_range_bytes`: the sizes that the segments were fitted to; null: not known.
+    `discrepancy_relative_sd`: standard deviation, between calibrations, of the time of a transfer over its mean; a run
+    draws one factor on latency and time on the link for all messages of the class.
     """
 
     shared: bool = False
     bandwidth_Bps: Positive  # noqa: N815 - the unit
     segments: Segments | None = None
     noncontiguous: Segments | None = None
+    busy: BusyReceiver | None = None
     range_bytes: Sizes | None = None
     noncontiguous_range_bytes: Sizes | None = None
+    discrepancy_relative_sd: NonNegative = 0.0
 
 
 class Remote(Value):
-    """Messages between nodes; `noncontiguous` and the ranges as in Loopback."""
+    """Messages between nodes; all fields as in Loopback."""
 
     segments: Segments
     noncontiguous: Segments | None = None
+    busy: BusyReceiver | None = None
     range_bytes: Sizes | None = None
     noncontiguous_range_bytes: Sizes | None = None
+    discrepancy_relative_sd: NonNegative = 0.0
 
 
 class Costs(Value):
@@ -170,6 +189,25 @@ class Network(Value):
         return self.remote_noncontiguous if self.loopback.segments is None else self.loopback.segments
 
     @property
+    def loopback_busy(self) -> BusyReceiver | None:
+        """What holds inside a node for messages to a rank that computes between its probes; None: as for others."""
+        return self.remote.busy if self.loopback.segments is None else self.loopback.busy
+
+    @property
+    def discrepancies(self) -> dict[str, float]:
+        """Relative standard deviation of the factor that a run draws, by class of links."""
+        inside = self.remote if self.loopback.segments is None else self.loopback
+        beyond_busy, inside_busy = self.remote.busy, self.loopback_busy
+        return {
+            "loopback": inside.discrepancy_relative_sd,
+            "remote": self.remote.discrepancy_relative_sd,
+            "loopback_noncontiguous": inside.discrepancy_relative_sd,
+            "remote_noncontiguous": self.remote.discrepancy_relative_sd,
+            "loopback_busy": inside_busy.discrepancy_relative_sd if inside_busy else 0.0,
+            "remote_busy": beyond_busy.discrepancy_relative_sd if beyond_busy else 0.0,
+        }
+
+    @property
     def all_segments(self) -> tuple[Segment, ...]:
         """Those of all classes of links; what two classes share comes twice."""
         return (
@@ -177,6 +215,8 @@ class Network(Value):
             *self.remote.segments,
             *self.loopback_noncontiguous,
             *self.remote_noncontiguous,
+            *(self.loopback_busy.segments if self.loopback_busy else ()),
+            *(self.remote.busy.segments if self.remote.busy else ()),
         )
 
     @property
@@ -194,4 +234,6 @@ class Network(Value):
             "remote": remote.range_bytes,
             "loopback_noncontiguous": gaps,
             "remote_noncontiguous": beyond,
+            "loopback_busy": self.loopback_busy.range_bytes if self.loopback_busy else None,
+            "remote_busy": remote.busy.range_bytes if remote.busy else None,
         }

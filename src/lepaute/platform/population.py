@@ -10,14 +10,12 @@ For cpu p of a node of group g on day d, with θ the coefficients of a kernel's 
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
 
-from lepaute.platform.kernel_model import check_covariance
+from lepaute.platform.covariance import Rows, check_covariance
 from lepaute.platform.values import Count, Number, Value, fault, known_letters
 from lepaute.stats.cholesky import lower_factor
 
 Draw = Literal["none", "days", "nodes-and-days"]
-Rows = tuple[tuple[Number, ...], ...]
 
 
 def _constant(value: object) -> object:
@@ -91,12 +89,7 @@ class Population(Value):
 
 def check_spread(rows: Rows, size: int, *at: str | int) -> None:
     """Raises the fault of a matrix that is no covariance of `size` coefficients."""
-    try:
-        check_covariance(rows, size)
-    except PydanticCustomError as error:
-        context = dict(error.context or {})
-        inside = [step for step in context.get("at", []) if step != "covariance"]
-        raise fault(str(context["problem"]), *at, *inside, remedy=str(context["remedy"])) from None
+    check_covariance(rows, size, *at)
     try:
         lower_factor(rows)
     except ValueError:

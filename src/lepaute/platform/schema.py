@@ -4,11 +4,13 @@ Durations in seconds, sizes in bytes, bandwidths in bytes per second; names say 
 is made, so nothing later has to check again. `Platform` is the whole; the file format is its YAML form (`io`).
 """
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from lepaute.platform.covariance import Covariance
 from lepaute.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, Piece
 from lepaute.platform.network_model import Costs, Loopback, MessageNoise, Network, NodeLink, NoiseMode, Remote, Segment
 from lepaute.platform.population import Group, Population
@@ -19,6 +21,7 @@ __all__ = [
     "FORMAT",
     "Blas",
     "Costs",
+    "Covariance",
     "Days",
     "Goodness",
     "Group",
@@ -69,11 +72,15 @@ class Nodes(Value):
 
 
 class Days(Value):
-    """Relative effect of a day on kernel durations, drawn once a run: one common to all CPUs, and one for each."""
+    """Relative effects on kernel durations, drawn once a run: of the day and of the run on all CPUs, and of each CPU.
+
+    `run_relative_sd`: what two runs of one day differ by on all CPUs alike; null where the day's effect includes it.
+    """
 
     common_relative_sd: NonNegative
     cpu_relative_sd: NonNegative
     degrees_of_freedom: Count
+    run_relative_sd: NonNegative | None = None
     source: str | None = None
 
 
@@ -136,14 +143,29 @@ class Platform(Value):
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 of the canonical content: JSON, sorted keys, shortest floats, without description and nulls."""
+        """SHA-256 of the canonical content: JSON, sorted keys, shortest floats, without description and nulls.
+
+        Equal digests predict alike, to the last bit. The order of keys is no content; that of lists is.
+        """
         import hashlib
         import json
 
         # Nulls are left out so that a field added later, null by default, leaves the digests of old files as they are.
         content = self.model_dump(exclude={"description"}, exclude_none=True)
+        for model in content["kernels"]:
+            for piece in model["pieces"]:
+                if "covariance" in piece:
+                    # Its terms are those of the mean, in an order of their own: without them, files of versions that
+                    # did not name them keep their digest.
+                    piece["covariance"] = piece["covariance"]["matrix"]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """As that of pydantic, but a copy computes a digest of its own."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("sha256", None)
+        return copied
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:

@@ -50,8 +50,9 @@ def _lines(platform: Platform) -> Iterator[str]:
         yield "days      not modelled: intervals are narrower than the spread of real runs"
     else:
         days = platform.days
+        run = "" if days.run_relative_sd is None else f", {days.run_relative_sd:.2%} a run"
         yield (
-            f"days      sd {days.common_relative_sd:.2%} common, {days.cpu_relative_sd:.2%} a cpu "
+            f"days      sd {days.common_relative_sd:.2%} common{run}, {days.cpu_relative_sd:.2%} a cpu "
             f"({days.degrees_of_freedom} degrees of freedom)"
         )
         if days.source:
@@ -90,7 +91,8 @@ def _kernel(model: KernelModel) -> Iterator[str]:
         cpus = "" if piece.per_cpu is None else f"; {len(piece.per_cpu.rows)} CPUs have their own"
         noise = "" if piece.noise.kind == "none" else f"; sd {_polynomial(piece.noise.sd)}, {piece.noise.kind}"
         fitted = "" if not piece.range else f"; fitted for {_bounds(piece.range)}"
-        yield f"  {name:<10} {_polynomial(piece.mean)}{where}{noise}{cpus}{fitted}"
+        own = "" if piece.discrepancy_relative_sd is None else f"; error of its own {piece.discrepancy_relative_sd:.2%}"
+        yield f"  {name:<10} {_polynomial(piece.mean)}{where}{noise}{cpus}{fitted}{own}"
     if model.discrepancy_relative_sd:
         yield f"  {'':<10} error on calls not used in the fit: {model.discrepancy_relative_sd:.2%}"
 

@@ -19,6 +19,20 @@ def _plain_number(value: object) -> object:
     return value
 
 
+def _unsigned_zero(value: float) -> float:
+    return value + 0.0  # -0.0 predicts what 0.0 does, and is not to have another digest
+
+
+def _each_term_once(polynomial: object) -> object:
+    # 1, "1" and 0x1 are different keys to YAML
+    if isinstance(polynomial, dict):
+        terms = [_term(key) for key in polynomial]
+        twice = next((term for position, term in enumerate(terms) if term in terms[:position]), None)
+        if twice is not None:
+            raise fault(f"has the term {twice} twice", remedy="Remove one.")
+    return polynomial
+
+
 def _term(value: object) -> object:
     # YAML reads the key of the constant term as an integer where it is not quoted.
     return "1" if value == 1 and not isinstance(value, bool) else value
@@ -45,7 +59,7 @@ def _ordered(bounds: tuple[int, int]) -> tuple[int, int]:
     return bounds
 
 
-Number = Annotated[float, BeforeValidator(_plain_number)]
+Number = Annotated[float, BeforeValidator(_plain_number), AfterValidator(_unsigned_zero)]
 NonNegative = Annotated[Number, Field(ge=0)]
 Positive = Annotated[Number, Field(gt=0)]
 #: The engine has 64 bits for a count.
@@ -61,7 +75,7 @@ CoreCount = Annotated[int, Field(ge=1, le=65_536)]
 #: A product of parameters: "mnk", "mn", "nn", ..., or "1" for the constant.
 Term = Annotated[str, BeforeValidator(_term), AfterValidator(known_letters)]
 #: Seconds (or seconds of standard deviation) per unit of each term; may be negative.
-Polynomial = dict[Term, Number]
+Polynomial = Annotated[dict[Term, Number], BeforeValidator(_each_term_once)]
 #: Inclusive bounds of some of the parameters.
 Bounds = dict[Literal["m", "n", "k"], Annotated[tuple[int, int], AfterValidator(_ordered)]]
 #: (intercept_s, per_byte_s): seconds of processor time for a message.

@@ -15,6 +15,12 @@ class Layers:
     days: bool = True
     discrepancy: bool = True
     noise: bool = True
+    network: bool = True
+
+    @property
+    def off(self) -> tuple[str, ...]:
+        """Names of the layers that are switched off."""
+        return tuple(field.name for field in fields(self) if not getattr(self, field.name))
 
     def to_core(self) -> "_core.Layers":
         """The layers as the core takes them."""

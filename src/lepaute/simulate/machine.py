@@ -45,6 +45,7 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
     ]
     if platform.days is not None:
         machine.day_common_relative_sd = platform.days.common_relative_sd
+        machine.day_run_relative_sd = platform.days.run_relative_sd or 0.0
         machine.day_cpu_relative_sd = platform.days.cpu_relative_sd
         machine.day_degrees_of_freedom = platform.days.degrees_of_freedom
     if platform.episodes is not None:
@@ -62,11 +63,15 @@ def fill_network(core: _core.Network, network: "Network") -> None:
         ("remote", network.remote.segments),
         ("loopback_noncontiguous", network.loopback_noncontiguous),
         ("remote_noncontiguous", network.remote_noncontiguous),
+        ("loopback_busy", network.loopback_busy.segments if network.loopback_busy else ()),
+        ("remote_busy", network.remote.busy.segments if network.remote.busy else ()),
     ):
         costs = getattr(core, link)
         costs.segments = [core_segment(segment) for segment in segments]
+        costs.discrepancy_relative_sd = network.discrepancies[link]
         if (fitted := network.fitted_sizes[link]) is not None:
             costs.fitted_low_bytes, costs.fitted_high_bytes = map(float, fitted)
+    core.noncontiguous_modelled = network.loopback.noncontiguous is not None or network.remote.noncontiguous is not None
     core.flow_factor = network.flow_factor
     core.exact_sharing = network.sharing == "exact"
     core.node_link_Bps = network.node_link.bandwidth_Bps
@@ -129,9 +134,10 @@ def core_piece(piece: "Piece", mean: dict[str, float], deviation: dict[str, floa
     core.mean = coefficients(mean)
     core.deviation = coefficients(deviation)
     core.noise = piece.noise.kind
+    core.discrepancy_relative_sd = piece.discrepancy_relative_sd or 0.0
     if piece.covariance:
-        core.covariance_terms = [TERMS[term] for term in piece.mean]
-        core.covariance = [value for row in piece.covariance for value in row]
+        core.covariance_terms = [TERMS[term] for term in piece.covariance.terms]
+        core.covariance = [value for row in piece.covariance.matrix for value in row]
     if piece.noise.modes:
         core.modes = [_core.Mode(*mode) for mode in core_modes(piece.noise.modes)]
     return core

@@ -17,6 +17,8 @@ WHERE = {
     "remote": "between nodes",
     "loopback_noncontiguous": "inside nodes, with gaps,",
     "remote_noncontiguous": "between nodes, with gaps,",
+    "loopback_busy": "inside nodes to ranks that compute",
+    "remote_busy": "between nodes to ranks that compute",
 }
 
 
@@ -24,7 +26,7 @@ WHERE = {
 class MessageUse:
     """The messages of one class of links in one run.
 
-    link         : one of loopback, remote, loopback_noncontiguous, remote_noncontiguous
+    link         : one of loopback, remote, and each of them with _noncontiguous or _busy
     fitted_bytes : smallest and largest size that the model of the class was fitted to, both inclusive
     time_s       : sum of the times of all messages, each as if it were alone and without noise; outside_time_s of
                    those whose size is outside fitted_bytes

@@ -93,8 +93,8 @@ def _coefficient(terms: tuple[str, ...], values: Any, term: str) -> float:
     return float(values[terms.index(term)]) if term in terms else 0.0
 
 
-def _covariance(piece: FittedPiece) -> list[list[float]] | None:
-    """Rows of the covariance, made symmetric and of correlations within 1 to the last digit; None where it is zero.
+def _covariance(piece: FittedPiece) -> dict[str, Any] | None:
+    """The covariance, made symmetric and of correlations within 1 to the last digit; None where it is zero.
 
     Coefficients are drawn for each core anew where cores have their own: their error is that of a core's own fit, the
     mean over the cores.
@@ -105,7 +105,7 @@ def _covariance(piece: FittedPiece) -> list[list[float]] | None:
     if not np.any(covariance):
         return None
     symmetric = (covariance + covariance.T) / 2
-    return [[float(value) for value in row] for row in symmetric]
+    return {"terms": list(fit.terms), "matrix": [[float(value) for value in row] for row in symmetric]}
 
 
 def _polynomial(terms: tuple[str, ...], values: Any, *, positive: bool = False) -> dict[str, float]:

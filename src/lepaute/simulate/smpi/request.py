@@ -69,10 +69,9 @@ def request_text(
 
     Raises InputError where the platform has no models for `threads` threads.
     """
-    drawn = (layers.coefficients, layers.days, layers.discrepancy, layers.noise)
     lines = [
         f"seed {seed}",
-        f"layers {' '.join(str(int(layer)) for layer in drawn)}",
+        f"without {' '.join(layers.off)}",
         f"cores {' '.join(map(str, cores))}",
         f"reference {' '.join(map(repr, reference_sizes(platform, threads)))}",
         f"wtime {platform.network.costs.wtime_s!r}",

@@ -31,6 +31,11 @@ def network_warnings(platform: "Platform") -> list[str]:
         warnings.append("messages inside a node do not slow each other under SMPI, as they do on this platform")
     if network.loopback.noncontiguous is not None or network.remote.noncontiguous is not None:
         warnings.append("SMPI has no segments of their own for messages with gaps; they take those of the others")
+    if network.loopback.busy is not None or network.remote.busy is not None:
+        warnings.append(
+            "SMPI has no segments of their own for messages to ranks that compute between probes: they cost what "
+            "others do, as with --set network.loopback.busy=null --set network.remote.busy=null"
+        )
     if any(segment.noise_relative_sd or segment.noise for segment in network.all_segments):
         warnings.append("the noise of messages is not drawn under SMPI")
     if network.costs.iprobe_looks_first:

@@ -1,0 +1,135 @@
+"""What a run draws of its day, its kernels and their pieces has the mean and the spread that the platform says."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy import stats
+
+from lepaute.platform import Platform
+from lepaute.platform.io import parse_platform
+from lepaute.simulate import Hpl, Layers, predict
+
+RUNS = 2000
+SEED = 20261122
+TAIL = 1e-6  # of each bound: another seed fails twice in a million
+
+PLATFORM = """
+format: lepaute-platform/1
+name: two pieces
+nodes: {count: 4, cores: 4, cpus: 4}
+kernels:
+- kernel: dgemm
+  discrepancy_relative_sd: KERNEL
+  pieces:
+  - {where: {k: [0, 63]}, mean: {mnk: 1.0e-10}, discrepancy_relative_sd: FIRST}
+  - {mean: {mnk: 1.0e-10}, discrepancy_relative_sd: SECOND}
+days: {common_relative_sd: DAY, run_relative_sd: RUN, cpu_relative_sd: CPU, degrees_of_freedom: FREEDOM}
+network:
+  node_link: {bandwidth_Bps: 1.0e+15}
+  loopback: {shared: false, bandwidth_Bps: 1.0e+15}
+  remote:
+    segments:
+    - {above_bytes: 0, protocol: eager, latency_s: 0, bandwidth_Bps: 1.0e+15}
+  costs: {iprobe_s: 0, wtime_s: 0}
+"""
+#: Every update of dgemm has this k, and so the piece of k >= 64.
+HPL = Hpl(n=512, nb=64, p=1, q=1, nbmin=64)
+
+
+def platform(**sd: float) -> Platform:
+    """The platform with these standard deviations, 0 where none is given."""
+    text = PLATFORM.replace("FREEDOM", str(int(sd.pop("freedom", 1_000_000))))
+    for word in ("KERNEL", "FIRST", "SECOND", "DAY", "RUN", "CPU"):
+        text = text.replace(word, str(sd.get(word.lower(), 0)))
+    return parse_platform(text)
+
+
+def factors(machine: Platform, hpl: Hpl = HPL, runs: int = RUNS) -> npt.NDArray[np.float64]:
+    """Time of each run relative to that of a run without a draw."""
+    plain = predict(hpl, machine, runs=1, layers=Layers(False, False, False, False)).time_s.mean
+    drawn = predict(hpl, machine, runs=runs, seed=SEED)
+    return np.array([run.time_s for run in drawn.run_list]) / plain
+
+
+def assert_log_normal(seen: npt.NDArray[np.float64], sd: float) -> None:
+    """That the logarithms are normal with standard deviation `sd`, and that the mean is 1."""
+    logs = np.log(seen)
+    low, high = stats.chi2.ppf([TAIL, 1 - TAIL], RUNS - 1) / (RUNS - 1)
+    assert low < np.var(logs, ddof=1) / sd**2 < high
+    assert stats.kstest(logs, "norm", args=(-(sd**2) / 2, sd)).pvalue > TAIL
+    # The variance of a log-normal factor of mean 1 is exp(sd²) - 1.
+    assert abs(seen.mean() - 1.0) < stats.norm.isf(TAIL) * math.sqrt(math.expm1(sd**2) / RUNS)
+
+
+@pytest.mark.parametrize("sd", [0.02, 0.5])
+@pytest.mark.parametrize("which", ["kernel", "second"])
+def test_a_discrepancy_is_log_normal_with_mean_1_however_wide(which: str, sd: float) -> None:
+    seen = factors(platform(**{which: sd}))
+    assert seen.min() > 0.0
+    assert_log_normal(seen, sd)
+
+
+def test_the_factor_of_a_piece_multiplies_that_of_its_kernel_and_is_drawn_apart() -> None:
+    both, kernel, piece = (
+        factors(platform(**sds), runs=50) for sds in ({"kernel": 0.1, "second": 0.2}, {"kernel": 0.1}, {"second": 0.2})
+    )
+    assert both == pytest.approx(kernel * piece, rel=1e-9)
+    assert abs(np.corrcoef(np.log(kernel), np.log(piece))[0, 1]) < 0.6  # 50 independent pairs: beyond once in 10^5
+
+
+def test_each_piece_has_a_factor_of_its_own() -> None:
+    # k = 32 is the first piece's, k = 64 the second's
+    small = Hpl(n=512, nb=32, p=1, q=1, nbmin=32)
+    machine = platform(first=0.1, second=0.1)
+    first, second = factors(machine, small, 50), factors(machine, HPL, 50)
+    assert abs(np.corrcoef(np.log(first), np.log(second))[0, 1]) < 0.6
+    assert factors(platform(second=0.1), small, 3) == pytest.approx(1.0, rel=1e-12)
+
+
+def days_variance(sd: float, freedom: int) -> float:
+    """Variance of sd times a Student variate."""
+    return sd**2 * freedom / (freedom - 2)
+
+
+def test_effects_of_a_day_and_of_a_run_add_up_and_are_common_to_all_cpus() -> None:
+    # One process row, messages that cost nothing: the slowest CPU decides, and all have the same factor.
+    row = Hpl(n=512, nb=64, p=1, q=4, nbmin=64)
+    freedom, runs = 30, 400
+    both = factors(platform(day=0.03, run=0.04, freedom=freedom), row, runs)
+    expected = days_variance(0.03, freedom) + days_variance(0.04, freedom)
+    # Kurtosis of the sum is below that of Student's with 30 degrees of freedom, 3.23: relative sd of a variance of 400
+    # values is below sqrt(2.23 / 400) = 7.5 %.
+    assert np.var(np.log(both), ddof=1) == pytest.approx(expected, rel=5 * 0.075)
+    day, run = (
+        factors(platform(**{which: sd}, freedom=freedom), row, runs) for which, sd in (("day", 0.03), ("run", 0.04))
+    )
+    assert both == pytest.approx(day * run, rel=1e-7)  # but for what messages take
+    assert abs(np.corrcoef(np.log(day), np.log(run))[0, 1]) < 0.25  # 400 independent pairs: five sd
+
+
+def test_effects_of_cpus_are_drawn_for_each() -> None:
+    # The slowest of four CPUs decides, whose mean is 1.03 sd, but for the 3 % that some have less to do.
+    row = Hpl(n=4096, nb=64, p=1, q=4, nbmin=64, depth=0)
+    logs = np.log(factors(platform(cpu=0.1, freedom=30), row, 200))
+    assert 0.06 < logs.mean() < 0.11
+    assert logs.std() < 0.09
+
+
+def test_tails_of_few_degrees_of_freedom_stay_within_a_factor_of_twenty() -> None:
+    seen = factors(platform(day=0.3, freedom=1))  # Cauchy: one effect in 300 is beyond 60
+    assert seen.min() == pytest.approx(math.exp(-3), rel=1e-9)
+    assert seen.max() == pytest.approx(math.exp(3), rel=1e-9)
+
+
+def test_a_layer_that_is_off_draws_nothing() -> None:
+    machine = platform(kernel=0.1, second=0.1, day=0.1, run=0.1, cpu=0.1)
+
+    def time_s(**layers: bool) -> float:
+        return predict(HPL, machine, runs=1, layers=Layers(**layers)).time_s.mean
+
+    plain_s = time_s(coefficients=False, days=False, discrepancy=False, noise=False)
+    assert time_s(discrepancy=False, days=False) == plain_s
+    assert time_s(discrepancy=False) != plain_s
+    assert time_s(days=False) != plain_s
