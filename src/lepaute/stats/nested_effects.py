@@ -57,11 +57,19 @@ def nested_effects(values: Floats, block: Integers, launch: Integers, kind: Inte
     for within in (solved[0], solved[0] + solved[1], np.inf):
         variances.append(float(np.clip(within - sum(variances), 0.0, left)))
         left -= variances[-1]
+    block_variance, launch_variance, process_variance = variances
     groups = len({tuple(sorted(kind[members])) for members in _members(launch)})
+    least, most = blocks - 1, max(1, launches - blocks - groups + 1)
+    # The variance of launches is what that of their means has beyond the processes' share: known the less, the larger
+    # this is (Satterthwaite 1946, Biometrics Bulletin 2), but no less than that of blocks.
+    of_means = launch_variance + process_variance * launches / len(values)
+    share = launch_variance / of_means if of_means > 0 else 1.0
     return NestedEffects(
-        *(float(np.sqrt(variance)) for variance in variances),
-        blocks - 1,
-        max(1, launches - blocks - groups + 1),
+        float(np.sqrt(block_variance)),
+        float(np.sqrt(launch_variance)),
+        float(np.sqrt(process_variance)),
+        least,
+        max(min(least, most), int(most * share**2)),
         max(1, len(values) - launches - kinds + groups),
     )
 

@@ -1,9 +1,9 @@
 """The error of a polynomial's coefficients and of its tail, from calls that are not independent.
 
 Calls of one process, and of processes of one mpirun, have in common what it was faster or slower. So the covariance is
-that of the cluster jackknife over such launches, and never less than if all calls were independent. It is that of the
-coefficients and of the excess (the tail, see `polynomial`) together: a factor on all coefficients that rests on few
-interrupted calls is known less well than anything else.
+that of the cluster jackknife over such launches. It is that of the coefficients and of the excess (the tail, see
+`polynomial`) together: a factor on all coefficients that rests on few interrupted calls is known less well than
+anything else.
 
 A piece of a kernel may have calls of few launches, whose spread is then a poor estimate; how much processes differ is
 known better from all kernels together (`variability.days`). Where that is known, the two covariances are averaged by
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
-from lepaute.fit.numeric.clusters import clusters_of, inflation, no_less
+from lepaute.fit.numeric.clusters import clusters_of, inflation
 from lepaute.fit.numeric.least_squares import shifts_by_row, whitening
 
 #: Degrees of freedom that the differences between processes over all kernels count for in the error of one.
@@ -84,14 +84,20 @@ class CoefficientError:
             self.by_block,
         )
 
+    @property
+    def excess_variance(self) -> float:
+        """Of the excess, not inflated."""
+        return float(max(self.independent[-1, -1], self.clustered[-1, -1]))
+
     def covariance(self, effects: ProcessEffects | None = None) -> Floats:
         """The covariance, inflated so that normal intervals of 95 % are those of Student's t (see `clusters`)."""
-        own, freedom = no_less(self.clustered, self.independent), self.degrees_of_freedom
-        result = own if freedom else self.independent.copy()
+        freedom = self.degrees_of_freedom
+        # Few launches leave directions in which they do not differ at all: there, at least the calls do.
+        result = self.clustered + self.independent / max(freedom, 1.0)
         if effects is not None:
             alike = self.independent.copy()
             alike[:-1, :-1] += effects.of_launch**2 * self.by_launch
-            result = (freedom * result + KERNELS_ALIKE * alike) / (freedom + KERNELS_ALIKE)
+            result = (freedom * self.clustered + KERNELS_ALIKE * alike) / (freedom + KERNELS_ALIKE)
             freedom += KERNELS_ALIKE
         factor = inflation(freedom) if freedom else 1.0
         result = factor * result
@@ -135,7 +141,7 @@ def coefficient_error(
     clusters = clusters_of(x, residual, weight, active, launch)
     if len(clusters) < 2:  # how launches differ does not show here
         return CoefficientError(independent, np.zeros_like(independent), 0.0, events, by_launch, by_block)
-    of_ratio = _ratio_shifts(np.bincount(clusters.code, above), np.bincount(clusters.code, below))
+    of_ratio = _ratio_shifts(*(np.bincount(clusters.code, part).astype(np.float64) for part in excess))
     clustered = clusters.covariance(np.column_stack([clusters.shifts, of_ratio]))
     return CoefficientError(independent, clustered, clusters.degrees_of_freedom, events, by_launch, apart * by_block)
 

@@ -26,6 +26,7 @@ from lepaute.errors import FitError
 from lepaute.fit.kernels.coefficient_error import CoefficientError, ProcessEffects, coefficient_error
 from lepaute.fit.kernels.terms import design_matrix
 from lepaute.fit.numeric.arrays import Floats, Integers
+from lepaute.fit.numeric.clusters import inflation
 from lepaute.fit.numeric.least_squares import (
     independent_columns,
     nonnegative_solution,
@@ -99,11 +100,6 @@ class PolynomialFit:
         by_both = np.column_stack([self.growth * np.eye(len(self.mean)), self.mean / self.growth])
         result: Floats = by_both @ joint @ by_both.T
         return result
-
-    @property
-    def excess_error(self) -> float:
-        """Standard error of the excess as measured; 0 of one that was given."""
-        return float(np.sqrt(max(0.0, self.error.covariance()[-1, -1])))
 
     def grown(self, growth: float, tail: tuple[float, float]) -> "PolynomialFit":
         """The same fit with another factor for the tail."""
@@ -285,15 +281,21 @@ def _check(duration_s: Floats) -> None:
 
 
 def machine_excess(fits: Iterable[PolynomialFit]) -> tuple[float, float]:
-    """Time above the cut over time below it, of all fits together, and its standard error: those of the fits are taken
-    to be independent."""
-    above = below = variance = 0.0
+    """Time above the cut over time below it, of all fits together, and its standard error.
+
+    The errors of the fits are taken to be independent; their sum rests on the interrupted calls of all.
+    """
+    above = below = variance = squares = 0.0
     for fit in fits:
         part = fit.time_s / (1.0 + fit.excess)
         below += part
         above += part * fit.excess
-        variance += (part * fit.excess_error) ** 2
-    return (above / below, float(np.sqrt(variance)) / below) if below > 0 else (0.0, 0.0)
+        variance += part**2 * fit.error.excess_variance
+        squares += (part * fit.excess) ** 2 / fit.excess_calls if fit.excess_calls > 0 else 0.0
+    if above <= 0.0:
+        return 0.0, 0.0
+    few = inflation(max(above**2 / squares - 1.0, 1.0))
+    return above / below, float(np.sqrt(few * variance)) / below
 
 
 def settled(fit: PolynomialFit, machine: float, machine_error: float = 0.0) -> PolynomialFit:

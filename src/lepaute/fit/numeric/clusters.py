@@ -77,13 +77,3 @@ def clusters_of(x: Floats, residual: Floats, weight: Floats, active: Booleans, c
 def inflation(degrees_of_freedom: float) -> float:
     """Factor on a variance that makes a normal 95 % interval as wide as Student's."""
     return (student_quantile(0.975, degrees_of_freedom) / NORMAL_95) ** 2
-
-
-def no_less(covariance: Floats, least: Floats) -> Floats:
-    """`covariance` plus what it lacks in any direction to `least`; both symmetric, positive semi-definite."""
-    scale = np.sqrt(np.diag(covariance) + np.diag(least))
-    scale = np.where(scale > 0, scale, 1.0)
-    lacking = (least - covariance) / np.outer(scale, scale)
-    values, vectors = np.linalg.eigh((lacking + lacking.T) / 2)
-    result: Floats = covariance + (vectors * np.maximum(values, 0.0)) @ vectors.T * np.outer(scale, scale)
-    return result
