@@ -33,7 +33,7 @@ def main() -> int:
         )
         header = (
             f"Made by scripts/fit_reference_populations.py from {told}.\n"
-            "group_of_node is in the order of nodes 1 to 32."
+            "group_of_node is in the order of nodes 1 to 32, scale_of_cpu in that of their CPUs 0 and 1."
         )
         FOLDER.mkdir(exist_ok=True)
         write_whole(FOLDER / f"{name}.yaml", population_text(population, header))

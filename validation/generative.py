@@ -39,6 +39,11 @@ Two things were corrected after a first run, because they were wrong whatever th
   draws are compared with; of the others the variances are told.
 
 The model was left as it was, and so were the goals.
+
+The model was changed later, and the goals were not: the level "between days, own" was missed with one Gaussian for the
+days of all CPUs of a group. Each cpu now has a standard deviation of its own days, log-normal between CPUs; chosen by
+BIC of the coefficients (the table of distributions, and `day_scales`) before any of the p was computed again. After
+them one comparison was added, shown and not judged: the last level with the median of the CPUs as the effect of a day.
 """
 
 import sys
@@ -47,8 +52,8 @@ from collections.abc import Iterator
 import numpy
 import pandas
 import yaml
-from population import picture, published, recovery
-from population.levels import levels, some_nodes, synthetic
+from population import own_days, picture, published, recovery
+from population.levels import levels, own_from_the_median, some_nodes, synthetic
 from population.two_sample import combined, holm, p_values
 from support.goals import Goal, markdown
 from support.options import Options, options_of
@@ -71,7 +76,8 @@ STATISTICS = ("KS alpha", "KS beta", "KS gamma", "energy")
 SEEDS, REPETITIONS = 20, 200
 ALL, HELD_OUT = "fitted to all nodes", "held out"
 CONTROL, CONTROL_SEED = "a draw of the model itself", 500
-SHOWN = ("one Gaussian for all nodes", "no difference between CPUs", CONTROL)
+MEDIAN = "fitted to all nodes; days by their median"
+SHOWN = ("one Gaussian for all nodes", "no difference between CPUs", CONTROL, MEDIAN)
 
 
 def main() -> int:
@@ -102,14 +108,16 @@ def compared(state: str, data: Coefficients, options: Options) -> Iterator[dict[
         "one Gaussian for all nodes": generative(data, most_groups=1).population(),
         "no difference between CPUs": scaled(whole, 0.0, 1.0),
         CONTROL: whole,
+        MEDIAN: whole,
     }
     for way, model in ways.items():
         for seed in range(1, (2 if options.quick else SEEDS) + 1):
             population, judge = halved(data, seed) if model is None else (model, data)
             if way == CONTROL:
                 judge = synthetic(whole, data, CONTROL_SEED + seed)
-            drawn = levels(synthetic(population, judge, seed))
-            for level, observed in levels(judge).items():
+            taken = own_from_the_median if way == MEDIAN else levels
+            drawn = taken(synthetic(population, judge, seed))
+            for level, observed in taken(judge).items():
                 found = p_values(observed, drawn[level], seed)
                 for statistic, p in zip(STATISTICS, found, strict=True):
                     yield {"state": state, "way": way, "level": level, "statistic": statistic, "seed": seed, "p": p}
@@ -167,7 +175,11 @@ def text(frame: pandas.DataFrame, data: dict[str, Coefficients], fits: dict[str,
         for state, fit in fits.items()
     )
     ratio = "sd of single CPUs, 90th over 10th percentile"
-    tails = ("state", "excess kurtosis of alpha, beta, gamma (Gaussian: 0)", ratio, "the same in synthetic data")
+    loud = (frame["way"] == CONTROL) & (frame["state"] == "slow nodes") & (frame["level"] == "between days, own")
+    noisy = float((frame[loud & (frame["statistic"] == "KS gamma")]["p"] < 0.05).mean())
+    widths = ("state", ratio, "the same in synthetic data")
+    distributions = [row for state in STATES for row in own_days.distributions(state, data[state], fits[state])]
+    models = ("state", "coefficient", "one Gaussian", "Student's t", "log-normal sd", "kurtosis", "p if Gaussian")
     header = ("model", "variances over those of the model (alpha, beta, gamma)", *STATISTICS)
     return f"""## The generative model: synthetic and observed coefficients
 
@@ -183,13 +195,24 @@ Small p: synthetic and observed differ. Groups of nodes: {told}.
 
 {markdown(("state", "model", "level", *STATISTICS), rows)}
 
-The last two models of each state are wrong on purpose: they show what the tests can detect. Of {len(control)} p of two
-draws of the fitted model against each other, {100.0 * float((control < 0.05).mean()):.1f} % are below 0.05.
+One Gaussian for all nodes, and no difference between CPUs, are wrong on purpose: they show what the tests can detect.
+Of {len(control)} p of two draws of the fitted model against each other, {100.0 * float((control < 0.05).mean()):.1f} %
+are below 0.05.
 
-The goal is missed at the last level, the day effect of single CPUs: a few extreme days determine its covariance, and
-in the groups that contain them most synthetic days vary more than most observed ones. A Gaussian has no such tails:
+CPUs differ in the standard deviation of their days, which makes the days of all CPUs together look as if they had long
+tails. With one of its own for each cpu, the goal, which was missed in both states, is met with good cooling. It is
+still missed for gamma with slow nodes. That level takes the mean of all CPUs off each day, and with it puts the noise
+of a few loud CPUs, some 25 times that of the others, into the days of all: what it compares is mostly how loud the
+loudest CPUs of a draw are, and {100.0 * noisy:.0f} % of the p of two draws of the model itself are below 0.05 there.
+With the median of the CPUs as the effect of a day, nothing speaks against the model.
 
-{markdown(tails, shapes(data, fits))}
+{markdown(widths, shapes(data, fits))}
+
+BIC of distributions of the own part of days, less that of one standard deviation for each cpu (lower is better;
+log-normal: with a median for each group of nodes), and the excess kurtosis of days divided by the standard deviation of
+their cpu, with its p from simulated Gaussian days:
+
+{markdown(models, distributions)}
 
 Some common days of all CPUs stand apart in beta and gamma (picture: the separate bands); 22 to 24 days are too few to
 detect this in a test. In the group of slow nodes some synthetic gamma are below 0: calls there have no noise.
@@ -208,8 +231,7 @@ variances of alpha are {published.variances(nodes, hyper)} of the first one's.
 
 
 def shapes(data: dict[str, Coefficients], fits: dict[str, Generative]) -> list[tuple[str, ...]]:
-    """How far the own part of days is from one Gaussian for all CPUs, a row a state."""
-    from scipy import stats
+    """How much CPUs differ in the standard deviation of the own part of their days, a row a state."""
 
     def spread(values: numpy.ndarray, unit: numpy.ndarray) -> str:
         sd = pandas.DataFrame(values).groupby(unit).std()
@@ -219,8 +241,7 @@ def shapes(data: dict[str, Coefficients], fits: dict[str, Generative]) -> list[t
     for state, one in data.items():
         own = levels(one)["between days, own"][0]
         drawn = levels(synthetic(fits[state].population(), one, 1))["between days, own"][0]
-        kurtosis = ", ".join(f"{value:.1f}" for value in stats.kurtosis(own, axis=0))
-        rows.append((state, kurtosis, spread(own, one.unit), spread(drawn, one.unit)))
+        rows.append((state, spread(own, one.unit), spread(drawn, one.unit)))
     return rows
 
 

@@ -10,10 +10,11 @@ from population.simulated import dahu_like, simulated
 from lepaute.fit.population.coefficients import TERMS, Coefficients, coefficients_of_table
 from lepaute.fit.population.generative import Generative, generative
 from lepaute.platform.population import Population
-from lepaute.simulate.population import drawn_day, drawn_nodes, scaled
+from lepaute.simulate.population import drawn_day, drawn_nodes, drawn_scales, scaled
 from lepaute.stats.cholesky import lower_factor
 
 few = settings(max_examples=8, deadline=None)
+ALIKE = [[1.0, 1.0]] * 3
 
 
 def hierarchy(seed: int, slow: bool) -> Coefficients:
@@ -85,7 +86,7 @@ def test_what_is_fitted_is_a_population_that_can_be_drawn_from(seed: int, slow: 
     assert sum(group.weight for group in population.groups) == pytest.approx(1.0)
     groups, centres = drawn_nodes(population, 5, 2, seed)
     assert np.all(np.isfinite(centres))
-    assert np.all(np.isfinite(drawn_day(population, groups, 5, 2, seed)))
+    assert np.all(np.isfinite(drawn_day(population, groups, drawn_scales(population, groups, 5, 2, seed), seed)))
 
 
 @few
@@ -102,7 +103,7 @@ def test_factors_multiply_what_is_drawn(seed: int, spatial: float, temporal: flo
     (_, centres), (_, moved) = (drawn_nodes(one, 3, 1, seed) for one in (population, changed))
     middle = np.array([1.0, 2.0])
     assert np.array(moved) - middle == pytest.approx(spatial * (np.array(centres) - middle), abs=1e-9)
-    days, longer = (drawn_day(one, None, 3, 1, seed) for one in (population, changed))
+    days, longer = (drawn_day(one, None, ALIKE, seed) for one in (population, changed))
     assert np.array(longer) == pytest.approx(temporal * np.array(days), abs=1e-9)
 
 

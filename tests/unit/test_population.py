@@ -1,6 +1,6 @@
 """The population of a platform: what is refused, and what a run draws from it."""
 
-from math import sqrt
+from math import exp, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,14 @@ from lepaute.platform import Platform, load_platform, override
 from lepaute.platform.io import parse_platform, platform_text, with_population
 from lepaute.platform.populations import POPULATION_OF, population_of
 from lepaute.simulate import Hpl, Layers, predict
-from lepaute.simulate.population import drawn_day, drawn_nodes, on_its_day, scaled
+from lepaute.simulate.population import drawn_day, drawn_nodes, drawn_scales, on_its_day, scaled
 from lepaute.stats.cholesky import lower_factor, times
 
 #: As they were before populations came: sections that are null do not count.
 DAHU_SHA256 = "fd149b78abca32ed1d5e9b0d281b453519abe6c017197382216bd547ee93b708"
 SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")
 HPL = Hpl(n=1000, nb=128, p=2, q=2)
+ALIKE = [[1.0, 1.0]] * 4  # the days of all four CPUs have the same standard deviation
 
 
 def content(**changed: Any) -> dict[str, Any]:
@@ -58,6 +59,10 @@ def test_a_population_survives_writing_and_reading() -> None:
             "groups[0].mean has 1 values for 2 terms",
         ),
         ({"group_of_node": [0, 2]}, "population.group_of_node[1] is 2; groups are 0 to 1"),
+        ({"covariance_log_scale": [[0.1]]}, "population.covariance_log_scale must be square, 2 x 2"),
+        ({"covariance_log_scale": [[400.0, 0], [0, 0]]}, "population.covariance_log_scale has a variance of 400; "),
+        ({"scale_of_cpu": [[1.0, 1.0]] * 3 + [[1.0]]}, "population.scale_of_cpu[3] has 1 values for 2 terms"),
+        ({"scale_of_cpu": [[1.0, 1.0]] * 3 + [[1.0, 0.0]]}, "population.scale_of_cpu[3][1] is 0"),
         ({"terms": ["mnk", "sd:mnk"]}, "population.terms has terms sd:, but dgemm has no noise"),
     ],
 )
@@ -75,10 +80,11 @@ def test_three_correlations_that_cannot_be_together_are_refused() -> None:
         with_population(SMALL, {"terms": ["mnk", "mn", 1], "groups": [group], "covariance_temporal": matrix})
 
 
-def test_groups_of_other_nodes_are_dropped() -> None:
-    platform = with_population(SMALL, content(group_of_node=[0, 1, 0]))
+def test_groups_of_other_nodes_and_factors_of_other_cpus_are_dropped() -> None:
+    platform = with_population(SMALL, content(group_of_node=[0, 1, 0], scale_of_cpu=[[1.0, 2.0]] * 6))
     assert platform.population is not None
     assert platform.population.group_of_node is None
+    assert platform.population.scale_of_cpu is None
 
 
 def test_the_factor_of_a_covariance_gives_it_back_singular_or_not() -> None:
@@ -98,7 +104,7 @@ def population(**changed: Any) -> Any:
 
 
 def test_a_day_moves_each_cpu_by_the_stated_draws() -> None:
-    days = drawn_day(population(covariance_common=[[9e-24, 0], [0, 0]]), None, 2, 2, seed=5)
+    days = drawn_day(population(covariance_common=[[9e-24, 0], [0, 0]]), None, ALIKE, seed=5)
     own = _core.normals(5, 0x504F5003, 4, 2)
     common = _core.normals(5, 0x504F5002, 1, 2)[0] * sqrt(9e-24)
     # cpu 3 is the second of the second node: draws 6 and 7
@@ -122,7 +128,7 @@ def test_a_smaller_cluster_is_the_beginning_of_a_larger_one() -> None:
 def test_drawing_days_adds_to_the_coefficients_and_takes_the_layer_of_days_away() -> None:
     platform = with_population(SMALL, content(draw="days"))
     today = on_its_day(platform, 4)
-    days = drawn_day(platform.population, None, 2, 2, 4)  # type: ignore[arg-type]
+    days = drawn_day(platform.population, None, ALIKE, 4)  # type: ignore[arg-type]
     assert (today.days, today.population) == (None, None)
     first, last = today.kernels[0].pieces
     assert first.per_cpu is not None
@@ -143,7 +149,7 @@ def test_drawing_nodes_replaces_the_kernel_by_one_piece_and_keeps_a_noise_it_say
     platform = with_population(noisy, content(draw="nodes-and-days"))
     (piece,) = on_its_day(platform, 4).kernels[0].pieces
     _, centres = drawn_nodes(platform.population, 2, 2, 4)  # type: ignore[arg-type]
-    days = drawn_day(platform.population, drawn_nodes(platform.population, 2, 2, 4)[0], 2, 2, 4)  # type: ignore[arg-type]
+    days = drawn_day(platform.population, drawn_nodes(platform.population, 2, 2, 4)[0], ALIKE, 4)  # type: ignore[arg-type]
     assert piece.per_cpu is not None
     assert piece.per_cpu.columns == ("node", "cpu", "mnk", "1", "sd:mnk")
     assert piece.per_cpu.rows[1] == (1.0, 1.0, centres[1][0] + days[1][0], centres[1][1] + days[1][1], 1e-12)
@@ -161,9 +167,33 @@ def test_nothing_is_drawn_where_nothing_is_asked_for() -> None:
 def test_a_group_with_days_of_its_own_draws_them() -> None:
     groups = content()["groups"]
     groups[1]["covariance_temporal"] = [[0.0, 0.0], [0.0, 0.0]]
-    days = drawn_day(population(groups=groups), [0, 1], 2, 2, 1)
+    days = drawn_day(population(groups=groups), [0, 1], ALIKE, 1)
     assert days[2:] == [[0.0, 0.0], [0.0, 0.0]]
     assert days[0][0] != 0.0
+
+
+def test_the_days_of_a_cpu_are_multiplied_by_its_factors_and_the_common_part_is_not() -> None:
+    found = population(covariance_common=[[9e-24, 0], [0, 0]])
+    alike, apart = (drawn_day(found, None, scales, 7) for scales in (ALIKE, [*ALIKE[:3], [2.0, 3.0]]))
+    assert apart[:3] == alike[:3]
+    common = _core.normals(7, 0x504F5002, 1, 2)[0] * sqrt(9e-24)
+    assert apart[3] == pytest.approx([common + 2.0 * (alike[3][0] - common), 3.0 * alike[3][1]])
+
+
+def test_factors_are_drawn_log_normal_by_group_and_are_those_of_the_platform_where_it_knows_them() -> None:
+    groups = content()["groups"]
+    groups[1]["covariance_log_scale"] = [[0.0, 0.0], [0.0, 0.0]]
+    drawing = population(groups=groups, covariance_log_scale=[[0.25, 0.0], [0.0, 0.0]])
+    scales = drawn_scales(drawing, [0, 1], 2, 2, 9)
+    normals = _core.normals(9, 0x504F5004, 4, 2)
+    assert scales[1] == pytest.approx([exp(0.5 * normals[2]), 1.0])
+    assert scales[2:] == [[1.0, 1.0], [1.0, 1.0]]
+    assert drawn_scales(drawing, [0], 1, 2, 9) == scales[:2]
+    known = with_population(SMALL, content(draw="days", scale_of_cpu=[[1.0, 1.0]] * 3 + [[0.5, 2.0]]))
+    day = drawn_day(known.population, None, known.population.scale_of_cpu, 4)  # type: ignore[arg-type,union-attr]
+    table = on_its_day(known, 4).kernels[0].pieces[0].per_cpu
+    assert table is not None
+    assert table.rows[3][2] == SMALL.kernels[0].pieces[0].mean["mnk"] + day[3][0]
 
 
 def test_factors_scale_standard_deviations_and_the_distance_of_groups() -> None:

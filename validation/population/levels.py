@@ -6,7 +6,7 @@ import numpy
 
 from lepaute.fit.population.coefficients import Coefficients
 from lepaute.platform.population import Population
-from lepaute.simulate.population import drawn_day, drawn_nodes
+from lepaute.simulate.population import drawn_day, drawn_nodes, drawn_scales
 from lepaute.stats.covariances import unit_means
 
 #: Seeds of the days of one synthetic data set lie this far from those of the next.
@@ -33,13 +33,19 @@ def levels(data: Coefficients) -> dict[str, Level]:
     }
 
 
+def own_from_the_median(data: Coefficients) -> dict[str, Level]:
+    """The last of the levels with the median over CPUs as the effect of a day: loud CPUs do not move it."""
+    deviations = data.values - unit_means(data.unit, data.values)[data.unit]
+    effect = numpy.array([numpy.median(deviations[data.day == day], axis=0) for day in range(data.days)])
+    return {"between days, own": (deviations - effect[data.day], data.node_of_unit[data.unit])}
+
+
 def synthetic(population: Population, layout: Coefficients, seed: int) -> Coefficients:
     """Coefficients drawn by the package for as many nodes as `layout` has, each cpu on the same days."""
     cpus = layout.units // layout.nodes
     groups, centres = drawn_nodes(population, layout.nodes, cpus, seed)
-    days = numpy.array(
-        [drawn_day(population, groups, layout.nodes, cpus, DAYS * seed + day) for day in range(layout.days)]
-    )
+    scales = drawn_scales(population, groups, layout.nodes, cpus, seed)
+    days = numpy.array([drawn_day(population, groups, scales, DAYS * seed + day) for day in range(layout.days)])
     return replace(layout, values=numpy.array(centres)[layout.unit] + days[layout.day, layout.unit], source="synthetic")
 
 

@@ -8,7 +8,7 @@ from support.goals import markdown
 
 from lepaute.fit.population.generative import Generative
 from lepaute.platform.population import Group, Population
-from lepaute.simulate.population import drawn_day, drawn_nodes
+from lepaute.simulate.population import drawn_day, drawn_nodes, drawn_scales
 from population.levels import Level
 from population.two_sample import p_values
 
@@ -73,7 +73,7 @@ def node_tests(nodes: pandas.DataFrame, published: dict[str, Any]) -> list[tuple
     )
     values = nodes[list(COLUMNS.values())].to_numpy(dtype=float)
     groups, centres = drawn_nodes(population, len(values), 1, 1)
-    days = numpy.array(drawn_day(population, groups, len(values), 1, 1))
+    days = numpy.array(drawn_day(population, groups, drawn_scales(population, groups, len(values), 1, 1), 1))
     spatial, temporal = (
         numpy.diag(numpy.array(rows))
         for rows in (population.groups[0].covariance_spatial, population.covariance_temporal)

@@ -37,18 +37,21 @@ def simulated(
     slow_nodes: int = 0,
     slow_by_sd: float = 0.0,
     common_share: float = 0.0,
+    log_scale: Floats | None = None,
 ) -> Coefficients:
     """Calibrations of each cpu on each day but for a share `missing`, from `truth`.
 
     slow_nodes : the first nodes, whose alpha is larger by slow_by_sd standard deviations of Sigma_S
     common_share : of Sigma_T that all CPUs of a day share
+    log_scale : logarithms of the factors of the own part of each cpu's days, shape (nodes * cpus, 3); 0 unless given
     """
     node_of_unit = np.repeat(np.arange(nodes), cpus)
     centre = truth.theta + _drawn(rng, truth.covariance_spatial, len(node_of_unit))
     centre[node_of_unit < slow_nodes, 0] += slow_by_sd * np.sqrt(truth.covariance_spatial[0, 0])
     unit = np.repeat(np.arange(len(node_of_unit)), days)
     day = np.tile(np.arange(days), len(node_of_unit))
-    values = centre[unit] + _drawn(rng, (1.0 - common_share) * truth.covariance_temporal, len(unit))
+    own = _drawn(rng, (1.0 - common_share) * truth.covariance_temporal, len(unit))
+    values = centre[unit] + (own if log_scale is None else own * np.exp(log_scale)[unit])
     if common_share > 0.0:
         values += _drawn(rng, common_share * truth.covariance_temporal, days)[day]
     kept = (rng.uniform(size=len(unit)) >= missing) | (day == 0)

@@ -94,19 +94,28 @@ def population(
 
 def population_lines(fitted: "Generative") -> list[str]:
     """The fitted model for a person."""
+    individual = fitted.days.individual if fitted.scales is None else fitted.scales.pooled_typical
     lines = [f"{len(fitted.group_of_node)} nodes, {len(fitted.groups)} group(s)"]
     for number, group in enumerate(fitted.groups):
         lines.append(f"group {number}: {group.nodes} nodes, {group.units} CPUs")
         low, high = group.interval()
         for at, term in enumerate(fitted.terms):
-            temporal = group.covariance_temporal if group.covariance_temporal is not None else fitted.days.individual
+            temporal = individual if group.covariance_temporal is None else group.covariance_temporal
             common = 0.0 if fitted.days.common is None else fitted.days.common[at, at]
             lines.append(
                 f"  {term:<7} {group.theta[at]:.5g}  95 % interval {low[at]:.5g} to {high[at]:.5g}; sd between CPUs "
                 f"{group.covariance_spatial[at, at] ** 0.5:.2g}, between days {temporal[at, at] ** 0.5:.2g} own, "
-                f"{common**0.5:.2g} common"
+                f"{common**0.5:.2g} common" + _factors(fitted, number, at)
             )
     return lines + [f"note: {note}" for note in fitted.notes]
+
+
+def _factors(fitted: "Generative", number: int, at: int) -> str:
+    """How much the CPUs of a group differ in the standard deviation of their days, where they do."""
+    from math import exp
+
+    sd = 0.0 if fitted.scales is None else float(fitted.scales.covariance_log[number, at, at]) ** 0.5
+    return f"; own times {exp(-sd):.2g} to {exp(sd):.2g} for two thirds of the CPUs" if sd > 0.0 else ""
 
 
 def _coefficients(sources: list[Path], kernel: str) -> "Coefficients":

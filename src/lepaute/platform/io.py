@@ -83,12 +83,10 @@ def override(platform: Platform, settings: Mapping[str, str]) -> Platform:
 def with_population(platform: Platform, population: Mapping[str, Any]) -> Platform:
     """`platform` with the content of another section `population`.
 
-    The groups of its nodes are dropped where there are not as many nodes.
+    The groups of its nodes, and the factors of its CPUs, are dropped where there are not as many.
     Raises PlatformError where the two do not fit together.
     """
-    content = platform.model_dump() | {"population": dict(population)}
-    if len(population.get("group_of_node") or ()) != platform.nodes.count:
-        content["population"]["group_of_node"] = None
+    content = platform.model_dump() | {"population": _of_as_many(dict(population), platform)}
     return _validated(content, None, platform.name)
 
 
@@ -98,10 +96,15 @@ def _shipped_population(platform: Platform) -> dict[str, Any] | None:
 
     content = shipped_population(platform.name)
     if content is not None:
-        content |= {"draw": "none"}
-        if platform.nodes.count != len(content.get("group_of_node") or ()):
-            content["group_of_node"] = None
+        content = _of_as_many(content | {"draw": "none"}, platform)
     return content
+
+
+def _of_as_many(population: dict[str, Any], platform: Platform) -> dict[str, Any]:
+    """A population without what it says of single nodes and CPUs of a platform that has another number of them."""
+    counts = {"group_of_node": platform.nodes.count, "scale_of_cpu": platform.nodes.count * platform.nodes.cpus}
+    dropped = {name: None for name, count in counts.items() if len(population.get(name) or ()) != count}
+    return population | dropped
 
 
 def _validated(content: object, text: str | None, origin: str) -> Platform:

@@ -109,7 +109,7 @@ class BusyReceiver(Value):
 
     segments: Segments
     range_bytes: Sizes | None = None
-    discrepancy_relative_sd: NonNegative = 0.0
+    discrepancy_relative_sd: NonNegative | None = None
 
 
 class Loopback(Value):
@@ -129,7 +129,7 @@ class Loopback(Value):
     busy: BusyReceiver | None = None
     range_bytes: Sizes | None = None
     noncontiguous_range_bytes: Sizes | None = None
-    discrepancy_relative_sd: NonNegative = 0.0
+    discrepancy_relative_sd: NonNegative | None = None
 
 
 class Remote(Value):
@@ -140,7 +140,7 @@ class Remote(Value):
     busy: BusyReceiver | None = None
     range_bytes: Sizes | None = None
     noncontiguous_range_bytes: Sizes | None = None
-    discrepancy_relative_sd: NonNegative = 0.0
+    discrepancy_relative_sd: NonNegative | None = None
 
 
 class Costs(Value):
@@ -196,16 +196,17 @@ class Network(Value):
     @property
     def discrepancies(self) -> dict[str, float]:
         """Relative standard deviation of the factor that a run draws, by class of links."""
-        inside = self.remote if self.loopback.segments is None else self.loopback
-        beyond_busy, inside_busy = self.remote.busy, self.loopback_busy
-        return {
-            "loopback": inside.discrepancy_relative_sd,
-            "remote": self.remote.discrepancy_relative_sd,
-            "loopback_noncontiguous": inside.discrepancy_relative_sd,
-            "remote_noncontiguous": self.remote.discrepancy_relative_sd,
-            "loopback_busy": inside_busy.discrepancy_relative_sd if inside_busy else 0.0,
-            "remote_busy": beyond_busy.discrepancy_relative_sd if beyond_busy else 0.0,
+        remote = self.remote
+        inside = remote if self.loopback.segments is None else self.loopback
+        classes: dict[str, Loopback | Remote | BusyReceiver | None] = {
+            "loopback": inside,
+            "remote": remote,
+            "loopback_noncontiguous": inside,
+            "remote_noncontiguous": remote,
+            "loopback_busy": self.loopback_busy,
+            "remote_busy": remote.busy,
         }
+        return {link: (links and links.discrepancy_relative_sd) or 0.0 for link, links in classes.items()}
 
     @property
     def all_segments(self) -> tuple[Segment, ...]:

@@ -203,6 +203,9 @@ def _check_population(population: Population, model: KernelModel | None, nodes: 
     groups = population.group_of_node
     if groups is not None and len(groups) != nodes.count:
         raise fault(f"has {len(groups)} values for {nodes.count} nodes", "population", "group_of_node")
+    scales, cpus = population.scale_of_cpu, nodes.count * nodes.cpus
+    if scales is not None and len(scales) != cpus:
+        raise fault(f"has {len(scales)} values for {cpus} CPUs", "population", "scale_of_cpu")
 
 
 def _check_rows_exist(table: PerCpu, nodes: Nodes, *at: str | int) -> None:

@@ -1,6 +1,7 @@
 """A platform in words and small tables, for a person."""
 
 from collections.abc import Iterator
+from math import exp
 
 from lepaute.platform.schema import KernelModel, Platform, Population, Segment
 from lepaute.platform.topology import topology_lines
@@ -74,11 +75,15 @@ def _population(population: Population) -> Iterator[str]:
         if len(population.groups) > 1:
             yield f"  group {number}, {group.weight:.1%} of the nodes"
         temporal = group.covariance_temporal or population.covariance_temporal
+        log_scale = group.covariance_log_scale or population.covariance_log_scale
         common = population.covariance_common
         for at, (term, mean) in enumerate(zip(population.terms, group.mean, strict=True)):
             days = temporal[at][at] + (0.0 if common is None else common[at][at])
             spatial = group.covariance_spatial[at][at]
-            yield (f"  {term:<6} {mean:.4g}; sd {spatial**0.5:.2g} between CPUs, {days**0.5:.2g} between days")
+            line = f"  {term:<6} {mean:.4g}; sd {spatial**0.5:.2g} between CPUs, {days**0.5:.2g} between days"
+            if log_scale is not None and (log_sd := log_scale[at][at] ** 0.5) > 0.0:
+                line += f", its own part times {exp(-log_sd):.2g} to {exp(log_sd):.2g} for two thirds of the CPUs"
+            yield line
     if population.source:
         yield f"  {population.source}"
 

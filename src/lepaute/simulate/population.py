@@ -5,6 +5,7 @@ seed s of `draw: nodes-and-days` sees the nodes that `synthesize` with seed s ma
 """
 
 from collections.abc import Sequence
+from math import exp
 from typing import TYPE_CHECKING
 
 from lepaute import _core
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from lepaute.platform.schema import KernelModel, Piece, Platform
 
 #: Streams of draws, apart from those of the engine.
-GROUP, SPATIAL, COMMON, OWN = (0x504F5000 + number for number in range(4))
+GROUP, SPATIAL, COMMON, OWN, SCALE = (0x504F5000 + number for number in range(5))
 
 Vector = list[float]
 
@@ -35,10 +36,13 @@ def on_its_day(platform: "Platform", seed: int, *, days: bool = True) -> "Platfo
     nodes = platform.nodes
     cpus = [(nodes.first_number + node, cpu) for node in range(nodes.count) for cpu in range(nodes.cpus)]
     groups: Sequence[int] | None = population.group_of_node
+    scales: Sequence[Sequence[float]] | None = population.scale_of_cpu
     if population.draw == "nodes-and-days":
         groups, centres = drawn_nodes(population, nodes.count, nodes.cpus, seed)
         model = with_coefficients(model, population, cpus, centres)
-    deviations = drawn_day(population, groups, nodes.count, nodes.cpus, seed)
+    if population.draw == "nodes-and-days" or scales is None:
+        scales = drawn_scales(population, groups, nodes.count, nodes.cpus, seed)
+    deviations = drawn_day(population, groups, scales, seed)
     moved = model.model_copy(
         update={"pieces": tuple(_moved(piece, population.terms, cpus, deviations) for piece in model.pieces)}
     )
@@ -59,9 +63,32 @@ def drawn_nodes(population: "Population", nodes: int, cpus: int, seed: int) -> t
     return groups, centres
 
 
-def drawn_day(population: "Population", groups: Sequence[int] | None, nodes: int, cpus: int, seed: int) -> list[Vector]:
-    """What a day adds to the coefficients of each cpu, node by node; `groups`: of the nodes, None where not known."""
+def drawn_scales(
+    population: "Population", groups: Sequence[int] | None, nodes: int, cpus: int, seed: int
+) -> list[Vector]:
+    """The factors of the days of each cpu, node by node; `groups`: of the nodes, None where not known."""
     size = len(population.terms)
+    shared = lower_factor(population.covariance_log_scale or _nothing(size))
+    factors = [
+        shared if group.covariance_log_scale is None else lower_factor(group.covariance_log_scale)
+        for group in population.groups
+    ]
+    normals = _rows(_core.normals(seed, SCALE, nodes * cpus, size), size)
+    return [
+        [exp(value) for value in times(shared if groups is None else factors[groups[place // cpus]], normal)]
+        for place, normal in enumerate(normals)
+    ]
+
+
+def drawn_day(
+    population: "Population", groups: Sequence[int] | None, scales: Sequence[Sequence[float]], seed: int
+) -> list[Vector]:
+    """What a day adds to the coefficients of each cpu, node by node.
+
+    groups : of the nodes, None where not known;  scales : the factors of the CPUs, as many for each node
+    """
+    size = len(population.terms)
+    cpus = len(scales) if groups is None else len(scales) // len(groups)
     common = [0.0] * size
     if population.covariance_common is not None:
         common = times(lower_factor(population.covariance_common), _core.normals(seed, COMMON, 1, size))
@@ -70,11 +97,12 @@ def drawn_day(population: "Population", groups: Sequence[int] | None, nodes: int
         shared if group.covariance_temporal is None else lower_factor(group.covariance_temporal)
         for group in population.groups
     ]
-    normals = _rows(_core.normals(seed, OWN, nodes * cpus, size), size)
-    return [
-        _sum(common, times(shared if groups is None else factors[groups[place // cpus]], normal))
-        for place, normal in enumerate(normals)
-    ]
+    normals = _rows(_core.normals(seed, OWN, len(scales), size), size)
+    days = []
+    for place, (scale, normal) in enumerate(zip(scales, normals, strict=True)):
+        own = times(shared if groups is None else factors[groups[place // cpus]], normal)
+        days.append([mean + factor * value for mean, factor, value in zip(common, scale, own, strict=True)])
+    return days
 
 
 def with_coefficients(
@@ -175,6 +203,10 @@ def _rows(values: Sequence[float], size: int) -> list[Vector]:
 
 def _sum(one: Sequence[float], other: Sequence[float]) -> Vector:
     return [a + b for a, b in zip(one, other, strict=True)]
+
+
+def _nothing(size: int) -> Matrix:
+    return [[0.0] * size for _ in range(size)]
 
 
 def _multiplied(covariance: Matrix, sd_factor: float) -> tuple[tuple[float, ...], ...]:

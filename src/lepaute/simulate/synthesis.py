@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
-from lepaute.simulate.population import drawn_nodes, scaled, with_coefficients
+from lepaute.simulate.population import drawn_nodes, drawn_scales, scaled, with_coefficients
 
 if TYPE_CHECKING:
     from lepaute.platform.population import Population
@@ -63,7 +63,13 @@ def synthesize(
         "kernels": [kernel.model_dump() for kernel in kernels],
         "topology": topology_for(like.topology, nodes, like.name).model_dump(),
         "days": None,
-        "population": chosen.model_dump() | {"group_of_node": groups if len(chosen.groups) > 1 else None},
+        "population": chosen.model_dump()
+        | {
+            "group_of_node": groups if len(chosen.groups) > 1 else None,
+            "scale_of_cpu": None
+            if chosen.covariance_log_scale is None
+            else drawn_scales(chosen, groups, nodes, cpus, seed),
+        },
     }
     return Platform.model_validate(content)
 

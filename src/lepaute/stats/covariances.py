@@ -43,8 +43,8 @@ def between_days(unit: Integers, day: Integers, values: Floats) -> BetweenDays:
     if freedom < 1:
         raise ValueError("no unit was seen on two days")
     total = deviations.T @ deviations / freedom
-    residual, rank = _two_way_residuals(unit, day, values)
-    left = len(values) - rank
+    fit = two_way_fit(unit, day, values)
+    residual, left = fit.residuals, len(values) - fit.rank
     if left < 1 or len(np.unique(day)) < 3 or np.count_nonzero(count) < 2:
         return BetweenDays(total, None, total, freedom)
     common, _ = nearest_covariance(total - residual.T @ residual / left, np.diag(total))
@@ -107,20 +107,41 @@ def nearest_covariance(matrix: Floats, variances: Floats) -> tuple[Floats, float
     return (projected + projected.T) / 2, dropped
 
 
-def _two_way_residuals(unit: Integers, day: Integers, values: Floats) -> tuple[Floats, int]:
-    """Residuals of the least squares fit of unit and day effects, and the rank of that fit.
+@dataclass(frozen=True, slots=True)
+class TwoWayFit:
+    """The least squares fit of an effect for each unit and each day.
 
+    residuals : shape (rows, p);  rank : of the fit
+    freedom   : degrees of freedom of the residuals of each unit, shape (units,): where the weights are the inverse
+                variances of the units, the sum of squares of a unit's residuals is its variance times this in the mean
+    """
+
+    residuals: Floats
+    rank: int
+    freedom: Floats
+
+
+def two_way_fit(unit: Integers, day: Integers, values: Floats, weight: Floats | None = None) -> TwoWayFit:
+    """Fits y[u, d] = centre[u] + effect[d] by weighted least squares.
+
+    weight : of the rows of each unit, shape (units,); 1 unless given
     The unit effects are eliminated: what is left are as many equations as there are days.
     """
     seen = np.zeros((int(unit.max()) + 1, int(day.max()) + 1))
     np.add.at(seen, (unit, day), 1.0)
     share = day_shares(unit, day)
+    weights = np.ones(len(seen)) if weight is None else weight
+    weighted = weights[:, None] * seen
     scale = np.sqrt(np.mean((values - values.mean(axis=0)) ** 2, axis=0))
     scale = np.where(scale > 0, scale, 1.0)
     centred = (values - values.mean(axis=0)) / scale
     within = centred - unit_means(unit, centred)[unit]
-    gram = np.diag(seen.sum(axis=0)) - seen.T @ share
-    moment = np.column_stack([np.bincount(day, column) for column in within.T])
+    gram = np.diag(weighted.sum(axis=0)) - weighted.T @ share
+    moment = np.column_stack([np.bincount(day, column * weights[unit]) for column in within.T])
     effect, _, rank, _ = np.linalg.lstsq(gram, moment, rcond=1e-9)
-    residual: Floats = (within - (effect[day] - (share @ effect)[unit])) * scale
-    return residual, int(rank) + int(np.count_nonzero(seen.sum(axis=1)))
+    residuals: Floats = (within - (effect[day] - (share @ effect)[unit])) * scale
+    inverse = np.linalg.pinv(gram, rcond=1e-9, hermitian=True)
+    count = seen.sum(axis=1)
+    leverage = weights * (seen @ np.diag(inverse) - count * np.sum(share @ inverse * share, axis=1))
+    freedom = np.maximum(count - 1.0 - leverage, 0.0)
+    return TwoWayFit(residuals, int(rank) + int(np.count_nonzero(count)), freedom)

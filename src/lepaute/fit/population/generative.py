@@ -6,11 +6,12 @@ with Sigma_T split into what all CPUs of a day share and what is each one's own:
     theta[cpu] ~ N(theta[group], Sigma_S[group]);   theta[cpu, day] = theta[cpu] + common[day] + own[cpu, day]
     Sigma_T = cov(common) + cov(own)
 
+The own part of each cpu has a standard deviation of its own where BIC prefers that (`day_scales`).
+
 Nothing is divided out: covariances are in the units of the coefficients. All estimates are unbiased, whatever the
 number of days of each cpu, but for the projection onto positive semi-definite matrices, noted where it has an effect.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ from lepaute.errors import FitError
 from lepaute.fit.numeric.arrays import Floats, Integers
 from lepaute.fit.numeric.threads import one_blas_thread
 from lepaute.fit.population.coefficients import Coefficients
+from lepaute.fit.population.day_scales import DayScales, day_scales
+from lepaute.fit.population.group_days import covariances_of_groups, outlying_days
 from lepaute.fit.population.node_groups import MOST_GROUPS, groups_of_nodes
 from lepaute.stats.covariances import (
     BetweenDays,
@@ -35,8 +38,6 @@ if TYPE_CHECKING:
 
 #: Of the sum of absolute eigenvalues: less that is dropped is not worth a sentence.
 WORTH_TELLING = 0.01
-#: Excess kurtosis of days that is noted (Student's t of five degrees of freedom has 6), if it is five standard errors.
-LONG_TAILS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class GroupMoments:
     theta, theta_sd    : mean coefficients and their standard errors, shape (p,)
     degrees_of_freedom : of these standard errors, shape (p,)
     covariance_spatial : Sigma_S, shape (p, p);  covariance_temporal : of the own part of a day, None: that of all
+    covariance_log_scale : of the logarithms of its CPUs' factors, None: that of all
     """
 
     weight: float
@@ -57,6 +59,7 @@ class GroupMoments:
     degrees_of_freedom: Floats
     covariance_spatial: Floats
     covariance_temporal: Floats | None
+    covariance_log_scale: Floats | None = None
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Bounds of the coefficients of theta at that confidence, each by itself (Student), shape (p,)."""
@@ -68,12 +71,18 @@ class GroupMoments:
 
 @dataclass(frozen=True, slots=True)
 class Generative:
-    """A fitted hierarchy; `days` holds Sigma_T and its parts, `notes` what a reader should know, one sentence each."""
+    """A fitted hierarchy.
+
+    days   : Sigma_T and its parts, in the mean over all CPUs
+    scales : where CPUs differ in the standard deviation of their days; None where they do not
+    notes  : what a reader should know, one sentence each
+    """
 
     terms: tuple[str, ...]
     groups: tuple[GroupMoments, ...]
     group_of_node: Integers
     days: BetweenDays
+    scales: DayScales | None
     bic: tuple[float, ...]
     notes: tuple[str, ...]
     source: str
@@ -87,7 +96,8 @@ class Generative:
         """As the section of a platform."""
         from lepaute.platform.population import Group, Population
 
-        common = self.days.common
+        common, scales = self.days.common, self.scales
+        individual = self.days.individual if scales is None else scales.pooled_typical
         return Population(
             kernel=kernel,
             threads=threads,
@@ -98,10 +108,15 @@ class Generative:
                     mean=tuple(float(value) for value in group.theta),
                     covariance_spatial=_rows(group.covariance_spatial),
                     covariance_temporal=None if group.covariance_temporal is None else _rows(group.covariance_temporal),
+                    covariance_log_scale=None
+                    if group.covariance_log_scale is None
+                    else _rows(group.covariance_log_scale),
                 )
                 for group in self.groups
             ),
-            covariance_temporal=_rows(self.days.individual),
+            covariance_temporal=_rows(individual),
+            covariance_log_scale=None if scales is None else _rows(scales.pooled_log),
+            scale_of_cpu=None if scales is None else _rows(np.exp(scales.log_scale)),
             covariance_common=None if common is None else _rows(common),
             group_of_node=tuple(int(group) for group in self.group_of_node) if len(self.groups) > 1 else None,
             source=" ".join([f"{self.source}, {len(self.group_of_node)} nodes.", *self.notes]),
@@ -136,18 +151,24 @@ def generative(data: Coefficients, *, most_groups: int = MOST_GROUPS) -> Generat
     centres = unit_means(data.unit, data.values)
     mixture = groups_of_nodes(data.node_of_unit, centres, most_groups)
     of_unit = mixture.group_of_node[data.node_of_unit]
-    per_group: Sequence[Floats | None] = _own_days(data, of_unit, days) or [None] * mixture.groups
-    days_of = [days if matrix is None else replace(days, individual=matrix) for matrix in per_group]
+    scales = day_scales(data, of_unit) if days.degrees_of_freedom else None
+    if scales is None:
+        own = typical = covariances_of_groups(data, of_unit, days) or [None] * mixture.groups
+    else:
+        own = [*scales.mean]
+        typical = [*scales.typical] if scales.grouped else [None] * mixture.groups
+    days_of = [days if matrix is None else replace(days, individual=matrix) for matrix in own]
     spreads = _spreads(data, of_unit, days_of, notes)
     groups = tuple(
         replace(
             _group(data, mixture.group_of_node, of_unit, number, days_of[number], spreads[number]),
-            covariance_temporal=per_group[number],
+            covariance_temporal=typical[number],
+            covariance_log_scale=scales.covariance_log[number] if scales is not None and scales.grouped else None,
         )
         for number in range(mixture.groups)
     )
-    notes += _tails(data, of_unit)
-    return Generative(data.terms, groups, mixture.group_of_node, days, mixture.bic, tuple(notes), data.source)
+    notes += outlying_days(data, scales)
+    return Generative(data.terms, groups, mixture.group_of_node, days, scales, mixture.bic, tuple(notes), data.source)
 
 
 def _rows(matrix: Floats) -> tuple[tuple[float, ...], ...]:
@@ -216,48 +237,3 @@ def _group(
     return GroupMoments(
         nodes / len(group_of_node), nodes, len(units), means.mean(axis=0), np.sqrt(variance), freedom, spread, None
     )
-
-
-def _tails(data: Coefficients, of_unit: Integers) -> list[str]:
-    """A sentence for each coefficient whose days have longer tails than a Gaussian, group by group alike."""
-    residuals = data.values - unit_means(data.unit, data.values)[data.unit]
-    residuals = residuals - unit_means(data.day, residuals)[data.day]
-    label = of_unit[data.unit]
-    variance = np.array([np.var(residuals[label == number], axis=0) for number in range(int(of_unit.max()) + 1)])[label]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        excess = np.mean(residuals**4 / variance**2, axis=0) - 3.0
-    limit = max(LONG_TAILS, 5.0 * float(np.sqrt(24.0 / len(residuals))))
-    return [
-        f"the days of {term} have far longer tails than a Gaussian (excess kurtosis {value:.0f}): a few days decide "
-        "how much is drawn on most."
-        for term, value in zip(data.terms, excess, strict=True)
-        if value > limit
-    ]
-
-
-def _own_days(data: Coefficients, of_unit: Integers, days: BetweenDays) -> list[Floats] | None:
-    """Sigma_T (its own part) of each group where groups differ in it, by BIC; None where they do not.
-
-    Every group needs twice as many degrees of freedom as there are coefficients.
-    """
-    size, count = len(data.terms), int(of_unit.max()) + 1
-    deviations = data.values - unit_means(data.unit, data.values)[data.unit]
-    label = of_unit[data.unit]
-    freedom = np.array(
-        [np.sum(label == number) - len(np.unique(data.unit[label == number])) for number in range(count)]
-    )
-    if count < 2 or np.any(freedom < 2 * size) or np.any(np.diag(days.total) <= 0):
-        return None
-    root = np.sqrt(np.diag(days.total))
-    parts = [deviations[label == number] / root for number in range(count)]
-    scatters = [part.T @ part for part in parts]
-    _, pooled = np.linalg.slogdet(np.sum(scatters, axis=0) / freedom.sum())
-    singles = [np.linalg.slogdet(scatter / n)[1] for scatter, n in zip(scatters, freedom, strict=True)]
-    gain = freedom.sum() * pooled - float(np.dot(freedom, singles))
-    if not gain > (count - 1) * size * (size + 1) / 2 * np.log(freedom.sum()):
-        return None
-    common = np.zeros((size, size)) if days.common is None else days.common
-    return [
-        nearest_covariance(scatter / n * np.outer(root, root) - common, np.diag(days.total))[0]
-        for scatter, n in zip(scatters, freedom, strict=True)
-    ]
