@@ -77,14 +77,14 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
         }
     }
     if (layers.days) {
-        const int freedom = machine.day_degrees_of_freedom;
-        const auto effect = [&](double relative_sd, std::uint32_t cpu, std::uint32_t stream) {
+        const auto effect = [&](double relative_sd, int freedom, std::uint32_t cpu, std::uint32_t stream) {
             return relative_sd > 0.0 ? factor_of(relative_sd, rng::student({seed, cpu, stream, 0}, freedom)) : 1.0;
         };
-        const double common =
-            effect(machine.day_common_relative_sd, 0, day_stream) * effect(machine.day_run_relative_sd, 0, run_stream);
+        const double common = effect(machine.day_common_relative_sd, machine.day_degrees_of_freedom, 0, day_stream) *
+                              effect(machine.day_run_relative_sd, machine.day_run_degrees_of_freedom, 0, run_stream);
         for (std::uint32_t cpu = 0; cpu < cpu_factor_.size(); ++cpu) {
-            cpu_factor_[cpu] = common * effect(machine.day_cpu_relative_sd, cpu, cpu_day_stream);
+            cpu_factor_[cpu] =
+                common * effect(machine.day_cpu_relative_sd, machine.day_cpu_degrees_of_freedom, cpu, cpu_day_stream);
         }
     }
 }

@@ -86,6 +86,7 @@ def test_the_mean_over_the_ranks_of_a_further_run_lies_inside(blocks, day, run, 
         covered.append(float(stats.norm.cdf(high, scale=true_sd) - stats.norm.cdf(low, scale=true_sd)))
         widths.append((high - low) / 2)
     # Runs of one campaign share its estimates: the mean of 200 campaigns is known to 0.7 %.
-    assert 0.93 <= np.mean(covered) <= 0.995
+    assert np.mean(covered) >= 0.93
     if blocks == 5:
+        assert np.mean(covered) <= 0.99
         assert np.median(widths) < 1.4 * 1.96 * true_sd

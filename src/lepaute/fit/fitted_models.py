@@ -135,6 +135,8 @@ def models(
             run_relative_sd=effects.sd.launch_sd,
             cpu_relative_sd=effects.sd.process_sd,
             degrees_of_freedom=effects.sd.block_degrees_of_freedom,
+            run_degrees_of_freedom=effects.sd.launch_degrees_of_freedom,
+            cpu_degrees_of_freedom=effects.sd.process_degrees_of_freedom,
             source=f"spread between {effects.blocks} blocks of fresh processes",
         )
     else:
