@@ -7,9 +7,6 @@ which days) are those of design.md, section 3; none of them looks at a real HPL 
 """
 
 import argparse
-import csv
-import gzip
-import io
 import sys
 import textwrap
 from collections.abc import Iterable
@@ -19,12 +16,22 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "src"))
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from lepaute.errors import LepauteError  # noqa: E402
 from lepaute.platform.io import dump_platform  # noqa: E402
 from lepaute.platform.schema import Platform  # noqa: E402
 from lepaute.stats.day_effects import day_effects  # noqa: E402
+from scripts.dgemm_calibrations import (  # noqa: E402
+    LargeK,
+    Ranges,
+    Spread,
+    large_k,
+    rows_of,
+    sizes_with,
+    spread,
+    whole_s,
+)
 
 DGEMM_TERMS = {"mnk": "mnk", "mn": "mn", "mk": "mk", "nk": "nk", "1": "intercept"}
 #: Sizes of hpl_kernels.csv as terms; dtrsm's third parameter k is the order of the triangle, M or N by its side.
@@ -38,10 +45,19 @@ SIZE_TERMS = {
 }
 GOOD = (
     "Dahu in January 2020: no slow nodes. dgemm of 7 CPUs is as published; for the others, which were not, it is the "
-    "daily linear fit of each CPU scaled by the ratio polynomial / linear of those 7, with their mean other terms."
+    "daily linear fit of each CPU scaled by the ratio polynomial / linear of those 7, with their mean other terms. It "
+    "was fitted to calls with k = 128; their m and n are assumed to be those of the published design with k = 128. "
+    "Assumed for k > 192: the same model, slower by one ratio for all CPUs, so that HPL's updates with k = 256 take "
+    "as much longer than those with k = 128 as on nodes 5 and 6 in December 2020 ({ratio})."
 )
-#: Where the sizes of a calibration are published: that of 2020-01-14 had K = 128 throughout.
-FITTED = {"dgemm_2020-01_polynomial_derived": {"k": (128, 128)}}
+#: The calibration of 2020-01-14 had K = 128 throughout; the sizes of the others are not published.
+FIXED_K = {"dgemm_2020-01_polynomial_derived"}
+#: Calls with n of at most that (HPL's NB for the columns of one panel) have an error of their own.
+NARROW = 192
+#: Where K = 256 is a better guide than K = 128: half way between the two.
+LARGE_K = 193
+#: So that bounds have an upper end.
+NO_BOUND = 1_000_000
 #: (name, table of dgemm, network, table of the days, what the machine was like)
 DAHU = (
     (
@@ -103,35 +119,34 @@ def main() -> int:
 
 def platforms(reference: Path) -> Iterable[Platform]:
     """All shipped platforms; `reference` is the folder of the reference data."""
-    small = small_kernels(rows_of(reference / "dahu" / "kernels" / "hpl_kernels.csv"))
+    table = rows_of(reference / "dahu" / "kernels" / "hpl_kernels.csv")
+    between, slower = spread(reference), large_k(reference)
     for name, dgemm_file, network_file, daily_file, state in DAHU:
         network = yaml.safe_load((reference / "dahu" / "network" / f"{network_file}.yaml").read_text(encoding="utf-8"))
+        dgemm = dgemm_model(rows_of(reference / "dahu" / "kernels" / f"{dgemm_file}.csv"), between)
+        if dgemm_file in FIXED_K:
+            set_ranges(dgemm, sizes_with(reference, 128))
+            add_large_k(dgemm, slower, sizes_with(reference, 256))
         yield dahu(
             name,
-            state,
-            dgemm_model(rows_of(reference / "dahu" / "kernels" / f"{dgemm_file}.csv"), FITTED.get(dgemm_file)),
-            small,
+            state.format(ratio=f"{slower.ratio - 1:.1%}"),
+            dgemm,
+            small_kernels(table, between.whole),
             dahu_network(network),
             days_layer(rows_of(reference / "dahu" / "kernels" / f"{daily_file}.csv.gz"), f"{daily_file}.csv.gz"),
             f"reference data dahu/kernels/{dgemm_file}.csv and hpl_kernels.csv, dahu/network/{network_file}.yaml (T. "
             "Cornebize, PhD thesis, Université Grenoble Alpes, 2021, and its repositories)",
         )
+    small = small_kernels(table)
     stampede = yaml.safe_load((reference / "other_platforms" / "stampede.yaml").read_text(encoding="utf-8"))
     yield stampede_like(stampede, small)
     yield exascale_like(small)
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file, compressed or not."""
-    data = path.read_bytes()
-    text = gzip.decompress(data) if path.suffix == ".gz" else data
-    return list(csv.DictReader(io.StringIO(text.decode("utf-8"))))
-
-
-def dgemm_model(rows: list[dict[str, str]], fitted: dict[str, tuple[int, int]] | None = None) -> dict[str, Any]:
+def dgemm_model(rows: list[dict[str, str]], between: Spread | None = None) -> dict[str, Any]:
     """The model of dgemm from a table with a row a CPU; the default is the row of cpu_id -1, or else the mean.
 
-    fitted : ranges of the sizes that it was fitted to, where they are known
+    between : how much it may be off; narrow calls then have a piece of their own
     """
     cpus = [row for row in rows if int(row["cpu_id"]) >= 0]
     fallback = [row for row in rows if int(row["cpu_id"]) < 0] or cpus
@@ -152,18 +167,70 @@ def dgemm_model(rows: list[dict[str, str]], fitted: dict[str, tuple[int, int]] |
             "rows": table,
         },
     }
-    if fitted is not None:
-        piece["range"] = fitted
-    return {"kernel": "dgemm", "pieces": [piece]}
+    if between is None:
+        return {"kernel": "dgemm", "pieces": [piece]}
+    narrow = {"where": {"n": (0, NARROW)}, **piece, "discrepancy_relative_sd": percent(between.narrow)}
+    return {
+        "kernel": "dgemm",
+        "pieces": [narrow, piece],
+        "discrepancy_relative_sd": percent(between.whole),
+        "discrepancy_source": "six published calibrations of the same 7 CPUs, July 2019 to November 2020, over HPL's "
+        "updates; narrow calls: those of n = NB, relative to the whole (scripts/dgemm_calibrations.py)",
+    }
+
+
+def set_ranges(dgemm: dict[str, Any], sizes: Ranges) -> None:
+    """Says for all pieces which sizes they were fitted to."""
+    for piece in dgemm["pieces"]:
+        piece["range"] = sizes
+
+
+def add_large_k(dgemm: dict[str, Any], slower: LargeK, sizes: Ranges) -> None:
+    """Puts a piece for k > 192 before the others: the last piece times a factor.
+
+    sizes : of the calls with k = 256 that the factor comes from; it holds for k = 512 too
+    """
+    piece = dgemm["pieces"][-1]
+    mean = {name: piece["mean"][term] for term, name in DGEMM_TERMS.items()}
+    factor = slower.ratio * whole_s(mean, 128) / whole_s(mean, 256)
+    table = piece["per_cpu"]
+    dgemm["pieces"].insert(
+        0,
+        {
+            "where": {"k": (LARGE_K, NO_BOUND)},
+            "mean": multiplied(piece["mean"], factor),
+            "noise": {"kind": "half-normal", "sd": multiplied(piece["noise"]["sd"], factor)},
+            "range": sizes | {"k": (256, 512)},
+            "per_cpu": {
+                "columns": table["columns"],
+                "rows": [[*row[:2], *(tidy(value * factor, 7) for value in row[2:])] for row in table["rows"]],
+            },
+            "discrepancy_relative_sd": percent(slower.relative_sd),
+        },
+    )
+    dgemm["discrepancy_source"] += "; k > 192: its ratio to k = 128 with k fixed and with k shuffled"
+
+
+def multiplied(polynomial: dict[str, float], factor: float) -> dict[str, float]:
+    """`polynomial` times `factor`, with the digits that the tables have (7)."""
+    return {term: tidy(value * factor, 7) for term, value in polynomial.items()}
+
+
+def percent(relative: float) -> float:
+    """`relative` in thousandths."""
+    return round(relative, 3)
 
 
 def mean_of(rows: list[dict[str, str]], column: str) -> float:
     """The mean of a column, with the digits that the tables have (7)."""
-    return float(f"{sum(float(row[column]) for row in rows) / len(rows):.7g}")
+    return tidy(sum(float(row[column]) for row in rows) / len(rows), 7)
 
 
-def small_kernels(rows: list[dict[str, str]]) -> list[dict[str, Any]]:
-    """Models of all kernels but dgemm; those that cost nothing are listed with mean 0, so that they are known."""
+def small_kernels(rows: list[dict[str, str]], discrepancy: float | None = None) -> list[dict[str, Any]]:
+    """Models of all kernels but dgemm; those that cost nothing are listed with mean 0, so that they are known.
+
+    discrepancy : how much those that cost something may be off; there is one calibration of each
+    """
     models = []
     for row in rows:
         if row["kernel"] == "dgemm":
@@ -171,7 +238,13 @@ def small_kernels(rows: list[dict[str, str]]) -> list[dict[str, Any]]:
         term = SIZE_TERMS[row["size"]]
         mean, sd = float(row["mean_coefficient"]), float(row["sd_coefficient"])
         noise = {"kind": "half-normal", "sd": {term: sd}} if sd else {"kind": "none"}
-        models.append({"kernel": row["kernel"], "pieces": [{"mean": {term: mean}, "noise": noise}]})
+        model: dict[str, Any] = {"kernel": row["kernel"], "pieces": [{"mean": {term: mean}, "noise": noise}]}
+        if discrepancy is not None and mean:
+            model |= {
+                "discrepancy_relative_sd": percent(discrepancy),
+                "discrepancy_source": "assumed: that of dgemm; there is one calibration",
+            }
+        models.append(model)
     return models
 
 
@@ -223,9 +296,9 @@ def in_force(pieces: list[dict[str, Any]], above_bytes: int) -> dict[str, Any]:
     return [piece for piece in pieces if piece["above_bytes"] <= above_bytes][-1]
 
 
-def tidy(value: float) -> float:
-    """`value` without the last digits, which are rounding of the product."""
-    return float(f"{value:.15g}")
+def tidy(value: float, digits: int = 15) -> float:
+    """`value` with so many digits; the last ones are rounding of the product."""
+    return float(f"{value:.{digits}g}")
 
 
 def days_layer(rows: list[dict[str, str]], file: str) -> dict[str, Any]:
@@ -259,7 +332,8 @@ def dahu(
                 f"{state} The machine (Grid'5000, Grenoble) has 32 nodes, each 2 x Xeon Gold 6130 (16 cores, no "
                 "hyperthreading), 100 Gb/s Omni-Path through one switch; one single-threaded rank a core, Open MPI "
                 "2.0.2, OpenBLAS 0.3.1. The small kernels are of January 2019 and the same for all CPUs; those with "
-                "mean 0 cost nothing, as in the published simulations. The rank on core r runs on CPU r mod 2."
+                "mean 0 cost nothing, as in the published simulations. The rank on core r runs on CPU r mod 2. Where a "
+                "kernel has no range, the sizes that it was fitted to are not published."
             ),
             "source": source,
             "nodes": {

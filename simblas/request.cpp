@@ -40,7 +40,7 @@ using Keys = std::map<std::string, std::function<void(Line&, Request&)>>;
 
 const Keys& keys() {
     static const Keys known = {
-        {"seed", [](Line& line, Request& to) { line >> to.seed; }},
+        {"seed", [](Line& line, Request& to) { line >> to.seeds.day >> to.seeds.run; }},
         {"without", [](Line& line, Request& to) { read_without(line, to.layers); }},
         {"cores",
          [](Line& line, Request& to) {

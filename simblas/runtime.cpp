@@ -47,7 +47,7 @@ void start() {
             cpus.push_back(machine.cpu_of_core(nodes.back(), core % machine.cores_per_node));
         }
         there.day = std::make_unique<models::MachineDay>(machine, hpl::kernels, there.request.layers,
-                                                         there.request.seed, cpus, nodes);
+                                                         there.request.seeds, cpus, nodes);
         there.ranks.resize(cpus.size());
     } catch (const std::exception& problem) {
         std::fprintf(stderr, "simblas: %s %s\n", path.c_str(), problem.what());

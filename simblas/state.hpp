@@ -22,7 +22,7 @@ namespace lepaute::simblas {
 /// What the launcher asks for, from the file that the variable LEPAUTE_EMULATION names: a line `key value...` each,
 /// and after the line `machine` the machine itself.
 struct Request {
-    std::uint64_t seed = 1;
+    models::Seeds seeds = 1; // two numbers in the file
     models::Layers layers;
     std::vector<std::uint32_t> core_of_rank; // node * cores_per_node + core
     models::Size reference;                  // of the dgemm whose rate stands for what has no model; 0: none

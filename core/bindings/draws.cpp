@@ -1,5 +1,6 @@
 // Draws by coordinates in the extension module: what Python draws repeats bit for bit, as the engine's own draws do.
 
+#include "rng/elementary.hpp"
 #include "rng/philox.hpp"
 
 #include <nanobind/nanobind.h>
@@ -27,6 +28,8 @@ std::vector<double> drawn(Draw draw, std::uint64_t seed, std::uint32_t stream, s
 } // namespace
 
 void bind_draws(nb::module_& m) {
+    m.def("natural_log", &rng::natural_log, nb::arg("x"), "Of a positive, finite x; the same bits on every machine.");
+    m.def("exponential", &rng::exponential, nb::arg("x"), "For |x| <= 700; the same bits on every machine.");
     m.def(
         "normals",
         [](std::uint64_t seed, std::uint32_t stream, std::uint32_t units, std::uint32_t each) {

@@ -36,19 +36,19 @@ Machine with_timed_kernel(const Machine& machine, std::string_view name, double 
     return result;
 }
 
-MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const Layers& layers, std::uint64_t seed,
+MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const Layers& layers, Seeds seeds,
                        const std::vector<std::uint32_t>& cpu_of_rank, const std::vector<std::uint32_t>& node_of_rank)
     : kernel_names_(kernels.names), kernels_(kernels.names.size()),
       cpu_factor_(std::size_t{machine.nodes} * machine.cpus_per_node, 1.0), ranks_(cpu_of_rank.size()),
       episode_relative_sd_(layers.noise ? machine.episode_relative_sd : 0.0),
-      episode_s_(episode_relative_sd_ > 0.0 ? machine.episode_s : 0.0), use_(kernels.names.size()), seed_(seed),
-      with_noise_(layers.noise) {
+      episode_s_(episode_relative_sd_ > 0.0 ? machine.episode_s : 0.0), use_(kernels.names.size()),
+      run_seed_(seeds.run), with_noise_(layers.noise) {
     std::vector<std::uint32_t> ranks_on(machine.nodes, 0);
     for (const std::uint32_t node : node_of_rank) {
         ++ranks_on[node];
     }
     for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-        ranks_[rank].noise = rng::Stream({seed, rank, kernel_noise_stream, 0});
+        ranks_[rank].noise = rng::Stream({seeds.run, rank, kernel_noise_stream, 0});
         ranks_[rank].cpu = cpu_of_rank[rank];
         if (machine.cores_per_node > 1) {
             ranks_[rank].crowded = (ranks_on[node_of_rank[rank]] - 1) / static_cast<double>(machine.cores_per_node - 1);
@@ -65,26 +65,27 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
         if (layers.coefficients) {
             for (std::uint32_t cpu = 0; cpu < today.models.size(); ++cpu) {
                 today.models[cpu] =
-                    today.models[cpu].with_drawn_coefficients({seed, cpu, coefficient_stream + stream, 0});
+                    today.models[cpu].with_drawn_coefficients({seeds.day, cpu, coefficient_stream + stream, 0});
             }
         }
         if (layers.discrepancy) {
-            const double normal = rng::normal({seed, stream, discrepancy_stream, 0});
+            const double normal = rng::normal({seeds.day, stream, discrepancy_stream, 0});
             today.factor = factor_of(named->discrepancy_relative_sd, normal);
             for (KernelModel& model : today.models) { // the same factors on all cpus
-                model = model.with_drawn_discrepancies({seed, stream, discrepancy_stream, 1});
+                model = model.with_drawn_discrepancies({seeds.day, stream, discrepancy_stream, 1});
             }
         }
     }
     if (layers.days) {
-        const auto effect = [&](double relative_sd, int freedom, std::uint32_t cpu, std::uint32_t stream) {
-            return relative_sd > 0.0 ? factor_of(relative_sd, rng::student({seed, cpu, stream, 0}, freedom)) : 1.0;
+        const auto effect = [](double relative_sd, int freedom, const rng::Coordinates& at) {
+            return relative_sd > 0.0 ? factor_of(relative_sd, rng::student(at, freedom)) : 1.0;
         };
-        const double common = effect(machine.day_common_relative_sd, machine.day_degrees_of_freedom, 0, day_stream) *
-                              effect(machine.day_run_relative_sd, machine.day_run_degrees_of_freedom, 0, run_stream);
+        const double common =
+            effect(machine.day_common_relative_sd, machine.day_degrees_of_freedom, {seeds.day, 0, day_stream, 0}) *
+            effect(machine.day_run_relative_sd, machine.day_run_degrees_of_freedom, {seeds.run, 0, run_stream, 0});
         for (std::uint32_t cpu = 0; cpu < cpu_factor_.size(); ++cpu) {
-            cpu_factor_[cpu] =
-                common * effect(machine.day_cpu_relative_sd, machine.day_cpu_degrees_of_freedom, cpu, cpu_day_stream);
+            cpu_factor_[cpu] = common * effect(machine.day_cpu_relative_sd, machine.day_cpu_degrees_of_freedom,
+                                               {seeds.day, cpu, cpu_day_stream, 0});
         }
     }
 }
@@ -94,7 +95,7 @@ double MachineDay::through_episodes(std::uint32_t rank, double seconds) noexcept
     double total_s = 0.0;
     while (seconds > 0.0) {
         if (state.episode_left_s <= 0.0) {
-            const double noise = rng::centred_half_normal({seed_, rank, episode_stream, state.episodes++});
+            const double noise = rng::centred_half_normal({run_seed_, rank, episode_stream, state.episodes++});
             state.episode_factor = std::max(smallest_factor, 1.0 + episode_relative_sd_ * noise);
             state.episode_left_s = episode_s_;
         }

@@ -120,12 +120,23 @@ struct Layers {
     }
 };
 
-/// A machine on one day: coefficients, day effects and discrepancies drawn, a function of (machine, layers, seed).
+/// What decides the draws of a run. Runs with the same `day` and another `run` are runs on the same machine and day:
+/// they share coefficients, discrepancies, days and the state of the network, and have their own noise and effect of
+/// the run.
+struct Seeds {
+    std::uint64_t day;
+    std::uint64_t run;
+    constexpr Seeds(std::uint64_t both) noexcept // NOLINT(google-explicit-constructor): one seed is the usual case
+        : day(both), run(both) {}
+    constexpr Seeds(std::uint64_t of_day, std::uint64_t of_run) noexcept : day(of_day), run(of_run) {}
+};
+
+/// A machine on one day: coefficients, day effects and discrepancies drawn, a function of (machine, layers, seeds).
 class MachineDay {
 public:
     /// kernels: those that are called; one that the machine lacks is not modelled.
     /// node_of_rank: a node is crowded in proportion to its other cores that have a rank.
-    MachineDay(const Machine& machine, const KernelSet& kernels, const Layers& layers, std::uint64_t seed,
+    MachineDay(const Machine& machine, const KernelSet& kernels, const Layers& layers, Seeds seeds,
                const std::vector<std::uint32_t>& cpu_of_rank, const std::vector<std::uint32_t>& node_of_rank);
 
     [[nodiscard]] bool models(KernelNumber kernel) const noexcept { return !kernels_[kernel.index()].models.empty(); }
@@ -200,7 +211,7 @@ private:
     double episode_relative_sd_;
     double episode_s_;
     std::vector<KernelUse> use_;
-    std::uint64_t seed_;
+    std::uint64_t run_seed_;
     bool with_noise_;
 };
 

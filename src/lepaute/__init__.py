@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lepaute.simulate import Prediction as Prediction
     from lepaute.simulate import Program as Program
     from lepaute.simulate import Stencil as Stencil
+    from lepaute.simulate import difference as difference
     from lepaute.simulate import predict as predict
     from lepaute.simulate import simulate_one as simulate_one
     from lepaute.stats.stopping import Target as Target
@@ -35,6 +36,7 @@ _HOME_OF = {  # the public names, and the package each is loaded from
     "Target": "lepaute.stats.stopping",
     "Until": "lepaute.measure.experiment.rounds",
     "load_platform": "lepaute.platform",
+    "difference": "lepaute.simulate",
     "predict": "lepaute.simulate",
     "simulate_one": "lepaute.simulate",
 }
@@ -52,6 +54,7 @@ __all__ = [
     "Until",
     "__version__",
     "design",
+    "difference",
     "fit",
     "load_platform",
     "predict",

@@ -672,6 +672,12 @@ class RunResult:
         A row a call, once: then they are gone. kind counts kernel, mpi, phase; name counts trace_names.
         """
 
+def natural_log(x: float) -> float:
+    """Of a positive, finite x; the same bits on every machine."""
+
+def exponential(x: float) -> float:
+    """For |x| <= 700; the same bits on every machine."""
+
 def normals(seed: int, stream: int, units: int, each: int) -> list[float]: ...
 
 def uniforms(seed: int, stream: int, units: int, each: int) -> list[float]: ...
@@ -841,9 +847,9 @@ class HplParameters:
     def choices() -> dict[str, list[str]]:
         """The words of each attribute that is one of several."""
 
-def simulate_hpl(parameters: HplParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, trace_ranks: Sequence[int] | None = None, trace_steps: Sequence[int] | None = None) -> HplResult:
+def simulate_hpl(parameters: HplParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, trace_ranks: Sequence[int] | None = None, trace_steps: Sequence[int] | None = None, run_seed: int | None = None) -> HplResult:
     """
-    One run; traces these ranks (none without) in these steps (all without).
+    One run; traces these ranks (none without) in these steps (all without). run_seed: another run on the machine and day of seed.
     """
 
 class StencilParameters:
@@ -925,7 +931,7 @@ class StencilParameters:
     def choices() -> dict[str, list[str]]:
         """The words of each attribute that is one of several."""
 
-def simulate_stencil(parameters: StencilParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, trace_ranks: Sequence[int] | None = None, trace_steps: Sequence[int] | None = None) -> RunResult:
+def simulate_stencil(parameters: StencilParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, trace_ranks: Sequence[int] | None = None, trace_steps: Sequence[int] | None = None, run_seed: int | None = None) -> RunResult:
     """
-    One run; traces these ranks (none without) in these steps (all without).
+    One run; traces these ranks (none without) in these steps (all without). run_seed: another run on the machine and day of seed.
     """

@@ -13,7 +13,7 @@ from lepaute.simulate import Hpl, predict
 
 HPL = Hpl(n=6000, nb=128, p=4, q=8, depth=1, bcast="2ring")
 MESSAGES = 52660
-TIMES_S = (0.30875161071379265, 0.30565876731673713, 0.30898389662559567, 0.30785277054792587)
+TIMES_S = (0.2966824860753689, 0.3190005614594932, 0.31319764708891557, 0.2925878519114044)
 
 
 @pytest.fixture(params=["one core", "all cores"])

@@ -47,6 +47,9 @@ def small(**changed: Any) -> Platform:
     content["kernels"].append({"kernel": "dtrsm", "pieces": [triangle]})
     content["kernels"].append({"kernel": "dlatcpy", "pieces": [{"mean": {"mn": 5e-9, "1": 1e-7}}]})
     content["network"]["remote"]["segments"][0]["noise"] = {"modes": MODES}
+    content["days"]["run_relative_sd"] = 0.01
+    content["kernels"][0]["discrepancy_relative_sd"] = 0.02
+    content["kernels"][0]["pieces"][0]["discrepancy_relative_sd"] = 0.07
     return Platform.model_validate(content)
 
 

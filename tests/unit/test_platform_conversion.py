@@ -1,8 +1,10 @@
 """The script that makes the shipped platforms from the reference data (which tests do not read)."""
 
+import gzip
 import importlib.util
 import subprocess
 import sys
+from math import exp, log
 from pathlib import Path
 from types import ModuleType
 
@@ -13,10 +15,20 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "convert_reference_platforms.py
 
 @pytest.fixture(scope="module")
 def convert() -> ModuleType:
-    specification = importlib.util.spec_from_file_location("convert_reference_platforms", SCRIPT)
+    return loaded(SCRIPT)
+
+
+@pytest.fixture(scope="module")
+def calibrations() -> ModuleType:
+    return loaded(SCRIPT.with_name("dgemm_calibrations.py"))
+
+
+def loaded(script: Path) -> ModuleType:
+    specification = importlib.util.spec_from_file_location(script.stem, script)
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
+    sys.modules[script.stem] = module  # data classes look their module up
     specification.loader.exec_module(module)
     return module
 
@@ -63,3 +75,46 @@ def test_the_default_of_dgemm_is_the_default_row_or_else_the_mean_of_the_cpus(co
     assert piece["mean"]["mnk"] == 1.5
     assert [row[:3] for row in piece["per_cpu"]["rows"]] == [[1, 0, 1.0], [1, 1, 2.0]]
     assert convert.dgemm_model([*cpus, row(-1, 9.0)])["pieces"][0]["mean"]["mnk"] == 9.0
+
+
+def test_what_calibrations_differ_by_is_the_sd_of_their_mean_logarithms(
+    calibrations: ModuleType, tmp_path: Path
+) -> None:
+    # Two CPUs and models of one term each: the whole and the narrow update cost the same a unit, and the calibrations
+    # are 1, e^0.01, ... e^0.05; one of them has a CPU more, which does not count.
+    folder = tmp_path / "dahu" / "kernels"
+    folder.mkdir(parents=True)
+    header = "model,cpu_id,intercept,mnk,mn,mk,nk"
+    tables: dict[str, list[str]] = {}
+    for number, source in enumerate(calibrations.CALIBRATIONS.values()):
+        file, _, model = source.partition(":")
+        cpus = [2, 3, *([9] if number == 1 else [])]
+        tables.setdefault(file, [header]).extend(
+            f"{model},{cpu},0,{1e-10 * exp(0.01 * number)!r},0,0,0" for cpu in cpus
+        )
+    for file, lines in tables.items():
+        (folder / file).write_text("\n".join(lines), encoding="utf-8")
+    found = calibrations.spread(tmp_path)
+    assert found.whole == pytest.approx(0.01 * 3.5**0.5)  # of 0 to 5: 17.5 / 5
+    assert found.narrow == pytest.approx(0.0, abs=1e-12)
+
+
+def test_narrow_updates_amortise_less(calibrations: ModuleType) -> None:
+    model = {"mnk": 1e-10, "mn": 0.0, "mk": 1e-9, "nk": 0.0, "intercept": 0.0}
+    # m·k costs 10 more units of m·n·k for each n = 128 columns, and 10 for each of the 4000 to 8000 that count
+    assert calibrations.narrow_s(model, 128) == pytest.approx(1e-10 * (1 + 10 / 128))
+    assert calibrations.whole_s(model, 128) == pytest.approx(1e-10 * (1 + 10 / 5208), rel=1e-4)
+
+
+def test_a_fixed_k_counts_by_its_own_jobs_and_a_shuffled_one_by_the_model_of_one_job(
+    calibrations: ModuleType, tmp_path: Path
+) -> None:
+    folder = tmp_path / "experiment" / "randomizing_sizes" / "fixing_K"
+    folder.mkdir(parents=True)
+    rows = [("128", 1.0e-10), ("256", 1.08e-10), ("512", 1.06e-10), ("shuffled", 1.03e-10)]
+    lines = ["node,cpu,exp_kind,intercept,mnk,mn,mk,nk", *(f"5,0,{kind},0,{mnk!r},0,0,0" for kind, mnk in rows)]
+    with gzip.open(folder / "dgemm_agr_data.csv.gz", "wt", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+    found = calibrations.large_k(tmp_path)
+    assert (found.ratio, found.shuffled, found.ratio_512) == pytest.approx((1.08, 1.0, 1.06))
+    assert found.relative_sd == pytest.approx(log(1.08) / 2**0.5)

@@ -15,8 +15,8 @@ from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.population import drawn_day, drawn_nodes, drawn_scales, on_its_day, scaled
 from lepaute.stats.cholesky import lower_factor, times
 
-#: As they were before populations came: sections that are null do not count.
-DAHU_SHA256 = "fd149b78abca32ed1d5e9b0d281b453519abe6c017197382216bd547ee93b708"
+#: As it is without populations: sections that are null do not count.
+DAHU_SHA256 = "2f13660bc74c373b6daac823185edd78cdacc37691956cae062f7296a2ffc040"
 SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")
 HPL = Hpl(n=1000, nb=128, p=2, q=2)
 ALIKE = [[1.0, 1.0]] * 4  # the days of all four CPUs have the same standard deviation

@@ -14,32 +14,57 @@ def test_one_run_has_no_interval() -> None:
     assert prediction_interval([3.0]) == (None, None)
 
 
-def test_few_runs_have_students_prediction_interval() -> None:
-    # mean 2, sd 1, t(2, 0.975) = 4.302653, sqrt(1 + 1/3) = 1.154701: half width 4.968276
-    low, high = prediction_interval([1.0, 2.0, 3.0])
-    assert low == pytest.approx(2 - 4.968276, abs=1e-6)
-    assert high == pytest.approx(2 + 4.968276, abs=1e-6)
+def test_few_runs_have_students_prediction_interval_of_their_logarithms() -> None:
+    # logarithms 1, 2, 3: mean 2, sd 1, t(2, 0.975) = 4.302653, sqrt(1 + 1/3) = 1.154701: half width 4.968276
+    low, high = prediction_interval([math.exp(x) for x in (1, 2, 3)])
+    assert low == pytest.approx(math.exp(2 - 4.968276), rel=1e-6)
+    assert high == pytest.approx(math.exp(2 + 4.968276), rel=1e-6)
 
 
 def test_39_runs_are_still_few() -> None:
-    low, high = prediction_interval([float(i) for i in range(39)])
+    low, high = prediction_interval([math.exp(i) for i in range(39)])
     assert low is not None
     assert high is not None
-    assert low < 0
-    assert high > 38
+    assert low < 1.0
+    assert high > math.exp(38)
 
 
 def test_from_40_runs_on_the_quantiles_are_empirical() -> None:
-    # positions 0.025 * 41 = 1.025 and 0.975 * 41 = 39.975 among 1 .. 40
-    assert prediction_interval([float(i) for i in range(40, 0, -1)]) == pytest.approx((1.025, 39.975))
+    # positions 0.025 * 41 = 1.025 and 0.975 * 41 = 39.975 among the logarithms 1 .. 40
+    low, high = prediction_interval([math.exp(i) for i in range(40, 0, -1)])
+    assert (low, high) == pytest.approx((math.exp(1.025), math.exp(39.975)))
+
+
+@pytest.mark.parametrize("runs", [2, 3, 10, 40])
+def test_an_interval_never_reaches_zero_and_that_of_rates_is_that_of_times_inverted(runs: int) -> None:
+    times = [0.1 * 10 ** (3 * number / runs) for number in range(runs)]
+    low, high = prediction_interval(times)
+    assert low is not None
+    assert high is not None
+    assert 0.0 < low < high < math.inf
+    rates = prediction_interval([5.0 / time for time in times])
+    assert rates == pytest.approx((5.0 / high, 5.0 / low))
+
+
+def test_times_as_far_apart_as_numbers_can_be_have_finite_bounds() -> None:
+    low, high = prediction_interval([1e-300, 1e300])
+    assert low is not None
+    assert high is not None
+    assert 0.0 < low < high < math.inf
+
+
+def test_runs_that_take_no_time_at_all_keep_the_scale_of_the_values() -> None:
+    # 0, 1, 2: 1 - 4.968276 would be below zero
+    assert prediction_interval([0.0, 1.0, 2.0]) == pytest.approx((0.0, 1 + 4.968276))
 
 
 def test_equal_runs_have_an_interval_of_no_width() -> None:
     assert prediction_interval([7.0] * 10) == (7.0, 7.0)
     assert prediction_interval([7.0] * 100) == (7.0, 7.0)
+    assert prediction_interval([0.0] * 3) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("values", [[], [1.0, math.nan], [math.inf]])
+@pytest.mark.parametrize("values", [[], [1.0, math.nan], [math.inf], [1.0, -1.0]])
 def test_values_that_have_no_interval_are_refused(values: list[float]) -> None:
     with pytest.raises(InputError, match="finite values"):
         prediction_interval(values)

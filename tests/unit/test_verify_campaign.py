@@ -226,9 +226,9 @@ def whole(times_s: dict[int, list[float]], disturbed: dict[int, list[float]], ca
 def test_error_interval_and_half_width_are_those_worked_out_by_hand():
     table, _, _ = whole({0: [1.02, 1.00], 1: [0.79, 0.81]}, {})
     first, second = table.to_dict("records")
-    # Prediction 0.99, 1.00, 1.01: mean 1, sd 0.01; Student t(0.975, 2) = 4.30265;
-    # half-width 4.30265 * 0.01 * sqrt(1 + 1/3) = 0.049683.
-    assert first["half_width_percent"] == pytest.approx(4.9683, abs=1e-4)
+    # Prediction 0.99, 1.00, 1.01: mean 1, sd of the logarithms 0.0100005; Student t(0.975, 2) = 4.30265; half-width of
+    # the logarithms 4.30265 * 0.0100005 * sqrt(1 + 1/3) = 0.049686, their mean -3.3e-5: 0.95150 .. 1.05090.
+    assert first["half_width_percent"] == pytest.approx(4.9703, abs=1e-4)
     assert first["measured_time_s"] == pytest.approx(1.01)
     assert first["measured_sd_s"] == pytest.approx(0.02 / math.sqrt(2))
     assert first["error_percent"] == pytest.approx(100 * (1.0 - 1.01) / 1.01)

@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,6 +18,7 @@ class Options:
     quick : a few small cases, to see that the script works; nothing it shows is a result
     full : everything, where the script takes a subset by default
     summarise : no simulation: judge and draw again what the table of the last run holds
+    own : values of the script's own options
     """
 
     reference: Path
@@ -24,6 +26,7 @@ class Options:
     quick: bool
     full: bool
     summarise: bool
+    own: argparse.Namespace = field(default_factory=argparse.Namespace)
 
     def data(self, name: str) -> Path:
         """A file of the reference data."""
@@ -34,11 +37,17 @@ class Options:
         return self.output / "accuracy" / f"{study}.csv"
 
 
-def options_of(description: str | None, needs: tuple[str, ...], has_subset: bool = False) -> Options:
+def options_of(
+    description: str | None,
+    needs: tuple[str, ...],
+    has_subset: bool = False,
+    add_own: Callable[[argparse.ArgumentParser], None] | None = None,
+) -> Options:
     """The options of the command line; ends the program with status 2 and one line where reference data are missing.
 
     needs : files of the reference data, relative to its folder
     has_subset : whether --full means something
+    add_own : adds the script's own options
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = ROOT.parent / "shared" / "reference"
@@ -48,6 +57,8 @@ def options_of(description: str | None, needs: tuple[str, ...], has_subset: bool
     parser.add_argument("--summarise", action="store_true", help="judge and draw the table of the last run again")
     if has_subset:
         parser.add_argument("--full", action="store_true", help="every case, not the subset")
+    if add_own is not None:
+        add_own(parser)
     found = parser.parse_args()
     missing = [name for name in needs if not (found.reference / name).is_file()]
     if missing:
@@ -58,4 +69,4 @@ def options_of(description: str | None, needs: tuple[str, ...], has_subset: bool
         )
         sys.exit(2)
     output = found.output or (ROOT / "build" / "quick" if found.quick else ROOT / "docs")
-    return Options(found.reference, output, found.quick, has_subset and found.full, found.summarise)
+    return Options(found.reference, output, found.quick, has_subset and found.full, found.summarise, found)

@@ -11,17 +11,17 @@ using mpi::Rank;
 using mpi::Task;
 
 Result simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
-                const std::vector<std::uint32_t>& core_of_rank, std::uint64_t seed, mpi::Trace trace) {
+                const std::vector<std::uint32_t>& core_of_rank, models::Seeds seeds, mpi::Trace trace) {
     const std::size_t ranks = std::size_t{parameters.p} * parameters.q;
     if (parameters.n < 1 || parameters.nb < 1 || ranks == 0 || core_of_rank.size() != ranks) {
         throw std::invalid_argument("HPL needs n >= 1, nb >= 1 and one core for each of its p x q ranks");
     }
     mpi::Placement placement = mpi::placed(machine, core_of_rank);
-    models::MachineDay day(machine, kernels, layers, seed, placement.cpus, placement.nodes);
-    mpi::Engine engine(mpi::network_of_run(machine, layers, seed), machine.links_between_nodes(),
-                       std::move(placement.nodes), seed, layers.noise);
+    models::MachineDay day(machine, kernels, layers, seeds, placement.cpus, placement.nodes);
+    mpi::Engine engine(mpi::network_of_run(machine, layers, seeds.day), machine.links_between_nodes(),
+                       std::move(placement.nodes), seeds.run, layers.noise);
     engine.trace() = std::move(trace);
-    Program program(parameters, engine, day, seed);
+    Program program(parameters, engine, day, seeds.day);
     Result result;
     result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
     mpi::collect(result, engine, day);

@@ -43,7 +43,7 @@ struct Result : mpi::RunResult {
 /// Throws std::invalid_argument when the sizes do not fit together, std::runtime_error on a deadlock.
 [[nodiscard]] Result simulate(const Parameters& parameters, const models::Machine& machine,
                               const models::Layers& layers, const std::vector<std::uint32_t>& core_of_rank,
-                              std::uint64_t seed, mpi::Trace trace = {});
+                              models::Seeds seeds, mpi::Trace trace = {});
 
 /// Who is where in the grid.
 struct Place {

@@ -36,7 +36,7 @@ std::int64_t local_cells(std::int64_t cells, std::uint32_t processes, std::uint3
 }
 
 mpi::RunResult simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
-                        const std::vector<std::uint32_t>& core_of_rank, std::uint64_t seed, mpi::Trace trace) {
+                        const std::vector<std::uint32_t>& core_of_rank, models::Seeds seeds, mpi::Trace trace) {
     check(parameters, core_of_rank.size());
     mpi::Placement placement = mpi::placed(machine, core_of_rank);
     std::vector<std::uint32_t> ranks_on(machine.nodes, 0);
@@ -50,9 +50,9 @@ mpi::RunResult simulate(const Parameters& parameters, const models::Machine& mac
         cell_time_s.push_back(std::max(parameters.cell_time_s, memory_s));
     }
     models::MachineDay day(models::with_timed_kernel(machine, kernel_names.front(), parameters.noise_relative_sd),
-                           kernels, layers, seed, placement.cpus, placement.nodes);
-    mpi::Engine engine(mpi::network_of_run(machine, layers, seed), machine.links_between_nodes(),
-                       std::move(placement.nodes), seed, layers.noise);
+                           kernels, layers, seeds, placement.cpus, placement.nodes);
+    mpi::Engine engine(mpi::network_of_run(machine, layers, seeds.day), machine.links_between_nodes(),
+                       std::move(placement.nodes), seeds.run, layers.noise);
     engine.trace() = std::move(trace);
     Program program(parameters, engine, day, std::move(cell_time_s));
     mpi::RunResult result;

@@ -68,7 +68,7 @@ inline constexpr std::array<std::string_view, static_cast<std::size_t>(Kernel::c
 /// Throws std::invalid_argument when the sizes do not fit together, std::runtime_error on a deadlock.
 [[nodiscard]] mpi::RunResult simulate(const Parameters& parameters, const models::Machine& machine,
                                       const models::Layers& layers, const std::vector<std::uint32_t>& core_of_rank,
-                                      std::uint64_t seed, mpi::Trace trace = {});
+                                      models::Seeds seeds, mpi::Trace trace = {});
 
 /// The cells along one dimension of the process at `position` of `processes`: even shares, the first ones one more.
 [[nodiscard]] std::int64_t local_cells(std::int64_t cells, std::uint32_t processes, std::uint32_t position) noexcept;

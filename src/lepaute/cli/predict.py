@@ -11,6 +11,7 @@ import typer
 
 from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.option_fields import with_options_of
+from lepaute.cli.predict_against import Against, alternatives
 from lepaute.cli.simulation_options import (
     AsJson,
     Placement,
@@ -53,6 +54,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         runs: Runs = 10,
         seed: Seed = 1,
         fidelity: Annotated[str, typer.Option("--fidelity", help=listed(application.fidelities))] = "auto",
+        against: Against = None,
         as_json: AsJson = False,
         plot: Annotated[Path | None, typer.Option("--plot", help="a PNG of the runs")] = None,
     ) -> None:
@@ -71,6 +73,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         request = narrowed(traces.request(), applications)
         machine, overrides = platform_of(platform, settings)
         mapping = placement.on(machine, applications[0].threads_per_rank)
+        others = alternatives(against or [], applications, machine, settings, placement)
         run_s = announced(applications, machine, runs, mapping, "full" if request and fidelity == "auto" else fidelity)
         try:
             with progress_bar(BAR_AFTER_S) as tell:
@@ -86,15 +89,22 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
                     progress=lambda share: tell("simulating", share),
                     run_s=run_s,
                 )
+                compared = [
+                    other.compared(predictions[0], repeat, tell) for repeat, other in enumerate(others, start=1)
+                ]
         except KeyboardInterrupt:
             complain("interrupted")
             os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
+            if compared:
+                objects[0]["differences"] = [one.to_dict() for one in compared]
             json.dump({"predictions": objects} if from_file else objects[0], sys.stdout, indent=2)
             sys.stdout.write("\n")
         elif len(predictions) == 1:
             print(readable(predictions[0], machine))
+            for one in compared:
+                print(one.text())
         else:
             if not any(files.outputs.values()) and (report := files.report(predictions)) is not None:
                 print(report)

@@ -137,13 +137,15 @@ class KernelModel(Value):
 
     `crowding`: relative increase of the duration when all cores of the node compute, in proportion when some of the
     others do; null where it is unknown. `form`: the family's member that was fitted, such as M'-H/N-2; null where it
-    is unknown. `discrepancy_relative_sd`: what the model is wrong by, as a factor on all calls, drawn once a run.
+    is unknown. `discrepancy_relative_sd`: what the model is wrong by, as a factor on all calls, drawn once a run;
+    `discrepancy_source`: what says so, for it and for those of the pieces.
     """
 
     kernel: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
     threads: Count = 1
     pieces: Annotated[tuple[Piece, ...], Field(min_length=1)]
     discrepancy_relative_sd: NonNegative = 0.0
+    discrepancy_source: str | None = None
     crowding: Annotated[Number, Field(gt=-1)] | None = None
     form: Annotated[str, Field(pattern=FORM)] | None = None
 

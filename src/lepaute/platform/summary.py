@@ -107,7 +107,8 @@ def _kernel(model: KernelModel) -> Iterator[str]:
         own = "" if piece.discrepancy_relative_sd is None else f"; error of its own {piece.discrepancy_relative_sd:.2%}"
         yield f"  {name:<10} {_polynomial(piece.mean)}{where}{noise}{cpus}{fitted}{own}"
     if model.discrepancy_relative_sd:
-        yield f"  {'':<10} error on calls not used in the fit: {model.discrepancy_relative_sd:.2%}"
+        source = model.discrepancy_source or "on calls not used in the fit"
+        yield f"  {'':<10} error {model.discrepancy_relative_sd:.2%}: {source}"
 
 
 def _polynomial(polynomial: Polynomial) -> str:

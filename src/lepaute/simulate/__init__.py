@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from lepaute.simulate.apps.hpl import Hpl as Hpl
     from lepaute.simulate.apps.program import Program as Program
     from lepaute.simulate.apps.stencil import Stencil as Stencil
+    from lepaute.simulate.comparing import Difference as Difference
+    from lepaute.simulate.comparing import difference as difference
     from lepaute.simulate.layers import Layers as Layers
     from lepaute.simulate.mapping import Mapping as Mapping
     from lepaute.simulate.predicting import predict as predict
@@ -24,12 +26,14 @@ if TYPE_CHECKING:
 
 _MODULE_OF = {
     "Application": "application",
+    "Difference": "comparing",
     "Layers": "layers",
     "Mapping": "mapping",
     "Prediction": "prediction",
     "Program": "apps.program",
     "Run": "prediction",
     "Spread": "prediction",
+    "difference": "comparing",
     "predict": "predicting",
     "predict_all": "predicting",
     "simulate_one": "predicting",
@@ -37,6 +41,7 @@ _MODULE_OF = {
 
 __all__ = [
     "Application",
+    "Difference",
     "Hpl",
     "Layers",
     "Mapping",
@@ -45,6 +50,7 @@ __all__ = [
     "Run",
     "Spread",
     "Stencil",
+    "difference",
     "predict",
     "predict_all",
     "simulate_one",

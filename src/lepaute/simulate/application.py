@@ -154,12 +154,18 @@ class Application:
         *,
         sampled: bool = False,
         trace: "TraceRequest | None" = None,
+        run_seed: int | None = None,
     ) -> "_core.RunResult":
-        """One run by the native engine. Raises RuntimeError and ValueError as the core does."""
+        """One run by the native engine; run_seed: another one on the machine and day of `seed`.
+
+        Raises RuntimeError and ValueError as the core does.
+        """
         from lepaute.simulate.core_program import simulate
 
         chosen = (None, None) if trace is None else trace.to_core(self.ranks)
-        return simulate(self.name, self.core_parameters(sampled=sampled), machine, layers, core_of_rank, seed, *chosen)
+        return simulate(
+            self.name, self.core_parameters(sampled=sampled), machine, layers, core_of_rank, seed, *chosen, run_seed
+        )
 
     def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], Options]":
         """Its program (None: the engine names it), arguments for one run, and how SMPI emulates it."""

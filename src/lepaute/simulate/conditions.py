@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from lepaute.simulate.tracing import TraceRequest
 
 
+#: Odd and far from all small numbers, so that no two (seed, repeat) in use have the same sum (2^64 / golden ratio).
+_SPREAD = 0x9E3779B97F4A7C15
+
+
 @dataclass(frozen=True)
 class Conditions:
     """Under which an application is simulated.
@@ -20,6 +24,7 @@ class Conditions:
     mapping  : ranks to cores
     fidelity : auto, full or sampled
     trace    : ranks and steps of the first run to trace
+    repeat   : which of several runs on each machine and day
     """
 
     platform: "Platform"
@@ -28,3 +33,8 @@ class Conditions:
     fidelity: str = "auto"
     trace: "TraceRequest | None" = None
     settings: Settings[str, str] = field(default_factory=dict)
+    repeat: int = 0
+
+    def run_seed(self, seed: int) -> int:
+        """What decides the draws of single runs, where `seed` decides those of the machine and its day."""
+        return (seed + self.repeat * _SPREAD) % 2**64

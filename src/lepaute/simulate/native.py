@@ -66,7 +66,10 @@ class NativeSimulator:
         sampled = application.is_sampled(conditions.fidelity, traced=conditions.trace is not None)
         trace = conditions.trace if first else None
         try:
-            result = application.simulate(machine, self._layers, cores, seed, sampled=sampled, trace=trace)
+            run_seed = conditions.run_seed(seed)
+            result = application.simulate(
+                machine, self._layers, cores, seed, sampled=sampled, trace=trace, run_seed=run_seed
+            )
         except (RuntimeError, ValueError) as error:
             raise SimulationError(f"{error}; platform {platform.name}, {application.label}") from error
         run = simulated_run(result, application, conditions.platform, seed, began_s)

@@ -115,7 +115,7 @@ def with_coefficients(
     """
     from lepaute.platform.kernel_model import Noise, PerCpu, Piece
 
-    first = model.pieces[0]
+    first = model.pieces[-1]  # that of most calls
     noisy = any(term.startswith("sd:") for term in population.terms)
     kept = {} if noisy else {f"sd:{term}": value for term, value in first.noise.sd.items()}
     columns = (*population.terms, *kept)

@@ -18,7 +18,6 @@ from lepaute.simulate.outside_ranges import outside_ranges
 from lepaute.simulate.population import on_its_day
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.tasks import Task, run_tasks
-from lepaute.simulate.warnings import interval_warnings
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -46,6 +45,7 @@ def predict(
     fidelity: str = "auto",
     trace: "TraceRequest | None" = None,
     engine: "Engine | None" = None,
+    repeat: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Prediction:
     """Simulates `runs` runs; run i uses seed + i. Deterministic, whatever the number of threads.
@@ -56,6 +56,7 @@ def predict(
     fidelity : auto, full or sampled
     trace : ranks and steps of the first run to trace
     engine : Native() for an application that the core has, Smpi() for a program, unless given
+    repeat : which of several runs on the same machines and days, from 0: they differ in their noise
     progress : called with the share of the runs done, from 0 to 1
     Raises InputError for what the engine does not simulate or what does not fit, SimulationError on a deadlock.
     """
@@ -70,6 +71,7 @@ def predict(
         fidelity=fidelity,
         trace=trace,
         engine=engine,
+        repeat=repeat,
         progress=progress,
     )
     return prediction
@@ -87,6 +89,7 @@ def predict_all(
     fidelity: str = "auto",
     trace: "TraceRequest | None" = None,
     engine: "Engine | None" = None,
+    repeat: int = 0,
     progress: Callable[[float], None] | None = None,
     run_s: Sequence[float] | None = None,
 ) -> list[Prediction]:
@@ -98,10 +101,12 @@ def predict_all(
     check_runs(applications, runs)
     if not 0 <= seed < 2**63:
         raise InputError(f"seed is {seed}; it is a whole number from 0 to 2^63 - 1")
+    if not 0 <= repeat < 2**31:
+        raise InputError(f"repeat is {repeat}; it is a whole number from 0 to 2^31 - 1")
     if trace is not None and len(applications) > 1:
         raise InputError(f"a trace is of one combination, and there are {len(applications)}; shorten the lists")
     conditions = Conditions(
-        loaded(platform), layers or Layers(), mapping or Mapping(), fidelity, trace, dict(settings or {})
+        loaded(platform), layers or Layers(), mapping or Mapping(), fidelity, trace, dict(settings or {}), repeat
     )
     simulator = (engine or usual_engine(applications[0])).on(conditions)
     for application in applications:
@@ -221,7 +226,6 @@ def prediction_of(
             *application.warnings(platform, first, max(ranks_on_node.values())),
             *simulator.warnings(first),
             *sampling_warnings(runs),
-            *interval_warnings(run_list),
         ),
         simulation=figures_of(runs),
         settings=dict(conditions.settings),
@@ -237,6 +241,7 @@ def prediction_of(
             moving=first.moving,
         ),
         first=first,
+        conditions=conditions,
     )
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from lepaute.simulate.application import Application
+    from lepaute.simulate.conditions import Conditions
     from lepaute.simulate.message_use import MessageUse
     from lepaute.simulate.outside_ranges import OutsideRanges
     from lepaute.simulate.run import SimulatedRun
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Mean of the runs and the 95 % prediction interval for one further run; low and high are None for one run."""
+    """Arithmetic mean of the runs and the 95 % prediction interval for one further run; no bounds for one run."""
 
     mean: float
     low: float | None
@@ -109,6 +110,7 @@ class Prediction:
     nodes   : number of nodes that hold ranks
     outside : what the first run spent outside the ranges of the models
     first   : all that is known of the first run
+    conditions : under which it was simulated
     """
 
     application: "Application"
@@ -125,6 +127,7 @@ class Prediction:
     nodes: int = 1
     outside: "OutsideRanges | None" = None
     first: "SimulatedRun | None" = field(default=None, compare=False, repr=False)
+    conditions: "Conditions | None" = field(default=None, compare=False, repr=False)
 
     @property
     def time_s(self) -> Spread:

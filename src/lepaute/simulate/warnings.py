@@ -2,11 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from lepaute.simulate.prediction import Run, spread_where_known
-from lepaute.stats.intervals import EMPIRICAL_FROM
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
@@ -36,22 +33,6 @@ def layer_warnings(application: "Application", platform: "Platform") -> list[str
     if draws_days or platform.days is not None or any(model.discrepancy_relative_sd for model in models):
         return []
     return ["the interval covers call noise only: the platform has neither a day nor a discrepancy layer"]
-
-
-def interval_warnings(runs: "Sequence[Run]") -> list[str]:
-    """Intervals that reach to zero or below: Student's is symmetric, and durations that spread so far are not."""
-    spreads = {
-        "time": spread_where_known([run.time_s for run in runs]),
-        "rate": spread_where_known([run.rate for run in runs]),
-        "energy": spread_where_known([run.energy_j for run in runs]),
-    }
-    below = [name for name, spread in spreads.items() if spread and spread.low is not None and spread.low <= 0.0]
-    if not below:
-        return []
-    return [
-        f"the 95 % interval of the {' and the '.join(below)} reaches below zero, which cannot be: these runs spread "
-        f"too widely for Student's interval; --runs {EMPIRICAL_FROM} or more takes it from their quantiles"
-    ]
 
 
 def kernel_warnings(kernels: "Mapping[str, KernelUse]", platform: "Platform") -> list[str]:

@@ -1,6 +1,6 @@
-"""The interval in which one further run is expected."""
+"""The interval in which one further run is expected, on the scale of logarithms: it never reaches zero."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import fsum, isfinite, sqrt
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from lepaute.stats.student import student_quantile
 #: From this many runs on, the quantiles of the runs themselves are taken. With fewer, the 2.5 % quantile would lie
 #: outside the runs seen: its position is 0.025 (R + 1), which reaches the first of them at R = 39.
 EMPIRICAL_FROM = 40
+_LARGEST_LOG = 700.0  # what exponential() takes
 
 
 class Interval(NamedTuple):
@@ -20,25 +21,49 @@ class Interval(NamedTuple):
 
 
 def prediction_interval(values: Sequence[float]) -> Interval:
-    """The 95 % prediction interval for one further value of the same kind.
+    """The 95 % prediction interval for one further value of the same kind: durations, or rates of the same work.
 
-    values : R >= 1 finite numbers, any one unit
-    R = 1: no interval. R < 40: Student's prediction interval, mean ± t(R-1, 0.975) · sd · sqrt(1 + 1/R), exact for
-    normal values. R >= 40: empirical 2.5 % and 97.5 % quantiles, at positions p (R + 1) among the ordered values; their
-    expected coverage is 95 % whatever the distribution.
-    Raises InputError where there is no value, or one that is not finite.
+    values : R >= 1 finite numbers >= 0, any one unit
+    R = 1: no interval. R < 40: Student's prediction interval of the logarithms x, mean(x) ± t(R-1, 0.975) · sd(x) ·
+    sqrt(1 + 1/R), exact for log-normal values. R >= 40: empirical 2.5 % and 97.5 % quantiles, at positions p (R + 1)
+    among the ordered logarithms; their expected coverage is 95 % whatever the distribution. Student's holds less where
+    tails are long (docs/predict.md). The interval of rates is that of durations, inverted. A 0 has no logarithm: where
+    there is one, the bounds are those of the values themselves, and not below 0.
+    Raises InputError where there is no value, or one that is not finite or below 0.
     """
-    count = len(values)
-    if not count or not all(isfinite(value) for value in values):
-        raise InputError(f"a prediction interval needs finite values; got {list(values)[:5]!r}")
-    if count == 1:
+    if not values or not all(isfinite(value) and value >= 0.0 for value in values):
+        raise InputError(f"a prediction interval needs finite values >= 0; got {list(values)[:5]!r}")
+    if len(values) == 1:
         return Interval(None, None)
+    least, most = min(values), max(values)
+    if least == most:
+        return Interval(least, least)
+    if least == 0.0:
+        low, high = _bounds(values)
+        return Interval(max(low, 0.0), high)
+    log, exp = _logarithm()
+    low, high = _bounds([log(value) for value in values])
+    return Interval(exp(max(low, -_LARGEST_LOG)), exp(min(high, _LARGEST_LOG)))
+
+
+def _bounds(values: Sequence[float]) -> tuple[float, float]:
+    """Low and high of R >= 2 values, on their own scale."""
+    count = len(values)
     if count >= EMPIRICAL_FROM:
         ordered = sorted(values)
-        return Interval(_quantile(ordered, 0.025), _quantile(ordered, 0.975))
-    half = student_quantile(0.975, count - 1) * standard_deviation(values) * sqrt(1 + 1 / count)
+        return _quantile(ordered, 0.025), _quantile(ordered, 0.975)
+    # Twelve digits: how its last ones come out depends on the processor.
+    t = float(f"{student_quantile(0.975, count - 1):.12g}")
+    half = t * standard_deviation(values) * sqrt(1 + 1 / count)
     mean = fsum(values) / count
-    return Interval(mean - half, mean + half)
+    return mean - half, mean + half
+
+
+def _logarithm() -> tuple[Callable[[float], float], Callable[[float], float]]:
+    """log and exp of the core: those of the C library differ in the last bit between processors."""
+    from lepaute import _core
+
+    return _core.natural_log, _core.exponential
 
 
 def standard_deviation(values: Sequence[float]) -> float:

@@ -10,6 +10,7 @@ from lepaute.fit.messages.network import NOT_SHARED, FittedNetwork, fit_network,
 from lepaute.fit.messages.platform_network import node_link_Bps
 from lepaute.fit.messages.protocol import ProtocolLimits, limits_by_tests
 from lepaute.fit.messages.series import Series, series_of
+from lepaute.fit.messages.starts import start_relative_sd
 
 if TYPE_CHECKING:
     import pandas
@@ -81,6 +82,7 @@ def _fit(
     usual = series_of(tables.p2p)
     limits = limits_by_tests(tables.semantics)
     idle = fit_network(usual, limits)
+    idle = replace(idle, start_relative_sd=start_relative_sd(tables.p2p, idle.segments))
     assert idle.limits is not None
     eager = idle.limits.eager_bytes
     names = [*conditions_of(tables.ring)]

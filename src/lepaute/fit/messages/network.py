@@ -80,6 +80,7 @@ class FittedNetwork:
     noncontiguous        : segments of messages of a derived datatype with gaps, None where they were not measured
     exchange_ratio       : time of two opposite messages at once over that of one, at large sizes
     limits               : of the protocols; tested: found by tests of send-completion semantics, not from durations
+    start_relative_sd    : of the factor that a start of mpirun has on all its messages, see `starts`
     sizes                : smallest and largest size that the segments were fitted to, None where nothing says so;
                            noncontiguous_sizes: the same of messages with gaps
     """
@@ -96,6 +97,7 @@ class FittedNetwork:
     limits: ProtocolLimits | None = None
     sizes: tuple[int, int] | None = None
     noncontiguous_sizes: tuple[int, int] | None = None
+    start_relative_sd: float = 0.0
 
     def one_way_s(self, size_bytes: Floats) -> Floats:
         """Time of a message alone, shape of size_bytes."""

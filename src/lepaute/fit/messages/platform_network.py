@@ -60,6 +60,7 @@ def _class(network: FittedNetwork) -> dict[str, Any]:
         "noncontiguous": _segments(network.noncontiguous),
         "range_bytes": network.sizes,
         "noncontiguous_range_bytes": network.noncontiguous_sizes,
+        "discrepancy_relative_sd": network.start_relative_sd or None,
     }
 
 

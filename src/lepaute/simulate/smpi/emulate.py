@@ -60,6 +60,7 @@ def emulate_run(
     ranks: int,
     *,
     seed: int = 1,
+    run_seed: int | None = None,
     layers: Layers | None = None,
     mapping: Mapping | None = None,
     options: Options | None = None,
@@ -72,6 +73,7 @@ def emulate_run(
 ) -> EmulatedRun:
     """Runs `program` once on `ranks` ranks of the simulated platform.
 
+    run_seed : of another run on the machine and day of `seed`
     folder : where the program runs; the present one unless given
     on_line, on_complaint : are given each line that the program prints on standard output, and on standard error
     keep : traces to keep
@@ -106,6 +108,7 @@ def emulate_run(
             platform,
             cores,
             seed=seed,
+            run_seed=run_seed,
             layers=layers or Layers(),
             folding=options.folding,
             files=files,

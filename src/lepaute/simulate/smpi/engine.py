@@ -74,6 +74,7 @@ class SmpiSimulator:
             conditions.platform,
             application.ranks,
             seed=seed,
+            run_seed=conditions.run_seed(seed),
             layers=conditions.layers,
             mapping=conditions.mapping,
             options=options if engine.limits is None else replace(options, limits=engine.limits),

@@ -58,6 +58,7 @@ def request_text(
     cores: Sequence[int],
     *,
     seed: int,
+    run_seed: int | None = None,
     layers: Layers,
     folding: Folding,
     files: Files,
@@ -70,7 +71,7 @@ def request_text(
     Raises InputError where the platform has no models for `threads` threads.
     """
     lines = [
-        f"seed {seed}",
+        f"seed {seed} {seed if run_seed is None else run_seed}",
         f"without {' '.join(layers.off)}",
         f"cores {' '.join(map(str, cores))}",
         f"reference {' '.join(map(repr, reference_sizes(platform, threads)))}",

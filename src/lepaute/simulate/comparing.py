@@ -1,0 +1,140 @@
+"""The ratio of two predictions, with an interval of its own: what they share cancels.
+
+Run i of both has the same seed, so that it sees the same machine on the same day: coefficients, discrepancies, days and
+the state of the network are the same draws where both have the same models, of each cpu, kernel and class of links.
+Draws of single runs (the noise of calls and messages, the effect of a run on all CPUs) are others in each, as they are
+between two real runs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError
+from lepaute.stats.intervals import prediction_interval
+
+if TYPE_CHECKING:
+    from lepaute.simulate.conditions import Conditions
+    from lepaute.simulate.prediction import Prediction
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How many times as long one application takes as another.
+
+    ratio     : geometric mean over the runs of time / time of the reference
+    low, high : 95 % prediction interval of that ratio for one further pair of runs, both on one machine and one day;
+                None for one run
+    shared    : whether errors of the models cancel; not where the two have other kernels or days: then each ratio is of
+                two machines that have nothing to do with each other
+    run_noise : whether the interval holds what differs between two runs of one day
+    """
+
+    ratio: float
+    low: float | None
+    high: float | None
+    shared: bool
+    run_noise: bool
+
+    @property
+    def is_told_apart(self) -> bool:
+        """Whether 1 is outside the interval."""
+        return self.low is not None and self.high is not None and not self.low <= 1.0 <= self.high
+
+    @property
+    def text(self) -> str:
+        """In words: 1.031 (95 %: 1.012 to 1.050), 3.1 % slower."""
+        percent = 100.0 * (self.ratio - 1.0)
+        how = f"{abs(percent):.2g} % {'slower' if percent > 0 else 'faster'}" if percent else "equally fast"
+        if self.low is None or self.high is None:
+            return f"{_decimal(self.ratio)} (one run: no interval), {how}"
+        either = "" if self.is_told_apart else ", but either may be the faster one"
+        return f"{_decimal(self.ratio)} (95 %: {_decimal(self.low)} to {_decimal(self.high)}), {how}{either}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON of a prediction."""
+        return {
+            "ratio": {"mean": self.ratio, "low": self.low, "high": self.high},
+            "shared_errors": self.shared,
+            "run_noise": self.run_noise,
+        }
+
+
+def difference(reference: "Prediction", other: "Prediction") -> Difference:
+    """How many times as long `other` takes as `reference`: both of the same runs, seeds and layers, and of another
+    `repeat` each, so that their noise differs (predict(..., repeat=1)).
+
+    Raises InputError, one line, where the two cannot be compared.
+    """
+    before, after = _comparable(reference, other)
+    shared, run_noise = _share_errors(reference, other), _runs_differ(before) or _runs_differ(after)
+    times_s = [run.time_s for run in other.run_list]
+    if not shared:  # the next seed: nothing in common
+        times_s = [*times_s[1:], *times_s[:1]]
+    elif run_noise and before.repeat == after.repeat:
+        raise InputError(
+            f"both predictions are run {before.repeat} of each day, with the same noise, and two real runs are not; "
+            "predict one of them with repeat=1"
+        )
+    return _of_ratios(
+        [time_s / run.time_s for time_s, run in zip(times_s, reference.run_list, strict=True)],
+        shared=shared,
+        run_noise=run_noise,
+    )
+
+
+def _decimal(ratio: float) -> str:
+    return f"{ratio:.3f}" if 0.1 <= ratio < 10.0 else f"{ratio:.4g}"
+
+
+def _of_ratios(ratios: Sequence[float], *, shared: bool, run_noise: bool) -> Difference:
+    from lepaute import _core  # its log and exp have the same bits on every processor
+
+    mean = fsum(_core.natural_log(ratio) for ratio in ratios) / len(ratios)
+    low, high = prediction_interval(ratios)
+    return Difference(_core.exponential(mean), low, high, shared, run_noise)
+
+
+def _comparable(one: "Prediction", other: "Prediction") -> "tuple[Conditions, Conditions]":
+    """The conditions of both; raises InputError where a ratio of the two would mean nothing."""
+    if one.conditions is None or other.conditions is None:
+        raise InputError("a prediction that was not made by predict() here has no conditions to compare")
+    if type(one.application) is not type(other.application):
+        raise InputError(
+            f"the applications are {one.application.title} and {other.application.title}; compare one with itself"
+        )
+    for what, a, b in (
+        ("runs", len(one.run_list), len(other.run_list)),
+        ("first seed", one.seed, other.seed),
+        ("layers", _layers(one.conditions), _layers(other.conditions)),
+    ):
+        if a != b:
+            raise InputError(
+                f"the predictions differ in {what}, {a} and {b}: predict both with the same, or nothing cancels"
+            )
+    if min(run.time_s for both in (one, other) for run in both.run_list) <= 0.0:
+        raise InputError("a predicted time is 0 s, and nothing is a multiple of it; predict a larger problem")
+    return one.conditions, other.conditions
+
+
+def _runs_differ(conditions: "Conditions") -> bool:
+    """Whether two runs on the same machine and day differ."""
+    days = conditions.platform.days
+    run_effect = days is not None and bool(days.run_relative_sd)
+    return conditions.layers.noise or (conditions.layers.days and run_effect)
+
+
+def _layers(conditions: "Conditions") -> str:
+    off = conditions.layers.off
+    return f"all but {', '.join(off)}" if off else "all"
+
+
+def _share_errors(one: "Prediction", other: "Prediction") -> bool:
+    """Whether the same draws mean the same errors: one set of kernels, fitted once, and one layer of days."""
+    assert one.conditions is not None
+    assert other.conditions is not None
+    threads = {one.application.threads_per_rank, other.application.threads_per_rank}
+    a, b = one.conditions.platform, other.conditions.platform
+    same_models = a is b or (a.kernels == b.kernels and a.days == b.days and a.population == b.population)
+    return same_models and (len(threads) == 1 or not one.application.kernel_models)

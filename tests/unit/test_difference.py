@@ -1,0 +1,154 @@
+"""Differences of two predictions: what cancels, what does not, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import lepaute as lp
+from lepaute.cli.main import main
+from lepaute.errors import InputError
+from lepaute.platform import Platform, load_platform, override
+from lepaute.simulate import Layers
+from lepaute.simulate.comparing import Difference
+
+SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")
+HPL = lp.Hpl(n=600, nb=64, p=2, q=2)
+LARGER = lp.Hpl(n=900, nb=64, p=2, q=2)
+BASE = ["predict", "hpl", "-p", str(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")]
+BASE += ["--n", "600", "--nb", "64", "--grid", "2x2", "--runs", "3"]
+
+
+def with_run_effect(relative_sd: float) -> Platform:
+    return override(SMALL, {"days.run_relative_sd": str(relative_sd)})
+
+
+def test_run_zero_of_a_day_is_the_run_of_its_seed_and_others_differ_in_their_noise() -> None:
+    first, again, second = (lp.predict(HPL, SMALL, runs=2, repeat=repeat).run_list for repeat in (0, 0, 1))
+    assert first == again == lp.predict(HPL, SMALL, runs=2).run_list
+    assert all(one.time_s != other.time_s for one, other in zip(first, second, strict=True))
+
+
+def test_without_draws_of_single_runs_all_runs_of_a_day_are_the_same() -> None:
+    quiet = Layers(noise=False)
+    one, other = (lp.predict(HPL, SMALL, runs=3, repeat=repeat, layers=quiet) for repeat in (0, 5))
+    assert [run.time_s for run in one.run_list] == [run.time_s for run in other.run_list]
+    found = lp.difference(one, other)
+    assert (found.ratio, found.low, found.high, found.run_noise) == (1.0, 1.0, 1.0, False)
+
+
+def test_the_effect_of_a_run_is_another_one_in_each_run_of_a_day() -> None:
+    quiet = Layers(coefficients=False, discrepancy=False, noise=False)
+    one, other = (lp.predict(HPL, with_run_effect(0.05), runs=3, repeat=repeat, layers=quiet) for repeat in (0, 1))
+    assert lp.difference(one, other).run_noise
+    assert all(a.time_s != b.time_s for a, b in zip(one.run_list, other.run_list, strict=True))
+
+
+def test_the_day_and_the_coefficients_of_a_cpu_are_the_same_whatever_runs_on_it() -> None:
+    # one rank only computes; day and discrepancy are factors of all that it does
+    platform = override(SMALL, {"kernels[0].discrepancy_relative_sd": "0.1", "days.cpu_relative_sd": "0.1"})
+    layers = Layers(coefficients=False, noise=False)
+    small, large = (
+        lp.predict(lp.Hpl(n=n, nb=64, p=1, q=1), platform, runs=4, layers=layers, repeat=repeat)
+        for repeat, n in enumerate((1500, 3000))
+    )
+    times_s = [run.time_s for run in small.run_list]
+    assert max(times_s) / min(times_s) > 1.1
+    found = lp.difference(small, large)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.high / found.low < 1.02  # messages of the rank to itself have no day
+
+
+def test_predictions_of_one_noise_are_refused() -> None:
+    one = lp.predict(HPL, SMALL, runs=2)
+    with pytest.raises(InputError, match="both predictions are run 0 of each day, with the same noise"):
+        lp.difference(one, lp.predict(LARGER, SMALL, runs=2))
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (lambda: lp.predict(LARGER, SMALL, runs=3, repeat=1), "differ in runs, 2 and 3"),
+        (lambda: lp.predict(LARGER, SMALL, runs=2, seed=9, repeat=1), "differ in first seed, 1 and 9"),
+        (
+            lambda: lp.predict(LARGER, SMALL, runs=2, layers=Layers(days=False), repeat=1),
+            "differ in layers, all and all but days",
+        ),
+        (
+            lambda: lp.predict(lp.Stencil(cells=(8, 8, 8), grid=(1, 1, 1), cell_time_s=1e-8), SMALL, runs=2),
+            "the applications are HPL and ",
+        ),
+    ],
+)
+def test_what_does_not_compare_is_refused_in_one_line(other, told) -> None:
+    with pytest.raises(InputError) as caught:
+        lp.difference(lp.predict(HPL, SMALL, runs=2), other())
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_platform_with_other_kernels_shares_no_errors_and_one_with_another_network_does() -> None:
+    reference = lp.predict(HPL, SMALL, runs=12)
+    slower = override(SMALL, {"network.remote.segments[0].latency_s": "2e-6"})
+    assert lp.difference(reference, lp.predict(HPL, slower, runs=12, repeat=1)).shared
+    refitted = override(SMALL, {"kernels[0].discrepancy_relative_sd": "0.1"})
+    assert not lp.difference(reference, lp.predict(HPL, refitted, runs=12, repeat=1)).shared
+
+
+def test_a_difference_in_words() -> None:
+    assert Difference(1.0312, 1.012, 1.05, True, True).text == "1.031 (95 %: 1.012 to 1.050), 3.1 % slower"
+    told = "0.990 (95 %: 0.980 to 1.001), 1 % faster, but either may be the faster one"
+    assert Difference(0.99, 0.98, 1.001, True, True).text == told
+    assert Difference(2.0, None, None, True, True).text == "2.000 (one run: no interval), 1e+02 % slower"
+
+
+def test_the_command_tells_each_difference(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*BASE, "--against", "nb=32", "--against", "grid=1x4", "--against", "platform=dahu"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("  nb 32 against 64: ") for line in lines) == 1
+    assert sum(line.startswith("  grid 1x4 against 2x2: ") for line in lines) == 1
+    (platform,) = [line for line in lines if line.startswith("  platform dahu-2020-01 against small: ")]
+    assert platform.endswith("; models fitted apart, so that no errors cancel")
+
+
+def test_the_json_of_the_command_is_that_of_python(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*BASE, "--json", "--against", "depth=0"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["differences"]
+    reference = lp.predict(HPL, SMALL, runs=3)
+    changed = lp.predict(lp.Hpl(n=600, nb=64, p=2, q=2, depth=0), SMALL, runs=3, repeat=1)
+    expected = lp.difference(reference, changed)
+    assert found == {
+        "field": "depth",
+        "value": "0",
+        "against": "1",
+        "ratio": {"mean": expected.ratio, "low": expected.low, "high": expected.high},
+        "shared_errors": True,
+        "run_noise": True,
+        "time_s": changed.time_s.to_dict(),
+    }
+    assert main([*BASE, "--json"]) == 0
+    assert "differences" not in json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("nb", "--against 'nb': write FIELD=VALUE"),
+        ("=3", "--against '=3': write FIELD=VALUE"),
+        ("nb=64", "--against nb=64: nb has that value already"),
+        ("nb=x", "--against nb=x: --nb is 'x'; it must be a whole number"),
+        ("nb=0", "--against nb=0: nb is 0"),
+        ("color=red", "--against color=red: HPL has no parameter 'color'; give n, nb, grid, "),
+        ("grid=9x9", "--against grid=9x9: 81 ranks"),
+        ("swap=zig", "--against swap=zig: swap is 'zig'"),
+    ],
+)
+def test_a_field_or_value_that_cannot_be_is_refused_in_one_line(
+    given: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*BASE, "--against", given]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"lepaute: {told}")
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""

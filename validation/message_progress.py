@@ -1,0 +1,432 @@
+"""Does a message progress while a peer computes? Two ranks on two cores of this machine, two MPI libraries.
+
+    .venv/bin/python validation/message_progress.py [--quick] [--summarise]
+
+It needs Debian's mpich and openmpi (mpicc.mpich, mpicc.openmpi) and OpenBLAS, takes four minutes where nothing else
+runs (eight for the published run). `message_progress.c` sends the messages and stamps them on the clock that both
+ranks share.
+
+Fixed before any result was looked at, except a trial of 60 messages to see that all transports work:
+
+* transports: Open MPI through shared memory with its single copy by the kernel (CMA, the default) and without it, and
+  through TCP; MPICH through shared memory (its default) and through TCP (UCX). The point-to-point layer of Open MPI
+  is ob1;
+* messages: sizes log-uniform from 4 kB to 8 MB, in five classes; either rank sends, by chance; either rank computes
+  nothing or a dgemm of log-uniform length, 0.3 to 10 ms, between posting (MPI_Isend, MPI_Irecv) and MPI_Wait, each of
+  the four combinations equally likely; in half of the messages the receiver calls MPI_Iprobe until it finds the
+  message, with a dgemm of that length (or nothing) after each call that does not, then MPI_Recv. The receive is
+  posted 20 us before the message is sent; a message that is probed for is sent at a random moment of a piece;
+* eight programs for each transport, in random order over all; every message is kept in the table. Left out of the
+  analysis, and counted: messages during which either rank was preempted, or was late at the common start;
+* baseline of a message: the running median, over the nine nearest in size, of the same transport where both ranks
+  wait inside MPI;
+* only the sender computes: slope of the delay of delivery (receiver has the data, over the baseline) against the time
+  that the sender took from MPI_Isend to MPI_Wait. Only the receiver computes: slope of the delay of the sender's
+  MPI_Wait against the time from MPI_Isend to the receiver's MPI_Wait. Theil-Sen; 95 % intervals by resampling the
+  eight programs. Slope 1: the message waits for the next call of MPI of the rank that computes; 0: it does not. An
+  interval above 0.8 is read as the first, one below 0.2 as the second, anything else as "in part";
+* what is left when both ranks are inside MPI again: time from then until the receiver has the data, over the
+  baseline; 1 where the whole transfer begins then, 0 where it is over. More than 1: the computing made the transfer
+  itself slower;
+* probing: pieces of dgemm between the moment of sending and MPI_Recv (0.5: the first MPI_Iprobe after the arrival
+  finds it), and the time of MPI_Recv of a receiver that computes over that of one that spins on MPI_Iprobe at that
+  size (the sender waits inside MPI). The latter is what a busy network has to hold;
+* no goal: whatever comes out decides the model.
+
+Added after the results were seen: the slope of the time of MPI_Recv, after a successful MPI_Iprobe, against the time
+that the sender goes on computing from then on.
+"""
+
+import gzip
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from shutil import which
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas
+from matplotlib.figure import Figure
+from support.goals import markdown
+from support.options import options_of
+from support.page import write_whole
+from support.report import finish
+
+from lepaute.kit.builds import built_once, digests
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+
+STUDY = "message_progress"
+SOURCE = Path(__file__).with_suffix(".c")
+INCLUDES = Path("/usr/include/x86_64-linux-gnu/openblas-pthread")
+LIBRARIES = ("openmpi", "mpich")
+TRANSPORTS = {
+    "Open MPI, shared memory (CMA)": ("openmpi", ("--mca", "btl", "vader,self")),
+    "Open MPI, shared memory (no CMA)": (
+        "openmpi", ("--mca", "btl", "vader,self", "--mca", "btl_vader_single_copy_mechanism", "none")),
+    "Open MPI, TCP": ("openmpi", ("--mca", "btl", "tcp,self")),
+    "MPICH, shared memory": ("mpich", ()),
+    "MPICH, TCP": (
+        "mpich", ("-genv", "MPIR_CVAR_NOLOCAL", "1", "-genv", "UCX_TLS", "tcp,self", "-genv", "UCX_NET_DEVICES", "lo")),
+}  # fmt: skip
+PLACED = {
+    "openmpi": ("--mca", "pml", "ob1", "--bind-to", "core", "--map-by", "core"),
+    "mpich": ("-bind-to", "user:0,1"),
+}
+ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+SIZES_BYTES = (4e3, 8e6)
+CLASSES_BYTES = (4e3, 16e3, 64e3, 256e3, 1e6, 8.1e6)
+CLASS_NAMES = ("4 to 16 kB", "16 to 64 kB", "64 to 256 kB", "0.25 to 1 MB", "1 to 8 MB")
+COMPUTE_US = (300.0, 10_000.0)
+POSTED_AFTER_US = 20.0
+PROGRAMS, MESSAGES = 8, 560
+STARTS, LIMIT_S = 3, 60.0
+NEIGHBOURS = 9
+RESAMPLES = 400
+SEED = 20261122
+WAITS, PROGRESSES = 0.8, 0.2
+
+
+def main() -> int:
+    options = options_of(__doc__, ())
+    messages = options.output / "accuracy" / f"{STUDY}_messages.csv.gz"
+    if options.summarise:
+        frame = pandas.read_csv(messages)
+    else:
+        missing = [
+            name for library in LIBRARIES for name in (f"mpicc.{library}", f"mpirun.{library}") if not which(name)
+        ]
+        if missing:
+            print(
+                f"message_progress.py: {missing[0]} is missing; scripts/install_debian.sh test installs it",
+                file=sys.stderr,
+            )
+            return 2
+        frame = measured(options.quick)
+        write_whole(messages, gzip.compress(frame.to_csv(index=False).encode(), mtime=0))
+    table = analysed(frame)
+    return finish(options, STUDY, flat(table), [], text(frame, table), picture(frame))
+
+
+def measured(quick: bool) -> pandas.DataFrame:
+    """All messages of all programs."""
+    draw = random.Random(SEED)
+    starts = [(name, number) for name in TRANSPORTS for number in range(2 if quick else PROGRAMS)]
+    draw.shuffle(starts)
+    programs = {library: program(library) for library in LIBRARIES}
+    parts = []
+    for order, (name, number) in enumerate(starts):
+        print(f"{order + 1} of {len(starts)}: {name}", flush=True, file=sys.stderr)
+        library, options = TRANSPORTS[name]
+        plan = [message(draw) for _ in range(100 if quick else MESSAGES)]
+        part = run(programs[library], [f"mpirun.{library}", *PLACED[library], *options, "-np", "2"], plan)
+        parts.append(part.assign(transport=name, program=number, order=order))
+    frame = pandas.concat(parts, ignore_index=True)
+    first = ["transport", "program", "order"]
+    return frame[[*first, *(column for column in frame.columns if column not in first)]].round(1)
+
+
+def program(library: str) -> Path:
+    """message_progress.c built with the compiler of an MPI library, once."""
+    command = [f"mpicc.{library}", "-O2", "-std=c11", f"-I{INCLUDES}", str(SOURCE), "-lopenblas"]
+
+    def build(folder: Path) -> None:
+        subprocess.run([*command, "-o", folder / STUDY], check=True)
+
+    return built_once(f"{STUDY}-{library}", [*command, *digests([SOURCE])], STUDY, build) / STUDY
+
+
+def message(draw: random.Random) -> str:
+    """A line of the plan."""
+    sender, probes = draw.randrange(2), draw.randrange(2)
+    size_bytes = int(log_uniform(draw, SIZES_BYTES))
+    sender_us, receiver_us = (log_uniform(draw, COMPUTE_US) if draw.randrange(2) else 0.0 for _ in range(2))
+    posted_us = POSTED_AFTER_US + (draw.uniform(0, max(receiver_us, POSTED_AFTER_US)) if probes else 0.0)
+    return f"{sender} {probes} {size_bytes} {posted_us:.0f} {sender_us:.0f} {receiver_us:.0f}\n"
+
+
+def log_uniform(draw: random.Random, bounds: tuple[float, float]) -> float:
+    return float(np.exp(draw.uniform(*np.log(bounds))))
+
+
+def run(program: Path, start: list[str], plan: list[str]) -> pandas.DataFrame:
+    """The messages of one program."""
+    with tempfile.TemporaryDirectory() as folder:
+        inputs, outputs = Path(folder, "plan"), Path(folder, "result.csv")
+        inputs.write_text("".join(plan), encoding="utf-8")
+        command = [*start, str(program), str(inputs), str(outputs)]
+        for left in reversed(range(STARTS)):  # MPICH through TCP hung once, on a busy machine
+            try:
+                subprocess.run(
+                    command, check=True, env={**os.environ, **ENVIRONMENT}, stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL, timeout=LIMIT_S,
+                )  # fmt: skip
+                break
+            except subprocess.TimeoutExpired:
+                if not left:
+                    raise
+                print("hung; started again", flush=True, file=sys.stderr)
+        return pandas.read_csv(outputs)
+
+
+def undisturbed(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """Messages that count, with the derived columns of the analysis."""
+    rows = frame[(frame["switches"] == 0) & (frame["late"] == 0)].copy()
+    rows["class"] = np.digitize(rows["size_bytes"], CLASSES_BYTES) - 1
+    rows["sender_computes"] = rows["sender_asked_us"] > 0
+    rows["receiver_computes"] = rows["receiver_asked_us"] > 0
+    both_inside_us = rows[["receiver_entered_us", "sender_entered_us"]].max(axis=1)
+    rows["left_us"] = rows["receiver_done_us"] - both_inside_us
+    rows["recv_us"] = rows["receiver_done_us"] - rows["receiver_entered_us"]
+    for column in ("delivery_baseline_us", "completion_baseline_us", "recv_baseline_us"):
+        rows[column] = np.nan
+    for _, part in rows.groupby("transport"):
+        inside = part[~part["sender_computes"] & ~part["receiver_computes"]]
+        waiting, spinning = inside[inside["way"] == "wait"], inside[inside["way"] == "probe"]
+        sizes = part["size_bytes"].to_numpy()
+        rows.loc[part.index, "delivery_baseline_us"] = baseline(waiting, "receiver_done_us", sizes)
+        rows.loc[part.index, "completion_baseline_us"] = baseline(waiting, "sender_done_us", sizes)
+        rows.loc[part.index, "recv_baseline_us"] = baseline(spinning, "recv_us", sizes)
+    rows["delivery_delay_us"] = rows["receiver_done_us"] - rows["delivery_baseline_us"]
+    rows["completion_delay_us"] = rows["sender_done_us"] - rows["completion_baseline_us"]
+    rows["left"] = rows["left_us"] / rows["delivery_baseline_us"]
+    rows["recv_ratio"] = rows["recv_us"] / rows["recv_baseline_us"]
+    rows["still_us"] = rows["sender_entered_us"] - rows["receiver_entered_us"]
+    rows["recv_delay_us"] = rows["recv_us"] - rows["recv_baseline_us"]
+    rows["pieces_to_notice"] = rows["receiver_entered_us"] / rows["receiver_asked_us"].where(rows["receiver_computes"])
+    return rows
+
+
+def baseline(rows: pandas.DataFrame, column: str, size_bytes: np.ndarray) -> np.ndarray:
+    """Running median of the nearest in size, interpolated linearly on logarithms."""
+    rows = rows.sort_values("size_bytes")
+    if len(rows) < NEIGHBOURS:
+        return np.full(len(size_bytes), np.nan)
+    typical = rows[column].rolling(NEIGHBOURS, center=True, min_periods=NEIGHBOURS // 2 + 1).median()
+    return np.exp(np.interp(np.log(size_bytes), np.log(rows["size_bytes"]), np.log(typical)))
+
+
+def theil_sen(rows: pandas.DataFrame, x: str, y: str) -> float:
+    """Median of the slopes between all pairs of messages; NaN with fewer than two."""
+    across, up = rows[x].to_numpy(), rows[y].to_numpy()
+    i, j = np.triu_indices(len(rows), 1)
+    run_us = across[j] - across[i]
+    apart = np.abs(run_us) > 1.0
+    return float(np.median((up[j] - up[i])[apart] / run_us[apart])) if apart.any() else float("nan")
+
+
+def with_interval(rows: pandas.DataFrame, statistic: "Callable[[pandas.DataFrame], float]") -> tuple[float, ...]:
+    """A statistic and its 95 % interval by resampling programs."""
+    rng = np.random.default_rng(SEED)
+    parts = [part for _, part in rows.groupby("program")]
+    if len(rows) < NEIGHBOURS or len(parts) < PROGRAMS // 2:
+        return (float("nan"),) * 3
+    drawn = [
+        statistic(pandas.concat([parts[i] for i in rng.integers(len(parts), size=len(parts))]))
+        for _ in range(RESAMPLES)
+    ]
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
+    return statistic(rows), float(low), float(high)
+
+
+def analysed(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """A row for each transport and class of sizes; columns of (value, low, high)."""
+    rows = undisturbed(frame)
+    found = []
+    for (name, number), part in rows.groupby(["transport", "class"], sort=False):
+        wait, probe = part[part["way"] == "wait"], part[part["way"] == "probe"]
+        s, r = "sender_computes", "receiver_computes"
+        only_sender, only_receiver = wait[wait[s] & ~wait[r]], wait[~wait[s] & wait[r]]
+        both = wait[wait[s] & wait[r]]
+        pieces = probe[~probe[s] & probe[r]]
+        found.append(
+            {
+                "transport": name,
+                "class": int(number),
+                "baseline_us": float(wait.loc[~wait[s] & ~wait[r], "receiver_done_us"].median()),
+                "sender": with_interval(
+                    only_sender, lambda r: theil_sen(r, "sender_entered_us", "delivery_delay_us")),
+                "receiver": with_interval(
+                    only_receiver, lambda r: theil_sen(r, "receiver_entered_us", "completion_delay_us")),
+                "left_sender": median(only_sender, "left"),
+                "left_receiver": median(only_receiver, "left"),
+                "left_both": median(both, "left"),
+                "notice": median(pieces, "pieces_to_notice"),
+                "recv": median(pieces, "recv_ratio"),
+                "recv_sender": with_interval(
+                    probe[probe[s] & probe[r] & (probe["still_us"] > 0)],
+                    lambda r: theil_sen(r, "still_us", "recv_delay_us")),
+                "recv_us": float(pieces["recv_us"].median()),
+            }
+        )  # fmt: skip
+    order = {name: position for position, name in enumerate(TRANSPORTS)}
+    return pandas.DataFrame(sorted(found, key=lambda row: (order[row["transport"]], row["class"])))
+
+
+def median(rows: pandas.DataFrame, column: str) -> tuple[float, ...]:
+    return with_interval(rows, lambda r: float(r[column].median()))
+
+
+def flat(table: pandas.DataFrame) -> pandas.DataFrame:
+    """The table with a column for each number."""
+    columns = {}
+    for name in table.columns:
+        if isinstance(table[name].iloc[0], tuple):
+            for position, suffix in enumerate(("", "_low", "_high")):
+                columns[name + suffix] = table[name].map(lambda value, position=position: round(value[position], 3))
+        else:
+            columns[name] = table[name]
+    return pandas.DataFrame(columns)
+
+
+def text(frame: pandas.DataFrame, table: pandas.DataFrame) -> str:
+    """The section."""
+    counted = undisturbed(frame)
+    longest_us = counted[["sender_entered_us", "receiver_entered_us"]].max(axis=1).quantile(0.99)
+    first = [
+        [
+            row.transport, CLASS_NAMES[row["class"]], f"{row.baseline_us:.0f}", slope(row.sender), slope(row.receiver),
+            slope(row.recv_sender),
+        ]
+        for _, row in table.iterrows()
+    ]  # fmt: skip
+    second = [
+        [
+            row.transport, CLASS_NAMES[row["class"]], ratio(row.left_sender), ratio(row.left_receiver),
+            ratio(row.left_both), ratio(row.notice), f"{row.recv_us:.0f}", ratio(row.recv),
+        ]
+        for _, row in table.iterrows()
+    ]  # fmt: skip
+    headers = (
+        (
+            "transport", "size", "both inside MPI, µs", "only the sender computes", "only the receiver computes",
+            "receiver has probed, sender computes",
+        ),
+        (
+            "transport", "size", "left: sender computed", "left: receiver computed", "left: both computed",
+            "pieces until noticed", "MPI_Recv after pieces, µs", "over that after spinning",
+        ),
+    )  # fmt: skip
+    return f"""## Messages whose peers compute
+
+{len(frame)} messages between two ranks, each on a core of its own of this machine (2 cores, {cpu()}; Open MPI
+4.1.4, MPICH 4.0.2). {len(counted)} count; during the others a rank was preempted, since the machine was in use, or was
+late. That leaves few computations longer than {longest_us / 1e3:.0f} ms. What was fixed beforehand is in
+`validation/message_progress.py`.
+
+Delay of a message per unit of time that a peer computes (1: it waits for that peer's next MPI call; 0: it does not),
+with 95 % intervals. The delay is that of the delivery where the sender computes, and of the sender's MPI_Wait where the
+receiver does; in the last column, of MPI_Recv (few messages):
+
+{markdown(headers[0], first)}
+
+*left*: time from when both ranks are inside MPI again until the receiver has the data, over that of a message that
+finds both inside; *arrived* where it had the data before. The last three columns are of a receiver that calls
+MPI_Iprobe between pieces of dgemm, and whose sender waits inside MPI:
+
+{markdown(headers[1], second)}
+
+![delay against the time that the peer computes, and MPI_Recv after probing]({{picture}})
+
+{READING}
+    .venv/bin/python validation/message_progress.py
+"""
+
+
+READING = """What it shows:
+
+* There is no asynchronous progress. Every slope is about 0 or about 1, at every size, also after a successful
+  MPI_Iprobe; the one interval of the first two columns that is neither is of a class of sizes that holds an eager
+  limit (MPICH, 8 kB).
+* Eager messages (up to 4 kB in Open MPI's shared memory, 8 kB in MPICH's, 64 kB in Open MPI's TCP, 20 kB in MPICH's)
+  never wait: neither rank delays the other.
+* Rendezvous messages wait for the next MPI call of the receiver. Where the receiver copies from the sender's memory
+  (CMA in Open MPI; MPICH's shared memory), the sender may compute meanwhile. Otherwise (TCP; shared memory without
+  CMA) they wait for the next MPI call of the sender as well.
+* Once both are inside MPI the whole transfer is still to come, and takes 1.0 to 1.3 times as long as without dgemm
+  (buffers are no longer in the cache). In the first classes of sizes, where it takes microseconds, the ratio is up to
+  2.
+* A receiver that probes between pieces of dgemm notices a message with its first MPI_Iprobe after the arrival (half a
+  piece) with Open MPI, and often with the second one with MPICH. From then on, MPI_Recv of a rendezvous message takes
+  1.0 to 1.4 times as long as after spinning (up to 1.9 in the class of 16 to 64 kB of Open MPI with CMA, by 15 µs).
+* So the polling of a computing receiver delays a message by pieces of its computation, which a simulation of the
+  program has by itself, and the transfer as such becomes a little slower. A cost of a transfer that holds the pieces
+  counts them twice.
+"""
+
+
+def cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return " ".join(line.partition(":")[2].split())
+    return "unknown processor"
+
+
+def slope(value: tuple[float, ...]) -> str:
+    """0.98 (0.95 to 1.01), waits."""
+    middle, low, high = value
+    if np.isnan(middle):
+        return "–"
+    word = "waits" if low > WAITS else "progresses" if high < PROGRESSES else "in part"
+    return f"{middle:.2f} ({low:.2f} to {high:.2f}), {word}"
+
+
+def ratio(value: tuple[float, ...]) -> str:
+    middle, low, high = value
+    if np.isnan(middle):
+        return "–"
+    return "arrived" if middle < 0 else f"{middle:.2f} ({max(low, 0.0):.2f} to {high:.2f})"
+
+
+def picture(frame: pandas.DataFrame) -> Figure:
+    """A column for each transport: delay against computing of the sender, of the receiver; MPI_Recv after probing."""
+    rows = undisturbed(frame)
+    figure = Figure(figsize=(17, 9.6), layout="constrained")
+    axes: list[list[Axes]] = figure.subplots(3, len(TRANSPORTS), sharex="row", sharey="row").tolist()
+    colours = [f"C{number}" for number in range(len(CLASS_NAMES))]
+    titles = ("only the sender computes", "only the receiver computes")
+    for column, name in enumerate(TRANSPORTS):
+        part = rows[rows["transport"] == name]
+        wait, probe = part[part["way"] == "wait"], part[part["way"] == "probe"]
+        for row, (x, y, mine, other) in enumerate(
+            (
+                ("sender_entered_us", "delivery_delay_us", "sender_computes", "receiver_computes"),
+                ("receiver_entered_us", "completion_delay_us", "receiver_computes", "sender_computes"),
+            )
+        ):
+            axis = axes[row][column]
+            chosen = wait[wait[mine] & ~wait[other]]
+            axis.plot([0, 4], [0, 4], color="grey", linewidth=0.8, linestyle="--")
+            for number, label in enumerate(CLASS_NAMES):
+                of_class = chosen[chosen["class"] == number]
+                axis.plot(of_class[x] / 1e3, of_class[y] / 1e3, ".", markersize=4, color=colours[number], label=label)
+            axis.set_xlabel(f"{titles[row]}, ms", fontsize=9)
+            axis.set_ylim(-0.7, 4)
+            axis.set_xlim(0, 4)
+        axes[0][column].set_title(name, fontsize=10)
+        axis = axes[2][column]
+        for label, of_way, colour in (
+            ("spins on MPI_Iprobe", ~probe["receiver_computes"] & ~probe["sender_computes"], "C0"),
+            ("computes between two MPI_Iprobe", probe["receiver_computes"] & ~probe["sender_computes"], "C3"),
+        ):
+            axis.loglog(
+                probe.loc[of_way, "size_bytes"], probe.loc[of_way, "recv_us"], ".", markersize=4, color=colour,
+                label=label,
+            )  # fmt: skip
+        axis.set_xlabel("bytes", fontsize=9)
+    axes[0][0].set_ylabel("delay of the delivery, ms")
+    axes[1][0].set_ylabel("delay of the sender's MPI_Wait, ms")
+    axes[2][0].set_ylabel("MPI_Recv after MPI_Iprobe, µs")
+    axes[0][0].legend(fontsize=8)
+    axes[2][0].legend(fontsize=8)
+    return figure
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""Further runs of HPL on a made-up machine, each on another day."""
+
+import numpy as np
+
+from lepaute.platform import Platform
+from lepaute.simulate import Hpl, predict
+from truth.effects import Effects
+from truth.law import CROWDED, CROWDING, EAGER_BYTES, GAPS, IPROBE_S, RECEIVE, RENDEZVOUS_S, SEND, TEST_S, WTIME_S, Law
+
+#: Days of runs have numbers from here on; blocks of the calibration have smaller ones.
+FIRST_DAY = 1000
+#: When runs take place, in lengths of the calibration: it ended at 1.
+LATEST = 11.0
+#: The link of a node is as wide as that of a core, so that flows of both cores share it.
+SHARED_BPS = 1e12
+
+
+def true_runs_s(hpl: Hpl, law: Law, effects: Effects, nodes: int, runs: int, rng: np.random.Generator) -> list[float]:
+    """Times of runs of HPL, ranks on the cores one after the other.
+
+    What the engine has no layer for is constant during a run here and multiplies the coefficients of each core: the
+    factors of process, start, day and core, the drift at the time of the run, and the mean of the slow change along the
+    process. Noise and outliers of single calls and of messages are drawn by the engine.
+    """
+    times = []
+    for run in range(runs):
+        start = effects.start() + float(effects.drift(np.array([rng.uniform(1.0, LATEST)]))[0])
+        factors = {
+            (node, core): float(np.exp(start + effects.process(FIRST_DAY + run, node, core) + effects.wander().mean()))
+            for node in range(nodes)
+            for core in range(2)
+        }
+        platform = true_platform(law, factors, effects.of_messages(), nodes)
+        times.append(predict(hpl, platform, runs=1, seed=int(rng.integers(2**31))).run_list[0].time_s)
+    return times
+
+
+def true_platform(law: Law, factors: dict[tuple[int, int], float], message_factor: float, nodes: int) -> Platform:
+    """The machine on one day, exactly: no layer of uncertainty but the noise of single calls and messages.
+
+    factors : on the durations of kernels, by (node, core)
+    """
+    remote = {"segments": _segments(law, "remote" if nodes > 1 else "local", message_factor)}
+    remote["noncontiguous"] = _segments(law, "remote" if nodes > 1 else "local", message_factor, GAPS)
+    loopback = {"shared": False, "bandwidth_Bps": SHARED_BPS, "segments": None}
+    if nodes > 1:
+        loopback["segments"] = _segments(law, "local", message_factor)
+        loopback["noncontiguous"] = _segments(law, "local", message_factor, GAPS)
+    link_Bps = 1.0 / (law.line("remote")[1] * message_factor) if nodes > 1 else SHARED_BPS
+    return Platform.model_validate(
+        {
+            "name": "truth",
+            "nodes": {"count": nodes, "first_number": 1, "cores": 2, "cpus": 2},
+            "kernels": [_kernel(law, kernel, factors) for kernel in law.mean],
+            "network": {
+                "node_link": {"bandwidth_Bps": link_Bps},
+                "loopback": loopback,
+                "remote": remote,
+                "costs": {"iprobe_s": IPROBE_S, "test_s": TEST_S, "wtime_s": WTIME_S},
+            },
+        }
+    )
+
+
+def _kernel(law: Law, kernel: str, factors: dict[tuple[int, int], float]) -> dict[str, object]:
+    modes = [
+        {"weight": float(weight), "mean": float(mean), "sd": float(sd)}
+        for weight, mean, sd in zip(law.modes.weight, law.modes.mean, law.modes.sd, strict=True)
+    ]
+    pieces = []
+    for highest, terms in law.mean[kernel]:
+        mean = {term: law.growth * value for term, value in terms.items()}
+        sd = {term: law.relative_sd * value for term, value in mean.items()}
+        sd["1"] = sd.get("1", 0.0) + law.constant_s
+        rows = [
+            [node + 1.0, float(core), *(factor * value for value in (*mean.values(), *sd.values()))]
+            for (node, core), factor in factors.items()
+        ]
+        pieces.append(
+            {
+                "where": {"k": [0, int(highest)]} if np.isfinite(highest) else None,
+                "mean": mean,
+                "noise": {"kind": "mixture", "sd": sd, "modes": modes},
+                "per_cpu": {"columns": ["node", "cpu", *mean, *(f"sd:{term}" for term in sd)], "rows": rows},
+            }
+        )
+    return {"kernel": kernel, "pieces": pieces, "crowding": CROWDING if kernel in CROWDED else None}
+
+
+def _segments(law: Law, link: str, factor: float, gaps: float = 1.0) -> list[dict[str, object]]:
+    latency, per_byte = law.line(link)
+    noise = {"modes": [{"weight": w, "mean": float(m), "sd": s} for w, m, s in law.message_modes()]}
+    send, receive = ([factor * value for value in pair] for pair in (SEND, RECEIVE))
+    return [
+        {
+            "above_bytes": 0,
+            "protocol": "eager",
+            "latency_s": factor * latency,
+            "bandwidth_Bps": 1.0 / (factor * per_byte),
+            "send": send,
+            "isend": send,
+            "receive": receive,
+            "noise": noise,
+        },
+        {
+            "above_bytes": EAGER_BYTES,
+            "protocol": "rendezvous",
+            "latency_s": RENDEZVOUS_S * factor * latency,
+            "bandwidth_Bps": 1.0 / (factor * gaps * per_byte),
+            "isend": [send[0], 0.0],
+            "noise": noise,
+        },
+    ]
