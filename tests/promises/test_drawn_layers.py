@@ -48,7 +48,7 @@ def platform(**sd: float) -> Platform:
 
 def factors(machine: Platform, hpl: Hpl = HPL, runs: int = RUNS) -> npt.NDArray[np.float64]:
     """Time of each run relative to that of a run without a draw."""
-    plain = predict(hpl, machine, runs=1, layers=Layers(False, False, False, False)).time_s.mean
+    plain = predict(hpl, machine, runs=1, layers=Layers.only()).time_s.mean
     drawn = predict(hpl, machine, runs=runs, seed=SEED)
     return np.array([run.time_s for run in drawn.run_list]) / plain
 
