@@ -17,3 +17,13 @@ def test_the_deviation_of_an_episode_is_found_from_steps_longer_and_shorter_than
 
 def test_steps_that_all_take_what_their_model_says_have_no_episodes() -> None:
     assert relative_sd_of(np.ones(10), np.ones(10)) == 0.0
+
+
+def test_the_scatter_of_single_calls_is_no_episode() -> None:
+    rng = np.random.default_rng(20261122)
+    share, calls = np.full(2000, 0.5), np.full(2000, 0.02**2)
+    noise = 0.02 * rng.normal(size=2000)  # of the calls: a simulation draws it again
+    assert relative_sd_of(1.0 + noise, share) > 0.02
+    assert relative_sd_of(1.0 + noise, share, calls) < 0.008  # chance leaves (2 / 2000)^(1/4) = 18 % of 0.028
+    ratio = 1.0 + noise + 0.03 * np.sqrt(share) * rng.normal(size=2000)
+    assert abs(relative_sd_of(ratio, share, calls) / 0.03 - 1.0) < 0.12  # 5 / sqrt(4000), times total over own variance

@@ -1,6 +1,5 @@
 """Prediction of HPL by the native engine, through Python."""
 
-import dataclasses
 import json
 
 import pytest
@@ -9,7 +8,7 @@ from lepaute.errors import InputError
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Layers, predict
 
-NO_LAYERS = Layers(coefficients=False, days=False, discrepancy=False, noise=False)
+NO_LAYERS = Layers.only()
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +69,8 @@ def test_each_layer_of_uncertainty_moves_the_result(dahu):
     hpl = Hpl(n=3000, p=1, q=4)  # one process row: where the pivots come from does not matter
     quiet = predict(hpl, dahu, runs=3, layers=NO_LAYERS)
     assert len({run.time_s for run in quiet.run_list}) == 1
-    for layer in ("days", "noise"):  # the layers that the shipped platforms have
-        moved = predict(hpl, dahu, runs=3, layers=dataclasses.replace(NO_LAYERS, **{layer: True}))
+    for layer in ("days", "discrepancy", "noise", "network"):  # the layers that the shipped platforms have
+        moved = predict(hpl, dahu, runs=3, layers=Layers.only(layer))
         assert moved.run_list[0].time_s != quiet.run_list[0].time_s
 
 

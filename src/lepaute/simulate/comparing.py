@@ -8,7 +8,7 @@ between two real runs.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, fsum, log
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
@@ -89,9 +89,11 @@ def _decimal(ratio: float) -> str:
 
 
 def _of_ratios(ratios: Sequence[float], *, shared: bool, run_noise: bool) -> Difference:
-    logs = [log(ratio) for ratio in ratios]
+    from lepaute import _core  # its log and exp have the same bits on every processor
+
+    mean = fsum(_core.natural_log(ratio) for ratio in ratios) / len(ratios)
     low, high = prediction_interval(ratios)
-    return Difference(exp(fsum(logs) / len(logs)), low, high, shared, run_noise)
+    return Difference(_core.exponential(mean), low, high, shared, run_noise)
 
 
 def _comparable(one: "Prediction", other: "Prediction") -> "tuple[Conditions, Conditions]":
