@@ -57,7 +57,7 @@ HAND_SETTINGS = {
     "contexts/stack-size": "1024",
     "contexts/guard-size": "1",
 }
-NO_NOISE = Layers(False, False, False, False)
+NO_NOISE = Layers.only()
 VALUE = r"^time: (\S+)$"
 
 

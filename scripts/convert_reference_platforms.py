@@ -22,6 +22,7 @@ from lepaute.errors import LepauteError  # noqa: E402
 from lepaute.platform.io import dump_platform  # noqa: E402
 from lepaute.platform.schema import Platform  # noqa: E402
 from lepaute.stats.day_effects import day_effects  # noqa: E402
+from scripts.dahu_network import IDLE, dahu_network, tidy  # noqa: E402
 from scripts.dgemm_calibrations import (  # noqa: E402
     LargeK,
     Ranges,
@@ -58,6 +59,8 @@ NARROW = 192
 LARGE_K = 193
 #: So that bounds have an upper end.
 NO_BOUND = 1_000_000
+#: What else goes into the network of such a platform.
+BUSY_SOURCE = " (receivers inside MPI), network_fit/ringrong_*.csv (receivers that compute between their probes)"
 #: (name, table of dgemm, network, table of the days, what the machine was like)
 DAHU = (
     (
@@ -132,9 +135,10 @@ def platforms(reference: Path) -> Iterable[Platform]:
             state.format(ratio=f"{slower.ratio - 1:.1%}"),
             dgemm,
             small_kernels(table, between.whole),
-            dahu_network(network),
+            dahu_network(network, reference),
             days_layer(rows_of(reference / "dahu" / "kernels" / f"{daily_file}.csv.gz"), f"{daily_file}.csv.gz"),
-            f"reference data dahu/kernels/{dgemm_file}.csv and hpl_kernels.csv, dahu/network/{network_file}.yaml (T. "
+            f"reference data dahu/kernels/{dgemm_file}.csv and hpl_kernels.csv, dahu/network/{network_file}.yaml"
+            f"{BUSY_SOURCE if IDLE in network['name'] else ''} (T. "
             "Cornebize, PhD thesis, Université Grenoble Alpes, 2021, and its repositories)",
         )
     small = small_kernels(table)
@@ -246,59 +250,6 @@ def small_kernels(rows: list[dict[str, str]], discrepancy: float | None = None) 
             }
         models.append(model)
     return models
-
-
-def dahu_network(source: dict[str, Any]) -> dict[str, Any]:
-    """The network of one of the Dahu files; its latency factors are for a route latency of 0.10 µs as fitted."""
-    remote, local = source["remote"], source["local"]
-    thresholds = {key: source["thresholds"][key] for key in ("eager_max_bytes", "detached_max_bytes")}
-    return {
-        "flow_factor": "bound",
-        "node_link": {"bandwidth_Bps": remote["link"]["bandwidth_Bps"]},
-        "loopback": {
-            "shared": False,
-            "bandwidth_Bps": local["link"]["bandwidth_Bps"],
-            "segments": segments(local, local["link"]["latency_s"], thresholds),
-        },
-        "remote": {"segments": segments(remote, 1e-7, thresholds)},
-        "costs": {f"{call}_s": source["costs"][f"{call}_s"] or 0.0 for call in ("iprobe", "test", "wtime")},
-    }
-
-
-def segments(link_class: dict[str, Any], route_latency_s: float, thresholds: dict[str, int]) -> list[dict[str, Any]]:
-    """The segments of a link class: absolute values on the union of all breakpoints."""
-    overheads = link_class["overheads"] or {}
-    pieces = [link_class["bandwidth_factor"], link_class["latency_factor"], *overheads.values()]
-    starts = {piece["above_bytes"] for listed in pieces for piece in listed} | set(thresholds.values())
-    result = []
-    for start in sorted(starts):
-        protocol = "eager" if start < thresholds["eager_max_bytes"] else "rendezvous"
-        if protocol == "rendezvous" and start < thresholds["detached_max_bytes"]:
-            protocol = "detached"
-        segment = {
-            "above_bytes": start,
-            "protocol": protocol,
-            "latency_s": tidy(in_force(link_class["latency_factor"], start)["factor"] * route_latency_s),
-            "bandwidth_Bps": tidy(
-                in_force(link_class["bandwidth_factor"], start)["factor"] * link_class["link"]["bandwidth_Bps"]
-            ),
-        }
-        for operation in ("send", "isend", "receive"):
-            if operation in overheads:
-                piece = in_force(overheads[operation], start)
-                segment[operation] = [piece["intercept_s"], piece["per_byte_s"]]
-        result.append(segment)
-    return result
-
-
-def in_force(pieces: list[dict[str, Any]], above_bytes: int) -> dict[str, Any]:
-    """The piece that holds for sizes just above `above_bytes`."""
-    return [piece for piece in pieces if piece["above_bytes"] <= above_bytes][-1]
-
-
-def tidy(value: float, digits: int = 15) -> float:
-    """`value` with so many digits; the last ones are rounding of the product."""
-    return float(f"{value:.{digits}g}")
 
 
 def days_layer(rows: list[dict[str, str]], file: str) -> dict[str, Any]:

@@ -11,15 +11,18 @@ Fixed before any result was looked at:
   dahu/hpl/README.md says is common to all studies, which are the defaults of lepaute.Hpl;
 * copy_l: the makefile of the real runs has -DHPL_NO_MPI_DATATYPE (Ezibenroc/peanut, peanut/abstract_hpl.py, HPL_OPTS),
   which makes HPL copy L in every panel;
-* runs: 10 with seeds 1 to 10, 5 with seeds 1 to 5 for N >= 300,000; all layers of uncertainty on; fidelity full;
+* runs: 20 with seeds 1 to 20; all layers of uncertainty on; fidelity sampled (within 0.5 % of full, docs/speed.md);
 * statistic: error in time, mean of the predicted times / mean of the real times - 1;
-* goals: N >= 100,000: mean absolute error at most 3 %, each at most 6 %; smaller N are shown, not judged.
+* goals, for the runs of each year: mean absolute error at most 2 % for N >= 100,000, and at most 5 % for N = 50,000 and
+  75,000; of March 2019 each at most 6 % for N >= 100,000; real runs inside the 95 % intervals for one further run: at
+  least 90 %, of March 2019 (whose scatter is that of a failing cooling, 2.5 to 6 %) at least 75 %; median half-width at
+  most 7 %. Until November 2026 the goal was 3 % for March 2019, N >= 100,000, and there was none for other years.
 
 Beside it, never judged: D1_het and D2_het, the published emulations with the most complete kernel models (per CPU,
 polynomial, with noise; 2: the network drawn too) from matrix_size_simulated.csv, one run for each N, their error
 computed in the same way; how many real runs lie inside the predicted 95 % intervals.
 
-Further evidence, without goals: the good state of the cooling, dahu-2020-01 against the runs of 2018-10 and 2020-10 in
+The good state of the cooling: dahu-2020-01 against the runs of 2018-10 (one for each N) and 2020-10 in
 dahu/hpl/temperature_real.csv, which are of other months than the kernels; and dahu-2019-10 against that table's runs
 of 2019-10, where it has them.
 """
@@ -30,6 +33,7 @@ from typing import TYPE_CHECKING
 import numpy
 import pandas
 from matplotlib.figure import Figure
+from support.coverage import LEAST_INSIDE_PERCENT, coverage_goals
 from support.goals import Goal, at_most, markdown
 from support.options import Options, options_of
 from support.report import finish, seconds, signed
@@ -46,7 +50,9 @@ REAL, PUBLISHED, TEMPERATURE = (
 )
 EMULATIONS = ("D1_het", "D2_het")
 JUDGED_FROM_N = 100_000
-MEAN_LIMIT_PERCENT, EACH_LIMIT_PERCENT = 3.0, 6.0
+MEAN_LIMIT_PERCENT, SMALL_LIMIT_PERCENT, EACH_LIMIT_PERCENT = 2.0, 5.0, 6.0
+COOLING_FAILED, LEAST_THEN_PERCENT = "2019-03", 75.0
+RUNS = 20
 QUICK_N = (50_000,)
 
 
@@ -55,8 +61,7 @@ def main() -> int:
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
     published = pandas.read_csv(options.data(PUBLISHED))
     frame = with_published(frame, published)
-    main_rows = frame[frame["state"] == "2019-03"]
-    return finish(options, STUDY, frame, judged(main_rows), text(frame), picture(frame, real_runs(options)))
+    return finish(options, STUDY, frame, judged(frame), text(frame), picture(frame, real_runs(options)))
 
 
 def real_runs(options: Options) -> pandas.DataFrame:
@@ -73,11 +78,6 @@ def real_runs(options: Options) -> pandas.DataFrame:
     return pandas.concat(parts, ignore_index=True)[["state", "platform", "matrix_size", "time_s"]]
 
 
-def runs_of(n: int) -> int:
-    """How many runs a prediction has."""
-    return 5 if n >= 300_000 else 10
-
-
 def compared(options: Options) -> pandas.DataFrame:
     """A row for each state and size: the prediction, the real runs, and how far apart they are."""
     real = real_runs(options)
@@ -91,13 +91,13 @@ def compared(options: Options) -> pandas.DataFrame:
                 n=int(row.matrix_size), nb=128, p=32, q=32, depth=1, bcast="2ring", swap="binary-exchange", copy_l=True
             ),
             load_platform(str(row.platform)),
-            2 if options.quick else runs_of(int(row.matrix_size)),
+            2 if options.quick else RUNS,
         )
         for row in wanted.itertuples()
     ]
     predictions = {
         (outcome.case.platform.name, outcome.case.hpl.n): outcome.prediction
-        for outcome in predict_all(cases)
+        for outcome in predict_all(cases, "sampled")
         if outcome.prediction is not None
     }
     rows = []
@@ -137,17 +137,32 @@ def with_published(frame: pandas.DataFrame, published: pandas.DataFrame) -> pand
     return frame
 
 
-def judged(rows: pandas.DataFrame) -> list[Goal]:
-    """The goals; `rows` are those of March 2019."""
-    large = rows[rows["matrix_size"] >= JUDGED_FROM_N]
-    errors = large["error_percent"].abs()
+def judged(frame: pandas.DataFrame) -> list[Goal]:
+    """The goals."""
+    goals = []
+    for state, rows in frame.groupby("state"):
+        is_large = rows["matrix_size"] >= JUDGED_FROM_N
+        large, small = (rows[which]["error_percent"].abs() for which in (is_large, ~is_large))
+        least = LEAST_THEN_PERCENT if state == COOLING_FAILED else LEAST_INSIDE_PERCENT
+        then = state == COOLING_FAILED
+        published = judged_emulations(rows[is_large]) if then else {"mean": "", "each": ""}
+        what = f"{state}, N >= 100,000: "
+        goals.append(
+            at_most(f"{what}mean absolute error", MEAN_LIMIT_PERCENT, large.mean(), published=published["mean"])
+        )
+        if then:
+            goals.append(at_most(f"{what}each", EACH_LIMIT_PERCENT, large.max(), published=published["each"]))
+        goals.append(at_most(f"{state}, N = 50,000 and 75,000: mean absolute error", SMALL_LIMIT_PERCENT, small.mean()))
+        goals += coverage_goals(rows, f"{state}: ", least)
+    return goals
+
+
+def judged_emulations(large: pandas.DataFrame) -> dict[str, str]:
+    """Mean and largest absolute errors of the published emulations."""
     emulated = {model: large[f"{model}_error_percent"].abs() for model in EMULATIONS}
     means = ", ".join(f"{values.mean():.2f} % ({model})" for model, values in emulated.items())
     worst = ", ".join(f"{values.max():.2f} % ({model})" for model, values in emulated.items())
-    return [
-        at_most("mean absolute error in time, N >= 100,000", MEAN_LIMIT_PERCENT, errors.mean(), published=means),
-        at_most("largest absolute error in time, N >= 100,000", EACH_LIMIT_PERCENT, errors.max(), published=worst),
-    ]
+    return {"mean": means, "each": worst}
 
 
 def text(frame: pandas.DataFrame) -> str:
@@ -182,7 +197,7 @@ where everything was fixed in advance.
 
 {inside} of {there} real runs lie inside the 95 % intervals for one further run.
 
-Further evidence, without goals (kernels and runs are of different months).{absent}
+The good state of the cooling; kernels and runs are of different months.{absent}
 
 {markdown(("runs of", "platform", *header[:6]), other)}
 
@@ -218,11 +233,11 @@ def picture(frame: pandas.DataFrame, real: pandas.DataFrame) -> Figure:
         left.plot(
             rows["matrix_size"] / 1e3, values, marker, mfc="none", color="#e45756", ms=5, label=f"published {model}"
         )
-    left.set_title("dahu-2019-04 against March 2019 (judged from N = 100,000)", fontsize=10)
+    left.set_title("dahu-2019-04 against March 2019", fontsize=10)
     others = [state for state in ("2018-10", "2019-10", "2020-10") if (frame["state"] == state).any()]
     for place, (state, colour) in enumerate(zip(others, ("#f58518", "#b279a2", "#54a24b"), strict=False)):
         panel(right, frame, real, state, colour, 3.0 * place)
-    right.set_title("further evidence: other months than the kernels", fontsize=10)
+    right.set_title("good state of the cooling, other months than the kernels", fontsize=10)
     for axes in (left, right):
         axes.axhline(0.0, color="#222222", lw=0.8)
         axes.axhspan(-EACH_LIMIT_PERCENT, EACH_LIMIT_PERCENT, color="#000000", alpha=0.05, lw=0)

@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("smpirun") is None, reason="SimGrid (libsimgrid-dev) is not installed"),
 ]
 
-QUIET = Layers(coefficients=False, days=False, discrepancy=False, noise=False)
+QUIET = Layers.only()
 # Grids of one node of Dahu and of two (8x8, 5x8), blocks that do not divide the order, every algorithm at least once.
 # Without look-ahead all is determined; with it a panel may be seen one block of columns sooner or later.
 CASES = [
@@ -57,7 +57,7 @@ def test_the_native_engine_and_the_real_code_agree(hpl: Hpl) -> None:
 def test_a_seed_draws_the_day_that_the_native_engine_draws() -> None:
     hpl = Hpl(n=2000, nb=128, p=1, q=1)  # nothing but computing: what differs is the noise of single calls
     program = build_hpl_smpi(unpack_source, source_key())
-    days = Layers(coefficients=True, days=True, discrepancy=True, noise=False)
+    days = Layers(noise=False)
     emulated = predict(hpl, PLATFORM, runs=3, seed=5, layers=days, engine=Smpi(program))
     native = predict(hpl, PLATFORM, runs=3, seed=5, layers=days)
     for one, other in zip(emulated.run_list, native.run_list, strict=True):

@@ -193,7 +193,7 @@ def test_a_run_draws_what_the_native_engine_draws(times: Path, off: str) -> None
     kernel, _, days = DRAWN.partition("days:")
     platform = parse_platform(before + kernel.strip("\n") + after[after.index("\n") :] + "days:" + days)
     hpl, drawn = Hpl(n=512, nb=64, p=1, q=1), Layers(**{off: False})
-    plain_s = predict(hpl, platform, runs=1, layers=Layers(False, False, False, False)).time_s.mean
+    plain_s = predict(hpl, platform, runs=1, layers=Layers.only()).time_s.mean
     factors = []
     for seed in (1, 2, 3):
         factors.append(predict(hpl, platform, runs=1, seed=seed, layers=drawn).time_s.mean / plain_s)

@@ -152,7 +152,8 @@ def test_of_shipped_platforms_all_that_the_file_holds_comes_back():
             continue
         platform = override(load_platform(name), {"network.flow_factor": "scale"})
         again = import_xml(export_xml(platform).text).platform
-        assert again.network.remote == platform.network.remote
+        left_out = dict.fromkeys(("busy", "discrepancy_relative_sd"))
+        assert again.network.remote == platform.network.remote.model_copy(update=left_out)
         assert again.nodes == platform.nodes
         assert again.network.costs == platform.network.costs or platform.network.costs.iprobe_looks_first
         assert export_xml(import_xml(export_xml(again).text).platform).text == export_xml(again).text

@@ -48,7 +48,7 @@ def platform(**sd: float) -> Platform:
 
 def factors(machine: Platform, hpl: Hpl = HPL, runs: int = RUNS) -> npt.NDArray[np.float64]:
     """Time of each run relative to that of a run without a draw."""
-    plain = predict(hpl, machine, runs=1, layers=Layers(False, False, False, False)).time_s.mean
+    plain = predict(hpl, machine, runs=1, layers=Layers.only()).time_s.mean
     drawn = predict(hpl, machine, runs=runs, seed=SEED)
     return np.array([run.time_s for run in drawn.run_list]) / plain
 
@@ -121,6 +121,14 @@ def test_tails_of_few_degrees_of_freedom_stay_within_a_factor_of_twenty() -> Non
     seen = factors(platform(day=0.3, freedom=1))  # Cauchy: one effect in 300 is beyond 60
     assert seen.min() == pytest.approx(math.exp(-3), rel=1e-9)
     assert seen.max() == pytest.approx(math.exp(3), rel=1e-9)
+
+
+def test_each_effect_of_days_has_degrees_of_freedom_of_its_own() -> None:
+    # Those of the day would make Cauchy variates of all three; with 200 they are normal to half a per cent.
+    text = PLATFORM.replace("FREEDOM", "1, run_degrees_of_freedom: 200, cpu_degrees_of_freedom: 200")
+    for word, sd in (("KERNEL", 0), ("FIRST", 0), ("SECOND", 0), ("DAY", 0), ("RUN", 0.3), ("CPU", 0.4)):
+        text = text.replace(word, str(sd))
+    assert_log_normal(factors(parse_platform(text)), 0.5)
 
 
 def test_a_layer_that_is_off_draws_nothing() -> None:

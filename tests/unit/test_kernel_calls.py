@@ -17,7 +17,7 @@ def test_where_all_is_looked_at_every_call_is_counted_once() -> None:
 
     hpl = Hpl(n=1500, nb=64, p=2, q=2)
     table = kernel_calls(hpl)
-    still = Layers(coefficients=False, days=False, discrepancy=False, noise=False)
+    still = Layers.only()
     trace = predict(hpl, load_platform("dahu"), runs=1, layers=still, fidelity="full", trace=TraceRequest()).trace
     assert trace is not None
     inside = trace.where((trace.kind == 0) & (trace.step >= 0))

@@ -80,7 +80,7 @@ def test_a_prediction_draws_the_modes_in_their_shares_and_repeats_bit_for_bit() 
     modes = standardised(MODES)
     there = platform({"kind": "mixture", "sd": {"1": sd}, "modes": modes})
     hpl = Hpl(n=1, nb=1, p=1, q=1, equil=False)  # one panel, whose factorisation alone costs: one draw a run
-    only_noise = Layers(coefficients=False, days=False, discrepancy=False, noise=True)
+    only_noise = Layers.only("noise")
     first = predict(hpl, there, runs=400, seed=3, layers=only_noise)
     again = predict(hpl, there, runs=400, seed=3, layers=only_noise)
     times = np.array([run.time_s for run in first.run_list])

@@ -87,4 +87,4 @@ def test_messages_without_sizes_of_their_own_have_those_of_the_class_they_are_ta
     assert sizes["remote"] == sizes["remote_noncontiguous"] == (1, 4096)
     assert sizes["loopback"] is None  # whose segments are its own
     alike = dahu(network__remote__range_bytes="[1, 4096]", network__loopback__segments="null").network.fitted_sizes
-    assert set(alike.values()) == {(1, 4096)}
+    assert {sizes for link, sizes in alike.items() if not link.endswith("_busy")} == {(1, 4096)}

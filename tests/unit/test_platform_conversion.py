@@ -23,6 +23,12 @@ def calibrations() -> ModuleType:
     return loaded(SCRIPT.with_name("dgemm_calibrations.py"))
 
 
+@pytest.fixture(scope="module")
+def network(convert: ModuleType) -> ModuleType:
+    assert convert  # puts the checkout on the path of modules
+    return loaded(SCRIPT.with_name("dahu_network.py"))
+
+
 def loaded(script: Path) -> ModuleType:
     specification = importlib.util.spec_from_file_location(script.stem, script)
     assert specification is not None
@@ -41,7 +47,26 @@ def test_it_says_where_the_reference_data_are_missing_and_writes_nothing(tmp_pat
     assert not (tmp_path / "out").exists()
 
 
-def test_segments_begin_where_a_factor_an_overhead_or_a_protocol_does(convert: ModuleType) -> None:
+def test_the_wait_for_the_next_probe_is_no_cost_of_a_message_to_a_busy_receiver(
+    network: ModuleType, tmp_path: Path
+) -> None:
+    # a ring whose messages wait for a probe, 0 to 200 us alike, and then take 10 us and 2 GB/s above 64 kB
+    idle = [
+        {"above_bytes": 0, "latency_s": 1e-6, "bandwidth_Bps": 1e10, "send": [0, 0], "receive": [0, 0]},
+        {"above_bytes": 64_000, "latency_s": 2e-6, "bandwidth_Bps": 1e10, "send": [0, 0], "receive": [0, 0]},
+    ]
+    waits = [2e-4 * (step + 0.5) / 20 for step in range(20)]
+    rows = [(size, 1e-6 + size / 1e10 + wait) for size in (17_000, 30_000, 60_000) for wait in waits]
+    rows += [(size, 1e-5 + size / 2e9 + wait) for size in (80_000, 300_000, 10**6, 3 * 10**6, 10**7) for wait in waits]
+    ring = tmp_path / "ring.csv"
+    ring.write_text("size,duration\n" + "".join(f"{size},{seconds}\n" for size, seconds in rows), encoding="utf-8")
+    small, large = network.busy_segments(ring, idle)
+    assert small == idle[0]
+    assert (large["above_bytes"], large["bandwidth_Bps"]) == (64_000, pytest.approx(2e9, rel=0.03))
+    assert large["latency_s"] == pytest.approx(1e-5, abs=2e-5)
+
+
+def test_segments_begin_where_a_factor_an_overhead_or_a_protocol_does(network: ModuleType) -> None:
     link_class = {
         "link": {"bandwidth_Bps": 10.0},
         "bandwidth_factor": [{"above_bytes": 0, "factor": 0.5}, {"above_bytes": 100, "factor": 0.8}],
@@ -53,7 +78,7 @@ def test_segments_begin_where_a_factor_an_overhead_or_a_protocol_does(convert: M
             ]
         },
     }
-    segments = convert.segments(link_class, 3.0, {"eager_max_bytes": 50, "detached_max_bytes": 200})
+    segments = network.segments(link_class, 3.0, {"eager_max_bytes": 50, "detached_max_bytes": 200})
     assert [(s["above_bytes"], s["protocol"], s["latency_s"], s["bandwidth_Bps"], s["send"]) for s in segments] == [
         (0, "eager", 6.0, 5.0, [1.0, 0.1]),
         (50, "detached", 6.0, 5.0, [2.0, 0.2]),

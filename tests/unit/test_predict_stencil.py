@@ -48,10 +48,9 @@ def test_the_rate_is_cells_and_iterations_over_time(dahu):
 
 def test_days_of_the_platform_and_noise_of_the_sweep_move_the_result(dahu):
     for layer in ("days", "noise"):
-        off = dict.fromkeys(("coefficients", "days", "discrepancy", "noise"), False)
-        still = predict(BOX, dahu, runs=3, layers=Layers(**off))
+        still = predict(BOX, dahu, runs=3, layers=Layers.only())
         assert len({run.time_s for run in still.run_list}) == 1
-        moved = predict(BOX, dahu, runs=3, layers=Layers(**off | {layer: True}))
+        moved = predict(BOX, dahu, runs=3, layers=Layers.only(layer))
         assert len({run.time_s for run in moved.run_list}) == 3
 
 

@@ -9,7 +9,6 @@ start of the process), peak_rss_bytes of the process, engine_bytes at most.
 import json
 import sys
 import time
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from lepaute.simulate import Hpl, Layers, predict
 def run(asked: dict[str, Any]) -> dict[str, Any]:
     """What the program prints."""
     noise = asked["noise"]
-    layers = Layers(**{field.name: noise for field in fields(Layers)})
+    layers = Layers() if noise else Layers.only()
     platform = override(load_platform(asked["platform"]), asked["set"])
     hpl = Hpl(**asked["hpl"])
     began_s = time.process_time()

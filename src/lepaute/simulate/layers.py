@@ -1,7 +1,7 @@
 """Layers of uncertainty that a simulated run draws."""
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from lepaute import _core
@@ -16,6 +16,11 @@ class Layers:
     discrepancy: bool = True
     noise: bool = True
     network: bool = True
+
+    @classmethod
+    def only(cls, *names: str) -> Self:
+        """The layers of these names, all others switched off; without a name, none is on."""
+        return cls(**{field.name: field.name in names for field in fields(cls)})
 
     @property
     def off(self) -> tuple[str, ...]:

@@ -1,0 +1,107 @@
+"""How many of all published runs of Dahu lie inside the predicted intervals: the studies of the other scripts together.
+
+    .venv/bin/python validation/summary_of_coverage.py [--output DIR]
+
+It reads the tables that factorial.py, geometry.py and matrix_size.py wrote, and simulates nothing (its name puts it
+after them). Fixed in advance: over all runs at least 90 % and at most 99 % inside (an interval that holds all is no
+information), median half-width over all cases at most 7 %.
+"""
+
+import sys
+
+import pandas
+from support.coverage import coverage_goals, half_widths_percent, inside_percent
+from support.goals import Goal, markdown
+from support.options import Options, options_of
+from support.report import finish, seconds, signed
+
+STUDY = "coverage"
+MOST_INSIDE_PERCENT = 99.0
+#: A case is located in the table below where fewer of its real runs lie inside, of at least so many.
+MISSED_SHARE, FEWEST_RUNS = 0.5, 5
+
+
+def main() -> int:
+    options = options_of(__doc__, ())
+    frame = cases(options)
+    return finish(options, STUDY, frame, judged(frame), text(frame), None)
+
+
+def cases(options: Options) -> pandas.DataFrame:
+    """A row a case of each study: study, case, predicted_s, low_s, high_s, real_s, real_runs, real_inside."""
+    parts = []
+    for study, names in (
+        ("factorial", ("block_size", "depth", "bcast", "swap")),
+        ("geometry", ("proc_p", "proc_q")),
+        ("matrix_size", ("state", "matrix_size")),
+    ):
+        table = pandas.read_csv(options.table(study))
+        table["case"] = [", ".join(f"{name} {row[name]}" for name in names) for row in table.to_dict("records")]
+        table["study"] = study
+        if study == "matrix_size":
+            table["study"] = "matrix size, " + table["state"].astype(str)
+        parts.append(table)
+    columns = ["study", "case", "predicted_s", "low_s", "high_s", "real_s", "real_runs", "real_inside", "error_percent"]
+    return pandas.concat(parts, ignore_index=True)[columns]
+
+
+def judged(frame: pandas.DataFrame) -> list[Goal]:
+    """The goals over all cases."""
+    share = inside_percent(frame)
+    most = Goal(
+        "real runs inside the 95 % intervals, at most",
+        f"at most {MOST_INSIDE_PERCENT:g} %",
+        f"{share:.1f} %",
+        share <= MOST_INSIDE_PERCENT,
+    )
+    return [*coverage_goals(frame), most]
+
+
+def text(frame: pandas.DataFrame) -> str:
+    """The section of the page."""
+    rows = [
+        (
+            str(study),
+            f"{len(part)}",
+            f"{part['real_inside'].sum()} of {part['real_runs'].sum()}",
+            f"{inside_percent(part):.0f} %",
+            f"{half_widths_percent(part).median():.1f} %",
+            f"{part['error_percent'].abs().mean():.2f} %",
+            signed(part["error_percent"].mean()),
+        )
+        for study, part in frame.groupby("study")
+    ]
+    some = frame[(frame["real_inside"] < MISSED_SHARE * frame["real_runs"]) & (frame["real_runs"] >= FEWEST_RUNS)]
+    missed = [
+        (
+            row["study"],
+            row["case"],
+            seconds(row["real_s"]),
+            f"{seconds(row['low_s'])} to {seconds(row['high_s'])}",
+            signed(row["error_percent"]),
+            f"{row['real_inside']} of {row['real_runs']}",
+        )
+        for row in some.to_dict("records")
+    ]
+    where = (
+        "Cases with fewer than half of their runs inside:\n\n"
+        + markdown(("study", "case", "real, s", "95 % interval, s", "error", "runs inside"), missed)
+        if missed
+        else "In no case with five runs or more are fewer than half of them inside."
+    )
+    header = ("study", "cases", "runs inside", "share", "median half-width", "mean absolute error", "bias")
+    return f"""## Dahu: real runs inside the intervals
+
+Each published run against the 95 % interval for one further run, all studies above together. The intervals come from
+kernels, network and days alone; no result of an application is in them. Written by `validation/summary_of_coverage.py`.
+
+{{goals}}
+
+{markdown(header, rows)}
+
+{where}
+"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
