@@ -64,7 +64,7 @@ def _too_few(process: Integers, level: Integers, stretches: int) -> bool:
         expected += n + 1.0 - squares / n
         if n > 1:
             variance += (squares * (squares + n * (n + 1.0)) - 2.0 * n * cubes - n**3.0) / (n**2.0 * (n - 1.0))
-    return stretches + 0.5 < expected - FEWER * np.sqrt(max(variance, 0.0))
+    return bool(stretches + 0.5 < expected - FEWER * np.sqrt(max(variance, 0.0)))
 
 
 def _ranges(sorted_values: Integers) -> Sequence[tuple[int, int]]:
