@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lepaute.platform import Platform as Platform
     from lepaute.platform import load_platform as load_platform
     from lepaute.simulate import Hpl as Hpl
+    from lepaute.simulate import Layers as Layers
     from lepaute.simulate import Prediction as Prediction
     from lepaute.simulate import Program as Program
     from lepaute.simulate import Stencil as Stencil
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _HOME_OF = {  # the public names, and the package each is loaded from
     "Archive": "lepaute.archive",
     "Job": "lepaute.measure.experiment.job",
+    "Layers": "lepaute.simulate",
     "LepauteError": "lepaute.errors",
     "Platform": "lepaute.platform",
     "Prediction": "lepaute.simulate",
@@ -45,6 +47,7 @@ __all__ = [
     "Archive",
     "Hpl",
     "Job",
+    "Layers",
     "LepauteError",
     "Platform",
     "Prediction",

@@ -42,6 +42,17 @@ def test_with_few_blocks_the_variance_of_a_process_is_still_unbiased():
     assert np.all(found >= 0)
 
 
+def test_errors_of_single_values_are_no_effect_of_a_process():
+    rng = np.random.default_rng(6)
+    found = []
+    for _ in range(300):
+        values, *groups = campaign(rng, 12, 0.02, 0.02, 0.01)
+        found.append(variances(nested_effects(values + 0.03 * rng.normal(size=len(values)), *groups, 0.03**2)))
+    assert np.mean(found, axis=0)[:2] == pytest.approx([0.02**2] * 2, rel=0.15)
+    # Estimates below 0 become 0: an effect of a third of the errors comes out too large, but not as large as these.
+    assert 0.01**2 < np.mean(found, axis=0)[2] < 0.5 * 0.03**2
+
+
 def test_lost_and_repeated_processes_do_no_harm():
     rng = np.random.default_rng(3)
     found = []

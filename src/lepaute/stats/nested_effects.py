@@ -30,10 +30,13 @@ class NestedEffects:
     process_degrees_of_freedom: int
 
 
-def nested_effects(values: Floats, block: Integers, launch: Integers, kind: Integers) -> NestedEffects:
-    """Splits the variation of `values` between processes of the same kind; all arguments of shape (processes,).
+def nested_effects(
+    values: Floats, block: Integers, launch: Integers, kind: Integers, scatter: float = 0.0
+) -> NestedEffects:
+    """Splits the variation of `values` between processes of the same kind; all arrays of shape (processes,).
 
-    kind : what differs lastingly, such as a core in a probe: only differences from the mean of a kind count
+    kind    : what differs lastingly, such as a core in a probe: only differences from the mean of a kind count
+    scatter : mean variance of the errors of single values, which is no effect of a process
     The sum of the three variances, that of a single process, is unbiased; a negative estimate of the variance of a
     wider group is set to 0 at the cost of the narrower ones, so that the sum stays.
     Raises ValueError with fewer than two blocks, or where no kind occurs twice.
@@ -50,6 +53,7 @@ def nested_effects(values: Floats, block: Integers, launch: Integers, kind: Inte
     used = [layer for layer, is_known in zip(layers, known, strict=True) if is_known]
     expected = np.array([[_expected(one, other, kind, size) for other in used] for one in used])
     squares = np.array([float(np.sum(np.bincount(layer, rest) ** 2 / np.bincount(layer))) for layer in used])
+    squares -= scatter * np.array([_expected(one, process, kind, size) for one in used])
     solved = np.zeros(3)
     solved[known] = np.linalg.lstsq(expected, squares, rcond=1e-9)[0]
     variances: list[float] = []
@@ -62,15 +66,18 @@ def nested_effects(values: Floats, block: Integers, launch: Integers, kind: Inte
     least, most = blocks - 1, max(1, launches - blocks - groups + 1)
     # The variance of launches is what that of their means has beyond the processes' share: known the less, the larger
     # this is (Satterthwaite 1946, Biometrics Bulletin 2), but no less than that of blocks.
-    of_means = launch_variance + process_variance * launches / len(values)
+    of_means = launch_variance + (process_variance + scatter) * launches / len(values)
     share = launch_variance / of_means if of_means > 0 else 1.0
+    of_values = process_variance + scatter
+    own_share = process_variance / of_values if of_values > 0 else 1.0
+    own = max(1, len(values) - launches - kinds + groups)
     return NestedEffects(
         float(np.sqrt(block_variance)),
         float(np.sqrt(launch_variance)),
         float(np.sqrt(process_variance)),
         least,
         max(min(least, most), int(most * share**2)),
-        max(1, len(values) - launches - kinds + groups),
+        max(min(least, own), int(own * own_share**2)),
     )
 
 

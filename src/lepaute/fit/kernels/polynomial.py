@@ -230,7 +230,7 @@ def _iterate(x: Floats, x_sd: Floats, y: Floats, share: Floats, floor: float, no
             mean = nonnegative_solution(gram, moment, last_free=True)
         if np.min(x @ mean) < 0.0:
             mean = nonnegative_solution(gram, moment)
-        sd = _deviation_coefficients(x_sd, cut - x @ mean, share, spread, x.shape[1])
+        sd = _deviation_coefficients(x_sd, cut - x @ mean, share, spread, expected, x.shape[1])
         deviation = x_sd @ sd
         robust = deviation * _robust_factor(cut - x @ mean, deviation)
     residual = cut - x @ mean
@@ -240,23 +240,26 @@ def _iterate(x: Floats, x_sd: Floats, y: Floats, share: Floats, floor: float, no
     return _State(mean, sd, weight, cut, residual, excess, float(np.sum(above)) ** 2 / squares if squares > 0 else 0.0)
 
 
-def _deviation_coefficients(x: Floats, residual: Floats, share: Floats, spread: Floats, of_mean: int) -> Floats:
+def _deviation_coefficients(
+    x: Floats, residual: Floats, share: Floats, spread: Floats, expected: Floats, of_mean: int
+) -> Floats:
     """Coefficients of the standard deviation, >= 0, from the absolute residuals about a mean of `of_mean` coefficients.
 
-    Absolute, not squared: less is decided by the few largest. A last factor makes the standardised residuals have
-    variance one, so that sums of calls scatter as measured even where the noise is no half-normal.
+    Absolute, not squared: less is decided by the few largest. A last factor makes the squared residuals add up to the
+    fitted variances, so that sums of calls scatter as measured even where the noise is no half-normal. Squares count by
+    the inverse of the expected duration, as relative ones do by the time: the mean of squared ratios would be that of
+    the few calls, small ones mostly, whose fitted deviation is next to nothing.
     """
     absolute = np.abs(residual) / MEAN_ABSOLUTE_HALF_NORMAL
     weight = share / np.maximum(spread, 1e-3 * float(np.max(spread))) ** 2
     sd = nonnegative_solution(*normal_equations(x, absolute, weight))
-    fitted = x @ sd
-    positive = fitted > 0
-    if not positive.any():
+    counts = share / expected
+    fitted = float(np.sum(counts * (x @ sd) ** 2))
+    if fitted <= 0.0:
         return sd
-    standardised = float(np.average((residual[positive] / fitted[positive]) ** 2, weights=share[positive]))
     # Degrees of freedom that the mean has used up.
     n = len(x)
-    return sd * float(np.sqrt(standardised * n / max(n - of_mean, 1)))
+    return sd * float(np.sqrt(np.sum(counts * residual**2) / fitted * n / max(n - of_mean, 1)))
 
 
 def _robust_factor(residual: Floats, deviation: Floats) -> float:

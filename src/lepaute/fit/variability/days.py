@@ -48,6 +48,7 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     that kernels weigh as in the application. Each core and probe is first set to ratio 1 over all blocks: what differs
     between them lastingly is no effect of a block. The processes of a block are not averaged: a run of the application
     is one fresh process a core, with the pages and the state of the machine that it happens to get, all of one launch.
+    What the scatter of single calls adds to a sum is no effect of its process: a simulation draws it call by call.
     """
     chosen = [(calls.where(calls.in_context & ~calls.cold), kernel) for calls, kernel in pairs]
     chosen = [(calls, kernel) for calls, kernel in chosen if len(calls)]
@@ -60,11 +61,12 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     launch = np.concatenate([_launch(calls) for calls in every])
     measured = np.concatenate([calls.duration_s for calls, _ in chosen])
     predicted = np.concatenate([kernel.predict(calls) for calls, kernel in chosen])
+    variance = np.concatenate([kernel.deviation(calls) ** 2 for calls, kernel in chosen])
     kind = numbered([cpu, probe])
     process = numbered([block, launch, kind])
     _, first = np.unique(process, return_index=True)
     block, launch, kind = block[first], numbered([block, launch, np.where(launch < 0, kind, 0)])[first], kind[first]
-    measured, predicted = np.bincount(process, measured), np.bincount(process, predicted)
+    measured, predicted, variance = (np.bincount(process, each) for each in (measured, predicted, variance))
     with np.errstate(divide="ignore", invalid="ignore"):
         lasting = (np.bincount(kind, measured) / np.bincount(kind, predicted))[kind]
         effect = np.log(measured / (predicted * lasting))
@@ -73,8 +75,9 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     if len(np.unique(block)) < 2:
         return None
     effect = effect - (np.bincount(kind, effect) / np.maximum(np.bincount(kind), 1))[kind]
+    scatter = float(np.mean(variance[seen] / predicted[seen] ** 2))
     try:
-        return BlockEffects(effect, block, nested_effects(effect, block, launch, kind))
+        return BlockEffects(effect, block, nested_effects(effect, block, launch, kind, scatter))
     except ValueError:  # each core and probe was seen in one block only
         return None
 
