@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping as Settings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lepaute.simulate.layers import Layers
 from lepaute.simulate.mapping import Mapping
@@ -10,6 +10,7 @@ from lepaute.simulate.mapping import Mapping
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.tracing import TraceRequest
+    from lepaute.simulate.transfer import Transfer
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Conditions:
     mapping  : ranks to cores
     fidelity : auto, full or sampled
     trace    : ranks and steps of the first run to trace
+    transfer : a layer learnt from other studies
     """
 
     platform: "Platform"
@@ -28,3 +30,14 @@ class Conditions:
     fidelity: str = "auto"
     trace: "TraceRequest | None" = None
     settings: Settings[str, str] = field(default_factory=dict)
+    transfer: "Transfer | None" = None
+
+
+def recorded(conditions: Conditions) -> dict[str, Any]:
+    """What the parameters of a prediction say of its conditions besides the mapping: all that is not the default."""
+    layers, transfer = conditions.layers, conditions.transfer
+    return {
+        **({"set": dict(conditions.settings)} if conditions.settings else {}),
+        **({"without": list(layers.off)} if layers.off else {}),
+        **({"transfer": transfer.to_dict()} if transfer is not None else {}),
+    }

@@ -3,10 +3,11 @@
 import time
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute import _core
 from lepaute.errors import InputError, SimulationError
+from lepaute.simulate.conditions import recorded
 from lepaute.simulate.fidelity import check_fidelity
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.message_use import message_use, message_warnings
@@ -27,6 +28,8 @@ MOVING = ("overhead", "transfer", "contention")
 @dataclass(frozen=True)
 class Native:
     """The native engine; it has no options."""
+
+    samples: ClassVar[bool] = True
 
     def on(self, conditions: "Conditions") -> "NativeSimulator":
         return NativeSimulator(conditions)
@@ -107,7 +110,7 @@ class NativeSimulator:
         conditions = self._conditions
         platform = conditions.platform
         mapping = conditions.mapping.to_dict(platform, application.ranks, application.threads_per_rank)
-        settings = {"set": dict(conditions.settings)} if conditions.settings else {}
+        settings = recorded(conditions)
         return {
             "application": application.name,
             "parameters": application.parameters() | mapping | settings,

@@ -71,7 +71,7 @@ def kernel_calls(hpl: Hpl, platform: "Platform | None" = None, *, seed: int = 1)
     if expected > MOST_ROWS:
         ranks = ranks[:: int(np.ceil(expected / MOST_ROWS))]
     request = TraceRequest(ranks, None if sampled else steps)
-    still = Layers(coefficients=False, days=False, discrepancy=False, noise=False)
+    still = Layers.without(["all"])
     prediction = predict(
         hpl,
         platform,
