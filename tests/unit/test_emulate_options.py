@@ -88,7 +88,7 @@ def request(**options: object) -> dict[str, str]:
 def test_the_request_has_a_line_for_all_that_simblas_asks_for() -> None:
     assert request() == {
         "seed": "7",
-        "layers": "1 0 1 1",
+        "without": "days",
         "cores": "0 1 4",
         "reference": "89 89 89",
         "wtime": "1e-07",
