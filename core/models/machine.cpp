@@ -77,14 +77,15 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
         }
     }
     if (layers.days) {
-        const int freedom = machine.day_degrees_of_freedom;
-        const auto effect = [&](double relative_sd, std::uint64_t seed, std::uint32_t cpu, std::uint32_t stream) {
-            return relative_sd > 0.0 ? factor_of(relative_sd, rng::student({seed, cpu, stream, 0}, freedom)) : 1.0;
+        const auto effect = [](double relative_sd, int freedom, const rng::Coordinates& at) {
+            return relative_sd > 0.0 ? factor_of(relative_sd, rng::student(at, freedom)) : 1.0;
         };
-        const double common = effect(machine.day_common_relative_sd, seeds.day, 0, day_stream) *
-                              effect(machine.day_run_relative_sd, seeds.run, 0, run_stream);
+        const double common =
+            effect(machine.day_common_relative_sd, machine.day_degrees_of_freedom, {seeds.day, 0, day_stream, 0}) *
+            effect(machine.day_run_relative_sd, machine.day_run_degrees_of_freedom, {seeds.run, 0, run_stream, 0});
         for (std::uint32_t cpu = 0; cpu < cpu_factor_.size(); ++cpu) {
-            cpu_factor_[cpu] = common * effect(machine.day_cpu_relative_sd, seeds.day, cpu, cpu_day_stream);
+            cpu_factor_[cpu] = common * effect(machine.day_cpu_relative_sd, machine.day_cpu_degrees_of_freedom,
+                                               {seeds.day, cpu, cpu_day_stream, 0});
         }
     }
 }

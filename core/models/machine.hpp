@@ -41,7 +41,10 @@ struct Machine {
     double day_common_relative_sd = 0.0;
     double day_run_relative_sd = 0.0;
     double day_cpu_relative_sd = 0.0;
-    int day_degrees_of_freedom = 0;   // 0: known exactly
+    // Of Student's distribution that each is drawn from; 0: known exactly.
+    int day_degrees_of_freedom = 0;
+    int day_run_degrees_of_freedom = 0;
+    int day_cpu_degrees_of_freedom = 0;
     double episode_relative_sd = 0.0; // shared by the calls of a core within an episode
     double episode_s = 0.0;           // length of an episode, in seconds of computing; 0: none
     Network network;
@@ -65,6 +68,8 @@ struct Machine {
         visit("day_run_relative_sd", &Machine::day_run_relative_sd);
         visit("day_cpu_relative_sd", &Machine::day_cpu_relative_sd);
         visit("day_degrees_of_freedom", &Machine::day_degrees_of_freedom);
+        visit("day_run_degrees_of_freedom", &Machine::day_run_degrees_of_freedom);
+        visit("day_cpu_degrees_of_freedom", &Machine::day_cpu_degrees_of_freedom);
         visit("episode_relative_sd", &Machine::episode_relative_sd);
         visit("episode_s", &Machine::episode_s);
         visit("network", &Machine::network);

@@ -12,7 +12,7 @@ namespace lepaute::models {
 
 namespace {
 
-constexpr std::string_view format = "lepaute-machine/4";
+constexpr std::string_view format = "lepaute-machine/5";
 
 /// Goes through `value` in the order of the file. Writer and Reader go through it alike, so that the two cannot differ.
 template <class File, class Value>
@@ -72,7 +72,7 @@ public:
     [[nodiscard]] std::string take() { return std::move(text_); }
 
 private:
-    std::string text_ = "lepaute-machine/4\n";
+    std::string text_ = "lepaute-machine/5\n";
 };
 
 class Reader {

@@ -27,6 +27,7 @@ Machine some_machine() {
                         .discrepancy_relative_sd = 0.01},
                        {.name = "dtrsm", .models = {KernelModel({piece})}, .crowding = 0.1}};
     machine.day_run_relative_sd = 0.03;
+    machine.day_run_degrees_of_freedom = 12;
     machine.episode_s = 0.1;
     machine.network.remote.segments = {{0.0, Protocol::eager, 1e-6, 1e9, {1e-7, 1e-10}, {}, {}, 0.0},
                                        {64000.0, Protocol::rendezvous, 1e-5, 1.2e10, {}, {}, {}, 0.25}};
@@ -57,6 +58,7 @@ TEST(MachineFile, KeepsEveryNumberToTheLastBit) {
     EXPECT_EQ(dgemm[0].pieces()[0].deviation[0], 5e-324);
     EXPECT_EQ(dgemm[0].pieces()[0].discrepancy_relative_sd, 0.02);
     EXPECT_EQ(after.day_run_relative_sd, 0.03);
+    EXPECT_EQ(after.day_run_degrees_of_freedom, 12);
     ASSERT_EQ(dgemm[1].pieces()[0].modes.size(), 2U);
     EXPECT_EQ(dgemm[1].pieces()[0].modes[1].deviation, 0.1 + 0.2);
     EXPECT_EQ(after.network.remote.segments[1].noise_relative_sd, 0.25);
@@ -71,13 +73,13 @@ TEST(MachineFile, KeepsEveryNumberToTheLastBit) {
 TEST(MachineFile, RefusesWhatIsNotOne) {
     const std::string text = machine_text(some_machine());
     EXPECT_THROW((void)machine_of_text(""), std::invalid_argument);
-    EXPECT_THROW((void)machine_of_text("lepaute-machine/3 1 2 3"), std::invalid_argument);
+    EXPECT_THROW((void)machine_of_text("lepaute-machine/4 1 2 3"), std::invalid_argument);
     std::string unknown = text;
     unknown.replace(unknown.find("half-normal"), 4, "full");
     EXPECT_THROW((void)machine_of_text(unknown), std::invalid_argument);
     EXPECT_THROW((void)machine_of_text(text + " 1"), std::invalid_argument);
     EXPECT_THROW((void)machine_of_text(text.substr(0, text.size() / 2)), std::invalid_argument);
-    EXPECT_THROW((void)machine_of_text("lepaute-machine/3 1 1 1 1 99999999999999"), std::invalid_argument);
+    EXPECT_THROW((void)machine_of_text("lepaute-machine/4 1 1 1 1 99999999999999"), std::invalid_argument);
 }
 
 } // namespace

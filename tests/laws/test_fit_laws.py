@@ -133,3 +133,18 @@ def test_a_further_breakpoint_never_leaves_more(seed, objective):
     x, y = two_regimes(seed)
     left = [one.residual for one in segment(x, y, objective=objective).candidates]
     assert all(after <= before * (1 + 1e-9) for before, after in zip(left[:-1], left[1:], strict=True))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_small_calls_do_not_decide_how_large_ones_scatter(seed):
+    rng = np.random.default_rng(seed)
+    m, n = np.floor(10 ** rng.uniform(0, 3.6, (2, 600)))
+    n[:40] = 1.0  # the smallest: next to nothing but the constant
+    k = np.full(600, 128.0)
+    mean = 3.3e-11 * m * n * k + 2e-6
+    process = np.exp(0.02 * rng.normal(size=15))[rng.integers(0, 15, 600)]
+    fit = fit_polynomial(("mnk", "mn", "mk", "nk", "1"), m, n, k, mean * process * (1 + 0.03 * rng.normal(size=600)))
+    large = mean > np.quantile(mean, 0.9)
+    found = float(np.median(fit.deviation(m[large], n[large], k[large]) / mean[large]))
+    # sqrt(0.02^2 + 0.03^2) = 0.036 of the mean; the sixty largest calls know it to a tenth.
+    assert 0.7 * 0.036 < found < 1.5 * 0.036

@@ -123,6 +123,14 @@ def test_tails_of_few_degrees_of_freedom_stay_within_a_factor_of_twenty() -> Non
     assert seen.max() == pytest.approx(math.exp(3), rel=1e-9)
 
 
+def test_each_effect_of_days_has_degrees_of_freedom_of_its_own() -> None:
+    # Those of the day would make Cauchy variates of all three; with 200 they are normal to half a per cent.
+    text = PLATFORM.replace("FREEDOM", "1, run_degrees_of_freedom: 200, cpu_degrees_of_freedom: 200")
+    for word, sd in (("KERNEL", 0), ("FIRST", 0), ("SECOND", 0), ("DAY", 0), ("RUN", 0.3), ("CPU", 0.4)):
+        text = text.replace(word, str(sd))
+    assert_log_normal(factors(parse_platform(text)), 0.5)
+
+
 def test_a_layer_that_is_off_draws_nothing() -> None:
     machine = platform(kernel=0.1, second=0.1, day=0.1, run=0.1, cpu=0.1)
 

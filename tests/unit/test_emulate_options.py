@@ -87,7 +87,7 @@ def request(**options: object) -> dict[str, str]:
 
 def test_the_request_has_a_line_for_all_that_simblas_asks_for() -> None:
     assert request() == {
-        "seed": "7",
+        "seed": "7 7",
         "without": "days",
         "cores": "0 1 4",
         "reference": "89 89 89",

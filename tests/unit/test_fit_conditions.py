@@ -1,5 +1,7 @@
 """Messages under load: which measurements stand for them, and how conditions compare."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas
 import pytest
@@ -7,6 +9,8 @@ import pytest
 from lepaute.errors import FitError
 from lepaute.fit.messages.conditions import condition_effects, loaded_series
 from lepaute.fit.messages.links import MessageTables, fitted_links
+from lepaute.fit.messages.network import one_way_s as one_way_of
+from lepaute.fit.messages.platform_network import network_model, over_link
 from lepaute.fit.messages.series import series
 
 LIMIT = 4096
@@ -77,9 +81,53 @@ def test_pieces_of_dgemm_between_two_polls_are_no_time_of_a_message():
 
 
 @pytest.mark.slow
-def test_without_a_condition_the_ring_changes_nothing():
+def test_without_a_condition_the_ring_adds_busy_receivers_and_changes_nothing_else():
     with_ring, without = fitted_links(tables(), False).inside, fitted_links(MessageTables([p2p()]), False).inside
-    assert with_ring == without
+    assert without.busy is None
+    assert replace(with_ring, busy=None, busy_sizes=None) == without
+
+
+def test_a_busy_receiver_takes_a_message_as_long_as_mpi_recv_after_the_probe():
+    network = fitted_links(tables(("idle", "iprobe+dgemm")), False).inside
+    assert network.busy is not None
+    size = np.array([20_000.0, 1e5, 1e6, 8e6])
+    expected = SLOWER["iprobe+dgemm"] * one_way_s(size) * 1.024  # half-normal noise of 0.03; no piece of dgemm
+    assert one_way_of(network.busy, size) / expected == pytest.approx(np.ones(4), abs=0.02)
+
+
+def test_an_eager_message_to_a_busy_receiver_costs_more_by_the_slower_copy():
+    """It has come while the receiver computed: only MPI_Recv, which copies it, is slower (twice as slow here)."""
+    network = fitted_links(tables(("iprobe+dgemm",)), False).inside
+    assert network.busy is not None
+    size = np.array([10.0, 1000.0, 4000.0])
+    more_s = one_way_of(network.busy, size) - network.one_way_s(size)
+    assert more_s == pytest.approx(3e-7 + size / 2e10, rel=0.1)
+
+
+@pytest.mark.parametrize("names", [(), ("idle", "dgemm", "iprobe")])
+def test_a_ring_without_receivers_that_compute_tells_nothing_of_them(names):
+    assert fitted_links(tables(names) if names else MessageTables([p2p()]), False).inside.busy is None
+
+
+def test_too_few_messages_to_busy_receivers_are_not_fitted():
+    found = ring(("iprobe+dgemm",)).query("call == 'recv' and size_bytes > 5000").head(9)
+    assert fitted_links(MessageTables([p2p()], [], [found]), False).inside.busy is None
+
+
+def test_all_messages_under_a_condition_leave_none_for_busy_receivers():
+    assert fitted_links(tables(), False, "iprobe+dgemm").inside.busy is None
+
+
+def test_the_platform_holds_busy_receivers_inside_nodes_and_between_them():
+    both = tables(("iprobe+dgemm",))
+    fitted = fitted_links(both, False).inside
+    alone = network_model(fitted)
+    assert alone.loopback.busy is None  # as between the nodes, which were not measured
+    assert alone.loopback_busy == alone.remote.busy
+    apart = network_model(fitted, replace(fitted, busy=fitted.busy[:1], busy_sizes=(1, 9)), 1e9)
+    assert len(apart.loopback.busy.segments) == len(fitted.busy)
+    assert apart.remote.busy.range_bytes == (1, 9)
+    assert apart.remote.busy.segments[0].bandwidth_Bps == over_link(fitted.busy[:1], 1e9)[0].bandwidth_Bps
 
 
 @pytest.mark.slow

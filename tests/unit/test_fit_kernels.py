@@ -123,10 +123,10 @@ def test_the_spread_between_blocks_is_recovered(planted):
     measured = calls("dgemm", 8, count=6000, blocks=40, block_sd=planted, noise=0.005)
     effects = block_effects([(measured, fit_kernel(measured))])
     assert effects is not None
-    assert effects.degrees_of_freedom == 39
+    assert effects.sd.block_degrees_of_freedom == 39
     # The sample deviation of 40 effects is within a third of the planted one but once in ten thousand.
-    assert effects.common_relative_sd == pytest.approx(planted, rel=0.45)
-    assert effects.cpu_relative_sd < 0.3 * planted
+    assert effects.sd.block_sd == pytest.approx(planted, rel=0.45)
+    assert np.hypot(effects.sd.launch_sd, effects.sd.process_sd) < 0.3 * planted
 
 
 def test_one_block_has_no_spread():

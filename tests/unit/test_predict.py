@@ -175,3 +175,19 @@ def test_a_link_that_limits_nothing_is_told_where_messages_cross_it(dahu):
     assert told(slow, 32)
     assert not told(slow, 2)  # within one node
     assert not told(dahu, 32)
+
+
+def test_full_nodes_that_compute_between_probes_are_told_of_where_the_network_knows_only_idle_receivers(dahu):
+    idle = override(dahu, {"network.remote.busy": "null", "network.loopback.busy": "null"})
+    known = override(idle, {"network.remote.busy": "{segments: [{above_bytes: 0, protocol: eager, latency_s: 1e-6, "
+                            "bandwidth_Bps: 1e10}]}"})  # fmt: skip
+
+    def told(platform, p, **options):
+        prediction = predict(Hpl(n=1000, nb=128, p=p, q=4, **options), platform, runs=1)
+        return any("network.*.busy" in warning for warning in prediction.warnings)
+
+    assert told(idle, 8)  # 32 ranks on 32 cores, look-ahead
+    assert not told(known, 8)
+    assert not told(idle, 4)  # half of the cores
+    assert not told(idle, 8, depth=0)  # MPI_Iprobe again and again, nothing in between
+    assert not told(idle, 8, bcast="long")  # blocks

@@ -25,7 +25,7 @@ from lepaute.fit.observations.factor_text import sentence
 from lepaute.fit.observations.factors import FactorTest, factor_tests, pooled_factors, usual_conditions
 from lepaute.fit.observations.phase_remainder import glue_calls
 from lepaute.fit.variability.crowding import crowding_of, relieved
-from lepaute.fit.variability.days import block_effects
+from lepaute.fit.variability.days import block_effects, process_effects
 from lepaute.fit.variability.dependence import DependenceReport, dependence_reports
 from lepaute.fit.variability.discrepancy import discrepancy_relative_sd
 from lepaute.fit.variability.episodes import episode_effect
@@ -105,9 +105,12 @@ def models(
     fitted, selections, notes = _fit_all(relieved_calls, forms or {})
     if not fitted:
         raise FitError("no kernel could be fitted; the archives hold no usable calls, calibrate again")
-    excess = machine_excess(piece.pooled for _, kernel in fitted.values() for piece in kernel.pieces)
-    fitted = {name: (measured, kernel.settled(excess)) for name, (measured, kernel) in fitted.items()}
+    excess, excess_error = machine_excess(piece.pooled for _, kernel in fitted.values() for piece in kernel.pieces)
+    fitted = {name: (measured, kernel.settled(excess, excess_error)) for name, (measured, kernel) in fitted.items()}
     effects = block_effects([pair for name, pair in fitted.items() if not name.endswith("_glue")])
+    if effects is not None:
+        differences = process_effects(effects)
+        fitted = {name: (measured, kernel.with_effects(differences)) for name, (measured, kernel) in fitted.items()}
     places = {int(cpu): (NODE + place_of(int(cpu))[0], place_of(int(cpu))[1]) for cpu in table["cpu"].unique()}
     rows, kernel_values = [], []
     for name, (measured, kernel) in fitted.items():
@@ -128,10 +131,13 @@ def models(
         from lepaute.platform.schema import Days
 
         days = Days(
-            common_relative_sd=effects.common_relative_sd,
-            cpu_relative_sd=effects.cpu_relative_sd,
-            degrees_of_freedom=effects.degrees_of_freedom,
-            source=f"spread between {len(effects.blocks)} blocks of fresh processes",
+            common_relative_sd=effects.sd.block_sd,
+            run_relative_sd=effects.sd.launch_sd,
+            cpu_relative_sd=effects.sd.process_sd,
+            degrees_of_freedom=effects.sd.block_degrees_of_freedom,
+            run_degrees_of_freedom=effects.sd.launch_degrees_of_freedom,
+            cpu_degrees_of_freedom=effects.sd.process_degrees_of_freedom,
+            source=f"spread between {effects.blocks} blocks of fresh processes",
         )
     else:
         notes.append("A single block was measured: the spread between days is unknown.")

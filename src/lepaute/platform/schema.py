@@ -75,12 +75,15 @@ class Days(Value):
     """Relative effects on kernel durations, drawn once a run: of the day and of the run on all CPUs, and of each CPU.
 
     `run_relative_sd`: what two runs of one day differ by on all CPUs alike; null where the day's effect includes it.
+    `degrees_of_freedom`: of the effect of the day, and of those of run and CPU where they have none of their own.
     """
 
     common_relative_sd: NonNegative
     cpu_relative_sd: NonNegative
     degrees_of_freedom: Count
     run_relative_sd: NonNegative | None = None
+    run_degrees_of_freedom: Count | None = None
+    cpu_degrees_of_freedom: Count | None = None
     source: str | None = None
 
 

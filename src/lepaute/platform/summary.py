@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import exp
 
-from lepaute.platform.schema import KernelModel, Platform, Population, Segment
+from lepaute.platform.schema import Days, KernelModel, Platform, Population, Segment
 from lepaute.platform.topology import topology_lines
 from lepaute.platform.values import Polynomial
 
@@ -54,7 +54,7 @@ def _lines(platform: Platform) -> Iterator[str]:
         run = "" if days.run_relative_sd is None else f", {days.run_relative_sd:.2%} a run"
         yield (
             f"days      sd {days.common_relative_sd:.2%} common{run}, {days.cpu_relative_sd:.2%} a cpu "
-            f"({days.degrees_of_freedom} degrees of freedom)"
+            f"({_freedom(days)} degrees of freedom)"
         )
         if days.source:
             yield f"          {days.source}"
@@ -66,6 +66,14 @@ def _lines(platform: Platform) -> Iterator[str]:
             f"power     {power.idle_W:.4g} W a node idle, {power.computing_W:.4g} W computing, "
             f"{power.communicating_W:.4g} W communicating"
         )
+
+
+def _freedom(days: Days) -> str:
+    """Degrees of freedom of the effects, once where they are the same."""
+    run = days.run_degrees_of_freedom if days.run_relative_sd is not None else None
+    each = [days.degrees_of_freedom, run, days.cpu_degrees_of_freedom]
+    numbers = [str(number) for number in each if number is not None]
+    return numbers[0] if len(set(numbers)) == 1 else ", ".join(numbers)
 
 
 def _population(population: Population) -> Iterator[str]:

@@ -112,6 +112,11 @@ class Application:
         raise NotImplementedError
 
     @property
+    def computes_between_probes(self) -> bool:
+        """Whether its ranks compute while they look for messages with MPI_Iprobe."""
+        return False
+
+    @property
     def threads_per_rank(self) -> int:
         """Cores that each rank computes on."""
         return 1

@@ -47,7 +47,10 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
         machine.day_common_relative_sd = platform.days.common_relative_sd
         machine.day_run_relative_sd = platform.days.run_relative_sd or 0.0
         machine.day_cpu_relative_sd = platform.days.cpu_relative_sd
-        machine.day_degrees_of_freedom = platform.days.degrees_of_freedom
+        common = platform.days.degrees_of_freedom
+        machine.day_degrees_of_freedom = common
+        machine.day_run_degrees_of_freedom = platform.days.run_degrees_of_freedom or common
+        machine.day_cpu_degrees_of_freedom = platform.days.cpu_degrees_of_freedom or common
     if platform.episodes is not None:
         machine.episode_relative_sd = platform.episodes.relative_sd
         machine.episode_s = platform.episodes.duration_s

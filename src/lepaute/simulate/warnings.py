@@ -24,6 +24,7 @@ def model_warnings(
         *layer_warnings(application, platform),
         *kernel_warnings(kernels, platform),
         *(link_warnings(platform) if across_nodes else []),
+        *busy_warnings(application, platform, most_ranks_on_a_node),
         *memory_warnings(application, platform, most_ranks_on_a_node),
     ]
 
@@ -61,6 +62,18 @@ def link_warnings(platform: "Platform") -> list[str]:
     return [
         f"node_link has {link_Bps:.3g} B/s, long messages were fitted at {fitted_Bps:.3g} B/s and keep that: the link "
         "limits nothing; for a slower network change network.remote.segments as well"
+    ]
+
+
+def busy_warnings(application: "Application", platform: "Platform", most_ranks_on_a_node: int) -> list[str]:
+    """Full nodes whose ranks compute between probes, on a network that was measured without that."""
+    network = platform.network
+    full = most_ranks_on_a_node * application.threads_per_rank >= platform.nodes.cores and most_ranks_on_a_node > 1
+    if not (full and application.computes_between_probes) or network.loopback_busy or network.remote.busy:
+        return []
+    return [
+        f"{most_ranks_on_a_node} ranks fill a node and compute between probes for messages, which may slow these: "
+        f"{platform.name} has no network.*.busy; `lepaute fit` adds it from a calibration's ring"
     ]
 
 

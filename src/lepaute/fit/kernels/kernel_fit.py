@@ -1,10 +1,11 @@
 """The model of one kernel from its calls: pieces, polynomials, and what distinguishes the cores."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lepaute.fit.kernels.coefficient_error import ProcessEffects
 from lepaute.fit.kernels.form import PER_CORE, SHAPES, Form, default_form, plain_mean, terms_of
 from lepaute.fit.kernels.polynomial import (
     PolynomialFit,
@@ -48,15 +49,22 @@ class FittedKernel:
         """Standard deviations of single calls in seconds, shape (calls,)."""
         return self._evaluated(calls, deviation=True)
 
-    def settled(self, machine_excess: float) -> "FittedKernel":
+    def settled(self, machine_excess: float, machine_error: float = 0.0) -> "FittedKernel":
         """The same model, each tail between its own and that of the machine; see `polynomial.settled`."""
+        return self._each(lambda fit: settled(fit, machine_excess, machine_error))
+
+    def with_effects(self, effects: ProcessEffects) -> "FittedKernel":
+        """The same model, its error from what processes differ by as well; see `coefficient_error`."""
+        return self._each(lambda fit: replace(fit, effects=effects))
+
+    def _each(self, change: Callable[[PolynomialFit], PolynomialFit]) -> "FittedKernel":
         return replace(
             self,
             pieces=tuple(
                 replace(
                     piece,
-                    pooled=settled(piece.pooled, machine_excess),
-                    per_cpu={cpu: settled(fit, machine_excess) for cpu, fit in piece.per_cpu.items()},
+                    pooled=change(piece.pooled),
+                    per_cpu={cpu: change(fit) for cpu, fit in piece.per_cpu.items()},
                 )
                 for piece in self.pieces
             ),
@@ -143,6 +151,8 @@ def _fitted_mean(calls: Calls, form: Form) -> PolynomialFit:
         importance=calls.weight,
         nonnegative=calls.kernel not in PER_CORE,
         sd_terms=default_terms(calls.kernel) if many else None,
+        launch=calls.launches(),
+        block=calls.block,
     )
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.fit.kernels.kernel_fit import FittedKernel, FittedPiece
-from lepaute.fit.kernels.polynomial import PolynomialFit
 from lepaute.fit.numeric.mixture import Mode
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def _piece(piece: FittedPiece, places: Mapping[int, tuple[int, int]], modes: Seq
     return {
         "where": _bounds(piece.region.where),
         "mean": _polynomial(fit.terms, fit.mean),
-        "covariance": _covariance(fit) if np.any(fit.covariance) else None,
+        "covariance": _covariance(piece),
         "noise": _noise(sd, modes),
         "range": _bounds(piece.range),
         "goodness": {
@@ -94,9 +93,18 @@ def _coefficient(terms: tuple[str, ...], values: Any, term: str) -> float:
     return float(values[terms.index(term)]) if term in terms else 0.0
 
 
-def _covariance(fit: PolynomialFit) -> dict[str, Any]:
-    """The covariance, made symmetric and of correlations within 1 to the last digit."""
-    symmetric = (fit.covariance + fit.covariance.T) / 2
+def _covariance(piece: FittedPiece) -> dict[str, Any] | None:
+    """The covariance, made symmetric and of correlations within 1 to the last digit; None where it is zero.
+
+    Coefficients are drawn for each core anew where cores have their own: their error is that of a core's own fit, the
+    mean over the cores.
+    """
+    fit = piece.pooled
+    own = [each.covariance for each in piece.per_cpu.values() if each.terms == fit.terms]
+    covariance = np.mean(own, axis=0) if own else fit.covariance
+    if not np.any(covariance):
+        return None
+    symmetric = (covariance + covariance.T) / 2
     return {"terms": list(fit.terms), "matrix": [[float(value) for value in row] for row in symmetric]}
 
 

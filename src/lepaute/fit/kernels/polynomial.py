@@ -23,13 +23,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lepaute.errors import FitError
+from lepaute.fit.kernels.coefficient_error import CoefficientError, ProcessEffects, coefficient_error
 from lepaute.fit.kernels.terms import design_matrix
-from lepaute.fit.numeric.arrays import Booleans, Floats
+from lepaute.fit.numeric.arrays import Floats, Integers
+from lepaute.fit.numeric.clusters import inflation
 from lepaute.fit.numeric.least_squares import (
     independent_columns,
     nonnegative_solution,
     normal_equations,
-    sandwich,
     solution,
 )
 
@@ -55,7 +56,9 @@ class PolynomialFit:
     terms        : those that the data determine, in the order of `mean` and `covariance`
     sd_terms     : the same of `sd`
     mean, sd     : seconds per unit of the term; the mean includes the tail, the sd does not
-    covariance   : shape (p, p), of `mean`
+    error        : of mean / growth and of the excess as measured
+    tail         : share of that excess in the growth, and the standard error of what the rest was taken from
+    effects      : what processes differ by, where that is known
     time_s       : sum of the durations
     excess       : time above the cut over time below it, as measured
     excess_calls : number of calls that the excess effectively rests on, (sum e)^2 / sum e^2
@@ -66,7 +69,7 @@ class PolynomialFit:
     sd_terms: tuple[str, ...]
     mean: Floats
     sd: Floats
-    covariance: Floats
+    error: CoefficientError
     n_observations: int
     time_s: float
     excess: float
@@ -74,15 +77,33 @@ class PolynomialFit:
     growth: float
     r_squared: float
     mean_absolute_relative_error: float
+    tail: tuple[float, float] = (1.0, 0.0)
+    effects: ProcessEffects | None = None
 
     def predict(self, m: Floats, n: Floats, k: Floats) -> Floats:
         """Mean durations in seconds, shape of m; never below zero, as in the simulator."""
         return np.maximum(design_matrix(self.terms, m, n, k) @ self.mean, 0.0)
 
-    def grown(self, growth: float) -> "PolynomialFit":
+    @property
+    def covariance(self) -> Floats:
+        """Of `mean`, shape (p, p); inflated where it rests on few launches, see `coefficient_error`.
+
+        The error of the tail's own excess and that of the machine's are taken to go together: the one is part of the
+        other.
+        """
+        joint = self.error.covariance(self.effects)
+        share, other_error = self.tail
+        own_error = float(np.sqrt(max(0.0, joint[-1, -1])))
+        joint[-1] *= share
+        joint[:, -1] *= share
+        joint[-1, -1] = (share * own_error + (1.0 - share) * other_error) ** 2
+        by_both = np.column_stack([self.growth * np.eye(len(self.mean)), self.mean / self.growth])
+        result: Floats = by_both @ joint @ by_both.T
+        return result
+
+    def grown(self, growth: float, tail: tuple[float, float]) -> "PolynomialFit":
         """The same fit with another factor for the tail."""
-        ratio = growth / self.growth
-        return replace(self, mean=self.mean * ratio, covariance=self.covariance * ratio**2, growth=growth)
+        return replace(self, mean=self.mean * (growth / self.growth), growth=growth, tail=tail)
 
     def deviation(self, m: Floats, n: Floats, k: Floats) -> Floats:
         """Standard deviations in seconds, shape of m."""
@@ -104,6 +125,8 @@ def fit_polynomial(
     nonnegative: bool = False,
     growth: float | None = None,
     sd_terms: Sequence[str] | None = None,
+    launch: Integers | None = None,
+    block: Integers | None = None,
 ) -> PolynomialFit:
     """Fits mean and standard deviation to single calls.
 
@@ -114,6 +137,7 @@ def fit_polynomial(
                           extrapolated; all are kept so where the free ones would predict a duration below zero
     growth              : factor for the tail, or None for what makes the sum as measured
     sd_terms            : terms of the standard deviation, or None for those of the mean
+    launch, block       : of the processes that made the calls, numbers of shape (calls,); None: all are independent
     Raises FitError without calls, with a duration that is not finite, or when all durations are zero.
     """
     _check(duration_s)
@@ -124,7 +148,10 @@ def fit_polynomial(
     sd_known, x_sd, sd_factor = (known, x, factor) if same else _determined(sd_terms or (), m, n, k, y)
     share = np.ones_like(y) if importance is None else importance / float(np.mean(importance))
     state = _iterate(x, x_sd, y, share, relative_floor, nonnegative)
-    covariance = sandwich(x, state.residual, state.weight, state.active)
+    parts = share * (y - state.cut), share * state.cut
+    error = coefficient_error(x, state.mean, state.residual, state.weight, parts, launch, block)
+    if growth is not None:
+        error = error.without_excess()
     growth = 1.0 + state.excess if growth is None else growth
     factor = unit * factor
     predicted = np.maximum(x @ state.mean, 0.0) * growth
@@ -133,7 +160,7 @@ def fit_polynomial(
         sd_terms=sd_known,
         mean=state.mean * growth * factor,
         sd=state.sd * unit * sd_factor,
-        covariance=covariance * growth**2 * np.outer(factor, factor),
+        error=error.scaled(factor),
         n_observations=len(y),
         time_s=float(np.sum(duration_s)),
         excess=state.excess,
@@ -177,8 +204,8 @@ class _State:
     mean: Floats
     sd: Floats
     weight: Floats
+    cut: Floats
     residual: Floats
-    active: Booleans
     excess: float
     excess_calls: float
 
@@ -187,7 +214,7 @@ def _iterate(x: Floats, x_sd: Floats, y: Floats, share: Floats, floor: float, no
     # The first mean is positive everywhere, whatever the outliers: weights and cuts need that.
     first = nonnegative_solution(*normal_equations(x, y, share / np.maximum(np.abs(y), 1e-3 * np.median(np.abs(y)))))
     safe = np.maximum(x @ first, 1e-6)
-    mean, active = first, np.ones(x.shape[1], dtype=bool)
+    mean = first
     sd = np.zeros(x_sd.shape[1])
     deviation = 1.4826 * float(np.median(np.abs(y / safe - 1.0))) * safe
     robust, cut = deviation, y
@@ -203,36 +230,36 @@ def _iterate(x: Floats, x_sd: Floats, y: Floats, share: Floats, floor: float, no
             mean = nonnegative_solution(gram, moment, last_free=True)
         if np.min(x @ mean) < 0.0:
             mean = nonnegative_solution(gram, moment)
-        active = mean != 0
-        sd = _deviation_coefficients(x_sd, cut - x @ mean, share, spread, x.shape[1])
+        sd = _deviation_coefficients(x_sd, cut - x @ mean, share, spread, expected, x.shape[1])
         deviation = x_sd @ sd
         robust = deviation * _robust_factor(cut - x @ mean, deviation)
     residual = cut - x @ mean
     below, above = float(np.sum(share * cut)), share * (y - cut)
     excess = float(np.sum(above)) / below if below > 0 else 0.0
     squares = float(np.sum(above**2))
-    return _State(
-        mean, sd, weight, residual, active, excess, float(np.sum(above)) ** 2 / squares if squares > 0 else 0.0
-    )
+    return _State(mean, sd, weight, cut, residual, excess, float(np.sum(above)) ** 2 / squares if squares > 0 else 0.0)
 
 
-def _deviation_coefficients(x: Floats, residual: Floats, share: Floats, spread: Floats, of_mean: int) -> Floats:
+def _deviation_coefficients(
+    x: Floats, residual: Floats, share: Floats, spread: Floats, expected: Floats, of_mean: int
+) -> Floats:
     """Coefficients of the standard deviation, >= 0, from the absolute residuals about a mean of `of_mean` coefficients.
 
-    Absolute, not squared: less is decided by the few largest. A last factor makes the standardised residuals have
-    variance one, so that sums of calls scatter as measured even where the noise is no half-normal.
+    Absolute, not squared: less is decided by the few largest. A last factor makes the squared residuals add up to the
+    fitted variances, so that sums of calls scatter as measured even where the noise is no half-normal. Squares count by
+    the inverse of the expected duration, as relative ones do by the time: the mean of squared ratios would be that of
+    the few calls, small ones mostly, whose fitted deviation is next to nothing.
     """
     absolute = np.abs(residual) / MEAN_ABSOLUTE_HALF_NORMAL
     weight = share / np.maximum(spread, 1e-3 * float(np.max(spread))) ** 2
     sd = nonnegative_solution(*normal_equations(x, absolute, weight))
-    fitted = x @ sd
-    positive = fitted > 0
-    if not positive.any():
+    counts = share / expected
+    fitted = float(np.sum(counts * (x @ sd) ** 2))
+    if fitted <= 0.0:
         return sd
-    standardised = float(np.average((residual[positive] / fitted[positive]) ** 2, weights=share[positive]))
     # Degrees of freedom that the mean has used up.
     n = len(x)
-    return sd * float(np.sqrt(standardised * n / max(n - of_mean, 1)))
+    return sd * float(np.sqrt(np.sum(counts * residual**2) / fitted * n / max(n - of_mean, 1)))
 
 
 def _robust_factor(residual: Floats, deviation: Floats) -> float:
@@ -256,17 +283,25 @@ def _check(duration_s: Floats) -> None:
         raise FitError("no duration is above zero once the clock's cost is subtracted; measure longer calls")
 
 
-def machine_excess(fits: Iterable[PolynomialFit]) -> float:
-    """Time above the cut over time below it, of all fits together."""
-    above = below = 0.0
+def machine_excess(fits: Iterable[PolynomialFit]) -> tuple[float, float]:
+    """Time above the cut over time below it, of all fits together, and its standard error.
+
+    The errors of the fits are taken to be independent; their sum rests on the interrupted calls of all.
+    """
+    above = below = variance = squares = 0.0
     for fit in fits:
         part = fit.time_s / (1.0 + fit.excess)
         below += part
         above += part * fit.excess
-    return above / below if below > 0 else 0.0
+        variance += part**2 * fit.error.excess_variance
+        squares += (part * fit.excess) ** 2 / fit.excess_calls if fit.excess_calls > 0 else 0.0
+    if above <= 0.0:
+        return 0.0, 0.0
+    few = inflation(max(above**2 / squares - 1.0, 1.0))
+    return above / below, float(np.sqrt(few * variance)) / below
 
 
-def settled(fit: PolynomialFit, machine: float) -> PolynomialFit:
+def settled(fit: PolynomialFit, machine: float, machine_error: float = 0.0) -> PolynomialFit:
     """The fit with a tail between its own (many interruptions) and that of the machine (few)."""
     share = fit.excess_calls / (fit.excess_calls + INTERRUPTED_CALLS)
-    return fit.grown(1.0 + share * fit.excess + (1.0 - share) * machine)
+    return fit.grown(1.0 + share * fit.excess + (1.0 - share) * machine, (share, machine_error))

@@ -46,7 +46,7 @@ def quality_row(calls: Calls, kernel: FittedKernel, discrepancy: float) -> Quali
     r_squared, error = goodness(kernel, fitted)
     errors, times = group_errors(calls, kernel)
     matters = times > 0.01 * times.sum()
-    tail = machine_excess(piece.pooled for piece in kernel.pieces)
+    tail, _ = machine_excess(piece.pooled for piece in kernel.pieces)
     return QualityRow(
         kernel=kernel.kernel,
         form=str(kernel.form),

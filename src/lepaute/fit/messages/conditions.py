@@ -75,6 +75,11 @@ def loaded_series(
     return {"pingpong": message, "isend": posting if len(posting) >= FEWEST else usual["isend"], "recv": taking}
 
 
+def receives_after_probes(frames: "Sequence[pandas.DataFrame]") -> Series:
+    """MPI_Recv of messages that MPI_Iprobe found between pieces of dgemm; empty where the ring did not measure it."""
+    return _calls(_table(frames), "iprobe+dgemm", "recv", "pingpong")
+
+
 def joined(parts: Sequence[Series]) -> Series:
     """One series of several."""
     return series(np.concatenate([part.size_bytes for part in parts]), np.concatenate([p.duration_s for p in parts]))

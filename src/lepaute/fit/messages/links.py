@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lepaute.errors import FitError
+from lepaute.fit.messages.busy import with_busy_receivers
 from lepaute.fit.messages.conditions import ConditionEffect, condition_effects, conditions_of, loaded_series
 from lepaute.fit.messages.network import NOT_SHARED, FittedNetwork, fit_network, fit_segments, size_range
 from lepaute.fit.messages.platform_network import node_link_Bps
@@ -55,7 +56,8 @@ def fitted_links(tables: MessageTables, several: bool, condition: str | None = N
     """Fits the networks.
 
     several   : there are several nodes
-    condition : of the ring that the messages are to be under; None: those of the point-to-point measurements
+    condition : of the ring that all messages are to be under; None: those of the point-to-point measurements, and those
+                of the ring to busy receivers where it has them
     Raises FitError where the messages inside nodes are too few, or were not measured under the condition.
     """
     idle, inside, effects, notes = _fit(tables.of("local"), "local", condition)
@@ -97,7 +99,10 @@ def _fit(
                 raise
             unknown.append(f"What messages take under {name} ({link}) is unknown: {problem}.")
     effects = condition_effects(link, {name: part["pingpong"] for name, part in loaded.items()}, eager)
-    under = idle if condition is None else _loaded(idle, loaded[condition], idle.limits)
+    if condition is None:
+        under = with_busy_receivers(idle, tables.ring)
+    else:
+        under = _loaded(idle, loaded[condition], idle.limits)
     return idle, under, effects, unknown
 
 

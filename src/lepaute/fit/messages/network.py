@@ -78,11 +78,12 @@ class FittedNetwork:
 
     shared_bandwidth_Bps : of the link that concurrent flows share; where they do not, the fastest segment's
     noncontiguous        : segments of messages of a derived datatype with gaps, None where they were not measured
+    busy                 : segments of messages whose receiver computes between its probes for them, None likewise
     exchange_ratio       : time of two opposite messages at once over that of one, at large sizes
     limits               : of the protocols; tested: found by tests of send-completion semantics, not from durations
     start_relative_sd    : of the factor that a start of mpirun has on all its messages, see `starts`
     sizes                : smallest and largest size that the segments were fitted to, None where nothing says so;
-                           noncontiguous_sizes: the same of messages with gaps
+                           noncontiguous_sizes, busy_sizes: the same of messages with gaps and to busy receivers
     """
 
     segments: tuple[FittedSegment, ...]
@@ -98,6 +99,8 @@ class FittedNetwork:
     sizes: tuple[int, int] | None = None
     noncontiguous_sizes: tuple[int, int] | None = None
     start_relative_sd: float = 0.0
+    busy: tuple[FittedSegment, ...] | None = None
+    busy_sizes: tuple[int, int] | None = None
 
     def one_way_s(self, size_bytes: Floats) -> Floats:
         """Time of a message alone, shape of size_bytes."""
@@ -151,9 +154,10 @@ def fit_network(operations: dict[str, Series], limits: ProtocolLimits | None = N
 
 
 def fit_segments(
-    message: Series, isend: Series, receive: Series, limits: ProtocolLimits, *, seed: int = 0
+    message: Series, isend: Series, receive: Series, limits: ProtocolLimits, *, pairs: bool = True, seed: int = 0
 ) -> tuple[FittedSegment, ...]:
-    """The segments of messages whose time, the mean of one there and one back, is `message`; see `fit_segment`.
+    """The segments of messages whose time is `message`, with `pairs` the mean of one there and one back; see
+    `fit_segment`.
 
     Raises FitError where there are fewer than three measurements of every protocol.
     """
@@ -168,7 +172,7 @@ def fit_segments(
         for bottom, top in pairwise([low, *cuts, high]):
             inside = [part.within(bottom, top) for part in parts]
             above = max(0, int(bottom)) if segments else 0
-            segments.append(fit_segment(above, protocol, *inside, seed=seed))
+            segments.append(fit_segment(above, protocol, *inside, pairs=pairs, seed=seed))
     if not segments:
         raise FitError(f"there are {len(message)} measurements of messages, too few for a line; calibrate with more")
     return tuple(segments)

@@ -36,7 +36,8 @@ def network_model(
         loopback |= _class(fitted)
         link = node_link_Bps(between) if link_Bps is None else link_Bps
         gaps = None if between.noncontiguous is None else over_link(between.noncontiguous, link)
-        remote = replace(between, segments=over_link(between.segments, link), noncontiguous=gaps)
+        busy = None if between.busy is None else over_link(between.busy, link)
+        remote = replace(between, segments=over_link(between.segments, link), noncontiguous=gaps, busy=busy)
     return Network.model_validate(
         {
             "flow_factor": "bound",
@@ -58,8 +59,20 @@ def _class(network: FittedNetwork) -> dict[str, Any]:
     return {
         "segments": _segments(network.segments),
         "noncontiguous": _segments(network.noncontiguous),
+        "busy": _busy(network),
         "range_bytes": network.sizes,
         "noncontiguous_range_bytes": network.noncontiguous_sizes,
+        "discrepancy_relative_sd": network.start_relative_sd or None,
+    }
+
+
+def _busy(network: FittedNetwork) -> dict[str, Any] | None:
+    """What a start of mpirun does to all of its messages it does to these."""
+    if network.busy is None:
+        return None
+    return {
+        "segments": _segments(network.busy),
+        "range_bytes": network.busy_sizes,
         "discrepancy_relative_sd": network.start_relative_sd or None,
     }
 

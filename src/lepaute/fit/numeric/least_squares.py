@@ -6,6 +6,8 @@ from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
 
 #: A column whose part that earlier columns do not explain is smaller than this, relative to it, is not determined.
 INDEPENDENCE = 1e-3
+#: What a leverage lacks to 1 at least: a row that alone determines a coefficient would have an infinite error.
+MOST_OF_ONE_ROW = 1e-6
 
 
 def normal_equations(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
@@ -73,15 +75,25 @@ def sandwich(x: Floats, residual: Floats, weight: Floats, active: Booleans) -> F
     (X'WX)^-1 X' W diag(r^2 / (1-h)^2) W X (X'WX)^-1 with leverages h. Columns that are not active have zeros.
     Source: MacKinnon and White (1985), Journal of Econometrics 29, 305-325.
     """
-    chosen = x[:, active]
-    covariance = np.zeros((x.shape[1], x.shape[1]))
-    if chosen.shape[1] == 0:
-        return covariance
-    gram = (chosen * weight[:, None]).T @ chosen
+    shifts = shifts_by_row(x, residual, weight, active)
+    return shifts.T @ shifts
+
+
+def shifts_by_row(x: Floats, residual: Floats, weight: Floats, active: Booleans) -> Floats:
+    """How much each row moves the coefficients: those of all rows less those without it, shape of x."""
+    shifts = np.zeros_like(x)
+    root = whitening(x[:, active], weight)
+    z = x[:, active] @ root
+    leverage = np.minimum(np.einsum("ij,ij->i", z, z) * weight, 1.0 - MOST_OF_ONE_ROW)
+    shifts[:, active] = (z * (weight * residual / (1.0 - leverage))[:, None]) @ root.T
+    return shifts
+
+
+def whitening(x: Floats, weight: Floats) -> Floats:
+    """L with L L' = (X'WX)^-1, shape (p, p); directions that the rows do not determine are left out."""
+    gram = (x * weight[:, None]).T @ x
     length = np.sqrt(np.maximum(np.diag(gram), 1e-300))
-    inverse = np.linalg.pinv(gram / np.outer(length, length), rcond=1e-13, hermitian=True) / np.outer(length, length)
-    leverage = np.minimum(np.einsum("ij,ij->i", chosen @ inverse, chosen) * weight, 1.0 - 1e-6)
-    scores = chosen * (weight * residual / (1.0 - leverage))[:, None]
-    block = inverse @ (scores.T @ scores) @ inverse
-    covariance[np.ix_(active, active)] = (block + block.T) / 2
-    return covariance
+    values, vectors = np.linalg.eigh(gram / np.outer(length, length))
+    known = values > 1e-13 * max(float(values[-1]), 0.0) if len(values) else np.zeros(0, dtype=bool)
+    result: Floats = vectors[:, known] / np.sqrt(values[known]) / length[:, None]
+    return result

@@ -47,6 +47,8 @@ class Calls:
     in_context  : timed inside steps of HPL, not alone
     cold        : in the first step of its design row, when the caches hold other data than in a run
     weight      : how many calls each stands for, or None: one
+    launch      : number of the start that its process had in common with others (the ranks of one mpirun), or None:
+                  each (block, cpu, probe) is a process started by itself
     """
 
     kernel: str
@@ -61,6 +63,7 @@ class Calls:
     cold: Booleans
     probes: tuple[str, ...]
     weight: Floats | None = None
+    launch: Integers | None = None
 
     def __len__(self) -> int:
         return len(self.duration_s)
@@ -80,7 +83,14 @@ class Calls:
             self.cold[mask],
             self.probes,
             None if self.weight is None else self.weight[mask],
+            None if self.launch is None else self.launch[mask],
         )
+
+    def launches(self) -> Integers:
+        """Number of the launch of each call, shape (calls,)."""
+        if self.launch is not None:
+            return self.launch
+        return numbered((self.block, self.cpu, self.probe))
 
     def nonempty(self) -> Booleans:
         """Which calls have work to do: no parameter that others have is 0; shape (calls,)."""
@@ -102,12 +112,23 @@ class Calls:
         return result
 
 
+def numbered(keys: Sequence[Integers]) -> Integers:
+    """A number for each combination of values that occurs, from 0 without gaps; keys: vectors of one shape."""
+    result = np.zeros(len(keys[0]), dtype=np.int64)
+    for key in keys:
+        _, code = np.unique(key, return_inverse=True)
+        _, joined = np.unique(result * (int(code.max(initial=0)) + 1) + code, return_inverse=True)
+        result = joined.astype(np.int64)
+    return result
+
+
 def pooled_observations(frames: Sequence["pandas.DataFrame"], hosts: Sequence[str] = ()) -> "pandas.DataFrame":
     """One table of the kernel observations of several archives, blocks renumbered so that they do not meet.
 
     hosts : the nodes that were measured, where they are several
     The column `attempt` numbers the runs of one probe in one block; it is 0 in archives that lack it. The column
-    `cpu` becomes the number of a core of one node among all cores of all nodes, see `place_of`.
+    `cpu` becomes the number of a core of one node among all cores of all nodes, see `place_of`. The column `launch`
+    numbers the starts of processes: the ranks of one mpirun have it in common, see `launches_of`.
     Raises FitError when a column is missing or there is no row.
     """
     import pandas
@@ -129,7 +150,20 @@ def pooled_observations(frames: Sequence["pandas.DataFrame"], hosts: Sequence[st
     table = pandas.concat(parts, ignore_index=True)
     for column in ("kernel", "probe"):
         table[column] = table[column].astype("category")
+    table["launch"] = launches_of(table)
     return table
+
+
+def launches_of(table: "pandas.DataFrame") -> Integers:
+    """Number of the launch of each row: same node, block, probe and attempt, and the same core unless there are ranks.
+
+    A probe of one process is started once for each core, and its rank is 0 on all of them; where a rank above 0 occurs,
+    the rows are those of one mpirun.
+    """
+    keys = [table[column].to_numpy(dtype=np.int64) for column in ("node", "block", "attempt")]
+    start = numbered([*keys, table["probe"].cat.codes.to_numpy().astype(np.int64)])
+    ranks = np.bincount(start, table["rank"].to_numpy(dtype=np.int64) > 0) > 0
+    return numbered([start, np.where(ranks[start], -1, table["cpu"].to_numpy(dtype=np.int64))])
 
 
 def positions(frame: "pandas.DataFrame", hosts: Sequence[str]) -> Integers:
@@ -159,7 +193,7 @@ def calls_by_kernel(table: "pandas.DataFrame") -> dict[str, Calls]:
         table["duration_s"].to_numpy(dtype=np.float64) - table["clock_cost_s"].to_numpy(dtype=np.float64), 0.0
     )
     letters = {letter: table[letter].to_numpy(dtype=np.float64) for letter in ("m", "n", "k")}
-    cpu, block = table["cpu"].to_numpy(dtype=np.int64), table["block"].to_numpy(dtype=np.int64)
+    cpu, block, launch = (table[column].to_numpy(dtype=np.int64) for column in ("cpu", "block", "launch"))
     codes = table["kernel"].cat.codes.to_numpy()
     result: dict[str, Calls] = {}
     for code, name in enumerate(table["kernel"].cat.categories):
@@ -178,5 +212,6 @@ def calls_by_kernel(table: "pandas.DataFrame") -> dict[str, Calls]:
             inside[rows],
             cold[rows],
             probes,
+            launch=launch[rows],
         )
     return result

@@ -64,6 +64,7 @@ def _calls(frame: "pandas.DataFrame", glue: str, rest: Floats, code: int, probes
         np.ones(count, dtype=bool),
         frame["position"].to_numpy() == 0,
         probes,
+        launch=frame["launch"].to_numpy(dtype=np.int64),
     )
 
 

@@ -159,6 +159,11 @@ class Hpl(Application):
         return "hpl"
 
     @property
+    def computes_between_probes(self) -> bool:
+        """With look-ahead, unless the broadcast blocks in its first call."""
+        return self.depth > 0 and self.q > 1 and not self.bcast.startswith("long")
+
+    @property
     def ranks(self) -> int:
         """Number of MPI processes."""
         return self.p * self.q
