@@ -38,10 +38,9 @@ def test_layers_are_switched_off_by_name() -> None:
         Layers.without(["day"])
 
 
-def test_only_keeps_layers_that_are_off_off() -> None:
-    assert Layers(noise=False).only("noise", "days") == Layers.without(
-        ["coefficients", "discrepancy", "noise", "network"]
-    )
+def test_only_the_layers_that_are_named_are_on() -> None:
+    assert Layers.only("noise", "days") == Layers.without(["coefficients", "discrepancy", "network"])
+    assert Layers.only() == Layers.without(["all"])
 
 
 def test_the_command_line_switches_layers_off_and_the_json_says_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,7 +67,7 @@ def test_a_platform_has_the_layers_that_draw_something(dahu: Platform) -> None:
         for piece in model["pieces"]:
             piece["discrepancy_relative_sd"] = None
     for links in (content["network"]["remote"], content["network"]["loopback"]):
-        links["discrepancy_relative_sd"] = None
+        links |= {"discrepancy_relative_sd": None, "busy": None}
     plain = Platform.model_validate(content)
     assert "days" not in layers_of(plain, HPL)
     assert "days" in layers_of(dahu, HPL)
