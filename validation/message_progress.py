@@ -344,8 +344,8 @@ READING = """What it shows:
 * There is no asynchronous progress. Every slope is about 0 or about 1, at every size, also after a successful
   MPI_Iprobe; the one interval of the first two columns that is neither is of a class of sizes that holds an eager
   limit (MPICH, 8 kB).
-* Eager messages (up to 4 kB in Open MPI's shared memory, 8 kB in MPICH's, 64 kB in Open MPI's TCP, 20 kB in MPICH's)
-  never wait: neither rank delays the other.
+* Eager messages (up to 8 kB in MPICH's shared memory, 64 kB in Open MPI's TCP, 20 kB in MPICH's; in Open MPI's shared
+  memory 4 kB, the smallest size here) never wait: neither rank delays the other.
 * Rendezvous messages wait for the next MPI call of the receiver. Where the receiver copies from the sender's memory
   (CMA in Open MPI; MPICH's shared memory), the sender may compute meanwhile. Otherwise (TCP; shared memory without
   CMA) they wait for the next MPI call of the sender as well.
