@@ -31,7 +31,7 @@ def model_warnings(
 
 def layer_warnings(application: "Application", platform: "Platform") -> list[str]:
     """A platform whose runs differ by the noise of calls alone."""
-    if set(layers_of(platform, application)) & {"days", "discrepancy", "network"}:
+    if set(layers_of(platform, application)) & {"days", "discrepancy"}:
         return []
     return ["the interval covers call noise only: the platform has neither a day nor a discrepancy layer"]
 
