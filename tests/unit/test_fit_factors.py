@@ -27,9 +27,9 @@ def content_calls(effect: float, *, blocks: int = 5, seed: int = 1) -> pandas.Da
     for block in range(blocks):
         for cpu in (0, 1):
             level = np.exp(rng.normal(0, 0.05))
-            for position, (size, content) in enumerate(
-                (size, content) for size in (500, 1000) for content in CONTENTS for _ in range(6)
-            ):
+            calls = [(size, content) for size in (500, 1000) for content in CONTENTS for _ in range(6)]
+            for position, which in enumerate(rng.permutation(len(calls))):
+                size, content = calls[which]
                 noise = np.exp(0.02 * abs(rng.normal()))
                 factor = 1 + effect if content == "constant" else 1.0
                 duration = 2.5e-11 * size * size * 128 * level * noise * factor
@@ -48,11 +48,9 @@ def process_calls(effect: float, *, blocks: int = 6, seed: int = 2) -> pandas.Da
     for process in range(2 * blocks):
         pinning = ("pinned", "free")[process % 2]
         level = np.exp(0.02 * rng.normal()) * (1 + effect if pinning == "free" else 1.0)
-        for warm in (0, 1):
-            rows += [
-                (process // 2, process, pinning, warm, 300, level * (1 - 0.1 * warm) * np.exp(0.005 * rng.normal()))
-                for _ in range(10)
-            ]
+        for warm in rng.permutation([0, 1] * 10):
+            duration_s = level * (1 - 0.1 * warm) * np.exp(0.005 * rng.normal())
+            rows.append((process // 2, process, pinning, warm, 300, duration_s))
     return pandas.DataFrame(rows, columns=["block", "process", "pinning", "warm", "m", "duration_s"]).assign(
         kernel="dgemm", node="here", recorded_s=0.0, machine_changed=""
     )

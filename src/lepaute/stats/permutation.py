@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lepaute.errors import InputError
+from lepaute.stats.student import student_quantile
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -85,7 +86,8 @@ def permutation_test(
     nor an outlier has weight of its own. Of a trend it is |sum of score x place of the level in the order|.
     The +1 rule: Phipson and Smyth, "Permutation p-values should never be zero", 2010.
     An effect is the mean difference inside strata, values far from what is typical drawn in to 4 robust standard
-    deviations; its interval holds the shifts that the same exchange would not refuse at 5 %.
+    deviations; its interval holds the shifts that the same exchange would not refuse at 5 %, widened as Student's where
+    values are few.
     Raises InputError for shapes that differ, values that are not finite, or labels that `ordered` does not list.
     """
     y = np.asarray(values, dtype=np.float64)
@@ -296,5 +298,12 @@ def _effect(
     drawn = np.concatenate([rows @ rest for rows, _ in _arrangements(marks, groups, permutations, rng)])
     if len(drawn) < _FEWEST_FOR_INTERVAL:
         return Effect(level, difference, math.nan, math.nan)
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    low, high = _few(len(y) - len(size)) * np.quantile(drawn, [0.025, 0.975])
     return Effect(level, difference, difference - float(high), difference - float(low))
+
+
+def _few(freedom: int) -> float:
+    """Factor on an interval from few residuals, of which the effect has taken one degree of freedom: when exchanged
+    they are spread like a normal estimate whose error is known."""
+    left = max(freedom - 1, 1)
+    return math.sqrt(freedom / left) * student_quantile(0.975, left) / student_quantile(0.975, 1e9)

@@ -2,7 +2,9 @@
 
 Which columns are factors is declared, see `columns`. What is
 exchanged is what the design has drawn: calls where a process makes calls of several levels, whole processes where the
-level belongs to the process. Calls of one process are not independent, so they are no proof about processes.
+level belongs to the process. Calls of one process are not independent, so they are no proof about processes. Nor are
+successive calls independent of each other: where the order of the calls shows that levels were not shuffled, what is
+exchanged are stretches of calls of one level, see `stretches`.
 """
 
 from collections.abc import Sequence
@@ -13,6 +15,7 @@ import numpy as np
 
 from lepaute.fit.numeric.arrays import Floats
 from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
+from lepaute.fit.observations.stretches import Stretches, stretches_of
 from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, holm, permutation_test
 
 if TYPE_CHECKING:
@@ -25,6 +28,11 @@ RANDOM, PLACED = "random", 0
 CONTENT_PROBE = "dgemm_content"
 #: Corrected p-value up to which a factor is said to matter.
 SIGNIFICANT = 0.05
+#: What to do where too few of what is exchanged were measured.
+_REMEDIES = {
+    "stretches": "levels were measured one after the other: shuffle them",
+    "places": "levels were measured one after the other, in the same order by all processes: shuffle them",
+}
 SIZES, PROCESS = names_of("size"), names_of("process")
 
 
@@ -40,8 +48,9 @@ class LevelEffect:
 
 @dataclass(frozen=True, slots=True)
 class FactorTest:
-    """exchanged : "calls" or "processes", what the labels were exchanged between, inside strata
-    strata    : how many; n: how many calls or processes of them can distinguish levels
+    """exchanged : what the labels were exchanged between, inside strata: "calls", "stretches" of calls, "places" of
+                stretches in the order that all processes have in common, or "processes"
+    strata    : how many; n: how many of what is exchanged can distinguish levels
     p_holm    : p_value corrected for the number of tests made together
     note      : why it was not testable, or ""
     """
@@ -80,7 +89,8 @@ def factor_tests(
     Values are logarithms of durations. Strata of calls: same process, same sizes, same levels of the other factors;
     where sizes are not repeated, a quarter of a decade of their product in the place of the same sizes. Strata of
     processes: same block and core, same levels of the other factors of processes; a process counts as the median of its
-    calls, each less the median of its sizes.
+    calls, each less the median of its sizes. Stretches count likewise; their strata are processes. The order of calls
+    is that of `start_s` where it tells them apart, else that of the rows.
     """
     names = tuple(factors) if factors is not None else factors_of(table)
     results = []
@@ -136,12 +146,44 @@ def _tested(
     labels = [_label(value) for value in rows[name]]
     reference = BY_NAME[name].reference if name in BY_NAME else ""
     reference = reference if reference in labels else min(labels)
-    if inside:
+    exchanged = "calls" if inside else "processes"
+    stretches = _stretches(rows, process, labels) if inside else None
+    if stretches is not None:
+        exchanged = "places" if stretches.same_order else "stretches"
+        values, labels, strata = _of_stretches(rows, labels, stretches, process, others)
+    elif inside:
         values, strata = _of_calls(rows, labels, [*process, *others])
     else:
         values, labels, strata = _of_processes(rows, name, process, others)
     test = permutation_test(values, labels, strata, reference=reference, permutations=permutations, seed=seed)
-    return _result(test, name, kernel, reference, "calls" if inside else "processes")
+    return _result(test, name, kernel, reference, exchanged)
+
+
+def _stretches(rows: "pandas.DataFrame", process: Sequence[str], labels: list[str]) -> Stretches | None:
+    order = np.arange(len(rows), dtype=np.float64)
+    if "start_s" in rows.columns and rows["start_s"].nunique() > len(rows) / 2:
+        order = rows["start_s"].to_numpy(dtype=np.float64)
+    of_process = np.unique(np.array(_joined(rows, process)), return_inverse=True)[1].astype(np.int64)
+    return stretches_of(of_process, order, np.unique(labels, return_inverse=True)[1].astype(np.int64))
+
+
+def _of_stretches(
+    rows: "pandas.DataFrame", labels: list[str], stretches: Stretches, process: Sequence[str], others: Sequence[str]
+) -> tuple[Floats, list[str], list[str]]:
+    """Values, labels and strata of stretches, or of their places in an order that all processes have in common."""
+    process_of = np.array(_joined(rows, process))
+    value, cells = _of_calls(rows, labels, others)
+    table = rows.loc[:, []].assign(_value=value, _process=process_of, _cell=cells)
+    # The level of the process, and what sizes and other factors do, off; what is left are the stretches.
+    for by in ("_process", "_cell"):
+        table["_value"] -= table.groupby(by)["_value"].transform("median")
+    units = table.assign(_unit=stretches.number, _label=labels).groupby("_unit", sort=True)
+    values: Floats = units["_value"].median().to_numpy(dtype=np.float64)
+    levels, strata = units["_label"].first(), units["_process"].first()
+    if not stretches.same_order:
+        return values, levels.tolist(), strata.tolist()
+    count = np.bincount(stretches.place)
+    return np.bincount(stretches.place, values) / count, levels.tolist()[: len(count)], [""] * len(count)
 
 
 def _of_calls(rows: "pandas.DataFrame", labels: list[str], fixed: Sequence[str]) -> tuple[Floats, list[str]]:
@@ -205,7 +247,7 @@ def _result(test: PermutationTest, name: str, kernel: str, reference: str, excha
     elif test.least_p > SIGNIFICANT:
         note = (
             f"not testable: even the strongest effect would have p = {test.least_p:.2g} among {test.n} {exchanged}; "
-            "measure more blocks"
+            + _REMEDIES.get(exchanged, "measure more blocks")
         )
     return FactorTest(
         name,

@@ -62,8 +62,9 @@ def episode_effect(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, 
 
 def relative_sd_of(ratio: Floats, share: Floats, calls: Floats | float = 0.0) -> float:
     """Standard deviation of an episode from ratios whose variances are `share` times that of an episode and `calls`,
-    that of single calls; 0 where these explain all."""
-    return float(np.sqrt(max(0.0, float(np.sum((ratio - 1.0) ** 2 - calls))) / np.sum(share)))
+    that of single calls; 0 where these explain all, or no process made two steps."""
+    shares = float(np.sum(share))
+    return float(np.sqrt(max(0.0, float(np.sum((ratio - 1.0) ** 2 - calls))) / shares)) if shares > 0.0 else 0.0
 
 
 def _about_mean(variance: Floats, weight: Floats, group: Integers) -> Floats:
