@@ -24,11 +24,11 @@ def breakpoint_intervals(
 
     residual : sum of squares of the whole fit
     A place belongs to it where twice the logarithm of its likelihood is no more than the critical value below that of
-    the likeliest place; each side has a variance of its own, estimated anew for each place. Exact in the limit for small
-    jumps (Hansen 2000, equation 13, with one variance), too wide for large ones: with the true lines and variances the
-    likelihood ratio is a martingale in the points on either side, and goes beyond exp(c/2) with probability exp(-c/2)
-    at most. The place that was chosen by least squares always belongs to it. The jump lies anywhere between a size of the lower segment and
-    the next larger one, so the interval ends at that one.
+    the likeliest place; each side has a variance of its own, estimated anew for each place. Exact in the limit for
+    small jumps (Hansen 2000, equation 13, with one variance), too wide for large ones: with the true lines and
+    variances the likelihood ratio is a martingale in the points on either side, and goes beyond exp(c/2) with
+    probability exp(-c/2) at most. The place that was chosen by least squares always belongs to it. The jump lies
+    anywhere between a size of the lower segment and the next larger one, so the interval ends at that one.
     """
     if not breakpoints:
         return ()
