@@ -168,12 +168,23 @@ def ring_table() -> pandas.DataFrame:
     )
 
 
-def archive_with_a_ring(path):
+def receives_of_busy_ranks() -> pandas.DataFrame:
+    """MPI_Recv after MPI_Iprobe between pieces of dgemm, five times as long as a message on idle cores."""
+    rng = np.random.default_rng(4)
+    size = np.floor(10 ** rng.uniform(4.5, 7, 100))
+    seconds = 5 * (1e-6 + size / 8e9) * (1 + 0.1 * np.abs(rng.normal(size=100)))
+    return pandas.DataFrame({"size_bytes": size.astype(int), "duration_s": seconds}).assign(
+        condition="iprobe+dgemm", operation="pingpong", role="second", call="recv",
+        found=0, host="here", block=0, clock_cost_s=0.0,
+    )  # fmt: skip
+
+
+def archive_with_a_ring(path, ring=None):
     metadata = {"kind": "calibration", "created": "2026-11-21T00:00:00+00:00", "host": "here", "cores": [0, 1]}
     with ArchiveWriter(path, metadata) as archive:
         archive.add_table("observations/kernels.parquet", kernel_table(2000))
         archive.add_table("observations/p2p.parquet", message_table())
-        archive.add_table("observations/ring.parquet", ring_table())
+        archive.add_table("observations/ring.parquet", ring_table() if ring is None else ring)
     return path
 
 
@@ -191,6 +202,17 @@ def test_messages_of_a_loaded_machine_are_fitted_on_demand_and_the_difference_is
     usual_s, loaded_s = (1 / part.bandwidth_Bps + part.send[1] + part.receive[1] for part in last)  # of a byte
     assert loaded_s / usual_s == pytest.approx(1.5, rel=0.1)
     assert "Messages are as under dgemm." in written["dgemm"].description
+
+
+@pytest.mark.slow
+def test_the_platform_has_what_messages_to_busy_receivers_cost_in_the_ring(tmp_path):
+    archive = archive_with_a_ring(tmp_path / "ring.zip", receives_of_busy_ranks())
+    assert main(["fit", str(archive), "-o", str(tmp_path / "platform.yaml")]) == 0
+    network = load_platform(tmp_path / "platform.yaml").network
+    assert network.remote.busy is not None
+    idle, busy = network.remote.segments[-1], network.remote.busy.segments[-1]
+    idle_s, busy_s = (1 / part.bandwidth_Bps + part.send[1] + part.receive[1] for part in (idle, busy))  # of a byte
+    assert busy_s / idle_s == pytest.approx(5.5, rel=0.1)  # all is eager: MPI_Recv takes 5 in place of a half
 
 
 @pytest.mark.parametrize(

@@ -28,16 +28,15 @@ def with_busy_receivers(idle: FittedNetwork, frames: "Sequence[pandas.DataFrame]
     receives = receives_after_probes(frames)
     assert idle.limits is not None
     eager_bytes = idle.limits.eager_bytes
-    above = receives.within(eager_bytes, inf)
-    if len(above) < FEWEST:
+    copies, above = receives.within(-1.0, eager_bytes), receives.within(eager_bytes, inf)
+    if len(above if eager_bytes < inf else copies) < FEWEST:
         return idle
-    copies = receives.within(-1.0, eager_bytes)
     segments = [part for part in idle.segments if part.protocol == "eager"]
     if len(copies) >= FEWEST:
         taking = relative_line(copies, copies.capped_s)
         segments = [replace(part, receive=taking) for part in segments]
-    nothing = receives.within(inf, inf)
-    others = list(fit_segments(above, nothing, nothing, idle.limits, pairs=False))
-    if segments:
-        others[0] = replace(others[0], above_bytes=int(eager_bytes))
-    return replace(idle, busy=(*segments, *others), busy_sizes=size_range(receives))
+    if len(above):
+        nothing = receives.within(inf, inf)
+        first, *others = fit_segments(above, nothing, nothing, idle.limits, pairs=False)
+        segments += [replace(first, above_bytes=int(eager_bytes) if segments else 0), *others]
+    return replace(idle, busy=tuple(segments), busy_sizes=size_range(receives))
