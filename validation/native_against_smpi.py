@@ -227,9 +227,9 @@ def text(frame: pandas.DataFrame) -> str:
     header = ("", "cases", "mean", "mean absolute", "largest", "worst case", "mean absolute, exact sharing")
     return f"""## The native engine against HPL's own code under SMPI
 
-`dahu-2020-01` with `network.flow_factor=scale` and one state of the network, NB = 128: the native engine, which reimplements HPL's algorithm,
-and HPL's own source under SMPI with [simblas](simblas.md); both use the same kernel models and platform file.
-Difference: time of the native engine / time under SMPI − 1. Written by
+`dahu-2020-01` with `network.flow_factor=scale` and one state of the network, NB = 128: the native engine, which
+reimplements HPL's algorithm, and HPL's own source under SMPI with [simblas](simblas.md); both use the same kernel
+models and platform file. Difference: time of the native engine / time under SMPI − 1. Written by
 `validation/native_against_smpi.py`, where everything was fixed in advance; all cases: `accuracy/{STUDY}.csv`.
 
 {{goals}}
