@@ -4,7 +4,7 @@
 
 Fixed before any result was looked at:
 
-* platform: dahu-2020-01 as shipped, with network.flow_factor=scale, which is what SMPI does with its factors, and (since
+* platform: dahu-2020-01 as shipped, with network.flow_factor=scale, as SMPI uses its factors, and (since
   November 2026) without network.loopback.busy and network.remote.busy, since SMPI has one state for all messages;
 * both run the same parameters: NB = 128, L1 and U transposed, crout in right, nbmin 2, ndiv 2, as lepaute.Hpl has them;
 * A: no noise, 64 ranks 8 x 8, N = 5000: all 6 broadcasts, 3 swaps, depth 0 and 1 (36 cases);
