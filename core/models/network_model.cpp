@@ -10,18 +10,6 @@ namespace {
 
 constexpr std::uint32_t network_discrepancy_stream = 0x4E444953U;
 
-/// Messages with gaps differ from the others in how they are packed, not in what the link does that day.
-LinkClass without_gaps(LinkClass which) noexcept {
-    switch (which) {
-    case LinkClass::loopback_noncontiguous:
-        return LinkClass::loopback;
-    case LinkClass::remote_noncontiguous:
-        return LinkClass::remote;
-    default:
-        return which;
-    }
-}
-
 void slow_down(NetworkClass& links, double factor) {
     for (Segment& segment : links.segments) {
         segment.latency_s *= factor;
@@ -36,9 +24,12 @@ double transfer_factor(LinkClass which, double relative_sd, std::uint64_t seed) 
         return 1.0;
     }
     const double log_variance = std::log1p(relative_sd * relative_sd);
-    const double normal =
-        rng::normal({seed, static_cast<std::uint32_t>(without_gaps(which)), network_discrepancy_stream, 0});
+    const double normal = rng::normal({seed, static_cast<std::uint32_t>(which), network_discrepancy_stream, 0});
     return std::exp(std::sqrt(log_variance) * normal - log_variance / 2.0);
+}
+
+double link_factor(const Network& network, std::uint64_t seed) noexcept {
+    return transfer_factor(LinkClass::remote, network.remote.discrepancy_relative_sd, seed);
 }
 
 Network drawn(const Network& network, std::uint64_t seed) {
@@ -48,11 +39,14 @@ Network drawn(const Network& network, std::uint64_t seed) {
             slow_down(links, transfer_factor(which, links.discrepancy_relative_sd, seed));
         }
     };
-    draw(LinkClass::loopback, result.loopback);
+    const LinkClass inside = network.loopback_as_remote ? LinkClass::remote : LinkClass::loopback;
+    result.loopback_Bps /= transfer_factor(inside, network.loopback.discrepancy_relative_sd, seed);
+    result.node_link_Bps /= link_factor(network, seed);
+    draw(inside, result.loopback);
     draw(LinkClass::remote, result.remote);
-    draw(LinkClass::loopback_noncontiguous, result.loopback_noncontiguous);
-    draw(LinkClass::remote_noncontiguous, result.remote_noncontiguous);
-    draw(LinkClass::loopback_busy, result.loopback_busy);
+    draw(inside, result.loopback_noncontiguous);
+    draw(LinkClass::remote, result.remote_noncontiguous);
+    draw(network.loopback_as_remote ? LinkClass::remote_busy : LinkClass::loopback_busy, result.loopback_busy);
     draw(LinkClass::remote_busy, result.remote_busy);
     return result;
 }

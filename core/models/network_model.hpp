@@ -154,6 +154,7 @@ struct Network {
     NetworkClass remote;
     NetworkClass loopback_noncontiguous; // messages sent from a derived datatype with gaps
     NetworkClass remote_noncontiguous;
+    bool loopback_as_remote = false;     // one model, and one factor of a run, for both
     bool noncontiguous_modelled = false; // else they cost what those without gaps cost
     NetworkClass loopback_busy; // messages whose receiver computes between its probes for them; no segments: as above
     NetworkClass remote_busy;
@@ -171,6 +172,7 @@ struct Network {
         visit("remote", &Network::remote);
         visit("loopback_noncontiguous", &Network::loopback_noncontiguous);
         visit("remote_noncontiguous", &Network::remote_noncontiguous);
+        visit("loopback_as_remote", &Network::loopback_as_remote);
         visit("noncontiguous_modelled", &Network::noncontiguous_modelled);
         visit("loopback_busy", &Network::loopback_busy);
         visit("remote_busy", &Network::remote_busy);
@@ -185,8 +187,11 @@ struct Network {
 };
 
 /// The network of one run: the time of the transfers of each class multiplied by a factor of mean 1, log-normal with
-/// the class's relative standard deviation. Messages with gaps share the factor of those without.
+/// the class's relative standard deviation. Messages with gaps share the factor of those without. The links of nodes
+/// are slower by the factor of messages between nodes, so that it holds for transfers that share them, too.
 [[nodiscard]] Network drawn(const Network& network, std::uint64_t seed);
+/// The factor of messages between nodes in the run of that seed.
+[[nodiscard]] double link_factor(const Network& network, std::uint64_t seed) noexcept;
 /// The factor of a class of links in the run of that seed.
 [[nodiscard]] double transfer_factor(LinkClass which, double relative_sd, std::uint64_t seed) noexcept;
 

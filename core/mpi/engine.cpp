@@ -329,6 +329,7 @@ std::uint32_t Engine::new_message() {
     message.started = false;
     message.arrival_known = false;
     message.noise_factor = 1.0;
+    message.extra_s = 0.0;
     return id;
 }
 

@@ -312,6 +312,7 @@ private:
         double ready_s = 0.0; // the sender has paid its overhead
         double start_s = 0.0; // of the transfer
         double noise_factor = 1.0;
+        double extra_s = 0.0;   // of the transfer, on top of its segment
         double arrival_s = 0.0; // valid when known
     };
 

@@ -11,7 +11,7 @@ void Engine::start_transfer(std::uint32_t id, double date_s) {
     message.started = true;
     message.start_s = date_s;
     if (message.local) {
-        arrive(id, date_s + lone_transfer_s(message) * message.noise_factor);
+        arrive(id, date_s + lone_transfer_s(message) * message.noise_factor + message.extra_s);
     } else if (date_s > now_s_ && message.protocol != models::Protocol::eager) {
         // The receiver is ahead of the others: the flow starts when they have come to the date of its receive.
         RankState& receiver = ranks_[message.to];
@@ -27,8 +27,7 @@ void Engine::become_busy(Message& message) {
     using models::LinkClass;
     const bool same = same_node(message.from, message.to);
     const models::NetworkClass& busy = same ? network_.loopback_busy : network_.remote_busy;
-    const bool has_gaps = message.link_class != LinkClass::loopback && message.link_class != LinkClass::remote;
-    if (busy.segments.empty() || (has_gaps && network_.noncontiguous_modelled)) {
+    if (busy.segments.empty()) {
         return;
     }
     const models::Segment& segment = busy.at(message.bytes);
@@ -36,11 +35,18 @@ void Engine::become_busy(Message& message) {
         const LinkClass which = same ? LinkClass::loopback_busy : LinkClass::remote_busy;
         statistics_.use[static_cast<std::size_t>(which)].note(busy, segment, message.bytes);
     }
-    if (message.started) { // an eager message has come already: what it costs more passes in the receive
-        const double more_s = segment.one_way_s(message.bytes) - message.segment->one_way_s(message.bytes);
-        message.arrival_s += std::max(0.0, more_s) * message.noise_factor;
-    } else {
+    const bool has_gaps = message.link_class != LinkClass::loopback && message.link_class != LinkClass::remote;
+    if (!message.started && !(has_gaps && network_.noncontiguous_modelled)) {
         message.segment = &segment;
+        return;
+    }
+    // An eager message has come already: what it costs more passes in the receive. One with gaps of its own cost gets
+    // what one without them costs more.
+    const models::Segment& quiet = class_between(message.from, message.to).at(message.bytes);
+    const double more_s = segment.one_way_s(message.bytes) - quiet.one_way_s(message.bytes);
+    message.extra_s = std::max(0.0, more_s) * message.noise_factor;
+    if (message.started) {
+        message.arrival_s += message.extra_s;
     }
 }
 
@@ -49,7 +55,7 @@ double Engine::latency_s(const Message& message) const {
     if (topology_.has_latency()) { // what the cables add to the fitted latency of the route
         seconds += route_latency_s(ranks_[message.from].node, ranks_[message.to].node);
     }
-    return seconds * message.noise_factor;
+    return seconds * message.noise_factor + message.extra_s;
 }
 
 double Engine::route_latency_s(std::uint32_t from, std::uint32_t to) const {

@@ -44,6 +44,16 @@ struct Placement {
     return layers.network ? models::drawn(machine.network, seed) : machine.network;
 }
 
+/// Its links between nodes.
+[[nodiscard]] inline net::Topology links_of_run(const models::Machine& machine, const models::Layers& layers,
+                                                std::uint64_t seed) {
+    net::Topology links = machine.links_between_nodes();
+    if (layers.network) {
+        links.slow_down(models::link_factor(machine.network, seed));
+    }
+    return links;
+}
+
 /// Sets messages, shares of ranks, kernels, trace and memory of `result` from a run that has ended.
 void collect(RunResult& result, Engine& engine, const models::MachineDay& day);
 

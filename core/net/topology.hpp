@@ -101,6 +101,12 @@ public:
     void route(std::uint32_t a, std::uint32_t b, std::vector<LinkId>& route) const;
     /// Is every route from a to b the two links a and nodes + b?
     [[nodiscard]] bool is_plain_switch() const noexcept { return is_plain_switch_; }
+    /// Divides the capacity of every link.
+    void slow_down(double factor) noexcept {
+        for (Link& link : links_) {
+            link.capacity_Bps /= factor;
+        }
+    }
     /// Does any link have a latency?
     [[nodiscard]] bool has_latency() const noexcept { return has_latency_; }
     [[nodiscard]] double latency_s(std::span<const LinkId> route) const noexcept;

@@ -525,6 +525,39 @@ TEST(Engine, AMessageThatIsWaitedForIsNoMessageToABusyReceiver) {
     }
 }
 
+TEST(Engine, AMessageWithGapsOfItsOwnCostIsSlowerToABusyReceiverByAsMuchAsOthers) {
+    const auto received_by = [](const models::Network& net, bool gaps) {
+        Engine engine(net, {0, 1}, 2, 1, false);
+        double date_s = 0.0;
+        engine.run([&](Rank rank) -> Task {
+            if (rank == 0) {
+                engine.compute(0, 0.5);
+                if (gaps) {
+                    co_await engine.send_noncontiguous(0, 1, 7, 5000.0);
+                } else {
+                    co_await engine.send(0, 1, 7, 5000.0);
+                }
+            } else {
+                engine.fruitless_probe(1, 0, 7);
+                engine.compute(1, 1.0);
+                co_await engine.await_message(1, 0, 7);
+                co_await engine.receive(1, 0, 7);
+                date_s = engine.clock(1);
+            }
+        });
+        return date_s;
+    };
+    models::Network with = with_busy_receivers();
+    models::Network without = network();
+    for (models::Network* net : {&with, &without}) {
+        net->noncontiguous_modelled = true;
+        net->remote_noncontiguous.segments.back().latency_s += 0.25;
+    }
+    EXPECT_NEAR(received_by(with, true) - received_by(without, true),
+                received_by(with, false) - received_by(without, false), 1e-12);
+    EXPECT_NEAR(received_by(with, true) - received_by(with, false), 0.25, 1e-12);
+}
+
 // Factors are drawn per class and run; their mean is 1 and their relative deviation as asked for.
 TEST(Network, ARunDrawsAFactorOnTheTransfersOfEachClass) {
     models::Network net = with_busy_receivers();

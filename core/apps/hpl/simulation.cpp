@@ -18,7 +18,7 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     }
     mpi::Placement placement = mpi::placed(machine, core_of_rank);
     models::MachineDay day(machine, kernels, layers, seeds, placement.cpus, placement.nodes);
-    mpi::Engine engine(mpi::network_of_run(machine, layers, seeds.day), machine.links_between_nodes(),
+    mpi::Engine engine(mpi::network_of_run(machine, layers, seeds.day), mpi::links_of_run(machine, layers, seeds.day),
                        std::move(placement.nodes), seeds.run, layers.noise);
     engine.trace() = std::move(trace);
     Program program(parameters, engine, day, seeds.day);

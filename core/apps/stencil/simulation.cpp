@@ -51,7 +51,7 @@ mpi::RunResult simulate(const Parameters& parameters, const models::Machine& mac
     }
     models::MachineDay day(models::with_timed_kernel(machine, kernel_names.front(), parameters.noise_relative_sd),
                            kernels, layers, seeds, placement.cpus, placement.nodes);
-    mpi::Engine engine(mpi::network_of_run(machine, layers, seeds.day), machine.links_between_nodes(),
+    mpi::Engine engine(mpi::network_of_run(machine, layers, seeds.day), mpi::links_of_run(machine, layers, seeds.day),
                        std::move(placement.nodes), seeds.run, layers.noise);
     engine.trace() = std::move(trace);
     Program program(parameters, engine, day, std::move(cell_time_s));

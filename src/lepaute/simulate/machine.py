@@ -74,6 +74,7 @@ def fill_network(core: _core.Network, network: "Network") -> None:
         costs.discrepancy_relative_sd = network.discrepancies[link]
         if (fitted := network.fitted_sizes[link]) is not None:
             costs.fitted_low_bytes, costs.fitted_high_bytes = map(float, fitted)
+    core.loopback_as_remote = network.loopback.segments is None
     core.noncontiguous_modelled = network.loopback.noncontiguous is not None or network.remote.noncontiguous is not None
     core.flow_factor = network.flow_factor
     core.exact_sharing = network.sharing == "exact"

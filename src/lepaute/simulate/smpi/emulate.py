@@ -11,7 +11,7 @@ from lepaute.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.platform.simgrid.exporting import MOST_NODES_WITH_ROUTES
 from lepaute.simulate.layers import Layers
 from lepaute.simulate.mapping import Mapping
-from lepaute.simulate.network_of_run import network_of_run
+from lepaute.simulate.network_of_run import with_network_of_run
 from lepaute.simulate.smpi.emulated_run import EmulatedRun, read_report, run_of
 from lepaute.simulate.smpi.failures import OwnLines, why_it_failed
 from lepaute.simulate.smpi.library import LIBRARY, build_library
@@ -117,8 +117,7 @@ def emulate_run(
             sleeping_probes=options.sleeping_probes,
         )
         (folder_of_run / "request").write_text(text, encoding="utf-8")
-        network = network_of_run(platform.network, seed, layers or Layers())
-        of_run = platform.model_copy(update={"network": network})
+        of_run = with_network_of_run(platform, seed, layers or Layers())
         (folder_of_run / "platform.xml").write_text(_xml_of(of_run), encoding="utf-8")
         hosts = [host_name(platform, core // platform.nodes.cores) for core in cores]
         (folder_of_run / "hostfile").write_text("\n".join(hosts) + "\n", encoding="utf-8")
