@@ -23,11 +23,24 @@ NOT_PINNED = ("wall_s", "peak_rss_bytes", "engine_bytes")
 
 def hpl(*options: str, platform: str = "dahu", n: int = 2500, grid: str = "4x5") -> list[str]:
     """A small prediction of HPL: several nodes are not needed for its algorithms to differ."""
-    return ["predict", "hpl", "-p", platform, "--n", str(n), "--grid", grid, "--runs", "2", *options, "--json"]
+    usual = ("--runs", "2", "--no-parts")
+    return ["predict", "hpl", "-p", platform, "--n", str(n), "--grid", grid, *usual, *options, "--json"]
 
 
 def stencil(*options: str, platform: str = "dahu") -> list[str]:
-    box = ("--cells", "120x96x64", "--grid", "4x4x4", "--iterations", "4", "--cell-time", "2e-9", "--runs", "2")
+    box = (
+        "--cells",
+        "120x96x64",
+        "--grid",
+        "4x4x4",
+        "--iterations",
+        "4",
+        "--cell-time",
+        "2e-9",
+        "--runs",
+        "2",
+        "--no-parts",
+    )
     return ["predict", "stencil", "-p", platform, *box, *options, "--json"]
 
 
@@ -49,6 +62,8 @@ CASES: dict[str, list[str]] = {
     **{f"grid {grid}": hpl(grid=grid) for grid in ("1x1", "1x7", "7x1", "3x6", "5x4")},
     "random mapping": hpl("--mapping", "random", "--mapping-seed", "7", n=5000, grid="8x8"),
     "seed 41": hpl("--seed", "41"),
+    "parts of the interval": hpl("--runs", "10", "--parts", n=1200, grid="2x3"),
+    "without days and discrepancies": hpl("--without", "days,discrepancy"),
     "ten runs": hpl("--runs", "10", n=1200, grid="2x3"),
     "order 1": hpl(n=1),
     **{f"{word} on 3 x 7": hpl("--swap", word, "--bcast", "long", grid="3x7") for word in ("spread-roll", "mix")},

@@ -141,3 +141,18 @@ def test_a_layer_that_is_off_draws_nothing() -> None:
     assert time_s(discrepancy=False, days=False) == plain_s
     assert time_s(discrepancy=False) != plain_s
     assert time_s(days=False) != plain_s
+
+
+def test_parts_of_an_interval_have_the_spread_that_the_platform_says() -> None:
+    machine = platform(kernel=0.03, second=0.04, day=0.02, freedom=60)
+    low, high = stats.chi2.ppf([TAIL, 1 - TAIL], 9) / 9  # of ten runs each: 0.05 to 5.6 of the variance
+    ratios = []
+    for seed in range(0, 1000, 10):
+        parts = predict(HPL, machine, runs=2, seed=seed, parts=True).parts
+        assert parts is not None
+        assert set(parts.relative_sd) == {"discrepancy", "days"}
+        ratios.append([(parts.relative_sd["discrepancy"] / 0.05) ** 2, (parts.relative_sd["days"] / 0.02) ** 2])
+    assert low < np.min(ratios)
+    assert np.max(ratios) < 1.2 * high  # Student's days with 60 degrees of freedom vary by 3 % more
+    # On average over 100 predictions they are right: the variance of 1000 values is known to sqrt(2 / 900) = 4.7 %.
+    assert np.mean(ratios, axis=0) == pytest.approx([1.0, 60 / 58], abs=5 * 0.05)

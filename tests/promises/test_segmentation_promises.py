@@ -1,6 +1,7 @@
 """What segmentation promises of its findings, judged on many models whose truth is known."""
 
 import numpy as np
+import pytest
 from scipy.stats import binom
 
 from lepaute.fit import segment
@@ -59,3 +60,20 @@ def test_intervals_of_breakpoints_hold_the_jump_at_least_as_often_as_they_say():
             inside += low <= cut <= high
             total += 1
     assert inside >= binom.ppf(0.01, total, 0.95)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [(0.05, 0.3), (0.3, 0.05), (0.02, 0.2), (0.2, 0.02)])
+@pytest.mark.parametrize("points", [30, 150])
+def test_intervals_of_breakpoints_hold_where_the_noise_differs_on_the_two_sides(points, noise):
+    # With one variance for both sides they held 60 to 90 % of 150 points.
+    rng = np.random.default_rng(20261122)
+    inside, total = 0, 120
+    for _ in range(total):
+        x = np.unique(np.round(10 ** rng.uniform(0, 7, points)))
+        upper = x > CUTS[0]
+        y = (1e-6 + 1e-9 * x) * np.where(upper, 1.4, 1.0)
+        y = y * np.exp(np.where(upper, noise[1], noise[0]) * rng.normal(size=len(x)))
+        (low, high) = segment(x, y, n_breakpoints=1).breakpoint_intervals[0]
+        inside += low <= CUTS[0] <= high
+    assert inside >= binom.ppf(1e-3, total, 0.95)

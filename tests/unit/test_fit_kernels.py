@@ -143,6 +143,18 @@ def test_a_right_model_has_next_to_no_discrepancy_and_a_wrong_one_has_it():
     assert discrepancy_relative_sd(wrong, fit_kernel(wrong), None) > 0.02
 
 
+def test_the_scatter_of_few_large_calls_and_effects_of_processes_are_no_discrepancy():
+    few = calls("dgemm", 11, count=400, blocks=100)
+    # Classes of one call have the error of that call, 3 %, and no residual about their own mean.
+    assert discrepancy_relative_sd(few, fit_kernel(few), None) < 0.01
+    many = calls("dgemm", 12, count=4000, blocks=8, noise=0.005)
+    process = np.exp(0.05 * np.random.default_rng(12).normal(size=(8, 2)))[many.block, many.cpu]
+    slowed = dataclasses.replace(many, duration_s=many.duration_s * process)
+    fitted = fit_kernel(slowed)
+    assert discrepancy_relative_sd(slowed, fitted, None) > 0.03
+    assert discrepancy_relative_sd(slowed, fitted, block_effects([(slowed, fitted)])) < 0.02
+
+
 def test_glue_is_the_phase_less_its_kernels_and_the_clock():
     rows = [
         ("dgemm", 100, 2, 2, 10.0, 3e-6 + CLOCK_S, 1),

@@ -8,7 +8,7 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.apps.hpl.parameters import FULL_BELOW, simulated_share
+from lepaute.simulate.apps.hpl.parameters import FULL_BELOW
 
 STEPS = 547
 HPL = Hpl(n=70000, nb=128, p=4, q=4)
@@ -71,8 +71,8 @@ def test_auto_simulates_in_full_up_to_a_number_of_steps_times_ranks():
     assert not larger.is_sampled("auto", traced=True)  # a trace has gaps only where one asks for them
     assert larger.is_sampled("sampled", traced=True)
     assert not larger.is_sampled("full", traced=False)
-    assert simulated_share(largest, "auto") == 1.0
-    assert 0.0 < simulated_share(larger, "auto") < 0.05
+    assert largest.simulated_share("auto") == 1.0
+    assert 0.0 < larger.simulated_share("auto") < 0.05
 
 
 def test_a_fidelity_that_does_not_exist_is_refused(dahu):

@@ -17,6 +17,7 @@ from lepaute.cli.simulation_options import (
     Seed,
     Settings,
     TraceFiles,
+    Uncertainty,
     platform_of,
 )
 
@@ -37,10 +38,12 @@ def group() -> None:
 
 
 @app.command()
+@with_options_of(Uncertainty, "uncertainty")
 @with_options_of(TraceFiles, "traces", leave_out=("perfetto", "trace_ranks", "trace_steps"))
 def program(
     platform: PlatformName,
     ranks: Annotated[int, typer.Option("-np", "--np", help="number of ranks")],
+    uncertainty: Uncertainty,
     traces: TraceFiles,
     words: Annotated[
         list[str] | None, typer.Argument(metavar="-- PROGRAM ARGS", help="The program.", show_default=False)
@@ -100,7 +103,8 @@ def program(
     given = words or []
     if not given and binary is None:
         raise InputError("no program is named; write it after two dashes: lepaute emulate ... -- PROGRAM ARGS")
-    check_outputs(traces.outputs, inputs=[platform, binary])
+    check_outputs(traces.outputs, inputs=[platform, binary, *uncertainty.inputs])
+    layers, learnt = uncertainty.layers(), uncertainty.learnt()
     # A batch system ends a job with SIGTERM: SimGrid's process must end too, and its folder go.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     machine, overrides = platform_of(platform, settings)
@@ -124,7 +128,9 @@ def program(
                 machine,
                 runs=runs,
                 seed=seed,
+                layers=layers,
                 settings=overrides,
+                transfer=learnt,
                 engine=Smpi(
                     on_line=None if as_json else lambda line: print(line, file=unfiltered(sys.stdout), flush=True),
                     on_complaint=lambda line: print(line, file=unfiltered(sys.stderr), flush=True),

@@ -16,6 +16,7 @@ from lepaute.cli.simulation_options import (
     Seed,
     Settings,
     TraceFiles,
+    Uncertainty,
     applications_of,
     platform_of,
 )
@@ -26,6 +27,7 @@ from lepaute.simulate.apps.hpl.files import HplFiles
 @with_options_of(HplFiles, "files", leave_out=("output",))
 @with_options_of(Hpl, "values", may_lack=("n",), make=dict)
 @with_options_of(Placement, "placement")
+@with_options_of(Uncertainty, "uncertainty")
 @with_options_of(TraceFiles, "traces", leave_out=("perfetto", "trace_ranks", "trace_steps"))
 def hpl(
     context: typer.Context,
@@ -33,6 +35,7 @@ def hpl(
     files: HplFiles,
     values: dict[str, Any],
     placement: Placement,
+    uncertainty: Uncertainty,
     traces: TraceFiles,
     settings: Settings = None,
     runs: Runs = 1,
@@ -52,7 +55,8 @@ def hpl(
     from lepaute.simulate.smpi.engine import Smpi
     from lepaute.simulate.smpi.process import Limits
 
-    check_outputs(traces.outputs, inputs=[platform, *files.inputs, *placement.inputs])
+    check_outputs(traces.outputs, inputs=[platform, *files.inputs, *placement.inputs, *uncertainty.inputs])
+    layers, learnt = uncertainty.layers(), uncertainty.learnt()
     hpls, from_file = applications_of(context, Hpl, values, files)
     # A batch system ends a job with SIGTERM: SimGrid's process must end too, and its folder go.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -63,7 +67,15 @@ def hpl(
         with tell_progress() as on_progress:
             engine = Smpi(program, limits=Limits(timeout), on_progress=on_progress, keep=kept.keep)
             predictions = predict_all(
-                hpls, machine, runs=runs, seed=seed, settings=overrides, mapping=mapping, engine=engine
+                hpls,
+                machine,
+                runs=runs,
+                seed=seed,
+                layers=layers,
+                settings=overrides,
+                mapping=mapping,
+                engine=engine,
+                transfer=learnt,
             )
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]

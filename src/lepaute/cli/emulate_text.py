@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from lepaute.cli.predict_text import interval
+from lepaute.cli.predict_text import condition_lines, interval
 from lepaute.kit.printable import unfiltered
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def readable(prediction: "Prediction") -> str:
     folded = f", {first.folded_bytes / 1e9:.3g} GB folded" if first.folded else ""
     runs = f"{len(prediction.run_list)} simulated run(s), {first.messages} point-to-point messages each"
     lines.append(f"  from       {runs}, in {figures.wall_s:.2f} s and {figures.peak_rss_bytes / 1e6:.0f} MB{folded}")
+    lines += condition_lines(prediction)
     lines += [f"  warning: {warning}" for warning in prediction.warnings]
     return "\n".join(lines)
 

@@ -20,6 +20,7 @@ from lepaute.cli.simulation_options import (
     Seed,
     Settings,
     TraceFiles,
+    Uncertainty,
     applications_of,
     note,
     platform_of,
@@ -28,7 +29,7 @@ from lepaute.simulate.apps import APPLICATIONS, application_class
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
-    from lepaute.simulate import Application, Mapping
+    from lepaute.simulate import Application, Layers, Mapping
     from lepaute.simulate.application import Files
     from lepaute.simulate.tracing import TraceRequest
 
@@ -42,6 +43,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
     @with_options_of(application.files, "files")
     @with_options_of(application, "values", may_lack=may_lack, make=dict)
     @with_options_of(Placement, "placement")
+    @with_options_of(Uncertainty, "uncertainty")
     @with_options_of(TraceFiles, "traces")
     def command(
         context: typer.Context,
@@ -49,12 +51,17 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         files: "Files",
         values: dict[str, Any],
         placement: Placement,
+        uncertainty: Uncertainty,
         traces: TraceFiles,
         settings: Settings = None,
         runs: Runs = 10,
         seed: Seed = 1,
         fidelity: Annotated[str, typer.Option("--fidelity", help=listed(application.fidelities))] = "auto",
         against: Against = None,
+        parts: Annotated[
+            bool | None,
+            typer.Option("--parts/--no-parts", help="what the interval is made of; where that is quick, unless given"),
+        ] = None,
         as_json: AsJson = False,
         plot: Annotated[Path | None, typer.Option("--plot", help="a PNG of the runs")] = None,
     ) -> None:
@@ -65,8 +72,10 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         from lepaute.simulate import predict_all
 
         check_outputs(
-            {**files.outputs, "--plot": plot, **traces.outputs}, inputs=[platform, *files.inputs, *placement.inputs]
+            {**files.outputs, "--plot": plot, **traces.outputs},
+            inputs=[platform, *files.inputs, *placement.inputs, *uncertainty.inputs],
         )
+        layers, learnt = uncertainty.layers(), uncertainty.learnt()
         applications, from_file = applications_of(context, application, values, files)
         if plot is not None and len(applications) > 1:
             raise InputError(f"--plot shows one combination, and there are {len(applications)}; give one")
@@ -74,7 +83,10 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         machine, overrides = platform_of(platform, settings)
         mapping = placement.on(machine, applications[0].threads_per_rank)
         others = alternatives(against or [], applications, machine, settings, placement)
-        run_s = announced(applications, machine, runs, mapping, "full" if request and fidelity == "auto" else fidelity)
+        simulated = "full" if request and fidelity == "auto" else fidelity
+        parts = asked_parts(parts, applications, machine, layers, runs, simulated)
+        extra_runs = runs_of_parts(applications, machine, layers, simulated) if parts else 0.0
+        run_s = announced(applications, machine, runs, mapping, simulated, extra_runs)
         try:
             with progress_bar(BAR_AFTER_S) as tell:
                 predictions = predict_all(
@@ -82,12 +94,15 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
                     machine,
                     runs=runs,
                     seed=seed,
+                    layers=layers,
                     settings=overrides,
                     mapping=mapping,
                     fidelity=fidelity,
                     trace=request,
                     progress=lambda share: tell("simulating", share),
                     run_s=run_s,
+                    parts=parts,
+                    transfer=learnt,
                 )
                 compared = [
                     other.compared(predictions[0], repeat, tell) for repeat, other in enumerate(others, start=1)
@@ -143,10 +158,45 @@ def narrowed(request: "TraceRequest | None", applications: "Sequence[Application
     return part
 
 
+def asked_parts(
+    given: bool | None,
+    applications: "Sequence[Application]",
+    machine: "Platform",
+    layers: "Layers",
+    runs: int,
+    fidelity: str,
+) -> bool:
+    """Whether the parts of the interval are told; unless said, for a single combination whose parts cost little."""
+    from lepaute.errors import InputError
+    from lepaute.simulate.parts import are_free
+
+    if given and runs < 2:
+        raise InputError("--parts is about an interval, and one run has none; give --runs 2 or more")
+    if given is not None:
+        return given
+    (application, *others) = applications
+    return not others and are_free(application, machine, layers, runs, fidelity)
+
+
+def runs_of_parts(applications: "Sequence[Application]", machine: "Platform", layers: "Layers", fidelity: str) -> float:
+    """What the parts of each cost, at most, in runs of the prediction."""
+    from lepaute.simulate.parts import cost_in_runs
+
+    return max(cost_in_runs(each, machine, layers) / each.simulated_share(fidelity) for each in applications)
+
+
 def announced(
-    applications: "Sequence[Application]", machine: "Platform", runs: int, mapping: "Mapping", fidelity: str
+    applications: "Sequence[Application]",
+    machine: "Platform",
+    runs: int,
+    mapping: "Mapping",
+    fidelity: str,
+    extra_runs: float,
 ) -> list[float] | None:
-    """Seconds that a run of each will take, where it matters; a long prediction is announced on standard error."""
+    """Seconds that a run of each will take, where it matters; a long prediction is announced on standard error.
+
+    extra_runs : that tell the parts of the interval
+    """
     from lepaute.kit.text import duration
     from lepaute.simulate.estimate import WORTH_TELLING_S, available_cores, estimated_wall_s
     from lepaute.simulate.predicting import expected_run_s
@@ -155,10 +205,11 @@ def announced(
     if run_s is None:
         return None
     cores = available_cores()
-    wall_s = estimated_wall_s(run_s, runs, cores)
+    wall_s = estimated_wall_s(run_s, runs + extra_runs, cores)
     if wall_s > WORTH_TELLING_S:
         count = len(applications)
         what = f"{count} combination(s) x {runs} run(s)" if count > 1 else f"{runs} run(s)"
+        what += " and those that tell the parts of the interval" if extra_runs else ""
         note(f"lepaute: this will take about {duration(wall_s)}: {what} on {cores} core(s)")
     return run_s
 

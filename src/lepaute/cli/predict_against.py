@@ -53,10 +53,12 @@ class Alternative:
             self.platform,
             runs=len(reference.run_list),
             seed=reference.seed,
+            layers=reference.conditions.layers,
             settings=reference.settings,
             mapping=self.mapping,
             fidelity=reference.conditions.fidelity,
             repeat=repeat,
+            transfer=reference.conditions.transfer,
             progress=lambda share: tell(f"simulating {self.name}", share),
         )
         before = frozenset(reference.warnings)

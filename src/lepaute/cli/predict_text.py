@@ -20,6 +20,7 @@ def readable(prediction: "Prediction", machine: "Platform") -> str:
     ]
     if rate is not None and application.rate is not None:
         lines.append(f"  rate    {interval(rate, application.rate.unit)}")
+    lines += parts_line(prediction)
     lines += peak_line(prediction, machine)
     lines += memory_line(prediction, machine)
     if (energy_j := prediction.energy_j) is not None:
@@ -30,8 +31,39 @@ def readable(prediction: "Prediction", machine: "Platform") -> str:
     runs = len(prediction.run_list)
     figures = prediction.simulation
     lines.append(f"  from    {runs} simulated run(s), {figures.messages} messages each, in {figures.wall_s:.2f} s")
+    lines += condition_lines(prediction)
     lines += [f"  warning: {warning}" for warning in prediction.warnings]
     return "\n".join(lines)
+
+
+#: What the parts of an interval are called; others have their own names.
+PART_LABELS = {"discrepancy": "kernel models", "transfer": "other studies"}
+LEAST_PART = 0.05  # per cent of the mean: what is named
+
+
+def parts_line(prediction: "Prediction") -> list[str]:
+    """What the half-width is made of, the largest part first; or how to learn it."""
+    half_width, parts = prediction.time_s.half_width_percent, prediction.parts
+    if half_width is None or (parts is None and prediction.fidelity == "smpi"):  # emulate has no such option
+        return []
+    if parts is None:
+        return [f"  +-      --parts tells what the {half_width:.1f} % are made of"]
+    widths = parts.half_widths(half_width)
+    named = [f"{PART_LABELS.get(name, name)} {width:.1f}" for name, width in widths.items() if width >= LEAST_PART]
+    return [f"  +-      {half_width:.1f} %: {', '.join(named)}"] if named else []
+
+
+def condition_lines(prediction: "Prediction") -> list[str]:
+    """Layers that are switched off, and one that other studies taught."""
+    conditions = prediction.conditions
+    if conditions is None:
+        return []
+    off, transfer = conditions.layers.off, conditions.transfer
+    lines = [f"  without {', '.join(off)}: the interval does not hold these layers"] if off else []
+    if transfer is not None:
+        studies = ", ".join(transfer.studies)
+        lines.append(f"  layer   {100.0 * transfer.relative_sd:.2g} % learnt from other studies: {studies}")
+    return lines
 
 
 def summary(predictions: Sequence["Prediction"]) -> str:
@@ -40,6 +72,7 @@ def summary(predictions: Sequence["Prediction"]) -> str:
     lines = [
         f"{len(predictions)} combinations on {best.platform_name}",
         f"  best    {in_short(best)}, {best.time_s.mean:.4g} s",
+        *(parts_line(best) if best.parts is not None else []),
     ]
     low = best.rate.low if best.rate is not None else None
     if low is not None:

@@ -12,8 +12,9 @@ from lepaute.kit.options import option
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
-    from lepaute.simulate import Application, Mapping
+    from lepaute.simulate import Application, Layers, Mapping
     from lepaute.simulate.tracing import TraceRequest
+    from lepaute.simulate.transfer import Transfer
     from lepaute.trace import Trace
 
 PlatformName = Annotated[str, typer.Option("--platform", "-p", help="a platform file, or the name of a shipped one")]
@@ -58,6 +59,36 @@ class Placement:
         if self.hostfile is not None:
             return read_hostfile(self.hostfile, platform, threads, seed=seed)
         return Mapping() if seed is None else Mapping("random", seed)
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """What the runs of a prediction draw."""
+
+    without: str | None = field(
+        default=None, metadata=option("layers of uncertainty that are not drawn, such as days,noise; or all")
+    )
+    transfer: Path | None = field(default=None, metadata=option("a layer learnt from other studies, YAML"))
+
+    @property
+    def inputs(self) -> list[Path | None]:
+        """Files that are read."""
+        return [self.transfer]
+
+    def layers(self) -> "Layers":
+        """The layers that are on; raises InputError for one that is not known."""
+        from lepaute.simulate.layers import Layers
+
+        names = [] if self.without is None else [name.strip() for name in self.without.split(",")]
+        return Layers.without(names)
+
+    def learnt(self) -> "Transfer | None":
+        """The layer of the file; raises InputError for what is none."""
+        if self.transfer is None:
+            return None
+        from lepaute.simulate.transfer import read_transfer
+
+        return read_transfer(self.transfer)
 
 
 @dataclass(frozen=True)

@@ -144,6 +144,20 @@ class Application:
         """Whether only windows of the run are simulated, for one of `fidelities`."""
         return False
 
+    def simulated_share(self, fidelity: str) -> float:
+        """About how much of the run is simulated, for one of `fidelities`."""
+        return 1.0
+
+    @property
+    def own_draw(self) -> str:
+        """What a seed decides besides the layers of uncertainty, in a word; empty where that is nothing."""
+        return ""
+
+    @property
+    def noisy(self) -> bool:
+        """Whether it draws noise of its own, besides that of the platform's models."""
+        return False
+
     def core_parameters(self, *, sampled: bool = False) -> Any:
         """The parameters as the core takes them, whose names and words are those of the fields."""
         from lepaute.simulate.core_program import core_parameters

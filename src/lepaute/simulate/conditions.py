@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping as Settings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lepaute.simulate.layers import Layers
 from lepaute.simulate.mapping import Mapping
@@ -10,7 +10,7 @@ from lepaute.simulate.mapping import Mapping
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.tracing import TraceRequest
-
+    from lepaute.simulate.transfer import Transfer
 
 #: Odd and far from all small numbers, so that no two (seed, repeat) in use have the same sum (2^64 / golden ratio).
 _SPREAD = 0x9E3779B97F4A7C15
@@ -25,6 +25,7 @@ class Conditions:
     fidelity : auto, full or sampled
     trace    : ranks and steps of the first run to trace
     repeat   : which of several runs on each machine and day
+    transfer : a layer learnt from other studies
     """
 
     platform: "Platform"
@@ -34,7 +35,17 @@ class Conditions:
     trace: "TraceRequest | None" = None
     settings: Settings[str, str] = field(default_factory=dict)
     repeat: int = 0
+    transfer: "Transfer | None" = None
 
     def run_seed(self, seed: int) -> int:
         """What decides the draws of single runs, where `seed` decides those of the machine and its day."""
         return (seed + self.repeat * _SPREAD) % 2**64
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """What the parameters of a prediction say besides settings and mapping: all that is not the default."""
+        return {
+            **({"without": list(self.layers.off)} if self.layers.off else {}),
+            **({"transfer": self.transfer.to_dict()} if self.transfer is not None else {}),
+            **({"repeat": self.repeat} if self.repeat else {}),
+        }

@@ -1,6 +1,6 @@
 """What an engine is: it simulates runs of applications, under conditions that all runs of a prediction share."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from lepaute.simulate.application import Application
@@ -38,7 +38,12 @@ class Simulator(Protocol):
 
 
 class Engine(Protocol):
-    """An engine and its options: a value that can be sent to another process."""
+    """An engine and its options: a value that can be sent to another process.
+
+    samples : whether it can simulate windows of an application's steps in the place of all
+    """
+
+    samples: ClassVar[bool]
 
     def on(self, conditions: "Conditions") -> Simulator:
         """Its simulator under these conditions."""

@@ -16,7 +16,7 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def estimated_wall_s(run_s: Sequence[float], runs: int, cores: int) -> float:
+def estimated_wall_s(run_s: Sequence[float], runs: float, cores: int) -> float:
     """Seconds for all runs on `cores` cores: no less than the mean load, no less than the longest run."""
     return max(sum(run_s) * runs / cores, *run_s)
 

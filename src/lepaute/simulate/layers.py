@@ -1,15 +1,27 @@
 """Layers of uncertainty that a simulated run draws."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Self
 
+from lepaute.errors import InputError
+
 if TYPE_CHECKING:
     from lepaute import _core
+    from lepaute.platform.schema import Platform
+    from lepaute.simulate.application import Application
 
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """Which layers of uncertainty a run draws; each can be switched off."""
+    """Which layers of uncertainty a run draws; each can be switched off.
+
+    coefficients : of kernels, from their covariance
+    days         : of the day, of the run and of each CPU; or what the population draws
+    discrepancy  : errors of the models of kernels and of their pieces
+    noise        : of single calls and messages, and episodes
+    network      : errors of the models of messages
+    """
 
     coefficients: bool = True
     days: bool = True
@@ -20,18 +32,54 @@ class Layers:
     @classmethod
     def only(cls, *names: str) -> Self:
         """The layers of these names, all others switched off; without a name, none is on."""
-        return cls(**{field.name: field.name in names for field in fields(cls)})
+        return cls(**{name: name in names for name in cls.names()})
+
+    @classmethod
+    def without(cls, names: Iterable[str]) -> Self:
+        """All layers but those of these names; "all" stands for each. Raises InputError for any other name."""
+        known = cls.names()
+        off = set()
+        for name in names:
+            if name not in (*known, "all"):
+                raise InputError(f"there is no layer {name[:80]!r}; layers are {', '.join(known)}, or all of them: all")
+            off |= set(known) if name == "all" else {name}
+        return cls(**dict.fromkeys(off, False))
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Of all layers."""
+        return tuple(field.name for field in fields(cls))
 
     @property
     def off(self) -> tuple[str, ...]:
         """Names of the layers that are switched off."""
-        return tuple(field.name for field in fields(self) if not getattr(self, field.name))
+        return tuple(name for name in self.names() if not getattr(self, name))
 
     def to_core(self) -> "_core.Layers":
         """The layers as the core takes them."""
         from lepaute import _core
 
         layers = _core.Layers()
-        for field in fields(self):
-            setattr(layers, field.name, getattr(self, field.name))
+        for name in self.names():
+            setattr(layers, name, getattr(self, name))
         return layers
+
+
+def layers_of(platform: "Platform", application: "Application") -> tuple[str, ...]:
+    """Names of the layers of which runs of `application` draw anything on `platform`."""
+    models = platform.kernels if application.kernel_models else ()
+    pieces = [piece for model in models for piece in model.pieces]
+    days, population = platform.days, platform.population if application.kernel_models else None
+    draws = {
+        "coefficients": any(piece.covariance is not None for piece in pieces),
+        "days": (population is not None and population.draw != "none")
+        or (days is not None and any((days.common_relative_sd, days.run_relative_sd, days.cpu_relative_sd))),
+        "discrepancy": any(model.discrepancy_relative_sd for model in models)
+        or any(piece.discrepancy_relative_sd for piece in pieces),
+        "noise": any(piece.noise.kind != "none" for piece in pieces)
+        or any(segment.noise_relative_sd or segment.noise for segment in platform.network.all_segments)
+        or (platform.episodes is not None and platform.episodes.relative_sd > 0.0)
+        or application.noisy,
+        "network": any(platform.network.discrepancies.values()),
+    }
+    return tuple(name for name in Layers.names() if draws[name])

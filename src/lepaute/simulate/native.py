@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute import _core
 from lepaute.errors import InputError, SimulationError
@@ -27,6 +27,8 @@ MOVING = ("overhead", "transfer", "contention")
 @dataclass(frozen=True)
 class Native:
     """The native engine; it has no options."""
+
+    samples: ClassVar[bool] = True
 
     def on(self, conditions: "Conditions") -> "NativeSimulator":
         return NativeSimulator(conditions)
@@ -113,7 +115,7 @@ class NativeSimulator:
         settings = {"set": dict(conditions.settings)} if conditions.settings else {}
         return {
             "application": application.name,
-            "parameters": application.parameters() | mapping | settings,
+            "parameters": application.parameters() | mapping | settings | conditions.choices,
             "platform": platform.name,
             "platform_sha256": platform.sha256,
             "seed": seed,

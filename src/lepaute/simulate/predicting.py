@@ -15,6 +15,8 @@ from lepaute.simulate.fidelity import sampling_warnings
 from lepaute.simulate.layers import Layers
 from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.outside_ranges import outside_ranges
+from lepaute.simulate.parts import RUNS as PART_RUNS
+from lepaute.simulate.parts import parts_of, simulators_of_parts
 from lepaute.simulate.population import on_its_day
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.tasks import Task, run_tasks
@@ -26,11 +28,15 @@ if TYPE_CHECKING:
     from lepaute.simulate.engine import Engine, Simulator
     from lepaute.simulate.run import SimulatedRun
     from lepaute.simulate.tracing import TraceRequest
+    from lepaute.simulate.transfer import Transfer
 
 DEFAULT_RUNS = 10
 #: Of all combinations together; each takes a millisecond at least.
 MOST_RUNS = 1_000_000
 USUAL_MAPPING = {"mapping": "sequential"}
+#: A run: place of its application, name of the part that it draws alone, number.
+Key = tuple[int, str, int]
+WHOLE = ""  # in the place of a part's name: all layers
 
 
 def predict(
@@ -47,6 +53,8 @@ def predict(
     engine: "Engine | None" = None,
     repeat: int = 0,
     progress: Callable[[float], None] | None = None,
+    parts: bool = False,
+    transfer: "Transfer | None" = None,
 ) -> Prediction:
     """Simulates `runs` runs; run i uses seed + i. Deterministic, whatever the number of threads.
 
@@ -58,6 +66,8 @@ def predict(
     engine : Native() for an application that the core has, Smpi() for a program, unless given
     repeat : which of several runs on the same machines and days, from 0: they differ in their noise
     progress : called with the share of the runs done, from 0 to 1
+    parts : whether to tell what the half-width is made of, which takes ten further runs for each layer
+    transfer : a layer learnt from other studies; none unless given
     Raises InputError for what the engine does not simulate or what does not fit, SimulationError on a deadlock.
     """
     (prediction,) = predict_all(
@@ -73,6 +83,8 @@ def predict(
         engine=engine,
         repeat=repeat,
         progress=progress,
+        parts=parts,
+        transfer=transfer,
     )
     return prediction
 
@@ -92,6 +104,8 @@ def predict_all(
     repeat: int = 0,
     progress: Callable[[float], None] | None = None,
     run_s: Sequence[float] | None = None,
+    parts: bool = False,
+    transfer: "Transfer | None" = None,
 ) -> list[Prediction]:
     """Predicts each of `applications`, as `predict` does, in their order; all (application, run) pairs share the cores.
 
@@ -106,24 +120,40 @@ def predict_all(
     if trace is not None and len(applications) > 1:
         raise InputError(f"a trace is of one combination, and there are {len(applications)}; shorten the lists")
     conditions = Conditions(
-        loaded(platform), layers or Layers(), mapping or Mapping(), fidelity, trace, dict(settings or {}), repeat
+        loaded(platform),
+        layers or Layers(),
+        mapping or Mapping(),
+        fidelity,
+        trace,
+        dict(settings or {}),
+        repeat,
+        transfer,
     )
-    simulator = (engine or usual_engine(applications[0])).on(conditions)
-    for application in applications:
+    engine = engine or usual_engine(applications[0])
+    simulator = engine.on(conditions)
+    costs = run_s or [application.events for application in applications]
+    tasks: list[Task[Key, SimulatedRun]] = []
+    for at, (application, cost) in enumerate(zip(applications, costs, strict=True)):
         simulator.prepare(application)
-    tasks = [
-        Task((at, run), cost, partial(simulator.run, application, seed + run, first=at == run == 0))
-        for at, (application, cost) in enumerate(
-            zip(applications, run_s or [application.events for application in applications], strict=True)
-        )
-        for run in range(runs)
-    ]
+        tasks += [
+            Task((at, WHOLE, run), cost, partial(simulator.run, application, seed + run, first=at == run == 0))
+            for run in range(runs)
+        ]
+        part_simulators = simulators_of_parts(application, engine, conditions) if parts else {}
+        tasks += [
+            Task((at, name, run), cost, partial(of_part.run, application, seed + run, first=False))
+            for name, of_part in part_simulators.items()
+            for run in range(PART_RUNS)
+        ]
     if simulator.parallel:
         finished = run_tasks(tasks, progress, clocked=run_s is not None)
     else:
         finished = {task.key: task.work() for task in tasks}
+    runs_of: list[dict[str, list[SimulatedRun]]] = [{} for _ in applications]
+    for at, name, run in sorted(finished):
+        runs_of[at].setdefault(name, []).append(finished[at, name, run])
     return [
-        prediction_of(application, conditions, simulator, [finished[at, run] for run in range(runs)])
+        prediction_of(application, conditions, simulator, runs_of[at].pop(WHOLE), runs_of[at] if parts else None)
         for at, application in enumerate(applications)
     ]
 
@@ -185,9 +215,13 @@ def loaded(platform: "Platform | str | Path") -> "Platform":
 
 
 def prediction_of(
-    application: "Application", conditions: Conditions, simulator: "Simulator", runs: "Sequence[SimulatedRun]"
+    application: "Application",
+    conditions: Conditions,
+    simulator: "Simulator",
+    runs: "Sequence[SimulatedRun]",
+    runs_of_parts: "dict[str, list[SimulatedRun]] | None",
 ) -> Prediction:
-    """The prediction that the runs of one application make together."""
+    """The prediction that the runs of one application make together; runs_of_parts : that draw one layer alone each."""
     platform, first = conditions.platform, runs[0]
     place = (platform, application.ranks, application.threads_per_rank)
     ranks_on_node = Counter(core // platform.nodes.cores for core in conditions.mapping.cores(*place))
@@ -196,24 +230,25 @@ def prediction_of(
     first_day = on_its_day(platform, first.seed, days=conditions.layers.days) if draws else platform
     whole_s = application.ranks * first.whole_s
     mapping = conditions.mapping.to_dict(*place)
+    factors = [1.0 if conditions.transfer is None else conditions.transfer.factor(run.seed) for run in runs]
     run_list = tuple(
         Run(
             run.seed,
-            run.time_s,
-            application.rate_of(run.time_s) if application.rate is not None else None,
+            run.time_s * factor,
+            application.rate_of(run.time_s * factor) if application.rate is not None else None,
             energy_of_run(
                 platform,
                 nodes=len(ranks_on_node),
                 ranks=application.ranks,
-                time_s=run.time_s,
-                computing_s=run.computing_s,
+                time_s=run.time_s * factor,
+                computing_s=run.computing_s * factor,
                 threads=application.threads_per_rank,
             )
             if simulator.tells_energy
             else None,
             application.run_details(run),
         )
-        for run in runs
+        for run, factor in zip(runs, factors, strict=True)
     )
     return Prediction(
         application=application,
@@ -240,6 +275,7 @@ def prediction_of(
             messages_s=first.messages_s,
             moving=first.moving,
         ),
+        parts=None if runs_of_parts is None else parts_of(application, conditions, simulator, runs_of_parts),
         first=first,
         conditions=conditions,
     )

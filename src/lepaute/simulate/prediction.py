@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.conditions import Conditions
     from lepaute.simulate.message_use import MessageUse
     from lepaute.simulate.outside_ranges import OutsideRanges
+    from lepaute.simulate.parts import Parts
     from lepaute.simulate.run import SimulatedRun
     from lepaute.simulate.tracing import RunBreakdown
     from lepaute.trace import Trace
@@ -109,6 +110,7 @@ class Prediction:
     mapping : ranks to cores, as the parameters show it
     nodes   : number of nodes that hold ranks
     outside : what the first run spent outside the ranges of the models
+    parts   : what the half-widths of its intervals are made of; None where that was not asked for
     first   : all that is known of the first run
     conditions : under which it was simulated
     """
@@ -126,6 +128,7 @@ class Prediction:
     mapping: dict[str, Any] = field(default_factory=lambda: {"mapping": "sequential"})
     nodes: int = 1
     outside: "OutsideRanges | None" = None
+    parts: "Parts | None" = None
     first: "SimulatedRun | None" = field(default=None, compare=False, repr=False)
     conditions: "Conditions | None" = field(default=None, compare=False, repr=False)
 
@@ -184,6 +187,8 @@ class Prediction:
         parameters = self.application.parameters() | self.mapping
         if self.settings:
             parameters["set"] = self.settings
+        if self.conditions is not None:
+            parameters |= self.conditions.choices
         rate, rate_of_application = self.rate, self.application.rate
         return {
             "application": self.application.name,
@@ -194,6 +199,7 @@ class Prediction:
             "time_s": self.time_s.to_dict(),
             **({rate_of_application.key: rate.to_dict()} if rate and rate_of_application else {}),
             **({"energy_j": self.energy_j.to_dict()} if self.energy_j else {}),
+            **({"interval_parts": self.parts.to_dict(self.time_s.half_width_percent)} if self.parts else {}),
             "runs": [self._run_to_dict(run) for run in self.run_list],
             "fidelity": self.fidelity,
             "warnings": list(self.warnings),

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from lepaute.simulate.layers import layers_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -29,9 +31,7 @@ def model_warnings(
 
 def layer_warnings(application: "Application", platform: "Platform") -> list[str]:
     """A platform whose runs differ by the noise of calls alone."""
-    models = platform.kernels if application.kernel_models else ()
-    draws_days = application.kernel_models and platform.population is not None and platform.population.draw != "none"
-    if draws_days or platform.days is not None or any(model.discrepancy_relative_sd for model in models):
+    if set(layers_of(platform, application)) & {"days", "discrepancy"}:
         return []
     return ["the interval covers call noise only: the platform has neither a day nor a discrepancy layer"]
 

@@ -5,8 +5,8 @@ import numpy as np
 from lepaute.errors import FitError
 from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
 from lepaute.fit.kernels.size_classes import class_boundaries, judged, relative_error, size_classes
-from lepaute.fit.numeric.arrays import Booleans
-from lepaute.fit.observations.calls import Calls
+from lepaute.fit.numeric.arrays import Booleans, Floats
+from lepaute.fit.observations.calls import Calls, numbered
 from lepaute.fit.variability.days import BlockEffects
 
 
@@ -17,9 +17,10 @@ def discrepancy_relative_sd(
 
     The held-out calls inside steps of HPL (all calls, where there are none) are put into classes by probe, that is by
     what the neighbouring core does meanwhile, and by size, quartiles of the product of the parameters; the error of a
-    class in a block is sum(measured) / sum(predicted) - 1, after the
-    effect that the block has on all kernels, which is another layer, is divided out. The result is the root mean
-    square of the errors weighted by time, less what the scatter of single calls explains. 0 with fewer than two blocks.
+    class in a block is sum(measured) / sum(predicted) - 1, after the effect that the block has on all kernels, which is
+    another layer, is divided out. The result is the root mean square of the errors weighted by time, less what the
+    scatter of single calls and the effects of the processes and launches in the class explain, layers as well. 0 with
+    fewer than two blocks.
 
     machine_excess : time lost to interruptions over time not lost, of all kernels; see `polynomial.machine_excess`
     """
@@ -35,20 +36,34 @@ def discrepancy_relative_sd(
         if len(held) == 0 or len(others) == 0:
             continue
         try:
-            predicted = fit_kernel(others, regions, kernel.form).settled(machine_excess).predict(held)
+            fitted = fit_kernel(others, regions, kernel.form).settled(machine_excess)
         except FitError:
             continue
+        predicted, deviation = fitted.predict(held), fitted.deviation(held)
         factor = effects.of_block(int(block)) if effects is not None else 1.0
         for mask in _by_probe(held, size_classes(held, boundaries)):
             error, variance, time_s = relative_error(held.duration_s[mask] / factor, predicted[mask])
             if time_s > 0:
                 errors.append(error)
-                variances.append(variance)
+                # Of one or two calls in a class, residuals about its own mean know next to nothing.
+                variance = max(variance, float(np.sum(deviation[mask] ** 2)) / time_s**2)
+                variances.append(variance + _of_processes(held.where(mask), predicted[mask], effects))
                 weights.append(time_s)
     if not weights:
         return 0.0
     excess = np.average(np.array(errors) ** 2 - np.array(variances), weights=weights)
     return float(np.sqrt(max(0.0, float(excess))))
+
+
+def _of_processes(calls: Calls, predicted: Floats, effects: BlockEffects | None) -> float:
+    """Variance that the effects of processes and launches give to the ratio of these calls of one block and probe."""
+    if effects is None:
+        return 0.0
+    process = numbered([calls.cpu] if calls.launch is None else [calls.cpu, calls.launch])
+    launch = process if calls.launch is None else numbered([calls.launch, np.where(calls.launch < 0, calls.cpu, 0)])
+    of_process, of_launch = (float(np.sum(np.bincount(code, predicted) ** 2)) for code in (process, launch))
+    both = effects.sd.process_sd**2 * of_process + effects.sd.launch_sd**2 * of_launch
+    return both / float(np.sum(predicted)) ** 2
 
 
 def _by_probe(calls: Calls, masks: list[Booleans]) -> list[Booleans]:

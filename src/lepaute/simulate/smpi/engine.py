@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from lepaute.errors import InputError
 from lepaute.simulate.run import SimulatedRun
@@ -28,6 +28,8 @@ class Smpi:
     on_progress : is given the simulated date, in seconds
     keep     : traces of the first run to keep
     """
+
+    samples: ClassVar[bool] = False
 
     program: Path | None = None
     limits: Limits | None = None

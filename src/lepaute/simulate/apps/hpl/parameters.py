@@ -218,6 +218,14 @@ class Hpl(Application):
             return not traced and self.steps * self.ranks > FULL_BELOW
         return fidelity == "sampled"
 
+    @property
+    def own_draw(self) -> str:
+        return "pivots" if self.pivots == "random" and self.p > 1 else ""
+
+    def simulated_share(self, fidelity: str) -> float:
+        windows, warm_up, measured = WINDOWS
+        return min(1.0, windows * (warm_up + measured) / self.steps) if self.is_sampled(fidelity, traced=False) else 1.0
+
     def core_parameters(self, *, sampled: bool = False) -> Any:
         from lepaute import _core
 
@@ -258,13 +266,7 @@ class Hpl(Application):
         whole_s = estimated_run_s(applications, runs, cores, measure)
         if whole_s is None:
             return None
-        return [run_s * simulated_share(hpl, fidelity) for hpl, run_s in zip(applications, whole_s, strict=True)]
-
-
-def simulated_share(hpl: Hpl, fidelity: str) -> float:
-    """About how much of the steps is simulated."""
-    windows, warm_up, measured = WINDOWS
-    return min(1.0, windows * (warm_up + measured) / hpl.steps) if hpl.is_sampled(fidelity, traced=False) else 1.0
+        return [run_s * hpl.simulated_share(fidelity) for hpl, run_s in zip(applications, whole_s, strict=True)]
 
 
 def places() -> list[tuple[str, Dat]]:

@@ -88,6 +88,10 @@ class Stencil(Application):
         return "stencil"
 
     @property
+    def noisy(self) -> bool:
+        return self.noise_relative_sd > 0.0
+
+    @property
     def ranks(self) -> int:
         """Number of MPI processes."""
         return math.prod(self.grid)

@@ -1,0 +1,114 @@
+"""What the half-width of a prediction is made of: how far runs spread that draw a single layer each.
+
+The runs of a layer have the seeds of the prediction's first runs, so that they draw of it what those draw; all other
+layers are off. What an application draws by itself (HPL: the rows of its pivots) is in all of them: it is known from
+runs with every layer off, and taken out of the others run by run.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import fsum, sqrt
+from typing import TYPE_CHECKING, Any
+
+from lepaute.simulate.layers import Layers, layers_of
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
+    from lepaute.simulate.application import Application
+    from lepaute.simulate.conditions import Conditions
+    from lepaute.simulate.engine import Engine, Simulator
+    from lepaute.simulate.run import SimulatedRun
+
+#: Of each part. The standard deviation of 10 runs is known to a quarter of itself.
+RUNS = 10
+#: Parts that cost no more events, or no more than the prediction itself, are told unasked: about a second of two cores.
+FREE_EVENTS = 4e6
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Relative standard deviation of the time that each layer alone gives, the largest first.
+
+    runs : simulated for each;  fidelity : of these runs, which may be less than that of the prediction
+    """
+
+    relative_sd: Mapping[str, float]
+    runs: int
+    fidelity: str
+
+    def half_widths(self, half_width: float) -> dict[str, float]:
+        """The part of each layer in a half-width, in its unit: their squares sum up to its square.
+
+        Independent effects add up by their variances; how far R runs let Student's interval reach multiplies all alike.
+        """
+        total = sqrt(fsum(sd * sd for sd in self.relative_sd.values()))
+        return {name: half_width * sd / total if total else 0.0 for name, sd in self.relative_sd.items()}
+
+    def to_dict(self, half_width_percent: float | None) -> dict[str, Any]:
+        """The value of `interval_parts` in the JSON of a prediction."""
+        return {
+            "half_width_percent": None if half_width_percent is None else self.half_widths(half_width_percent),
+            "relative_sd": dict(self.relative_sd),
+            "runs": self.runs,
+            "fidelity": self.fidelity,
+        }
+
+
+def part_names(application: "Application", platform: "Platform", layers: Layers) -> tuple[str, ...]:
+    """Names of the parts: of the layers that are on and draw something, and of what the application draws by itself."""
+    own = (application.own_draw,) if application.own_draw else ()
+    return own + tuple(name for name in layers_of(platform, application) if getattr(layers, name))
+
+
+def cost_in_runs(application: "Application", platform: "Platform", layers: Layers) -> float:
+    """What the parts cost, in runs of the application in full."""
+    share = application.simulated_share("sampled") if "sampled" in application.fidelities else 1.0
+    return len(part_names(application, platform, layers)) * RUNS * share
+
+
+def are_free(application: "Application", platform: "Platform", layers: Layers, runs: int, fidelity: str) -> bool:
+    """Whether the parts cost little, or no more than the prediction of `runs` runs; by counts, never by a clock."""
+    own_runs = runs * application.simulated_share(fidelity)
+    extra_runs = cost_in_runs(application, platform, layers)
+    return runs > 1 and extra_runs * application.events <= max(FREE_EVENTS, own_runs * application.events)
+
+
+def simulators_of_parts(
+    application: "Application", engine: "Engine", conditions: "Conditions"
+) -> "dict[str, Simulator]":
+    """What simulates the runs of each part, by its name; sampled where that is possible."""
+    sampled = engine.samples and "sampled" in application.fidelities
+    conditions = replace(conditions, fidelity="sampled" if sampled else conditions.fidelity, trace=None)
+    simulators = {}
+    for name in part_names(application, conditions.platform, conditions.layers):
+        simulator = engine.on(replace(conditions, layers=Layers.only(name)))
+        simulator.prepare(application)
+        simulators[name] = simulator
+    return simulators
+
+
+def parts_of(
+    application: "Application",
+    conditions: "Conditions",
+    simulator: "Simulator",
+    runs_of: "Mapping[str, Sequence[SimulatedRun]]",
+) -> Parts:
+    """The parts that the runs of each tell, and the layer learnt from other studies, in the order of their size.
+
+    simulator : of the prediction itself
+    runs_of : by name of the part, of equal seeds at equal places
+    """
+    from lepaute import _core
+    from lepaute.stats.intervals import standard_deviation
+
+    logs = {name: [_core.natural_log(run.time_s) for run in runs] for name, runs in runs_of.items()}
+    own = logs.pop(application.own_draw, [0.0] * RUNS)
+    sds = {application.own_draw: standard_deviation(own)} if application.own_draw else {}
+    for name, values in logs.items():
+        sds[name] = standard_deviation([alone - same for alone, same in zip(values, own, strict=True)])
+    if conditions.transfer is not None:
+        sds["transfer"] = conditions.transfer.relative_sd
+    first = next((runs[0] for runs in runs_of.values()), None)
+    return Parts(
+        dict(sorted(sds.items(), key=lambda item: -item[1])), RUNS, "" if first is None else simulator.fidelity(first)
+    )

@@ -1,0 +1,170 @@
+"""Layers of uncertainty: switched off by name, and what each adds to the half-width of an interval."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.errors import InputError
+from lepaute.platform import Platform, load_platform, override
+from lepaute.simulate import Hpl, Layers, Stencil, predict
+from lepaute.simulate.layers import layers_of
+from lepaute.simulate.parts import FREE_EVENTS, RUNS, Parts, are_free, part_names
+from lepaute.simulate.transfer import Transfer, read_transfer
+
+HPL = Hpl(n=1200, p=2, q=2)
+COMMAND = ("predict", "hpl", "-p", "dahu", "--n", "1200", "--grid", "2x2")
+LAYER = "{source: docs/accuracy.md, relative_sd: 0.03, studies: [one cluster, another]}"
+
+
+@pytest.fixture(scope="module")
+def dahu() -> Platform:
+    return load_platform("dahu")
+
+
+def json_of(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, object]:
+    assert main([*COMMAND, *options, "--json"]) == 0
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_layers_are_switched_off_by_name() -> None:
+    assert Layers.without([]) == Layers()
+    assert Layers.without(["days", "noise"]) == Layers(days=False, noise=False)
+    assert Layers.without(["days", "noise"]).off == ("days", "noise")
+    assert Layers.without(["all"]).off == Layers.names()
+    with pytest.raises(InputError, match="no layer 'day'; layers are coefficients, days, discrepancy, noise, network"):
+        Layers.without(["day"])
+
+
+def test_only_the_layers_that_are_named_are_on() -> None:
+    assert Layers.only("noise", "days") == Layers.without(["coefficients", "discrepancy", "network"])
+    assert Layers.only() == Layers.without(["all"])
+
+
+def test_the_command_line_switches_layers_off_and_the_json_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    whole, without = (json_of(capsys, *options) for options in ((), ("--without", "days, noise")))
+    assert "without" not in whole["parameters"]
+    assert without["parameters"] == whole["parameters"] | {"without": ["days", "noise"]}
+    asked = predict(HPL, "dahu", layers=Layers(days=False, noise=False))
+    assert without["time_s"] == asked.time_s.to_dict()
+    assert asked.to_dict()["parameters"] == without["parameters"]
+
+
+@pytest.mark.parametrize("names", ["foo", "", "days,,noise", "Days"])
+def test_an_unknown_layer_is_one_line(names: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*COMMAND, "--without", names]) == 2
+    complaint = capsys.readouterr().err
+    assert complaint.startswith("lepaute: there is no layer '")
+    assert complaint.count("\n") == 1
+
+
+def test_a_platform_has_the_layers_that_draw_something(dahu: Platform) -> None:
+    content = dahu.model_dump() | {"days": None}
+    for model in content["kernels"]:
+        model["discrepancy_relative_sd"] = 0.0
+        for piece in model["pieces"]:
+            piece["discrepancy_relative_sd"] = None
+    for links in (content["network"]["remote"], content["network"]["loopback"]):
+        links |= {"discrepancy_relative_sd": None, "busy": None}
+    plain = Platform.model_validate(content)
+    assert "days" not in layers_of(plain, HPL)
+    assert "days" in layers_of(dahu, HPL)
+    no_effect = "{common_relative_sd: 0, cpu_relative_sd: 0, degrees_of_freedom: 4}"
+    assert "days" not in layers_of(override(dahu, {"days": no_effect}), HPL)
+    of_a_run = no_effect.replace("{", "{run_relative_sd: 0.01, ")
+    assert "days" in layers_of(override(dahu, {"days": of_a_run}), HPL)
+    assert "days" in layers_of(override(dahu, {"days": "null", "population.draw": "days"}), HPL)
+    assert "network" not in layers_of(plain, HPL)
+    assert "network" in layers_of(override(plain, {"network.remote.discrepancy_relative_sd": "0.1"}), HPL)
+    assert "discrepancy" not in layers_of(plain, HPL)
+    assert "discrepancy" in layers_of(override(plain, {"kernels[0].pieces[0].discrepancy_relative_sd": "0.1"}), HPL)
+    stencil = Stencil(cells=(8, 8, 8), grid=(1, 1, 1), cell_time_s=1e-9)
+    assert layers_of(plain, stencil) == ()  # it calls no kernel of the platform
+    assert layers_of(plain, Stencil(cells=(8, 8, 8), grid=(1, 1, 1), cell_time_s=1e-9, noise_relative_sd=0.1)) == (
+        "noise",
+    )
+
+
+def test_squares_of_the_parts_sum_up_to_that_of_the_half_width() -> None:
+    # sd 3, 4 and 12: 13 together, so a half-width of 26 is 6, 8 and 24
+    parts = Parts({"noise": 0.12, "days": 0.04, "discrepancy": 0.03}, 10, "full")
+    assert parts.half_widths(26.0) == pytest.approx({"noise": 24.0, "days": 8.0, "discrepancy": 6.0})
+    assert Parts({"days": 0.0}, 10, "full").half_widths(0.0) == {"days": 0.0}
+
+
+def test_parts_are_told_by_text_json_and_python(capsys: pytest.CaptureFixture[str]) -> None:
+    told = json_of(capsys, "--parts")
+    parts = predict(HPL, "dahu", parts=True).parts
+    assert parts is not None
+    assert set(parts.relative_sd) == set(part_names(HPL, load_platform("dahu"), Layers()))
+    assert "pivots" in parts.relative_sd
+    half_width = 50 * (told["time_s"]["high"] - told["time_s"]["low"]) / told["time_s"]["mean"]  # type: ignore[index]
+    assert told["interval_parts"] == parts.to_dict(half_width)
+    assert main([*COMMAND, "--parts"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  +-")]
+    assert line.startswith(f"  +-      {half_width:.1f} %: ")
+    assert "days " in line
+
+
+def test_parts_leave_the_prediction_as_it_is_and_repeat() -> None:
+    plain, told, again = (predict(HPL, "dahu", runs=3, parts=parts) for parts in (False, True, True))
+    assert plain.run_list == told.run_list
+    assert plain.parts is None
+    assert told.parts == again.parts
+
+
+def test_parts_are_told_unasked_where_they_cost_little(dahu: Platform, capsys: pytest.CaptureFixture[str]) -> None:
+    assert are_free(HPL, dahu, Layers(), 10, "auto")
+    large = Hpl(n=20_000, p=8, q=8)
+    assert large.events * RUNS * len(part_names(large, dahu, Layers())) > FREE_EVENTS
+    assert not are_free(large, dahu, Layers(), 10, "auto")
+    assert are_free(large, dahu, Layers(), 100, "auto")  # half the cost of the prediction itself
+    assert "interval_parts" in json_of(capsys)
+    assert "interval_parts" not in json_of(capsys, "--no-parts")
+    assert main([*COMMAND, "--no-parts"]) == 0
+    assert "--parts tells what the" in capsys.readouterr().out
+
+
+def test_one_run_has_no_parts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "interval_parts" not in json_of(capsys, "--runs", "1")
+    assert main([*COMMAND, "--runs", "1", "--parts"]) == 2
+    assert "one run has none" in capsys.readouterr().err
+
+
+def test_a_layer_of_other_studies_multiplies_every_run_and_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "layer.yaml").write_text(LAYER)
+    layer = Transfer("docs/accuracy.md", 0.03, ("one cluster", "another"))
+    assert read_transfer(tmp_path / "layer.yaml") == layer
+    plain = json_of(capsys)
+    found = json_of(capsys, "--transfer", str(tmp_path / "layer.yaml"))
+    factors = [layer.factor(1 + run) for run in range(10)]
+    times = [run["time_s"] for run in plain["runs"]]  # type: ignore[attr-defined]
+    assert [run["time_s"] for run in found["runs"]] == [t * f for t, f in zip(times, factors, strict=True)]  # type: ignore[attr-defined]
+    assert found["parameters"]["transfer"] == layer.to_dict()  # type: ignore[index]
+    assert found["interval_parts"]["relative_sd"]["transfer"] == 0.03  # type: ignore[index]
+    assert main([*COMMAND, "--transfer", str(tmp_path / "layer.yaml")]) == 0
+    assert "  layer   3 % learnt from other studies: one cluster, another\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[]", "is no transfer layer; it has the fields source, relative_sd, studies"),
+        ("{source: a, relative_sd: 0.1}", "is no transfer layer"),
+        (LAYER.replace("0.03", "-1"), "relative_sd is -1; it is a number from 0 to 1"),
+        (LAYER.replace("0.03", ".nan"), "relative_sd is nan"),
+        (LAYER.replace("docs/accuracy.md", "''"), "source is ''; say where"),
+        (LAYER.replace("[one cluster, another]", "[]"), "studies is []"),
+        ("{", "layer.yaml:2:1: is not YAML"),
+    ],
+)
+def test_a_bad_layer_is_one_line(text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "layer.yaml").write_text(text)
+    assert main([*COMMAND, "--transfer", str(tmp_path / "layer.yaml")]) == 2
+    complaint = capsys.readouterr().err
+    assert words in complaint
+    assert complaint.count("\n") == 1
