@@ -7,8 +7,8 @@
  * MPI_Isend, microseconds of dgemm of the sender between MPI_Isend and MPI_Wait, and microseconds of dgemm of the
  * receiver: between MPI_Irecv and MPI_Wait, or in each piece between two calls of MPI_Iprobe. 0: none.
  *
- * RESULT has a row for each message; stamps are microseconds of CLOCK_MONOTONIC, which both ranks share, since the call
- * of MPI_Isend. Both buffers are written by their owners just before the common start.
+ * RESULT, which appears whole, has a row for each message; stamps are microseconds of CLOCK_MONOTONIC, which both ranks
+ * share, since the call of MPI_Isend. Both buffers are written by their owners just before the common start.
  */
 #define _POSIX_C_SOURCE 200809L
 #define _GNU_SOURCE
@@ -149,7 +149,9 @@ static long read_plan(const char *path, struct message **plan) {
 
 static void write_result(const char *path, long count, const struct message *plan, const struct seen *here,
                          const struct seen *there) {
-    FILE *file = fopen(path, "w");
+    char part[4096];
+    snprintf(part, sizeof part, "%s.part", path);
+    FILE *file = fopen(part, "w");
     if (!file)
         fail("the result cannot be written");
     fprintf(file, "sender,way,size_bytes,sender_asked_us,receiver_asked_us,isend_us,sender_entered_us,sender_done_us,"
@@ -162,7 +164,7 @@ static void write_result(const char *path, long count, const struct message *pla
                 s->entered - s->posted, s->done - s->posted, r->posted - s->posted, r->entered - s->posted,
                 r->done - s->posted, r->pieces, s->switches + r->switches, s->late + r->late);
     }
-    if (fclose(file))
+    if (fclose(file) || rename(part, path))
         fail("the result cannot be written");
 }
 

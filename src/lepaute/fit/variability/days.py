@@ -48,7 +48,8 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     that kernels weigh as in the application. Each core and probe is first set to ratio 1 over all blocks: what differs
     between them lastingly is no effect of a block. The processes of a block are not averaged: a run of the application
     is one fresh process a core, with the pages and the state of the machine that it happens to get, all of one launch.
-    What the scatter of single calls adds to a sum is no effect of its process: a simulation draws it call by call.
+    What the scatter of single calls about the level of their process adds to a sum is no effect of the process: a
+    simulation draws it call by call, and that of interrupted calls as episodes.
     """
     chosen = [(calls.where(calls.in_context & ~calls.cold), kernel) for calls, kernel in pairs]
     chosen = [(calls, kernel) for calls, kernel in chosen if len(calls)]
@@ -61,12 +62,12 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     launch = np.concatenate([_launch(calls) for calls in every])
     measured = np.concatenate([calls.duration_s for calls, _ in chosen])
     predicted = np.concatenate([kernel.predict(calls) for calls, kernel in chosen])
-    variance = np.concatenate([kernel.deviation(calls) ** 2 for calls, kernel in chosen])
     kind = numbered([cpu, probe])
     process = numbered([block, launch, kind])
     _, first = np.unique(process, return_index=True)
     block, launch, kind = block[first], numbered([block, launch, np.where(launch < 0, kind, 0)])[first], kind[first]
-    measured, predicted, variance = (np.bincount(process, each) for each in (measured, predicted, variance))
+    single, of_model = measured, predicted
+    measured, predicted = np.bincount(process, single), np.bincount(process, of_model)
     with np.errstate(divide="ignore", invalid="ignore"):
         lasting = (np.bincount(kind, measured) / np.bincount(kind, predicted))[kind]
         effect = np.log(measured / (predicted * lasting))
@@ -75,7 +76,10 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     if len(np.unique(block)) < 2:
         return None
     effect = effect - (np.bincount(kind, effect) / np.maximum(np.bincount(kind), 1))[kind]
-    scatter = float(np.mean(variance[seen] / predicted[seen] ** 2))
+    # As measured: interrupted calls scatter more than the model's noise, which holds the effects of processes as well.
+    level = np.divide(measured, predicted, out=np.ones_like(measured), where=predicted > 0)[process]
+    variance = np.bincount(process, (single - level * of_model) ** 2)
+    scatter = float(np.mean(variance[seen] / measured[seen] ** 2))
     try:
         return BlockEffects(effect, block, nested_effects(effect, block, launch, kind, scatter))
     except ValueError:  # each core and probe was seen in one block only
