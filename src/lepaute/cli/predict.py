@@ -209,8 +209,8 @@ def announced(
     if wall_s > WORTH_TELLING_S:
         count = len(applications)
         what = f"{count} combination(s) x {runs} run(s)" if count > 1 else f"{runs} run(s)"
-        what += " and those that tell the parts of the interval" if extra_runs else ""
-        note(f"lepaute: this will take about {duration(wall_s)}: {what} on {cores} core(s)")
+        besides = ", and those that tell the parts of the interval" if extra_runs else ""
+        note(f"lepaute: this will take about {duration(wall_s)}: {what} on {cores} core(s){besides}")
     return run_s
 
 
