@@ -38,7 +38,8 @@ def nested_effects(
     kind    : what differs lastingly, such as a core in a probe: only differences from the mean of a kind count
     scatter : mean variance of the errors of single values, which is no effect of a process
     The sum of the three variances, that of a single process, is unbiased; a negative estimate of the variance of a
-    wider group is set to 0 at the cost of the narrower ones, so that the sum stays.
+    wider group is set to 0 at the cost of the narrower ones, so that the sum stays. Where `scatter` explains the whole
+    sum, its standard error is left: few values cannot show that processes are alike.
     Raises ValueError with fewer than two blocks, or where no kind occurs twice.
     """
     block, launch, kind = (np.unique(each, return_inverse=True)[1].astype(np.int64) for each in (block, launch, kind))
@@ -61,23 +62,29 @@ def nested_effects(
     for within in (solved[0], solved[0] + solved[1], np.inf):
         variances.append(float(np.clip(within - sum(variances), 0.0, left)))
         left -= variances[-1]
-    block_variance, launch_variance, process_variance = variances
+    free = len(values) - kinds
     groups = len({tuple(sorted(kind[members])) for members in _members(launch)})
+    own = max(1, free - launches + groups)
+    error = float(np.sum(rest**2)) / free * float(np.sqrt(2.0 / free))
+    if scatter > 0.0 and free > 1 and error > sum(variances):
+        # Scatter that would explain everything leaves what the variance of a process is uncertain by.
+        variances[2] += error - sum(variances)
+        own = free
+    block_variance, launch_variance, process_variance = variances
     least, most = blocks - 1, max(1, launches - blocks - groups + 1)
     # The variance of launches is what that of their means has beyond the processes' share: known the less, the larger
-    # this is (Satterthwaite 1946, Biometrics Bulletin 2), but no less than that of blocks.
+    # this is (Satterthwaite 1946, Biometrics Bulletin 2), but no less than that of blocks, nor with fewer than three.
     of_means = launch_variance + (process_variance + scatter) * launches / len(values)
     share = launch_variance / of_means if of_means > 0 else 1.0
     of_values = process_variance + scatter
     own_share = process_variance / of_values if of_values > 0 else 1.0
-    own = max(1, len(values) - launches - kinds + groups)
     return NestedEffects(
         float(np.sqrt(block_variance)),
         float(np.sqrt(launch_variance)),
         float(np.sqrt(process_variance)),
         least,
-        max(min(least, most), int(most * share**2)),
-        max(min(least, own), int(own * own_share**2)),
+        max(min(max(least, 3), most), int(most * share**2)),
+        max(min(max(least, 3), own), int(own * own_share**2)),
     )
 
 
