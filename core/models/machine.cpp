@@ -61,7 +61,10 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
         }
         DayKernel& today = kernels_[number];
         today = {.models = named->models, .crowding = named->crowding};
-        const std::uint32_t stream = kernels.first_stream + number;
+        // Kernels with one model share its errors.
+        const auto source = std::ranges::find(kernels.names, std::string_view(named->model_of));
+        const auto from = source == kernels.names.end() ? number : source - kernels.names.begin();
+        const std::uint32_t stream = kernels.first_stream + static_cast<std::uint32_t>(from);
         if (layers.coefficients) {
             for (std::uint32_t cpu = 0; cpu < today.models.size(); ++cpu) {
                 today.models[cpu] =

@@ -18,6 +18,7 @@ namespace lepaute::models {
 /// A kernel of a platform, with its models: one for all cpus, or one per cpu (node-major).
 struct MachineKernel {
     std::string name;
+    std::string model_of; // the kernel whose model it has, and whose errors it shares; empty: its own
     std::vector<KernelModel> models;
     double discrepancy_relative_sd = 0.0; // of the logarithm
     double crowding = 0.0;                // relative increase of durations when all cores of a node compute
@@ -25,6 +26,7 @@ struct MachineKernel {
     template <class Visit>
     static void fields(Visit visit) {
         visit("name", &MachineKernel::name);
+        visit("model_of", &MachineKernel::model_of);
         visit("models", &MachineKernel::models);
         visit("discrepancy_relative_sd", &MachineKernel::discrepancy_relative_sd);
         visit("crowding", &MachineKernel::crowding);

@@ -12,6 +12,7 @@ namespace lepaute::models {
 
 namespace {
 
+constexpr std::string_view nothing = "-"; // stands for an empty name
 constexpr std::string_view format = "lepaute-machine/5";
 
 /// Goes through `value` in the order of the file. Writer and Reader go through it alike, so that the two cannot differ.
@@ -56,7 +57,7 @@ public:
         text_.append(digits.begin(), end);
         text_ += ' ';
     }
-    void value(const std::string& name) { (text_ += name) += ' '; }
+    void value(const std::string& name) { (text_ += name.empty() ? nothing : std::string_view(name)) += ' '; }
     template <Worded Enum>
     void value(Enum choice) {
         (text_ += word_of(choice)) += ' ';
@@ -93,7 +94,12 @@ public:
         }
         number = static_cast<Value>(read);
     }
-    void value(std::string& name) { name = word(); }
+    void value(std::string& name) {
+        name = word();
+        if (name == nothing) {
+            name.clear();
+        }
+    }
     template <Worded Enum>
     void value(Enum& choice) {
         choice = of_word<Enum>("a word", word());

@@ -16,7 +16,7 @@ from lepaute.simulate.population import drawn_day, drawn_nodes, drawn_scales, on
 from lepaute.stats.cholesky import lower_factor, times
 
 #: As it is without populations: sections that are null do not count.
-DAHU_SHA256 = "2f13660bc74c373b6daac823185edd78cdacc37691956cae062f7296a2ffc040"
+DAHU_SHA256 = "c4abf776bccbc73c56183ec36f165b6a8b53d46df70d5db6e1378e51224da4e6"
 SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")
 HPL = Hpl(n=1000, nb=128, p=2, q=2)
 ALIKE = [[1.0, 1.0]] * 4  # the days of all four CPUs have the same standard deviation

@@ -191,3 +191,15 @@ def test_full_nodes_that_compute_between_probes_are_told_of_where_the_network_kn
     assert not told(idle, 4)  # half of the cores
     assert not told(idle, 8, depth=0)  # MPI_Iprobe again and again, nothing in between
     assert not told(idle, 8, bcast="long")  # blocks
+
+
+def test_a_variant_without_a_model_of_its_own_shares_the_errors_of_the_one_it_uses(dahu):
+    # dgemm_nn is what HPL calls with U not transposed on one process row; its model is that of dgemm
+    alike = [
+        predict(
+            Hpl(n=2000, nb=128, p=1, q=1, u=u), dahu, runs=1, seed=7, layers=Layers.only("discrepancy")
+        ).kernel_time_s
+        for u in ("transposed", "no-transposed")
+    ]
+    whole = [sum(time for name, time in times.items() if name.startswith("dgemm")) for times in alike]
+    assert whole[0] == pytest.approx(whole[1], rel=1e-9)

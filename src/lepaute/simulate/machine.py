@@ -89,6 +89,7 @@ def core_kernel(name: str, model: "KernelModel", platform: "Platform") -> _core.
     """The kernel `name` with the durations of `model`."""
     kernel = _core.MachineKernel()
     kernel.name = name
+    kernel.model_of = model.kernel
     kernel.models = per_cpu_models(model, platform)
     kernel.discrepancy_relative_sd = model.discrepancy_relative_sd
     kernel.crowding = model.crowding or 0.0
