@@ -117,7 +117,7 @@ def test_parts_leave_the_prediction_as_it_is_and_repeat() -> None:
 
 def test_parts_are_told_unasked_where_they_cost_little(dahu: Platform, capsys: pytest.CaptureFixture[str]) -> None:
     assert are_free(HPL, dahu, Layers(), 10, "auto")
-    large = Hpl(n=20_000, p=8, q=8)
+    large = Hpl(n=40_000, p=16, q=16)
     assert large.events * RUNS * len(part_names(large, dahu, Layers())) > FREE_EVENTS
     assert not are_free(large, dahu, Layers(), 10, "auto")
     assert are_free(large, dahu, Layers(), 100, "auto")  # half the cost of the prediction itself

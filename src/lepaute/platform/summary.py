@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from math import exp
 
+from lepaute.platform.network_model import BusyReceiver
 from lepaute.platform.schema import Days, KernelModel, Platform, Population, Segment
 from lepaute.platform.topology import topology_lines
 from lepaute.platform.values import Polynomial
@@ -130,6 +131,8 @@ def _network(platform: Platform) -> Iterator[str]:
     yield f"  between nodes{'':<3}{_HEADER}"
     yield from (_segment(segment) for segment in network.remote.segments)
     yield from _fitted(network.remote.range_bytes)
+    yield from _error(network.remote.discrepancy_relative_sd)
+    yield from _busy(network.remote.busy)
     sharing = "shared" if network.loopback.shared else "not shared"
     yield f"  inside a node, {network.loopback.bandwidth_Bps / 1e9:.4g} GB/s, {sharing}"
     if network.loopback.segments is None:
@@ -137,6 +140,8 @@ def _network(platform: Platform) -> Iterator[str]:
     else:
         yield from (_segment(segment) for segment in network.loopback.segments)
         yield from _fitted(network.loopback.range_bytes)
+        yield from _error(network.loopback.discrepancy_relative_sd)
+        yield from _busy(network.loopback.busy)
     costs = network.costs
     yield f"  MPI_Iprobe {costs.iprobe_s:.3g} s, MPI_Test {costs.test_s:.3g} s, MPI_Wtime {costs.wtime_s:.3g} s"
 
@@ -147,6 +152,19 @@ _HEADER = "  protocol     latency        flow        send at 0   receive at 0"
 def _fitted(sizes: tuple[int, int] | None) -> Iterator[str]:
     if sizes is not None:
         yield f"    fitted to {sizes[0]} to {sizes[1]} B"
+
+
+def _error(relative_sd: float | None) -> Iterator[str]:
+    if relative_sd:
+        yield f"    error {relative_sd:.2%} from one calibration to another"
+
+
+def _busy(busy: BusyReceiver | None) -> Iterator[str]:
+    if busy is not None:
+        yield "    to a rank that computes between its probes, from the probe on:"
+        yield from (_segment(segment) for segment in busy.segments)
+        yield from _fitted(busy.range_bytes)
+        yield from _error(busy.discrepancy_relative_sd)
 
 
 def _segment(segment: Segment) -> str:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 #: Of each part. The standard deviation of 10 runs is known to a quarter of itself.
 RUNS = 10
-#: Parts that cost no more events, or no more than the prediction itself, are told unasked: about a second of two cores.
-FREE_EVENTS = 4e6
+#: Parts that cost no more events, or no more than the prediction itself, are told unasked: some seconds of two cores.
+FREE_EVENTS = 3e7
 
 
 @dataclass(frozen=True, slots=True)
