@@ -17,23 +17,24 @@ PLATEAU_BYTES = (16_000, 64_000)
 def dahu_network(source: dict[str, Any], reference: Path) -> dict[str, Any]:
     """The network of one of the Dahu files; its latency factors are for a route latency of 0.10 µs as fitted.
 
-    One of idle nodes also gets what messages cost whose receiver computes between its probes for them.
+    One of idle nodes also gets what messages cost whose receiver computes between its probes for them; in one of loaded
+    nodes they cost what others do.
     """
     remote, local = source["remote"], source["local"]
     thresholds = {key: source["thresholds"][key] for key in ("eager_max_bytes", "detached_max_bytes")}
     inside = segments(local, local["link"]["latency_s"], thresholds)
     between = segments(remote, 1e-7, thresholds)
     deviation = {which: transfer_deviation(reference, which) for which in ("local", "remote")}
-    busy = {}
-    if IDLE in source["name"]:
-        busy = {
-            which: {
-                "segments": busy_segments(reference / "network_fit" / f"ringrong_{file}.csv", idle),
-                # one calibration only: assumed to vary as messages inside idle nodes do
-                "discrepancy_relative_sd": deviation["local"],
-            }
-            for which, file, idle in (("local", "loopback", inside), ("remote", "remote", between))
+    busy = {
+        which: {
+            "segments": busy_segments(reference / "network_fit" / f"ringrong_{file}.csv", quiet)
+            if IDLE in source["name"]
+            else quiet,  # all messages were measured so
+            # one calibration only: assumed to vary as messages inside idle nodes do
+            "discrepancy_relative_sd": deviation["local"],
         }
+        for which, file, quiet in (("local", "loopback", inside), ("remote", "remote", between))
+    }
     return {
         "flow_factor": "bound",
         "node_link": {"bandwidth_Bps": remote["link"]["bandwidth_Bps"]},
@@ -41,12 +42,12 @@ def dahu_network(source: dict[str, Any], reference: Path) -> dict[str, Any]:
             "shared": False,
             "bandwidth_Bps": local["link"]["bandwidth_Bps"],
             "segments": inside,
-            "busy": busy.get("local"),
+            "busy": busy["local"],
             "discrepancy_relative_sd": deviation["local"],
         },
         "remote": {
             "segments": between,
-            "busy": busy.get("remote"),
+            "busy": busy["remote"],
             "discrepancy_relative_sd": deviation["remote"],
         },
         "costs": {f"{call}_s": source["costs"][f"{call}_s"] or 0.0 for call in ("iprobe", "test", "wtime")},
