@@ -205,7 +205,10 @@ def text(frame: pandas.DataFrame, others: Mapping[str, pandas.DataFrame]) -> str
     titles = {BEFORE: "before, %", FRESH: "other machines, %"}
     meaning = {
         BEFORE: "the first {} of these machines before fits and layers were mended",
-        FRESH: "{} machines of another seed, made up after that: some of the defects were located on the first ones",
+        FRESH: (
+            "{} machines of another seed, since some of the defects were located on the first ones; by the fits as they\n"
+            "are now, which allow for differences between processes that a few noisy sums cannot exclude"
+        ),
     }
     told = "".join(
         f"\n{titles[name].removesuffix(', %').capitalize()}, coverage (half-width): {meaning[name].format(len(other))}."
