@@ -206,8 +206,8 @@ def text(frame: pandas.DataFrame, others: Mapping[str, pandas.DataFrame]) -> str
     meaning = {
         BEFORE: "the first {} of these machines before fits and layers were mended",
         FRESH: (
-            "{} machines of another seed, since some of the defects were\nlocated on the first ones; by the fits as they "
-            "are now, which allow for differences between processes that a few\nnoisy sums cannot exclude"
+            "{} machines of another seed, since some of the defects were\nlocated on the first ones; by the "
+            "fits as they are now, which allow for differences between processes that a few\nnoisy sums cannot exclude"
         ),
     }
     told = "".join(
