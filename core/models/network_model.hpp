@@ -166,6 +166,25 @@ struct Network {
     double iprobe_s = 0.0;
     bool iprobe_looks_first = false; // MPI_Iprobe finds only what had come at the rank's previous MPI call
 
+    [[nodiscard]] const NetworkClass& of(LinkClass which) const noexcept {
+        switch (which) {
+        case LinkClass::loopback:
+            return loopback;
+        case LinkClass::loopback_noncontiguous:
+            return loopback_noncontiguous;
+        case LinkClass::remote_noncontiguous:
+            return remote_noncontiguous;
+        case LinkClass::loopback_busy:
+            return loopback_busy;
+        case LinkClass::remote_busy:
+            return remote_busy;
+        case LinkClass::remote:
+        case LinkClass::count:
+            break;
+        }
+        return remote;
+    }
+
     template <class Visit>
     static void fields(Visit visit) {
         visit("loopback", &Network::loopback);

@@ -218,9 +218,6 @@ void Engine::prepare_send(Rank rank) {
     }
     ++statistics_.messages;
     statistics_.bytes += message.bytes;
-    if (counts_sizes_) {
-        statistics_.use[static_cast<std::size_t>(message.link_class)].note(network, *message.segment, message.bytes);
-    }
     // A synchronous exchange is MPI_Issend, MPI_Recv, MPI_Wait; the usual one sends by MPI_Send.
     const bool sends_at_once = operation.synchronous && operation.kind == Operation::Kind::exchange;
     const models::Overhead& overhead = sends_at_once ? message.segment->isend : message.segment->send;
@@ -277,6 +274,11 @@ void Engine::post_receive(Rank rank) {
 void Engine::match(std::uint32_t id, double posted_s) {
     Message& message = messages_[id];
     message.matched = true;
+    if (counts_sizes_) {
+        const models::NetworkClass& links = network_.of(message.link_class);
+        const auto which = static_cast<std::size_t>(message.link_class);
+        statistics_.use[which].note(links, links.at(message.bytes), message.bytes);
+    }
     ranks_[message.to].receive_unmatched = false;
     if (!message.started) {
         start_transfer(id, std::max(message.ready_s, posted_s));

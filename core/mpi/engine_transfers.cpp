@@ -31,11 +31,8 @@ void Engine::become_busy(Message& message) {
         return;
     }
     const models::Segment& segment = busy.at(message.bytes);
-    if (counts_sizes_) {
-        const LinkClass which = same ? LinkClass::loopback_busy : LinkClass::remote_busy;
-        statistics_.use[static_cast<std::size_t>(which)].note(busy, segment, message.bytes);
-    }
     const bool has_gaps = message.link_class != LinkClass::loopback && message.link_class != LinkClass::remote;
+    message.link_class = same ? LinkClass::loopback_busy : LinkClass::remote_busy;
     if (!message.started && !(has_gaps && network_.noncontiguous_modelled)) {
         message.segment = &segment;
         return;

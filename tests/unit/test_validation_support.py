@@ -77,13 +77,6 @@ def test_effects_must_have_the_published_sign_and_be_near() -> None:
     assert effect_goals(0.0 * near, published, "x")[0].met is False  # no effect at all has no direction
 
 
-def test_an_extrapolation_beyond_the_fitted_k_is_told_from_one_below_it() -> None:
-    beyond = "99 % of dgemm time is outside the fitted ranges: k = 2..256, fitted in 128..128"
-    below = "1 % of dgemm time is outside the fitted ranges: k = 2..64, fitted in 128..128"
-    assert factorial.EXTRAPOLATION.search(beyond)
-    assert not factorial.EXTRAPOLATION.search(below)
-
-
 def test_the_slowest_synthetic_nodes_are_left_out_and_the_others_keep_their_order() -> None:
     nodes = pandas.DataFrame(
         {"node": range(4), "mnk": [2e-12, 5e-12, 1e-12, 4e-12], "intercept": 1e-6, "mnk_residual": 1e-13}

@@ -53,7 +53,7 @@ class SmpiCase:
     @property
     def layers(self) -> Layers:
         """The layers of uncertainty."""
-        return Layers(self.noise, self.noise, self.noise, self.noise)
+        return Layers() if self.noise else Layers.only()
 
     @property
     def name(self) -> str:
