@@ -18,7 +18,7 @@ namespace lepaute::models {
 /// A kernel of a platform, with its models: one for all cpus, or one per cpu (node-major).
 struct MachineKernel {
     std::string name;
-    std::string model_of; // the kernel whose model it has, and whose errors it shares; empty: its own
+    std::string model_of{}; // the kernel whose model it has, and whose errors it shares; empty: its own
     std::vector<KernelModel> models;
     double discrepancy_relative_sd = 0.0; // of the logarithm
     double crowding = 0.0;                // relative increase of durations when all cores of a node compute
