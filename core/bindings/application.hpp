@@ -46,7 +46,6 @@ void def_application(nanobind::module_& m, const char* parameters_name, const ch
         nb::arg("parameters"), nb::arg("machine"), nb::arg("layers"), nb::arg("core_of_rank"), nb::arg("seed"),
         nb::arg("trace_ranks") = nb::none(), nb::arg("trace_steps") = nb::none(), nb::arg("run_seed") = nb::none(),
         nb::call_guard<nb::gil_scoped_release>(),
-        "One run; traces these ranks (none without) in these steps (all without). run_seed: another run on the machine "
-        "and "
-        "day of seed.");
+        "One run; traces these ranks (none without) in these steps (all without). run_seed: another run on the "
+        "machine and day of seed.");
 }

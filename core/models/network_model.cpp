@@ -1,5 +1,6 @@
 #include "models/network_model.hpp"
 
+#include "rng/elementary.hpp"
 #include "rng/philox.hpp"
 
 #include <cmath>
@@ -23,9 +24,9 @@ double transfer_factor(LinkClass which, double relative_sd, std::uint64_t seed) 
     if (relative_sd <= 0.0) {
         return 1.0;
     }
-    const double log_variance = std::log1p(relative_sd * relative_sd);
+    const double log_variance = rng::natural_log(1.0 + relative_sd * relative_sd);
     const double normal = rng::normal({seed, static_cast<std::uint32_t>(which), network_discrepancy_stream, 0});
-    return std::exp(std::sqrt(log_variance) * normal - log_variance / 2.0);
+    return rng::exponential(std::sqrt(log_variance) * normal - log_variance / 2.0);
 }
 
 double link_factor(const Network& network, std::uint64_t seed) noexcept {
