@@ -1,0 +1,158 @@
+// Messages to ranks that compute between their probes, and the factors that a run draws for its network.
+
+#include "mpi/engine.hpp"
+#include "small_network.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <utility>
+
+using namespace lepaute;
+using mpi::Engine;
+using mpi::Rank;
+using mpi::Task;
+using tests::network;
+
+namespace {
+
+// What a message to a busy receiver costs is measured apart: here 10 times the latency, and a tenth of the bandwidth.
+models::Network with_busy_receivers() {
+    models::Network result = network();
+    for (const auto& [busy, quiet] :
+         {std::pair{&result.loopback_busy, &result.loopback}, std::pair{&result.remote_busy, &result.remote}}) {
+        *busy = *quiet;
+        for (models::Segment& segment : busy->segments) {
+            segment.latency_s *= 10.0;
+            segment.bandwidth_Bps /= 10.0;
+        }
+    }
+    return result;
+}
+
+// When the receive of a message of `bytes` that was sent after 0.5 s ends; the receiver asks for it as `ask` says.
+double received_s(const models::Network& net, bool local, double bytes, const std::function<Task(Engine&)>& ask) {
+    Engine engine(net, {0, local ? 0U : 1U}, 2, 1, false);
+    double date_s = 0.0;
+    engine.run([&](Rank rank) -> Task {
+        if (rank == 0) {
+            engine.compute(0, 0.5);
+            co_await engine.send(0, 1, 7, bytes);
+        } else {
+            co_await ask(engine);
+            co_await engine.receive(1, 0, 7);
+            date_s = engine.clock(1);
+        }
+    });
+    return date_s;
+}
+
+} // namespace
+
+TEST(Engine, AMessageFoundBetweenPiecesOfComputingCostsWhatItCostsABusyReceiver) {
+    const auto computing = [](Engine& engine) -> Task {
+        bool found = false;
+        while (!found) {
+            engine.compute(1, 1.0);
+            found = co_await engine.probe(1, 0, 7);
+        }
+    };
+    const auto known_to_be_fruitless = [](Engine& engine) -> Task {
+        engine.fruitless_probe(1, 0, 7);
+        engine.compute(1, 1.0);
+        co_await engine.await_message(1, 0, 7);
+    };
+    for (const bool local : {false, true}) {
+        for (const double bytes : {90.0, 500.0, 5000.0}) { // eager, detached, rendezvous
+            const models::Network with = with_busy_receivers();
+            const models::Network without = network();
+            const models::NetworkClass& quiet = local ? without.loopback : without.remote;
+            const models::NetworkClass& busy = local ? with.loopback_busy : with.remote_busy;
+            const double more_s = busy.at(bytes).one_way_s(bytes) - quiet.at(bytes).one_way_s(bytes);
+            ASSERT_GT(more_s, 0.0);
+            for (const std::function<Task(Engine&)>& ask :
+                 {std::function(computing), std::function(known_to_be_fruitless)}) {
+                const double quiet_s = received_s(without, local, bytes, ask);
+                const double busy_s = received_s(with, local, bytes, ask);
+                if (quiet.at(bytes).protocol == models::Protocol::eager) { // it has come meanwhile, or comes then
+                    EXPECT_GE(busy_s, quiet_s);
+                } else {
+                    EXPECT_NEAR(busy_s - quiet_s, more_s, 1e-12) << bytes << " " << local;
+                }
+            }
+        }
+    }
+}
+
+TEST(Engine, AMessageThatIsWaitedForIsNoMessageToABusyReceiver) {
+    const auto blocking = [](Engine& engine) -> Task { // late: it computed when the message was posted
+        engine.compute(1, 1.0);
+        co_return;
+    };
+    const auto spinning = [](Engine& engine) -> Task {
+        engine.compute(1, 0.25);
+        co_await engine.await_message(1, 0, 7);
+    };
+    for (const bool local : {false, true}) {
+        for (const double bytes : {90.0, 500.0, 5000.0}) {
+            for (const std::function<Task(Engine&)>& ask : {std::function(blocking), std::function(spinning)}) {
+                EXPECT_EQ(received_s(with_busy_receivers(), local, bytes, ask),
+                          received_s(network(), local, bytes, ask));
+            }
+        }
+    }
+}
+
+TEST(Engine, AMessageWithGapsOfItsOwnCostIsSlowerToABusyReceiverByAsMuchAsOthers) {
+    const auto received_by = [](const models::Network& net, bool gaps) {
+        Engine engine(net, {0, 1}, 2, 1, false);
+        double date_s = 0.0;
+        engine.run([&](Rank rank) -> Task {
+            if (rank == 0) {
+                engine.compute(0, 0.5);
+                if (gaps) {
+                    co_await engine.send_noncontiguous(0, 1, 7, 5000.0);
+                } else {
+                    co_await engine.send(0, 1, 7, 5000.0);
+                }
+            } else {
+                engine.fruitless_probe(1, 0, 7);
+                engine.compute(1, 1.0);
+                co_await engine.await_message(1, 0, 7);
+                co_await engine.receive(1, 0, 7);
+                date_s = engine.clock(1);
+            }
+        });
+        return date_s;
+    };
+    models::Network with = with_busy_receivers();
+    models::Network without = network();
+    for (models::Network* net : {&with, &without}) {
+        net->noncontiguous_modelled = true;
+        net->remote_noncontiguous.segments.back().latency_s += 0.25;
+    }
+    EXPECT_NEAR(received_by(with, true) - received_by(without, true),
+                received_by(with, false) - received_by(without, false), 1e-12);
+    EXPECT_NEAR(received_by(with, true) - received_by(with, false), 0.25, 1e-12);
+}
+
+// Factors are drawn per class and run; their mean is 1 and their relative deviation as asked for.
+TEST(Network, ARunDrawsAFactorOnTheTransfersOfEachClass) {
+    models::Network net = with_busy_receivers();
+    net.remote.discrepancy_relative_sd = 0.3;
+    double sum = 0.0;
+    double squares = 0.0;
+    constexpr int runs = 20000;
+    for (int seed = 0; seed < runs; ++seed) {
+        const models::Network run = models::drawn(net, static_cast<std::uint64_t>(seed));
+        const double factor = net.remote.segments[0].bandwidth_Bps / run.remote.segments[0].bandwidth_Bps;
+        EXPECT_NEAR(run.remote.segments[0].latency_s, factor * net.remote.segments[0].latency_s, 1e-15);
+        EXPECT_EQ(run.loopback.segments[0].latency_s, net.loopback.segments[0].latency_s);
+        sum += factor;
+        squares += factor * factor;
+    }
+    const double mean = sum / runs;
+    EXPECT_NEAR(mean, 1.0, 4 * 0.3 / std::sqrt(runs));
+    EXPECT_NEAR(std::sqrt(squares / runs - mean * mean), 0.3, 0.02);
+}
