@@ -45,13 +45,24 @@ def test_an_unknown_operation_is_refused_with_those_that_exist() -> None:
 def test_a_default_design_of_steps_takes_a_few_seconds_and_holds_both_ends() -> None:
     for seed in range(5):
         rows = list(hpl_step_design(seed))
-        seconds = sum(int(r["m"]) * int(r["n"]) * (int(r["steps"]) * 2 * 128 / 50e9 + 2e-9) for r in rows)
-        assert 2.0 < seconds < 5.0
-        assert {256, 8000} <= {row["m"] for row in rows}
+        seconds = sum(int(r["m"]) * int(r["n"]) * (int(r["steps"]) * 2 * int(r["nb"]) / 50e9 + 2e-9) for r in rows)
+        assert 2.0 < seconds < 7.0
+        sizes = {int(row["m"]) for row in rows}
+        assert max(sizes) == 8000
+        assert min(sizes) <= 512
+        assert collections.Counter(row["nb"] for row in rows) == {64: 8, 128: 8, 256: 8}
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"rows": 0}, {"nb": 0}, {"nb": 128, "max_n": 255}, {"steps": (0, 1)}, {"steps": (3, 2)}]
+    "arguments",
+    [
+        {"rows": 0},
+        {"nbs": (64, 0)},
+        {"nbs": ()},
+        {"nbs": (64, 128), "max_n": 255},
+        {"steps": (0, 1)},
+        {"steps": (3, 2)},
+    ],
 )
 def test_steps_that_cannot_be_are_refused(arguments: dict[str, int]) -> None:
     with pytest.raises(DesignError, match="need rows >= 1"):
