@@ -176,9 +176,9 @@ class KernelModel(Value):
 
     `crowding`: relative increase of the duration when the other cores of the socket compute, see `Crowding`; null where
     it is unknown. `crowding_relative_sd`: error of the duration where none of them computes, as a factor on all calls,
-    drawn once a run; less in proportion next to some, none at the last share of the table. `form`: the family's member that was fitted, such as M'-H/N-2; null where it
-    is unknown. `discrepancy_relative_sd`: what the model is wrong by, as a factor on all calls, drawn once a run;
-    `discrepancy_source`: what says so, for it and for those of the pieces.
+    drawn once a run; less in proportion next to some, none at the last share of the table. `form`: the family's member
+    that was fitted, such as M'-H/N-2; null where it is unknown. `discrepancy_relative_sd`: what the model is wrong by,
+    as a factor on all calls, drawn once a run; `discrepancy_source`: what says so, for it and for those of the pieces.
     """
 
     kernel: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]

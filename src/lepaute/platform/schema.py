@@ -50,8 +50,8 @@ FORMAT: Final = "lepaute-platform/1"
 class Nodes(Value):
     """The nodes, all alike: `count` of them, numbered from `first_number`, each with `cores` cores on `cpus` CPUs.
 
-    A cpu is what models tell apart: a core, a processor, or the node. `sockets`: processors that share caches, memory and
-    power among their cores; null where that is the whole node. CPUs of a socket are numbered consecutively.
+    A cpu is what models tell apart: a core, a processor, or the node. `sockets`: processors whose cores share caches,
+    memory and power; null where that is the whole node. CPUs of a socket are numbered consecutively.
     """
 
     count: NodeCount
