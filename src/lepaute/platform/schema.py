@@ -51,13 +51,18 @@ FORMAT: Final = "lepaute-platform/1"
 
 
 class Nodes(Value):
-    """The nodes, all alike: `count` of them, numbered from `first_number`, each with `cores` cores on `cpus` CPUs."""
+    """The nodes, all alike: `count` of them, numbered from `first_number`, each with `cores` cores on `cpus` CPUs.
+
+    A cpu is what models tell apart: a core, a processor, or the node. `sockets`: processors whose cores share caches,
+    memory and power; null where that is the whole node. CPUs of a socket are numbered consecutively.
+    """
 
     count: NodeCount
     first_number: Annotated[int, Field(ge=0, le=2**31)] = 0
     cores: CoreCount
     cpus: CoreCount = 1
     core_to_cpu: Literal["modulo", "block"] = "modulo"
+    sockets: CoreCount | None = None
     memory_bytes: Count | None = None
     peak_flops_per_core: Positive | None = None
 
@@ -65,12 +70,20 @@ class Nodes(Value):
         """The cpu, 0 to cpus - 1, that holds `core`."""
         return core % self.cpus if self.core_to_cpu == "modulo" else core // (self.cores // self.cpus)
 
+    def socket_of_cpu(self, cpu: int) -> int:
+        """The socket, 0 to sockets - 1, of a cpu; the first one where CPUs are not of one socket."""
+        return cpu // max(1, self.cpus // (self.sockets or 1)) if self.cpus > 1 else 0
+
     @model_validator(mode="after")
     def _cores_fill_cpus(self) -> Self:
         if self.count * self.cores > MOST_CORES:
             raise fault(f"is {self.cores}; {self.count} nodes have at most {MOST_CORES} cores together", "cores")
         if self.cores % self.cpus:
             raise fault(f"is {self.cpus}; {self.cores} cores cannot be divided evenly among them", "cpus")
+        if self.sockets is not None and self.cores % self.sockets:
+            raise fault(f"is {self.sockets}; {self.cores} cores cannot be divided evenly among them", "sockets")
+        if self.sockets is not None and self.cpus > 1 and self.cpus % self.sockets:
+            raise fault(f"is {self.sockets}; {self.cpus} CPUs cannot be divided evenly among them", "sockets")
         return self
 
 
@@ -228,10 +241,17 @@ def _check_population(population: Population, model: KernelModel | None, nodes: 
 
 def _check_rows_exist(table: PerCpu, nodes: Nodes, *at: str | int) -> None:
     numbers = range(nodes.first_number, nodes.first_number + nodes.count)
-    for position, (node, cpu, *_) in enumerate(table.rows):
-        if node not in numbers or cpu not in range(nodes.cpus):
-            valid = f"valid are nodes {numbers[0]} to {numbers[-1]} with CPUs 0 to {nodes.cpus - 1}"
-            raise fault(f"is for node {node:g}, cpu {cpu:g}; {valid}", *at, "rows", position, remedy="Correct the row.")
+    unit, units = table.columns[1], nodes.cpus
+    if table.by_socket:
+        units = nodes.sockets or 1
+        if nodes.cpus % units:
+            raise fault("are of sockets, which share a cpu here", *at, "columns", remedy="Give nodes.cpus that differ.")
+    for position, (node, number, *_) in enumerate(table.rows):
+        if node not in numbers or number not in range(units):
+            names = f"{unit}s" if table.by_socket else "CPUs"
+            valid = f"valid are nodes {numbers[0]} to {numbers[-1]} with {names} 0 to {units - 1}"
+            what = f"is for node {node:g}, {unit} {number:g}; {valid}"
+            raise fault(what, *at, "rows", position, remedy="Correct the row.")
 
 
 def json_schema() -> dict[str, Any]:

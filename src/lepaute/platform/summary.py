@@ -37,9 +37,10 @@ def _lines(platform: Platform) -> Iterator[str]:
     yield ""
     memory = "" if nodes.memory_bytes is None else f", {nodes.memory_bytes / 2**30:.4g} GiB each"
     peak = nodes.peak_flops_per_core
+    sockets = "" if nodes.sockets is None else f" in {nodes.sockets} socket(s)"
     yield (
         f"nodes     {nodes.count} (numbers {nodes.first_number} to {nodes.first_number + nodes.count - 1}), "
-        f"{nodes.cores} cores on {nodes.cpus} CPUs ({nodes.core_to_cpu}){memory}"
+        f"{nodes.cores} cores on {nodes.cpus} CPUs ({nodes.core_to_cpu}){sockets}{memory}"
         + ("" if peak is None else f", peak {peak / 1e9:.4g} Gflop/s a core")
     )
     yield "kernels   duration of a call, in seconds"
@@ -126,14 +127,25 @@ def _kernel(model: KernelModel) -> Iterator[str]:
     for position, piece in enumerate(model.pieces):
         name = f"{model.kernel}{threads}" if not position else ""
         where = "" if not piece.where else f" where {_bounds(piece.where)}"
-        cpus = "" if piece.per_cpu is None else f"; {len(piece.per_cpu.rows)} CPUs have their own"
+        units = "sockets" if piece.per_cpu is not None and piece.per_cpu.by_socket else "CPUs"
+        cpus = "" if piece.per_cpu is None else f"; {len(piece.per_cpu.rows)} {units} have their own"
         noise = "" if piece.noise.kind == "none" else f"; sd {_polynomial(piece.noise.sd)}, {piece.noise.kind}"
         fitted = "" if not piece.range else f"; fitted for {_bounds(piece.range)}"
         own = "" if piece.discrepancy_relative_sd is None else f"; error of its own {piece.discrepancy_relative_sd:.2%}"
         yield f"  {name:<10} {_polynomial(piece.mean)}{where}{noise}{cpus}{fitted}{own}"
+    if model.crowding_table:
+        rows = (
+            f"{increase:+.1%} when {_share(share)} of the others compute" for share, increase in model.crowding_table
+        )
+        error = model.crowding_relative_sd
+        yield f"  {'':<10} {', '.join(rows)}" + ("" if not error else f"; error alone {error:.2%}")
     if model.discrepancy_relative_sd:
         source = model.discrepancy_source or "on calls not used in the fit"
         yield f"  {'':<10} error {model.discrepancy_relative_sd:.2%}: {source}"
+
+
+def _share(share: float) -> str:
+    return "all" if share == 1.0 else f"{share:.0%}"
 
 
 def _polynomial(polynomial: Polynomial) -> str:
