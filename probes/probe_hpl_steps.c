@@ -202,6 +202,7 @@ int main(int argc, char **argv) {
         {"--seed", NULL, true, "of the matrices' content"},
         {"--cpus", "0,1", false, "cores of the ranks, those of rank 0 first"},
         {"--threads", "1", false, "cores of a rank, all of which its BLAS is to use"},
+        {"--every", "1", false, "rank r writes the calls of row i where i + r is a multiple of this"},
         {"--grid", "column", false, "column (all ranks together) or single (each rank alone, all at once)"},
         {"--nbmin", "2", false, "HPL's NBMIN"},
         {"--ndiv", "2", false, "HPL's NDIV"},
@@ -221,6 +222,7 @@ int main(int argc, char **argv) {
         if (i / threads == lep_self.rank)
             cpus[i % threads] = entry;
     }
+    size_t every = (size_t)lep_option_integer(options, count, "--every", 1, 1000000);
     int cpu = cpus[0];
     if (threads > 1)
         lep_pin_threads(cpus, threads);
@@ -258,6 +260,10 @@ int main(int argc, char **argv) {
         run_row(&grid, &algorithm, &rows[i], memory, &random);
         if (single)
             go_on_until_all_end(&grid, &algorithm, memory, &random);
+        if ((i + (size_t)lep_self.rank) % every != 0) {
+            lep_calls.used = 0;
+            continue;
+        }
         lep_log_write(file, rows[i].name, "hpl_step", lep_self.rank, cpu);
         lep_output_flush(file, path);
     }

@@ -27,6 +27,11 @@ SEMANTICS_PROGRAM, RING_PROGRAM = "probe-semantics", "probe-ring"
 _PROGRAMS = {P2P: P2P_PROGRAM, SEMANTICS: SEMANTICS_PROGRAM, RING: RING_PROGRAM}
 
 
+#: A row of HPL's steps has some thousand calls on every rank. On more ranks than this each writes only some rows, in
+#: turn: an archive then has as many calls on any number of cores, and every core has its share of them.
+WRITING_RANKS = 8
+
+
 @dataclass(frozen=True, slots=True)
 class Probes:
     """Paths of the built programs."""
@@ -95,7 +100,8 @@ def probe_words(
         more = ("--ranks-per-node", str(run.ranks // nodes)) if run.probe == RING and nodes > 1 else ()
         return [f"{folder}/{_PROGRAMS[run.probe]}", *words, *more], environment
     grid = ("--grid", "single" if run.probe == STEPS else "column")
-    return [f"{folder}/{STEPS_PROGRAM}", *words, *threads, *grid], environment
+    every = ("--every", str(-(-run.ranks // WRITING_RANKS)))
+    return [f"{folder}/{STEPS_PROGRAM}", *words, *threads, *grid, *every], environment
 
 
 def _compile(

@@ -38,6 +38,8 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
         if all(line.startswith("#") for line in text.splitlines()):
             continue
         frame = pandas.read_csv(io.StringIO(text), comment="#")
+        if frame.empty:  # a rank whose turn did not come
+            continue
         table, columns = _TABLES.get(entry.probe, _KERNELS)
         # A probe knows the hardware threads it is bound to, the platform the cores that they belong to.
         frame["pu"], frame["cpu"] = frame["cpu"], entry.core
