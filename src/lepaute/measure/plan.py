@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from lepaute.design import Design, content_design, dgemm_design, hpl_step_design, p2p_design, ring_design
 from lepaute.design.hpl_step import DEFAULT_NBS
 from lepaute.design.p2p import DEFAULT_COUNTS
+from lepaute.design.step_options import StepOptions, drawn_step_options
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.layout import Layout
 from lepaute.measure.loads import ALL, ONE, active, loads, places
@@ -24,11 +25,15 @@ RING_SPARE_BYTES = 64 << 20
 #: Below this a plan does not check the available memory.
 _LEAST_MESSAGE_BYTES = 64 << 10
 _LEAST_OPERAND_BYTES = 16 << 20
+#: Matrices of steps with other options than the defaults: what they change depends on columns more than on rows.
+_OPTIONS_N = 3000
 #: Largest k of a dgemm.
 _MOST_K = 2048
 
 #: Names of the probes in the observations. STEPS: each rank is a grid of its own; STEPS_COLUMN: all are one column.
 DGEMM, STEPS, STEPS_COLUMN, P2P = "dgemm", "hpl_steps_1x1", "hpl_steps_column", "p2p"
+#: All ranks are one column, with other options of HPL than the defaults.
+STEPS_OPTIONS = "hpl_steps_options"
 RING, SEMANTICS = "ring", "semantics"
 #: Few products, often, with operands of several contents: some processors are slower on numbers that flip more bits.
 CONTENT = "dgemm_content"
@@ -48,6 +53,7 @@ class Scale:
     """How much a calibration measures of a node: the whole takes about 100 s, the quick one about 10 s.
 
     steps, columns   : rows of HPL's steps, ranks for themselves and in one column
+    option_runs      : runs of a block with other options of HPL; option_rows: rows of HPL's steps in each
     operand_bytes    : memory of a dgemm's process, where there is as much
     p2p_most_bytes   : the largest message between two ranks and in the ring, where memory has room for it
     ring_sizes       : messages of each operation in the ring, each in all four conditions
@@ -59,6 +65,8 @@ class Scale:
     dgemm_product_range: tuple[float, float]
     steps: int
     columns: int
+    option_runs: int
+    option_rows: int
     operand_bytes: int
     p2p_counts: Mapping[str, int]
     p2p_most_bytes: int
@@ -74,6 +82,8 @@ FULL = Scale(
     dgemm_product_range=(1e3, 1.3e9),
     steps=24,
     columns=24,
+    option_runs=1,
+    option_rows=10,
     operand_bytes=1 << 30,
     p2p_counts=DEFAULT_COUNTS,
     p2p_most_bytes=64 << 20,
@@ -88,6 +98,8 @@ QUICK = Scale(
     dgemm_product_range=(1e3, 1e8),
     steps=6,
     columns=6,
+    option_runs=2,
+    option_rows=4,
     operand_bytes=32 << 20,
     p2p_counts={operation: count // 2 for operation, count in DEFAULT_COUNTS.items()},
     p2p_most_bytes=16 << 20,
@@ -108,6 +120,7 @@ class PlannedRun:
     load   : of the node, see `loads`
     threads: of a process
     most_bytes: memory of a process for operands; None: the probe takes what its design needs
+    options: of HPL in its steps; None: the defaults
     """
 
     block: int
@@ -119,6 +132,7 @@ class PlannedRun:
     load: str = ONE
     threads: int = 1
     most_bytes: int | None = None
+    options: StepOptions | None = None
 
     @property
     def ranks(self) -> int:
@@ -213,11 +227,13 @@ def plan(
         raise EnvironmentProblem("calibration needs two cores, got one; measure on a machine that has them")
     runs = []
     root = np.random.SeedSequence([seed, 0, position] if position else seed)
-    turns, *blocks = root.spawn(scale.blocks + 1)
+    turns, of_options, *blocks = root.spawn(scale.blocks + 2)
+    options = iter(drawn_step_options(np.random.default_rng(of_options), scale.blocks * scale.option_runs))
     for block, block_seed in enumerate(blocks):
         rng = np.random.default_rng(block_seed)
         drafts = [
             *(draft for count in threads for draft in _kernel_drafts(layout, count, block, turns, rng)),
+            *_options_drafts(layout, min(threads), [next(options) for _ in range(scale.option_runs)]),
             *_message_drafts(layout, rng),
         ]
         seeds = [int(value) for value in rng.integers(0, 2**31, size=len(drafts))]
@@ -268,6 +284,7 @@ class _Draft:
     processes: tuple[tuple[int, ...], ...]
     load: str
     share: float
+    options: StepOptions | None = None
 
     def run(self, block: int, scale: Scale, seed: int, limits: Room, nbs: Sequence[int]) -> PlannedRun:
         design = _design(scale, self.probe, seed, limits, len(self.processes), nbs, self.share)
@@ -282,6 +299,7 @@ class _Draft:
             self.load,
             len(self.processes[0]),
             most_bytes.get(self.probe),
+            self.options,
         )
 
 
@@ -303,6 +321,16 @@ def _kernel_drafts(
     if len(column) > 1:
         drafts.append(_Draft(f"{STEPS_COLUMN}{more}", STEPS_COLUMN, column, ALL, 1.0))
     return drafts
+
+
+def _options_drafts(layout: Layout, threads: int, options: Sequence[StepOptions]) -> list[_Draft]:
+    """Steps of one column of all ranks with other options than the defaults; none where there is one rank."""
+    column = places(layout, threads)
+    return [
+        _Draft(f"{STEPS_OPTIONS}_{number}", STEPS_OPTIONS, column, ALL, 1.0, each)
+        for number, each in enumerate(options)
+        if len(column) > 1
+    ]
 
 
 def _message_drafts(layout: Layout, rng: "np.random.Generator") -> list[_Draft]:
@@ -357,5 +385,8 @@ def _design(scale: Scale, probe: str, seed: int, limits: Room, ranks: int, nbs: 
     # The first step of a row runs on cold caches and is not fitted; the second shall still reach most_n.
     most = most_n + max(nbs)
     if probe == STEPS_COLUMN:
-        return hpl_step_design(seed, rows=part(scale.columns), nbs=nbs, max_n=most)
+        return hpl_step_design(seed, rows=part(scale.columns), nbs=nbs, max_n=most, ranks=ranks)
+    if probe == STEPS_OPTIONS:
+        most = min(most_n, _OPTIONS_N) + max(nbs)
+        return hpl_step_design(seed, rows=scale.option_rows, nbs=nbs, max_n=most, ranks=ranks)
     return hpl_step_design(seed, rows=max(part(scale.steps), len(nbs)), nbs=nbs, max_n=most)
