@@ -48,7 +48,10 @@ FORMAT: Final = "lepaute-platform/1"
 
 
 class Nodes(Value):
-    """The nodes, all alike: `count` of them, numbered from `first_number`, each with `cores` cores on `cpus` CPUs."""
+    """The nodes, all alike: `count` of them, numbered from `first_number`, each with `cores` cores on `cpus` CPUs.
+
+    `cpu_model`: the processor, as the kernel of the nodes calls it; null: not known.
+    """
 
     count: NodeCount
     first_number: Annotated[int, Field(ge=0, le=2**31)] = 0
@@ -57,6 +60,7 @@ class Nodes(Value):
     core_to_cpu: Literal["modulo", "block"] = "modulo"
     memory_bytes: Count | None = None
     peak_flops_per_core: Positive | None = None
+    cpu_model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
     def cpu_of_core(self, core: int) -> int:
         """The cpu, 0 to cpus - 1, that holds `core`."""
