@@ -33,6 +33,8 @@ void bind_kernels(nb::module_& m) {
     bind_struct<models::KernelPiece>(m, "KernelPiece");
     nb::class_<models::KernelModel>(m, "KernelModel")
         .def(nb::init<std::vector<models::KernelPiece>>(), nb::arg("pieces"));
+    bind_struct<models::CrowdingPoint>(m, "CrowdingPoint")
+        .def(nb::init<double, double>(), nb::arg("share"), nb::arg("increase"));
     bind_struct<models::MachineKernel>(m, "MachineKernel");
     nb::class_<models::KernelUse>(m, "KernelUse")
         .def_ro("calls", &models::KernelUse::calls)
