@@ -54,8 +54,8 @@ class Nodes(Value):
     """The nodes, all alike: `count` of them, numbered from `first_number`, each with `cores` cores on `cpus` CPUs.
 
     A cpu is what models tell apart: a core, a processor, or the node. `sockets`: processors whose cores share caches,
-    memory and power; null where that is the whole node. CPUs of a socket are numbered consecutively. `cpu_model`: the processor, as the kernel of
-    the nodes calls it; null: not known.
+    memory and power; null where that is the whole node. CPUs of a socket are numbered consecutively.
+    `cpu_model`: the processor, as the kernel of the nodes calls it; null: not known.
     """
 
     count: NodeCount
