@@ -217,6 +217,7 @@ def platform_and_models(
             "cpus": cores,
             "core_to_cpu": "modulo",
             "memory_bytes": about.memory_bytes,
+            "cpu_model": (about.cpu_model or "")[:200] or None,
         },
         kernels=tuple(fitted.kernels),
         network=fitted.network,
