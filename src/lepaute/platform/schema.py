@@ -55,6 +55,7 @@ class Nodes(Value):
 
     A cpu is what models tell apart: a core, a processor, or the node. `sockets`: processors whose cores share caches,
     memory and power; null where that is the whole node. CPUs of a socket are numbered consecutively.
+    `cpu_model`: the processor, as the kernel of the nodes calls it; null: not known.
     """
 
     count: NodeCount
@@ -65,6 +66,7 @@ class Nodes(Value):
     sockets: CoreCount | None = None
     memory_bytes: Count | None = None
     peak_flops_per_core: Positive | None = None
+    cpu_model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
     def cpu_of_core(self, core: int) -> int:
         """The cpu, 0 to cpus - 1, that holds `core`."""

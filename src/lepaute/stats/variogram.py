@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Floats = npt.NDArray[np.float64]
-
-#: Of dates and values, in any order; one for each machine, whose clocks need have nothing in common.
-Series = tuple[Sequence[float], Sequence[float]]
+    #: Dates and values, in any order; one for each machine, whose clocks need have nothing in common.
+    Series = tuple[Sequence[float] | Floats, Sequence[float] | Floats]
 
 #: Fewer values than this say nothing of wandering.
 FEWEST = 6
@@ -110,7 +109,7 @@ def variance_between(slope_per_s: float, range_s: float, groups: "Sequence[Float
     return max(0.0, sum(halves) / len(halves)) if halves else 0.0
 
 
-def empirical_variogram(series: Sequence[Series], classes: int = 12) -> "tuple[Floats, Floats, Floats]":
+def empirical_variogram(series: "Sequence[Series]", classes: int = 12) -> "tuple[Floats, Floats, Floats]":
     """(mean lag, semivariance, number of pairs) by classes of lag with about as many pairs each; empty without pairs.
 
     series : dates in seconds and logarithms of a duration
@@ -133,7 +132,7 @@ def empirical_variogram(series: Sequence[Series], classes: int = 12) -> "tuple[F
     )
 
 
-def fit_variogram(series: Sequence[Series]) -> VariogramModel | None:
+def fit_variogram(series: "Sequence[Series]") -> VariogramModel | None:
     """The model of one or several series, which share it but no level; None with fewer than FEWEST values in all.
 
     series : dates in seconds, in any order, and logarithms of a duration
@@ -197,7 +196,7 @@ class _Likelihood:
         self.slope_per_s = float(ratio[middle] * nugget[middle])
 
 
-def _ordered(dates: Sequence[float], values: Sequence[float]) -> "tuple[Floats, Floats]":
+def _ordered(dates: "Sequence[float] | Floats", values: "Sequence[float] | Floats") -> "tuple[Floats, Floats]":
     import numpy as np
 
     t, z = np.asarray(dates, dtype=np.float64), np.asarray(values, dtype=np.float64)
