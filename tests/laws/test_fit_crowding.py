@@ -121,6 +121,6 @@ def test_a_share_is_of_the_other_cores_of_the_socket_or_of_the_node_where_thread
     core, active, on_socket, threads = np.array(
         [[0, 1, 1, 1], [4, 8, 4, 1], [0, 4, 2, 2], [0, 8, 4, 4], [0, 8, 4, 8], [2, 6, 3, 3], [5, 3, 2, 1]]
     ).T
-    # Alone; full; two of two threads on a socket of four; all of a socket; the whole node; across sockets; one of three.
+    # Alone; full; two of two threads on a socket of four; a whole socket; the whole node; across sockets; one of three.
     expected = [0.0, 1.0, 0.0, 0.0, 0.0, 3 / 5, 1 / 3]
     assert node.shares(core, active, on_socket, threads) == pytest.approx(expected, abs=1e-6)

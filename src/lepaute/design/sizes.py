@@ -99,3 +99,11 @@ def log_uniform_bytes(rng: np.random.Generator, count: int, low: int, high: int)
 def shuffled(rng: np.random.Generator, rows: Sequence[Row]) -> list[Row]:
     """The rows in random order: drift of the machine then hits all sizes alike instead of looking like a size."""
     return [rows[i] for i in rng.permutation(len(rows))]
+
+
+def in_turn(rng: np.random.Generator, levels: Sequence[Row], count: int) -> list[Row]:
+    """`count` of the levels: all in random order, then all in another order, and so on."""
+    result: list[Row] = []
+    while len(result) < count:
+        result += shuffled(rng, levels)
+    return result[:count]

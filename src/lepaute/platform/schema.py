@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from lepaute.platform.covariance import Covariance
+from lepaute.platform.drift import Drift, Sentinel
 from lepaute.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, Piece
 from lepaute.platform.network_model import Costs, Loopback, MessageNoise, Network, NodeLink, NoiseMode, Remote, Segment
 from lepaute.platform.population import Group, Population
@@ -23,6 +24,7 @@ __all__ = [
     "Costs",
     "Covariance",
     "Days",
+    "Drift",
     "Goodness",
     "Group",
     "KernelModel",
@@ -40,6 +42,7 @@ __all__ = [
     "Power",
     "Remote",
     "Segment",
+    "Sentinel",
     "Topology",
     "json_schema",
 ]
@@ -52,6 +55,7 @@ class Nodes(Value):
 
     A cpu is what models tell apart: a core, a processor, or the node. `sockets`: processors whose cores share caches,
     memory and power; null where that is the whole node. CPUs of a socket are numbered consecutively.
+    `cpu_model`: the processor, as the kernel of the nodes calls it; null: not known.
     """
 
     count: NodeCount
@@ -62,6 +66,7 @@ class Nodes(Value):
     sockets: CoreCount | None = None
     memory_bytes: Count | None = None
     peak_flops_per_core: Positive | None = None
+    cpu_model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
     def cpu_of_core(self, core: int) -> int:
         """The cpu, 0 to cpus - 1, that holds `core`."""
@@ -89,6 +94,7 @@ class Days(Value):
 
     `run_relative_sd`: what two runs of one day differ by on all CPUs alike; null where the day's effect includes it.
     `degrees_of_freedom`: of the effect of the day, and of those of run and CPU where they have none of their own.
+    `drift`: how the effect of the day grows with the time since the calibration; null where that is not known.
     """
 
     common_relative_sd: NonNegative
@@ -98,6 +104,16 @@ class Days(Value):
     run_degrees_of_freedom: Count | None = None
     cpu_degrees_of_freedom: Count | None = None
     source: str | None = None
+    drift: Drift | None = None
+
+    def at_lag(self, lag_s: float) -> "Days":
+        """The effects on a run so long after the calibration: what the machine drifts by on the way is in that of the
+        day; they have no drift any more. Itself where the drift is not known."""
+        if self.drift is None:
+            return self
+        return self.model_copy(
+            update={"common_relative_sd": self.drift.day_relative_sd(self.common_relative_sd, lag_s), "drift": None}
+        )
 
 
 class Episodes(Value):
@@ -144,6 +160,7 @@ class Platform(Value):
     source: str | None = None
     archive_id: str | None = None
     blas: Blas | None = None
+    sentinel: Sentinel | None = None
     nodes: Nodes
     kernels: tuple[KernelModel, ...]
     network: Network

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from math import exp
 
+from lepaute.kit.text import duration
 from lepaute.platform.network_model import BusyReceiver
-from lepaute.platform.schema import Days, KernelModel, Platform, Population, Segment
+from lepaute.platform.schema import Days, KernelModel, Platform, Population, Segment, Sentinel
 from lepaute.platform.topology import topology_lines
 from lepaute.platform.values import Polynomial
 
@@ -46,6 +47,20 @@ def _lines(platform: Platform) -> Iterator[str]:
     for model in platform.kernels:
         yield from _kernel(model)
     yield from _network(platform)
+    yield from _days(platform)
+    if platform.sentinel is not None:
+        yield _sentinel(platform.sentinel)
+    if platform.population is not None:
+        yield from _population(platform.population)
+    if platform.power is not None:
+        power = platform.power
+        yield (
+            f"power     {power.idle_W:.4g} W a node idle, {power.computing_W:.4g} W computing, "
+            f"{power.communicating_W:.4g} W communicating"
+        )
+
+
+def _days(platform: Platform) -> Iterator[str]:
     draws_days = platform.population is not None and platform.population.draw != "none"
     if draws_days:
         yield "days      drawn from the population"
@@ -60,14 +75,23 @@ def _lines(platform: Platform) -> Iterator[str]:
         )
         if days.source:
             yield f"          {days.source}"
-    if platform.population is not None:
-        yield from _population(platform.population)
-    if platform.power is not None:
-        power = platform.power
-        yield (
-            f"power     {power.idle_W:.4g} W a node idle, {power.computing_W:.4g} W computing, "
-            f"{power.communicating_W:.4g} W communicating"
-        )
+        if days.drift is not None:
+            yield f"          {_drift(days)}"
+
+
+def _drift(days: Days) -> str:
+    """The effect of the day some time after the calibration."""
+    assert days.drift is not None
+    later = (("10 min", 600.0), ("1 h", 3600.0), ("1 day", 86400.0))
+    grown = ", ".join(f"{days.at_lag(lag_s).common_relative_sd:.2%} after {name}" for name, lag_s in later)
+    return f"drift: common sd {grown} (measured over {duration(days.drift.span_s)})"
+
+
+def _sentinel(sentinel: Sentinel) -> str:
+    return (
+        f"sentinel  dgemm({sentinel.m}, {sentinel.n}, {sentinel.k}) on all cores: {sentinel.gflops:.4g} Gflop/s a core "
+        f"+- {sentinel.relative_error:.2%}, until {sentinel.ended}"
+    )
 
 
 def _freedom(days: Days) -> str:
