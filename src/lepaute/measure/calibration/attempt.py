@@ -180,7 +180,7 @@ class Attempts:
         if run.probe == SEMANTICS:
             entry = replace(entry, round=int(run.name.split("_")[0].removeprefix(SEMANTICS)))
         if run.probe in _OF_LINKS:
-            distance = about.layout.distance(*run.cores) if run.probe == P2P and not others else None
+            distance = about.layout.distance(*run.cores) if run.probe == P2P and not others else ""
             link, peer = ("remote", others[0]) if others else ("local", host)
             entry = replace(entry, link=link, peer=peer, distance=distance)
         self._workspace.note(entry)
