@@ -304,13 +304,7 @@ int main(int argc, char **argv) {
         lep_fail("%d cores do not give each process %d; name them all in --cpus", length, threads);
     for (int i = 0; i < length && bound; i++)
         cores[i] = lep_option_cpu(options, count, several ? "--cpus" : "--cpu", i);
-    lep_design design = lep_design_read(lep_option_text(options, count, "--design"));
-    content_list contents = {.count = 0};
-    gemm_row *rows = read_rows(&design, &contents);
-    task all = {.design = &design,
-                .contents = &contents,
-                .rows = rows,
-                .path = lep_option_text(options, count, "--out"),
+    task all = {.path = lep_option_text(options, count, "--out"),
                 .seed = lep_option_integer(options, count, "--seed", 0, INT64_MAX),
                 .max_bytes = lep_option_integer(options, count, "--max-bytes", 1 << 20, INT64_MAX),
                 .warmup_calls = (int)lep_option_integer(options, count, "--warmup-calls", 0, 1000000),
@@ -319,6 +313,12 @@ int main(int argc, char **argv) {
                 .bound = bound,
                 .argc = argc,
                 .argv = argv};
+    lep_design design = lep_design_read(lep_option_text(options, count, "--design"));
+    content_list contents = {.count = 0};
+    gemm_row *rows = read_rows(&design, &contents);
+    all.design = &design;
+    all.contents = &contents;
+    all.rows = rows;
     int status = 0;
     if (several)
         status = run_processes(&all, cores);

@@ -64,19 +64,16 @@ class Measured:
 
 def look_at(nodes: Nodes, python: str) -> list[Measured]:
     """All nodes, in their order. Raises EnvironmentProblem where one has not two cores or no OpenBLAS."""
-    facts, sources = nodes.call("facts"), nodes.call("layout")
-    layouts: dict[str, Layout] = {}
+    facts, layouts = nodes.call("facts"), layouts_of(nodes)
     chosen: dict[str, KernelSet] = {}
 
     def choose(node: Nodes, _stopping: Event) -> None:
         (channel,) = node.channels
-        layout = layout_of(sources[channel.name], channel.hello.cpus, os.environ.get(MADE_UP))
-        if len(layout.cores) < 2:
+        if (cores := len(layouts[channel.name].cores)) < 2:
             raise EnvironmentProblem(
-                f"{channel.name}: calibration needs two cores and may use {len(layout.cores)}; "
+                f"{channel.name}: calibration needs two cores and may use {cores}; "
                 "widen the affinity (taskset) or use another machine"
             )
-        layouts[channel.name] = layout
         about = facts[channel.name]
         environment = {CORETYPE: about["coretype"]} if about["coretype"] else {}
         try:
@@ -103,6 +100,16 @@ def look_at(nodes: Nodes, python: str) -> list[Measured]:
         for channel in nodes.channels
         if channel.name in settled
     ]
+
+
+def layouts_of(nodes: Nodes) -> dict[str, Layout]:
+    """How the cores of each node lie, those that it lends; as the variable MADE_UP says where it is set."""
+    sources, made_up = nodes.call("layout"), os.environ.get(MADE_UP)
+    return {
+        channel.name: layout_of(sources[channel.name], channel.hello.cpus, made_up)
+        for channel in nodes.channels
+        if channel.name in sources
+    }
 
 
 def settle(
