@@ -24,10 +24,9 @@ def models_of(models: Iterable["KernelModel"], kernels: Iterable[str], threads: 
     places = [of.get(threads, {}), of[min(of)] if of else {}]
     found: dict[str, KernelModel] = {}
     for kernel in kernels:
-        for own in places:
-            if (model := own.get(kernel) or own.get(VARIANTS.get(kernel, ""))) is not None:
-                found[kernel] = model
-                break
+        taken = (own.get(name) for own in places for name in (kernel, VARIANTS.get(kernel, "")))
+        if (first := next(filter(None, taken), None)) is not None:
+            found[kernel] = first
     return found
 
 
