@@ -19,7 +19,7 @@ from lepaute.fit.messages.platform_network import network_model
 from lepaute.fit.messages.switch_tree import SwitchTree
 from lepaute.fit.numeric.threads import one_blas_thread
 from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
-from lepaute.fit.observations.calls import Calls, calls_by_kernel, place_of, pooled_observations
+from lepaute.fit.observations.calls import MODELLED, Calls, calls_by_kernel, place_of, pooled_observations
 from lepaute.fit.observations.checks import checked_table
 from lepaute.fit.observations.columns import FLOWS, KERNELS, P2P, RING, SEMANTICS
 from lepaute.fit.observations.disturbed import without_disturbed
@@ -208,6 +208,7 @@ def platform_and_models(
     Raises FitError as `models` does.
     """
     from lepaute.platform.schema import Platform
+    from lepaute.platform.variants import told_of_missing
 
     given = calibrations(archives)
     fitted = models(given, forms, network_condition)
@@ -217,6 +218,7 @@ def platform_and_models(
         [
             f"{about.cpu_model or 'A machine'}, calibrated {about.created or 'at an unknown date'}.",
             _told_of_links(count, fitted),
+            *told_of_missing(fitted.kernels, sorted(MODELLED)),
             *fitted.notes,
         ]
     )
