@@ -16,9 +16,9 @@ constexpr double largest_log = 3.0;
 
 double extrapolation_slope(bool matrix_product, bool varied, bool above) noexcept {
     if (matrix_product) {
-        return varied ? (above ? 0.10 : 0.10) : (above ? 0.15 : 0.30);
+        return varied ? 0.11 : (above ? 0.22 : 0.33);
     }
-    return above ? 0.40 : 0.40;
+    return above ? 0.31 : 0.34;
 }
 
 ExtrapolationError::ExtrapolationError(std::string_view kernel, rng::Coordinates at) noexcept
