@@ -40,6 +40,7 @@ std::vector<double> cholesky(const std::vector<double>& matrix, std::size_t n) {
 constexpr std::array letters = {&Size::m, &Size::n, &Size::k};
 // Sizes that are this many times as large tell the exponent of a parameter.
 constexpr double telling_ratio = 2.0;
+constexpr double unbounded = 1e300;
 
 /// Are the sizes between those of `one` and of `other`, or inside of `other`, in every parameter?
 bool between(const Bounds& one, const Bounds& other, const Size& size) noexcept {
@@ -49,6 +50,12 @@ bool between(const Bounds& one, const Bounds& other, const Size& size) noexcept 
         const bool under_one = other.high.*letter <= x && x <= one.low.*letter;
         return (other.low.*letter <= x && x <= other.high.*letter) || over_one || under_one;
     });
+}
+
+/// Does `other` say where it was fitted in all parameters in which `one` does?
+bool as_bounded(const Bounds& one, const Bounds& other) noexcept {
+    return std::ranges::all_of(
+        letters, [&](auto letter) { return one.high.*letter >= unbounded || other.high.*letter < unbounded; });
 }
 
 Size clamped(Size size, const Bounds& bounds) noexcept {
@@ -86,7 +93,8 @@ double KernelCost::draw_other(const rng::Stream& stream, std::uint64_t index) co
 }
 
 Distance KernelModel::distance(const Size& size) const noexcept {
-    const auto own = std::ranges::find_if(pieces_, [&](const KernelPiece& piece) { return piece.where.contains(size); });
+    const auto own =
+        std::ranges::find_if(pieces_, [&](const KernelPiece& piece) { return piece.where.contains(size); });
     return own == pieces_.end() ? Distance{} : distance(*own, size);
 }
 
@@ -97,6 +105,9 @@ Distance KernelModel::distance(const KernelPiece& own, const Size& size) const n
     }
     Bounds all = own.fitted;
     for (const KernelPiece& piece : pieces_) {
+        if (!as_bounded(own.fitted, piece.fitted)) {
+            continue;
+        }
         for (auto letter : letters) {
             all.low.*letter = std::min(all.low.*letter, piece.fitted.low.*letter);
             all.high.*letter = std::max(all.high.*letter, piece.fitted.high.*letter);
@@ -105,7 +116,7 @@ Distance KernelModel::distance(const KernelPiece& own, const Size& size) const n
     // Beyond what any piece was fitted to in one parameter, a call may still be between two pieces in the others.
     const Size met = clamped(size, all);
     const bool surrounded = std::ranges::any_of(pieces_, [&](const KernelPiece& other) {
-        return &other != &own && between(own.fitted, other.fitted, met);
+        return &other != &own && as_bounded(own.fitted, other.fitted) && between(own.fitted, other.fitted, met);
     });
     const Size nearest = surrounded ? met : clamped(size, own.fitted);
     for (std::size_t i = 0; i < letters.size(); ++i) {
