@@ -11,27 +11,37 @@ WRAP(HPL_dlaswp00N, dlaswp00N, m, n, lda, (const int m, const int n, double *a, 
      (m, n, a, lda, ipiv))
 WRAP(HPL_dlaswp10N, dlaswp10N, m, n, lda, (const int m, const int n, double *a, const int lda, const int *ipiv),
      (m, n, a, lda, ipiv))
-WRAP(HPL_dlaswp01T, dlaswp01T, m, n, lda,
-     (const int m, const int n, double *a, const int lda, double *u, const int ldu, const int *from, const int *to),
-     (m, n, a, lda, u, ldu, from, to))
+
+/* The N and the T of a pair differ in how U is held alone. */
+#define LEP_TO_U                                                                                                       \
+    (const int m, const int n, double *a, const int lda, double *u, const int ldu, const int *from, const int *to)
+WRAP(HPL_dlaswp01N, dlaswp01N, m, n, lda, LEP_TO_U, (m, n, a, lda, u, ldu, from, to))
+WRAP(HPL_dlaswp01T, dlaswp01T, m, n, lda, LEP_TO_U, (m, n, a, lda, u, ldu, from, to))
+#undef LEP_TO_U
 WRAP(HPL_dlaswp02N, dlaswp02N, m, n, lda,
      (const int m, const int n, const double *a, const int lda, double *w0, double *w, const int ldw, const int *from,
       const int *to),
      (m, n, a, lda, w0, w, ldw, from, to))
-WRAP(HPL_dlaswp03T, dlaswp03T, m, n, 0,
-     (const int m, const int n, double *u, const int ldu, const double *w0, const double *w, const int ldw),
-     (m, n, u, ldu, w0, w, ldw))
-WRAP(HPL_dlaswp04T, dlaswp04T, m1, n, lda,
-     (const int m0, const int m1, const int n, double *u, const int ldu, double *a, const int lda, const double *w0,
-      const double *w, const int ldw, const int *from, const int *to),
-     (m0, m1, n, u, ldu, a, lda, w0, w, ldw, from, to))
-WRAP(HPL_dlaswp05T, dlaswp05T, m, n, lda,
-     (const int m, const int n, double *a, const int lda, const double *u, const int ldu, const int *from,
-      const int *to),
-     (m, n, a, lda, u, ldu, from, to))
-WRAP(HPL_dlaswp06T, dlaswp06T, m, n, lda,
-     (const int m, const int n, double *a, const int lda, double *u, const int ldu, const int *from),
-     (m, n, a, lda, u, ldu, from))
+#define LEP_W_TO_U                                                                                                     \
+    (const int m, const int n, double *u, const int ldu, const double *w0, const double *w, const int ldw)
+WRAP(HPL_dlaswp03N, dlaswp03N, m, n, 0, LEP_W_TO_U, (m, n, u, ldu, w0, w, ldw))
+WRAP(HPL_dlaswp03T, dlaswp03T, m, n, 0, LEP_W_TO_U, (m, n, u, ldu, w0, w, ldw))
+#undef LEP_W_TO_U
+#define LEP_W_TO_U_TO_A                                                                                                \
+    (const int m0, const int m1, const int n, double *u, const int ldu, double *a, const int lda, const double *w0,    \
+     const double *w, const int ldw, const int *from, const int *to)
+WRAP(HPL_dlaswp04N, dlaswp04N, m1, n, lda, LEP_W_TO_U_TO_A, (m0, m1, n, u, ldu, a, lda, w0, w, ldw, from, to))
+WRAP(HPL_dlaswp04T, dlaswp04T, m1, n, lda, LEP_W_TO_U_TO_A, (m0, m1, n, u, ldu, a, lda, w0, w, ldw, from, to))
+#undef LEP_W_TO_U_TO_A
+#define LEP_U_TO_A                                                                                                     \
+    (const int m, const int n, double *a, const int lda, const double *u, const int ldu, const int *from, const int *to)
+WRAP(HPL_dlaswp05N, dlaswp05N, m, n, lda, LEP_U_TO_A, (m, n, a, lda, u, ldu, from, to))
+WRAP(HPL_dlaswp05T, dlaswp05T, m, n, lda, LEP_U_TO_A, (m, n, a, lda, u, ldu, from, to))
+#undef LEP_U_TO_A
+#define LEP_A_WITH_U (const int m, const int n, double *a, const int lda, double *u, const int ldu, const int *from)
+WRAP(HPL_dlaswp06N, dlaswp06N, m, n, lda, LEP_A_WITH_U, (m, n, a, lda, u, ldu, from))
+WRAP(HPL_dlaswp06T, dlaswp06T, m, n, lda, LEP_A_WITH_U, (m, n, a, lda, u, ldu, from))
+#undef LEP_A_WITH_U
 
 WRAP(HPL_dlatcpy, dlatcpy, m, n, ldb,
      (const int m, const int n, const double *a, const int lda, double *b, const int ldb), (m, n, a, lda, b, ldb))

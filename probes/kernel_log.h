@@ -22,11 +22,16 @@
     X(idamax)                                                                                                          \
     X(dlocswp)                                                                                                         \
     X(dlaswp00N)                                                                                                       \
+    X(dlaswp01N)                                                                                                       \
     X(dlaswp01T)                                                                                                       \
     X(dlaswp02N)                                                                                                       \
+    X(dlaswp03N)                                                                                                       \
     X(dlaswp03T)                                                                                                       \
+    X(dlaswp04N)                                                                                                       \
     X(dlaswp04T)                                                                                                       \
+    X(dlaswp05N)                                                                                                       \
     X(dlaswp05T)                                                                                                       \
+    X(dlaswp06N)                                                                                                       \
     X(dlaswp06T)                                                                                                       \
     X(dlaswp10N)                                                                                                       \
     X(dlatcpy)                                                                                                         \

@@ -1,6 +1,5 @@
 /* Every kernel that HPL calls, wrapped at link time (-Wl,--wrap=NAME): a clock stamp before and after the real one.
- * With HPL_CALL_CBLAS, HPL's own names of BLAS routines are macros for cblas_*, so those are the symbols to wrap.
- * Only the transposed forms of U are here: the probe runs HPL_pdupdateTT. */
+ * With HPL_CALL_CBLAS, HPL's own names of BLAS routines are macros for cblas_*, so those are the symbols to wrap. */
 #include "kernel_wraps.h"
 
 #include <hpl.h>

@@ -68,24 +68,60 @@ static HPL_T_SWAP swapping(const char *text) {
         return HPL_SWAP00;
     if (strcmp(text, "spread-roll") == 0)
         return HPL_SWAP01;
-    lep_fail("option --swap is '%s'; it is binary-exchange or spread-roll", text);
+    if (strcmp(text, "mix") == 0)
+        return HPL_SW_MIX;
+    lep_fail("option --swap is '%s'; it is binary-exchange, spread-roll or mix", text);
 }
 
+static bool is_transposed(const char *option, const char *text) {
+    if (strcmp(text, "transposed") == 0)
+        return true;
+    if (strcmp(text, "no-transposed") == 0)
+        return false;
+    lep_fail("option %s is '%s'; it is transposed or no-transposed", option, text);
+}
+
+/* HPL keeps the swap, its threshold and the equilibration of the first update of a process. */
 static HPL_T_palg read_algorithm(const lep_option *options, size_t count) {
-    HPL_T_palg algorithm = {.btopo = HPL_2RING, .depth = 0, .equil = 1, .align = ALIGN};
+    HPL_T_palg algorithm = {.btopo = HPL_2RING, .depth = 0, .align = ALIGN};
+    algorithm.equil = (int)lep_option_integer(options, count, "--equil", 0, 1);
     algorithm.nbmin = (int)lep_option_integer(options, count, "--nbmin", 1, 4096);
     algorithm.nbdiv = (int)lep_option_integer(options, count, "--ndiv", 2, 64);
     algorithm.pfact = factorisation("--pfact", lep_option_text(options, count, "--pfact"));
     algorithm.rfact = factorisation("--rfact", lep_option_text(options, count, "--rfact"));
     algorithm.fswap = swapping(lep_option_text(options, count, "--swap"));
-    algorithm.pffun = algorithm.pfact == HPL_LEFT_LOOKING ? HPL_pdpanllT
-                      : algorithm.pfact == HPL_CROUT      ? HPL_pdpancrT
-                                                          : HPL_pdpanrlT;
-    algorithm.rffun = algorithm.rfact == HPL_LEFT_LOOKING ? HPL_pdrpanllT
-                      : algorithm.rfact == HPL_CROUT      ? HPL_pdrpancrT
-                                                          : HPL_pdrpanrlT;
-    algorithm.upfun = HPL_pdupdateTT;
+    algorithm.fsthr = (int)lep_option_integer(options, count, "--swap-threshold", 0, MAX_ORDER);
+    bool l1 = is_transposed("--l1", lep_option_text(options, count, "--l1"));
+    bool u = is_transposed("--u", lep_option_text(options, count, "--u"));
+    if (algorithm.pfact == HPL_LEFT_LOOKING)
+        algorithm.pffun = l1 ? HPL_pdpanllT : HPL_pdpanllN;
+    else if (algorithm.pfact == HPL_CROUT)
+        algorithm.pffun = l1 ? HPL_pdpancrT : HPL_pdpancrN;
+    else
+        algorithm.pffun = l1 ? HPL_pdpanrlT : HPL_pdpanrlN;
+    if (algorithm.rfact == HPL_LEFT_LOOKING)
+        algorithm.rffun = l1 ? HPL_pdrpanllT : HPL_pdrpanllN;
+    else if (algorithm.rfact == HPL_CROUT)
+        algorithm.rffun = l1 ? HPL_pdrpancrT : HPL_pdrpancrN;
+    else
+        algorithm.rffun = l1 ? HPL_pdrpanrlT : HPL_pdrpanrlN;
+    if (l1)
+        algorithm.upfun = u ? HPL_pdupdateTT : HPL_pdupdateTN;
+    else
+        algorithm.upfun = u ? HPL_pdupdateNT : HPL_pdupdateNN;
     return algorithm;
+}
+
+static void write_options(FILE *file, const lep_option *options, size_t count) {
+    static const char *const names[] = {"--nbmin", "--ndiv", "--pfact", "--rfact",          "--l1",
+                                        "--u",     "--swap", "--equil", "--swap-threshold", NULL};
+    char text[512] = "";
+    for (const char *const *name = names; *name; name++) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%s%s=%s", used ? " " : "", *name + 2,
+                 lep_option_text(options, count, *name));
+    }
+    lep_output_note(file, "options", "%s", text);
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------------- */
@@ -125,13 +161,48 @@ static void factor(HPL_T_panel *panel) {
     lep_log_add(LEP_pdfact, rows, panel->jb, 0, start_ns, end_ns);
 }
 
-static void update(HPL_T_palg *algorithm, HPL_T_panel *panel, int columns) {
+/* Whether the swap by binary exchange calls dlaswp05 by itself: ranks beyond the power of two get all of U, and take
+ * their rows from it. */
+static bool takes_rows_from_u(const HPL_T_grid *grid) {
+    return (grid->nprow & (grid->nprow - 1)) != 0;
+}
+
+/* dlaswp05 as such ranks call it, timed apart where the grid has none of them. The rows are drawn anew, and U is first
+ * given what they hold, which leaves the matrix as it is and the caches as dlaswp02 and the messages leave them. */
+static void take_rows_from_u(const HPL_T_palg *algorithm, const HPL_T_panel *panel, double *a, int columns,
+                             lep_random *random) {
+    int width = panel->jb, most = width < panel->mp ? width : panel->mp;
+    if (most < 2 || columns < 1)
+        return;
+    int count = 1 + (int)lep_random_below(random, (uint64_t)most / 2), from[width], to[count];
+    for (int i = 0; i < width; i++)
+        from[i] = i;
+    bool transposed = algorithm->upfun == HPL_pdupdateTT || algorithm->upfun == HPL_pdupdateNT;
+    for (int i = 0; i < count; i++) {
+        int other = i + (int)lep_random_below(random, (uint64_t)(width - i)), drawn = from[other];
+        from[other] = from[i];
+        from[i] = drawn;
+        to[i] = (int)lep_random_below(random, (uint64_t)panel->mp);
+        for (int j = 0; j < columns; j++)
+            *(transposed ? Mptr(panel->U, j, drawn, columns) : Mptr(panel->U, drawn, j, width)) =
+                *Mptr(a, to[i], j, panel->lda);
+    }
+    if (transposed)
+        HPL_dlaswp05T(count, columns, a, panel->lda, panel->U, columns, to, from);
+    else
+        HPL_dlaswp05N(count, columns, a, panel->lda, panel->U, width, to, from);
+}
+
+static void update(HPL_T_palg *algorithm, HPL_T_panel *panel, int columns, lep_random *random) {
+    double *a = panel->A;
     int rows = panel->mp - (panel->grid->myrow == panel->prow ? panel->jb : 0);
     int before = panel->nq;
     int64_t start_ns = lep_now_ns();
     algorithm->upfun(NULL, NULL, panel, columns);
     int64_t end_ns = lep_now_ns();
     lep_log_add(LEP_pdupdate, rows, before - panel->nq, panel->jb, start_ns, end_ns);
+    if (panel->grid->nprow > 1 && algorithm->fswap != HPL_SWAP01 && !takes_rows_from_u(panel->grid))
+        take_rows_from_u(algorithm, panel, a, before - panel->nq, random);
 }
 
 /* The upper triangle of what the steps have left is no factor of anything, and its solution may overflow: that takes
@@ -152,7 +223,6 @@ static void run_row(HPL_T_grid *grid, HPL_T_palg *algorithm, const step_row *row
     matrix.A = (double *)HPL_PTR(memory, ALIGN * sizeof(double));
     matrix.X = Mptr(matrix.A, 0, matrix.nq, matrix.ld);
     lep_random_fill(random, matrix.A, (size_t)matrix.ld * (size_t)matrix.nq);
-    algorithm->fsthr = row->nb;
     MPI_Barrier(MPI_COMM_WORLD);
 
     int tag = MSGID_BEGIN_FACT;
@@ -163,8 +233,8 @@ static void run_row(HPL_T_grid *grid, HPL_T_palg *algorithm, const step_row *row
         HPL_pdpanel_new(grid, algorithm, row->m - done, row->n + 1 - done, row->nb, &matrix, done, done, tag, &panel);
         factor(panel);
         for (int chunk = 0; chunk < row->chunks; chunk++)
-            update(algorithm, panel, row->nb);
-        update(algorithm, panel, -1);
+            update(algorithm, panel, row->nb, random);
+        update(algorithm, panel, -1, random);
         HPL_pdpanel_disp(&panel);
         tag = MNxtMgid(tag, MSGID_BEGIN_FACT, MSGID_END_FACT);
     }
@@ -187,7 +257,11 @@ int main(int argc, char **argv) {
         {"--ndiv", "2", false, "HPL's NDIV"},
         {"--pfact", "crout", false, "left, crout or right"},
         {"--rfact", "right", false, "left, crout or right"},
-        {"--swap", "binary-exchange", false, "binary-exchange or spread-roll"},
+        {"--l1", "transposed", false, "transposed or no-transposed: HPL's L1"},
+        {"--u", "transposed", false, "transposed or no-transposed: HPL's U"},
+        {"--swap", "binary-exchange", false, "binary-exchange, spread-roll or mix"},
+        {"--swap-threshold", "64", false, "columns up to which a mix exchanges rows by binary exchange"},
+        {"--equil", "1", false, "HPL's equilibration: 0 or 1"},
     };
     size_t count = sizeof options / sizeof options[0];
     lep_options_read(options, count, argc, argv);
@@ -222,6 +296,7 @@ int main(int argc, char **argv) {
     const char *path = lep_mpi_path(lep_option_text(options, count, "--out"));
     FILE *file = lep_output_open(path, lep_mpi_library(), seed, argc, argv);
     lep_output_note(file, "grid", "%dx1", single ? 1 : ranks);
+    write_options(file, options, count);
     lep_output_note(file, "warmup_steps", "%d", warm_up.steps);
     lep_output_columns(file, LEP_KERNEL_COLUMNS);
 

@@ -56,25 +56,6 @@ static int step_of(const HPL_T_panel *panel) {
 
 #include "hpl_loops.h"
 
-/* The forms for a U that is not transposed: no model has them yet, so that they stand in no list of kernels. */
-WRAP(HPL_dlaswp01N, dlaswp01N, m, n, lda,
-     (const int m, const int n, double *a, const int lda, double *u, const int ldu, const int *from, const int *to),
-     (m, n, a, lda, u, ldu, from, to))
-WRAP(HPL_dlaswp03N, dlaswp03N, m, n, 0,
-     (const int m, const int n, double *u, const int ldu, const double *w0, const double *w, const int ldw),
-     (m, n, u, ldu, w0, w, ldw))
-WRAP(HPL_dlaswp04N, dlaswp04N, m1, n, lda,
-     (const int m0, const int m1, const int n, double *u, const int ldu, double *a, const int lda, const double *w0,
-      const double *w, const int ldw, const int *from, const int *to),
-     (m0, m1, n, u, ldu, a, lda, w0, w, ldw, from, to))
-WRAP(HPL_dlaswp05N, dlaswp05N, m, n, lda,
-     (const int m, const int n, double *a, const int lda, const double *u, const int ldu, const int *from,
-      const int *to),
-     (m, n, a, lda, u, ldu, from, to))
-WRAP(HPL_dlaswp06N, dlaswp06N, m, n, lda,
-     (const int m, const int n, double *a, const int lda, double *u, const int ldu, const int *from),
-     (m, n, a, lda, u, ldu, from))
-
 /* ---- phases ----------------------------------------------------------------------------------------------------- */
 
 void __real_HPL_pdfact(HPL_T_panel *panel);

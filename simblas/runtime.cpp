@@ -40,15 +40,9 @@ void start() {
     try {
         read_request(path, there.request, there.machine);
         const models::Machine& machine = there.machine;
-        std::vector<std::uint32_t> cpus;
-        std::vector<std::uint32_t> nodes;
-        for (const std::uint32_t core : there.request.core_of_rank) {
-            nodes.push_back(core / machine.cores_per_node);
-            cpus.push_back(machine.cpu_of_core(nodes.back(), core % machine.cores_per_node));
-        }
         there.day = std::make_unique<models::MachineDay>(machine, hpl::kernels, there.request.layers,
-                                                         there.request.seeds, cpus, nodes);
-        there.ranks.resize(cpus.size());
+                                                         there.request.seeds, there.request.core_of_rank);
+        there.ranks.resize(there.request.core_of_rank.size());
     } catch (const std::exception& problem) {
         std::fprintf(stderr, "simblas: %s %s\n", path.c_str(), problem.what());
         std::exit(2);

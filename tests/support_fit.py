@@ -63,10 +63,40 @@ def message_rows(blocks: int = 5, seed: int = 2) -> pandas.DataFrame:
     return pandas.concat(frames, ignore_index=True)
 
 
+def sentinel_rows(
+    level: "np.typing.ArrayLike", *, error: float = 0.003, period_s: float = 4.0, start_s: float = 1e9, seed: int = 3
+) -> pandas.DataFrame:
+    """Sentinels of 20 calls on two cores, `period_s` apart in five blocks; level: by how much each is slower."""
+    rng = np.random.default_rng(seed)
+    frames = []
+    for order, factor in enumerate(np.asarray(level, dtype=np.float64)):
+        for cpu in (0, 1):
+            # Two calls of twenty are interrupted.
+            call = 5e-3 * (1 + factor + error * rng.normal()) * (1 + 0.01 * np.abs(rng.normal(size=20)))
+            call[rng.integers(0, 20, 2)] *= 3.0
+            begin = order * period_s + np.concatenate([[0.0], np.cumsum(call)[:-1]])
+            frames.append(
+                pandas.DataFrame(
+                    {
+                        "design_row": np.arange(20), "kind": "dgemm", "position": 0, "kernel": "dgemm", "m": 1024,
+                        "n": 1024, "k": 128, "start_s": 100.0 + begin, "duration_s": call, "rank": cpu, "cpu": cpu,
+                        "block": order * 5 // len(level), "attempt": 0, "disturbed": False, "host": "here",
+                        "probe": "sentinel", "clock_cost_s": 0.0, "order": order,
+                        "started_s": start_s + order * period_s,
+                    }
+                )
+            )  # fmt: skip
+    return pandas.concat(frames, ignore_index=True)
+
+
 def write_calibration(
-    path: Path, kernels: pandas.DataFrame | None = None, messages: pandas.DataFrame | None = None, **metadata: Any
+    path: Path,
+    kernels: pandas.DataFrame | None = None,
+    messages: pandas.DataFrame | None = None,
+    sentinels: pandas.DataFrame | None = None,
+    **metadata: Any,
 ) -> Path:
-    """An archive of these tables, or of those above."""
+    """An archive of these tables, or of those above; without sentinels unless given."""
     about = {
         "kind": "calibration", "created": "2026-11-21T00:00:00+00:00", "lepaute_version": "0", "host": "here",
         "cores": [0, 1], "node_cores": 2, "cpu_model": "made up", "memory_bytes": 8 << 30,
@@ -75,4 +105,6 @@ def write_calibration(
     with ArchiveWriter(path, about | metadata) as archive:
         archive.add_table("observations/kernels.parquet", kernel_rows() if kernels is None else kernels)
         archive.add_table("observations/p2p.parquet", message_rows() if messages is None else messages)
+        if sentinels is not None:
+            archive.add_table("observations/sentinels.parquet", sentinels)
     return path

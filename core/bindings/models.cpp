@@ -40,6 +40,8 @@ void bind_kernels(nb::module_& m) {
         .def_ro("varied", &models::Distance::varied);
     m.def("extrapolation_slope", &models::extrapolation_slope, nb::arg("matrix_product"), nb::arg("varied"),
           nb::arg("above"), "Relative standard deviation of a kernel's model per unit of distance in one parameter.");
+    bind_struct<models::CrowdingPoint>(m, "CrowdingPoint")
+        .def(nb::init<double, double>(), nb::arg("share"), nb::arg("increase"));
     bind_struct<models::MachineKernel>(m, "MachineKernel");
     nb::class_<models::KernelUse>(m, "KernelUse")
         .def_ro("calls", &models::KernelUse::calls)

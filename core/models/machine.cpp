@@ -15,6 +15,7 @@ constexpr std::uint32_t cpu_day_stream = 0x43505500U;
 constexpr std::uint32_t episode_stream = 0x45504900U;
 constexpr std::uint32_t discrepancy_stream = 0x44495300U;
 constexpr std::uint32_t extrapolation_stream = 0x45585400U;
+constexpr std::uint32_t crowding_stream = 0x43524F00U;
 // Of an episode: its half-normal noise, of whatever width, must not make a duration negative.
 constexpr double smallest_factor = 0.05;
 
@@ -23,6 +24,26 @@ constexpr double smallest_factor = 0.05;
 std::uint32_t Machine::cpu_of_core(std::uint32_t node, std::uint32_t core) const noexcept {
     const std::uint32_t cpu = cpu_is_core_modulo ? core % cpus_per_node : core / (cores_per_node / cpus_per_node);
     return node * cpus_per_node + cpu;
+}
+
+std::uint32_t Machine::socket_of_core(std::uint32_t node, std::uint32_t core) const noexcept {
+    const std::uint32_t first = node * sockets_per_node;
+    if (cpus_per_node % sockets_per_node != 0) {
+        return first + core / (cores_per_node / sockets_per_node);
+    }
+    return first + cpu_of_core(0, core) / (cpus_per_node / sockets_per_node);
+}
+
+double increase_at(std::span<const CrowdingPoint> points, double share) noexcept {
+    CrowdingPoint below;
+    for (const CrowdingPoint& point : points) {
+        if (share <= point.share) {
+            const double part = (share - below.share) / (point.share - below.share);
+            return below.increase + (point.increase - below.increase) * part;
+        }
+        below = point;
+    }
+    return below.increase;
 }
 
 Machine with_timed_kernel(const Machine& machine, std::string_view name, double relative_sd) {
@@ -38,30 +59,28 @@ Machine with_timed_kernel(const Machine& machine, std::string_view name, double 
 }
 
 MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const Layers& layers, Seeds seeds,
-                       const std::vector<std::uint32_t>& cpu_of_rank, const std::vector<std::uint32_t>& node_of_rank)
+                       const std::vector<std::uint32_t>& core_of_rank)
     : kernel_names_(kernels.names), kernels_(kernels.names.size()),
-      cpu_factor_(std::size_t{machine.nodes} * machine.cpus_per_node, 1.0), ranks_(cpu_of_rank.size()),
+      cpu_factor_(std::size_t{machine.nodes} * machine.cpus_per_node, 1.0), ranks_(core_of_rank.size()),
       episode_relative_sd_(layers.noise ? machine.episode_relative_sd : 0.0),
       episode_s_(episode_relative_sd_ > 0.0 ? machine.episode_s : 0.0), use_(kernels.names.size()),
       run_seed_(seeds.run), with_noise_(layers.noise) {
-    std::vector<std::uint32_t> ranks_on(machine.nodes, 0);
-    for (const std::uint32_t node : node_of_rank) {
-        ++ranks_on[node];
-    }
     for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
         ranks_[rank].noise = rng::Stream({seeds.run, rank, kernel_noise_stream, 0});
-        ranks_[rank].cpu = cpu_of_rank[rank];
-        if (machine.cores_per_node > 1) {
-            ranks_[rank].crowded = (ranks_on[node_of_rank[rank]] - 1) / static_cast<double>(machine.cores_per_node - 1);
-        }
     }
+    const std::vector<double> shares = place_ranks(machine, core_of_rank);
+    const std::size_t sockets = std::size_t{machine.nodes} * machine.sockets_per_node;
     for (std::uint32_t number = 0; number < kernels_.size(); ++number) {
         const auto named = std::ranges::find(machine.kernels, kernels.names[number], &MachineKernel::name);
         if (named == machine.kernels.end()) {
             continue;
         }
         DayKernel& today = kernels_[number];
-        today = {.models = named->models, .crowding = named->crowding};
+        today = {.models = named->models,
+                 .by_socket = named->models.size() == sockets && sockets != cpu_factor_.size()};
+        for (const double share : shares) {
+            today.crowded.push_back(1.0 + increase_at(named->crowding, share));
+        }
         // Kernels with one model share its errors.
         const auto source = std::ranges::find(kernels.names, std::string_view(named->model_of));
         const auto from = source == kernels.names.end() ? number : source - kernels.names.begin();
@@ -77,6 +96,14 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
             today.factor = factor_of(named->discrepancy_relative_sd, normal);
             for (KernelModel& model : today.models) { // the same factors on all cpus
                 model = model.with_drawn_discrepancies({seeds.day, stream, discrepancy_stream, 1});
+            }
+            if (named->crowding_relative_sd > 0.0) {
+                const double last = named->crowding.empty() ? 1.0 : named->crowding.back().share;
+                const double error = rng::normal({seeds.day, stream, crowding_stream, 0});
+                for (std::size_t number_of_share = 0; number_of_share < shares.size(); ++number_of_share) {
+                    const double away = std::max(0.0, 1.0 - shares[number_of_share] / last);
+                    today.crowded[number_of_share] *= factor_of(away * named->crowding_relative_sd, error);
+                }
             }
         }
         if (layers.extrapolation) {
@@ -98,6 +125,49 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
                                                {seeds.day, cpu, cpu_day_stream, 0});
         }
     }
+}
+
+std::vector<double> MachineDay::place_ranks(const Machine& machine, const std::vector<std::uint32_t>& core_of_rank) {
+    const std::uint32_t on_socket = machine.cores_per_node / machine.sockets_per_node;
+    std::vector<std::uint32_t> busy(std::size_t{machine.nodes} * machine.sockets_per_node, 0);
+    // Sockets of the cores that a rank computes on, one by one.
+    const auto visit_sockets = [&](std::uint32_t first, auto visit) {
+        const std::uint32_t node = first / machine.cores_per_node;
+        const std::uint32_t from = first % machine.cores_per_node;
+        const std::uint32_t end = std::min(from + machine.threads_per_rank, machine.cores_per_node);
+        for (std::uint32_t core = from; core < end; ++core) {
+            visit(machine.socket_of_core(node, core));
+        }
+    };
+    for (const std::uint32_t core : core_of_rank) {
+        visit_sockets(core, [&](std::uint32_t socket) { ++busy[socket]; });
+    }
+    std::vector<double> shares;
+    std::vector<std::uint32_t> own;
+    for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+        const std::uint32_t node = core_of_rank[rank] / machine.cores_per_node;
+        const std::uint32_t core = core_of_rank[rank] % machine.cores_per_node;
+        RankState& state = ranks_[rank];
+        state.cpu = machine.cpu_of_core(node, core);
+        state.socket = machine.socket_of_core(node, core);
+        own.clear();
+        visit_sockets(core_of_rank[rank], [&](std::uint32_t socket) { own.push_back(socket); });
+        const auto threads = static_cast<std::uint32_t>(own.size());
+        std::ranges::sort(own);
+        own.erase(std::ranges::unique(own).begin(), own.end());
+        const std::uint32_t others = static_cast<std::uint32_t>(own.size()) * on_socket - threads;
+        std::uint32_t computing = 0;
+        for (const std::uint32_t socket : own) {
+            computing += busy[socket];
+        }
+        const double share = others == 0 ? 0.0 : std::min(1.0, (computing - threads) / static_cast<double>(others));
+        const auto found = std::ranges::find(shares, share);
+        state.crowd = static_cast<std::uint32_t>(found - shares.begin());
+        if (found == shares.end()) {
+            shares.push_back(share);
+        }
+    }
+    return shares;
 }
 
 double MachineDay::through_episodes(std::uint32_t rank, double seconds) noexcept {

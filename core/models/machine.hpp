@@ -15,13 +15,29 @@
 
 namespace lepaute::models {
 
-/// A kernel of a platform, with its models: one for all cpus, or one per cpu (node-major).
+/// How much longer calls take when that share of the other cores of the socket computes, relative.
+struct CrowdingPoint {
+    double share = 0.0;
+    double increase = 0.0;
+
+    template <class Visit>
+    static void fields(Visit visit) {
+        visit("share", &CrowdingPoint::share);
+        visit("increase", &CrowdingPoint::increase);
+    }
+};
+
+/// The increase at a share: linear between (0, 0) and the points, which rise in share; constant beyond the last.
+[[nodiscard]] double increase_at(std::span<const CrowdingPoint> points, double share) noexcept;
+
+/// A kernel of a platform, with its models: one for all cpus, or one per socket or per cpu (node-major).
 struct MachineKernel {
     std::string name;
     std::string model_of{}; // the kernel whose model it has, and whose errors it shares; empty: its own
     std::vector<KernelModel> models;
     double discrepancy_relative_sd = 0.0; // of the logarithm
-    double crowding = 0.0;                // relative increase of durations when all cores of a node compute
+    std::vector<CrowdingPoint> crowding;
+    double crowding_relative_sd = 0.0; // error of durations next to idle cores; none at the last share of the table
 
     template <class Visit>
     static void fields(Visit visit) {
@@ -30,6 +46,7 @@ struct MachineKernel {
         visit("models", &MachineKernel::models);
         visit("discrepancy_relative_sd", &MachineKernel::discrepancy_relative_sd);
         visit("crowding", &MachineKernel::crowding);
+        visit("crowding_relative_sd", &MachineKernel::crowding_relative_sd);
     }
 };
 
@@ -38,6 +55,8 @@ struct Machine {
     std::uint32_t cores_per_node = 1;
     std::uint32_t cpus_per_node = 1;
     bool cpu_is_core_modulo = true; // else core divided by the cores of a cpu
+    std::uint32_t sockets_per_node = 1;
+    std::uint32_t threads_per_rank = 1; // that the models are for: a rank computes on its core and the next ones
     std::vector<MachineKernel> kernels;
     // Standard deviations of the logarithm of effects: of the day and of the run on all cpus, of each cpu.
     double day_common_relative_sd = 0.0;
@@ -57,6 +76,8 @@ struct Machine {
         return topology ? *topology : net::Topology::plain_switch(nodes, network.node_link_Bps);
     }
     [[nodiscard]] std::uint32_t cpu_of_core(std::uint32_t node, std::uint32_t core) const noexcept;
+    /// The socket among those of all nodes: CPUs of a socket are consecutive, or the cores where all have one CPU.
+    [[nodiscard]] std::uint32_t socket_of_core(std::uint32_t node, std::uint32_t core) const noexcept;
 
     /// All fields but the topology, by name.
     template <class Visit>
@@ -65,6 +86,8 @@ struct Machine {
         visit("cores_per_node", &Machine::cores_per_node);
         visit("cpus_per_node", &Machine::cpus_per_node);
         visit("cpu_is_core_modulo", &Machine::cpu_is_core_modulo);
+        visit("sockets_per_node", &Machine::sockets_per_node);
+        visit("threads_per_rank", &Machine::threads_per_rank);
         visit("kernels", &Machine::kernels);
         visit("day_common_relative_sd", &Machine::day_common_relative_sd);
         visit("day_run_relative_sd", &Machine::day_run_relative_sd);
@@ -139,9 +162,9 @@ struct Seeds {
 class MachineDay {
 public:
     /// kernels: those that are called; one that the machine lacks is not modelled.
-    /// node_of_rank: a node is crowded in proportion to its other cores that have a rank.
+    /// core_of_rank: global core (node * cores_per_node + core), the first of those that a rank computes on.
     MachineDay(const Machine& machine, const KernelSet& kernels, const Layers& layers, Seeds seeds,
-               const std::vector<std::uint32_t>& cpu_of_rank, const std::vector<std::uint32_t>& node_of_rank);
+               const std::vector<std::uint32_t>& core_of_rank);
 
     [[nodiscard]] bool models(KernelNumber kernel) const noexcept { return !kernels_[kernel.index()].models.empty(); }
     /// Do all cpus have the same model, but for a factor?
@@ -152,7 +175,7 @@ public:
     [[nodiscard]] double factor(std::uint32_t rank, KernelNumber kernel) const noexcept {
         const RankState& state = ranks_[rank];
         const DayKernel& today = kernels_[kernel.index()];
-        return cpu_factor_[state.cpu] * today.factor * (1.0 + today.crowding * state.crowded);
+        return cpu_factor_[state.cpu] * today.factor * today.crowded[state.crowd];
     }
     /// What calls of `kernel` with `size` cost on `rank`.
     [[nodiscard]] KernelCost cost(std::uint32_t rank, KernelNumber kernel, const Size& size) const noexcept {
@@ -160,7 +183,9 @@ public:
         if (models.empty()) {
             return {};
         }
-        return models[models.size() == 1 ? 0 : ranks_[rank].cpu].cost(size, factor(rank, kernel), with_noise_);
+        const RankState& state = ranks_[rank];
+        const std::uint32_t own = kernels_[kernel.index()].by_socket ? state.socket : state.cpu;
+        return models[models.size() == 1 ? 0 : own].cost(size, factor(rank, kernel), with_noise_);
     }
     /// Seconds of the next call on `rank`, of that cost; to be noted with note().
     [[nodiscard]] double draw_s(std::uint32_t rank, const KernelCost& cost) noexcept {
@@ -191,13 +216,17 @@ public:
     [[nodiscard]] std::size_t state_bytes() const noexcept;
 
 private:
+    /// Sets where each rank is, and what else computes there; returns the shares that occur.
+    [[nodiscard]] std::vector<double> place_ranks(const Machine& machine,
+                                                  const std::vector<std::uint32_t>& core_of_rank);
     /// Seconds that `seconds` of computing take in the episodes that they fall into.
     double through_episodes(std::uint32_t rank, double seconds) noexcept;
 
     struct DayKernel {
         std::vector<KernelModel> models;
         double factor = 1.0;
-        double crowding = 0.0;
+        std::vector<double> crowded; // factor for each share of the other cores that compute, as ranks number them
+        bool by_socket = false;      // else by cpu, or one for all
     };
     std::span<const std::string_view> kernel_names_;
     std::vector<DayKernel> kernels_;
@@ -206,7 +235,8 @@ private:
         rng::Stream noise;
         std::uint64_t calls = 0;
         std::uint32_t cpu = 0;
-        double crowded = 0.0;        // share of the other cores of its node that compute
+        std::uint32_t socket = 0;
+        std::uint32_t crowd = 0;     // number of the share of the other cores of its socket that compute
         double episode_left_s = 0.0; // of computing
         double episode_factor = 1.0;
         std::uint64_t episodes = 0;

@@ -5,17 +5,17 @@
 
 namespace lepaute::mpi {
 
-Placement placed(const models::Machine& machine, const std::vector<std::uint32_t>& core_of_rank) {
-    Placement placement;
+std::vector<std::uint32_t> nodes_of_ranks(const models::Machine& machine,
+                                          const std::vector<std::uint32_t>& core_of_rank) {
+    std::vector<std::uint32_t> nodes;
     for (const std::uint32_t core : core_of_rank) {
         const std::uint32_t node = core / machine.cores_per_node;
         if (node >= machine.nodes) {
             throw std::invalid_argument("a rank is mapped to a core that the machine does not have");
         }
-        placement.nodes.push_back(node);
-        placement.cpus.push_back(machine.cpu_of_core(node, core % machine.cores_per_node));
+        nodes.push_back(node);
     }
-    return placement;
+    return nodes;
 }
 
 void collect(RunResult& result, Engine& engine, const models::MachineDay& day) {

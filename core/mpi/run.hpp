@@ -28,15 +28,10 @@ struct RunResult {
     std::size_t engine_bytes = 0;
 };
 
-/// Node and cpu of each rank.
-struct Placement {
-    std::vector<std::uint32_t> nodes;
-    std::vector<std::uint32_t> cpus;
-};
-
-/// core_of_rank: global core (node * cores_per_node + core) of each rank. Throws std::invalid_argument for a core that
-/// the machine does not have.
-[[nodiscard]] Placement placed(const models::Machine& machine, const std::vector<std::uint32_t>& core_of_rank);
+/// The node of each rank. core_of_rank: global core (node * cores_per_node + core) of each rank. Throws
+/// std::invalid_argument for a core that the machine does not have.
+[[nodiscard]] std::vector<std::uint32_t> nodes_of_ranks(const models::Machine& machine,
+                                                        const std::vector<std::uint32_t>& core_of_rank);
 
 /// The network of the run of that seed, its factors drawn where the layer is on.
 [[nodiscard]] inline models::Network network_of_run(const models::Machine& machine, const models::Layers& layers,

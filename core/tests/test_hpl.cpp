@@ -258,11 +258,49 @@ TEST(Hpl, CrowdedKernelsTakeLongerOnlyNextToOthers) {
     on.cores_per_node = 2;
     models::Machine crowded = on;
     for (models::MachineKernel& kernel : crowded.kernels) {
-        kernel.crowding = 0.1;
+        kernel.crowding = {{1.0, 0.1}};
     }
     EXPECT_EQ(simulate({.n = 1000, .nb = 64}, crowded).time_s, simulate({.n = 1000, .nb = 64}, on).time_s);
     const Parameters two{.n = 1000, .nb = 64, .q = 2};
     EXPECT_NEAR(simulate(two, crowded).time_s / simulate(two, on).time_s, 1.1, 1e-3);
+}
+
+// Only the cores of a rank's own socket crowd it, as many as its ranks have threads, by the table between its points.
+TEST(Hpl, CrowdingIsThatOfTheRanksSocketAndCountsThreads) {
+    models::Machine on = machine(1, 0.0, 1e12, models::Noise::none);
+    on.cores_per_node = 8; // two sockets: 0 to 3 and 4 to 7
+    on.cpus_per_node = 1;
+    on.sockets_per_node = 2;
+    models::Machine crowded = on;
+    for (models::MachineKernel& kernel : crowded.kernels) {
+        kernel.crowding = {{1.0 / 3.0, 0.2}, {1.0, 0.3}};
+    }
+    const Parameters two{.n = 1000, .nb = 64, .q = 2};
+    const auto ratio = [&](const std::vector<std::uint32_t>& cores, std::uint32_t threads) {
+        crowded.threads_per_rank = threads;
+        return hpl::simulate(two, crowded, {}, cores, 1).time_s / hpl::simulate(two, on, {}, cores, 1).time_s;
+    };
+    EXPECT_NEAR(ratio({0, 4}, 1), 1.0, 1e-12);    // one a socket
+    EXPECT_NEAR(ratio({0, 3}, 1), 1.2, 1e-3);     // one of three others
+    EXPECT_NEAR(ratio({0, 2}, 2), 1.3, 1e-3);     // two threads each: both others
+    EXPECT_NEAR(ratio({0, 4}, 4), 1.0, 1e-12);    // each has a socket to itself
+    crowded.cpus_per_node = on.cpus_per_node = 2; // sockets dealt out in turn: even cores and odd ones
+    EXPECT_NEAR(ratio({0, 1}, 1), 1.0, 1e-12);
+    EXPECT_NEAR(ratio({0, 4}, 1), 1.2, 1e-3);
+}
+
+// The error of crowding is that of a rank alone, and none where all cores compute.
+TEST(Hpl, ErrorOfCrowdingIsDrawnWhereOtherCoresAreIdle) {
+    models::Machine on = machine(1, 0.0, 1e12, models::Noise::none);
+    on.cores_per_node = 2;
+    models::Machine uncertain = on;
+    for (models::MachineKernel& kernel : uncertain.kernels) {
+        kernel.crowding_relative_sd = 0.1;
+    }
+    const Parameters one{.n = 1000, .nb = 64};
+    EXPECT_NE(simulate(one, uncertain).time_s, simulate(one, on).time_s);
+    const Parameters two{.n = 1000, .nb = 64, .q = 2};
+    EXPECT_EQ(simulate(two, uncertain).time_s, simulate(two, on).time_s);
 }
 
 // A run of T seconds on one rank is the mean of T / episode episodes: its relative deviation is that of an episode over

@@ -12,6 +12,7 @@ Machine some_machine() {
     machine.nodes = 3;
     machine.cores_per_node = 4;
     machine.cpus_per_node = 2;
+    machine.sockets_per_node = 2;
     machine.cpu_is_core_modulo = false;
     KernelPiece piece;
     piece.where = {{0.0, 0.0, 0.0}, {1e300, 128.0, 1e300}};
@@ -25,7 +26,10 @@ Machine some_machine() {
     machine.kernels = {{.name = "dgemm",
                         .models = {KernelModel({piece, piece}), KernelModel({piece})},
                         .discrepancy_relative_sd = 0.01},
-                       {.name = "dtrsm", .models = {KernelModel({piece})}, .crowding = 0.1}};
+                       {.name = "dtrsm",
+                        .models = {KernelModel({piece})},
+                        .crowding = {{0.5, 0.02}, {1.0, 0.1}},
+                        .crowding_relative_sd = 0.03}};
     machine.day_run_relative_sd = 0.03;
     machine.day_run_degrees_of_freedom = 12;
     machine.episode_s = 0.1;
@@ -48,7 +52,10 @@ TEST(MachineFile, KeepsEveryNumberToTheLastBit) {
     const Machine after = machine_of_text(machine_text(before));
     ASSERT_EQ(after.kernels.size(), 2U);
     EXPECT_EQ(after.kernels[1].name, "dtrsm");
-    EXPECT_EQ(after.kernels[1].crowding, 0.1);
+    ASSERT_EQ(after.kernels[1].crowding.size(), 2U);
+    EXPECT_EQ(after.kernels[1].crowding[1].increase, 0.1);
+    EXPECT_EQ(after.kernels[1].crowding_relative_sd, 0.03);
+    EXPECT_EQ(after.sockets_per_node, 2U);
     const std::vector<KernelModel>& dgemm = after.kernels[0].models;
     const std::vector<KernelModel>& dgemm_before = before.kernels[0].models;
     EXPECT_EQ(after.kernels[0].discrepancy_relative_sd, 0.01);

@@ -14,19 +14,6 @@ extern "C" {
 // NOLINTBEGIN(readability-identifier-naming,readability-avoid-const-params-in-decls,misc-unused-parameters): HPL's own
 #include "hpl_loops.h"
 
-WRAP(HPL_dlaswp01N, dlaswp01N, m, n, lda,
-     (const int m, const int n, double* a, const int lda, double* u, const int ldu, const int* from, const int* to), )
-WRAP(HPL_dlaswp03N, dlaswp03N, m, n, 0,
-     (const int m, const int n, double* u, const int ldu, const double* w0, const double* w, const int ldw), )
-WRAP(HPL_dlaswp04N, dlaswp04N, m1, n, lda,
-     (const int m0, const int m1, const int n, double* u, const int ldu, double* a, const int lda, const double* w0,
-      const double* w, const int ldw, const int* from, const int* to), )
-WRAP(HPL_dlaswp05N, dlaswp05N, m, n, lda,
-     (const int m, const int n, double* a, const int lda, const double* u, const int ldu, const int* from,
-      const int* to), )
-WRAP(HPL_dlaswp06N, dlaswp06N, m, n, lda,
-     (const int m, const int n, double* a, const int lda, double* u, const int ldu, const int* from), )
-
 /* What HPL does between its kernels, and asks for once a panel and once an update. */
 
 void __real_HPL_pdfact(HPL_T_panel* panel);

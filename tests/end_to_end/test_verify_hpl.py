@@ -43,7 +43,7 @@ def lepaute(*arguments: str, **environment: str) -> "subprocess.CompletedProcess
 def verify(folder: Path, *more: str, n: str = "256", repeats: int = 1) -> "subprocess.CompletedProcess[str]":
     # Dahu's platform predicts nothing sensible for this machine; the path is the same, and its error is no zero.
     sizes = ("--n", n, "--grid", "1x1", "--runs", "3", "--repeats", str(repeats))
-    return lepaute("verify", "hpl", "-p", "dahu", *sizes, "--output-dir", str(folder), *more)
+    return lepaute("verify", "hpl", "-p", "dahu", "--other-machine", *sizes, "--output-dir", str(folder), *more)
 
 
 def one_line(text: str) -> str:
@@ -151,6 +151,17 @@ def test_bad_input_is_one_line_and_status_2(arguments, expected, tmp_path):
     assert done.returncode == 2
     assert expected in one_line(done.stderr)
     assert done.stdout == ""
+
+
+def test_the_platform_of_another_machine_is_refused_and_says_what_differs(program, tmp_path):
+    done = lepaute(
+        "verify", "hpl", "-p", "dahu", "--n", "64", "--nb", "32", "--grid", "1x1", "--output-dir", str(tmp_path / "out")
+    )
+    assert done.returncode == 2
+    line = one_line(done.stderr)
+    assert "is the platform of another machine (cores: 32, on this machine" in line
+    assert "--other-machine" in line
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_missing_mpirun_is_one_line_that_names_the_package(tmp_path):

@@ -1,115 +1,9 @@
 """What the simulated HPL sends and computes, against counts of the real one (scripts/record_hpl_counts.py)."""
 
-import csv
-import gzip
-import io
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-
 import pytest
+from support_hpl_counts import GLUE, PHASES, UNIT_S, Counted, counted_runs, pivots_of, simulated
 
-from lepaute import _core
-from lepaute.simulate.apps.hpl.parameters import BROADCASTS, FACTORISATIONS, FORMS, ORDERS, SWAPS, Hpl
-
-DATA = Path(__file__).resolve().parent.parent / "data"
-PHASES = ("broadcast", "swap", "solve")  # of the core; what is left of the total are the pivot exchanges
-GLUE = ("pdfact_glue", "pdupdate_glue")  # no kernels of the real program
-UNIT_S = 1e-9  # a kernel of work w takes w UNIT_S, so that its time tells its work
-BY_LENGTH = frozenset({"dtrsv", "dscal", "idamax", "daxpy", "dcopy", "dlocswp"})
-BY_VOLUME = frozenset({"dgemm", "dgemm_nn", "dtrsm", "dtrsm_left"})
-
-
-@dataclass(frozen=True)
-class Counted:
-    """One run of the real program; sent by phase and rank: messages and bytes; of each kernel: calls and work."""
-
-    series: str
-    hpl: Hpl
-    sent: dict[str, list[tuple[int, int]]]
-    kernels: dict[str, tuple[int, int]]
-
-    @property
-    def probes(self) -> bool:
-        """Whether the number of kernel calls depends on when a panel comes."""
-        return self.hpl.depth > 0 and self.hpl.q > 1 and not self.hpl.bcast.startswith("long")
-
-
-def counted_runs() -> Iterator[Counted]:
-    text = gzip.decompress((DATA / "hpl_counts.csv.gz").read_bytes()).decode()
-    rows = csv.DictReader(line for line in io.StringIO(text) if not line.startswith("#"))
-    for row in rows:
-        hpl = Hpl(
-            **{
-                name: int(row[name])
-                for name in ("n", "nb", "p", "q", "depth", "nbmin", "ndiv", "swap_threshold", "align")
-            },
-            bcast=tuple(BROADCASTS)[int(row["bcast"])],
-            swap=tuple(SWAPS)[int(row["swap"])],
-            pfact=tuple(FACTORISATIONS)[int(row["pfact"])],
-            rfact=tuple(FACTORISATIONS)[int(row["rfact"])],
-            pmap=tuple(ORDERS)[int(row["pmap"])],
-            l1=tuple(FORMS)[int(row["l1"])],
-            u=tuple(FORMS)[int(row["u"])],
-            equil=row["equil"] == "1",
-        )
-        yield Counted(
-            row["series"],
-            hpl,
-            {name: [pair(entry) for entry in row[f"sent_{name}"].split()] for name in ("pivots", *PHASES)},
-            {name: pair(rest) for name, _, rest in (entry.partition(":") for entry in row["kernels"].split())},
-        )
-
-
-def pair(text: str) -> tuple[int, int]:
-    first, _, second = text.partition(":")
-    return int(first), int(second)
-
-
-def pivots_of(n: int) -> list[int]:
-    lines = (DATA / "hpl_pivots.csv").read_text().splitlines()
-    rows = dict(line.split(",") for line in lines if line[0].isdigit())
-    return [int(row) for row in rows[str(n)].split()]
-
-
-def counting_machine(ranks: int) -> _core.Machine:
-    """A node a rank; kernels take their work in nanoseconds, messages next to nothing up to 1 kB, then rendezvous."""
-    machine = _core.Machine()
-    machine.nodes = ranks
-    terms = {name: index for index, name in enumerate(_core.term_names())}
-    kernels = []
-    for name in _core.kernel_names():
-        if name in GLUE:
-            continue
-        mean = [0.0] * len(terms)
-        mean[terms["n" if name in BY_LENGTH else "mnk" if name in BY_VOLUME else "mn"]] = UNIT_S
-        piece, kernel = _core.KernelPiece(), _core.MachineKernel()
-        piece.mean = mean
-        kernel.name = name
-        kernel.models = [_core.KernelModel([piece])]
-        kernels.append(kernel)
-    machine.kernels = kernels
-    segments = []
-    for above_bytes, protocol in ((0.0, "eager"), (1000.0, "rendezvous")):
-        segment = _core.Segment()
-        segment.above_bytes, segment.protocol = above_bytes, protocol
-        segment.latency_s, segment.bandwidth_Bps = 1e-6, 1e10
-        segments.append(segment)
-    network = machine.network
-    for links in (network.loopback, network.remote, network.loopback_noncontiguous, network.remote_noncontiguous):
-        links.segments = segments
-    network.node_link_Bps = network.loopback_Bps = 1e10
-    network.iprobe_s = 1e-7
-    return machine
-
-
-def simulated(hpl: Hpl) -> _core.HplResult:
-    parameters = hpl.core_parameters()
-    parameters.pivot_rows = pivots_of(hpl.n)
-    layers = _core.Layers()
-    layers.coefficients = layers.days = layers.discrepancy = layers.noise = False
-    return _core.simulate_hpl(parameters, counting_machine(hpl.ranks), layers, list(range(hpl.ranks)), 1)
-
+from lepaute.simulate.apps.hpl.parameters import BROADCASTS, FORMS, SWAPS
 
 RUNS = list(counted_runs())
 SERIES = sorted({run.series for run in RUNS})
@@ -132,7 +26,7 @@ def test_all_grids_broadcasts_swaps_depths_and_forms_are_counted() -> None:
 @pytest.mark.parametrize("series", SERIES)
 def test_every_rank_sends_as_many_messages_and_bytes_as_in_the_real_program(series: str) -> None:
     for run in runs_of(series):
-        result = simulated(run.hpl)
+        result = simulated(run.hpl, pivots_of(run.hpl.n))
         ranks = [[(int(messages), int(size)) for messages, size in rank] for rank in result.rank_sent]
         for index, phase in enumerate(PHASES):
             assert [rank[index] for rank in ranks] == run.sent[phase], (phase, run.hpl)
@@ -144,7 +38,7 @@ def test_every_rank_sends_as_many_messages_and_bytes_as_in_the_real_program(seri
 @pytest.mark.parametrize("series", SERIES)
 def test_the_kernels_do_the_work_of_the_real_program_in_as_many_calls(series: str) -> None:
     for run in runs_of(series):
-        uses = simulated(run.hpl).kernels
+        uses = simulated(run.hpl, pivots_of(run.hpl.n)).kernels
         called = {name for name, use in uses.items() if use.calls and name not in GLUE}
         assert called == set(run.kernels), run.hpl
         for name, (calls, work) in run.kernels.items():

@@ -103,17 +103,32 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(seed: int) -
         assert make(seed).rows != make(seed + 1).rows
 
 
-@given(seeds, st.integers(1, 40), st.integers(1, 256), st.integers(0, 6000), st.integers(1, 4), st.integers(0, 3))
+block_sizes = st.lists(st.integers(1, 256), min_size=1, max_size=4, unique=True)
+
+
+@given(seeds, st.integers(1, 40), block_sizes, st.integers(0, 6000), st.integers(1, 4), st.integers(0, 3))
 def test_every_matrix_of_a_step_has_room_for_its_steps_and_chunks(
-    seed: int, rows: int, nb: int, beyond: int, fewest: int, more: int
+    seed: int, rows: int, nbs: list[int], beyond: int, fewest: int, more: int
 ) -> None:
-    design = hpl_step_design(seed, rows=rows, nb=nb, max_n=fewest * nb + beyond, steps=(fewest, fewest + more))
+    max_n = fewest * max(nbs) + beyond
+    design = hpl_step_design(seed, rows=rows, nbs=nbs, max_n=max_n, steps=(fewest, fewest + more))
     assert len(design) == rows
     for row in design:
-        m, n, chunks, steps = (int(row[key]) for key in ("m", "n", "chunks", "steps"))
-        assert fewest * nb <= n <= m <= fewest * nb + beyond
+        m, n, nb, chunks, steps = (int(row[key]) for key in ("m", "n", "nb", "chunks", "steps"))
+        assert fewest * nb <= n <= m <= max_n
         assert fewest <= steps <= fewest + more
         assert n >= (steps + chunks) * nb  # what the probe needs
+
+
+@given(seeds, st.integers(2, 40), block_sizes)
+def test_block_sizes_have_as_many_steps_each_and_the_largest_and_a_smallest_matrix_are_there(
+    seed: int, rows: int, nbs: list[int]
+) -> None:
+    drawn = [(int(row["m"]), int(row["nb"])) for row in hpl_step_design(seed, rows=rows, nbs=nbs, max_n=3000)]
+    counts = [sum(nb == own for _, own in drawn) for nb in nbs]
+    assert max(counts) - min(counts) <= 1
+    assert max(m for m, _ in drawn) == 3000
+    assert any(m == 2 * nb for m, nb in drawn)
 
 
 def test_rows_are_shuffled_kinds_interleaved() -> None:

@@ -21,11 +21,11 @@ from lepaute.measure.calibration import machines
 from lepaute.measure.calibration.attempt import Attempt, limit_of
 from lepaute.measure.calibration.campaign import calibrate
 from lepaute.measure.calibration.entries import AttemptEntry
-from lepaute.measure.calibration.equipment import why_not
 from lepaute.measure.calibration.job import Calibration
 from lepaute.measure.calibration.repetition import disturbance_warning, next_repetition
 from lepaute.measure.kernel_set import KernelSet, Timing
 from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.nodes.programs import why_not
 from lepaute.measure.nodes.results import Result
 from lepaute.measure.plan import QUICK, RING_SPARE_BYTES, PlannedRun, largest_message, plan
 from lepaute.stats.send_completion import rows_of, semantic_limits
@@ -412,10 +412,13 @@ def test_nodes_of_two_kinds_are_refused_before_anything_is_measured(
     [
         (
             "./probe-dgemm: error while loading shared libraries: libopenblas.so.0: cannot open shared object file",
-            "the probes need libopenblas.so.0, which is missing; install it there: apt-get install libopenblas0",
+            "libopenblas.so.0 is missing, which programs built here use; install it there: apt-get install libopenbl",
         ),
-        ("/lib/libc.so.6: version `GLIBC_2.38' not found", "the probes need GLIBC_2.38, and the system there is older"),
-        ("Permission denied", "the probes do not start: exit status 127: Permission denied"),
+        (
+            "/lib/libc.so.6: version `GLIBC_2.38' not found",
+            "programs built here need GLIBC_2.38, and the system there is older",
+        ),
+        ("Permission denied", "a program built here does not start: exit status 127: Permission denied"),
     ],
 )
 def test_a_library_that_a_node_lacks_is_named_with_its_package(stderr: str, told: str) -> None:

@@ -1,14 +1,21 @@
 """What the generators of designs put into their tables."""
 
 import collections
+import dataclasses
 from pathlib import Path
 
+import numpy as np
 import pytest
+from support_hpl_counts import simulated
 
+from lepaute import _core
 from lepaute.cli.main import main
 from lepaute.design import dgemm_design, hpl_step_design, p2p_design
 from lepaute.design.dgemm import HPL_TUPLES
+from lepaute.design.step_options import FEWEST_RUNS, StepOptions, drawn_step_options
 from lepaute.errors import DesignError
+from lepaute.fit.observations.calls import MODELLED, PHASES
+from lepaute.simulate.apps.hpl.parameters import Hpl
 
 
 def test_the_dgemm_design_holds_the_fixed_tuples_besides_the_drawn_ones() -> None:
@@ -45,17 +52,34 @@ def test_an_unknown_operation_is_refused_with_those_that_exist() -> None:
 def test_a_default_design_of_steps_takes_a_few_seconds_and_holds_both_ends() -> None:
     for seed in range(5):
         rows = list(hpl_step_design(seed))
-        seconds = sum(int(r["m"]) * int(r["n"]) * (int(r["steps"]) * 2 * 128 / 50e9 + 2e-9) for r in rows)
-        assert 2.0 < seconds < 5.0
-        assert {256, 8000} <= {row["m"] for row in rows}
+        seconds = sum(int(r["m"]) * int(r["n"]) * (int(r["steps"]) * 2 * int(r["nb"]) / 50e9 + 2e-9) for r in rows)
+        assert 2.0 < seconds < 7.0
+        sizes = {int(row["m"]) for row in rows}
+        assert max(sizes) == 8000
+        assert min(sizes) <= 512
+        assert collections.Counter(row["nb"] for row in rows) == {64: 8, 128: 8, 256: 8}
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"rows": 0}, {"nb": 0}, {"nb": 128, "max_n": 255}, {"steps": (0, 1)}, {"steps": (3, 2)}]
+    "arguments",
+    [
+        {"rows": 0},
+        {"nbs": (64, 0)},
+        {"nbs": ()},
+        {"nbs": (64, 128), "max_n": 255},
+        {"steps": (0, 1)},
+        {"steps": (3, 2)},
+    ],
 )
 def test_steps_that_cannot_be_are_refused(arguments: dict[str, int]) -> None:
-    with pytest.raises(DesignError, match="need rows >= 1"):
+    with pytest.raises(DesignError, match="need rows, ranks and NB >= 1"):
         hpl_step_design(1, **arguments)  # type: ignore[arg-type]
+
+
+def test_a_rank_of_a_long_process_column_has_the_work_of_one_of_two() -> None:
+    two, sixteen = hpl_step_design(4).rows, hpl_step_design(4, ranks=16).rows
+    assert [(kind, m * 8, *rest) for kind, m, *rest in two] == list(sixteen)  # type: ignore[operator]
+    assert hpl_step_design(4, ranks=1).rows == two
 
 
 def test_impossible_products_are_refused_with_what_to_do() -> None:
@@ -74,3 +98,28 @@ def test_a_count_that_no_design_has_is_refused_in_one_line(
     assert main(["design", command, option, "999999999999999999999", "-o", str(tmp_path / "d.csv")]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_runs_with_options_of_hpl_and_those_with_the_defaults_call_every_kernel() -> None:
+    def called(options: StepOptions, p: int) -> set[str]:
+        hpl = Hpl(n=96, nb=24, p=p, q=1, depth=0, **{**dataclasses.asdict(options), "equil": bool(options.equil)})
+        return {name for name, use in simulated(hpl).kernels.items() if use.calls}
+
+    of_hpl = set(_core.kernel_names()) - {"sweep"}  # the stencil's
+    default = called(StepOptions(), 1) | called(StepOptions(), 3)
+    for seed in range(5):
+        for runs in (FEWEST_RUNS, 5):
+            drawn = drawn_step_options(np.random.default_rng(seed), runs)
+            assert default.union(*(called(options, 3) for options in drawn)) == of_hpl
+
+
+def test_a_fit_knows_every_kernel_that_hpl_calls() -> None:
+    assert MODELLED | set(PHASES.values()) == set(_core.kernel_names()) - {"sweep"}
+
+
+def test_levels_of_the_options_come_equally_often() -> None:
+    drawn = drawn_step_options(np.random.default_rng(1), 12)
+    for name in ("l1", "pfact", "rfact", "ndiv", "equil"):
+        counts = collections.Counter(getattr(options, name) for options in drawn)
+        assert len(set(counts.values())) == 1, name
+    assert set(collections.Counter((options.u, options.swap) for options in drawn).values()) == {4}

@@ -8,15 +8,18 @@ import statistics
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from support_hpl_counts import BY_LENGTH, BY_VOLUME, GLUE, UNIT_S, counted_runs, simulated
 from support_probes import run_dgemm, run_p2p, run_steps
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit import command
 from lepaute.kit.mpi_launcher import binding_works, find_launcher
 from lepaute.measure import probes, toolchain
+from lepaute.simulate.apps.hpl.parameters import Hpl
 
 pytestmark = pytest.mark.machine
 
@@ -188,6 +191,93 @@ def test_each_factorisation_searches_one_pivot_a_column(
     assert count["idamax"] == count["dscal"] == count["dlocswp"] == NB
     # What the variants differ in: the right-looking leaf updates by dger, the left-looking one solves by dtrsv.
     assert (count["dger"] > 0, count["dtrsv"] > 0) == (pfact == "right", pfact == "left")
+
+
+#: L1, U, swap: every form of each, with both of the others'.
+FORMS = [
+    (l1, u, swap)
+    for l1 in ("transposed", "no-transposed")
+    for u in ("transposed", "no-transposed")
+    for swap in ("binary-exchange", "spread-roll")
+]
+#: PFACT, RFACT, NBMIN, NDIV of each of the forms: every level with every other.
+FACTORISATIONS = [
+    *(("right", "left", 4, 2), ("left", "crout", 8, 3), ("crout", "right", 1, 2), ("right", "crout", 8, 2)),
+    *(("left", "right", 2, 3), ("crout", "left", 4, 2), ("right", "right", 2, 3), ("left", "left", 4, 2)),
+]
+
+
+@pytest.mark.parametrize(("form", "factorisation"), list(zip(FORMS, FACTORISATIONS, strict=True)))
+def test_all_steps_of_a_matrix_call_the_kernels_of_hpl_as_often_and_on_the_same_sizes(
+    built: probes.Probes,
+    two_cores: tuple[int, int],
+    tmp_path: Path,
+    form: tuple[str, str, str],
+    factorisation: tuple[str, str, int, int],
+) -> None:
+    # The engine counts as the real program does (golden/test_hpl_counts.py).
+    names = ("l1", "u", "swap", "pfact", "rfact", "nbmin", "ndiv")
+    options = dict(zip(names, (*form, *factorisation), strict=True))
+    hpl = Hpl(n=192, nb=24, p=2, q=1, depth=0, **options)
+    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    header, counted = _counted_steps(built, hpl, two_cores, tmp_path, words)
+    assert set(words[1::2]) <= {item.partition("=")[2] for item in header["options"].split()}
+    uses = {name: use for name, use in simulated(hpl).kernels.items() if use.calls and name not in GLUE}
+    # Which rows are swapped is drawn: as many calls, for as many rows on average.
+    assert {name: calls for name, (calls, _) in counted.items()} == {name: use.calls for name, use in uses.items()}
+    for name, (_, work) in counted.items():
+        if not name.startswith("dlaswp"):
+            assert work == pytest.approx(uses[name].time_s / UNIT_S, rel=1e-9), name
+
+
+def test_all_steps_of_a_matrix_count_as_the_recorded_run_of_the_real_program(
+    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
+) -> None:
+    run = next(run for run in counted_runs() if run.series == "columns" and (run.hpl.n, run.hpl.p) == (192, 2))
+    _, counted = _counted_steps(built, run.hpl, two_cores, tmp_path, ())
+    assert {name: calls for name, (calls, _) in counted.items()} == {
+        name: calls for name, (calls, _) in run.kernels.items()
+    }
+    moved = {name for name in counted if name.startswith("dlaswp")}  # which depends on the matrix
+    assert {name: counted[name] for name in set(counted) - moved} == {
+        name: run.kernels[name] for name in set(run.kernels) - moved
+    }
+
+
+def _counted_steps(
+    built: probes.Probes, hpl: Hpl, cores: tuple[int, int], folder: Path, options: Sequence[str]
+) -> tuple[dict[str, str], dict[str, tuple[int, int]]]:
+    """Header, and calls and work of each kernel over both ranks, of the steps that factor a matrix and solve it."""
+    design = folder / "d.csv"
+    row = f"0,hpl_step,{hpl.n},{hpl.n},{hpl.nb},0,{hpl.n // hpl.nb}\n"
+    _write(design, "#@generator=test\ndesign_row,kind,m,n,nb,chunks,steps\n" + row)
+    files = run_steps(built, design, folder / "raw", cpus=cores, options=options)
+    counted: dict[str, tuple[int, int]] = {}
+    for path in files:
+        header, rows = _read(path)
+        # Timed apart: the sums of messages after the solve, and the copies that ranks beyond a power of two make.
+        apart = max(index for index, row in enumerate(rows) if row["kernel"] == "pdtrsv")
+        for row in rows[:apart]:
+            name, m, n, k = row["kernel"], int(row["m"]), int(row["n"]), int(row["k"])
+            work = n if name in BY_LENGTH else m * n * k if name in BY_VOLUME else m * n
+            if name in PHASES | {"dlaswp05N", "dlaswp05T", "dcopy_contiguous"} or work == 0:
+                continue
+            calls, total = counted.get(name, (0, 0))
+            counted[name] = calls + 1, total + work
+    return header, counted
+
+
+def test_ranks_that_a_power_of_two_leaves_over_are_stood_for_by_a_copy_timed_apart(
+    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
+) -> None:
+    design = _step_design(tmp_path / "d.csv", (256, 300, 1, 2))
+    for name, u in (("dlaswp05T", "transposed"), ("dlaswp05N", "no-transposed")):
+        for path in run_steps(built, design, tmp_path / "raw", cpus=two_cores, options=("--u", u)):
+            _, rows = _read(path)
+            updates = _sizes(rows, "pdupdate")
+            copies = _sizes(rows, name)
+            assert [n for _, n, _ in copies] == [n for _, n, _ in updates]
+            assert all(1 <= m <= NB for m, _, _ in copies)
 
 
 def test_every_blas_symbol_that_hpl_calls_is_wrapped(built: probes.Probes) -> None:

@@ -36,7 +36,7 @@ echo "$N" >> FOLDER/ended
 """
 #: What predictions.json of these takes, and a little.
 SEALED_BYTES = 4500
-ARGUMENTS = ("verify", "hpl", "--n", "64,128", "--grid", "1x1", "--runs", "2", "--repeats", "4")
+ARGUMENTS = ("verify", "hpl", "--n", "64,128", "--grid", "1x1", "--runs", "2", "--repeats", "4", "--other-machine")
 RUNS = 8
 FAULT_SIGNALS = {"killed engine": signal.SIGKILL, "interrupted": signal.SIGINT}
 LIMIT_S = 60
@@ -54,8 +54,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "ended").write_text("")
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     # What else this machine does is no part of these campaigns.
-    monkeypatch.setattr("lepaute.verify.campaign.disturbances", lambda _ranks, _machine: ())
-    monkeypatch.setattr("lepaute.cli.verify.chosen_coretype", lambda: None)
+    monkeypatch.setattr("lepaute.verify.campaign.disturbances", lambda *_loads: ())
+    monkeypatch.setattr("lepaute.cli.verify_site.kernels_here", lambda _blas: (None, None))
     # Loaded here once for all forks; the picture, which takes most of the time, has tests of its own.
     for module in ("lepaute.simulate.predicting", "lepaute.platform", "pandas"):
         import_module(module)

@@ -1,12 +1,14 @@
-"""Which BLAS kernels a verification with a platform file runs."""
+"""Which BLAS kernels a verification with a platform file runs, and whether the machine is the platform's."""
 
 import pytest
 
-from lepaute.cli.verify import remembered_coretype
-from lepaute.errors import EnvironmentProblem
-from lepaute.measure import kernel_set
+from lepaute.cli import verify_site
+from lepaute.cli.verify_site import kernels_here
+from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.kernel_set import Timing
+from lepaute.platform import load_platform
 from lepaute.platform.schema import Blas
+from lepaute.verify.same_machine import SeenNode, check_same_machine
 
 
 @pytest.fixture
@@ -18,32 +20,73 @@ def asked(monkeypatch):
         seen.append(coretype)
         return None if coretype == "Broken" else Timing(coretype, "Zen", "", 50.0)
 
-    monkeypatch.setattr(kernel_set, "time_kernels", time_kernels)
+    monkeypatch.setattr(verify_site, "time_kernels", time_kernels)
     monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
     return seen
 
 
-def test_the_setting_of_the_platform_is_used_without_a_word_where_its_kernels_run(asked, capsys):
-    assert remembered_coretype(Blas(core="Zen", coretype_env="Zen")) == "Zen"
-    assert remembered_coretype(Blas(core="Zen")) is None
+def test_the_setting_of_the_platform_is_used_and_the_kernels_that_run_are_told(asked):
+    assert kernels_here(Blas(core="Zen", coretype_env="Zen")) == ("Zen", "Zen")
+    assert kernels_here(Blas(core="SkylakeX")) == (None, "Zen")
     assert asked == ["Zen", None]
-    assert capsys.readouterr().err == ""
-
-
-def test_other_kernels_than_those_measured_give_one_warning_that_names_both(asked, capsys):
-    assert remembered_coretype(Blas(core="SkylakeX", coretype_env="SkylakeX")) == "SkylakeX"
-    (warning,) = capsys.readouterr().err.splitlines()
-    assert warning.startswith("warning: ")
-    assert "SkylakeX" in warning
-    assert "Zen" in warning
 
 
 def test_a_setting_of_the_user_counts_where_the_platform_has_none(asked, monkeypatch):
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
-    remembered_coretype(Blas(core="Zen"))
+    kernels_here(Blas(core="Zen"))
     assert asked == ["Haswell"]
 
 
 def test_a_setting_with_which_nothing_runs_is_refused(asked):
     with pytest.raises(EnvironmentProblem, match="OPENBLAS_CORETYPE=Broken"):
-        remembered_coretype(Blas(core="Zen", coretype_env="Broken"))
+        kernels_here(Blas(core="Zen", coretype_env="Broken"))
+
+
+def platform(**nodes: object):
+    dahu = load_platform("dahu")
+    about = {"count": 2, "cores": 4, "cpus": 1, "cpu_model": "A 1", **nodes}
+    return dahu.model_copy(
+        update={
+            "nodes": dahu.nodes.model_copy(update=about),
+            "blas": Blas(core="Zen"),
+            "name": "two",
+            "population": None,
+        }
+    )
+
+
+def seen(count: int = 2, **of_last: object) -> list[SeenNode]:
+    alike = {"cpu_model": "A 1", "cores": 4, "blas_core": "Zen"}
+    return [SeenNode(f"n{i + 1}", **{**alike, **(of_last if i == count - 1 else {})}) for i in range(count)]
+
+
+def test_nodes_like_those_of_the_platform_pass_without_a_word():
+    for count in (1, 2):  # a part of the machine is the machine
+        assert check_same_machine(platform(), seen(count), other_machine=False) == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "different"),
+    [
+        (seen(cpu_model="B 2"), "processor: A 1, on n2 B 2"),
+        (seen(cores=8), "cores: 4, on n2 8"),
+        (seen(blas_core="Haswell"), "BLAS kernels: Zen, on n2 Haswell"),
+        (seen(3), "nodes: 2, here 3"),
+    ],
+)
+def test_each_difference_is_refused_in_one_line_and_with_the_option_told(nodes, different):
+    with pytest.raises(InputError) as refused:
+        check_same_machine(platform(), nodes, other_machine=False)
+    assert f"two is the platform of another machine ({different})" in str(refused.value)
+    assert "--other-machine" in str(refused.value)
+    assert check_same_machine(platform(), nodes, other_machine=True) == [
+        f"the platform is of another machine: {different}"
+    ]
+
+
+def test_what_a_platform_does_not_say_is_told_and_the_rest_compared():
+    silent = platform(cpu_model=None).model_copy(update={"blas": None})
+    (line,) = check_same_machine(silent, seen(), other_machine=False)
+    assert "does not say its processor and BLAS kernels" in line
+    with pytest.raises(InputError, match="cores: 4, on n2 8"):
+        check_same_machine(silent, seen(cores=8), other_machine=False)

@@ -110,7 +110,7 @@ def _rows(slot: Slot, scale: Scale, in_order: bool, rng: np.random.Generator) ->
         sizes = sorted(sizes, key=np.prod) if in_order else sizes
         return [_frame([(row, 0, "dgemm", *size) for row, size in enumerate(sizes)])]
     rows = scale.steps // 2 if slot.probe == STEPS_SIDE_BY_SIDE else scale.steps
-    design = hpl_step_design(seed, rows=rows, nb=NB, max_n=MOST_N + NB)
+    design = hpl_step_design(seed, rows=rows, nbs=(NB,), max_n=MOST_N + NB)
     steps = sorted(design.rows, key=lambda row: row[1] * row[2]) if in_order else design.rows
     together = slot.probe == STEPS_TOGETHER
     return [

@@ -16,10 +16,10 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     if (parameters.n < 1 || parameters.nb < 1 || ranks == 0 || core_of_rank.size() != ranks) {
         throw std::invalid_argument("HPL needs n >= 1, nb >= 1 and one core for each of its p x q ranks");
     }
-    mpi::Placement placement = mpi::placed(machine, core_of_rank);
-    models::MachineDay day(machine, kernels, layers, seeds, placement.cpus, placement.nodes);
+    std::vector<std::uint32_t> nodes = mpi::nodes_of_ranks(machine, core_of_rank);
+    models::MachineDay day(machine, kernels, layers, seeds, core_of_rank);
     mpi::Engine engine(mpi::network_of_run(machine, layers, seeds.day), mpi::links_of_run(machine, layers, seeds.day),
-                       std::move(placement.nodes), seeds.run, layers.noise);
+                       std::move(nodes), seeds.run, layers.noise);
     engine.trace() = std::move(trace);
     Program program(parameters, engine, day, seeds.day);
     Result result;

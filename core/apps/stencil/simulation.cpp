@@ -38,21 +38,21 @@ std::int64_t local_cells(std::int64_t cells, std::uint32_t processes, std::uint3
 mpi::RunResult simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
                         const std::vector<std::uint32_t>& core_of_rank, models::Seeds seeds, mpi::Trace trace) {
     check(parameters, core_of_rank.size());
-    mpi::Placement placement = mpi::placed(machine, core_of_rank);
+    std::vector<std::uint32_t> nodes = mpi::nodes_of_ranks(machine, core_of_rank);
     std::vector<std::uint32_t> ranks_on(machine.nodes, 0);
-    for (const std::uint32_t node : placement.nodes) {
+    for (const std::uint32_t node : nodes) {
         ++ranks_on[node];
     }
     std::vector<double> cell_time_s;
-    for (const std::uint32_t node : placement.nodes) { // whichever is slower, the processor or the memory
+    for (const std::uint32_t node : nodes) { // whichever is slower, the processor or the memory
         const double memory_s =
             parameters.node_memory_Bps ? parameters.cell_bytes * ranks_on[node] / *parameters.node_memory_Bps : 0.0;
         cell_time_s.push_back(std::max(parameters.cell_time_s, memory_s));
     }
     models::MachineDay day(models::with_timed_kernel(machine, kernel_names.front(), parameters.noise_relative_sd),
-                           kernels, layers, seeds, placement.cpus, placement.nodes);
+                           kernels, layers, seeds, core_of_rank);
     mpi::Engine engine(mpi::network_of_run(machine, layers, seeds.day), mpi::links_of_run(machine, layers, seeds.day),
-                       std::move(placement.nodes), seeds.run, layers.noise);
+                       std::move(nodes), seeds.run, layers.noise);
     engine.trace() = std::move(trace);
     Program program(parameters, engine, day, std::move(cell_time_s));
     mpi::RunResult result;

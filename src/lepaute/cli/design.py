@@ -56,13 +56,14 @@ def hpl_step(
     seed: Seed = 1,
     out: Out = None,
     rows: Annotated[int, typer.Option(help="How many pieces of HPL's factorisation.", max=1_000_000)] = 24,
-    nb: Annotated[int, typer.Option("--nb", help="Columns of a panel.", max=2**31 - 1)] = 128,
+    nb: Annotated[str, typer.Option("--nb", help="Columns of a panel: 64,128. Each has as many rows.")] = "64,128,256",
     max_n: Annotated[int, typer.Option(help="Order of the largest matrix.", max=2**31 - 1)] = 8000,
 ) -> None:
     """Short pieces of HPL's factorisation, at sizes that a run passes through."""
     from lepaute.design import hpl_step_design
+    from lepaute.kit.quantities import numbers_of
 
-    write(hpl_step_design(seed, rows=rows, nb=nb, max_n=max_n), out)
+    write(hpl_step_design(seed, rows=rows, nbs=numbers_of(nb, "--nb"), max_n=max_n), out)
 
 
 @app.command()

@@ -131,6 +131,7 @@ def program(
                 layers=layers,
                 settings=overrides,
                 transfer=learnt,
+                lag_s=uncertainty.lag_s,
                 engine=Smpi(
                     on_line=None if as_json else lambda line: print(line, file=unfiltered(sys.stdout), flush=True),
                     on_complaint=lambda line: print(line, file=unfiltered(sys.stderr), flush=True),

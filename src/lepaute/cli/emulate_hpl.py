@@ -76,6 +76,7 @@ def hpl(
                 mapping=mapping,
                 engine=engine,
                 transfer=learnt,
+                lag_s=uncertainty.lag_s,
             )
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]

@@ -101,6 +101,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
                     run_s=run_s,
                     parts=parts,
                     transfer=learnt,
+                    lag_s=uncertainty.lag_s,
                 )
                 compared = [
                     other.compared(predictions[0], repeat, tell) for repeat, other in enumerate(others, start=1)

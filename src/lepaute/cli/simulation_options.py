@@ -9,6 +9,7 @@ import typer
 
 from lepaute.cli.option_fields import flags_of
 from lepaute.kit.options import option
+from lepaute.kit.quantities import lag_of
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -69,6 +70,15 @@ class Uncertainty:
         default=None, metadata=option("layers of uncertainty that are not drawn, such as days,noise; or all")
     )
     transfer: Path | None = field(default=None, metadata=option("a layer learnt from other studies, YAML"))
+    lag_s: float | None = field(
+        default=None,
+        metadata=option(
+            "time since the calibration, such as 30min or 2h; within that of the calibration unless given",
+            name="lag",
+            metavar="TIME",
+            parse=lag_of,
+        ),
+    )
 
     @property
     def inputs(self) -> list[Path | None]:

@@ -1,21 +1,23 @@
-"""`lepaute verify hpl`: predict HPL, run the real one here, show both and the error."""
+"""`lepaute verify hpl`: predict HPL, run the real one here or on nodes, show both and the error."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lepaute.cli import node_options as on
 from lepaute.cli.option_fields import with_options_of
 from lepaute.cli.simulation_options import AsJson, Settings, platform_of
+from lepaute.measure.schedulers import Request
 from lepaute.simulate.apps.hpl import Hpl
 
 if TYPE_CHECKING:
+    from lepaute.cli.verify_site import Where
     from lepaute.platform import Platform
-    from lepaute.platform.schema import Blas
     from lepaute.verify.seal import Seal
     from lepaute.verify.verification import Verification
 
-app = typer.Typer(help="Predict, run the real application here, show both and the error.")
+app = typer.Typer(help="Predict, run the real application here or on nodes, show both and the error.")
 
 CALIBRATION_FILE = "calibration.zip"
 PLATFORM_FILE = "platform.yaml"
@@ -24,14 +26,17 @@ QUALITY_FILE = "fit_quality.csv"
 
 @app.callback()
 def group() -> None:
-    """Predict, run the real application here, show both and the error."""
+    """Predict, run the real application here or on nodes, show both and the error."""
 
 
 @app.command()
-@with_options_of(Hpl, "values", leave_out=("n", "p", "q", "threads_per_rank"), make=dict)
+@with_options_of(Hpl, "values", leave_out=("n", "p", "q"), make=dict)
+@with_options_of(Request, "request")
 def hpl(
     values: dict[str, Any],
-    platform: Annotated[str | None, typer.Option("--platform", "-p", help="platform file of this machine")] = None,
+    platform: Annotated[
+        str | None, typer.Option("--platform", "-p", help="platform file of this machine, or of the nodes")
+    ] = None,
     n: Annotated[str, typer.Option("--n", help="orders of the matrix, one or several; suffix k")] = "2000,4000,8000",
     grid: Annotated[str, typer.Option("--grid", help="process grids, one or several")] = "1x1,1x2,2x1",
     settings: Settings = None,
@@ -47,7 +52,25 @@ def hpl(
     output_dir: Annotated[Path, typer.Option("--output-dir", help="folder for all files")] = Path(
         "lepaute-verification"
     ),
-    calibrate: Annotated[bool, typer.Option("--calibrate", help="measure and fit this machine first")] = False,
+    *,
+    request: Request,
+    scheduler: on.SchedulerName = None,
+    python: on.PythonOnNodes = None,
+    ranks_per_node: Annotated[
+        int | None,
+        typer.Option(
+            "--ranks-per-node",
+            help="ranks on each node in turn; unless given, one on each core",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
+    other_machine: Annotated[
+        bool, typer.Option("--other-machine", help="also where the platform is of another machine")
+    ] = False,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="measure and fit this machine, or the nodes, first")
+    ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="a tiny calibration: only checks that everything works")
     ] = False,
@@ -55,15 +78,17 @@ def hpl(
 ) -> None:
     """Predicts HPL, seals the predictions, runs the real HPL in shuffled order, and compares.
 
+    With --nodes or --scheduler it runs on those nodes, core by core and node by node as predicted.
     Real runs that other load disturbed are marked and made again, at most three times. Close other programs meanwhile.
     Each run is kept as it ends: the same command with --resume goes on with a campaign that was interrupted.
     """
     import signal
     import sys
-    from dataclasses import replace
+    from contextlib import ExitStack
 
     from lepaute.cli.notes import notes_printed
     from lepaute.cli.progress import progress_bar
+    from lepaute.cli.verify_site import opened_site, where_of
     from lepaute.kit.outputs import check_output_folder
     from lepaute.kit.quantities import grid_of, whole_of
     from lepaute.simulate import predict
@@ -73,6 +98,7 @@ def hpl(
     from lepaute.verify.verification import verify
 
     check_calibration_options(platform, calibrate, quick)
+    where = where_of(scheduler, request, python, ranks_per_node, other_machine=other_machine)
     check_output_folder(output_dir, "--output-dir")
     check_campaign_folder(output_dir, calibrate, resume)
     cases = [
@@ -81,33 +107,41 @@ def hpl(
         for order in (whole_of(word, "n") for word in n.split(","))
     ]
     plan = Plan(repeats=repeats, order_seed=seed)
-    for case in cases:
-        check_machine(case)
-    program = built_program(lambda what: print(what, file=sys.stderr)) if xhpl is None else user_program(xhpl)
-    # A batch system ends a job with SIGTERM: the ranks of a real run must end too.
+    if where.is_here:
+        for case in cases:
+            check_machine(case)
+    given = None if platform is None else platform_of(platform, settings)
+    progress = lambda what: print(what, file=sys.stderr)  # noqa: E731
+    program = built_program(progress) if xhpl is None else user_program(xhpl, here=where.is_here)
+    # A batch system ends a job with SIGTERM: the ranks of a real run must end too, and nodes be given back.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    given = None if platform is None else given_platform(platform, settings)
-    with held(output_dir), notes_printed():
+    with held(output_dir), notes_printed(), ExitStack() as stack:
+        coretype = None
         if given is None:
-            measured, coretype = calibrated(output_dir, seed, quick, resume)
-            machine, overrides = platform_of(measured, settings)
-        else:
-            machine, overrides, coretype = given
+            measured, coretype, where = calibrated(output_dir, seed, quick, resume, where)
+            given = platform_of(measured, settings)
+        machine, overrides = given
+        threads = cases[0].threads_per_rank
+        site, program, mapping = stack.enter_context(
+            opened_site(where, machine, program, threads, coretype, calibrated=calibrate)
+        )
         with progress_bar() as tell:
             verification = verify(
                 cases,
-                replace(program, coretype=coretype),
+                program,
                 plan,
-                lambda case: predict(case, machine, runs=runs, seed=seed, settings=overrides),
+                lambda case: predict(case, machine, runs=runs, seed=seed, settings=overrides, mapping=mapping),
                 output_dir,
                 tell,
                 tell_sealed,
+                site=site,
                 resume=resume,
             )
         try:
             print_results(verification, as_json)
         finally:  # whoever does not read the results to their end has them in the folder
-            verification.save(output_dir, f"HPL on this machine, NB = {values['nb']}: predicted and measured")
+            place = "this machine" if where.is_here else "the nodes"
+            verification.save(output_dir, f"HPL on {place}, NB = {values['nb']}: predicted and measured")
     if not as_json:
         print_files(verification, output_dir)
     if tolerance is not None and verification.exceeds(tolerance):
@@ -135,12 +169,6 @@ def check_campaign_folder(folder: Path, calibrate: bool, resume: bool) -> None:
     check_unused(folder)
     if calibrate:
         check_unused(folder, (CALIBRATION_FILE, folder_of(folder / CALIBRATION_FILE).name))
-
-
-def given_platform(name: str, settings: list[str] | None) -> tuple["Platform", dict[str, str], str | None]:
-    """The platform with its overrides, these, and the OPENBLAS_CORETYPE that its kernels want."""
-    machine, overrides = platform_of(name, settings)
-    return machine, overrides, chosen_coretype() if machine.blas is None else remembered_coretype(machine.blas)
 
 
 def tell_sealed(seal: "Seal", finished: int) -> None:
@@ -177,8 +205,12 @@ def print_files(verification: "Verification", folder: Path) -> None:
     print(f"Picture: {folder / PLOT_FILE}; predictions sealed as {verification.seal.sha256[:16]} before the runs.")
 
 
-def calibrated(folder: Path, seed: int, quick: bool, resume: bool) -> tuple["Platform", str | None]:
-    """Measures and fits this machine into the folder; its platform, and the OPENBLAS_CORETYPE it was measured with.
+def calibrated(
+    folder: Path, seed: int, quick: bool, resume: bool, where: "Where"
+) -> tuple["Platform", str | None, "Where"]:
+    """Measures and fits this machine, or the nodes, into the folder.
+
+    Its platform, the OPENBLAS_CORETYPE it was measured with, and the place: of nodes those that were measured.
 
     resume: what the folder holds of a calibration is used: a whole one as it is, and an interrupted one goes on
     """
@@ -200,8 +232,17 @@ def calibrated(folder: Path, seed: int, quick: bool, resume: bool) -> tuple["Pla
     begun = resume and folder_of(path).is_dir()
     with progress_bar() as tell:
         if begun or not path.exists():
-            print("calibrating this machine: about two minutes, both cores", file=sys.stderr)
-            calibrate(path, quick=quick, seed=seed, progress=tell, resume=begun)
+            print(f"calibrating {'this machine' if where.is_here else 'the nodes'}", file=sys.stderr)
+            calibrate(
+                path,
+                quick=quick,
+                seed=seed,
+                progress=tell,
+                scheduler=where.scheduler,
+                request=where.request,
+                python=where.python,
+                resume=begun,
+            )
         tell("fitting the models", 1.0)
         archive = Archive.open(path)
         platform, fitted = platform_and_models(archive, "calibrated")
@@ -212,44 +253,4 @@ def calibrated(folder: Path, seed: int, quick: bool, resume: bool) -> tuple["Pla
     write_whole(
         folder / QUALITY_FILE, pandas.DataFrame([asdict(row) for row in fitted.quality]).to_csv(index=False).encode()
     )
-    return platform, archive.about.blas.coretype_env
-
-
-def remembered_coretype(blas: "Blas") -> str | None:
-    """The OPENBLAS_CORETYPE that a platform was measured with; warns where other kernels run here all the same.
-
-    Raises EnvironmentProblem when OpenBLAS cannot be run with it.
-    """
-    import os
-    import sys
-
-    from lepaute.errors import EnvironmentProblem
-    from lepaute.measure.kernel_set import CORETYPE, time_kernels
-
-    # Where the platform wants none, the user's own stays in force, for the real HPL as well.
-    setting = blas.coretype_env or os.environ.get(CORETYPE) or None
-    seen = time_kernels(setting)
-    if seen is None:
-        with_setting = f" with {CORETYPE}={setting}" if setting else ""
-        raise EnvironmentProblem(
-            f"OpenBLAS cannot be loaded or run here{with_setting}; see lepaute doctor, and calibrate this machine"
-        )
-    if seen.core_name != blas.core:
-        print(
-            f"warning: the platform was measured with OpenBLAS's {blas.core} kernels, but "
-            f"its {seen.core_name} kernels run here: expect an error of prediction from that",
-            file=sys.stderr,
-        )
-    return blas.coretype_env
-
-
-def chosen_coretype() -> str | None:
-    """The OPENBLAS_CORETYPE that a calibration here would choose now; its warnings go to standard error."""
-    import sys
-
-    from lepaute.measure.kernel_set import choose_kernel_set
-
-    kernels = choose_kernel_set()
-    for warning in kernels.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
-    return kernels.coretype_env
+    return platform, archive.about.blas.coretype_env, where.on(fitted.hosts)

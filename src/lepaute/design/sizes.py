@@ -22,6 +22,11 @@ _MOST_DRAWS = 20_000
 _PRODUCT_TOLERANCE = 0.1
 
 
+def strata(rng: np.random.Generator, count: int) -> list[float]:
+    """`count` positions in [0, 1), one in each of `count` strata of equal width, in rising order."""
+    return [float(u) for u in (np.arange(count) + rng.random(count)) / max(count, 1)]
+
+
 def stratified_log_uniform(rng: np.random.Generator, count: int, low: float, high: float) -> list[float]:
     """`count` values in [low, high], one in each of `count` strata of equal width in the logarithm, in rising order.
 
@@ -29,17 +34,24 @@ def stratified_log_uniform(rng: np.random.Generator, count: int, low: float, hig
     """
     if count < 0 or not 0 < low <= high:
         raise DesignError(f"cannot draw {count} values from {low:g} to {high:g}; need count >= 0 and 0 < low <= high")
-    position = (np.arange(count) + rng.random(count)) / max(count, 1)
-    values = low * np.exp(position * math.log(high / low))
-    return [min(max(float(value), low), high) for value in values]
+    return [log_uniform_at(u, low, high) for u in strata(rng, count)]
+
+
+def log_uniform_at(position: float, low: float, high: float) -> float:
+    """The value in [low, high] with that share, in [0, 1], of the log-uniform law below it."""
+    return min(max(low * math.exp(position * math.log(high / low)), low), high)
 
 
 def stratified_uniform(rng: np.random.Generator, count: int, low: int, high: int) -> list[int]:
     """`count` integers in [low, high], one in each of `count` strata of equal width, in rising order."""
     if count < 0 or low > high:
         raise DesignError(f"cannot draw {count} integers from {low} to {high}; need count >= 0 and low <= high")
-    position = (np.arange(count) + rng.random(count)) / max(count, 1)
-    return [int(low + math.floor(float(u) * (high - low + 1))) for u in position]
+    return [uniform_at(u, low, high) for u in strata(rng, count)]
+
+
+def uniform_at(position: float, low: int, high: int) -> int:
+    """The integer in [low, high] with that share, in [0, 1), of the uniform law below it."""
+    return low + math.floor(position * (high - low + 1))
 
 
 def triple_of_product(rng: np.random.Generator, product: float, most: Triple) -> Triple:
@@ -87,3 +99,11 @@ def log_uniform_bytes(rng: np.random.Generator, count: int, low: int, high: int)
 def shuffled(rng: np.random.Generator, rows: Sequence[Row]) -> list[Row]:
     """The rows in random order: drift of the machine then hits all sizes alike instead of looking like a size."""
     return [rows[i] for i in rng.permutation(len(rows))]
+
+
+def in_turn(rng: np.random.Generator, levels: Sequence[Row], count: int) -> list[Row]:
+    """`count` of the levels: all in random order, then all in another order, and so on."""
+    result: list[Row] = []
+    while len(result) < count:
+        result += shuffled(rng, levels)
+    return result[:count]

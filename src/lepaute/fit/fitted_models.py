@@ -24,19 +24,21 @@ from lepaute.fit.observations.disturbed import without_disturbed
 from lepaute.fit.observations.factor_text import sentence
 from lepaute.fit.observations.factors import FactorTest, factor_tests, pooled_factors, usual_conditions
 from lepaute.fit.observations.phase_remainder import glue_calls
+from lepaute.fit.observations.sentinels import watches
 from lepaute.fit.variability.crowding import crowding_of, relieved
 from lepaute.fit.variability.days import block_effects, process_effects
 from lepaute.fit.variability.dependence import DependenceReport, dependence_reports
 from lepaute.fit.variability.discrepancy import discrepancy_relative_sd
 from lepaute.fit.variability.episodes import episode_effect
 from lepaute.fit.variability.frequency import FrequencyEffect, frequency_effect, monitoring_of
+from lepaute.fit.variability.wandering import drift_of, sentinel_of, wandering_warnings
 
 if TYPE_CHECKING:
     import pandas
 
     from lepaute.archive import Archive
     from lepaute.archive.metadata import Metadata
-    from lepaute.platform.schema import Blas, Days, Episodes, KernelModel, Network, Platform
+    from lepaute.platform.schema import Blas, Days, Episodes, KernelModel, Network, Platform, Sentinel
 
 NODE = 1
 #: Probes that a warning names, all of one node.
@@ -55,6 +57,7 @@ class FittedModels:
     conditions     : how much longer messages take while the machine does something else, where that was measured
     notes          : for readers of the platform, one sentence each
     warnings       : for whoever runs the fit, one line each
+    sentinel       : how fast the machine was on average; None where no sentinels were run
     factor_tests   : of every factor besides the sizes that the observations have, such as the operands' content
     """
 
@@ -72,6 +75,7 @@ class FittedModels:
     warnings: list[str]
     factor_tests: tuple[FactorTest, ...] = ()
     frequency: FrequencyEffect | None = None
+    sentinel: "Sentinel | None" = None
 
 
 @one_blas_thread()
@@ -126,7 +130,8 @@ def models(
     notes += [f"{sentence(test)}; the model holds for random content." for test in tests if test.matters]
     links = _links(given, p2p_frames, several, network_condition)
     notes += links.notes
-    days = None
+    days, watched = None, watches(given)
+    warnings += wandering_warnings(watched)
     if effects is not None:
         from lepaute.platform.schema import Days
 
@@ -138,6 +143,7 @@ def models(
             run_degrees_of_freedom=effects.sd.launch_degrees_of_freedom,
             cpu_degrees_of_freedom=effects.sd.process_degrees_of_freedom,
             source=f"spread between {effects.blocks} blocks of fresh processes",
+            drift=drift_of(watched),
         )
     else:
         notes.append("A single block was measured: the spread between days is unknown.")
@@ -158,6 +164,7 @@ def models(
         tests,
         # Monotonic clocks of several archives may be of several boots.
         frequency_effect(table, fitted, monitoring_of(given[0], hosts) if len(given) == 1 else {}),
+        sentinel_of(watched),
     )
 
 
@@ -202,6 +209,7 @@ def platform_and_models(
         source=_source(about),
         archive_id=given[0].id,
         blas=_blas(about),
+        sentinel=fitted.sentinel,
         nodes={  # type: ignore[arg-type]  # validated by pydantic
             "count": count,
             "first_number": NODE,
@@ -209,6 +217,7 @@ def platform_and_models(
             "cpus": cores,
             "core_to_cpu": "modulo",
             "memory_bytes": about.memory_bytes,
+            "cpu_model": (about.cpu_model or "")[:200] or None,
         },
         kernels=tuple(fitted.kernels),
         network=fitted.network,

@@ -77,6 +77,14 @@ def factor_of(text: str, name: str) -> float:
     return value
 
 
+def lag_of(text: str) -> float:
+    """Seconds of a time such as 90, 90s, 30min, 2h or 3d; raises InputError for anything else."""
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{0,15})?) ?(s|min|h|d)?", text, re.ASCII)
+    if match is None:
+        raise InputError(f"--lag is {text[:80]!r}; it must be a time such as 90s, 30min, 2h or 3d")
+    return float(match[1]) * {None: 1.0, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}[match[2]]
+
+
 def settings_of(texts: list[str]) -> dict[str, str]:
     """FIELD=VALUE texts by field; raises InputError for a text without a value."""
     settings = {}

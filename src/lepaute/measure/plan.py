@@ -242,4 +242,4 @@ def _design(scale: Scale, probe: str, seed: int, most_n: int, ranks: int, most_m
         return ring_design(seed, ranks=ranks, sizes=scale.ring_sizes, size_range_bytes=messages)
     rows = {STEPS_ALONE: scale.steps_alone, STEPS_SIDE_BY_SIDE: scale.steps_alone // 2}.get(probe, scale.steps_together)
     # The first step of a row runs on cold caches and is not fitted; the second shall still reach most_n.
-    return hpl_step_design(seed, rows=rows, nb=NB, max_n=most_n + NB)
+    return hpl_step_design(seed, rows=rows, nbs=(NB,), max_n=most_n + NB)

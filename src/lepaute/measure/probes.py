@@ -19,7 +19,8 @@ _MPI = ("probe_mpi.c",)
 WRAPPED_SYMBOLS = (
     *(f"cblas_{name}" for name in ("dgemm", "dtrsm", "dgemv", "dger", "dtrsv", "dscal", "daxpy", "dcopy", "idamax")),
     *(f"HPL_{name}" for name in ("dlocswpT", "dlocswpN", "dlatcpy", "dlacpy")),
-    *(f"HPL_dlaswp{name}" for name in ("00N", "01T", "02N", "03T", "04T", "05T", "06T", "10N")),
+    *(f"HPL_dlaswp{name}" for name in ("00N", "02N", "10N")),
+    *(f"HPL_dlaswp{number}{form}" for number in ("01", "03", "04", "05", "06") for form in "NT"),
 )
 
 DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM = "probe-dgemm", "probe-hpl-steps", "probe-p2p"

@@ -1,8 +1,9 @@
 """The duration of compute kernels: piecewise polynomials of the call's parameters, with noise, CPU by CPU."""
 
+from math import isfinite
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from lepaute.platform.covariance import Covariance, in_order, named
@@ -13,8 +14,37 @@ from lepaute.platform.values import Bounds, Count, NonNegative, Number, Polynomi
 MEANS = ("M-0", "M-1", "M-2", "M'")
 #: Kinds of noise, the simplest first: none, a constant standard deviation, a polynomial one, modes.
 NOISES = ("N-0", "N-1", "N-2", "N'")
-#: A member of the family, such as M'-H/N-2; -H: coefficients of each core.
-FORM = f"^({'|'.join(MEANS)})(-H)?/({'|'.join(NOISES)})$"
+#: A member of the family, such as M'-H/N-2; -H: coefficients of each core, -S: of each socket.
+FORM = f"^({'|'.join(MEANS)})(-[HS])?/({'|'.join(NOISES)})$"
+
+
+def _number_or_table(value: object) -> object:
+    """Raises the fault of what is neither a number above -1 nor a table of shares with such numbers."""
+    rows = value if isinstance(value, list | tuple) else [[1, value]]
+    expected = "a number, or a table [[share, increase], ...] is expected"
+    if not rows:
+        raise fault(f"is an empty table; {expected}", remedy="Write null where crowding is unknown.")
+    before = 0.0
+    for position, row in enumerate(rows):
+        at = (position,) if rows is value else ()
+        if not isinstance(row, list | tuple) or len(row) != 2 or not all(_is_number(each) for each in row):
+            raise fault(f"is {str(row if at else value)[:80]}; {expected}", *at)
+        share, increase = row
+        if not before < share <= 1.0:
+            raise fault(f"has the share {share:g}; shares rise from row to row, above 0 and up to 1", *at)
+        if not increase > -1.0:
+            raise fault(f"is {increase:g}; an increase is above -1: at -1 a call would take no time", *at)
+        before = share
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+#: How much longer a call takes next to computing cores: a number at full load, or rows (share of the other cores of the
+#: socket that compute, increase), linear in between from (0, 0) and constant beyond the last.
+Crowding = Annotated[Number | tuple[tuple[Number, Number], ...], BeforeValidator(_number_or_table)]
 
 
 class Noise(Value):
@@ -39,13 +69,19 @@ class Noise(Value):
 
 
 class PerCpu(Value):
-    """Coefficients of single CPUs: columns node, cpu, then terms of the mean, then `sd:<term>`; a row a cpu.
+    """Coefficients of single CPUs or sockets: columns node, cpu (or socket), then terms of the mean, then `sd:<term>`.
 
-    For its cpu, a row replaces the whole mean and the whole standard deviation: a term that is no column is 0.
+    For its cpu, a row replaces the whole mean and the whole standard deviation: a term that is no column is 0. The CPUs
+    of a socket that has a row share it, and the error of its coefficients.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Number, ...], ...]
+
+    @property
+    def by_socket(self) -> bool:
+        """Whether a row is of a socket, not of a cpu."""
+        return self.columns[1] == "socket"
 
     @property
     def mean_terms(self) -> tuple[str, ...]:
@@ -59,9 +95,9 @@ class PerCpu(Value):
 
     @model_validator(mode="after")
     def _is_a_table(self) -> Self:
-        if self.columns[:2] != ("node", "cpu") or not self.mean_terms:
+        if self.columns[:2] not in {("node", "cpu"), ("node", "socket")} or not self.mean_terms:
             raise fault(
-                "must begin with node, cpu, followed by the terms of the mean",
+                "must begin with node, cpu (or node, socket), followed by the terms of the mean",
                 "columns",
                 remedy="Correct the columns.",
             )
@@ -82,7 +118,10 @@ class PerCpu(Value):
                 )
             if row[:2] in seen:
                 raise fault(
-                    f"is a second row for node {row[0]:g}, cpu {row[1]:g}", "rows", number, remedy="Remove one."
+                    f"is a second row for node {row[0]:g}, {self.columns[1]} {row[1]:g}",
+                    "rows",
+                    number,
+                    remedy="Remove one.",
                 )
             seen.add(row[:2])
         return self
@@ -135,10 +174,11 @@ class Piece(Value):
 class KernelModel(Value):
     """The duration of a kernel run by `threads` threads: the first piece that matches a call holds.
 
-    `crowding`: relative increase of the duration when all cores of the node compute, in proportion when some of the
-    others do; null where it is unknown. `form`: the family's member that was fitted, such as M'-H/N-2; null where it
-    is unknown. `discrepancy_relative_sd`: what the model is wrong by, as a factor on all calls, drawn once a run;
-    `discrepancy_source`: what says so, for it and for those of the pieces.
+    `crowding`: relative increase of the duration when the other cores of the socket compute, see `Crowding`; null where
+    it is unknown. `crowding_relative_sd`: error of the duration where none of them computes, as a factor on all calls,
+    drawn once a run; less in proportion next to some, none at the last share of the table. `form`: the family's member
+    that was fitted, such as M'-H/N-2; null where it is unknown. `discrepancy_relative_sd`: what the model is wrong by,
+    as a factor on all calls, drawn once a run; `discrepancy_source`: what says so, for it and for those of the pieces.
     """
 
     kernel: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
@@ -146,8 +186,16 @@ class KernelModel(Value):
     pieces: Annotated[tuple[Piece, ...], Field(min_length=1)]
     discrepancy_relative_sd: NonNegative = 0.0
     discrepancy_source: str | None = None
-    crowding: Annotated[Number, Field(gt=-1)] | None = None
+    crowding: Crowding | None = None
+    crowding_relative_sd: NonNegative | None = None
     form: Annotated[str, Field(pattern=FORM)] | None = None
+
+    @property
+    def crowding_table(self) -> tuple[tuple[float, float], ...]:
+        """Rows (share, increase); none where crowding is unknown."""
+        if self.crowding is None:
+            return ()
+        return self.crowding if isinstance(self.crowding, tuple) else ((1.0, self.crowding),)
 
     @model_validator(mode="after")
     def _some_piece_always_holds(self) -> Self:
@@ -169,4 +217,10 @@ class KernelModel(Value):
                     "where",
                     remedy="Give bounds, or remove the pieces that follow.",
                 )
+        tables = [position for position, piece in enumerate(self.pieces) if piece.per_cpu is not None]
+        for position in tables[1:]:
+            own, first = self.pieces[position].per_cpu, self.pieces[tables[0]].per_cpu
+            if own is not None and first is not None and own.by_socket != first.by_socket:
+                what = f"is for each {own.columns[1]}, that of piece {tables[0]} for each {first.columns[1]}"
+                raise fault(what, "pieces", position, "per_cpu", "columns", remedy="Write both alike.")
         return self

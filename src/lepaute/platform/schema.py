@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from lepaute.platform.covariance import Covariance
+from lepaute.platform.drift import Drift, Sentinel
 from lepaute.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, Piece
 from lepaute.platform.network_model import Costs, Loopback, MessageNoise, Network, NodeLink, NoiseMode, Remote, Segment
 from lepaute.platform.population import Group, Population
@@ -23,6 +24,7 @@ __all__ = [
     "Costs",
     "Covariance",
     "Days",
+    "Drift",
     "Goodness",
     "Group",
     "KernelModel",
@@ -40,6 +42,7 @@ __all__ = [
     "Power",
     "Remote",
     "Segment",
+    "Sentinel",
     "Topology",
     "json_schema",
 ]
@@ -48,19 +51,30 @@ FORMAT: Final = "lepaute-platform/1"
 
 
 class Nodes(Value):
-    """The nodes, all alike: `count` of them, numbered from `first_number`, each with `cores` cores on `cpus` CPUs."""
+    """The nodes, all alike: `count` of them, numbered from `first_number`, each with `cores` cores on `cpus` CPUs.
+
+    A cpu is what models tell apart: a core, a processor, or the node. `sockets`: processors whose cores share caches,
+    memory and power; null where that is the whole node. CPUs of a socket are numbered consecutively.
+    `cpu_model`: the processor, as the kernel of the nodes calls it; null: not known.
+    """
 
     count: NodeCount
     first_number: Annotated[int, Field(ge=0, le=2**31)] = 0
     cores: CoreCount
     cpus: CoreCount = 1
     core_to_cpu: Literal["modulo", "block"] = "modulo"
+    sockets: CoreCount | None = None
     memory_bytes: Count | None = None
     peak_flops_per_core: Positive | None = None
+    cpu_model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
     def cpu_of_core(self, core: int) -> int:
         """The cpu, 0 to cpus - 1, that holds `core`."""
         return core % self.cpus if self.core_to_cpu == "modulo" else core // (self.cores // self.cpus)
+
+    def socket_of_cpu(self, cpu: int) -> int:
+        """The socket, 0 to sockets - 1, of a cpu; the first one where CPUs are not of one socket."""
+        return cpu // max(1, self.cpus // (self.sockets or 1)) if self.cpus > 1 else 0
 
     @model_validator(mode="after")
     def _cores_fill_cpus(self) -> Self:
@@ -68,6 +82,10 @@ class Nodes(Value):
             raise fault(f"is {self.cores}; {self.count} nodes have at most {MOST_CORES} cores together", "cores")
         if self.cores % self.cpus:
             raise fault(f"is {self.cpus}; {self.cores} cores cannot be divided evenly among them", "cpus")
+        if self.sockets is not None and self.cores % self.sockets:
+            raise fault(f"is {self.sockets}; {self.cores} cores cannot be divided evenly among them", "sockets")
+        if self.sockets is not None and self.cpus > 1 and self.cpus % self.sockets:
+            raise fault(f"is {self.sockets}; {self.cpus} CPUs cannot be divided evenly among them", "sockets")
         return self
 
 
@@ -76,6 +94,7 @@ class Days(Value):
 
     `run_relative_sd`: what two runs of one day differ by on all CPUs alike; null where the day's effect includes it.
     `degrees_of_freedom`: of the effect of the day, and of those of run and CPU where they have none of their own.
+    `drift`: how the effect of the day grows with the time since the calibration; null where that is not known.
     """
 
     common_relative_sd: NonNegative
@@ -85,6 +104,16 @@ class Days(Value):
     run_degrees_of_freedom: Count | None = None
     cpu_degrees_of_freedom: Count | None = None
     source: str | None = None
+    drift: Drift | None = None
+
+    def at_lag(self, lag_s: float) -> "Days":
+        """The effects on a run so long after the calibration: what the machine drifts by on the way is in that of the
+        day; they have no drift any more. Itself where the drift is not known."""
+        if self.drift is None:
+            return self
+        return self.model_copy(
+            update={"common_relative_sd": self.drift.day_relative_sd(self.common_relative_sd, lag_s), "drift": None}
+        )
 
 
 class Episodes(Value):
@@ -131,6 +160,7 @@ class Platform(Value):
     source: str | None = None
     archive_id: str | None = None
     blas: Blas | None = None
+    sentinel: Sentinel | None = None
     nodes: Nodes
     kernels: tuple[KernelModel, ...]
     network: Network
@@ -213,10 +243,17 @@ def _check_population(population: Population, model: KernelModel | None, nodes: 
 
 def _check_rows_exist(table: PerCpu, nodes: Nodes, *at: str | int) -> None:
     numbers = range(nodes.first_number, nodes.first_number + nodes.count)
-    for position, (node, cpu, *_) in enumerate(table.rows):
-        if node not in numbers or cpu not in range(nodes.cpus):
-            valid = f"valid are nodes {numbers[0]} to {numbers[-1]} with CPUs 0 to {nodes.cpus - 1}"
-            raise fault(f"is for node {node:g}, cpu {cpu:g}; {valid}", *at, "rows", position, remedy="Correct the row.")
+    unit, units = table.columns[1], nodes.cpus
+    if table.by_socket:
+        units = nodes.sockets or 1
+        if nodes.cpus % units:
+            raise fault("are of sockets, which share a cpu here", *at, "columns", remedy="Give nodes.cpus that differ.")
+    for position, (node, number, *_) in enumerate(table.rows):
+        if node not in numbers or number not in range(units):
+            names = f"{unit}s" if table.by_socket else "CPUs"
+            valid = f"valid are nodes {numbers[0]} to {numbers[-1]} with {names} 0 to {units - 1}"
+            what = f"is for node {node:g}, {unit} {number:g}; {valid}"
+            raise fault(what, *at, "rows", position, remedy="Correct the row.")
 
 
 def json_schema() -> dict[str, Any]:

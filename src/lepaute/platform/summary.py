@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from math import exp
 
+from lepaute.kit.text import duration
 from lepaute.platform.network_model import BusyReceiver
-from lepaute.platform.schema import Days, KernelModel, Platform, Population, Segment
+from lepaute.platform.schema import Days, KernelModel, Platform, Population, Segment, Sentinel
 from lepaute.platform.topology import topology_lines
 from lepaute.platform.values import Polynomial
 
@@ -36,15 +37,30 @@ def _lines(platform: Platform) -> Iterator[str]:
     yield ""
     memory = "" if nodes.memory_bytes is None else f", {nodes.memory_bytes / 2**30:.4g} GiB each"
     peak = nodes.peak_flops_per_core
+    sockets = "" if nodes.sockets is None else f" in {nodes.sockets} socket(s)"
     yield (
         f"nodes     {nodes.count} (numbers {nodes.first_number} to {nodes.first_number + nodes.count - 1}), "
-        f"{nodes.cores} cores on {nodes.cpus} CPUs ({nodes.core_to_cpu}){memory}"
+        f"{nodes.cores} cores on {nodes.cpus} CPUs ({nodes.core_to_cpu}){sockets}{memory}"
         + ("" if peak is None else f", peak {peak / 1e9:.4g} Gflop/s a core")
     )
     yield "kernels   duration of a call, in seconds"
     for model in platform.kernels:
         yield from _kernel(model)
     yield from _network(platform)
+    yield from _days(platform)
+    if platform.sentinel is not None:
+        yield _sentinel(platform.sentinel)
+    if platform.population is not None:
+        yield from _population(platform.population)
+    if platform.power is not None:
+        power = platform.power
+        yield (
+            f"power     {power.idle_W:.4g} W a node idle, {power.computing_W:.4g} W computing, "
+            f"{power.communicating_W:.4g} W communicating"
+        )
+
+
+def _days(platform: Platform) -> Iterator[str]:
     draws_days = platform.population is not None and platform.population.draw != "none"
     if draws_days:
         yield "days      drawn from the population"
@@ -59,14 +75,23 @@ def _lines(platform: Platform) -> Iterator[str]:
         )
         if days.source:
             yield f"          {days.source}"
-    if platform.population is not None:
-        yield from _population(platform.population)
-    if platform.power is not None:
-        power = platform.power
-        yield (
-            f"power     {power.idle_W:.4g} W a node idle, {power.computing_W:.4g} W computing, "
-            f"{power.communicating_W:.4g} W communicating"
-        )
+        if days.drift is not None:
+            yield f"          {_drift(days)}"
+
+
+def _drift(days: Days) -> str:
+    """The effect of the day some time after the calibration."""
+    assert days.drift is not None
+    later = (("10 min", 600.0), ("1 h", 3600.0), ("1 day", 86400.0))
+    grown = ", ".join(f"{days.at_lag(lag_s).common_relative_sd:.2%} after {name}" for name, lag_s in later)
+    return f"drift: common sd {grown} (measured over {duration(days.drift.span_s)})"
+
+
+def _sentinel(sentinel: Sentinel) -> str:
+    return (
+        f"sentinel  dgemm({sentinel.m}, {sentinel.n}, {sentinel.k}) on all cores: {sentinel.gflops:.4g} Gflop/s a core "
+        f"+- {sentinel.relative_error:.2%}, until {sentinel.ended}"
+    )
 
 
 def _freedom(days: Days) -> str:
@@ -102,14 +127,25 @@ def _kernel(model: KernelModel) -> Iterator[str]:
     for position, piece in enumerate(model.pieces):
         name = f"{model.kernel}{threads}" if not position else ""
         where = "" if not piece.where else f" where {_bounds(piece.where)}"
-        cpus = "" if piece.per_cpu is None else f"; {len(piece.per_cpu.rows)} CPUs have their own"
+        units = "sockets" if piece.per_cpu is not None and piece.per_cpu.by_socket else "CPUs"
+        cpus = "" if piece.per_cpu is None else f"; {len(piece.per_cpu.rows)} {units} have their own"
         noise = "" if piece.noise.kind == "none" else f"; sd {_polynomial(piece.noise.sd)}, {piece.noise.kind}"
         fitted = "" if not piece.range else f"; fitted for {_bounds(piece.range)}"
         own = "" if piece.discrepancy_relative_sd is None else f"; error of its own {piece.discrepancy_relative_sd:.2%}"
         yield f"  {name:<10} {_polynomial(piece.mean)}{where}{noise}{cpus}{fitted}{own}"
+    if model.crowding_table:
+        rows = (
+            f"{increase:+.1%} when {_share(share)} of the others compute" for share, increase in model.crowding_table
+        )
+        error = model.crowding_relative_sd
+        yield f"  {'':<10} {', '.join(rows)}" + ("" if not error else f"; error alone {error:.2%}")
     if model.discrepancy_relative_sd:
         source = model.discrepancy_source or "on calls not used in the fit"
         yield f"  {'':<10} error {model.discrepancy_relative_sd:.2%}: {source}"
+
+
+def _share(share: float) -> str:
+    return "all" if share == 1.0 else f"{share:.0%}"
 
 
 def _polynomial(polynomial: Polynomial) -> str:

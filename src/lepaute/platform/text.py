@@ -27,7 +27,7 @@ def to_yaml(platform: Platform) -> str:
     for model in content["kernels"]:
         for piece in model["pieces"]:
             if "per_cpu" in piece:
-                # node and cpu are numbers of things: 1, not 1.0
+                # node and cpu (or socket) are numbers of things: 1, not 1.0
                 piece["per_cpu"]["rows"] = [[int(row[0]), int(row[1]), *row[2:]] for row in piece["per_cpu"]["rows"]]
     # default_flow_style=None: collections of plain values on one line
     text: str = yaml.dump(

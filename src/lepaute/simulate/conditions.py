@@ -4,6 +4,7 @@ from collections.abc import Mapping as Settings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lepaute.simulate.lag import Lag
 from lepaute.simulate.layers import Layers
 from lepaute.simulate.mapping import Mapping
 
@@ -26,6 +27,7 @@ class Conditions:
     trace    : ranks and steps of the first run to trace
     repeat   : which of several runs on each machine and day
     transfer : a layer learnt from other studies
+    lag      : since the calibration; `platform` is as it was then, its effect of the day that of the lag
     """
 
     platform: "Platform"
@@ -36,6 +38,12 @@ class Conditions:
     settings: Settings[str, str] = field(default_factory=dict)
     repeat: int = 0
     transfer: "Transfer | None" = None
+    lag: Lag | None = None
+
+    @property
+    def platform_sha256(self) -> str:
+        """Of the platform as it was calibrated."""
+        return self.platform.sha256 if self.lag is None else self.lag.platform_sha256
 
     def run_seed(self, seed: int) -> int:
         """What decides the draws of single runs, where `seed` decides those of the machine and its day."""
@@ -48,4 +56,5 @@ class Conditions:
             **({"without": list(self.layers.off)} if self.layers.off else {}),
             **({"transfer": self.transfer.to_dict()} if self.transfer is not None else {}),
             **({"repeat": self.repeat} if self.repeat else {}),
+            **({"lag_s": self.lag.lag_s} if self.lag is not None and self.lag.lag_s is not None else {}),
         }

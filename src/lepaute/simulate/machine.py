@@ -31,6 +31,8 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
     machine.cores_per_node = nodes.cores
     machine.cpus_per_node = nodes.cpus
     machine.cpu_is_core_modulo = nodes.core_to_cpu == "modulo"
+    machine.sockets_per_node = nodes.sockets or 1
+    machine.threads_per_rank = threads
     available = sorted({model.threads for model in platform.kernels})
     if available and threads not in available:
         raise InputError(
@@ -92,16 +94,19 @@ def core_kernel(name: str, model: "KernelModel", platform: "Platform") -> _core.
     kernel.model_of = model.kernel
     kernel.models = per_cpu_models(model, platform)
     kernel.discrepancy_relative_sd = model.discrepancy_relative_sd
-    kernel.crowding = model.crowding or 0.0
+    kernel.crowding = [_core.CrowdingPoint(share, increase) for share, increase in model.crowding_table]
+    kernel.crowding_relative_sd = model.crowding_relative_sd or 0.0
     return kernel
 
 
 def per_cpu_models(model: "KernelModel", platform: "Platform") -> list[_core.KernelModel]:
-    """One core model for all cpus, or one for each cpu in the order of nodes where pieces have a per_cpu table."""
-    if all(piece.per_cpu is None for piece in model.pieces):
+    """One core model for all cpus, or one for each cpu (or socket) in the order of nodes where pieces have a table."""
+    tables_of_pieces = [piece.per_cpu for piece in model.pieces if piece.per_cpu is not None]
+    if not tables_of_pieces:
         return [_core.KernelModel([core_piece(piece, piece.mean, piece.noise.sd) for piece in model.pieces])]
     nodes = platform.nodes
-    cpus = [(nodes.first_number + node, cpu) for node in range(nodes.count) for cpu in range(nodes.cpus)]
+    each = (nodes.sockets or 1) if tables_of_pieces[0].by_socket else nodes.cpus
+    cpus = [(nodes.first_number + node, unit) for node in range(nodes.count) for unit in range(each)]
     tables = [per_cpu_coefficients(piece) for piece in model.pieces]
 
     def model_of(at: tuple[int, int] | None) -> _core.KernelModel:
@@ -118,14 +123,14 @@ def per_cpu_models(model: "KernelModel", platform: "Platform") -> list[_core.Ker
 
 
 def per_cpu_coefficients(piece: "Piece") -> dict[tuple[int, int] | None, tuple[dict[str, float], dict[str, float]]]:
-    """(node number, cpu) -> (mean, standard deviation) coefficients of the per_cpu table of a piece."""
+    """(node number, cpu or socket) -> (mean, standard deviation) coefficients of the per_cpu table of a piece."""
     table: dict[tuple[int, int] | None, tuple[dict[str, float], dict[str, float]]] = {}
     if piece.per_cpu is None:
         return table
     columns = piece.per_cpu.columns
     for row in piece.per_cpu.rows:
         values = dict(zip(columns, row, strict=True))
-        at = (int(values.pop("node")), int(values.pop("cpu")))
+        at = (int(values.pop("node")), int(values.pop(columns[1])))
         deviation = {name[3:]: value for name, value in values.items() if name.startswith("sd:")}
         table[at] = ({name: value for name, value in values.items() if not name.startswith("sd:")}, deviation)
     return table

@@ -14,7 +14,7 @@ from lepaute.stats.cholesky import Matrix, lower_factor, times
 
 if TYPE_CHECKING:
     from lepaute.platform.population import Population
-    from lepaute.platform.schema import KernelModel, Piece, Platform
+    from lepaute.platform.schema import KernelModel, Nodes, Piece, Platform
 
 #: Streams of draws, apart from those of the engine.
 GROUP, SPATIAL, COMMON, OWN, SCALE = (0x504F5000 + number for number in range(5))
@@ -44,7 +44,7 @@ def on_its_day(platform: "Platform", seed: int, *, days: bool = True) -> "Platfo
         scales = drawn_scales(population, groups, nodes.count, nodes.cpus, seed)
     deviations = drawn_day(population, groups, scales, seed)
     moved = model.model_copy(
-        update={"pieces": tuple(_moved(piece, population.terms, cpus, deviations) for piece in model.pieces)}
+        update={"pieces": tuple(_moved(piece, population.terms, nodes, deviations) for piece in model.pieces)}
     )
     key = (model.kernel, model.threads)
     kernels = tuple(moved if (other.kernel, other.threads) == key else other for other in platform.kernels)
@@ -166,20 +166,21 @@ def scaled(population: "Population", spatial: float, temporal: float) -> "Popula
     )
 
 
-def _moved(
-    piece: "Piece", terms: Sequence[str], cpus: Sequence[tuple[int, int]], deviations: Sequence[Vector]
-) -> "Piece":
+def _moved(piece: "Piece", terms: Sequence[str], nodes: "Nodes", deviations: Sequence[Vector]) -> "Piece":
     """`piece` with a deviation added to the coefficients of each cpu; terms that it lacks begin at 0."""
     from lepaute.platform.kernel_model import PerCpu
 
     table = per_cpu_coefficients(piece)
+    by_socket = piece.per_cpu is not None and piece.per_cpu.by_socket
     means = [*piece.mean, *(piece.per_cpu.mean_terms if piece.per_cpu else ())]
     sds = [*piece.noise.sd, *(piece.per_cpu.sd_terms if piece.per_cpu else ())]
     columns = list(dict.fromkeys([*means, *(f"sd:{term}" for term in sds), *terms]))
     columns.sort(key=lambda column: column.startswith("sd:"))  # terms of the mean first; the sort is stable
+    cpus = [(nodes.first_number + node, cpu) for node in range(nodes.count) for cpu in range(nodes.cpus)]
     rows = []
     for at, deviation in zip(cpus, deviations, strict=True):
-        mean, sd = table.get(at, (piece.mean, piece.noise.sd))
+        row = (at[0], nodes.socket_of_cpu(at[1])) if by_socket else at
+        mean, sd = table.get(row, (piece.mean, piece.noise.sd))
         values = mean | {f"sd:{term}": value for term, value in sd.items()}
         added = dict(zip(terms, deviation, strict=True))
         rows.append((float(at[0]), float(at[1]), *(values.get(name, 0.0) + added.get(name, 0.0) for name in columns)))

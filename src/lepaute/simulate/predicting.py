@@ -12,6 +12,7 @@ from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.energy import energy_of_run
 from lepaute.simulate.estimate import available_cores
 from lepaute.simulate.fidelity import sampling_warnings
+from lepaute.simulate.lag import at_lag
 from lepaute.simulate.layers import Layers
 from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.outside_ranges import outside_ranges
@@ -55,6 +56,7 @@ def predict(
     progress: Callable[[float], None] | None = None,
     parts: bool = False,
     transfer: "Transfer | None" = None,
+    lag_s: float | None = None,
 ) -> Prediction:
     """Simulates `runs` runs; run i uses seed + i. Deterministic, whatever the number of threads.
 
@@ -68,6 +70,8 @@ def predict(
     progress : called with the share of the runs done, from 0 to 1
     parts : whether to tell what the half-width is made of, which takes ten further runs for each layer
     transfer : a layer learnt from other studies; none unless given
+    lag_s : seconds between the calibration and the run, over which the machine drifts; unless given, the run is one
+        within the time that the calibration took
     Raises InputError for what the engine does not simulate or what does not fit, SimulationError on a deadlock.
     """
     (prediction,) = predict_all(
@@ -85,6 +89,7 @@ def predict(
         progress=progress,
         parts=parts,
         transfer=transfer,
+        lag_s=lag_s,
     )
     return prediction
 
@@ -106,6 +111,7 @@ def predict_all(
     run_s: Sequence[float] | None = None,
     parts: bool = False,
     transfer: "Transfer | None" = None,
+    lag_s: float | None = None,
 ) -> list[Prediction]:
     """Predicts each of `applications`, as `predict` does, in their order; all (application, run) pairs share the cores.
 
@@ -119,8 +125,9 @@ def predict_all(
         raise InputError(f"repeat is {repeat}; it is a whole number from 0 to 2^31 - 1")
     if trace is not None and len(applications) > 1:
         raise InputError(f"a trace is of one combination, and there are {len(applications)}; shorten the lists")
+    machine, lag = at_lag(loaded(platform), lag_s)
     conditions = Conditions(
-        loaded(platform),
+        machine,
         layers or Layers(),
         mapping or Mapping(),
         fidelity,
@@ -128,6 +135,7 @@ def predict_all(
         dict(settings or {}),
         repeat,
         transfer,
+        lag,
     )
     engine = engine or usual_engine(applications[0])
     simulator = engine.on(conditions)
@@ -253,12 +261,13 @@ def prediction_of(
     return Prediction(
         application=application,
         platform_name=platform.name,
-        platform_sha256=platform.sha256,
+        platform_sha256=conditions.platform_sha256,
         seed=first.seed,
         run_list=run_list,
         fidelity=simulator.fidelity(first),
         warnings=(
             *application.warnings(platform, first, max(ranks_on_node.values())),
+            *(conditions.lag.warnings if conditions.lag is not None and application.kernel_models else []),
             *simulator.warnings(first),
             *sampling_warnings(runs),
         ),

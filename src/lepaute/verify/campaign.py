@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.node_sets import fold_node_set
 from lepaute.verify.disturbance import disturbances
-from lepaute.verify.real_run import RealRun, check_machine
+from lepaute.verify.real_run import RealRun
 
 if TYPE_CHECKING:
     from lepaute.simulate import Hpl, Prediction
@@ -62,16 +63,18 @@ class RecordedRun:
 
 
 def predict_cases(
-    hpls: Iterable["Hpl"], predict: Callable[["Hpl"], "Prediction"], progress: Callable[[str, float], None]
+    hpls: Iterable["Hpl"],
+    check: Callable[["Hpl"], None],
+    predict: Callable[["Hpl"], "Prediction"],
+    progress: Callable[[str, float], None],
 ) -> list[Case]:
-    """Predictions of all cases, after a check that this machine can run each of them.
+    """Predictions of all cases, after `check` of each, which raises InputError where it cannot be run for real.
 
     progress(what, fraction done) is called before each prediction.
-    Raises InputError where a case does not fit on this machine.
     """
     requested = list(hpls)
     for hpl in requested:
-        check_machine(hpl)
+        check(hpl)
     cases = []
     for index, hpl in enumerate(requested):
         progress(f"N = {hpl.n}, {hpl.p}x{hpl.q}", index / len(requested))
@@ -109,7 +112,7 @@ def run_cases(
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         expected_s = cases[case].prediction.time_s.mean
         run = run_once(cases[case].hpl, TIMEOUT_BASE_S + TIMEOUT_FACTOR * expected_s)
-        causes = disturbances(run.ranks, run.machine)
+        causes = disturbances(run.ranks, run.machine, run.nodes)
         recorded = RecordedRun(runs[-1].order + 1 if runs else 0, case, repeat, attempt, started, run, causes)
         keep(recorded)
         runs.append(recorded)
@@ -142,6 +145,7 @@ def run_record(case: Case, recorded: RecordedRun) -> dict[str, Any]:
         "disturbed": recorded.disturbed,
         "causes": "; ".join(recorded.causes),
         "least_cpu_share": min(shares) if shares else None,
+        "nodes": fold_node_set(tuple(node.name for node in recorded.run.nodes)) if recorded.run.nodes else None,
         **asdict(recorded.run.machine),
     }
 

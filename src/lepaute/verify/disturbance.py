@@ -34,6 +34,14 @@ class RankLoad:
     involuntary_switches: int
 
 
+@dataclass(frozen=True, slots=True)
+class NodeLoad:
+    """What a node of a run did meanwhile."""
+
+    name: str
+    load: Load
+
+
 def rule() -> dict[str, float]:
     """The constants of the rule, to be recorded (and hashed) with the predictions."""
     return {
@@ -45,14 +53,17 @@ def rule() -> dict[str, float]:
     }
 
 
-def disturbances(ranks: tuple[RankLoad, ...], machine: Load) -> tuple[str, ...]:
+def disturbances(ranks: tuple[RankLoad, ...], machine: Load, nodes: tuple[NodeLoad, ...] = ()) -> tuple[str, ...]:
     """Why the run counts as disturbed, one short phrase a cause; empty when it does not.
 
     ranks may be empty (a user's xhpl does not report them); then only the load of the machine is judged.
+    nodes: of a run on nodes, each of which is judged by itself in the place of `machine`, their sum
     """
     off_core = tuple(
         f"rank {rank.rank} was on its core for only {rank.cpu_s:.3f} of {rank.wall_s:.3f} s"
         for rank in ranks
         if rank.cpu_s < MINIMUM_CPU_SHARE * rank.wall_s - CPU_TIME_TOLERANCE_S
     )
+    if nodes:
+        return off_core + tuple(f"{node.name}: {cause}" for node in nodes for cause in node.load.disturbances())
     return off_core + machine.disturbances()

@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
-from lepaute.kit.mpi_launcher import find_launcher
+from lepaute.kit.mpi_launcher import Start, find_launcher
 from lepaute.kit.mpi_library import check_program
 from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.machine_load import Load, load_between, sample
 from lepaute.measure.toolchain import start_here
 from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
-from lepaute.verify.disturbance import RankLoad
+from lepaute.verify.disturbance import NodeLoad, RankLoad
 from lepaute.verify.hpl_input import hpl_input_text
+from lepaute.verify.rank_script import CPUS, SCRIPT, blas_environment, cpus_text, rank_script
 
 if TYPE_CHECKING:
     from lepaute.simulate import Hpl
 
 # HPL needs the matrix, the panels and the buffers of MPI: about a fifth more than 8 N^2 bytes at small sizes.
 MEMORY_FACTOR = 1.2
+HPCC_REPORT = "hpccoutf.txt"
 
 # "WR12R2C2        2000   128     1     1               0.40              1.351e+01"
 RESULT_LINE = re.compile(
@@ -38,7 +40,8 @@ class RealRun:
 
     time_s: float  # the solver, as HPL times it
     ranks: tuple[RankLoad, ...]  # empty for a user's own xhpl
-    machine: Load  # from before mpirun was started until after it ended
+    machine: Load  # from before mpirun was started until after it ended; of several nodes, all of them together
+    nodes: tuple[NodeLoad, ...] = ()  # each by itself, where the run was made on nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class HplProgram:
 
 
 def check_machine(hpl: "Hpl") -> None:
-    """Refuse a run that this machine cannot make.
+    """Refuses a run that this machine cannot make.
 
     Raises InputError where it has too few cores or too little free memory, or where an option is not one of the real
     HPL's, EnvironmentProblem where it has no mpirun.
@@ -62,26 +65,31 @@ def check_machine(hpl: "Hpl") -> None:
     check_sayable(hpl, "threads_per_rank")
     find_launcher()
     cores = sorted(os.sched_getaffinity(0))
-    if hpl.ranks > len(cores):
+    if (needed := hpl.ranks * hpl.threads_per_rank) > len(cores):
         raise InputError(
-            f"grid {hpl.p}x{hpl.q} needs {hpl.ranks} cores for the real run; this machine offers {len(cores)}. "
+            f"grid {hpl.p}x{hpl.q} needs {needed} cores for the real run; this machine offers {len(cores)}. "
             "Choose a smaller --grid, or use `lepaute predict hpl`."
         )
-    needed = MEMORY_FACTOR * hpl.memory_bytes
-    available = _available_bytes()
+    check_memory(hpl, 1.0, available_bytes(Path("/proc/meminfo").read_text()), "")
+
+
+def check_memory(hpl: "Hpl", share: float, available: int, where: str) -> None:
+    """Raises InputError where that share of a run does not fit into the free memory; where: such as " on node1"."""
+    needed = MEMORY_FACTOR * hpl.memory_bytes * share
     if needed > available:
-        largest = int((available / (MEMORY_FACTOR * 8)) ** 0.5)
+        largest = int((available / (MEMORY_FACTOR * 8 * share)) ** 0.5)
         raise InputError(
-            f"N = {hpl.n} needs {needed / 1e9:.1f} GB for the real run; {available / 1e9:.1f} GB are free. "
+            f"N = {hpl.n} needs {needed / 1e9:.1f} GB for the real run{where}; {available / 1e9:.1f} GB are free. "
             f"Choose N <= {largest // 1000 * 1000}."
         )
 
 
-def user_program(path: Path) -> HplProgram:
-    """A user's own xhpl; raises InputError where it cannot be run by the mpirun on PATH."""
+def user_program(path: Path, *, here: bool = True) -> HplProgram:
+    """A user's own xhpl; raises InputError where it cannot be run, if `here` by the mpirun on PATH."""
     if not path.is_file() or not os.access(path, os.X_OK):
         raise InputError(f"--xhpl {path}: not an executable file. Give the path of a built xhpl.")
-    check_program(find_launcher(), path)
+    if here:
+        check_program(find_launcher(), path)
     return HplProgram(path.resolve(), is_driver=False)
 
 
@@ -96,35 +104,48 @@ def built_program(progress: Callable[[str], None] | None = None) -> HplProgram:
 
 
 def real_run(hpl: "Hpl", program: HplProgram, timeout_s: float) -> RealRun:
-    """Run HPL once, in a folder of its own, one thread a rank, rank r on core r.
+    """Runs HPL once, in a folder of its own, rank r on core r, or on the next `threads_per_rank` cores.
 
     Raises EnvironmentProblem where the program fails, prints no result, or takes longer than timeout_s (all its
     processes are ended then).
     """
-    cores = sorted(os.sched_getaffinity(0))
-    start = start_here(hpl.ranks, cores[: hpl.ranks], coretype=program.coretype)
+    cores, threads = sorted(os.sched_getaffinity(0)), hpl.threads_per_rank
     with temporary_folder("lepaute-hpl-") as folder:
-        text = hpl_input_text(hpl, to_stdout=not program.is_driver)
-        # The HPL inside HPCC reads the second name, every other one the first.
-        for name in ("HPL.dat", "hpccinf.txt"):
+        for name, text in hpl_input_files(hpl, program).items():
             (folder / name).write_text(text)
+        start, words = start_here(hpl.ranks, cores[: hpl.ranks], coretype=program.coretype), [str(program.path)]
+        if threads > 1:
+            start = Start(find_launcher().start(hpl.ranks).argv, start.environment)
+            places = [cores[rank * threads : (rank + 1) * threads] for rank in range(hpl.ranks)]
+            environment = blas_environment(threads, program.coretype)
+            (folder / SCRIPT).write_text(rank_script(str(folder), str(program.path), environment))
+            (folder / CPUS).write_text(cpus_text(places))
+            words = ["sh", str(folder / SCRIPT)]
         before = sample()
         record = run_command(
-            [*start.argv, program.path],
+            [*start.argv, *words],
             what="the real HPL",
             timeout_s=timeout_s,
             environment=start.environment,
             folder=folder,
         )
         machine = load_between(before, sample(), os.cpu_count() or 1)
-        output = record.stdout
-        if program.is_driver:
-            time_s, ranks = parse_driver_output(output, hpl)
-        else:
-            report = folder / "hpccoutf.txt"
-            output += report.read_text() if report.exists() else ""
-            time_s, ranks = parse_hpl_output(output, hpl), ()
+        report = folder / HPCC_REPORT
+        time_s, ranks = parse_output(program, hpl, record.stdout, report.read_text() if report.exists() else "")
     return RealRun(time_s, ranks, machine)
+
+
+def hpl_input_files(hpl: "Hpl", program: HplProgram) -> dict[str, str]:
+    """What HPL reads, by name: the HPL inside HPCC reads the second one, every other HPL the first."""
+    text = hpl_input_text(hpl, to_stdout=not program.is_driver)
+    return {"HPL.dat": text, "hpccinf.txt": text}
+
+
+def parse_output(program: HplProgram, hpl: "Hpl", output: str, report: str = "") -> tuple[float, tuple[RankLoad, ...]]:
+    """Duration and ranks; report: what the HPL inside HPCC wrote into HPCC_REPORT."""
+    if program.is_driver:
+        return parse_driver_output(output, hpl)
+    return parse_hpl_output(output + report, hpl), ()
 
 
 def parse_driver_output(output: str, hpl: "Hpl") -> tuple[float, tuple[RankLoad, ...]]:
@@ -174,8 +195,9 @@ def _check_same_run(ran: tuple[int, ...], hpl: "Hpl") -> None:
         )
 
 
-def _available_bytes() -> int:
-    for line in Path("/proc/meminfo").read_text().splitlines():
+def available_bytes(meminfo: str) -> int:
+    """Free memory, from the text of /proc/meminfo."""
+    for line in meminfo.splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
     raise EnvironmentProblem("/proc/meminfo has no MemAvailable; Lepaute runs the real HPL on Linux only")

@@ -14,7 +14,7 @@ from lepaute.kit.files import remove_leftovers
 from lepaute.kit.journal import Journal, entries
 from lepaute.measure.machine_load import Load
 from lepaute.verify.campaign import RecordedRun
-from lepaute.verify.disturbance import RankLoad
+from lepaute.verify.disturbance import NodeLoad, RankLoad
 from lepaute.verify.real_run import RealRun
 from lepaute.verify.seal import Seal
 
@@ -59,7 +59,8 @@ class RunJournal:
         try:
             run = entry["run"]
             ranks = tuple(RankLoad(**rank) for rank in run["ranks"])
-            real = RealRun(float(run["time_s"]), ranks, Load(**run["machine"]))
+            nodes = tuple(NodeLoad(node["name"], Load(**node["load"])) for node in run["nodes"])
+            real = RealRun(float(run["time_s"]), ranks, Load(**run["machine"]), nodes)
             return RecordedRun(
                 order=int(entry["order"]),
                 case=int(entry["case"]),

@@ -11,9 +11,10 @@ from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.verify.campaign import Case, Plan, RecordedRun, measured_record, predict_cases, run_cases
 from lepaute.verify.comparison import compare, predicted_table, run_table, sentence
-from lepaute.verify.real_run import HplProgram, RealRun, real_run
+from lepaute.verify.real_run import HplProgram, RealRun
 from lepaute.verify.run_journal import JOURNAL_FILE, RunJournal
 from lepaute.verify.seal import PREDICTIONS_FILE, SEAL_FILE, Seal, seal_predictions, sealed_before
+from lepaute.verify.site import Here, Site
 
 if TYPE_CHECKING:
     import pandas
@@ -121,19 +122,22 @@ def verify(
     progress: Callable[[str, float], None],
     sealed: Callable[[Seal, int], None],
     *,
+    site: Site | None = None,
     resume: bool = False,
 ) -> Verification:
     """Predict all, seal, run all for real, compare; each run is in the folder's journal before the next one starts.
 
     progress(what, fraction done) is called before each step of the two long parts; sealed(seal, finished runs) between
     them, after the predictions are on disk and before the first real run.
+    site  : where the real runs are made, this machine unless given
     resume: go on with the campaign of the folder: what it has run is not run again
-    Raises InputError where a case does not fit on this machine, or the folder holds another campaign (without `resume`
+    Raises InputError where a case does not fit there, or the folder holds another campaign (without `resume`
     any), EnvironmentProblem where a real run fails. What is raised among the real runs has a note where they are kept.
     """
     if not resume:
         check_unused(folder)
-    cases = predict_cases(hpls, predict, progress)
+    site = Here(program) if site is None else site
+    cases = predict_cases(hpls, site.check, predict, progress)
     before = sealed_before(cases, plan, program, folder) if resume else None
     cases, seal = before or (cases, seal_predictions(cases, plan, program, folder))
     journal = RunJournal(folder, seal)
@@ -141,7 +145,7 @@ def verify(
 
     def run_once(hpl: "Hpl", timeout_s: float) -> RealRun:
         journal.reserve(hpl.ranks)
-        return real_run(hpl, program, timeout_s)
+        return site.run(hpl, timeout_s)
 
     try:
         runs = run_cases(cases, plan, run_once, progress, journal.finished, journal.add)

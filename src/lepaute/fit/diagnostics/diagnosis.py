@@ -13,12 +13,13 @@ from lepaute.fit.diagnostics.by_size import level, size, spread
 from lepaute.fit.diagnostics.by_time import series_of, slow_change, step
 from lepaute.fit.diagnostics.flag import ALPHA, SEVERITIES, Check, Flag, Limits, flags_of
 from lepaute.fit.diagnostics.flags_from_fit import dependence_flags, factor_flags
-from lepaute.fit.diagnostics.machine import Machine, machine_of
+from lepaute.fit.diagnostics.machine import Machine, machine_of, watched
 from lepaute.fit.diagnostics.residuals import Classed, Residuals, classed
 from lepaute.fit.diagnostics.single_calls import constant, number_of_calls, one_size, outliers, scatter, tick
 from lepaute.fit.numeric.threads import one_blas_thread
 from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
 from lepaute.fit.observations.columns import KERNELS, P2P
+from lepaute.fit.observations.sentinels import watches
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive
@@ -131,6 +132,8 @@ def diagnose(
         machine_of(host, [classed(part) for subject in subjects if (part := on_host(subject.calls.of, host))])
         for host in (hosts if several else ("",))
     )
+    sentinels = watches(given)
+    machines = tuple(watched(machine, sentinels) for machine in machines)
     held = {f"kernel {model.kernel}": ranges_of(model) for model in models.kernels}
     subjects = [replace(subject, ranges=held[subject.name]) for subject in subjects]
     subjects += [

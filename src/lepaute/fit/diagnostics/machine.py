@@ -11,6 +11,8 @@ from lepaute.fit.diagnostics.flag import Check, unable
 from lepaute.fit.diagnostics.number_text import percent
 from lepaute.fit.diagnostics.residuals import ENOUGH_PROCESSES, Classed
 from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
+from lepaute.fit.observations.sentinels import Watch
+from lepaute.fit.variability.wandering import wandering_of
 from lepaute.kit.text import moment
 from lepaute.stats.steps import Step
 
@@ -27,12 +29,45 @@ class Machine:
     """The kernels of one host together.
 
     series : levels over all processes, a few values a process; inside: the finer series of each process with a change
+    sentinels: the fixed product that was run between the probes, over its median; None where there was none
     """
 
     host: str
     series: Series | None
     inside: tuple[Series, ...]
     checks: tuple[Check, ...]
+    sentinels: Series | None = None
+
+
+def watched(machine: Machine, watches: Sequence[Watch]) -> Machine:
+    """The machine with its sentinels in all calibrations, and what they say of its speed."""
+    mine = [watch.quiet() for watch in watches if machine.host in ("", watch.host)]
+    if not mine:
+        return machine
+    date_s, duration_s = (np.concatenate([getattr(each, name) for each in mine]) for name in ("date_s", "duration_s"))
+    start_s = date_s - date_s.min()
+    level = duration_s / float(np.median(duration_s))
+    series = Series(start_s, start_s + duration_s, level, np.arange(len(level), dtype=np.float64), False)
+    found = [one for watch in mine if (one := wandering_of(watch)) is not None]
+    if not found:
+        check = Check(
+            "sentinels", 0.0, 0.0, None, CHANGE, "", f"The {len(level)} sentinels show no change of its speed."
+        )
+        if len(level) < FEWEST_VALUES:
+            check = unable("sentinels", CHANGE, f"Too few sentinels ({len(level)}) to see a change of its speed.")
+        return replace(machine, sentinels=series, checks=(*machine.checks, check))
+    one = max(found, key=lambda each: abs(each.relative))
+    text = one.sentence[:1].upper() + one.sentence[1:]
+    check = Check(
+        "sentinels",
+        abs(one.relative),
+        one.relative,
+        None,  # tested at a level of its own, with too few permutations for that of all tests together
+        CHANGE,
+        f"By the sentinels: {text}. The models hold for its mean; days.drift of the platform is what to expect later.",
+        f"By the sentinels: {text}.",
+    )
+    return replace(machine, sentinels=series, checks=(*machine.checks, check))
 
 
 def machine_of(host: str, kernels: Sequence[Classed]) -> Machine:

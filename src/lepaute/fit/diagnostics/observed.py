@@ -93,7 +93,7 @@ def _of_kernel(
         chosen &= ~calls.cold
     if np.any(chosen & calls.in_context):
         chosen &= calls.in_context
-    taken = relieved(calls, model.crowding or 0.0).where(chosen)
+    taken = relieved(calls, model.crowding_table[-1][1] if model.crowding_table else 0.0).where(chosen)
     cores, place = np.unique(taken.cpu, return_inverse=True)
     where = [place_of(int(core)) for core in cores]
     node = np.array([FIRST_NODE + position for position, _ in where], dtype=np.int64)[place]

@@ -20,6 +20,10 @@ from lepaute.fit.observations.calls import Calls
 
 #: With so many calls timed inside steps of HPL, a piece is fitted to them alone.
 ENOUGH_IN_CONTEXT = 60
+#: The mean where there are fewer than FEWEST_CALLS: it grows with the work as it must, and has next to nothing to fit.
+FEW = "M-1"
+#: With fewer calls the constant is left out as well.
+FEWEST_FOR_TWO = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +113,8 @@ def fit_kernel(calls: Calls, regions: tuple[Region, ...] | None = None, form: Fo
         pieces[-1] = FittedPiece(Region(None), last.pooled, last.per_cpu, last.range)
     few = len(warm) < FEWEST_CALLS
     if few:
-        note = "; ".join(filter(None, [note, f"only {len(warm)} calls: a constant"]))
-    plain = replace(form, mean="M-0" if few else plain_mean(calls.kernel, form.mean, len(pieces)))
+        note = "; ".join(filter(None, [note, f"only {len(warm)} calls: a product and a constant"]))
+    plain = replace(form, mean=plain_mean(calls.kernel, FEW if few else form.mean, len(pieces)))
     return FittedKernel(calls.kernel, tuple(pieces), note, plain)
 
 
@@ -142,14 +146,15 @@ def representative(calls: Calls) -> tuple[Calls, str]:
 
 def _fitted_mean(calls: Calls, form: Form) -> PolynomialFit:
     many = len(calls) >= FEWEST_CALLS
-    return SHAPES[form.mean].fit(
-        terms_of(calls.kernel, form.mean) if many else ("1",),
+    mean = form.mean if many else FEW
+    return SHAPES[mean].fit(
+        terms_of(calls.kernel, mean)[: None if len(calls) >= FEWEST_FOR_TWO else 1],
         calls.m,
         calls.n,
         calls.k,
         calls.duration_s,
         importance=calls.weight,
-        nonnegative=calls.kernel not in PER_CORE,
+        nonnegative=not many or calls.kernel not in PER_CORE,
         sd_terms=default_terms(calls.kernel) if many else None,
         launch=calls.launches(),
         block=calls.block,

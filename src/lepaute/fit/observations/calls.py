@@ -20,14 +20,17 @@ MODELLED = frozenset(
     {
         *("dgemm", "dgemm_nn", "dtrsm", "dtrsm_left"),
         *("dgemv", "dger", "dtrsv", "dscal", "idamax", "daxpy", "dcopy", "dlocswp"),
-        *("dlaswp00N", "dlaswp01T", "dlaswp02N", "dlaswp03T", "dlaswp04T", "dlaswp05T", "dlaswp06T", "dlaswp10N"),
-        *("dlatcpy", "dlacpy"),
+        *("dlaswp00N", "dlaswp01N", "dlaswp01T", "dlaswp02N", "dlaswp03N", "dlaswp03T", "dlaswp04N", "dlaswp04T"),
+        *("dlaswp05N", "dlaswp05T", "dlaswp06N", "dlaswp06T", "dlaswp10N", "dlatcpy", "dlacpy"),
     }
 )
 
 #: Kernels whose k is the leading dimension of the matrix: from element to element of a row they go that far.
 WALKS_ROWS = frozenset(
-    {"dcopy", "dlocswp", "dlaswp00N", "dlaswp01T", "dlaswp02N", "dlaswp04T", "dlaswp05T", "dlaswp06T", "dlatcpy"}
+    {
+        *("dcopy", "dlocswp", "dlaswp00N", "dlaswp02N", "dlaswp10N", "dlatcpy"),
+        *(f"dlaswp0{number}{form}" for number in (1, 4, 5, 6) for form in "NT"),
+    }
 )
 
 #: More than any node has: cores are numbered through over all nodes.

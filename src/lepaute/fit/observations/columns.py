@@ -18,6 +18,7 @@ KERNELS = "observations/kernels.parquet"
 P2P = "observations/p2p.parquet"
 SEMANTICS = "observations/semantics.parquet"
 RING = "observations/ring.parquet"
+SENTINELS = "observations/sentinels.parquet"
 
 #: Levels of a factor; a column with more is no factor even where it is declared one.
 MOST_LEVELS = 20
@@ -78,6 +79,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("kind", "text", "", "note"),
     Column("design_row", "integer", "1", "note", least=_ANY),
     Column("position", "integer", "1", "note", least=_ANY),
+    Column("order", "integer", "1", "note"),
+    Column("started_s", "real", "s", "time"),
     Column("disturbed", "flag", "", "note"),
     Column("machine_changed", "text", "", "note"),
     Column("replication", "integer", "1", "note"),
@@ -96,6 +99,10 @@ NEEDED: dict[str, tuple[str, ...]] = {
     P2P: ("operation", "size_bytes", "duration_s", "clock_cost_s"),
     SEMANTICS: ("test", "size_bytes", "backlog", "outcome", "patience_ms", "rank"),
     RING: ("operation", "condition", "size_bytes", "role", "call", "found", "duration_s", "clock_cost_s"),
+    SENTINELS: (
+        *("m", "n", "k", "start_s", "duration_s", "cpu", "block", "host", "disturbed", "clock_cost_s"),
+        *("order", "started_s"),
+    ),
 }
 
 

@@ -19,6 +19,7 @@ KINDS: dict[str, tuple[str, Limits | None, str]] = {
     "drift": ("drift", by_time.CHANGE, "change from beginning to end"),
     "step": ("step in time", by_time.CHANGE, "change of level"),
     "perturbation": ("change inside a process", by_time.CHANGE, "change of level"),
+    "sentinels": ("sentinels", by_time.CHANGE, "change of the machine's speed"),
     "burst": ("stretch of time", burst.BURST, "change of level for a while"),
     "cores": ("cores", by_place.PLACES, "slowest over fastest, less 1"),
     "hosts": ("hosts", by_place.PLACES, "slowest over fastest, less 1"),

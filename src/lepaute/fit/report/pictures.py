@@ -107,6 +107,15 @@ def machine_in_time(machine: Machine) -> list[Picture]:
                 None if stretch is None else (stretch.start_s, stretch.end_s),
             )
         )
+    if machine.sentinels is not None:
+        drawn.append(
+            _of_time(
+                machine.sentinels,
+                f"Sentinels{where} in the course of the calibration",
+                "Sentinels: duration of the same product on all cores, between the probes, over its median. It tells "
+                "how fast the machine was, whatever the models say.",
+            )
+        )
     drawn += [
         _of_time(
             inside,

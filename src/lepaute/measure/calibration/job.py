@@ -20,6 +20,7 @@ from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.nodes.programs import check_same_place
 from lepaute.measure.plan import (
     FULL,
     NB,
@@ -202,7 +203,7 @@ class Calibration(Job):
             return
         pair = (self.nodes[link.first], self.nodes[link.second])
         try:
-            check_same_place(*pair)
+            check_same_place(*(node.channels[0] for node in pair))
             site = Site(pair, (by_name[link.first], by_name[link.second]))
             self._say_what(link.run, site, "")
             self._maker.make(link.run, self._begun(link.run, site), site)
@@ -225,7 +226,7 @@ class Calibration(Job):
             warn, silence = self.record_of_run.warn, not self._quick
             try:
                 if count == 2:
-                    check_same_place(*site.nodes)
+                    check_same_place(*(node.channels[0] for node in site.nodes))
                 search(self._maker, self.workspace, site, cores, self.seed, warn, silence=silence)
             except NodeLost:
                 continue
@@ -242,15 +243,6 @@ class Calibration(Job):
 
 def _between(first: str, second: str) -> str:
     return f"messages between {first} and {second}"
-
-
-def check_same_place(first: Nodes, second: Nodes) -> None:
-    """Raises EnvironmentProblem where two machines do not have the folder of the probes at the same place."""
-    one, other = first.channels[0], second.channels[0]
-    if one.hello.boot != other.hello.boot and one.folder != other.folder:
-        raise EnvironmentProblem(
-            f"their folders of temporary files differ ({one.folder} and {other.folder}); set TMPDIR alike"
-        )
 
 
 def _silent(_line: str) -> None:

@@ -41,7 +41,10 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
         table, columns = _TABLES.get(entry.probe, _KERNELS)
         for column in columns:
             frame[column] = disturbed.get(entry.key, False) if column == "disturbed" else getattr(entry, column)
-        frame["clock_cost_s"] = float(header_of_raw(text).get("clock_cost_s", "0"))
+        header = header_of_raw(text)
+        frame["clock_cost_s"] = float(header.get("clock_cost_s", "0"))
+        if "options" in header:
+            frame["options"] = header["options"]
         frames[table].append(frame)
     for name, parts in frames.items():
         if parts:

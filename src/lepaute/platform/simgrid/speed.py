@@ -24,7 +24,8 @@ def node_speeds_flops(platform: Platform) -> tuple[float, ...]:
     for number in range(nodes.first_number, nodes.first_number + nodes.count):
         of_cpus = []
         for cpu in range(nodes.cpus):
-            row = rows.get((number, cpu))
+            by_socket = piece.per_cpu is not None and piece.per_cpu.by_socket
+            row = rows.get((number, nodes.socket_of_cpu(cpu) if by_socket else cpu))
             mean = piece.mean if row is None else dict(zip(terms, row, strict=True))
             of_cpus.append(_rate_flops(mean) / model.threads)
         speeds.append(sum(of_cpus) / len(of_cpus))

@@ -1,0 +1,181 @@
+"""Where `lepaute verify` makes its real runs: this machine or nodes, looked at and compared with the platform."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.node_sets import fold_node_set
+from lepaute.measure.kernel_set import (
+    CORETYPE,
+    KERNELS_LIMIT_S,
+    choose_kernel_set,
+    kernels_argv,
+    time_kernels,
+    timing_of,
+)
+from lepaute.measure.schedulers import Request, default_scheduler, scheduler
+
+if TYPE_CHECKING:
+    from lepaute.platform import Platform
+    from lepaute.platform.schema import Blas
+    from lepaute.simulate import Mapping
+    from lepaute.verify.node_site import LentNodes
+    from lepaute.verify.real_run import HplProgram
+    from lepaute.verify.same_machine import SeenNode
+    from lepaute.verify.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """As the command line says it."""
+
+    scheduler: str
+    request: Request
+    python: str | None
+    ranks_per_node: int | None
+    other_machine: bool
+
+    @property
+    def is_here(self) -> bool:
+        return scheduler(self.scheduler).on_this_machine
+
+    def on(self, nodes: tuple[str, ...]) -> "Where":
+        """The same, on nodes that are known by now: what was calibrated is verified."""
+        return (
+            self
+            if self.is_here
+            else replace(self, request=replace(self.request, nodes=fold_node_set(nodes), count=None))
+        )
+
+
+def where_of(
+    name: str | None, request: Request, python: str | None, ranks_per_node: int | None, *, other_machine: bool
+) -> Where:
+    """Raises InputError for options that only nodes have, given for this machine."""
+    where = Where(name or default_scheduler(request.nodes), request, python, ranks_per_node, other_machine)
+    scheduler(where.scheduler).known_nodes(request)  # refuses what it does not support
+    if where.is_here and ranks_per_node is not None:
+        raise InputError("--ranks-per-node applies to nodes; give --nodes or --scheduler as well")
+    return where
+
+
+def tell(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+@contextmanager
+def opened_site(
+    where: Where,
+    platform: "Platform",
+    program: "HplProgram",
+    threads: int,
+    calibrated_coretype: str | None,
+    *,
+    calibrated: bool,
+) -> "Iterator[tuple[Site, HplProgram, Mapping | None]]":
+    """The place of the real runs, the program with its kernels, and the mapping of ranks where it is not the default.
+
+    calibrated: the platform has just been measured there, with `calibrated_coretype`: nothing is compared
+    Raises InputError where the platform is of another machine, unless --other-machine.
+    """
+    from lepaute.verify.same_machine import check_same_machine
+    from lepaute.verify.site import Here
+
+    if where.is_here:
+        coretype = calibrated_coretype
+        if not calibrated:
+            coretype, core = kernels_here(platform.blas)
+            for line in check_same_machine(platform, [this_node(core)], other_machine=where.other_machine):
+                tell(f"warning: {line}")
+        program = replace(program, coretype=coretype)
+        yield Here(program), program, None
+        return
+
+    from lepaute.verify.node_site import NodeSite, lent_nodes
+
+    with lent_nodes(where.scheduler, where.request, where.python, tell) as lent:
+        coretype = calibrated_coretype
+        if not calibrated:
+            coretype, seen = look_at_nodes(lent, platform.blas)
+            for line in check_same_machine(platform, seen, other_machine=where.other_machine):
+                tell(f"warning: {line}")
+        program = replace(program, coretype=coretype)
+        per_node = where.ranks_per_node or max(1, platform.nodes.cores // threads)
+        mapping = None if where.ranks_per_node is None else spread(platform, len(lent.channels), per_node, threads)
+        yield NodeSite(lent, program, per_node), program, mapping
+
+
+def spread(platform: "Platform", nodes: int, per_node: int, threads: int) -> "Mapping":
+    """As many ranks on each node in turn, on its first cores. Raises InputError where they do not fit on a node."""
+    from lepaute.simulate.mapping import Mapping, Slot
+
+    if per_node * threads > platform.nodes.cores:
+        raise InputError(
+            f"--ranks-per-node is {per_node}, with {threads} threads each; a node of {platform.name} has "
+            f"{platform.nodes.cores} cores"
+        )
+    slots = tuple(Slot(node, place * threads) for node in range(nodes) for place in range(per_node))
+    return Mapping(slots=slots, source="--ranks-per-node")
+
+
+def this_node(blas_core: str | None) -> "SeenNode":
+    from lepaute.measure.node_agent.facts import cpu_model
+    from lepaute.verify.same_machine import SeenNode
+
+    return SeenNode("this machine", cpu_model(), os.cpu_count() or 1, blas_core)
+
+
+def kernels_here(blas: "Blas | None") -> tuple[str | None, str | None]:
+    """The OPENBLAS_CORETYPE that the platform was measured with, and OpenBLAS' name of the kernels that run with it.
+
+    What a calibration here would choose now where the platform does not say. Raises EnvironmentProblem where OpenBLAS
+    cannot be run with it.
+    """
+    if blas is None:
+        kernels = choose_kernel_set()
+        for warning in kernels.warnings:
+            tell(f"warning: {warning}")
+        return kernels.coretype_env, kernels.core_name
+    # Where the platform wants none, the user's own stays in force, for the real HPL as well.
+    setting = blas.coretype_env or os.environ.get(CORETYPE) or None
+    seen = time_kernels(setting)
+    if seen is None:
+        raise EnvironmentProblem(f"OpenBLAS cannot be loaded or run here{_with(setting)}; see lepaute doctor")
+    return blas.coretype_env, seen.core_name
+
+
+def look_at_nodes(lent: "LentNodes", blas: "Blas | None") -> "tuple[str | None, list[SeenNode]]":
+    """The OPENBLAS_CORETYPE as `kernels_here`, and what each node is.
+
+    Raises EnvironmentProblem where a node has no OpenBLAS that runs with it.
+    """
+    from lepaute.verify.same_machine import SeenNode
+
+    nodes = lent.nodes
+    facts = nodes.call("facts")
+    if blas is None:
+        from lepaute.measure.calibration.machines import look_at
+
+        measured = look_at(nodes, lent.python)
+        return measured[0].kernel_set.coretype_env, [
+            SeenNode(about.name, about.cpu_model, about.node_cores, about.kernel_set.core_name) for about in measured
+        ]
+    setting = blas.coretype_env or facts[nodes.names[0]]["coretype"] or None
+    trials = nodes.run(*kernels_argv(lent.python, setting), timeout_s=KERNELS_LIMIT_S, check=False)
+    seen = []
+    for name, trial in trials.items():
+        timing = timing_of(setting, trial.stdout) if trial.ok else None
+        if timing is None:
+            raise EnvironmentProblem(
+                f"{name}: OpenBLAS cannot be loaded or run{_with(setting)}; install it: apt-get install libopenblas0"
+            )
+        seen.append(SeenNode(name, facts[name]["cpu_model"], facts[name]["node_cores"], timing.core_name))
+    return blas.coretype_env, seen
+
+
+def _with(setting: str | None) -> str:
+    return f" with {CORETYPE}={setting}" if setting else ""

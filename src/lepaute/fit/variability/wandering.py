@@ -1,0 +1,153 @@
+"""Whether a machine wandered while it was calibrated, and how far it will have drifted some time later."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import isinf, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lepaute.fit.numeric.arrays import Floats
+from lepaute.fit.observations.sentinels import Watch
+from lepaute.kit.text import duration, percent, three_digits
+from lepaute.stats.drift import theil_sen
+from lepaute.stats.shift import largest_shift
+from lepaute.stats.variogram import VariogramModel, fit_variogram, variance_between
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Drift, Sentinel
+
+#: Relative changes below this are not told, however certain; chance that a machine that stays the same is called
+#: wandering.
+LEAST_CHANGE, FALSE_ALARMS = 0.01, 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Wandering:
+    """A change of a machine in the course of a calibration.
+
+    relative : of the duration of the sentinels, > 0 where the machine became slower
+    sentence : with the rates before and after, and when
+    """
+
+    host: str
+    relative: float
+    p_value: float
+    sentence: str
+
+
+def wandering_of(watch: Watch) -> Wandering | None:
+    """The stretch of time in which a machine was slower or faster than in the rest, or its trend; None where the order
+    of the sentinels says nothing, or the change is below LEAST_CHANGE."""
+    quiet = watch.quiet()
+    logs = np.log(quiet.duration_s)
+    shift = largest_shift(logs)
+    if shift is None or shift.p_value > FALSE_ALARMS:
+        return None
+    inside = np.zeros(len(quiet), dtype=bool)
+    inside[shift.first : shift.last] = True
+    if shift.first == 0:  # told as what came after
+        inside = ~inside
+    before, after = (float(np.median(quiet.duration_s[part])) for part in (~inside, inside))
+    time_s = quiet.date_s - quiet.date_s[0]
+    slope = theil_sen(time_s, logs)[0]
+    line = logs - slope * time_s
+    off_line = float(np.abs(line - np.median(line)).sum())
+    off_levels = sum(float(np.abs(logs[part] - np.median(logs[part])).sum()) for part in (inside, ~inside))
+    if shift.lasts and off_line < off_levels:
+        relative = float(np.expm1(slope * time_s[-1]))
+        middle = float(np.median(quiet.gflops))
+        ends = [middle * (1.0 + relative) ** power for power in (0.5, -0.5)]
+        text = f"{_changed(relative)} little by little ({_rates(*ends)}) in {duration(float(time_s[-1]))}"
+    else:
+        relative = after / before - 1.0
+        first, last = int(quiet.block[inside][0]) + 1, int(quiet.block[inside][-1]) + 1
+        where = f"block {first}" if first == last else f"blocks {first} to {last}"
+        text = f"{_changed(relative)} ({_rates(quiet.rate(before), quiet.rate(after))}) in {where} of {watch.blocks}"
+        text += "" if shift.lasts else " and came back"
+    return None if abs(relative) < LEAST_CHANGE else Wandering(watch.host, relative, shift.p_value, text)
+
+
+def _changed(relative: float) -> str:
+    return f"the machine {'slowed' if relative > 0 else 'sped up'} by {percent(abs(relative))}"
+
+
+def _rates(before: float, after: float) -> str:
+    return f"{three_digits(before)} -> {three_digits(after)} Gflop/s a core"
+
+
+def wandering_warnings(found: Sequence[Watch]) -> list[str]:
+    """One line for each node that wandered."""
+    several = len({watch.host for watch in found}) > 1
+    each = [one for watch in found if (one := wandering_of(watch)) is not None]
+    return [
+        (f"{one.host}: " if several else "") + f"{one.sentence}; the models hold for its mean, see days.drift"
+        for one in each
+    ]
+
+
+def sentinel_of(found: Sequence[Watch]) -> "Sentinel | None":
+    """The mean of all sentinels, with its standard error by the differences of successive ones; None without any.
+
+    These have the error of a sentinel in them and hardly any drift, which is no error of the mean over a calibration.
+    """
+    from lepaute.platform.schema import Sentinel
+
+    quiet = [watch.quiet() for watch in found]
+    if not quiet:
+        return None
+    logs = [np.log(watch.duration_s) for watch in quiet]
+    count = sum(map(len, logs))
+    m, n, k = quiet[0].size
+    return Sentinel(
+        m=m,
+        n=n,
+        k=k,
+        duration_s=float(np.exp(np.concatenate(logs).mean())),
+        relative_error=error_of_single(logs) / sqrt(count),
+        ended=datetime.fromtimestamp(max(float(watch.date_s[-1]) for watch in found), UTC).isoformat(
+            timespec="seconds"
+        ),
+    )
+
+
+def error_of_single(logs: Sequence[Floats]) -> float:
+    """Standard deviation of the errors of single sentinels (von Neumann's, half the mean square of differences)."""
+    differences = np.concatenate([np.diff(each) for each in logs])
+    return sqrt(float(np.mean(differences**2)) / 2.0) if len(differences) else 0.0
+
+
+def drift_of(found: Sequence[Watch]) -> "Drift | None":
+    """How the effect of the day grows with the lag, by the variogram of the sentinels; None with too few of them.
+
+    Calibrations of one node that are fitted together make one series: the lags between them are known as well.
+    """
+    from lepaute.platform.schema import Drift
+
+    model = variogram_of(found)
+    if model is None:
+        return None
+    quiet = [watch.quiet() for watch in found]
+    inside = []
+    for host in sorted({watch.host for watch in quiet}):
+        mine = [watch for watch in quiet if watch.host == host]
+        groups = [watch.date_s[watch.block == block] for watch in mine for block in np.unique(watch.block)]
+        inside.append(variance_between(model.slope_per_s, model.range_s, groups))
+    return Drift(
+        slope_per_s=model.slope_per_s,
+        range_s=None if isinf(model.range_s) else model.range_s,
+        span_s=model.span_s,
+        common_relative_sd=sqrt(float(np.mean(inside))),
+    )
+
+
+def variogram_of(found: Sequence[Watch]) -> VariogramModel | None:
+    """The model of the variogram of log(duration), each node a series."""
+    quiet = [watch.quiet() for watch in found]
+    series = []
+    for host in sorted({watch.host for watch in quiet}):
+        mine = [watch for watch in quiet if watch.host == host]
+        dates = np.concatenate([watch.date_s for watch in mine])
+        series.append((dates - dates.min(), np.log(np.concatenate([watch.duration_s for watch in mine]))))
+    return fit_variogram(series)

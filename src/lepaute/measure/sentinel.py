@@ -1,0 +1,43 @@
+"""The sentinel: a fixed dgemm on all cores at once, which tells how fast the machine is at that moment.
+
+It is run again and again, between the probes of a calibration and around the real runs of a verification, so that a
+machine that wanders is seen: a slower host steals no CPU time and leaves no other trace on a virtual machine. Its size
+is that of an update of HPL beyond any cache of a core, with operands at random places as the probes have them; a
+sentinel is worth the median of its calls, which an interruption does not move.
+"""
+
+from math import ceil
+
+from lepaute.design import Design
+from lepaute.version import __version__
+
+#: Name of the probe in the journals, and of the table of observations, with an s.
+SENTINEL = "sentinel"
+M, N, K = 1024, 1024, 128
+#: All calls of a sentinel together, and the fewest, of which a median is taken.
+WANTED_S, FEWEST_CALLS = 0.3, 5
+#: For the operands of each process: what fits into no cache, and does not take longer to fill than the calls.
+OPERAND_BYTES = 64 << 20
+#: At most so large a part of the time goes to sentinels, and they follow each other no more closely than this.
+MOST_SHARE, LEAST_GAP_S = 0.15, 2.0
+
+
+def calls_of(call_s: float) -> int:
+    """How many calls that take so long make a sentinel."""
+    return max(FEWEST_CALLS, ceil(WANTED_S / call_s))
+
+
+def call_seconds(gflops: float) -> float:
+    """How long a call takes at this rate of a core."""
+    return 2e-9 * M * N * K / gflops
+
+
+def sentinel_design(calls: int, m: int = M, n: int = N, k: int = K) -> Design:
+    """The table of a sentinel: the same product `calls` times."""
+    header = {"generator": "lepaute sentinel", "version": __version__}
+    return Design(header, ("kind", "m", "n", "k"), tuple(("dgemm", m, n, k) for _ in range(calls)))
+
+
+def gap_s(cost_s: float) -> float:
+    """Between the end of a sentinel that cost so much and the next one."""
+    return max(LEAST_GAP_S, cost_s * (1.0 - MOST_SHARE) / MOST_SHARE)

@@ -1,0 +1,251 @@
+"""Real runs on nodes: the real HPL put there, its ranks started as an experiment starts them, every node watched."""
+
+import contextlib
+import itertools
+import secrets
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lepaute.errors import EnvironmentProblem, InputError, LepauteError
+from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
+from lepaute.kit.node_sets import fold_node_set
+from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks
+from lepaute.measure.machine_load import Load, Sample, load_between
+from lepaute.measure.nodes.channel import Channel, NodeLost
+from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.nodes.pool import Pool
+from lepaute.measure.nodes.programs import check_architecture, check_same_place, why_not
+from lepaute.measure.nodes.results import CommandFailed, Result
+from lepaute.measure.schedulers import RankLaunch, Request, scheduler
+from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
+from lepaute.verify.disturbance import NodeLoad
+from lepaute.verify.rank_script import CPUS, SCRIPT, blas_environment, cpus_text, rank_script
+from lepaute.verify.real_run import (
+    HPCC_REPORT,
+    HplProgram,
+    RealRun,
+    available_bytes,
+    check_memory,
+    hpl_input_files,
+    parse_output,
+)
+
+if TYPE_CHECKING:
+    from lepaute.simulate import Hpl
+
+_TRIAL_S = 60.0
+_LOOK_S = 10.0
+
+
+class NoRecord:
+    """Of what is done on the nodes, nothing is kept but the results of the runs."""
+
+    def command(self, result: Result) -> None:
+        """Nothing."""
+
+    def file(self, node: str, what: str, path: str, size_bytes: int) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class LentNodes:
+    """Nodes of a scheduler, each with an agent on it.
+
+    launch: how ranks of MPI are started there; python: the interpreter there
+    """
+
+    nodes: Nodes
+    channels: tuple[Channel, ...]
+    launch: RankLaunch
+    python: str
+
+
+@contextmanager
+def lent_nodes(name: str, request: Request, python: str | None, tell: Callable[[str], None]) -> Iterator[LentNodes]:
+    """The nodes that a scheduler gives, until the end of the block; ranks that run there are ended with it.
+
+    When a node is lost, what runs on the others is ended at once: an MPI program does not go on without its ranks.
+    """
+    kind = scheduler(name)
+    there = python or (sys.executable if kind.on_this_machine else "python3")
+    with ExitStack() as stack:
+        allocation = kind.acquire(request, tell)
+        stack.callback(allocation.release)
+        lent: list[Nodes] = []
+
+        def end_the_run(_node: str, _why: str) -> None:
+            def end() -> None:
+                with contextlib.suppress(LepauteError):
+                    lent[0].call("stop")
+
+            # Not on this thread, which reads from the lost node: the answers of the others come on their own.
+            threading.Thread(target=end, daemon=True).start()
+
+        folder = f"lepaute-verify-{secrets.token_hex(4)}"
+        pool = stack.enter_context(Pool(allocation.nodes, python=there, folder=folder, on_lost=end_the_run))
+        lent.append(Nodes(pool.channels, NoRecord()))
+        yield LentNodes(lent[0], pool.channels, kind.rank_launch(request), there)
+
+
+class NodeSite:
+    """Some nodes, in the order in which ranks fill them."""
+
+    def __init__(self, lent: LentNodes, program: HplProgram, ranks_per_node: int) -> None:
+        """Puts the program there and sees that it runs on each node.
+
+        Raises EnvironmentProblem, one line, where it does not.
+        """
+        self._lent, self._program, self._per_node = lent, program, ranks_per_node
+        self._numbers = itertools.count()
+        self._facts = lent.nodes.call("facts")
+        for channel in lent.channels:
+            check_architecture(channel)
+            check_same_place(lent.channels[0], channel)
+        lent.nodes.put(program.path, program.path.name)
+        self._try()
+
+    def check(self, hpl: "Hpl") -> None:
+        """Raises InputError where the nodes have too few cores or too little free memory."""
+        check_sayable(hpl, "threads_per_rank")
+        channels, threads = self._lent.channels, hpl.threads_per_rank
+        if hpl.ranks > self._per_node * len(channels):
+            raise InputError(
+                f"grid {hpl.p}x{hpl.q} has {hpl.ranks} ranks; {len(channels)} nodes with {self._per_node} ranks each "
+                "are too few. Choose a smaller --grid, or give more nodes."
+            )
+        for channel in channels:
+            if self._per_node * threads > len(channel.hello.cpus):
+                raise InputError(
+                    f"{self._per_node} ranks of {threads} threads do not fit on {channel.name}, which lends "
+                    f"{len(channel.hello.cpus)} cores; give a smaller --ranks-per-node"
+                )
+        used = self._used(hpl)
+        shown = used.run("cat", "/proc/meminfo", timeout_s=_LOOK_S)
+        for position, (name, result) in enumerate(shown.items()):
+            share = min(self._per_node, hpl.ranks - position * self._per_node) / hpl.ranks
+            check_memory(hpl, share, available_bytes(result.stdout), f" on {name}")
+
+    def run(self, hpl: "Hpl", timeout_s: float) -> RealRun:
+        """Runs HPL once, rank by rank in the order of the nodes, `ranks_per_node` on each.
+
+        Raises NodeLost where a node is lost meanwhile, EnvironmentProblem where the program fails, prints no result, or
+        takes longer than timeout_s; its ranks are ended then.
+        """
+        try:
+            return self._made(hpl, timeout_s)
+        except (CommandFailed, NodeLost) as problem:
+            raise self._cause(problem, timeout_s) from problem
+
+    def _made(self, hpl: "Hpl", timeout_s: float) -> RealRun:
+        used, first = self._used(hpl), self._lent.nodes[0]
+        folder = f"{first.place}/run{next(self._numbers)}"
+        environment = blas_environment(hpl.threads_per_rank, self._program.coretype)
+        files = hpl_input_files(hpl, self._program)
+        files[CPUS] = cpus_text(self._cpus(hpl))
+        files[SCRIPT] = rank_script(folder, f"{first.place}/{self._program.path.name}", environment)
+        for name, text in files.items():
+            used.write(f"{folder}/{name}", text)
+        first.write(HOSTS, hosts_text(used.names, self._per_node))
+        words = ["sh", f"{folder}/{SCRIPT}"]
+        start = start_of_ranks(words, used.names, self._per_node, hpl.ranks, self._lent.launch, (), first.place)
+        before = self._samples(used)
+        result = first.run(*start.argv, environment=start.environment, timeout_s=timeout_s).only
+        loads = self._loads(hpl, used, before)
+        time_s, ranks = parse_output(self._program, hpl, result.stdout, self._report(folder))
+        return RealRun(time_s, ranks, sum_of([node.load for node in loads]), loads)
+
+    def _used(self, hpl: "Hpl") -> Nodes:
+        """The nodes that the ranks fill. Raises NodeLost where one of the nodes is lost."""
+        for channel in self._lent.channels:
+            if channel.lost is not None:
+                raise NodeLost(f"{channel.name} is lost: {channel.lost}")
+        return self._lent.nodes[: -(-hpl.ranks // self._per_node)]
+
+    def _cpus(self, hpl: "Hpl") -> list[tuple[int, ...]]:
+        """The CPUs of each rank: the next ones of its node; names of one machine take them one after the other."""
+        taken: Counter[str] = Counter()
+        places = []
+        for rank in range(hpl.ranks):
+            hello = self._lent.channels[rank // self._per_node].hello
+            threads = range(taken[hello.boot], taken[hello.boot] + hpl.threads_per_rank)
+            places.append(tuple(hello.cpus[number % len(hello.cpus)] for number in threads))
+            taken[hello.boot] += hpl.threads_per_rank
+        return places
+
+    def _report(self, folder: str) -> str:
+        """What the HPL inside HPCC writes, empty where there is none."""
+        if self._program.is_driver:
+            return ""
+        shown = self._lent.nodes[0].run("cat", f"{folder}/{HPCC_REPORT}", check=False, timeout_s=_LOOK_S).only
+        return shown.stdout if shown.ok else ""
+
+    def _samples(self, used: Nodes) -> dict[str, Sample]:
+        counters = used.call("load")
+        for name in used.names:
+            if name not in counters:
+                raise NodeLost(f"{name} is lost")
+        return {name: Sample(**counters[name]) for name in used.names}
+
+    def _loads(self, hpl: "Hpl", used: Nodes, before: dict[str, Sample]) -> tuple[NodeLoad, ...]:
+        """What each node did. Ranks that mpirun starts by ssh, or srun by its daemon, are no children of the agent, but
+        each polls while it does not compute, so that a core for each of its threads counts as theirs."""
+        after = self._samples(used)
+        machine_of = {channel.name: channel.hello.boot for channel in used.channels}
+        ranks = Counter(machine_of[used.names[rank // self._per_node]] for rank in range(hpl.ranks))
+        loads = []
+        for name in used.names:
+            load = load_between(before[name], after[name], int(self._facts[name]["node_cores"]))
+            own_s = ranks[machine_of[name]] * hpl.threads_per_rank * load.wall_s
+            loads.append(NodeLoad(name, load.with_own(own_s)))
+        return tuple(loads)
+
+    def _cause(self, problem: CommandFailed | NodeLost, timeout_s: float) -> EnvironmentProblem:
+        """Why a run failed, in one line. A launcher may notice a lost node before its connection is seen to end."""
+        with contextlib.suppress(LepauteError):
+            self._lent.nodes.call("load", _LOOK_S)
+        lost = [channel for channel in self._lent.channels if channel.lost is not None]
+        if lost:
+            return NodeLost("; ".join(f"{channel.name} was lost in a real run: {channel.lost}" for channel in lost))
+        if not isinstance(problem, CommandFailed):
+            return problem
+        where = fold_node_set(self._lent.nodes.names)
+        if problem.result.timed_out:
+            return EnvironmentProblem(f"the real HPL did not finish within {timeout_s:.0f} s on {where}")
+        return EnvironmentProblem(f"the real HPL failed on {where}: {problem.result.complaint()}")
+
+    def _try(self) -> None:
+        """A tiny run on each node by itself, all at once: that the program, its libraries and mpirun are there."""
+        from lepaute.simulate import Hpl
+
+        nodes, program = self._lent.nodes, self._program
+        files = hpl_input_files(Hpl(n=8, nb=4), program)
+        files[CPUS] = cpus_text([self._lent.channels[0].hello.cpus[:1]])
+        files[SCRIPT] = rank_script("trial", f"../{program.path.name}", blas_environment(1, program.coretype))
+        for name, text in files.items():
+            nodes.write(f"trial/{name}", text)
+        start = MPIRUN_OF_NODES.start(1, use_scheduler=False)
+        words = (*start.argv, "sh", f"trial/{SCRIPT}")
+        trials = nodes.run(*words, environment=start.environment, timeout_s=_TRIAL_S, check=False)
+        for trial in trials.values():
+            if not trial.ok:
+                raise EnvironmentProblem(f"{trial.node}: {why_not(trial)}")
+
+
+def sum_of(loads: Sequence[Load]) -> Load:
+    """Of several nodes together: their cores and CPU seconds added up, the longest time."""
+    first, *others = loads
+    for load in others:
+        first = replace(
+            first,
+            wall_s=max(first.wall_s, load.wall_s),
+            cores=first.cores + load.cores,
+            own_cpu_s=first.own_cpu_s + load.own_cpu_s,
+            others_cpu_s=first.others_cpu_s + load.others_cpu_s,
+            steal_s=first.steal_s + load.steal_s,
+        )
+    return first

@@ -1,0 +1,33 @@
+"""Where real runs are made: this machine, or nodes that are lent (`node_site`)."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from lepaute.verify.real_run import HplProgram, RealRun, check_machine, real_run
+
+if TYPE_CHECKING:
+    from lepaute.simulate import Hpl
+
+
+class Site(Protocol):
+    """What a campaign needs of the place of its real runs."""
+
+    def check(self, hpl: "Hpl") -> None:
+        """Raises InputError where the run does not fit there."""
+
+    def run(self, hpl: "Hpl", timeout_s: float) -> RealRun:
+        """Makes one real run; raises EnvironmentProblem where it fails or takes longer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """This machine."""
+
+    program: HplProgram
+
+    def check(self, hpl: "Hpl") -> None:
+        check_machine(hpl)
+
+    def run(self, hpl: "Hpl", timeout_s: float) -> RealRun:
+        return real_run(hpl, self.program, timeout_s)

@@ -1,0 +1,136 @@
+"""`lepaute verify hpl` on hosts with real sshd's and on nodes of a real Slurm, with the real HPL on tiny matrices.
+
+The hosts are this machine, whose TCP joins them, so that the errors of prediction mean nothing: that every rank runs on
+its node, that nothing is lost, and what is refused is tested.
+"""
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from farms.slurm import SlurmFarm
+from farms.sshd import SshdFarm, sshd_farm
+from support_run import run_lepaute
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.kit.journal import entries
+from lepaute.platform import dump_platform, load_platform
+from lepaute.verify.real_run import built_program
+
+pytestmark = [
+    pytest.mark.nodes,
+    pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two cores stand for the nodes"),
+]
+
+SIZES = ("--n", "96", "--nb", "32", "--runs", "2", "--json")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _program() -> None:
+    try:
+        built_program()
+    except EnvironmentProblem as problem:
+        pytest.skip(f"the real HPL cannot be built here: {problem}")
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two nodes with as many cores as this machine, with the kernels of another; it says neither processor nor BLAS."""
+    return written(tmp_path_factory.mktemp("platform") / "two.yaml", os.cpu_count() or 1)
+
+
+def written(path: Path, cores: int) -> Path:
+    stampede = load_platform("stampede-like")
+    nodes = stampede.nodes.model_copy(update={"count": 2, "cores": cores, "cpus": 1})
+    dump_platform(stampede.model_copy(update={"nodes": nodes, "name": path.stem}), path)
+    return path
+
+
+def verify(folder: Path, *options: object, repeats: int = 1):
+    return run_lepaute(
+        "verify", "hpl", *SIZES, "--repeats", str(repeats), "--output-dir", "out", *map(str, options), folder=folder
+    )
+
+
+def ssh(farm: SshdFarm) -> tuple[object, ...]:
+    return ("--nodes", "node[1-2]", "--ssh-config", farm.ssh_config)
+
+
+def runs(folder: Path) -> list[dict[str, object]]:
+    return list(entries(folder / "out/runs.jsonl"))
+
+
+def test_ranks_run_on_both_hosts_as_the_prediction_places_them(
+    ssh_nodes: SshdFarm, platform: Path, tmp_path: Path
+) -> None:
+    done = verify(tmp_path, "-p", platform, *ssh(ssh_nodes), "--grid", "1x2", "--ranks-per-node", "1")
+    assert done.returncode == 0, done.stderr
+    assert "does not say its processor and BLAS kernels" in done.stderr
+    case = json.loads(done.stdout)
+    assert case["parameters"]["mapping_slots"] == "0:0 1:0"
+    (run, *_) = case["measured"]
+    assert run["nodes"] == "node[1-2]"
+    assert [rank["rank"] for rank in run["ranks"]] == [0, 1]
+    # Both hosts are one machine: its second core stands for the second host.
+    assert len({rank["cpu"] for rank in run["ranks"]}) == 2
+    assert [node["name"] for node in runs(tmp_path)[0]["run"]["nodes"]] == ["node1", "node2"]  # type: ignore[index]
+
+
+def test_nodes_of_slurm_are_filled_core_by_core(slurm: SlurmFarm, tmp_path: Path) -> None:
+    # Nodes of one core, which these are not: the two ranks fill both, without sharing the cores of this machine.
+    single = ("-p", written(tmp_path / "single.yaml", cores=1), "--other-machine")
+    done = verify(tmp_path, *single, "--scheduler", "slurm", "--nodes", "n[1-2]", "--grid", "2x1")
+    assert done.returncode == 0, done.stderr
+    assert "warning: the platform is of another machine: cores: 1, on n1" in done.stderr
+    case = json.loads(done.stdout)
+    assert case["parameters"]["mapping"] == "sequential"
+    assert case["measured"][0]["nodes"] == "n[1-2]"
+    assert len({rank["cpu"] for rank in case["measured"][0]["ranks"]}) == 2
+    assert slurm.jobs() == []
+
+
+def test_what_does_not_fit_and_what_is_of_another_machine_is_refused(
+    ssh_nodes: SshdFarm, platform: Path, tmp_path: Path
+) -> None:
+    for options, complaint in (
+        (("-p", "dahu", "--grid", "1x2"), "is the platform of another machine (cores: 32, on node1"),
+        (("-p", platform, "--grid", "2x2", "--ranks-per-node", "1"), "2 nodes with 1 ranks each are too few"),
+    ):
+        done = verify(tmp_path, *options, *ssh(ssh_nodes))
+        assert done.returncode == 2
+        assert complaint in done.stderr
+        assert "Traceback" not in done.stderr
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_node_that_dies_in_a_run_is_named_and_the_others_runs_are_kept(platform: Path, tmp_path: Path) -> None:
+    with sshd_farm(tmp_path / "farm", ["node1", "node2"]) as farm:
+        options = ("-p", platform, *ssh(farm), "--grid", "1x2", "--ranks-per-node", "1")
+
+        def kill_when_two_have_run() -> None:
+            deadline = time.monotonic() + 120
+            while len(runs(tmp_path)) < 2 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            farm.kill("node2")
+
+        killer = threading.Thread(target=kill_when_two_have_run)
+        killer.start()
+        done = verify(tmp_path, *options, repeats=12)
+        killer.join()
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+        *_, note, line = done.stderr.splitlines()
+        assert line.startswith("lepaute: node2 "), line
+        assert "lost" in line
+        assert "--resume" in note
+        before = runs(tmp_path)
+        assert 2 <= len(before) < 12
+        farm.start("node2")
+        done = verify(tmp_path, *options, "--resume", repeats=12)
+        assert done.returncode == 0, done.stderr
+        after = runs(tmp_path)
+        assert after[: len(before)] == before
+        assert {run["repeat"] for run in after} == set(range(12))

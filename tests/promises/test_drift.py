@@ -1,0 +1,144 @@
+"""Real runs minutes to hours after a calibration are inside at the nominal rate where the machine wanders.
+
+A calibration of two minutes: five blocks, six sentinels in each with errors of 0.3 %. The runs differ from the mean of
+the machine over the calibration by what it wandered and by an effect of their own of 0.3 %, as blocks do.
+"""
+
+from math import inf
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lepaute.platform.drift import Drift
+from lepaute.stats.variogram import VariogramModel, fit_variogram, variance_between
+
+BLOCKS, SENTINELS, SPAN_S = 5, 6, 120.0
+LAGS_S = np.array([60.0, 300.0, 1800.0, 3600.0, 4 * 3600.0])
+ERROR = 0.003
+MACHINES = 150
+DAY_QUANTILE = stats.t.ppf(0.975, BLOCKS - 1)
+
+
+def walk(sd_in_span: float):
+    """A random walk that moves by this much, standard deviation, within a calibration."""
+
+    def machine(rng: np.random.Generator, dates: np.ndarray) -> np.ndarray:
+        steps = np.sqrt(np.diff(dates, prepend=dates[0]) / SPAN_S)
+        return np.cumsum(sd_in_span * steps * rng.normal(size=len(dates)))
+
+    return machine
+
+
+def still(_rng: np.random.Generator, dates: np.ndarray) -> np.ndarray:
+    return np.zeros(len(dates))
+
+
+def steps(mean_s: float, sd: float = 0.03):
+    """Levels that last for `mean_s` on average, exponentially, each drawn anew."""
+
+    def machine(rng: np.random.Generator, dates: np.ndarray) -> np.ndarray:
+        level = np.empty(len(dates))
+        level[0] = sd * rng.normal()
+        for at in range(1, len(dates)):
+            stays = rng.random() < np.exp(-(dates[at] - dates[at - 1]) / mean_s)
+            level[at] = level[at - 1] if stays else sd * rng.normal()
+        return level
+
+    return machine
+
+
+def sinusoid(rng: np.random.Generator, dates: np.ndarray) -> np.ndarray:
+    """3 % up and down in an hour, from any phase."""
+    return 0.03 * np.sin(2 * np.pi * (dates / 3600.0 + rng.uniform()))
+
+
+def calibrations_and_runs(machine, seed: int, starts_s: tuple[float, ...] = (0.0,)):
+    """(effect of the day without and with the drift, shape (machines, lags) each; error of each run; models).
+
+    starts_s : of the calibrations that are fitted together, the last one ending where lags begin
+    """
+    rng = np.random.default_rng(seed)
+    plain, grown, errors, models = [], [], [], []
+    blocks = BLOCKS * len(starts_s)
+    for _ in range(MACHINES):
+        begin = np.concatenate([start + np.arange(BLOCKS) * SPAN_S / BLOCKS for start in starts_s])
+        watched = np.sort(begin[:, None] + rng.uniform(0, SPAN_S / BLOCKS, (blocks, SENTINELS)), axis=1)
+        computed = begin[:, None] + (np.arange(10) + 0.5) / 10 * SPAN_S / BLOCKS
+        last = starts_s[-1] + SPAN_S
+        dates = np.concatenate([watched.ravel(), computed.ravel(), last + LAGS_S])
+        order = np.argsort(dates, kind="stable")
+        level = np.empty(len(dates))
+        level[order] = machine(rng, dates[order])
+        seen, worked, later = np.split(level, [watched.size, watched.size + computed.size])
+        model = fit_variogram([(watched.ravel(), seen + ERROR * rng.normal(size=watched.size))])
+        effect = worked.reshape(blocks, 10).mean(axis=1) + ERROR * rng.normal(size=blocks)
+        common = float(effect.std(ddof=1))
+        drift = drift_of(model, list(watched))
+        plain.append([common] * len(LAGS_S))
+        grown.append([drift.day_relative_sd(common, lag) for lag in LAGS_S])
+        errors.append(later + ERROR * rng.normal(size=len(LAGS_S)) - worked.mean())
+        models.append(model)
+    return np.array(plain), np.array(grown), np.array(errors), models
+
+
+def drift_of(model: VariogramModel, blocks: list[np.ndarray]) -> Drift:
+    inside = variance_between(model.slope_per_s, model.range_s, blocks)
+    return Drift(
+        slope_per_s=model.slope_per_s,
+        range_s=None if model.range_s == inf else model.range_s,
+        span_s=model.span_s,
+        common_relative_sd=inside**0.5,
+    )
+
+
+def inside(error: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    """How many runs at each lag are inside the interval that Student's effect of the day makes."""
+    return (np.abs(error) <= DAY_QUANTILE * sd).sum(axis=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sd_in_span", [0.005, 0.01, 0.03])
+def test_runs_on_a_machine_that_walks_are_inside_at_the_nominal_rate(sd_in_span):
+    plain, grown, errors, _ = calibrations_and_runs(walk(sd_in_span), seed=1)
+    # Nominal are 95 %; at each lag at least 90 % are wanted, which fail this once in a thousand times.
+    assert inside(errors, grown).min() >= stats.binom.ppf(1e-3, MACHINES, 0.90)
+    # The blocks alone would not do.
+    assert inside(errors, plain)[2:].max() < 0.5 * MACHINES
+
+
+@pytest.mark.slow
+def test_a_machine_that_does_not_wander_is_hardly_predicted_wider():
+    plain, grown, errors, _ = calibrations_and_runs(still, seed=2)
+    assert inside(errors, grown).min() >= stats.binom.ppf(1e-3, MACHINES, 0.95)
+    # Beside the 2 % of all other layers: 2 % wider five minutes later, a third an hour later.
+    usual = [np.hypot(0.02, np.median(each, axis=0)) for each in (plain, grown)]
+    assert usual[1][1] / usual[0][1] < 1.04
+    assert usual[1][3] / usual[0][3] < 1.35
+
+
+@pytest.mark.slow
+def test_quick_changes_are_a_bounded_drift():
+    """Levels of half a minute: what two minutes show is all that there is."""
+    _, grown, errors, _ = calibrations_and_runs(steps(8.0), seed=3)
+    assert inside(errors, grown).min() >= stats.binom.ppf(1e-3, MACHINES, 0.90)
+
+
+@pytest.mark.slow
+def test_what_two_minutes_do_not_show_is_covered_by_a_part_only():
+    """Levels of five minutes, of which two calibrations in three see one only, and an hour's sinusoid at its peak."""
+    for machine, seed, least in ((steps(300.0), 4, 0.55), (sinusoid, 5, 0.5)):
+        plain, grown, errors, _ = calibrations_and_runs(machine, seed)
+        low, before = inside(errors, grown)[2], inside(errors, plain)[2]
+        # Twice as many as by the blocks alone, half an hour later, and not the nominal share: docs/platform.md says so.
+        assert low >= stats.binom.ppf(1e-3, MACHINES, least)
+        assert low >= 1.5 * before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("machine", "seed"), [(steps(300.0), 6), (sinusoid, 7)])
+def test_calibrations_over_some_hours_show_it(machine, seed):
+    starts_s = (0.0, 1500.0, 4000.0, 5500.0, 9000.0)
+    _, grown, errors, models = calibrations_and_runs(machine, seed, starts_s)
+    assert inside(errors, grown).min() >= stats.binom.ppf(1e-3, MACHINES, 0.90)
+    assert models[0].span_s > 9000.0
