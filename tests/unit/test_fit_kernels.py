@@ -43,13 +43,13 @@ def observations(rows: list[tuple[object, ...]], **columns: object) -> pandas.Da
 def test_dgemm_has_a_model_a_core_and_the_others_one_for_all(kernel):
     measured = calls(kernel, 1)
     fitted = fit_kernel(measured)
-    assert all(sorted(piece.per_cpu) == [0, 1] for piece in fitted.pieces)
+    assert all(sorted(piece.own) == [0, 1] for piece in fitted.pieces)
     # The same calls on either core; single coefficients are less sure than what they predict together.
     fast, slow = (
         fitted.predict(dataclasses.replace(measured, cpu=np.full(len(measured), cpu))).sum() for cpu in (0, 1)
     )
     assert slow / fast == pytest.approx(1.1, rel=0.01)
-    assert all(not piece.per_cpu for piece in fit_kernel(calls("dger", 1)).pieces)
+    assert all(not piece.own for piece in fit_kernel(calls("dger", 1)).pieces)
 
 
 def test_a_step_in_the_cost_of_an_element_makes_a_piece():
@@ -115,7 +115,7 @@ def test_one_interruption_does_not_make_a_short_kernel_slow():
 
 def test_a_kernel_becomes_a_valid_model_of_a_platform():
     measured = calls("dgemm", 7)
-    model = kernel_model(fit_kernel(measured), 0.02, 0.01, {0: (1, 0), 1: (1, 1)})
+    model = kernel_model(fit_kernel(measured), 0.02, (((1.0, 0.01),), 0.0), {0: (1, 0), 1: (1, 1)})
     piece = model.pieces[-1]
     assert piece.where is None
     assert piece.noise.kind == "half-normal"
