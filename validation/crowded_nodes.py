@@ -18,8 +18,8 @@ Fixed before the first result:
   socket, N = 8000; one rank a socket, and one rank, N = 4000. NB = 128;
 * in the truth a core counts as computing throughout a run, also while it waits: a clock or a memory that recovers then
   is not asked for;
-* goals: full nodes within 3 %, where the two-core calibration is off by 20 % (nodes of the kind both), and at least 90 %
-  of the further runs inside their interval over all placements, those of the interleaved memory aside.
+* goals: full nodes within 3 %, where the two-core calibration is off by 20 % (nodes of the kind both), and at least
+  90 % of the further runs inside their interval over all placements, those of the interleaved memory aside.
 """
 
 import argparse
