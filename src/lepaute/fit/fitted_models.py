@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from lepaute.errors import FitError
 from lepaute.fit.kernels.form import Form
 from lepaute.fit.kernels.kernel_fit import FittedKernel
@@ -11,6 +13,7 @@ from lepaute.fit.kernels.platform_kernel import kernel_model
 from lepaute.fit.kernels.polynomial import machine_excess
 from lepaute.fit.kernels.quality import QualityRow, quality_row
 from lepaute.fit.kernels.selection import Selection, select
+from lepaute.fit.kernels.shared_error import common_relative_sd
 from lepaute.fit.messages.conditions import ConditionEffect
 from lepaute.fit.messages.flows import FlowCurve
 from lepaute.fit.messages.links import FittedLinks, MessageTables, fitted_links
@@ -131,7 +134,8 @@ def models(
         own = places["socket" if each.kernel.form.per_socket else "cpu"]
         told = (crowding.rows, crowding.relative_sd)
         modes = each.selection.modes
-        kernel_values.append(kernel_model(each.kernel, discrepancy, told, own, modes, each.threads))
+        error = float(np.hypot(discrepancy, common_relative_sd(each.kernel, each.calls)))
+        kernel_values.append(kernel_model(each.kernel, error, told, own, modes, each.threads))
     # Episodes and dependence are those of the calls with the fewest threads, of which there are most.
     fewest = min(by_threads)
     table = by_threads[fewest].reset_index(drop=True)
