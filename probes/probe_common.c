@@ -1,5 +1,6 @@
 #include "probe_common.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -130,6 +131,13 @@ int lep_option_cpu(const lep_option *options, size_t count, const char *name, in
     return (int)cpu;
 }
 
+int lep_option_length(const lep_option *options, size_t count, const char *name) {
+    int length = 1;
+    for (const char *text = lep_option_text(options, count, name); (text = strchr(text, ',')); text++)
+        length++;
+    return length;
+}
+
 /* ---- time and place ------------------------------------------------------------------------------------------ */
 
 static int compare_int64(const void *left, const void *right) {
@@ -161,6 +169,26 @@ void lep_pin(int cpu) {
     if (sched_setaffinity(0, sizeof set, &set) != 0)
         lep_fail_alone("cannot be bound to core %d (%s); choose a core of this machine that the process may use", cpu,
                        strerror(errno));
+}
+
+void lep_pin_threads(const int *cpus, int count) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int i = 0; i < count; i++)
+        CPU_SET(cpus[i], &set);
+    DIR *threads = opendir("/proc/self/task");
+    if (!threads)
+        lep_fail_alone("/proc/self/task cannot be read (%s)", strerror(errno));
+    for (const struct dirent *entry; (entry = readdir(threads));) {
+        long long thread;
+        /* One that has ended meanwhile needs no core. */
+        if (parse_integer(entry->d_name, &thread) && sched_setaffinity((pid_t)thread, sizeof set, &set) != 0 &&
+            errno != ESRCH)
+            lep_fail_alone(
+                "a thread cannot be bound to %d cores from %d on (%s); choose cores that the process may use", count,
+                cpus[0], strerror(errno));
+    }
+    closedir(threads);
 }
 
 /* ---- random numbers ------------------------------------------------------------------------------------------ */

@@ -46,6 +46,8 @@ const char *lep_option_text(const lep_option *options, size_t count, const char 
 long long lep_option_integer(const lep_option *options, size_t count, const char *name, long long low, long long high);
 /* Number `index` of a list such as "0,1"; a list that is too short is an error. */
 int lep_option_cpu(const lep_option *options, size_t count, const char *name, int index);
+/* How many numbers such a list has. */
+int lep_option_length(const lep_option *options, size_t count, const char *name);
 
 /* ---- time and place ------------------------------------------------------------------------------------------ */
 
@@ -59,6 +61,8 @@ static inline int64_t lep_now_ns(void) {
 double lep_clock_cost_s(void);
 /* Binds the calling process to one core, or fails alone. */
 void lep_pin(int cpu);
+/* Binds all threads that the process has by now, those of the BLAS among them, to some cores, or fails alone. */
+void lep_pin_threads(const int *cpus, int count);
 
 /* ---- random numbers: xorshift64*, the same everywhere --------------------------------------------------------- */
 

@@ -3,11 +3,21 @@
  * The operands lie at random places of two large pools, so that they are neither always in the cache nor always the
  * same pages, and hold random numbers: processors run faster on zeros. Two optional columns of the design make
  * factors of that: `content` (each level has pools of its own) and `warm`, 1 for operands that the same call has just
- * used, untimed. */
+ * used, untimed.
+ *
+ * With --cpus the same calls run on several cores at once, in a process each and without MPI: they start together, and
+ * one that ends early goes on untimed until the last has ended, so that all calls have the same company. */
 #include <cblas.h>
+#include <errno.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "content.h"
 #include "kernel_log.h"
@@ -101,7 +111,7 @@ static pool make_pool(size_t doubles, const lep_content *content, lep_random *ra
     size_t bytes = round_up(doubles) * sizeof(double);
     pool made = {aligned_alloc(64, bytes), round_up(doubles)};
     if (!made.memory)
-        lep_fail("no memory for a pool of %.0f MB", (double)bytes * 1e-6);
+        lep_fail_alone("no memory for a pool of %.0f MB", (double)bytes * 1e-6);
     lep_content_fill(content, random, made.memory, made.doubles);
     return made;
 }
@@ -120,41 +130,53 @@ static void call_dgemm(const gemm_row *row, const pool *inputs, const pool *outp
     lep_log_add(LEP_dgemm, row->m, row->n, row->k, start_ns, end_ns);
 }
 
-int main(int argc, char **argv) {
-    lep_self.name = "probe-dgemm";
-    lep_option options[] = {
-        {"--design", NULL, true, "table of dgemm rows"},
-        {"--out", NULL, true, "raw file"},
-        {"--cpu", NULL, true, "core to run on, or any: not bound, the scheduler's choice"},
-        {"--seed", NULL, true, "of content and places of the operands"},
-        {"--max-bytes", "1073741824", false, "most memory for operands, all contents together"},
-        {"--warmup-calls", "5", false, "untimed calls before the first row"},
-    };
-    size_t count = sizeof options / sizeof options[0];
-    lep_options_read(options, count, argc, argv);
-    long long seed = lep_option_integer(options, count, "--seed", 0, INT64_MAX);
-    long long max_bytes = lep_option_integer(options, count, "--max-bytes", 1 << 20, INT64_MAX);
-    int warmup_calls = (int)lep_option_integer(options, count, "--warmup-calls", 0, 1000000);
-    bool bound = strcmp(lep_option_text(options, count, "--cpu"), "any") != 0;
-    int cpu = bound ? lep_option_cpu(options, count, "--cpu", 0) : -1;
-    lep_design design = lep_design_read(lep_option_text(options, count, "--design"));
-    content_list contents = {.count = 0};
-    gemm_row *rows = read_rows(&design, &contents);
-    if (bound)
-        lep_pin(cpu);
+/* ---- several processes ---------------------------------------------------------------------------------------- */
 
-    /* Room to move: twice the largest operand, and more than any cache, within the limit. */
-    size_t input = 0, output = 0, limit = (size_t)max_bytes / sizeof(double) / contents.count;
-    for (size_t i = 0; i < design.rows; i++) {
-        size_t a = a_doubles(&rows[i]), b = b_doubles(&rows[i]), c = c_doubles(&rows[i]);
+/* In memory that all processes share: how many have come to their first call, and to the end of their last. */
+typedef struct {
+    atomic_int ready, ended;
+} meeting;
+
+static bool all_are(atomic_int *count, int processes) {
+    return atomic_load(count) >= processes;
+}
+
+/* Asleep, so that those that still prepare have the machine to themselves. */
+static void wait_for_all(atomic_int *count, int processes) {
+    const struct timespec moment = {0, 200000};
+    atomic_fetch_add(count, 1);
+    while (!all_are(count, processes))
+        nanosleep(&moment, NULL);
+}
+
+/* ---- the program ---------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const lep_design *design;
+    const content_list *contents;
+    const gemm_row *rows;
+    const char *path; /* of the raw file; process r of several writes PATH.r<r> */
+    long long seed, max_bytes;
+    int warmup_calls, processes, threads;
+    bool bound;
+    int argc;
+    char **argv;
+} task;
+
+/* The sizes of the two pools of each content, in doubles: room to move, that is twice the largest operand and more than
+ * any cache, within the limit. */
+static void pool_sizes(const task *all, size_t *input_size, size_t *output_size) {
+    size_t input = 0, output = 0, limit = (size_t)all->max_bytes / sizeof(double) / all->contents->count;
+    for (size_t i = 0; i < all->design->rows; i++) {
+        size_t a = a_doubles(&all->rows[i]), b = b_doubles(&all->rows[i]), c = c_doubles(&all->rows[i]);
         if ((a > b ? a : b) + c > limit)
-            lep_design_fail(&design, i, "operands of %.0f MB do not fit into --max-bytes %lld",
-                            (double)((a > b ? a : b) + c) * 8e-6, max_bytes);
+            lep_design_fail(all->design, i, "operands of %.0f MB do not fit into --max-bytes %lld",
+                            (double)((a > b ? a : b) + c) * 8e-6, all->max_bytes);
         input = a > input ? a : input;
         input = b > input ? b : input;
         output = c > output ? c : output;
     }
-    if (warmup_calls > 0) { /* they take place in the same pools */
+    if (all->warmup_calls > 0) { /* they take place in the same pools */
         size_t a = a_doubles(&warm_up_row), b = b_doubles(&warm_up_row), c = c_doubles(&warm_up_row);
         input = a > input ? a : input;
         input = b > input ? b : input;
@@ -162,43 +184,146 @@ int main(int argc, char **argv) {
     }
     if (input + output > limit)
         lep_fail("the largest operands, %.0f MB, do not fit into --max-bytes %lld", (double)(input + output) * 8e-6,
-                 max_bytes);
+                 all->max_bytes);
     size_t spare = (limit - input - output) / 2, roomy = (size_t)128 << 20 >> 3;
     size_t input_wish = 2 * input > roomy ? 2 * input : roomy, output_wish = 2 * output > roomy ? 2 * output : roomy;
-    lep_random random = lep_random_seeded((uint64_t)seed, 0);
-    size_t input_size = input_wish - input < spare ? input_wish : input + spare;
-    size_t output_size = output_wish - output < spare ? output_wish : output + spare;
+    *input_size = input_wish - input < spare ? input_wish : input + spare;
+    *output_size = output_wish - output < spare ? output_wish : output + spare;
+}
+
+/* What one process does; cpus: those of its threads. */
+static void run_process(const task *all, const int *cpus, meeting *others) {
+    if (all->bound && all->threads > 1)
+        lep_pin_threads(cpus, all->threads);
+    else if (all->bound)
+        lep_pin(cpus[0]);
+    size_t input_size, output_size;
+    pool_sizes(all, &input_size, &output_size);
+    lep_random random = lep_random_seeded((uint64_t)all->seed, (uint64_t)lep_self.rank);
     pool inputs[MOST_CONTENTS] = {{NULL, 0}}, outputs[MOST_CONTENTS] = {{NULL, 0}};
-    for (size_t i = 0; i < contents.count; i++) {
-        inputs[i] = make_pool(input_size, &contents.values[i], &random);
-        outputs[i] = make_pool(output_size, &contents.values[i], &random);
+    for (size_t i = 0; i < all->contents->count; i++) {
+        inputs[i] = make_pool(input_size, &all->contents->values[i], &random);
+        outputs[i] = make_pool(output_size, &all->contents->values[i], &random);
     }
 
-    const char *path = lep_option_text(options, count, "--out");
-    FILE *file = lep_output_open(path, NULL, seed, argc, argv);
-    lep_output_note(file, "warmup_calls", "%d", warmup_calls);
+    size_t room = strlen(all->path) + 16;
+    char *path = malloc(room);
+    if (!path)
+        lep_fail_alone("out of memory");
+    snprintf(path, room, others ? "%s.r%d" : "%s", all->path, lep_self.rank);
+    FILE *file = lep_output_open(path, NULL, all->seed, all->argc, all->argv);
+    lep_output_note(file, "warmup_calls", "%d", all->warmup_calls);
     lep_output_note(file, "pool_bytes", "%zu %zu", round_up(input_size) * sizeof(double),
                     round_up(output_size) * sizeof(double));
+    lep_output_note(file, "threads", "%d", all->threads);
+    const lep_design *design = all->design;
     bool conditions =
-        lep_design_find(&design, "content") < design.columns || lep_design_find(&design, "warm") < design.columns;
+        lep_design_find(design, "content") < design->columns || lep_design_find(design, "warm") < design->columns;
     lep_output_columns(file, conditions ? LEP_KERNEL_COLUMNS ",content,warm" : LEP_KERNEL_COLUMNS);
 
     lep_log_reserve(64);
-    for (int i = 0; i < warmup_calls; i++) {
+    for (int i = 0; i < all->warmup_calls; i++) {
         call_dgemm(&warm_up_row, &inputs[0], &outputs[0], &random);
         lep_calls.used = 0;
     }
-    for (size_t i = 0; i < design.rows; i++) {
-        size_t content = rows[i].content;
-        call_dgemm(&rows[i], &inputs[content], &outputs[content], &random);
+    if (others)
+        wait_for_all(&others->ready, all->processes);
+    for (size_t i = 0; i < design->rows; i++) {
+        const gemm_row *row = &all->rows[i];
+        call_dgemm(row, &inputs[row->content], &outputs[row->content], &random);
         char more[64] = "";
         if (conditions)
-            snprintf(more, sizeof more, ",%s,%d", contents.names[content], rows[i].warm);
-        lep_log_write_with(file, rows[i].name, "dgemm", 0, bound ? cpu : sched_getcpu(), more);
+            snprintf(more, sizeof more, ",%s,%d", all->contents->names[row->content], row->warm);
+        lep_log_write_with(file, row->name, "dgemm", lep_self.rank, all->bound ? cpus[0] : sched_getcpu(), more);
         if (i % 64 == 63)
             lep_output_flush(file, path);
     }
     lep_output_close(file, path);
+    free(path);
+    if (!others)
+        return;
+    atomic_fetch_add(&others->ended, 1);
+    for (size_t i = 0; !all_are(&others->ended, all->processes); i = (i + 1) % design->rows) {
+        call_dgemm(&all->rows[i], &inputs[all->rows[i].content], &outputs[all->rows[i].content], &random);
+        lep_calls.used = 0;
+    }
+}
+
+/* One process for each `threads` of the cpus; when one fails all end. */
+static int run_processes(const task *all, const int *cpus) {
+    meeting *others = mmap(NULL, sizeof *others, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t *started = calloc((size_t)all->processes, sizeof *started);
+    if (others == MAP_FAILED || !started)
+        lep_fail("out of memory");
+    int status = 0;
+    for (int process = 0; process < all->processes && status == 0; process++) {
+        started[process] = fork();
+        if (started[process] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            lep_self.rank = process;
+            run_process(all, cpus + process * all->threads, others);
+            exit(0);
+        }
+        if (started[process] < 0) {
+            fprintf(stderr, "probe-dgemm: process %d cannot be started (%s)\n", process, strerror(errno));
+            status = 2;
+        }
+    }
+    for (int code; status == 0 && wait(&code) > 0;)
+        status = code == 0 ? 0 : 2;
+    for (int process = 0; process < all->processes && status != 0; process++)
+        if (started[process] > 0)
+            kill(started[process], SIGKILL);
+    while (wait(NULL) > 0)
+        ;
+    free(started);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    lep_self.name = "probe-dgemm";
+    lep_option options[] = {
+        {"--design", NULL, true, "table of dgemm rows"},
+        {"--out", NULL, true, "raw file"},
+        {"--cpu", "", false, "core to run on, or any: not bound, the scheduler's choice"},
+        {"--cpus", "", false, "in place of --cpu: cores to run on at once; process r writes FILE.r<r>"},
+        {"--threads", "1", false, "cores of a process, all of which its BLAS is to use"},
+        {"--seed", NULL, true, "of content and places of the operands"},
+        {"--max-bytes", "1073741824", false, "most memory for operands of a process, all contents together"},
+        {"--warmup-calls", "5", false, "untimed calls before the first row"},
+    };
+    size_t count = sizeof options / sizeof options[0];
+    lep_options_read(options, count, argc, argv);
+    const char *cpu = lep_option_text(options, count, "--cpu"), *cpus = lep_option_text(options, count, "--cpus");
+    bool several = *cpus != '\0', bound = strcmp(cpu, "any") != 0;
+    if (several == (*cpu != '\0'))
+        lep_fail("give --cpu or --cpus, one of the two");
+    int threads = (int)lep_option_integer(options, count, "--threads", 1, CPU_SETSIZE), cores[CPU_SETSIZE] = {-1};
+    int length = several ? lep_option_length(options, count, "--cpus") : 1;
+    if ((threads > 1 && !several) || length % threads != 0 || length > CPU_SETSIZE)
+        lep_fail("%d cores do not give each process %d; name them all in --cpus", length, threads);
+    for (int i = 0; i < length && bound; i++)
+        cores[i] = lep_option_cpu(options, count, several ? "--cpus" : "--cpu", i);
+    task all = {.path = lep_option_text(options, count, "--out"),
+                .seed = lep_option_integer(options, count, "--seed", 0, INT64_MAX),
+                .max_bytes = lep_option_integer(options, count, "--max-bytes", 1 << 20, INT64_MAX),
+                .warmup_calls = (int)lep_option_integer(options, count, "--warmup-calls", 0, 1000000),
+                .processes = length / threads,
+                .threads = threads,
+                .bound = bound,
+                .argc = argc,
+                .argv = argv};
+    lep_design design = lep_design_read(lep_option_text(options, count, "--design"));
+    content_list contents = {.count = 0};
+    gemm_row *rows = read_rows(&design, &contents);
+    all.design = &design;
+    all.contents = &contents;
+    all.rows = rows;
+    int status = 0;
+    if (several)
+        status = run_processes(&all, cores);
+    else
+        run_process(&all, cores, NULL);
     free(rows);
-    return 0;
+    return status;
 }

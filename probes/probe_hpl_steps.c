@@ -6,8 +6,10 @@
  * the end solve a triangular system in that matrix, as a run does once.
  * All ranks form one process column (Q = 1), so that nothing waits for a panel broadcast; with --grid single each rank
  * is a grid of its own and all do the same steps at once, which is what a process row of a run does to the memory.
+ * In each row those start together, and go on untimed until the last has ended.
  */
 #include <hpl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +24,11 @@ typedef struct {
 } step_row;
 
 enum { ALIGN = 8, MAX_ORDER = 1 << 24 };
+
+/* What is set up at first use (threads and buffers of the BLAS, connections of MPI) is no kernel's time. */
+static const step_row warm_up = {"-", 512, 512, 64, 1, 2};
+/* Ten megabytes in some ten milliseconds, for ranks that others do not wait for. */
+static const step_row between = {"-", 1536, 832, 64, 1, 2};
 
 /* ---- what to run --------------------------------------------------------------------------------------------- */
 
@@ -223,7 +230,8 @@ static void run_row(HPL_T_grid *grid, HPL_T_palg *algorithm, const step_row *row
     matrix.A = (double *)HPL_PTR(memory, ALIGN * sizeof(double));
     matrix.X = Mptr(matrix.A, 0, matrix.nq, matrix.ld);
     lep_random_fill(random, matrix.A, (size_t)matrix.ld * (size_t)matrix.nq);
-    MPI_Barrier(MPI_COMM_WORLD);
+    if (row != &between)
+        MPI_Barrier(MPI_COMM_WORLD);
 
     int tag = MSGID_BEGIN_FACT;
     for (int step = 0; step < row->steps; step++) {
@@ -242,6 +250,17 @@ static void run_row(HPL_T_grid *grid, HPL_T_palg *algorithm, const step_row *row
     solve(grid, matrix, row);
 }
 
+/* Untimed steps until the last rank has got here: what the others still time is to have the same company to its end. */
+static void go_on_until_all_end(HPL_T_grid *grid, HPL_T_palg *algorithm, double *memory, lep_random *random) {
+    size_t used = lep_calls.used;
+    MPI_Request all;
+    MPI_Ibarrier(MPI_COMM_WORLD, &all);
+    for (int ended = 0; MPI_Test(&all, &ended, MPI_STATUS_IGNORE), !ended;) {
+        run_row(grid, algorithm, &between, memory, random);
+        lep_calls.used = used;
+    }
+}
+
 /* ---- the program ----------------------------------------------------------------------------------------------- */
 
 int main(int argc, char **argv) {
@@ -251,7 +270,9 @@ int main(int argc, char **argv) {
         {"--design", NULL, true, "table of hpl_step rows"},
         {"--out", NULL, true, "raw file; rank r writes FILE.r<r>"},
         {"--seed", NULL, true, "of the matrices' content"},
-        {"--cpus", "0,1", false, "core of each rank"},
+        {"--cpus", "0,1", false, "cores of the ranks, those of rank 0 first"},
+        {"--threads", "1", false, "cores of a rank, all of which its BLAS is to use"},
+        {"--every", "1", false, "rank r writes the calls of row i where i + r is a multiple of this"},
         {"--grid", "column", false, "column (all ranks together) or single (each rank alone, all at once)"},
         {"--nbmin", "2", false, "HPL's NBMIN"},
         {"--ndiv", "2", false, "HPL's NDIV"},
@@ -269,12 +290,18 @@ int main(int argc, char **argv) {
     HPL_T_palg algorithm = read_algorithm(options, count);
     lep_design design = lep_design_read(lep_option_text(options, count, "--design"));
     step_row *rows = read_rows(&design);
-    int cpu = -1;
-    for (int rank = 0; rank < ranks; rank++) { /* all ranks check the whole list: the error is everybody's */
-        int entry = lep_option_cpu(options, count, "--cpus", rank);
-        cpu = rank == lep_self.rank ? entry : cpu;
+    int threads = (int)lep_option_integer(options, count, "--threads", 1, CPU_SETSIZE), cpus[CPU_SETSIZE];
+    for (int i = 0; i < ranks * threads; i++) { /* all ranks check the whole list: the error is everybody's */
+        int entry = lep_option_cpu(options, count, "--cpus", i);
+        if (i / threads == lep_self.rank)
+            cpus[i % threads] = entry;
     }
-    lep_pin(cpu);
+    size_t every = (size_t)lep_option_integer(options, count, "--every", 1, 1000000);
+    int cpu = cpus[0];
+    if (threads > 1)
+        lep_pin_threads(cpus, threads);
+    else
+        lep_pin(cpu);
 
     const char *form = lep_option_text(options, count, "--grid");
     bool single = strcmp(form, "single") == 0;
@@ -283,14 +310,13 @@ int main(int argc, char **argv) {
     HPL_T_grid grid;
     if (HPL_grid_init(single ? MPI_COMM_SELF : MPI_COMM_WORLD, HPL_ROW_MAJOR, single ? 1 : ranks, 1, &grid) != 0)
         lep_fail("HPL refuses a grid of %d x 1", ranks);
-    step_row warm_up = {"-", 512, 512, 64, 1, 2};
-    size_t doubles = matrix_doubles(&grid, &warm_up), calls = most_calls(&warm_up);
+    size_t doubles = matrix_doubles(&grid, &between), calls = most_calls(&between);
     for (size_t i = 0; i < design.rows; i++) {
         size_t own = matrix_doubles(&grid, &rows[i]), own_calls = most_calls(&rows[i]);
         doubles = own > doubles ? own : doubles;
         calls = own_calls > calls ? own_calls : calls;
     }
-    lep_log_reserve(calls);
+    lep_log_reserve(calls + most_calls(&between));
     double *memory = lep_allocate(doubles * sizeof(double), "the matrix");
 
     const char *path = lep_mpi_path(lep_option_text(options, count, "--out"));
@@ -298,15 +324,21 @@ int main(int argc, char **argv) {
     lep_output_note(file, "grid", "%dx1", single ? 1 : ranks);
     write_options(file, options, count);
     lep_output_note(file, "warmup_steps", "%d", warm_up.steps);
+    lep_output_note(file, "threads", "%d", threads);
     lep_output_columns(file, LEP_KERNEL_COLUMNS);
 
-    /* What is set up at first use (threads and buffers of the BLAS, connections of MPI) is no kernel's time. */
     lep_random random = lep_random_seeded((uint64_t)seed, (uint64_t)lep_self.rank);
     run_row(&grid, &algorithm, &warm_up, memory, &random);
     lep_calls.used = 0;
     for (size_t i = 0; i < design.rows; i++) {
         random = lep_random_seeded((uint64_t)seed, (uint64_t)i * 4096 + (uint64_t)lep_self.rank + 4096);
         run_row(&grid, &algorithm, &rows[i], memory, &random);
+        if (single)
+            go_on_until_all_end(&grid, &algorithm, memory, &random);
+        if ((i + (size_t)lep_self.rank) % every != 0) {
+            lep_calls.used = 0;
+            continue;
+        }
         lep_log_write(file, rows[i].name, "hpl_step", lep_self.rank, cpu);
         lep_output_flush(file, path);
     }

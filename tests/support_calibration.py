@@ -22,12 +22,16 @@ _MESSAGES = f"{_HEAD}none\\ndesign_row,operation,size_bytes,start_s,duration_s,r
 #: `fatal` holds the number of the run that breaks, and how; each run adds a line to `runs`.
 _PROBE = """#!/bin/sh
 [ "$1" = --help ] && exit 0
+threads=1
 while [ $# -gt 0 ]; do
-  case $1 in --design) design=$2 ;; --out) out=$2 ;; esac
+  case $1 in --design) design=$2 ;; --out) out=$2 ;; --cpus) cpus=$2 ;; --threads) threads=$2 ;; esac
   shift
 done
 head -n 1 "$design" > /dev/null || exit 2
-[ "${RANK:-0}" = 1 ] || echo "$0" >> FOLDER/runs
+[ "${RANK:-0}" != 0 ] || echo "$0" >> FOLDER/runs
+processes=$(($(echo "$cpus" | tr ',' '\\n' | wc -l) / threads))
+[ -n "$SUFFIX" ] || for process in $(seq 0 $((processes - 1))); do printf 'HEADROW\\n' > "$out.r$process"; done
+SUFFIX=${SUFFIX:-.r0}
 printf 'HEADROW\\n' > "$out$SUFFIX"
 read -r fatal how < FOLDER/fatal
 count=$(wc -l < FOLDER/runs)
@@ -45,7 +49,7 @@ while [ $# -gt 0 ]; do
   case $1 in --design) design=$2 ;; --out) out=$2 ;; esac
   shift
 done
-[ "${RANK:-0}" = 1 ] || echo "$0" >> FOLDER/runs
+[ "${RANK:-0}" != 0 ] || echo "$0" >> FOLDER/runs
 printf '#@clock_cost_s=2e-8\\n#@blas_core=none\\n' > "$out$SUFFIX"
 read -r fatal how < FOLDER/fatal
 columns=design_row,test,size_bytes,backlog,patience_ms,outcome,returned,start_s,duration_s,rank,cpu
@@ -65,8 +69,9 @@ while :; do
   shift
 done
 [ "$2" != --help ] || exit 0
-RANK=0 SUFFIX=.r0 "$@" || exit 3
-[ "$ranks" = 1 ] || RANK=1 SUFFIX=.r1 exec "$@"
+for rank in $(seq 0 $((ranks - 1))); do
+  RANK=$rank SUFFIX=.r$rank "$@" || exit 3
+done
 """
 
 
@@ -131,7 +136,7 @@ def disturb(monkeypatch: pytest.MonkeyPatch, disturbed: set[int], wall_s: float 
     def samples(_self: Attempts, site: Site) -> list[Sample]:
         nonlocal others_s
         number, ends = divmod(next(calls), 2)
-        others_s += 2.0 * site.measured[0].node_cores * ends * (number in disturbed)
+        others_s += 2.0 * site.measured[0].node_pus * ends * (number in disturbed)
         return [Sample((number + ends) * wall_s, others_s, 0.0, 0.0)]
 
     monkeypatch.setattr(Attempts, "_samples", samples)

@@ -6,22 +6,30 @@ from pathlib import Path
 from lepaute.design.table import parse_design
 from lepaute.kit.command import run_command
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES, Start
-from lepaute.measure.plan import DGEMM, P2P, RING, STEPS_ALONE, PlannedRun
+from lepaute.measure.plan import DGEMM, P2P, RING, STEPS, STEPS_COLUMN, PlannedRun
 from lepaute.measure.probes import Probes, probe_words
 
 _NOTHING = parse_design("design_row,kind,m,n,k\n0,dgemm,1,1,1\n", "nothing")
 LIMIT_S = 120.0
 
 
-def run_dgemm(built: Probes, design: Path, out: Path, cpu: int) -> list[Path]:
-    """The raw files of the dgemm probe: `out` itself."""
-    _run(built, DGEMM, "the dgemm probe", design, out, [cpu], ())
-    return [out]
+def run_dgemm(built: Probes, design: Path, out: Path, *cpus: int, threads: int = 1) -> list[Path]:
+    """The raw files of the dgemm probe, one a process of so many threads."""
+    return _run(built, DGEMM, "the dgemm probe", design, out, cpus, (), threads)
 
 
-def run_steps(built: Probes, design: Path, out: Path, cpus: Sequence[int], options: Sequence[str] = ()) -> list[Path]:
-    """The raw files of the step probe, one a rank."""
-    return _run(built, STEPS_ALONE, "the HPL step probe", design, out, cpus, options)
+def run_steps(
+    built: Probes,
+    design: Path,
+    out: Path,
+    cpus: Sequence[int],
+    options: Sequence[str] = (),
+    *,
+    alone: bool = False,
+    threads: int = 1,
+) -> list[Path]:
+    """The raw files of the step probe, one a rank; alone: each is a grid of its own."""
+    return _run(built, STEPS if alone else STEPS_COLUMN, "the HPL step probe", design, out, cpus, options, threads)
 
 
 def run_p2p(built: Probes, design: Path, out: Path, cpus: Sequence[int], options: Sequence[str] = ()) -> list[Path]:
@@ -35,11 +43,18 @@ def run_ring(built: Probes, design: Path, out: Path, cpus: Sequence[int], option
 
 
 def _run(
-    built: Probes, probe: str, what: str, design: Path, out: Path, cpus: Sequence[int], options: Sequence[str]
+    built: Probes,
+    probe: str,
+    what: str,
+    design: Path,
+    out: Path,
+    cpus: Sequence[int],
+    options: Sequence[str],
+    threads: int = 1,
 ) -> list[Path]:
-    run = PlannedRun(0, probe, probe, tuple(cpus), 1, _NOTHING)
-    words, environment = probe_words(run, str(built.dgemm.parent), str(design), str(out), None)
-    start = Start(()) if probe == DGEMM else MPIRUN_OF_NODES.start(len(cpus), use_scheduler=False)
+    run = PlannedRun(0, probe, probe, tuple(cpus), 1, _NOTHING, threads=threads)
+    words, environment = probe_words(run, cpus, str(built.dgemm.parent), str(design), str(out), None)
+    start = Start(()) if probe == DGEMM else MPIRUN_OF_NODES.start(run.ranks, use_scheduler=False)
     added = {**start.environment, **environment}
     run_command([*start.argv, *words, *options], what=what, timeout_s=LIMIT_S, environment=added)
-    return [Path(f"{out}.r{rank}") for rank in range(len(cpus))]
+    return [Path(f"{out}.r{rank}") for rank in range(run.ranks)]

@@ -24,14 +24,17 @@ from lepaute.measure.calibration.entries import AttemptEntry
 from lepaute.measure.calibration.job import Calibration
 from lepaute.measure.calibration.repetition import disturbance_warning, next_repetition
 from lepaute.measure.kernel_set import KernelSet, Timing
+from lepaute.measure.layout import made_up_layout
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.programs import why_not
 from lepaute.measure.nodes.results import Result
-from lepaute.measure.plan import QUICK, RING_SPARE_BYTES, PlannedRun, largest_message, plan
+from lepaute.measure.plan import QUICK, RING_SPARE_BYTES, PlannedRun, largest_message, plan, room
 from lepaute.stats.send_completion import rows_of, semantic_limits
 
 #: Runs of a quick calibration of one node, and of each block; the tests of send-completion semantics come after.
-RUNS = len(plan(QUICK, 1, (0, 1), 1500, ring=(0, 1)))
+TWO = made_up_layout("1x2", (0, 1))
+LIMITS = room(QUICK, 64 << 30, 2)
+RUNS = len(plan(QUICK, 1, TWO, LIMITS))
 BLOCK = RUNS // QUICK.blocks
 #: Tables of durations.
 KINDS = ("kernels", "p2p", "ring")
@@ -60,14 +63,17 @@ def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_
     archive = Archive.open(path)
     folders = collections.Counter(name.split("/")[0] for name in archive.members() if "/" in name)
     assert folders["designs"] == RUNS + SEMANTIC_ROUNDS
-    # One a rank: four runs of a block have two, as the tests of send-completion semantics have.
-    assert folders["raw"] == RUNS + 2 * 4 + 2 * SEMANTIC_ROUNDS
-    assert {"environment/alone/cpuinfo.txt", "raw/alone/block0/p2p.r1.csv"} <= set(archive.members())
+    # One a rank: all but three runs of a block have two, as the tests of send-completion semantics have.
+    assert folders["raw"] == 2 * RUNS - 2 * 3 + 2 * SEMANTIC_ROUNDS
+    assert {"environment/alone/cpuinfo.txt", "raw/alone/block0/ring.r1.csv"} <= set(archive.members())
     metadata = archive.metadata
     assert (metadata["kind"], metadata["seed"], metadata["blocks"], metadata["partial"]) == ("calibration", 5, 2, False)
     assert metadata["blas"]["core"] == metadata["machines"]["alone"]["blas"]["core"] == "Zen"
     kernels = archive.table("observations/kernels.parquet")
-    assert set(kernels["probe"]) == {"dgemm", "dgemm_content", "hpl_steps_1x1", "hpl_steps_1x1_pair", "hpl_steps_2x1"}
+    both = {"hpl_steps_column", "hpl_steps_options"}
+    assert set(kernels["probe"]) == {"dgemm", "dgemm_content", "hpl_steps_1x1", *both}
+    assert set(kernels.loc[kernels["active_cores"] == 1, "probe"]) == {"dgemm", "dgemm_content", "hpl_steps_1x1"}
+    assert set(kernels["cpu"]) == {0, 1}
     assert set(kernels["block"]) == {0, 1}
     assert set(kernels["clock_cost_s"]) == {2e-8}
     messages = archive.table("observations/p2p.parquet")
@@ -93,7 +99,7 @@ def test_what_was_measured_before_a_failure_or_ctrl_c_is_archived_as_partial_and
     machine: FakeMachine, place: Path, how: str
 ) -> None:
     place.write_bytes(b"an older archive")
-    machine.break_at(8, how)
+    machine.break_at(BLOCK, how)
     with pytest.raises(KeyboardInterrupt if how == "interrupt" else EnvironmentProblem) as caught:
         calibrate(place, quick=True)
     partial = place.with_name("c.partial.zip")
@@ -104,14 +110,14 @@ def test_what_was_measured_before_a_failure_or_ctrl_c_is_archived_as_partial_and
     if how == "fail":
         assert "probe-x: it broke" in str(caught.value)
         assert archive.metadata["failure"]["message"] == str(caught.value)
-    assert len(archive.json("blocks.json")) == 7
+    assert len(archive.json("blocks.json")) == BLOCK - 1
     tables = [archive.table(f"observations/{kind}.parquet") for kind in KINDS]
     assert all(table["duration_s"].eq(0.001).all() for table in tables)  # the row that was cut is not among them
     with pytest.raises(InputError, match="an interrupted run is there"):
         calibrate(place, quick=True)
     done = len(machine.runs())
     Archive.open(calibrate(place, quick=True, resume=True))
-    assert len(machine.runs()) - done == RUNS + SEMANTIC_ROUNDS - 7
+    assert len(machine.runs()) - done == RUNS + SEMANTIC_ROUNDS - (BLOCK - 1)
     again = Archive.open(place)
     assert len(again.json("blocks.json")) == RUNS + SEMANTIC_ROUNDS
     assert names_in(place) == ["c.zip"]
@@ -188,16 +194,16 @@ def test_messages_that_no_probe_sends_are_refused_and_a_calibration_goes_on_with
 
 def test_messages_are_as_large_as_the_memory_has_room_for() -> None:
     gibibyte = 1 << 30
-    assert largest_message(gibibyte, None, 64) == gibibyte
     assert largest_message(gibibyte, 64 * gibibyte, 2) == gibibyte
     # Two ranks with a region of two messages to send and one to receive each: 8 S in 40 % of the memory.
     assert largest_message(gibibyte, 10 * gibibyte, 2) == gibibyte // 2
     # A ring of 64 ranks: 2 S and 64 MiB for each.
     assert largest_message(gibibyte, 160 * gibibyte, 64) == (gibibyte - RING_SPARE_BYTES) // 2
     # What a plan then asks for.
+    eight = made_up_layout("1x8", (0, 1))
     sizes = {
         run.probe: max(int(str(size)) for size in run.design.column("size_bytes"))
-        for run in plan(QUICK, 1, (0, 1), 1500, ring=tuple(range(8)), most_message_bytes=1 << 20)
+        for run in plan(QUICK, 1, eight, room(QUICK, 64 << 30, 8, 1 << 20))
         if "size_bytes" in run.design.columns
     }
     assert set(sizes) == {"p2p", "ring"}
@@ -206,7 +212,7 @@ def test_messages_are_as_large_as_the_memory_has_room_for() -> None:
 
 def test_a_probe_of_larger_messages_may_take_longer_before_it_counts_as_hanging() -> None:
     def limit(most: int) -> float:
-        runs = plan(QUICK, 1, (0, 1), 1500, most_message_bytes=most)
+        runs = plan(QUICK, 1, TWO, room(QUICK, 64 << 30, 2, most))
         return max(limit_of(run) for run in runs)
 
     assert limit(1 << 20) == limit(64 << 20) == 180
@@ -273,7 +279,7 @@ def test_load_that_stays_costs_no_more_time_than_a_part_of_the_campaign(
 
 def test_a_repetition_that_would_last_too_long_is_left_for_one_that_fits() -> None:
     def attempt(name: str, number: int, wall_s: float, disturbed: bool = True) -> Attempt:
-        design = plan(QUICK, 1, (0, 1), 1500)[0].design
+        design = plan(QUICK, 1, TWO, LIMITS)[0].design
         return Attempt("alone", PlannedRun(0, name, "dgemm", (0,), 1, design), number, wall_s, disturbed)
 
     first = [attempt("a", 0, 15.0), attempt("b", 0, 12.0), attempt("c", 0, 3.0), attempt("d", 0, 1.0, disturbed=False)]
@@ -285,7 +291,7 @@ def test_a_repetition_that_would_last_too_long_is_left_for_one_that_fits() -> No
     assert next_repetition(first, 1, 20.0) is None
     lasting = [attempt("a", number, 1.0) for number in range(3)]
     assert next_repetition(lasting, 0, 20.0) is None  # twice is enough
-    ended = AttemptEntry("n", None, 0, "d", 0, "dgemm", (0,), 1, "", 0.0, 0.0, 1.0, False, (), {})
+    ended = AttemptEntry("n", None, 0, "d", 0, "dgemm", (0,), "one", 1, 1, "", 0.0, 0.0, 1.0, False, (), {})
     assert disturbance_warning([ended]) is None
     assert "1 of 1 probe runs were disturbed" in (disturbance_warning([replace(ended, disturbed=True)]) or "")
 

@@ -69,7 +69,7 @@ def test_cores_that_differ_get_a_model_each_and_those_that_do_not_share_one() ->
     differ, _ = select(calls("dgemm", of_core), {})
     alike, selection = select(calls("dgemm", lambda m, n, k, cpu: 3e-11 * m * n * k + 1e-6), {})
     assert (differ.form.per_core, alike.form.per_core) == (True, False)
-    assert [candidate.error for candidate in selection.per_core] == pytest.approx([0.03, 0.03], rel=0.1)
+    assert [candidate.error for candidate in selection.levels.values()] == pytest.approx([0.03, 0.03], rel=0.1)
 
 
 NOISES = {
@@ -90,7 +90,7 @@ def test_the_noise_that_made_the_calls_is_selected(noise: str, seed: int) -> Non
     fitted, selection = select(calls("dlacpy", mean_s, seed=seed, noise=NOISES[noise]), {})
     assert fitted.form.noise == noise, selection.noises
     assert (selection.modes is not None) == (noise == "N'")
-    model = kernel_model(fitted, 0.0, 0.0, PLACES, selection.modes)
+    model = kernel_model(fitted, 0.0, ((), 0.0), PLACES, selection.modes)
     kind = {"N-0": "none", "N-1": "half-normal", "N-2": "half-normal", "N'": "mixture"}[noise]
     assert {piece.noise.kind for piece in model.pieces} == {kind}
     assert model.form == str(fitted.form)
@@ -136,7 +136,7 @@ def test_a_form_that_is_asked_for_is_the_one_that_is_fitted(text: str) -> None:
     measured = calls("dlacpy", MEANS["M'"])
     fitted, selection = select(measured, requested_forms([text]))
     assert str(fitted.form) == text == str(selection.form)
-    model = kernel_model(fitted, 0.0, 0.0, PLACES, selection.modes)
+    model = kernel_model(fitted, 0.0, ((), 0.0), PLACES, selection.modes)
     assert model.form == text
     assert (model.pieces[-1].per_cpu is not None) == fitted.form.per_core
 

@@ -295,7 +295,7 @@ def test_the_dgemm_probe_times_each_row_once_and_in_order(built: probes.Probes, 
     shapes = [(300, 200, 128), (1, 1, 1), (64, 1000, 32)]
     lines = "".join(f"{i},dgemm,{m},{n},{k}\n" for i, (m, n, k) in enumerate(shapes))
     design = _write(tmp_path / "d.csv", "design_row,kind,m,n,k\n" + lines)
-    files = run_dgemm(built, design, tmp_path / "raw", cpu=_core())
+    files = run_dgemm(built, design, tmp_path / "raw", _core())
     header, rows = _read(files[0])
     assert header["warmup_calls"] == "5"
     assert "OpenBLAS" in header["blas_config"]

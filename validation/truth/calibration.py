@@ -8,13 +8,15 @@ import pandas
 
 from lepaute.archive import ArchiveWriter
 from lepaute.design import dgemm_design, hpl_step_design, p2p_design
-from lepaute.measure.plan import CONTENT, CONTENTS, DGEMM, P2P, STEPS_ALONE, STEPS_SIDE_BY_SIDE, STEPS_TOGETHER
+from lepaute.measure.plan import CONTENT, CONTENTS, DGEMM, P2P
 from truth.effects import GRID, Effects
 from truth.law import EAGER_BYTES, IPROBE_S, NB, RECEIVE, SEND, TEST_S, WTIME_S, Law
 
 #: The largest matrix of a run.
 MOST_N = 4000
 CORES = (0, 1)
+#: Steps of HPL on one core, on both at once, and on both as one process column, by the names of archives of two cores.
+STEPS_ALONE, STEPS_SIDE_BY_SIDE, STEPS_TOGETHER = "hpl_steps_1x1", "hpl_steps_1x1_pair", "hpl_steps_2x1"
 CLOCK_S = 2e-8
 GAP_S = 1e-7
 #: Seconds that the slot of a process takes.

@@ -89,8 +89,25 @@ class MpiFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class LayoutFacts:
+    """How the cores of a node lie: of each core, by its number, the hardware thread that it is bound to, and the
+    numbers of its socket, NUMA node and last-level cache. source: hwloc, sysfs, or the variable that made it up."""
+
+    source: str = ""
+    pu: tuple[int, ...] = ()
+    socket: tuple[int, ...] = ()
+    numa: tuple[int, ...] = ()
+    l3: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """A node that a calibration measured; machine: equal for all names of one machine."""
+    """A node that a calibration measured.
+
+    machine: equal for all names of one machine
+    cores  : those measured; cpus: hardware threads that the node lends; node_cores: how many cores it has
+    layout : None in archives of versions before 0.11, whose cores are hardware threads
+    """
 
     machine: str = ""
     cores: tuple[int, ...] = ()
@@ -100,6 +117,7 @@ class MachineFacts:
     memory_bytes: int | None = None
     mpi: str | None = None
     blas: BlasFacts = BlasFacts()
+    layout: LayoutFacts | None = field(default=None, metadata=ABSENT_IF_NONE)
 
 
 @dataclass(frozen=True, slots=True)

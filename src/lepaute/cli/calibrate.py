@@ -20,6 +20,10 @@ def command(
     network_bytes: Annotated[
         int | None, typer.Option(help="Largest message, up to 1 GiB; 64 MiB unless given.", show_default=False)
     ] = None,
+    nb: Annotated[str, typer.Option(help="Block sizes of HPL to measure.", metavar="NB,...")] = "64,128,256",
+    threads: Annotated[
+        str, typer.Option(help="BLAS threads of a process, each number measured in turn.", metavar="T,...")
+    ] = "1",
     seed: Annotated[int, typer.Option(help="Of the designs and of their order.", min=0)] = 1,
     *,
     request: Request,
@@ -29,7 +33,7 @@ def command(
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted calibration.")] = False,
     force: on.ReplaceArchive = False,
 ) -> None:
-    """Measures this machine (about two minutes, two cores), fits its models and writes its platform.
+    """Measures this machine (two to three minutes, all cores at once), fits its models and writes its platform.
 
     With --nodes or --scheduler it measures those nodes, which must be alike, in parallel, and then the messages
     between them, one pair of neighbours after the other.
@@ -40,6 +44,7 @@ def command(
 
     from lepaute.cli.notes import notes_printed
     from lepaute.cli.progress import progress_bar
+    from lepaute.kit.quantities import numbers_of
     from lepaute.measure.calibration.campaign import calibrate
     from lepaute.report.files import check_report_name
 
@@ -54,6 +59,8 @@ def command(
             archive,
             quick=quick,
             network_bytes=network_bytes,
+            nbs=numbers_of(nb, "--nb"),
+            threads=numbers_of(threads, "--threads"),
             seed=seed,
             progress=tell,
             scheduler=scheduler or default_scheduler(request.nodes),

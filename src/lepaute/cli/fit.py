@@ -173,7 +173,7 @@ def quality_table(rows: "list[QualityRow]") -> str:
     )
     lines = [
         (
-            row.kernel,
+            row.kernel if row.threads == 1 else f"{row.kernel} x{row.threads}",
             str(row.n_calls),
             row.form,
             f"{row.time_s:.3g} s",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 LEAST_SHARE = 0.01
 
 _EXPLAINED = (
-    "M-: error on blocks left out, relative, of single calls (with -H: of the mean taken); "
+    "M-: error on blocks left out, relative, of single calls (one, -S, -H: of the mean taken); "
     "N-: BIC above the best, a call"
 )
 
@@ -23,14 +23,16 @@ def selection_table(selections: "Sequence[Selection]") -> str:
     from lepaute.kit.tables import text_table
     from lepaute.platform.kernel_model import MEANS, NOISES
 
-    lines: list[tuple[str, ...]] = [("kernel", "model", *MEANS, "one", "-H", *NOISES, "")]
+    lines: list[tuple[str, ...]] = [("kernel", "model", *MEANS, "one", "-S", "-H", *NOISES, "")]
     for selection in selections:
         errors = {candidate.mean: candidate.error for candidate in selection.means}
-        cores = [f"{100 * candidate.error:.2f} %" for candidate in selection.per_core] or ["-", "-"]
+        levels = [selection.levels.get(name) for name in ("", "-S", "-H")]
+        cores = ["-" if candidate is None else f"{100 * candidate.error:.2f} %" for candidate in levels]
         noises = selection.noises
         bics = [f"{value / noises.n_calls:.2f}" for value in noises.bic] if noises else ["-"] * len(NOISES)
         means = [f"{100 * errors[mean]:.1f} %" if mean in errors else "-" for mean in MEANS]
-        lines.append((selection.kernel, str(selection.form), *means, *cores, *bics, selection.note))
+        name = selection.kernel if selection.threads == 1 else f"{selection.kernel} x{selection.threads}"
+        lines.append((name, str(selection.form), *means, *cores, *bics, selection.note))
     return f"{_EXPLAINED}\n{text_table(lines[0], lines[1:], left=(0, 1, len(lines[0]) - 1))}"
 
 

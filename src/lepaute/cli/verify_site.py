@@ -162,7 +162,7 @@ def look_at_nodes(lent: "LentNodes", blas: "Blas | None") -> "tuple[str | None, 
 
         measured = look_at(nodes, lent.python)
         return measured[0].kernel_set.coretype_env, [
-            SeenNode(about.name, about.cpu_model, about.node_cores, about.kernel_set.core_name) for about in measured
+            SeenNode(about.name, about.cpu_model, len(about.cores), about.kernel_set.core_name) for about in measured
         ]
     setting = blas.coretype_env or facts[nodes.names[0]]["coretype"] or None
     trials = nodes.run(*kernels_argv(lent.python, setting), timeout_s=KERNELS_LIMIT_S, check=False)

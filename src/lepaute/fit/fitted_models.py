@@ -1,7 +1,7 @@
 """From archives to models: reads observations, fits everything, and makes a platform of it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lepaute.errors import FitError
@@ -23,9 +23,10 @@ from lepaute.fit.observations.columns import KERNELS, P2P, RING, SEMANTICS
 from lepaute.fit.observations.disturbed import without_disturbed
 from lepaute.fit.observations.factor_text import sentence
 from lepaute.fit.observations.factors import FactorTest, factor_tests, pooled_factors, usual_conditions
+from lepaute.fit.observations.loads import THREADS, NodeShape, shape_of
 from lepaute.fit.observations.phase_remainder import glue_calls
 from lepaute.fit.observations.sentinels import watches
-from lepaute.fit.variability.crowding import crowding_of, relieved
+from lepaute.fit.variability.crowding import Crowding, crowding_of, relieved, with_size_error
 from lepaute.fit.variability.days import block_effects, process_effects
 from lepaute.fit.variability.dependence import DependenceReport, dependence_reports
 from lepaute.fit.variability.discrepancy import discrepancy_relative_sd
@@ -101,26 +102,34 @@ def models(
         [checked_table(archive, P2P) for archive in given], ("host", "link") if several else ()
     )
     tests = factor_tests(pooled_factors(kernel_frames))
-    table = pooled_observations([usual_conditions(frame) for frame in kernel_frames], hosts)
-    calls = calls_by_kernel(table)
-    calls.update(glue_calls(table, tuple(str(name) for name in table["probe"].cat.categories)))
-    crowding = {name: crowding_of(measured) for name, measured in calls.items()}
-    relieved_calls = {name: relieved(measured, crowding[name]) for name, measured in calls.items()}
-    fitted, selections, notes = _fit_all(relieved_calls, forms or {})
-    if not fitted:
+    shape = shape_of(given)
+    table = pooled_observations([usual_conditions(frame) for frame in kernel_frames], hosts, shape)
+    by_threads = {
+        int(threads): table[(table[THREADS] == threads).to_numpy()] for threads in sorted(table[THREADS].unique())
+    }
+    found, notes = _fit_all(by_threads, forms or {})
+    if not found:
         raise FitError("no kernel could be fitted; the archives hold no usable calls, calibrate again")
-    excess, excess_error = machine_excess(piece.pooled for _, kernel in fitted.values() for piece in kernel.pieces)
-    fitted = {name: (measured, kernel.settled(excess, excess_error)) for name, (measured, kernel) in fitted.items()}
-    effects = block_effects([pair for name, pair in fitted.items() if not name.endswith("_glue")])
+    excess, excess_error = machine_excess(piece.pooled for each in found for piece in each.kernel.pieces)
+    found = [replace(each, kernel=each.kernel.settled(excess, excess_error)) for each in found]
+    effects = block_effects([(each.calls, each.kernel) for each in found if not each.name.endswith("_glue")])
     if effects is not None:
         differences = process_effects(effects)
-        fitted = {name: (measured, kernel.with_effects(differences)) for name, (measured, kernel) in fitted.items()}
-    places = {int(cpu): (NODE + place_of(int(cpu))[0], place_of(int(cpu))[1]) for cpu in table["cpu"].unique()}
+        found = [replace(each, kernel=each.kernel.with_effects(differences)) for each in found]
+    places = _places(table, shape)
     rows, kernel_values = [], []
-    for name, (measured, kernel) in fitted.items():
-        discrepancy = discrepancy_relative_sd(measured, kernel, effects, excess)
-        rows.append(quality_row(measured, kernel, discrepancy))
-        kernel_values.append(kernel_model(kernel, discrepancy, crowding[name], places, selections[name].modes))
+    for each in found:
+        discrepancy = discrepancy_relative_sd(each.calls, each.kernel, effects, excess)
+        crowding = with_size_error(each.crowding, each.calls, each.kernel, effects)
+        rows.append(quality_row(each.calls, each.kernel, discrepancy, each.threads))
+        own = places["socket" if each.kernel.form.per_socket else "cpu"]
+        told = (crowding.rows, crowding.relative_sd)
+        modes = each.selection.modes
+        kernel_values.append(kernel_model(each.kernel, discrepancy, told, own, modes, each.threads))
+    # Episodes and dependence are those of the calls with the fewest threads, of which there are most.
+    fewest = min(by_threads)
+    table = by_threads[fewest].reset_index(drop=True)
+    fitted = {each.name: (each.calls, each.kernel) for each in found if each.threads == fewest}
     warnings = [f"{host} was not measured, and is no node of the platform" for host in absent]
     if short := (*short_kernels, *short_p2p):
         some = ", ".join(short[:MOST_NAMED]) + (f" and {len(short) - MOST_NAMED} more" if short[MOST_NAMED:] else "")
@@ -155,7 +164,7 @@ def models(
         days,
         episodes,
         rows,
-        list(selections.values()),
+        [each.selection for each in found],
         dependence_reports(table, fitted, episodes.relative_sd if episodes else 0.0),
         links.between,
         links.effects,
@@ -194,7 +203,7 @@ def platform_and_models(
 
     given = calibrations(archives)
     fitted = models(given, forms, network_condition)
-    about, count = given[0].about, len(fitted.hosts)
+    about, count, shape = given[0].about, len(fitted.hosts), shape_of(given)
     cores = about.node_cores or max(_cores(given)) + 1
     description = " ".join(
         [
@@ -216,6 +225,7 @@ def platform_and_models(
             "cores": cores,
             "cpus": cores,
             "core_to_cpu": "modulo",
+            "sockets": shape.even_sockets,
             "memory_bytes": about.memory_bytes,
             "cpu_model": (about.cpu_model or "")[:200] or None,
         },
@@ -278,17 +288,44 @@ def _source(about: "Metadata") -> str:
     return f"calibration by Lepaute {about.lepaute_version}, {library}, {about.mpi.version or 'MPI'}"
 
 
-def _fit_all(
-    calls: dict[str, Calls], forms: Mapping[str, Form]
-) -> tuple[dict[str, tuple[Calls, FittedKernel]], dict[str, Selection], list[str]]:
-    """Kernels by name with the calls they were fitted to, and how; those that cannot be fitted are noted."""
-    fitted: dict[str, tuple[Calls, FittedKernel]] = {}
-    selections: dict[str, Selection] = {}
-    notes = []
-    for name, measured in calls.items():
-        try:
-            kernel, selections[name] = select(measured, forms)
-            fitted[name] = (measured, kernel)
-        except FitError as problem:
-            notes.append(f"{name} has no model: {problem}.")
-    return fitted, selections, notes
+@dataclass(frozen=True)
+class _Found:
+    """A kernel run by so many threads: its calls as they would be alone, and what was fitted to them."""
+
+    name: str
+    threads: int
+    calls: Calls
+    crowding: Crowding
+    kernel: FittedKernel
+    selection: Selection
+
+
+def _fit_all(tables: "Mapping[int, pandas.DataFrame]", forms: Mapping[str, Form]) -> tuple[list[_Found], list[str]]:
+    """Kernels of the tables of each number of threads; those that cannot be fitted are noted."""
+    found, notes = [], []
+    for threads, table in tables.items():
+        calls = calls_by_kernel(table)
+        calls.update(glue_calls(table, tuple(str(name) for name in table["probe"].cat.categories)))
+        for name, measured in calls.items():
+            if len(measured) == 0:
+                continue
+            crowding = crowding_of(measured)
+            alone = relieved(measured, crowding.rows)
+            try:
+                kernel, selection = select(alone, forms)
+            except FitError as problem:
+                with_threads = "" if threads == 1 else f" with {threads} threads"
+                notes.append(f"{name}{with_threads} has no model: {problem}.")
+                continue
+            found.append(_Found(name, threads, alone, crowding, kernel, replace(selection, threads=threads)))
+    return found, notes
+
+
+def _places(table: "pandas.DataFrame", shape: NodeShape) -> dict[str, dict[int, tuple[int, int]]]:
+    """The platform's numbers of node and cpu of each measured core, and of node and socket of each socket."""
+    cores = [(int(cpu), place_of(int(cpu))) for cpu in table["cpu"].unique()]
+    sockets = [(int(socket), divmod(int(socket), shape.sockets)) for socket in table["socket"].unique()]
+    return {
+        name: {number: (NODE + node, place) for number, (node, place) in places}
+        for name, places in (("cpu", cores), ("socket", sockets))
+    }

@@ -1,41 +1,60 @@
-"""The plan of a calibration: which probe runs on which core in which block, on which design. Pure; no I/O."""
+"""The plan of a calibration: which probe runs on which cores in which block, on which design. Pure; no I/O."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lepaute.design import Design, content_design, dgemm_design, hpl_step_design, p2p_design, ring_design
+from lepaute.design.hpl_step import DEFAULT_NBS
 from lepaute.design.p2p import DEFAULT_COUNTS
+from lepaute.design.step_options import StepOptions, drawn_step_options
 from lepaute.errors import EnvironmentProblem
+from lepaute.measure.layout import Layout
+from lepaute.measure.loads import ALL, ONE, active, loads, places
 
-NB = 128
+if TYPE_CHECKING:
+    import numpy as np
+
 #: Matrices up to this order; a machine with little memory gets less.
 MOST_N = 8000
-#: Share of the memory that the largest matrix may take: the rest of the machine must not be pushed to disk.
+#: Share of the memory that all processes together may take: the rest of the machine must not be pushed to disk.
 _MEMORY_SHARE = 0.4
 #: What a rank of the ring takes besides its messages: room to move them about in, and its dgemm's operands.
 RING_SPARE_BYTES = 64 << 20
 #: Below this a plan does not check the available memory.
 _LEAST_MESSAGE_BYTES = 64 << 10
+_LEAST_OPERAND_BYTES = 16 << 20
+#: Matrices of steps with other options than the defaults: what they change depends on columns more than on rows.
+_OPTIONS_N = 3000
+#: Largest k of a dgemm.
+_MOST_K = 2048
 
-#: Names of the probes in the observations.
-DGEMM, STEPS_ALONE, STEPS_TOGETHER, P2P = "dgemm", "hpl_steps_1x1", "hpl_steps_2x1", "p2p"
+#: Names of the probes in the observations. STEPS: each rank is a grid of its own; STEPS_COLUMN: all are one column.
+DGEMM, STEPS, STEPS_COLUMN, P2P = "dgemm", "hpl_steps_1x1", "hpl_steps_column", "p2p"
+#: All ranks are one column, with other options of HPL than the defaults.
+STEPS_OPTIONS = "hpl_steps_options"
 RING, SEMANTICS = "ring", "semantics"
 #: Few products, often, with operands of several contents: some processors are slower on numbers that flip more bits.
 CONTENT = "dgemm_content"
 CONTENTS = ("random", "constant", "masked:40")
 CONTENT_SIZES = ((1000, 1000, 128), (500, 500, 128))
-#: Programs without MPI: one process, one raw file.
+#: For the operands of all contents together.
+CONTENT_BYTES = 300_000_000
+#: Programs without MPI, which start a process for each core themselves.
 SERIAL = frozenset({DGEMM, CONTENT})
-#: Both cores do the steps of a grid of their own at once: caches and memory as in a run with one process row.
-STEPS_SIDE_BY_SIDE = "hpl_steps_1x1_pair"
+#: Share of the rows of a probe that a load gets where there are more loads than one core and all: what changes between
+#: these takes fewer calls, and a block takes as long as with two loads, the starts of more processes included.
+_OUTER_SHARE, _BETWEEN_SHARE = 0.7, 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
     """How much a calibration measures of a node: the whole takes about 100 s, the quick one about 10 s.
 
+    steps, columns   : rows of HPL's steps, ranks for themselves and in one column
+    option_runs      : runs of a block with other options of HPL; option_rows: rows of HPL's steps in each
+    operand_bytes    : memory of a dgemm's process, where there is as much
     p2p_most_bytes   : the largest message between two ranks and in the ring, where memory has room for it
     ring_sizes       : messages of each operation in the ring, each in all four conditions
     most_repetition_s: all repetitions of disturbed runs on a node together last no longer
@@ -44,8 +63,11 @@ class Scale:
     blocks: int
     dgemm_products: int
     dgemm_product_range: tuple[float, float]
-    steps_alone: int
-    steps_together: int
+    steps: int
+    columns: int
+    option_runs: int
+    option_rows: int
+    operand_bytes: int
     p2p_counts: Mapping[str, int]
     p2p_most_bytes: int
     ring_sizes: int
@@ -58,8 +80,11 @@ FULL = Scale(
     blocks=5,
     dgemm_products=60,
     dgemm_product_range=(1e3, 1.3e9),
-    steps_alone=24,
-    steps_together=24,
+    steps=24,
+    columns=24,
+    option_runs=1,
+    option_rows=10,
+    operand_bytes=1 << 30,
     p2p_counts=DEFAULT_COUNTS,
     p2p_most_bytes=64 << 20,
     ring_sizes=12,
@@ -71,12 +96,15 @@ QUICK = Scale(
     blocks=2,
     dgemm_products=14,
     dgemm_product_range=(1e3, 1e8),
-    steps_alone=8,
-    steps_together=8,
+    steps=6,
+    columns=6,
+    option_runs=2,
+    option_rows=4,
+    operand_bytes=32 << 20,
     p2p_counts={operation: count // 2 for operation, count in DEFAULT_COUNTS.items()},
     p2p_most_bytes=16 << 20,
     ring_sizes=10,
-    most_n=1500,
+    most_n=1200,
     most_repetition_s=4.0,
     content_replications=3,
 )
@@ -84,11 +112,15 @@ QUICK = Scale(
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """One fresh process (or pair of ranks) of a probe.
+    """One fresh start of a probe.
 
-    name: of its design and raw files inside the block, such as dgemm_core0
-    probe: its name in the observations
-    cores: the core of each rank
+    name   : of its design and raw files inside the block, such as dgemm_half
+    probe  : its name in the observations
+    cores  : those that compute, each process on `threads` of them one after the other
+    load   : of the node, see `loads`
+    threads: of a process
+    most_bytes: memory of a process for operands; None: the probe takes what its design needs
+    options: of HPL in its steps; None: the defaults
     """
 
     block: int
@@ -97,11 +129,19 @@ class PlannedRun:
     cores: tuple[int, ...]
     seed: int
     design: Design
+    load: str = ONE
+    threads: int = 1
+    most_bytes: int | None = None
+    options: StepOptions | None = None
+
+    @property
+    def ranks(self) -> int:
+        """How many processes there are."""
+        return len(self.cores) // self.threads
 
 
 class Place(Protocol):
-    """A node as the plan sees it; machine: equal for all names of one machine; cores: the two that are measured;
-    cpus: all that it lends."""
+    """A node as the plan sees it; machine: equal for all names of one machine."""
 
     @property
     def name(self) -> str: ...
@@ -110,10 +150,7 @@ class Place(Protocol):
     def machine(self) -> str: ...
 
     @property
-    def cores(self) -> tuple[int, int]: ...
-
-    @property
-    def cpus(self) -> tuple[int, ...]: ...
+    def layout(self) -> Layout: ...
 
     @property
     def memory_bytes(self) -> int: ...
@@ -128,61 +165,85 @@ class Link:
     second: str
 
 
-def largest_n(scale: Scale, memory_bytes: int) -> int:
-    """Order of the largest matrix that the plan uses on a machine with that much memory."""
-    fitting = int((_MEMORY_SHARE * memory_bytes / 8) ** 0.5)
-    return min(scale.most_n, max(fitting, NB))
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How large the largest measurements are.
+
+    most_n: order of a matrix; most_operand_bytes: operands of a dgemm's process; most_message_bytes: a message
+    """
+
+    most_n: int
+    most_operand_bytes: int
+    most_message_bytes: int
 
 
-def largest_message(most_bytes: int, memory_bytes: int | None, ranks: int) -> int:
-    """`most_bytes`, or as much less as a node with that memory needs for `ranks` ranks; None: memory is no matter.
+def room(scale: Scale, memory_bytes: int, ranks: int, most_message_bytes: int | None = None) -> Room:
+    """What fits into a node with that memory while `ranks` processes run at once.
 
-    All buffers together take no more than the share that a matrix may. A rank of a ring has room for a message to send
+    most_message_bytes: that of the scale unless given
+    """
+    share = int(_MEMORY_SHARE * memory_bytes) // ranks
+    return Room(
+        most_n=min(scale.most_n, max(int((share / 8) ** 0.5), *DEFAULT_NBS)),
+        most_operand_bytes=max(_LEAST_OPERAND_BYTES, min(scale.operand_bytes, share)),
+        most_message_bytes=largest_message(
+            scale.p2p_most_bytes if most_message_bytes is None else most_message_bytes, memory_bytes, ranks
+        ),
+    )
+
+
+def largest_message(most_bytes: int, memory_bytes: int, ranks: int) -> int:
+    """`most_bytes`, or as much less as a node with that memory needs for `ranks` ranks.
+
+    All buffers together take no more than the share that matrices may. A rank of a ring has room for a message to send
     and one to receive, and RING_SPARE_BYTES; a rank of a pair has twice the room, to move messages about in.
     """
-    if memory_bytes is None:
-        return most_bytes
-    room = int(_MEMORY_SHARE * memory_bytes)
-    in_pair, in_ring = room // 8, (room // ranks - RING_SPARE_BYTES) // 2
+    whole = int(_MEMORY_SHARE * memory_bytes)
+    in_pair, in_ring = whole // 8, (whole // ranks - RING_SPARE_BYTES) // 2
     return max(_LEAST_MESSAGE_BYTES, min(most_bytes, in_pair, in_ring))
 
 
 def plan(
     scale: Scale,
     seed: int,
-    cores: tuple[int, int],
-    most_n: int,
+    layout: Layout,
+    limits: Room,
     position: int = 0,
     *,
-    ring: tuple[int, ...] = (),
-    most_message_bytes: int | None = None,
+    nbs: Sequence[int] = DEFAULT_NBS,
+    threads: Sequence[int] = (1,),
 ) -> list[PlannedRun]:
     """All runs on one node in the order in which they will be made: blocks one after the other, shuffled inside.
 
     position: of the node among those that are measured
-    ring    : cores of the ring, the two unless given
-    most_message_bytes: the largest message, that of the scale unless given
+    nbs     : block sizes of HPL's steps
+    threads : of a process; kernels are measured with each number, messages between processes of one thread
     Every run has a design and a seed of its own, drawn from `seed` and `position`: blocks and nodes are then
     independent samples of sizes as well as of days.
     """
     import numpy as np
 
+    if len(layout.cores) < 2:
+        raise EnvironmentProblem("calibration needs two cores, got one; measure on a machine that has them")
     runs = []
     root = np.random.SeedSequence([seed, 0, position] if position else seed)
-    for block, block_seed in enumerate(root.spawn(scale.blocks)):
+    turns, of_options, *blocks = root.spawn(scale.blocks + 2)
+    options = iter(drawn_step_options(np.random.default_rng(of_options), scale.blocks * scale.option_runs))
+    for block, block_seed in enumerate(blocks):
         rng = np.random.default_rng(block_seed)
-        drafts = _block(cores, ring or cores)
+        drafts = [
+            *(draft for count in threads for draft in _kernel_drafts(layout, count, block, turns, rng)),
+            *_options_drafts(layout, min(threads), [next(options) for _ in range(scale.option_runs)]),
+            *_message_drafts(layout, rng),
+        ]
         seeds = [int(value) for value in rng.integers(0, 2**31, size=len(drafts))]
         order = [int(index) for index in rng.permutation(len(drafts))]
-        for index in order:
-            name, probe, where = drafts[index]
-            design = _design(scale, probe, seeds[index], most_n, len(where), most_message_bytes)
-            runs.append(PlannedRun(block, name, probe, where, seeds[index], design))
+        runs += [drafts[index].run(block, scale, seeds[index], limits, nbs) for index in order]
     return runs
 
 
-def plan_links(scale: Scale, seed: int, places: Sequence[Place], most_message_bytes: int | None = None) -> list[Link]:
-    """The runs of messages between neighbours of `places`, two ranks and a ring of all, shuffled inside each block.
+def plan_links(scale: Scale, seed: int, nodes: Sequence[Place], limits: Room) -> list[Link]:
+    """The runs of messages between neighbours of `nodes`, two ranks and a ring of all, shuffled inside each block.
 
     Rank 0 is on the first node's first core, rank 1 on the second's: on its second core where both are one machine.
     """
@@ -191,55 +252,141 @@ def plan_links(scale: Scale, seed: int, places: Sequence[Place], most_message_by
     links = []
     for block, block_seed in enumerate(np.random.SeedSequence([seed, 1]).spawn(scale.blocks)):
         rng = np.random.default_rng(block_seed)
-        drafts = [(probe, pair) for pair in pairwise(places) for probe in (P2P, RING)]
+        drafts = [(probe, pair) for pair in pairwise(nodes) for probe in (P2P, RING)]
         seeds = [int(value) for value in rng.integers(0, 2**31, size=len(drafts))]
         for index in rng.permutation(len(drafts)):
             probe, (first, second) = drafts[index]
             cores = pair_cores(first, second) if probe == P2P else _ring_cores(first, second)
-            design = _design(scale, probe, seeds[index], 0, len(cores), most_message_bytes)
-            run = PlannedRun(block, f"{probe}_{first.name}_{second.name}", probe, cores, seeds[index], design)
-            links.append(Link(run, first.name, second.name))
+            draft = _Draft(f"{probe}_{first.name}_{second.name}", probe, tuple((core,) for core in cores), "", 1.0)
+            links.append(Link(draft.run(block, scale, seeds[index], limits, ()), first.name, second.name))
     return links
 
 
 def pair_cores(first: Place, second: Place) -> tuple[int, int]:
     """A core on each of two nodes, not the same one where both are one machine."""
-    return first.cores[0], second.cores[1 if second.machine == first.machine else 0]
+    return 0, 1 if second.machine == first.machine else 0
 
 
 def _ring_cores(first: Place, second: Place) -> tuple[int, ...]:
     """As many cores on each node, those of the first before those of the second."""
     if first.machine == second.machine:
         return pair_cores(first, second)
-    each = min(len(first.cpus), len(second.cpus))
-    return (*first.cpus[:each], *second.cpus[:each])
+    each = range(min(len(first.layout.cores), len(second.layout.cores)))
+    return (*each, *each)
 
 
-def _block(cores: tuple[int, int], ring: tuple[int, ...]) -> list[tuple[str, str, tuple[int, ...]]]:
-    """(name, probe, cores) of the runs of one block, before they are shuffled."""
-    if len(set(cores)) != 2:
-        raise EnvironmentProblem(f"calibration needs two cores, got {cores}; measure on a machine that has them")
-    alone = [(f"{probe}_core{core}", probe, (core,)) for core in cores for probe in (DGEMM, CONTENT, STEPS_ALONE)]
-    both = [(probe, probe, cores) for probe in (STEPS_TOGETHER, STEPS_SIDE_BY_SIDE, P2P)]
-    return [*alone, *both, (RING, RING, ring)]
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A run before it has a design; share: of the rows that the scale has for its probe."""
+
+    name: str
+    probe: str
+    processes: tuple[tuple[int, ...], ...]
+    load: str
+    share: float
+    options: StepOptions | None = None
+
+    def run(self, block: int, scale: Scale, seed: int, limits: Room, nbs: Sequence[int]) -> PlannedRun:
+        design = _design(scale, self.probe, seed, limits, len(self.processes), nbs, self.share)
+        most_bytes = {DGEMM: limits.most_operand_bytes, CONTENT: min(CONTENT_BYTES, limits.most_operand_bytes)}
+        return PlannedRun(
+            block,
+            self.name,
+            self.probe,
+            tuple(core for process in self.processes for core in process),
+            seed,
+            design,
+            self.load,
+            len(self.processes[0]),
+            most_bytes.get(self.probe),
+            self.options,
+        )
 
 
-def _design(scale: Scale, probe: str, seed: int, most_n: int, ranks: int, most_message_bytes: int | None) -> Design:
-    messages = (1, most_message_bytes if most_message_bytes is not None else scale.p2p_most_bytes)
+def _kernel_drafts(
+    layout: Layout, threads: int, block: int, turns: "np.random.SeedSequence", rng: "np.random.Generator"
+) -> list[_Draft]:
+    """The runs of one block that measure kernels with that many threads."""
+    import numpy as np
+
+    more = f"_{threads}_threads" if threads > 1 else ""
+    every = loads(layout, threads)
+    drafts = []
+    for load in every:
+        processes = active(layout, load, threads, block, np.random.default_rng(turns) if load == ONE else rng)
+        share = 1.0 if len(every) <= 2 else _OUTER_SHARE if load in (ONE, ALL) else _BETWEEN_SHARE / (len(every) - 2)
+        probes = (DGEMM, STEPS) if threads > 1 else (DGEMM, CONTENT, STEPS)
+        drafts += [_Draft(f"{probe}_{load}{more}", probe, processes, load, share) for probe in probes]
+    column = places(layout, threads)
+    if len(column) > 1:
+        drafts.append(_Draft(f"{STEPS_COLUMN}{more}", STEPS_COLUMN, column, ALL, 1.0))
+    return drafts
+
+
+def _options_drafts(layout: Layout, threads: int, options: Sequence[StepOptions]) -> list[_Draft]:
+    """Steps of one column of all ranks with other options than the defaults; none where there is one rank."""
+    column = places(layout, threads)
+    return [
+        _Draft(f"{STEPS_OPTIONS}_{number}", STEPS_OPTIONS, column, ALL, 1.0, each)
+        for number, each in enumerate(options)
+        if len(column) > 1
+    ]
+
+
+def _message_drafts(layout: Layout, rng: "np.random.Generator") -> list[_Draft]:
+    """Messages between two cores of each distance that there is, drawn anew in each block, and in a ring of all."""
+    pairs = _pairs(layout, rng)
+    drafts = [
+        _Draft(f"{P2P}_{distance}", P2P, tuple((core,) for core in pair), "", 1.0 / len(pairs))
+        for distance, pair in pairs.items()
+    ]
+    return [*drafts, _Draft(RING, RING, places(layout, 1), ALL, 1.0)]
+
+
+def _pairs(layout: Layout, rng: "np.random.Generator") -> dict[str, tuple[int, int]]:
+    """Two cores of each distance."""
+    found: dict[str, tuple[int, int]] = {}
+    numbers = [core.number for core in layout.cores]
+    for first in map(int, rng.permutation(numbers)):
+        others: dict[str, list[int]] = {}
+        for second in numbers:
+            if second != first:
+                others.setdefault(layout.distance(first, second), []).append(second)
+        for distance in sorted(others.keys() - found.keys()):
+            found[distance] = first, int(rng.choice(others[distance]))
+        if len(found) == 3:
+            break
+    return dict(sorted(found.items()))
+
+
+def _design(scale: Scale, probe: str, seed: int, limits: Room, ranks: int, nbs: Sequence[int], share: float) -> Design:
+    def part(count: int) -> int:
+        return max(round(count * share), 1)
+
+    most_n, messages = limits.most_n, (1, limits.most_message_bytes)
     if probe == DGEMM:
+        # Of C and the larger of A and B, with a little more for leading dimensions.
+        largest = int((_MOST_K**2 / 4 + 0.95 * limits.most_operand_bytes / 8) ** 0.5 - _MOST_K / 2)
+        order = min(most_n, largest)
         return dgemm_design(
             seed,
-            products=scale.dgemm_products,
+            products=part(scale.dgemm_products),
             product_range=scale.dgemm_product_range,
-            most=(most_n, most_n, min(2048, most_n)),
+            most=(order, order, min(_MOST_K, order)),
         )
     if probe == CONTENT:
-        sizes = [size for size in CONTENT_SIZES if max(size) <= most_n] or [(most_n, most_n, min(NB, most_n))]
-        return content_design(seed, sizes=sizes, contents=CONTENTS, replications=scale.content_replications)
+        sizes = [size for size in CONTENT_SIZES if max(size) <= most_n] or [(most_n, most_n, min(128, most_n))]
+        return content_design(seed, sizes=sizes, contents=CONTENTS, replications=part(scale.content_replications))
     if probe == P2P:
-        return p2p_design(seed, counts=scale.p2p_counts, size_range_bytes=messages)
+        counts = {operation: part(count) for operation, count in scale.p2p_counts.items()}
+        return p2p_design(seed, counts=counts, size_range_bytes=messages)
     if probe == RING:
         return ring_design(seed, ranks=ranks, sizes=scale.ring_sizes, size_range_bytes=messages)
-    rows = {STEPS_ALONE: scale.steps_alone, STEPS_SIDE_BY_SIDE: scale.steps_alone // 2}.get(probe, scale.steps_together)
     # The first step of a row runs on cold caches and is not fitted; the second shall still reach most_n.
-    return hpl_step_design(seed, rows=rows, nbs=(NB,), max_n=most_n + NB)
+    most = most_n + max(nbs)
+    if probe == STEPS_COLUMN:
+        return hpl_step_design(seed, rows=part(scale.columns), nbs=nbs, max_n=most, ranks=ranks)
+    if probe == STEPS_OPTIONS:
+        most = min(most_n, _OPTIONS_N) + max(nbs)
+        return hpl_step_design(seed, rows=scale.option_rows, nbs=nbs, max_n=most, ranks=ranks)
+    return hpl_step_design(seed, rows=max(part(scale.steps), len(nbs)), nbs=nbs, max_n=most)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lepaute.kit.builds import built_once, digests
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
-from lepaute.measure.plan import CONTENT, P2P, RING, SEMANTICS, SERIAL, STEPS_SIDE_BY_SIDE, PlannedRun
+from lepaute.measure.plan import P2P, RING, SEMANTICS, SERIAL, STEPS, PlannedRun
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.measure.toolchain import Toolchain, find_toolchain
 from lepaute.version import __version__
@@ -26,8 +26,11 @@ WRAPPED_SYMBOLS = (
 DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM = "probe-dgemm", "probe-hpl-steps", "probe-p2p"
 SEMANTICS_PROGRAM, RING_PROGRAM = "probe-semantics", "probe-ring"
 _PROGRAMS = {P2P: P2P_PROGRAM, SEMANTICS: SEMANTICS_PROGRAM, RING: RING_PROGRAM}
-#: For the operands of all contents together.
-CONTENT_BYTES = 300_000_000
+
+
+#: A row of HPL's steps has some thousand calls on every rank. On more ranks than this each writes only some rows, in
+#: turn: an archive then has as many calls on any number of cores, and every core has its share of them.
+WRITING_RANKS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +80,30 @@ def build_probes(
 
 
 def probe_words(
-    run: PlannedRun, folder: str, design: str, out: str, coretype: str | None, nodes: int = 1
+    run: PlannedRun, pus: Sequence[int], folder: str, design: str, out: str, coretype: str | None, nodes: int = 1
 ) -> tuple[list[str], dict[str, str]]:
-    """A probe and its arguments, and the variables to add; it leaves the raw file `out`, or as rank r `out`.r<r>.
+    """A probe and its arguments, and the variables to add; rank r leaves the raw file `out`.r<r>.
 
+    pus     : the hardware thread of each core of the run
     folder  : where the programs are
     coretype: OPENBLAS_CORETYPE, None to leave it as it is
     nodes   : the ranks are on, as many on each
     """
-    environment = {"OPENBLAS_NUM_THREADS": "1"}
+    environment = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), str(run.threads))
     if coretype is not None and run.probe not in (P2P, SEMANTICS):
         environment["OPENBLAS_CORETYPE"] = coretype
-    cores = ",".join(map(str, run.cores))
-    words = ["--design", design, "--out", out, "--seed", str(run.seed)]
+    words = ["--design", design, "--out", out, "--seed", str(run.seed), "--cpus", ",".join(map(str, pus))]
+    threads = ("--threads", str(run.threads))
     if run.probe in SERIAL:
-        # Pools beyond the caches, but not so large that making them takes longer than the calls.
-        few = ("--max-bytes", str(CONTENT_BYTES)) if run.probe == CONTENT else ()
-        return [f"{folder}/{DGEMM_PROGRAM}", *words, "--cpu", cores, *few], environment
-    program = _PROGRAMS.get(run.probe, STEPS_PROGRAM)
-    more: tuple[str, ...] = ("--grid", "single") if run.probe == STEPS_SIDE_BY_SIDE else ()
-    if run.probe == RING and nodes > 1:
-        more = ("--ranks-per-node", str(len(run.cores) // nodes))
-    return [f"{folder}/{program}", *words, "--cpus", cores, *more], environment
+        room = () if run.most_bytes is None else ("--max-bytes", str(run.most_bytes))
+        return [f"{folder}/{DGEMM_PROGRAM}", *words, *threads, *room], environment
+    if run.probe in _PROGRAMS:
+        more = ("--ranks-per-node", str(run.ranks // nodes)) if run.probe == RING and nodes > 1 else ()
+        return [f"{folder}/{_PROGRAMS[run.probe]}", *words, *more], environment
+    grid = ("--grid", "single" if run.probe == STEPS else "column")
+    every = ("--every", str(-(-run.ranks // WRITING_RANKS)))
+    options = () if run.options is None else run.options.words()
+    return [f"{folder}/{STEPS_PROGRAM}", *words, *threads, *grid, *every, *options], environment
 
 
 def _compile(

@@ -19,7 +19,7 @@ class _Refused(Exception):
 
 
 @dataclass(slots=True)
-class _Object:
+class Object:
     """An element of the document; kind: "" unless it is a part of the machine; threads: hardware threads inside."""
 
     kind: str
@@ -41,14 +41,14 @@ def lstopo(text: str) -> list[Fact]:
     count: Counter[str] = Counter()
     threads: list[str] = []
 
-    def seen(each: _Object, _around: list[_Object]) -> None:
+    def seen(each: Object, _around: list[Object]) -> None:
         if each.kind in _LEFT_OUT:
             return
         if each.kind == "PU":
             threads.append(each.attributes.get("os_index", "?"))
         count[each.kind + _size(each.attributes)] += 1
 
-    if not _walk(text, seen):
+    if not walk(text, seen):
         return []
     parts = frozenset(f"{number} {kind}" for kind, number in count.items())
     facts = [Fact(HARDWARE, "topology", parts)] if parts else []
@@ -63,9 +63,9 @@ def data_caches(text: str, thread: int) -> tuple[Cache, ...]:
     Those for instructions alone are left out. Nothing where the text is no document of hwloc, has no such thread, or
     tells no sizes, as some virtual machines do not.
     """
-    mine: list[_Object] = []
+    mine: list[Object] = []
 
-    def seen(each: _Object, around: list[_Object]) -> None:
+    def seen(each: Object, around: list[Object]) -> None:
         if each.kind != "PU":
             return
         for outer in around:
@@ -73,7 +73,7 @@ def data_caches(text: str, thread: int) -> tuple[Cache, ...]:
         if each.attributes.get("os_index") == str(thread):
             mine.extend(around)
 
-    if not _walk(text, seen):
+    if not walk(text, seen):
         return ()
     caches = []
     for outer in reversed(mine):
@@ -89,14 +89,14 @@ def _whole(digits: str) -> bool:
     return digits.isascii() and digits.isdigit() and 0 < len(digits) < 19
 
 
-def _walk(text: str, seen: "Callable[[_Object, list[_Object]], None]") -> bool:
+def walk(text: str, seen: "Callable[[Object, list[Object]], None]") -> bool:
     """Tells each object of a document and those around it, the outermost first; whether it was one to its end."""
-    around: list[_Object] = []
+    around: list[Object] = []
 
     def opened(name: str, attributes: dict[str, str]) -> None:
         if len(around) >= _MOST_DEPTH:
             raise _Refused
-        each = _Object(attributes.get("type", "") if name == "object" else "", attributes)
+        each = Object(attributes.get("type", "") if name == "object" else "", attributes)
         if name == "object":
             seen(each, around)
         around.append(each)

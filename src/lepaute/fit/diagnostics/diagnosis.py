@@ -19,6 +19,7 @@ from lepaute.fit.diagnostics.single_calls import constant, number_of_calls, one_
 from lepaute.fit.numeric.threads import one_blas_thread
 from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
 from lepaute.fit.observations.columns import KERNELS, P2P
+from lepaute.fit.observations.loads import shape_of
 from lepaute.fit.observations.sentinels import watches
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def diagnose(
     hosts, _ = seen_hosts(hosts_of(given[0]), raw_kernels)
     several = len(hosts) > 1
     frames = observed.dated(raw_kernels, origins, ("host", "probe", "cpu") if several else ("probe", "cpu"))
-    kernels = list(observed.kernels(frames, hosts, models.kernels))
+    kernels = list(observed.kernels(frames, hosts, models.kernels, shape_of(given)))
     missing = observed.without_model(frames, models.kernels)
     messages = observed.dated(raw_messages, origins, ("host", "link") if several else ())
     operations = list(observed.messages(messages, models.network if alone else None, several))
@@ -134,7 +135,7 @@ def diagnose(
     )
     sentinels = watches(given)
     machines = tuple(watched(machine, sentinels) for machine in machines)
-    held = {f"kernel {model.kernel}": ranges_of(model) for model in models.kernels}
+    held = {observed.kernel_name(model): ranges_of(model) for model in models.kernels}
     subjects = [replace(subject, ranges=held[subject.name]) for subject in subjects]
     subjects += [
         replace(subject_of(calls, 1.0, episodes=False), ranges=_sizes(calls)) for calls in operations if len(calls)

@@ -17,7 +17,7 @@ def kernel_seconds(
 ) -> tuple[Floats, Floats]:
     """Mean and standard deviation of single calls in seconds, each of shape (calls,), neither below zero.
 
-    node, cpu : numbers of the platform, as rows of `per_cpu` have them
+    node, cpu : numbers of the platform, as rows of `per_cpu` have them: sockets in the place of CPUs where these do
     Of the pieces the first that holds a call is taken.
     """
     mean, deviation = np.zeros(len(m)), np.zeros(len(m))
@@ -91,7 +91,7 @@ def _single_cpus(
     node, cpu = place[0][at], place[1][at]
     for row in table.rows:
         values = dict(zip(table.columns, row, strict=True))
-        mine = at[(node == values["node"]) & (cpu == values["cpu"])]
+        mine = at[(node == values["node"]) & (cpu == values[table.columns[1]])]
         if len(mine):
             sizes = tuple(values_of[mine] for values_of in letters)
             results[0][mine] = _polynomial({term: values[term] for term in table.mean_terms}, *sizes)

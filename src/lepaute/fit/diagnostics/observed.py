@@ -7,11 +7,13 @@ import numpy as np
 
 from lepaute.fit.diagnostics.model_times import kernel_seconds, message_seconds
 from lepaute.fit.diagnostics.residuals import Residuals
+from lepaute.fit.kernels.kernel_fit import ENOUGH_IN_CONTEXT
 from lepaute.fit.numeric.arrays import Floats, Integers
 from lepaute.fit.observations.calls import MODELLED, Calls, calls_by_kernel, place_of, pooled_observations
 from lepaute.fit.observations.columns import KERNELS, NEEDED
 from lepaute.fit.observations.disturbed import without_disturbed
 from lepaute.fit.observations.factors import usual_conditions
+from lepaute.fit.observations.loads import THREADS, NodeShape
 from lepaute.fit.variability.crowding import relieved
 
 if TYPE_CHECKING:
@@ -58,12 +60,29 @@ def origins_of(frames: "Sequence[pandas.DataFrame]") -> dict[str, float]:
     return origins
 
 
+def kernel_name(model: "KernelModel") -> str:
+    """The subject of a diagnosis that a kernel's model is."""
+    return f"kernel {model.kernel}" + (f" x{model.threads}" if model.threads > 1 else "")
+
+
 def kernels(
-    frames: "Sequence[pandas.DataFrame]", hosts: Sequence[str], models: "Sequence[KernelModel]"
+    frames: "Sequence[pandas.DataFrame]", hosts: Sequence[str], models: "Sequence[KernelModel]", shape: NodeShape
 ) -> Iterator[Residuals]:
-    """The calls of every kernel that has a model: with work to do, not in a first step, and inside steps of HPL where
-    there are such calls, as they were fitted."""
-    table = pooled_observations([_dated(usual_conditions(frame)) for frame in frames], hosts)
+    """The calls of every kernel that has a model: with work to do, not in a first step, inside steps of HPL and at full
+    load where there are such calls, as they were fitted.
+
+    shape : of the nodes that were measured
+    """
+    whole = pooled_observations([_dated(usual_conditions(frame)) for frame in frames], hosts, shape)
+    for threads in sorted({model.threads for model in models}):
+        table = whole[(whole[THREADS] == threads).to_numpy()]
+        if len(table):
+            yield from _of_threads(table, hosts, [model for model in models if model.threads == threads], shape)
+
+
+def _of_threads(
+    table: "pandas.DataFrame", hosts: Sequence[str], models: "Sequence[KernelModel]", shape: NodeShape
+) -> Iterator[Residuals]:
     names = table["kernel"].astype(str).to_numpy()
     process = _numbers(table, ("node", "block", "attempt", "probe", "rank", "cpu"))
     start = table["start_s"].to_numpy(dtype=np.float64)
@@ -71,7 +90,8 @@ def kernels(
     for name, calls in calls_by_kernel(table).items():
         if name in known:
             rows = np.flatnonzero(names == name)
-            yield _of_kernel(known[name], calls, hosts, process[rows], start[rows])
+            if len(rows):
+                yield _of_kernel(known[name], calls, hosts, process[rows], start[rows], shape)
 
 
 def without_model(frames: "Sequence[pandas.DataFrame]", models: "Sequence[KernelModel]") -> list[tuple[str, int]]:
@@ -86,22 +106,28 @@ def without_model(frames: "Sequence[pandas.DataFrame]", models: "Sequence[Kernel
 
 
 def _of_kernel(
-    model: "KernelModel", calls: Calls, hosts: Sequence[str], process: Integers, start_s: Floats
+    model: "KernelModel", calls: Calls, hosts: Sequence[str], process: Integers, start_s: Floats, shape: NodeShape
 ) -> Residuals:
     chosen = calls.nonempty()
     if np.any(chosen & ~calls.cold):
         chosen &= ~calls.cold
     if np.any(chosen & calls.in_context):
         chosen &= calls.in_context
-    taken = relieved(calls, model.crowding_table[-1][1] if model.crowding_table else 0.0).where(chosen)
+    full = chosen.copy()
+    full[chosen] = calls.where(chosen).at_full_load()
+    if np.count_nonzero(full) >= ENOUGH_IN_CONTEXT:
+        chosen = full
+    taken = relieved(calls, model.crowding_table).where(chosen)
     cores, place = np.unique(taken.cpu, return_inverse=True)
     where = [place_of(int(core)) for core in cores]
     node = np.array([FIRST_NODE + position for position, _ in where], dtype=np.int64)[place]
     cpu = np.array([core for _, core in where], dtype=np.int64)[place]
-    mean, deviation = kernel_seconds(model, taken.m, taken.n, taken.k, node, cpu)
+    by_socket = any(piece.per_cpu is not None and piece.per_cpu.by_socket for piece in model.pieces)
+    unit = taken.sockets() % shape.sockets if by_socket else cpu
+    mean, deviation = kernel_seconds(model, taken.m, taken.n, taken.k, node, unit)
     good = mean > 0
     return Residuals(
-        subject=f"kernel {model.kernel}",
+        subject=kernel_name(model),
         size=taken.work()[good],
         size_name="product of the sizes of a call",
         measured_s=taken.duration_s[good],

@@ -1,4 +1,4 @@
-"""Members of the family of kernel models: which mean, which noise, and whether each core has its own.
+"""Members of the family of kernel models: which mean, which noise, and whether each core or socket has its own.
 
 A shape of the mean is an entry of SHAPES: which terms it has, how it is fitted, whether in pieces. What is tried for a
 kernel, what `--kernel-model` takes and the columns of `--details` follow from it.
@@ -6,7 +6,7 @@ kernel, what `--kernel-model` takes and the columns of `--details` follow from i
 Notation of Cornebize & Legrand (thesis, section 4.2.1). Mean: M-0 a constant, M-1 one product of the parameters and an
 intercept, M-2 a polynomial, M' a polynomial in each of several regions. Noise: N-0 none, N-1 a constant standard
 deviation, N-2 one that is a polynomial, N' a mixture of modes in units of such a one. The subscript H (a model for each
-core) is written -H here: M'-H/N-2.
+core) is written -H here: M'-H/N-2; -S is a model for each socket (for each node, where nodes have one).
 """
 
 import re
@@ -52,14 +52,20 @@ SHAPES: Mapping[str, Shape] = {
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A member of the family; per_core: the coefficients are those of each core that has enough calls."""
+    """A member of the family; per_core, per_socket: coefficients are those of each core or socket with enough calls."""
 
     mean: str
     per_core: bool
     noise: str
+    per_socket: bool = False
 
     def __str__(self) -> str:
-        return f"{self.mean}{'-H' if self.per_core else ''}/{self.noise}"
+        return f"{self.mean}{'-H' if self.per_core else '-S' if self.per_socket else ''}/{self.noise}"
+
+    @property
+    def shared(self) -> bool:
+        """Whether all cores have the same coefficients."""
+        return not self.per_core and not self.per_socket
 
 
 def default_form(kernel: str) -> Form:
@@ -72,10 +78,10 @@ def form_of(text: str) -> Form:
     match = _FORM.fullmatch(text)
     if match is None:
         raise InputError(
-            f"'{text}' is not a kernel model; write a mean ({', '.join(MEANS)}), -H for a model of each core, a slash "
-            f"and a noise ({', '.join(NOISES)}), such as M'-H/N-2, or {AUTO}"
+            f"'{text}' is not a kernel model; write a mean ({', '.join(MEANS)}), -H or -S for a model of each core or "
+            f"socket, a slash and a noise ({', '.join(NOISES)}), such as M'-H/N-2, or {AUTO}"
         )
-    return Form(match[1], match[2] is not None, match[3])
+    return Form(match[1], match[2] == "-H", match[3], match[2] == "-S")
 
 
 def requested_forms(texts: Iterable[str]) -> dict[str, Form]:

@@ -15,20 +15,24 @@ from lepaute.fit.kernels.polynomial import (
 )
 from lepaute.fit.kernels.regions import FEWEST_CALLS, Region, first_match, regions_of
 from lepaute.fit.kernels.terms import default_terms
-from lepaute.fit.numeric.arrays import Booleans, Floats
+from lepaute.fit.numeric.arrays import Floats, Integers
 from lepaute.fit.observations.calls import Calls
 
 #: With so many calls timed inside steps of HPL, a piece is fitted to them alone.
 ENOUGH_IN_CONTEXT = 60
+#: The mean where there are fewer than FEWEST_CALLS: it grows with the work as it must, and has next to nothing to fit.
+FEW = "M-1"
+#: With fewer calls the constant is left out as well.
+FEWEST_FOR_TWO = 6
 
 
 @dataclass(frozen=True, slots=True)
 class FittedPiece:
-    """Polynomials in one region: one of all cores together, and one a core for the cores that have their own."""
+    """Polynomials in one region: one of all cores together, and one for each core, or socket, that has its own."""
 
     region: Region
     pooled: PolynomialFit
-    per_cpu: Mapping[int, PolynomialFit]
+    own: Mapping[int, PolynomialFit]
     range: Mapping[str, tuple[float, float]]
 
 
@@ -64,7 +68,7 @@ class FittedKernel:
                 replace(
                     piece,
                     pooled=change(piece.pooled),
-                    per_cpu={cpu: change(fit) for cpu, fit in piece.per_cpu.items()},
+                    own={unit: change(fit) for unit, fit in piece.own.items()},
                 )
                 for piece in self.pieces
             ),
@@ -74,14 +78,34 @@ class FittedKernel:
         result = np.zeros(len(calls))
         masks = first_match(tuple(piece.region for piece in self.pieces), calls)
         for piece, mask in zip(self.pieces, masks, strict=True):
-            has_fit = np.isin(calls.cpu, list(piece.per_cpu)) if piece.per_cpu else np.zeros(len(calls), dtype=bool)
-            parts: list[tuple[Booleans, PolynomialFit]] = [(mask & ~has_fit, piece.pooled)]
-            parts += [(mask & (calls.cpu == cpu), fit) for cpu, fit in piece.per_cpu.items()]
-            for part, fit in parts:
-                if part.any():
-                    evaluate = fit.deviation if deviation else fit.predict
-                    result[part] = evaluate(calls.m[part], calls.n[part], calls.k[part])
+            for fit, rows in parts_of(piece, np.flatnonzero(mask), units(calls, self.form)):
+                evaluate = fit.deviation if deviation else fit.predict
+                result[rows] = evaluate(calls.m[rows], calls.n[rows], calls.k[rows])
         return result
+
+
+def units(calls: Calls, form: Form) -> Integers:
+    """What coefficients of their own belong to: the core of each call, or its socket; shape (calls,)."""
+    return calls.sockets() if form.per_socket else calls.cpu
+
+
+def parts_of(piece: FittedPiece, rows: Integers, unit: Integers) -> list[tuple[PolynomialFit, Integers]]:
+    """The fits of a piece with those of `rows` that each holds for; none is empty. unit: of all calls, see `units`."""
+    if len(rows) == 0:
+        return []
+    if not piece.own:
+        return [(piece.pooled, rows)]
+    order = rows[np.argsort(unit[rows], kind="stable")]
+    numbers, first = np.unique(unit[order], return_index=True)
+    groups = np.split(order, first[1:])
+    others = [group for number, group in zip(numbers, groups, strict=True) if int(number) not in piece.own]
+    parts = [(piece.pooled, np.concatenate(others))] if others else []
+    parts += [
+        (piece.own[int(number)], group)
+        for number, group in zip(numbers, groups, strict=True)
+        if int(number) in piece.own
+    ]
+    return [(fit, np.sort(group)) for fit, group in parts if len(group)]
 
 
 def fit_kernel(calls: Calls, regions: tuple[Region, ...] | None = None, form: Form | None = None) -> FittedKernel:
@@ -102,15 +126,15 @@ def fit_kernel(calls: Calls, regions: tuple[Region, ...] | None = None, form: Fo
         if len(inside) == 0:
             continue
         pooled = _with_noise(_fitted_mean(inside, form), inside, form)
-        pieces.append(FittedPiece(region, pooled, _own_of_cores(inside, form), ranges(inside)))
+        pieces.append(FittedPiece(region, pooled, _own(inside, form), ranges(inside)))
     if pieces[-1].region.where is not None:
         # Nothing was measured outside; the nearest thing to a model there is the last piece.
         last = pieces[-1]
-        pieces[-1] = FittedPiece(Region(None), last.pooled, last.per_cpu, last.range)
+        pieces[-1] = FittedPiece(Region(None), last.pooled, last.own, last.range)
     few = len(warm) < FEWEST_CALLS
     if few:
-        note = "; ".join(filter(None, [note, f"only {len(warm)} calls: a constant"]))
-    plain = replace(form, mean="M-0" if few else plain_mean(calls.kernel, form.mean, len(pieces)))
+        note = "; ".join(filter(None, [note, f"only {len(warm)} calls: a product and a constant"]))
+    plain = replace(form, mean=plain_mean(calls.kernel, FEW if few else form.mean, len(pieces)))
     return FittedKernel(calls.kernel, tuple(pieces), note, plain)
 
 
@@ -142,14 +166,15 @@ def representative(calls: Calls) -> tuple[Calls, str]:
 
 def _fitted_mean(calls: Calls, form: Form) -> PolynomialFit:
     many = len(calls) >= FEWEST_CALLS
-    return SHAPES[form.mean].fit(
-        terms_of(calls.kernel, form.mean) if many else ("1",),
+    mean = form.mean if many else FEW
+    return SHAPES[mean].fit(
+        terms_of(calls.kernel, mean)[: None if len(calls) >= FEWEST_FOR_TWO else 1],
         calls.m,
         calls.n,
         calls.k,
         calls.duration_s,
         importance=calls.weight,
-        nonnegative=calls.kernel not in PER_CORE,
+        nonnegative=not many or calls.kernel not in PER_CORE,
         sd_terms=default_terms(calls.kernel) if many else None,
         launch=calls.launches(),
         block=calls.block,
@@ -169,18 +194,22 @@ def _with_noise(fit: PolynomialFit, calls: Calls, form: Form) -> PolynomialFit:
 
 def _as_called(calls: Calls) -> Calls:
     """The calls that an application made, where there are enough: alone, on cold operands, a small one takes
-    several times as long."""
+    several times as long. Of these the calls at full load, where there are enough: that is how an application runs."""
     if np.count_nonzero(calls.in_context) >= ENOUGH_IN_CONTEXT:
-        return calls.where(calls.in_context)
-    return calls
+        calls = calls.where(calls.in_context)
+    full = calls.at_full_load()
+    return calls.where(full) if np.count_nonzero(full) >= ENOUGH_IN_CONTEXT else calls
 
 
-def _own_of_cores(calls: Calls, form: Form) -> dict[int, PolynomialFit]:
-    if not form.per_core:
+def _own(calls: Calls, form: Form) -> dict[int, PolynomialFit]:
+    if form.shared:
         return {}
+    unit = units(calls, form)
+    order = np.argsort(unit, kind="stable").astype(np.int64)
+    numbers, first = np.unique(unit[order], return_index=True)
     result = {}
-    for cpu in np.unique(calls.cpu):
-        mine = calls.where(calls.cpu == cpu)
-        if len(mine) >= FEWEST_CALLS:
-            result[int(cpu)] = _with_noise(_fitted_mean(mine, form), mine, form)
+    for number, rows in zip(numbers, np.split(order, first[1:]), strict=True):
+        if len(rows) >= FEWEST_CALLS:
+            mine = calls.where(np.sort(rows))
+            result[int(number)] = _with_noise(_fitted_mean(mine, form), mine, form)
     return result

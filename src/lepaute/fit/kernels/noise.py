@@ -1,7 +1,7 @@
 """How single calls scatter around a fitted mean: the likelihood of each noise of the family, compared by BIC.
 
 N-0  nothing but the error of the mean itself
-N-1  half-normal, one standard deviation in each piece, and with -H of each core there
+N-1  half-normal, one standard deviation in each piece, and with -H or -S of each core or socket there
 N-2  half-normal, a standard deviation that is a polynomial
 N'   the same standard deviation, modes instead of a half-normal
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lepaute.fit.kernels.kernel_fit import FittedKernel
+from lepaute.fit.kernels.kernel_fit import FittedKernel, parts_of, units
 from lepaute.fit.kernels.polynomial import CUT_SD
 from lepaute.fit.kernels.regions import first_match
 from lepaute.fit.numeric.arrays import Floats, Integers
@@ -81,9 +81,8 @@ def _parts(kernel: FittedKernel, calls: Calls) -> tuple[Floats, Floats]:
     for piece, mask in zip(
         kernel.pieces, first_match(tuple(piece.region for piece in kernel.pieces), calls), strict=True
     ):
-        growth[mask] = piece.pooled.growth
-        for cpu, fit in piece.per_cpu.items():
-            growth[mask & (calls.cpu == cpu)] = fit.growth
+        for fit, rows in parts_of(piece, np.flatnonzero(mask), units(calls, kernel.form)):
+            growth[rows] = fit.growth
     return kernel.predict(calls) / growth, kernel.deviation(calls)
 
 
@@ -95,13 +94,9 @@ def _fits(kernel: FittedKernel, calls: Calls) -> tuple[Integers, int]:
     for piece, mask in zip(
         kernel.pieces, first_match(tuple(piece.region for piece in kernel.pieces), calls), strict=True
     ):
-        has_fit = np.isin(calls.cpu, list(piece.per_cpu))
-        parts = [(mask & ~has_fit, piece.pooled)]
-        parts += [(mask & (calls.cpu == cpu), fit) for cpu, fit in piece.per_cpu.items()]
-        for part, fit in parts:
-            if part.any():
-                number[part] = len(coefficients)
-                coefficients.append(int(np.count_nonzero(fit.sd)))
+        for fit, rows in parts_of(piece, np.flatnonzero(mask), units(calls, kernel.form)):
+            number[rows] = len(coefficients)
+            coefficients.append(int(np.count_nonzero(fit.sd)))
     return number, sum(coefficients)
 
 

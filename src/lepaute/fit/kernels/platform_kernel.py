@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lepaute.fit.kernels.form import Form
 from lepaute.fit.kernels.kernel_fit import FittedKernel, FittedPiece
 from lepaute.fit.numeric.mixture import Mode
 
@@ -15,13 +16,16 @@ if TYPE_CHECKING:
 def kernel_model(
     kernel: FittedKernel,
     discrepancy_relative_sd: float,
-    crowding: float,
+    crowding: tuple[tuple[tuple[float, float], ...], float],
     places: Mapping[int, tuple[int, int]],
     modes: Sequence[Mode] | None = None,
+    threads: int = 1,
 ) -> "KernelModel":
     """The model of a kernel in a platform.
 
-    places : numbers of the platform's node and cpu for each measured core, as `Calls.cpu` has it
+    crowding : rows of shares and increases, and the error next to idle cores, see `variability.crowding`
+    places : numbers of the platform's node and cpu (or socket, where coefficients are of sockets) for each measured
+             core, as `Calls.cpu` has it, or socket, as `Calls.socket` has it
     modes  : of the noise where it is a mixture, see `mixture`; half-normal without
     """
     from lepaute.platform.schema import KernelModel
@@ -29,16 +33,26 @@ def kernel_model(
     return KernelModel.model_validate(
         {
             "kernel": kernel.kernel,
-            "threads": 1,
-            "pieces": [_piece(piece, places, modes) for piece in kernel.pieces],
+            "threads": threads,
+            "pieces": [_piece(piece, kernel.form, places, modes) for piece in kernel.pieces],
             "discrepancy_relative_sd": float(discrepancy_relative_sd),
-            "crowding": float(crowding) or None,
+            "crowding": _crowding(crowding[0]),
+            "crowding_relative_sd": crowding[1] or None,
             "form": str(kernel.form),
         }
     )
 
 
-def _piece(piece: FittedPiece, places: Mapping[int, tuple[int, int]], modes: Sequence[Mode] | None) -> dict[str, Any]:
+def _crowding(rows: tuple[tuple[float, float], ...]) -> float | list[list[float]] | None:
+    """A number where the increase is known at full load only, else the table."""
+    if not rows:
+        return None
+    return rows[0][1] if len(rows) == 1 and rows[0][0] == 1.0 else [list(row) for row in rows]
+
+
+def _piece(
+    piece: FittedPiece, form: Form, places: Mapping[int, tuple[int, int]], modes: Sequence[Mode] | None
+) -> dict[str, Any]:
     fit = piece.pooled
     sd = _polynomial(fit.sd_terms, fit.sd, positive=True)
     return {
@@ -54,7 +68,7 @@ def _piece(piece: FittedPiece, places: Mapping[int, tuple[int, int]], modes: Seq
             if np.isnan(fit.mean_absolute_relative_error)
             else fit.mean_absolute_relative_error,
         },
-        "per_cpu": _per_cpu(piece, places, noisy=bool(sd)),
+        "per_cpu": _per_cpu(piece, form, places, noisy=bool(sd)),
     }
 
 
@@ -67,20 +81,25 @@ def _noise(sd: dict[str, float], modes: Sequence[Mode] | None) -> dict[str, Any]
     return {"kind": "mixture", "sd": sd, "modes": rows}
 
 
-def _per_cpu(piece: FittedPiece, places: Mapping[int, tuple[int, int]], *, noisy: bool) -> dict[str, Any] | None:
-    """The coefficients of single cores; those of the standard deviation only where the piece has one at all."""
-    if not piece.per_cpu:
+def _per_cpu(
+    piece: FittedPiece, form: Form, places: Mapping[int, tuple[int, int]], *, noisy: bool
+) -> dict[str, Any] | None:
+    """Coefficients of single cores or sockets; those of the standard deviation only where the piece has one at all."""
+    if not piece.own:
         return None
-    fits = [piece.pooled, *piece.per_cpu.values()]
+    fits = [piece.pooled, *piece.own.values()]
     terms = _joined(fit.terms for fit in fits)
     sd_terms = _joined(fit.sd_terms for fit in fits) if noisy else ()
     rows = [
-        [float(number) for number in places[cpu]]
+        [float(number) for number in places[unit]]
         + [_coefficient(fit.terms, fit.mean, term) for term in terms]
         + [_coefficient(fit.sd_terms, fit.sd, term) for term in sd_terms]
-        for cpu, fit in sorted(piece.per_cpu.items())
+        for unit, fit in sorted(piece.own.items())
     ]
-    return {"columns": ["node", "cpu", *terms, *(f"sd:{term}" for term in sd_terms)], "rows": rows}
+    return {
+        "columns": ["node", "socket" if form.per_socket else "cpu", *terms, *(f"sd:{term}" for term in sd_terms)],
+        "rows": rows,
+    }
 
 
 def _joined(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
@@ -96,11 +115,11 @@ def _coefficient(terms: tuple[str, ...], values: Any, term: str) -> float:
 def _covariance(piece: FittedPiece) -> dict[str, Any] | None:
     """The covariance, made symmetric and of correlations within 1 to the last digit; None where it is zero.
 
-    Coefficients are drawn for each core anew where cores have their own: their error is that of a core's own fit, the
+    Coefficients are drawn for each core (or socket) anew where it has its own: their error is that of its own fit, the
     mean over the cores.
     """
     fit = piece.pooled
-    own = [each.covariance for each in piece.per_cpu.values() if each.terms == fit.terms]
+    own = [each.covariance for each in piece.own.values() if each.terms == fit.terms]
     covariance = np.mean(own, axis=0) if own else fit.covariance
     if not np.any(covariance):
         return None

@@ -21,6 +21,7 @@ class QualityRow:
     cold_excess : relative extra time of calls in the first step of a row, which are not fitted; NaN where unknown
     core_spread : largest relative difference between the cores, of what the model leaves; NaN with one core
     time_s      : measured time of the calls
+    threads     : of the processes that made them
     """
 
     kernel: str
@@ -36,9 +37,10 @@ class QualityRow:
     core_spread: float
     ranges: str
     note: str
+    threads: int = 1
 
 
-def quality_row(calls: Calls, kernel: FittedKernel, discrepancy: float) -> QualityRow:
+def quality_row(calls: Calls, kernel: FittedKernel, discrepancy: float, threads: int = 1) -> QualityRow:
     """The row of one kernel; `calls` are all its calls, first steps included."""
     fitted = calls.where(~calls.cold & calls.nonempty()) if np.any(~calls.cold) else calls
     if fitted.in_context.any():
@@ -61,6 +63,7 @@ def quality_row(calls: Calls, kernel: FittedKernel, discrepancy: float) -> Quali
         core_spread=_core_spread(fitted, kernel),
         ranges=", ".join(f"{letter} {low:g}-{high:g}" for letter, (low, high) in ranges(fitted).items()),
         note=kernel.note,
+        threads=threads,
     )
 
 

@@ -8,8 +8,9 @@ from lepaute.fit.kernels.region_tree import MOST, Box, boxes_of
 from lepaute.fit.numeric.arrays import Booleans
 from lepaute.fit.observations.calls import Calls
 
-#: Fixed before any fit: the panel's recursion (narrow, few columns) by how much each column is used again. The update,
-#: at the depth of a block, comes after; its bound is the deepest call of the application.
+#: Fixed before any fit: the panel's recursion (narrow, few columns) by how much each column is used again. The updates
+#: of all block sizes come after, between the depths of the shallowest and the deepest call of the application there:
+#: time is linear in k where the rate saturates as k / (k + k0). What is beyond was measured alone, if at all.
 DGEMM_PANEL: tuple[Box, ...] = (
     {"n": (0, 64), "k": (0, 2)},
     {"n": (0, 64), "k": (3, 8)},
@@ -18,6 +19,8 @@ DGEMM_PANEL: tuple[Box, ...] = (
 #: Few rows cost more each: one polynomial is 2 % off there. Any bound from 1500 to 3000 served as well on the one
 #: machine that it was tried on; the tree sees too few calls to pay for a cut.
 DGEMM_NN_SHORT: Box = {"m": (0, 2000)}
+#: Lower bound of k in the updates where no wide call of the application is shallower.
+UPDATE_DEPTH = 65.0
 #: A piece with fewer calls is left to the next one.
 FEWEST_CALLS = 20
 #: Kernels without pieces: nothing of theirs leaves a cache.
@@ -45,18 +48,30 @@ def regions_of(calls: Calls) -> tuple[Region, ...]:
     The regions of dgemm and dgemm_nn as HPL calls them are fixed; those of the other kernels follow from the data,
     since they depend on the caches, and so do those of dgemm where it was measured by itself only.
     """
+    panel = tuple(Region(where) for where in DGEMM_PANEL)
     if calls.kernel == "dgemm" and calls.in_context.any():
-        deepest = float(calls.k[calls.in_context].max())
-        fixed = tuple(Region(where) for where in DGEMM_PANEL)
-        return _populated(calls, (*fixed, Region({"k": (65.0, max(65.0, deepest))}), Region(None)))
+        return _populated(calls, (*panel, Region({"k": _update_depths(calls)}), Region(None)))
     if calls.kernel == "dgemm_nn" and calls.in_context.any():
-        return _populated(calls, (Region(DGEMM_NN_SHORT), Region(None)))
+        return _populated(calls, (*panel, Region(DGEMM_NN_SHORT), Region(None)))
+    inside_u = (calls.k == calls.m) & (calls.kernel == "dlaswp00N")
+    if inside_u.any():
+        # Where U is not transposed, its rows are permuted in it, whose leading dimension is NB: a law of its own.
+        u = Region({"k": (0.0, float(calls.k[inside_u].max()))})
+        return _populated(calls, (u, *regions_of(calls.where(~u.contains(calls)))))
     if calls.kernel in UNDIVIDED or len(calls) < 4 * FEWEST_CALLS:
         return (Region(None),)
     boxes = boxes_of(calls, FEWEST_CALLS)
     # The region of the largest calls holds wherever nothing else does: that is where a model is asked to extrapolate.
     *bounded, _ = sorted(boxes, key=lambda box: sum(high >= MOST for _, high in box.values()))
     return (*(Region(box) for box in bounded), Region(None))
+
+
+def _update_depths(calls: Calls) -> tuple[float, float]:
+    """Smallest and largest k of the application's calls that are as wide as no call of the panel's recursion is."""
+    widest = max(high for _, high in (box["n"] for box in DGEMM_PANEL))
+    wide = calls.k[calls.in_context & (calls.n > widest)]
+    deepest = float(calls.k[calls.in_context].max())
+    return min(UPDATE_DEPTH, float(np.min(wide, initial=UPDATE_DEPTH))), max(UPDATE_DEPTH, deepest)
 
 
 def first_match(regions: tuple[Region, ...], calls: Calls) -> tuple[Booleans, ...]:

@@ -10,9 +10,10 @@ mean is taken whose score is within one standard error (over the folds, of the d
 most SCORE_TOLERANCE above it: on a noisy machine five folds are little evidence, which is no reason to give up
 a better fit.
 
-Whether each core has its own coefficients is tried with the mean that was chosen. Here only what a whole fold was
-faster or slower is divided out, since the level of a core is what is asked for. It has to win by two standard errors:
-processes on the same core differ too, and with few of them a core looks fast that was lucky.
+Whether each socket or each core has its own coefficients is tried with the mean that was chosen. Here only what a
+whole fold was faster or slower is divided out, since the level of a core is what is asked for. The fewest sets of
+coefficients are taken whose score is within two standard errors of the best: processes on the same core differ too, and
+with few of them a core looks fast that was lucky.
 
 The noise. Given the mean, that with the lowest BIC; see `noise`.
 """
@@ -37,7 +38,7 @@ from lepaute.fit.observations.calls import Calls
 SAMPLE, SAMPLE_PER_CORE = 20_000, 100
 SIZE_CLASSES = 20
 FOLDS = 5
-#: Standard errors by which a further mean, and a model of each core, have to win.
+#: Standard errors by which a further mean, and a model of each core or socket, have to win.
 MEAN_ERRORS, PER_CORE_ERRORS = 1.0, 2.0
 #: A mean square error that is so much higher is no price for a simpler mean: one per cent of the error.
 SCORE_TOLERANCE = 0.02
@@ -59,19 +60,22 @@ class Selection:
     """What was tried for a kernel, and what was taken.
 
     means      : candidates, simplest first
-    per_core   : the chosen mean with one set of coefficients, and with one for each core; empty with one core
+    levels     : the chosen mean with one set of coefficients (""), one for each socket ("-S") and each core ("-H"), as
+                 far as there are several; empty with one core
     noises     : BIC of each noise, see `noise`; None where none was tried
     modes      : of the noise, where it is a mixture
     note       : why nothing was selected, or ""
+    threads    : of the processes whose calls these are
     """
 
     kernel: str
     form: Form
     means: tuple[Candidate, ...]
-    per_core: tuple[Candidate, ...]
+    levels: Mapping[str, Candidate]
     noises: NoiseScores | None
     modes: tuple[Mode, ...] | None
     note: str
+    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ def select(calls: Calls, forms: Mapping[str, Form]) -> tuple[FittedKernel, Selec
     """
     asked = requested_form(calls.kernel, forms)
     means: tuple[Candidate, ...] = ()
-    cores: tuple[Candidate, ...] = ()
+    levels: Mapping[str, Candidate] = {}
     note = ""
     sample = _sample(calls)
     if asked is not None:
@@ -100,13 +104,13 @@ def select(calls: Calls, forms: Mapping[str, Form]) -> tuple[FittedKernel, Selec
     elif sample is None:
         form, note = default_form(calls.kernel), "too few calls to select by"
     else:
-        form, means, cores = _selected_mean(sample, calls.kernel)
+        form, means, levels = _selected_mean(sample, calls.kernel)
     # The polynomial is what the noises are compared by, and what a mixture is measured in.
     fitted = fit_kernel(calls, form=replace(form, noise="N-2"))
     if sample is None:
         if form.noise in {"N-0", "N-1"}:
             fitted = fit_kernel(calls, form=form)
-        return fitted, Selection(calls.kernel, fitted.form, means, cores, None, None, note)
+        return fitted, Selection(calls.kernel, fitted.form, means, levels, None, None, note)
     noises = noise_scores(fitted, sample.calls)
     noise = form.noise if asked is not None else noises.best
     if noise in {"N-0", "N-1"}:
@@ -114,10 +118,10 @@ def select(calls: Calls, forms: Mapping[str, Form]) -> tuple[FittedKernel, Selec
     elif noise == "N'":
         fitted = replace(fitted, form=replace(fitted.form, noise=noise))
     modes = noises.modes if noise == "N'" else None
-    return fitted, Selection(calls.kernel, fitted.form, means, cores, noises, modes, note)
+    return fitted, Selection(calls.kernel, fitted.form, means, levels, noises, modes, note)
 
 
-def _selected_mean(sample: _Sample, kernel: str) -> tuple[Form, tuple[Candidate, ...], tuple[Candidate, ...]]:
+def _selected_mean(sample: _Sample, kernel: str) -> tuple[Form, tuple[Candidate, ...], Mapping[str, Candidate]]:
     by_process = sample.fold * 1000003 + sample.calls.cpu * 101 + sample.calls.probe
     forms = [Form(mean, False, "N-2") for mean in means_of(kernel)]
     means = _candidates(sample, forms, by_process)
@@ -126,10 +130,19 @@ def _selected_mean(sample: _Sample, kernel: str) -> tuple[Form, tuple[Candidate,
         for candidate in means
         if candidate.worse_by <= MEAN_ERRORS and candidate.share_above <= SCORE_TOLERANCE
     )
-    if len(np.unique(sample.calls.cpu)) < 2:
-        return Form(chosen, False, "N-2"), means, ()
-    cores = _candidates(sample, [Form(chosen, False, "N-2"), Form(chosen, True, "N-2")], sample.fold)
-    return Form(chosen, cores[0].worse_by > PER_CORE_ERRORS, "N-2"), means, cores
+    levels = [("", Form(chosen, False, "N-2"))]
+    cores, sockets = (len(np.unique(each)) for each in (sample.calls.cpu, sample.calls.sockets()))
+    if 1 < sockets < cores:
+        levels.append(("-S", Form(chosen, False, "N-2", per_socket=True)))
+    if cores > 1:
+        levels.append(("-H", Form(chosen, True, "N-2")))
+    if len(levels) == 1:
+        return levels[0][1], means, {}
+    tried = _candidates(sample, [form for _, form in levels], sample.fold)
+    taken = next(
+        form for (_, form), candidate in zip(levels, tried, strict=True) if candidate.worse_by <= PER_CORE_ERRORS
+    )
+    return taken, means, {name: candidate for (name, _), candidate in zip(levels, tried, strict=True)}
 
 
 def _candidates(sample: _Sample, forms: list[Form], group: Integers) -> tuple[Candidate, ...]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lepaute.fit.kernels.kernel_fit import FittedKernel
+from lepaute.fit.kernels.kernel_fit import ENOUGH_IN_CONTEXT, FittedKernel
 from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
 from lepaute.fit.observations.calls import Calls
 
@@ -27,10 +27,13 @@ def class_boundaries(calls: Calls) -> Floats:
 
 
 def judged(calls: Calls) -> Calls:
-    """The calls that a model is judged by: those in steps of HPL but the first ones, or all where there are none."""
+    """The calls that a model is judged by: those in steps of HPL but the first ones, or all where there are none; of
+    them those at full load, which it is fitted to, where there are enough."""
     calls = calls.where(calls.nonempty())
     inside = calls.in_context & ~calls.cold
-    return calls.where(inside) if inside.any() else calls
+    calls = calls.where(inside) if inside.any() else calls
+    full = calls.at_full_load()
+    return calls.where(full) if np.count_nonzero(full) >= ENOUGH_IN_CONTEXT else calls
 
 
 def size_classes(calls: Calls, boundaries: Floats) -> list[Booleans]:

@@ -9,6 +9,7 @@ import numpy as np
 from lepaute.errors import FitError
 from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
 from lepaute.fit.observations.columns import KERNELS, NEEDED, check_columns
+from lepaute.fit.observations.loads import LOAD, NodeShape, probe_under_load, with_loads
 
 if TYPE_CHECKING:
     import pandas
@@ -52,6 +53,8 @@ class Calls:
     weight      : how many calls each stands for, or None: one
     launch      : number of the start that its process had in common with others (the ranks of one mpirun), or None:
                   each (block, cpu, probe) is a process started by itself
+    share       : of the other cores of its socket, those that did the same work meanwhile, 0 to 1; None: 0
+    socket      : number of its socket among those of all nodes, or None: that of the node
     """
 
     kernel: str
@@ -67,6 +70,8 @@ class Calls:
     probes: tuple[str, ...]
     weight: Floats | None = None
     launch: Integers | None = None
+    share: Floats | None = None
+    socket: Integers | None = None
 
     def __len__(self) -> int:
         return len(self.duration_s)
@@ -87,7 +92,23 @@ class Calls:
             self.probes,
             None if self.weight is None else self.weight[mask],
             None if self.launch is None else self.launch[mask],
+            None if self.share is None else self.share[mask],
+            None if self.socket is None else self.socket[mask],
         )
+
+    def shares(self) -> Floats:
+        """Share of the other cores of its socket that computed during each call, shape (calls,)."""
+        return np.zeros(len(self)) if self.share is None else self.share
+
+    def sockets(self) -> Integers:
+        """Number of the socket of each call among those of all nodes, shape (calls,)."""
+        return self.cpu // MOST_CORES if self.socket is None else self.socket
+
+    def at_full_load(self) -> Booleans:
+        """Which calls were made while all cores of the socket computed, or as many as ever did; shape (calls,)."""
+        shares = self.shares()
+        result: Booleans = shares >= shares.max(initial=0.0)
+        return result
 
     def launches(self) -> Integers:
         """Number of the launch of each call, shape (calls,)."""
@@ -125,13 +146,18 @@ def numbered(keys: Sequence[Integers]) -> Integers:
     return result
 
 
-def pooled_observations(frames: Sequence["pandas.DataFrame"], hosts: Sequence[str] = ()) -> "pandas.DataFrame":
+def pooled_observations(
+    frames: Sequence["pandas.DataFrame"], hosts: Sequence[str] = (), shape: NodeShape | None = None
+) -> "pandas.DataFrame":
     """One table of the kernel observations of several archives, blocks renumbered so that they do not meet.
 
     hosts : the nodes that were measured, where they are several
+    shape : of the nodes; None: one socket of as many cores as the table names
     The column `attempt` numbers the runs of one probe in one block; it is 0 in archives that lack it. The column
     `cpu` becomes the number of a core of one node among all cores of all nodes, see `place_of`. The column `launch`
-    numbers the starts of processes: the ranks of one mpirun have it in common, see `launches_of`.
+    numbers the starts of processes: the ranks of one mpirun have it in common, see `launches_of`. `probe` tells loads
+    and threads apart, see `probe_under_load`; `share` is that of the other cores of the row's socket that computed, and
+    `socket` its number among those of all nodes.
     Raises FitError when a column is missing or there is no row.
     """
     import pandas
@@ -141,16 +167,21 @@ def pooled_observations(frames: Sequence["pandas.DataFrame"], hosts: Sequence[st
         check_columns(frame, KERNELS)
         if len(frame) == 0:
             continue
-        part = frame.loc[:, list(NEEDED[KERNELS])].copy()
+        part = with_loads(frame).loc[:, [*NEEDED[KERNELS], *LOAD]].copy()
         part["attempt"] = frame["attempt"].astype("int64") if "attempt" in frame.columns else 0
         part["block"] = part["block"].astype("int64") + blocks
         part["node"] = positions(frame, hosts)
-        part["cpu"] = part["cpu"].astype("int64") + MOST_CORES * part["node"]
         blocks = int(part["block"].max()) + 1
         parts.append(part)
     if not parts:
         raise FitError("the archives hold no kernel observations; calibrate again")
     table = pandas.concat(parts, ignore_index=True)
+    core, *load = (table[column].to_numpy(dtype=np.int64) for column in ("cpu", *LOAD))
+    shape = NodeShape((0,) * (int(core.max(initial=0)) + 1)) if shape is None else shape
+    table["share"] = shape.shares(core, *load)
+    table["socket"] = shape.socket_of(core) + shape.sockets * table["node"]
+    table["cpu"] = core + MOST_CORES * table["node"]
+    table["probe"] = probe_under_load(table)
     for column in ("kernel", "probe"):
         table[column] = table[column].astype("category")
     table["launch"] = launches_of(table)
@@ -197,6 +228,7 @@ def calls_by_kernel(table: "pandas.DataFrame") -> dict[str, Calls]:
     )
     letters = {letter: table[letter].to_numpy(dtype=np.float64) for letter in ("m", "n", "k")}
     cpu, block, launch = (table[column].to_numpy(dtype=np.int64) for column in ("cpu", "block", "launch"))
+    share, socket = table["share"].to_numpy(dtype=np.float64), table["socket"].to_numpy(dtype=np.int64)
     codes = table["kernel"].cat.codes.to_numpy()
     result: dict[str, Calls] = {}
     for code, name in enumerate(table["kernel"].cat.categories):
@@ -216,5 +248,7 @@ def calls_by_kernel(table: "pandas.DataFrame") -> dict[str, Calls]:
             cold[rows],
             probes,
             launch=launch[rows],
+            share=share[rows],
+            socket=socket[rows],
         )
     return result

@@ -8,6 +8,8 @@ from lepaute.errors import FitError
 if TYPE_CHECKING:
     import pandas
 
+#: What tells apart the runs of one probe on a core in a block, in archives that have several.
+_OF_A_LOAD = ("active_cores", "threads")
 #: Blocks with an undisturbed run of a probe that are enough to do without its disturbed ones.
 ENOUGH_BLOCKS = 3
 
@@ -29,7 +31,8 @@ def without_disturbed(
     A probe can do without its disturbed runs when it has an undisturbed one in at least `enough_blocks` of its blocks,
     the blocks of all archives together. Returns new tables in the order of `frames`, and in alphabetical order the
     names of the probes that could not, such as "dgemm 0" ("p2p" where `by` is empty): of these all rows are kept. The
-    durations do not matter: to leave out what is slow would bias the models.
+    durations do not matter: to leave out what is slow would bias the models. A probe under several loads counts as
+    several, named with its cores and threads.
     Raises FitError when there are disturbed rows and a column is missing.
     """
     import pandas
@@ -37,6 +40,8 @@ def without_disturbed(
     marked = [frame for frame in frames if "disturbed" in frame.columns and bool(frame["disturbed"].any())]
     if not marked:
         return list(frames), ()
+    if "probe" in by and all(set(_OF_A_LOAD) <= set(frame.columns) for frame in frames):
+        by = (*by, *_OF_A_LOAD)  # a probe is made under several loads in a block
     columns = [*by, "block"]
     parts = []
     for number, frame in enumerate(frames):

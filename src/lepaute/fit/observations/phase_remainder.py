@@ -10,7 +10,7 @@ from lepaute.fit.observations.calls import MODELLED, PHASES, Calls
 if TYPE_CHECKING:
     import pandas
 
-#: Only here: with more ranks the phases also hold messages.
+#: Only here: with more ranks in a grid the phases also hold messages.
 PROBE = "hpl_steps_1x1"
 
 
@@ -18,12 +18,13 @@ def glue_calls(table: "pandas.DataFrame", probes: tuple[str, ...]) -> dict[str, 
     """One "call" of `pdfact_glue` or `pdupdate_glue` for every such phase that one process alone went through.
 
     table  : observations as `pooled_observations` makes them
-    probes : names of the probes, in the order of their codes
+    probes : names of the probes under their loads, in the order of their codes
     The duration of the glue is that of the phase, less its modelled kernels, less the cost of timing: each timed call
     adds one reading of the clock inside its stamps and one outside. It may come out below zero, by noise; it is kept,
     since cutting it at zero would bias the mean.
     """
-    alone = table[(table["probe"] == PROBE).to_numpy()]
+    mine = [code for code, name in enumerate(probes) if name.split(" ")[0] == PROBE]
+    alone = table[np.isin(table["probe"].cat.codes.to_numpy(), mine)]
     if len(alone) == 0:
         return {}
     names = alone["kernel"].astype(str).to_numpy()
@@ -41,15 +42,14 @@ def glue_calls(table: "pandas.DataFrame", probes: tuple[str, ...]) -> dict[str, 
     rows = np.flatnonzero(phase)
     rest = duration[rows] - clock[rows] - covered
     result: dict[str, Calls] = {}
-    code = probes.index(PROBE)
     for name, glue in PHASES.items():
-        mine = names[rows] == name
-        if mine.any():
-            result[glue] = _calls(alone.iloc[rows[mine]], glue, rest[mine], code, probes)
+        of_phase = names[rows] == name
+        if of_phase.any():
+            result[glue] = _calls(alone.iloc[rows[of_phase]], glue, rest[of_phase], probes)
     return result
 
 
-def _calls(frame: "pandas.DataFrame", glue: str, rest: Floats, code: int, probes: tuple[str, ...]) -> Calls:
+def _calls(frame: "pandas.DataFrame", glue: str, rest: Floats, probes: tuple[str, ...]) -> Calls:
     m, n, k = (frame[letter].to_numpy(dtype=np.float64) for letter in ("m", "n", "k"))
     count = len(frame)
     return Calls(
@@ -60,17 +60,19 @@ def _calls(frame: "pandas.DataFrame", glue: str, rest: Floats, code: int, probes
         rest,
         frame["cpu"].to_numpy(dtype=np.int64),
         frame["block"].to_numpy(dtype=np.int64),
-        np.full(count, code, dtype=np.int64),
+        frame["probe"].cat.codes.to_numpy(dtype=np.int64).astype(np.int64),
         np.ones(count, dtype=bool),
         frame["position"].to_numpy() == 0,
         probes,
         launch=frame["launch"].to_numpy(dtype=np.int64),
+        share=frame["share"].to_numpy(dtype=np.float64),
+        socket=frame["socket"].to_numpy(dtype=np.int64),
     )
 
 
 def _group_numbers(frame: "pandas.DataFrame") -> Integers:
-    """A number for each (node, block, attempt, rank, design row)."""
-    keys = [frame[column].to_numpy(dtype=np.int64) for column in ("node", "block", "attempt", "rank", "design_row")]
+    """A number for each (launch, rank, design row)."""
+    keys = [frame[column].to_numpy(dtype=np.int64) for column in ("launch", "rank", "design_row")]
     number = np.zeros(len(frame), dtype=np.int64)
     for key in keys:
         _, code = np.unique(key, return_inverse=True)

@@ -134,18 +134,21 @@ def coefficients_of_archives(archives: "Archive | Iterable[Archive]", kernel: st
     from lepaute.fit.observations.columns import KERNELS
     from lepaute.fit.observations.disturbed import without_disturbed
     from lepaute.fit.observations.factors import usual_conditions
+    from lepaute.fit.observations.loads import THREADS, shape_of
     from lepaute.fit.variability.crowding import crowding_of, relieved
 
     given = calibrations(archives)
+    shape = shape_of(given)
     frames = [usual_conditions(checked_table(archive, KERNELS)) for archive in given]
     hosts, _ = seen_hosts(hosts_of(given[0]), frames)
     frames, _ = without_disturbed(frames, ("host", "probe", "cpu") if len(hosts) > 1 else ("probe", "cpu"))
     rows = []
     for number, frame in enumerate(frames):
-        calls = calls_by_kernel(pooled_observations([frame], hosts)).get(kernel)
+        table = pooled_observations([frame], hosts, shape)
+        calls = calls_by_kernel(table[(table[THREADS] == table[THREADS].min()).to_numpy()]).get(kernel)
         if calls is None:
             continue
-        calls = relieved(calls, crowding_of(calls))
+        calls = relieved(calls, crowding_of(calls).rows)
         for cpu in np.unique(calls.cpu):
             for block in np.unique(calls.block) if len(given) == 1 else [None]:
                 on_cpu = (calls.cpu == cpu) & ~calls.cold

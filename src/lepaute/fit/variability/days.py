@@ -95,3 +95,14 @@ def process_effects(effects: BlockEffects) -> ProcessEffects:
 def _launch(calls: Calls) -> Integers:
     """-1 where launches are not known: each process is then one."""
     return np.full(len(calls), -1, dtype=np.int64) if calls.launch is None else calls.launch
+
+
+def variance_of_processes(calls: Calls, predicted: Floats, effects: BlockEffects | None) -> float:
+    """Variance that the effects of processes and launches give to sum(measured) / sum(predicted) of these calls."""
+    total = float(np.sum(predicted))
+    if effects is None or total <= 0.0:
+        return 0.0
+    process = numbered([calls.cpu] if calls.launch is None else [calls.cpu, calls.launch])
+    launch = process if calls.launch is None else numbered([calls.launch, np.where(calls.launch < 0, calls.cpu, 0)])
+    of_process, of_launch = (float(np.sum(np.bincount(code, predicted) ** 2)) for code in (process, launch))
+    return (effects.sd.process_sd**2 * of_process + effects.sd.launch_sd**2 * of_launch) / total**2

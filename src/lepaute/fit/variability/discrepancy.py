@@ -5,9 +5,9 @@ import numpy as np
 from lepaute.errors import FitError
 from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
 from lepaute.fit.kernels.size_classes import class_boundaries, judged, relative_error, size_classes
-from lepaute.fit.numeric.arrays import Booleans, Floats
-from lepaute.fit.observations.calls import Calls, numbered
-from lepaute.fit.variability.days import BlockEffects
+from lepaute.fit.numeric.arrays import Booleans
+from lepaute.fit.observations.calls import Calls
+from lepaute.fit.variability.days import BlockEffects, variance_of_processes
 
 
 def discrepancy_relative_sd(
@@ -16,7 +16,7 @@ def discrepancy_relative_sd(
     """Relative standard deviation of the model's error, from fits that leave one block out.
 
     The held-out calls inside steps of HPL (all calls, where there are none) are put into classes by probe, that is by
-    what the neighbouring core does meanwhile, and by size, quartiles of the product of the parameters; the error of a
+    what the neighbouring cores do meanwhile, and by size, quartiles of the product of the parameters; the error of a
     class in a block is sum(measured) / sum(predicted) - 1, after the effect that the block has on all kernels, which is
     another layer, is divided out. The result is the root mean square of the errors weighted by time, less what the
     scatter of single calls and the effects of the processes and launches in the class explain, layers as well. 0 with
@@ -47,23 +47,12 @@ def discrepancy_relative_sd(
                 errors.append(error)
                 # Of one or two calls in a class, residuals about its own mean know next to nothing.
                 variance = max(variance, float(np.sum(deviation[mask] ** 2)) / time_s**2)
-                variances.append(variance + _of_processes(held.where(mask), predicted[mask], effects))
+                variances.append(variance + variance_of_processes(held.where(mask), predicted[mask], effects))
                 weights.append(time_s)
     if not weights:
         return 0.0
     excess = np.average(np.array(errors) ** 2 - np.array(variances), weights=weights)
     return float(np.sqrt(max(0.0, float(excess))))
-
-
-def _of_processes(calls: Calls, predicted: Floats, effects: BlockEffects | None) -> float:
-    """Variance that the effects of processes and launches give to the ratio of these calls of one block and probe."""
-    if effects is None:
-        return 0.0
-    process = numbered([calls.cpu] if calls.launch is None else [calls.cpu, calls.launch])
-    launch = process if calls.launch is None else numbered([calls.launch, np.where(calls.launch < 0, calls.cpu, 0)])
-    of_process, of_launch = (float(np.sum(np.bincount(code, predicted) ** 2)) for code in (process, launch))
-    both = effects.sd.process_sd**2 * of_process + effects.sd.launch_sd**2 * of_launch
-    return both / float(np.sum(predicted)) ** 2
 
 
 def _by_probe(calls: Calls, masks: list[Booleans]) -> list[Booleans]:

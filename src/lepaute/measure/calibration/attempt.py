@@ -58,6 +58,17 @@ class Site:
         """Position of the node that a rank is on: as many of `ranks` ranks on each, one node after the other."""
         return rank * len(self.measured) // ranks
 
+    def cores_on(self, run: PlannedRun, place: int) -> tuple[int, ...]:
+        """The cores of a run that are on the node at that position."""
+        each = len(run.cores) // len(self.measured)
+        return run.cores[place * each : (place + 1) * each]
+
+    def pus(self, run: PlannedRun) -> tuple[int, ...]:
+        """The hardware thread of each core of a run."""
+        return tuple(
+            pu for place, about in enumerate(self.measured) for pu in about.layout.pus(self.cores_on(run, place))
+        )
+
 
 class Attempts:
     """Makes attempts, and writes down in a workspace what comes of them."""
@@ -80,7 +91,7 @@ class Attempts:
         for each in site.nodes:
             each.write(design, text)
         self._workspace.keep_file(f"designs/{site.name}/block{run.block}_{run.name}.csv", text.encode())
-        ranks = [""] if run.probe in SERIAL else [f".r{rank}" for rank in range(len(run.cores))]
+        ranks = [f".r{rank}" for rank in range(run.ranks)]
         kept = [self._kept(run, number, site, rank, suffix) for rank, suffix in enumerate(ranks)]
         argv, environment = self._command(run, site, base, design, raw)
         mine = [path for rank, path in enumerate(kept) if site.place_of(rank, len(ranks)) == 0]
@@ -113,6 +124,8 @@ class Attempts:
                 attempt=number,
                 probe=run.probe,
                 run_cores=run.cores,
+                load=run.load,
+                threads=run.threads,
                 seed=run.seed,
                 start=result.start,
                 start_s=before[0].monotonic_s,
@@ -130,30 +143,46 @@ class Attempts:
     ) -> tuple[Sequence[str], Mapping[str, str]]:
         """What the first node runs, and the variables to add."""
         coretype = site.measured[0].kernel_set.coretype_env
-        words, environment = probe_words(run, base, design, raw, coretype, len(site.nodes))
+        words, environment = probe_words(run, site.pus(run), base, design, raw, coretype, len(site.nodes))
         if run.probe in SERIAL:
             return words, environment
         if len(site.nodes) == 1:
             launcher = launcher_of_nodes(site.measured[0].mpi)
-            start = launcher.start(len(run.cores), use_scheduler=False)
+            start = launcher.start(run.ranks, use_scheduler=False)
             return (*start.argv, *words), {**start.environment, **environment}
         names = [about.name for about in site.measured]
-        each = len(run.cores) // len(site.nodes)
+        each = run.ranks // len(site.nodes)
         site.nodes[0].write(HOSTS, hosts_text(names, each))
         start = start_of_ranks(words, names, each, None, self._options.rank_launch(), (), base)
         return start.argv, {**start.environment, **environment}
 
     def _kept(self, run: PlannedRun, number: int, site: Site, rank: int, suffix: str) -> Path:
         """Where the raw file of a rank goes; that it belongs to this run is written down first."""
-        place = site.place_of(rank, len(run.cores))
-        host, others = site.measured[place].name, [each.name for each in site.measured if each != site.measured[place]]
+        place = site.place_of(rank, run.ranks)
+        about = site.measured[place]
+        host, others = about.name, [each.name for each in site.measured if each != about]
         again = f".attempt{number}" if number else ""
         member = f"raw/{host}/block{run.block}/{run.name}{again}{suffix}.csv"
-        entry = RawFile(member, site.name, host, run.name, run.block, run.probe, number)
+        core, active = run.cores[rank * run.threads], site.cores_on(run, place)
+        entry = RawFile(
+            member,
+            site.name,
+            host,
+            run.name,
+            run.block,
+            run.probe,
+            number,
+            core=core,
+            active_cores=len(active),
+            active_socket_cores=about.layout.active_beside(core, active),
+            threads=run.threads,
+        )
         if run.probe == SEMANTICS:
             entry = replace(entry, round=int(run.name.split("_")[0].removeprefix(SEMANTICS)))
         if run.probe in _OF_LINKS:
-            entry = replace(entry, link="remote" if others else "local", peer=others[0] if others else host)
+            distance = about.layout.distance(*run.cores) if run.probe == P2P and not others else None
+            link, peer = ("remote", others[0]) if others else ("local", host)
+            entry = replace(entry, link=link, peer=peer, distance=distance)
         self._workspace.note(entry)
         path = self._workspace.folder / member
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -174,7 +203,7 @@ class Attempts:
     def _loads(self, site: Site, before: Sequence[Sample], ranks: int) -> list[Load]:
         loads = []
         for (_, about), first, last in zip(self._machines(site), before, self._samples(site), strict=True):
-            load = load_between(first, last, about.node_cores)
+            load = load_between(first, last, about.node_pus)
             if len(site.nodes) > 1:
                 # mpirun starts its ranks by ssh: they are no children of the agent, but each polls all the time.
                 names = sum(each.machine == about.machine for each in site.measured)

@@ -1,8 +1,10 @@
 """`calibrate`: from a request for nodes to the archive of a calibration."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from lepaute.design.hpl_step import DEFAULT_NBS
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import check_output
 from lepaute.measure.calibration.job import Calibration, Progress
@@ -14,6 +16,8 @@ from lepaute.measure.schedulers import Request
 
 #: A network is not known without messages beyond its eager limit; the probes count bytes in an int.
 LEAST_MESSAGE_BYTES, MOST_MESSAGE_BYTES = 1 << 20, 1 << 30
+#: The probe of HPL's steps takes block sizes up to this; more threads than this no node has.
+MOST_NB, MOST_THREADS = 4096, 1024
 
 
 def calibrate(
@@ -21,6 +25,8 @@ def calibrate(
     *,
     quick: bool = False,
     network_bytes: int | None = None,
+    nbs: Sequence[int] = DEFAULT_NBS,
+    threads: Sequence[int] = (1,),
     seed: int = 1,
     progress: Progress | None = None,
     scheduler: str = "local",
@@ -32,14 +38,17 @@ def calibrate(
 
     quick    : two small blocks, to see that all works; too little for a model to trust
     network_bytes: the largest message, 64 MiB (quick: 16 MiB) unless given; a node with little memory gets less
+    nbs      : block sizes of the steps of HPL that are measured
+    threads  : BLAS threads of a process, each number measured in its turn
     seed     : of the designs, of their order and of the probes' data; when resuming, that of the beginning holds
     progress : called with what is being done and the share of the work that is done
     python   : the interpreter on the nodes, where it is not this one
     resume   : go on with a calibration of that archive that did not end
     Raises EnvironmentProblem when something the probes need is missing, a probe fails or no node is left, InputError
-    for a seed that no generator takes or a message that no probe sends, KeyboardInterrupt. When measurements had begun
-    they are archived beside as NAME.partial.zip, its metadata marked `partial`, the exception has a note that says so,
-    and an older archive of the same name stays as it was.
+    for a seed that no generator takes, a message that no probe sends, a block size beyond the matrices or more threads
+    than a node has cores, KeyboardInterrupt. When measurements had begun they are archived beside as NAME.partial.zip,
+    its metadata marked `partial`, the exception has a note that says so, and an older archive of the same name stays as
+    it was.
     """
     out_archive = Path(out_archive)
     tell = progress if progress is not None else _silent
@@ -48,6 +57,10 @@ def calibrate(
         raise InputError(
             f"the largest message is {network_bytes} bytes; give {LEAST_MESSAGE_BYTES} to {MOST_MESSAGE_BYTES}"
         )
+    for option, values, most in (("--nb", nbs, MOST_NB), ("--threads", threads, MOST_THREADS)):
+        if not values or min(values) < 1 or max(values) > most or len(set(values)) < len(values):
+            given = ",".join(map(str, values))
+            raise InputError(f"{option} is {given[:40] or 'empty'}; give different numbers from 1 to {most}")
     options = Options(
         archive=out_archive,
         scheduler=scheduler,
@@ -58,7 +71,10 @@ def calibrate(
     )
     tell("building the probes", 0.0)
     probes = build_probes(progress=lambda message: tell(message, 0.0))
-    outcome = execute(Calibration(options, probes, quick=quick, tell=tell, network_bytes=network_bytes), resume)
+    outcome = execute(
+        Calibration(options, probes, quick=quick, tell=tell, network_bytes=network_bytes, nbs=nbs, threads=threads),
+        resume,
+    )
     if outcome.status == "complete":
         tell("done", 1.0)
         return outcome.archive

@@ -14,6 +14,9 @@ class RawFile(Entry):
     node: where the run takes place, which for messages is the node of rank 0; host: where this file's rank runs
     link: local or remote; peer: the node at the other end of the messages; both only of messages
     round: of the search for the limits of sends
+    core : that this file's rank runs on, the first where it has several threads; active_cores: those of its node that
+           compute meanwhile, its own among them; active_socket_cores: those of them on its socket
+    distance: between the two cores of messages inside a node
     """
 
     JOURNAL: ClassVar[str] = "raw_files"
@@ -27,6 +30,11 @@ class RawFile(Entry):
     round: int | None = field(default=None, metadata=ABSENT_IF_NONE)
     link: str | None = field(default=None, metadata=ABSENT_IF_NONE)
     peer: str | None = field(default=None, metadata=ABSENT_IF_NONE)
+    core: int = 0
+    active_cores: int = 1
+    active_socket_cores: int = 1
+    threads: int = 1
+    distance: str | None = field(default=None, metadata=ABSENT_IF_NONE)
 
     @property
     def key(self) -> tuple[str, int, str, int]:
@@ -39,7 +47,8 @@ class AttemptEntry(Entry):
     """An attempt that ended: a line of blocks.json.
 
     start: ISO 8601 by the node's clock; start_s by its monotonic clock, started_s since the epoch by the controller's
-    disturbed: other programs used the machine; causes: what they did; more: the load meanwhile
+    load, threads: of the planned run
+    disturbed: other programs used the machine; causes: what they did; more: the load of the machine meanwhile
     """
 
     JOURNAL: ClassVar[str] = "blocks"
@@ -50,6 +59,8 @@ class AttemptEntry(Entry):
     attempt: int
     probe: str
     run_cores: tuple[int, ...]
+    load: str
+    threads: int
     seed: int
     start: str
     start_s: float

@@ -1,10 +1,12 @@
 """A calibration as a job of the controller: the probes of the plan in the place of a script's commands."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from threading import Event
 from typing import Any, ClassVar
 
 from lepaute.archive.metadata import MpiFacts
+from lepaute.design.hpl_step import DEFAULT_NBS
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.measure.calibration.attempt import Attempt, Attempts, Site
 from lepaute.measure.calibration.entries import AttemptEntry, RawFile
@@ -23,16 +25,14 @@ from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.programs import check_same_place
 from lepaute.measure.plan import (
     FULL,
-    NB,
     QUICK,
     SEMANTICS,
     Link,
     PlannedRun,
-    largest_message,
-    largest_n,
     pair_cores,
     plan,
     plan_links,
+    room,
 )
 from lepaute.measure.probes import Probes
 
@@ -52,12 +52,21 @@ class Calibration(Job):
     reference_period_s: ClassVar[float | None] = 0.0
 
     def __init__(
-        self, options: Options, probes: Probes, *, quick: bool, tell: Progress, network_bytes: int | None = None
+        self,
+        options: Options,
+        probes: Probes,
+        *,
+        quick: bool,
+        tell: Progress,
+        network_bytes: int | None = None,
+        nbs: Sequence[int] = DEFAULT_NBS,
+        threads: Sequence[int] = (1,),
     ) -> None:
         super().__init__(options, say=_silent)
         self._probes = probes
         self._quick = quick
         self._network_bytes = network_bytes
+        self._nbs, self._threads = tuple(nbs), tuple(threads)
         self._tell = tell
         #: By node, or by the name of the run for messages between two.
         self._attempts: dict[str, list[Attempt]] = {}
@@ -65,7 +74,12 @@ class Calibration(Job):
         self._behind = 0
 
     def _more_metadata(self) -> dict[str, Any]:
-        return CalibrationFacts(quick=self._quick, network_bytes=self._network_bytes).to_json()
+        return self._asked.to_json()
+
+    @property
+    def _asked(self) -> CalibrationFacts:
+        """What the user asked for, as long as nothing else is known."""
+        return CalibrationFacts(self._quick, self._network_bytes, self._nbs, self._threads)
 
     def prepare_machine(self) -> None:
         """Also finds out what the nodes are and puts the probes there: what fails here leaves nothing behind."""
@@ -88,6 +102,16 @@ class Calibration(Job):
             given = begun_with.network_bytes
             remedy = "leave it out" if given is None else f"give --network-bytes {given}"
             raise InputError(f"the calibration was begun with another --network-bytes; {remedy}")
+        for option, begun_of, given_of in (
+            ("--nb", begun_with.nbs, self._nbs),
+            ("--threads", begun_with.threads, self._threads),
+        ):
+            if begun_of != given_of:
+                given_then = ",".join(map(str, begun_of))
+                raise InputError(f"the calibration was begun with another {option}; give {option} {given_then}")
+        if (most := min(len(about.cores) for about in self._measured)) < max(self._threads):
+            given = max(self._threads)
+            raise InputError(f"--threads {given} is more than the {most} cores of a node; give 1 to {most}")
         for about in self._measured:
             for warning in about.kernel_set.warnings:
                 self.record_of_run.warn(warning if len(self._measured) == 1 else f"{about.name}: {warning}")
@@ -97,32 +121,31 @@ class Calibration(Job):
             raise InputError(f"the calibration was begun on {begun}; resume it on the same nodes")
         self._scale = scale = QUICK if self._quick else FULL
         memory_bytes = min(about.memory_bytes for about in self._measured)
-        self._most_n = largest_n(scale, memory_bytes)
-        if self._most_n < scale.most_n:
-            self.record_of_run.warn(
-                f"measured matrices up to N = {self._most_n} only: this machine has too little memory for more"
-            )
         requested_bytes = scale.p2p_most_bytes if self._network_bytes is None else self._network_bytes
-        ranks = max(len(about.cpus) for about in self._measured)
-        self._most_message = largest_message(requested_bytes, memory_bytes, ranks)
-        if self._most_message < requested_bytes:
+        self._limits = limits = room(scale, memory_bytes, len(first.cores), requested_bytes)
+        if limits.most_n < scale.most_n:
             self.record_of_run.warn(
-                f"measured messages up to {self._most_message} bytes only: this machine has too little memory for more"
+                f"measured matrices up to N = {limits.most_n} only: this machine has too little memory for more"
             )
-        facts = CalibrationFacts(
-            quick=self._quick,
-            network_bytes=self._network_bytes,
+        if limits.most_message_bytes < requested_bytes:
+            self.record_of_run.warn(
+                f"measured messages up to {limits.most_message_bytes} bytes only: "
+                "this machine has too little memory for more"
+            )
+        if max(self._nbs) > limits.most_n:
+            raise InputError(f"--nb {max(self._nbs)} is too large for matrices up to N = {limits.most_n}; give less")
+        facts = replace(
+            self._asked,
             machines={about.name: about.facts for about in self._measured},
             cores=first.cores,
-            node_cores=first.node_cores,
+            node_cores=len(first.cores),
             cpu_model=first.cpu_model,
             memory_bytes=memory_bytes,
             blas=first.facts.blas,
             mpi=MpiFacts(first.mpi),
             blocks=scale.blocks,
-            nb=NB,
-            most_n=self._most_n,
-            most_message_bytes=self._most_message,
+            most_n=limits.most_n,
+            most_message_bytes=limits.most_message_bytes,
         )
         state.more |= facts.to_json()
         self.workspace.save()
@@ -133,15 +156,15 @@ class Calibration(Job):
             about.name: plan(
                 self._scale,
                 self.seed,
-                about.cores,
-                self._most_n,
+                about.layout,
+                self._limits,
                 position,
-                ring=about.cpus,
-                most_message_bytes=self._most_message,
+                nbs=self._nbs,
+                threads=self._threads,
             )
             for position, about in enumerate(self._measured)
         }
-        links = plan_links(self._scale, self.seed, self._measured, self._most_message)
+        links = plan_links(self._scale, self.seed, self._measured, self._limits)
         self._take_up_attempts([*(run for runs in plans.values() for run in runs), *(link.run for link in links)])
         self._total = sum(map(len, plans.values())) + len(links)
         self._maker = Attempts(self.workspace, self.options)
@@ -222,7 +245,7 @@ class Calibration(Job):
             self._tell(f"send-completion semantics on {' and '.join(names)}", self._share())
             measured = tuple(by_name[name] for name in names)
             site = Site(tuple(self.nodes[name] for name in names), measured)
-            cores = measured[0].cores if count == 1 else pair_cores(*measured)
+            cores = (0, 1) if count == 1 else pair_cores(*measured)
             warn, silence = self.record_of_run.warn, not self._quick
             try:
                 if count == 2:

@@ -1,5 +1,6 @@
 """What the measured nodes are: facts, cores, the BLAS kernels that they shall run; and whether they are alike."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from lepaute.measure.kernel_set import (
     kernels_argv,
     timing_of,
 )
+from lepaute.measure.layout import MADE_UP, Layout, layout_of
 from lepaute.measure.nodes.group import Nodes
 
 
@@ -24,19 +26,24 @@ from lepaute.measure.nodes.group import Nodes
 class Measured:
     """A node that is measured.
 
-    cores  : the two that most probes run on; cpus: all that the node lends
-    machine: equal for all names of one machine
+    machine : equal for all names of one machine
+    layout  : of the cores that the node lends; cpus: hardware threads that it lends; node_pus: all that it has
     """
 
     name: str
     machine: str
-    cores: tuple[int, int]
+    layout: Layout
     cpus: tuple[int, ...]
     cpu_model: str
-    node_cores: int
+    node_pus: int
     memory_bytes: int
     mpi: str | None
     kernel_set: KernelSet
+
+    @property
+    def cores(self) -> tuple[int, ...]:
+        """The numbers of the cores that are measured, which are all that the platform has."""
+        return tuple(core.number for core in self.layout.cores)
 
     @property
     def facts(self) -> MachineFacts:
@@ -46,24 +53,25 @@ class Measured:
             machine=self.machine,
             cores=self.cores,
             cpus=self.cpus,
-            node_cores=self.node_cores,
+            node_cores=len(self.cores),
             cpu_model=self.cpu_model,
             memory_bytes=self.memory_bytes,
             mpi=self.mpi,
             blas=BlasFacts("openblas", kernels.core_name, kernels.config, kernels.coretype_env, kernels.gflops),
+            layout=self.layout.facts,
         )
 
 
 def look_at(nodes: Nodes, python: str) -> list[Measured]:
     """All nodes, in their order. Raises EnvironmentProblem where one has not two cores or no OpenBLAS."""
-    facts = nodes.call("facts")
+    facts, layouts = nodes.call("facts"), layouts_of(nodes)
     chosen: dict[str, KernelSet] = {}
 
     def choose(node: Nodes, _stopping: Event) -> None:
         (channel,) = node.channels
-        if len(cpus := channel.hello.cpus) < 2:
+        if (cores := len(layouts[channel.name].cores)) < 2:
             raise EnvironmentProblem(
-                f"{channel.name}: calibration needs two cores and may use {len(cpus)}; "
+                f"{channel.name}: calibration needs two cores and may use {cores}; "
                 "widen the affinity (taskset) or use another machine"
             )
         about = facts[channel.name]
@@ -81,10 +89,10 @@ def look_at(nodes: Nodes, python: str) -> list[Measured]:
         Measured(
             name=channel.name,
             machine=channel.hello.boot,
-            cores=(channel.hello.cpus[0], channel.hello.cpus[1]),
+            layout=layouts[channel.name],
             cpus=channel.hello.cpus,
             cpu_model=facts[channel.name]["cpu_model"],
-            node_cores=facts[channel.name]["node_cores"],
+            node_pus=facts[channel.name]["node_cores"],
             memory_bytes=facts[channel.name]["memory_bytes"],
             mpi=facts[channel.name]["mpi"],
             kernel_set=settled[channel.name],
@@ -92,6 +100,16 @@ def look_at(nodes: Nodes, python: str) -> list[Measured]:
         for channel in nodes.channels
         if channel.name in settled
     ]
+
+
+def layouts_of(nodes: Nodes) -> dict[str, Layout]:
+    """How the cores of each node lie, those that it lends; as the variable MADE_UP says where it is set."""
+    sources, made_up = nodes.call("layout"), os.environ.get(MADE_UP)
+    return {
+        channel.name: layout_of(sources[channel.name], channel.hello.cpus, made_up)
+        for channel in nodes.channels
+        if channel.name in sources
+    }
 
 
 def settle(
@@ -134,7 +152,8 @@ def check_alike(measured: Sequence[Measured]) -> None:
     for other in measured[1:]:
         for what, mine, its in (
             ("processor", first.cpu_model, other.cpu_model),
-            ("number of cores", first.node_cores, other.node_cores),
+            ("number of cores", len(first.cores), len(other.cores)),
+            ("cores of each socket", _sizes(first), _sizes(other)),
             ("BLAS kernels", first.kernel_set.core_name, other.kernel_set.core_name),
         ):
             if mine != its:
@@ -142,3 +161,7 @@ def check_alike(measured: Sequence[Measured]) -> None:
                     f"{other.name} and {first.name} differ in their {what} ({its} and {mine}): the nodes of a platform "
                     "are all alike; calibrate each kind by itself"
                 )
+
+
+def _sizes(about: Measured) -> str:
+    return " + ".join(str(len(socket)) for socket in about.layout.sockets)

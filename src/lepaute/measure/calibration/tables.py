@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import pandas
 
 #: Columns that tell the attempt, for kernels and for messages.
-_OF_KERNELS = ("block", "attempt", "disturbed", "host", "probe")
-_OF_MESSAGES = ("block", "attempt", "disturbed", "host", "link", "peer")
+_OF_KERNELS = ("block", "attempt", "disturbed", "host", "probe", "active_cores", "active_socket_cores", "threads")
+_OF_MESSAGES = ("block", "attempt", "disturbed", "host", "link", "peer", "distance")
 #: Tables that a probe has of its own; all others are of kernels. Of the search for limits also which round it was.
 _TABLES = {P2P: ("p2p", _OF_MESSAGES), RING: ("ring", _OF_MESSAGES), SEMANTICS: ("semantics", (*_OF_MESSAGES, "round"))}
 _KERNELS = ("kernels", _OF_KERNELS)
@@ -38,7 +38,11 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
         if all(line.startswith("#") for line in text.splitlines()):
             continue
         frame = pandas.read_csv(io.StringIO(text), comment="#")
+        if frame.empty:  # a rank whose turn did not come
+            continue
         table, columns = _TABLES.get(entry.probe, _KERNELS)
+        # A probe knows the hardware threads it is bound to, the platform the cores that they belong to.
+        frame["pu"], frame["cpu"] = frame["cpu"], entry.core
         for column in columns:
             frame[column] = disturbed.get(entry.key, False) if column == "disturbed" else getattr(entry, column)
         header = header_of_raw(text)

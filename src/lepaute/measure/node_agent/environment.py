@@ -46,11 +46,13 @@ _FILES = {
     "clocksource.txt": "sys/devices/system/clocksource/clocksource0/current_clocksource",
     "microcode.txt": f"{_CPU}/cpu0/microcode/version",
 }
+#: Programs of hwloc that print the topology as XML.
+LSTOPO = (("lstopo-no-graphics", "--of", "xml"), ("lstopo", "--of", "xml"), ("hwloc-ls", "--of", "xml"))
 #: Member and the command lines that make it, the first that is installed and works.
 _COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "uname.txt": (("uname", "-a"),),
     "lscpu.txt": (("lscpu",),),
-    "lstopo.xml": (("lstopo-no-graphics", "--of", "xml"), ("lstopo", "--of", "xml"), ("hwloc-ls", "--of", "xml")),
+    "lstopo.xml": LSTOPO,
     "lspci.txt": (("lspci", "-nn"),),
     "dmidecode.txt": (("dmidecode",),),
     "lsmod.txt": (("lsmod",),),

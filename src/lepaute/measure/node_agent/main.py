@@ -20,6 +20,7 @@ from .control import Controls
 from .environment import collect
 from .facts import machine_facts
 from .files import Incoming, send_file
+from .layout_sources import layout_sources
 from .load import machine_load
 from .monitor import Monitor
 from .processes import Processes
@@ -49,6 +50,7 @@ class Agent:
             "control": self._control,
             "facts": lambda _arguments: machine_facts(),
             "folder": self._make_folder,
+            "layout": lambda _arguments: layout_sources(self._files, sorted(os.sched_getaffinity(0))),
             "load": lambda _arguments: machine_load(),
             "monitor": self._start_monitor,
             "reference": self._run_reference,

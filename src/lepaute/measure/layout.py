@@ -1,0 +1,218 @@
+"""How the cores of a node lie: sockets, NUMA nodes, last-level caches, hardware threads. Pure; no I/O."""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lepaute.archive.metadata import LayoutFacts
+from lepaute.archive.setups.topology import Object, walk
+from lepaute.errors import InputError
+
+#: Environment variable of `lepaute calibrate` that makes a layout up, for tests: sockets x cores of each.
+MADE_UP = "LEPAUTE_LAYOUT"
+_MOST_CORES = 4096
+#: Names of hwloc 2 and 1.
+_SOCKETS = ("Package", "Socket")
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """A physical core.
+
+    number : 0, 1, ... among the cores that may be used, in hwloc's logical order, which is that in which `mpirun
+             --map-by core` gives cores to ranks
+    pu     : the hardware thread (the system's number) that its process is bound to: the first that may be used
+    socket, numa, l3: numbers of the socket, NUMA node and last-level cache; without such a cache that of the socket
+    smt_pus: all its hardware threads that may be used
+    """
+
+    number: int
+    pu: int
+    socket: int
+    numa: int
+    l3: int
+    smt_pus: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The cores of a node that may be used, by number; source: who told: hwloc, sysfs, or the variable MADE_UP."""
+
+    cores: tuple[Core, ...]
+    source: str
+
+    @property
+    def sockets(self) -> tuple[tuple[int, ...], ...]:
+        """The numbers of the cores of each socket."""
+        numbers = dict.fromkeys(core.socket for core in self.cores)
+        return tuple(tuple(core.number for core in self.cores if core.socket == socket) for socket in numbers)
+
+    def pus(self, cores: Sequence[int]) -> tuple[int, ...]:
+        """The hardware threads that processes on these cores are bound to."""
+        return tuple(self.cores[core].pu for core in cores)
+
+    def active_beside(self, core: int, active: Collection[int]) -> int:
+        """How many of the active cores are on the socket of this one, itself included."""
+        return sum(self.cores[each].socket == self.cores[core].socket for each in active)
+
+    def distance(self, first: int, second: int) -> str:
+        """What two cores have in common: same-l3, same-socket or other-socket."""
+        one, other = self.cores[first], self.cores[second]
+        if one.socket != other.socket:
+            return "other-socket"
+        return "same-l3" if one.l3 == other.l3 else "same-socket"
+
+    @property
+    def facts(self) -> LayoutFacts:
+        """As the metadata of an archive have it."""
+        return LayoutFacts(
+            self.source,
+            pu=tuple(core.pu for core in self.cores),
+            socket=tuple(core.socket for core in self.cores),
+            numa=tuple(core.numa for core in self.cores),
+            l3=tuple(core.l3 for core in self.cores),
+        )
+
+
+def layout_of(sources: Mapping[str, Any], allowed: Collection[int], made_up: str | None = None) -> Layout:
+    """The layout of the cores that may be used, from what the agent found on a node.
+
+    sources: see `node_agent.layout_sources`
+    allowed: hardware threads that the affinity mask and the cpuset leave
+    made_up: value of the variable MADE_UP, None where it is not set
+    Raises InputError where that makes no sense.
+    """
+    if made_up is not None:
+        return made_up_layout(made_up, sorted(allowed))
+    xml = sources.get("lstopo")
+    told = from_hwloc(xml, allowed) if isinstance(xml, str) else None
+    return told or from_sysfs(sources.get("sysfs") or (), allowed)
+
+
+def from_hwloc(xml: str, allowed: Collection[int]) -> Layout | None:
+    """From the XML of lstopo; None where that is no such document, or does not have all the threads `allowed`."""
+    found: list[_Thread] = []
+    kept: list[Object] = []  # no two objects that are alive have one id
+
+    def seen(each: Object, around: list[Object]) -> None:
+        number = each.attributes.get("os_index", "")
+        if each.kind != "PU" or not number.isdecimal() or int(number) not in allowed:
+            return
+        kept.extend(around)
+        socket = _nearest(around, lambda outer: outer.kind in _SOCKETS)
+        core = _nearest(around, lambda outer: outer.kind == "Core")
+        l3 = _nearest(around, _is_l3)
+        # hwloc 2 has a NUMA node beside the cores and names it in their nodeset, hwloc 1 has it around them.
+        node = _nearest(around, lambda outer: outer.kind == "NUMANode")
+        numa = id(node) if node is not None else _lowest_bit(each.attributes.get("nodeset", ""))
+        thread = int(number)
+        found.append(_Thread(thread, id(core) if core is not None else -thread, id(socket), numa, id(l3 or socket)))
+
+    if not walk(xml, seen) or {each.pu for each in found} != set(allowed):
+        return None
+    return Layout(_numbered(found), "hwloc")
+
+
+def from_sysfs(places: Sequence[Mapping[str, Any]], allowed: Collection[int]) -> Layout:
+    """From the kernel's numbers; a thread of which it tells nothing is a core of its own on socket 0.
+
+    The order is hwloc's: sockets, NUMA nodes, caches and cores each by the lowest thread they have.
+    """
+    told = {int(place["cpu"]): place for place in places}
+    found = []
+    for thread in sorted(allowed):
+        place = told.get(thread, {})
+        package = place.get("package") or 0
+        cache = place.get("cache") or [-1 - package]
+        core = min(set(place.get("siblings") or ()) & set(allowed), default=thread)
+        found.append(_Thread(thread, core, package, place.get("numa") or 0, min(cache)))
+
+    def first(of: Callable[[_Thread], int]) -> dict[int, int]:
+        result: dict[int, int] = {}
+        for each in found:
+            result.setdefault(of(each), each.pu)
+        return result
+
+    levels: tuple[Callable[[_Thread], int], ...] = (
+        lambda each: each.socket,
+        lambda each: each.numa,
+        lambda each: each.l3,
+        lambda each: each.core,
+    )
+    lowest = [first(level) for level in levels]
+    found.sort(key=lambda each: [known[level(each)] for level, known in zip(levels, lowest, strict=True)])
+    return Layout(_numbered(found), "sysfs")
+
+
+def made_up_layout(text: str, pus: Sequence[int]) -> Layout:
+    """`SxC`: S sockets of C cores, core c on the thread c modulo the number of those there are."""
+    match = re.fullmatch(r"([1-9]\d{0,3})x([1-9]\d{0,3})", text)
+    count = int(match[1]) * int(match[2]) if match else 0
+    if match is None or count > _MOST_CORES:
+        raise InputError(
+            f"{MADE_UP} is {text[:40]!r}; it makes up a layout for tests, sockets x cores of each such as 2x16 and at "
+            f"most {_MOST_CORES} cores; unset it to measure the machine as it is"
+        )
+    each = int(match[2])
+    cores = (
+        Core(number, pus[number % len(pus)], number // each, number // each, number // each, (pus[number % len(pus)],))
+        for number in range(count)
+    )
+    return Layout(tuple(cores), f"{MADE_UP}={text}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Thread:
+    """A hardware thread, and what it is in: any numbers that are equal where the parts are."""
+
+    pu: int
+    core: int
+    socket: int
+    numa: int
+    l3: int
+
+
+def _numbered(threads: Sequence[_Thread]) -> tuple[Core, ...]:
+    """The cores of threads in logical order; sockets, nodes and caches numbered in the order in which they occur."""
+    by_core: dict[int, list[_Thread]] = {}
+    for each in threads:
+        by_core.setdefault(each.core, []).append(each)
+    sockets: dict[int, int] = {}
+    nodes: dict[int, int] = {}
+    caches: dict[int, int] = {}
+    cores = []
+    for number, mine in enumerate(by_core.values()):
+        one = mine[0]
+        cores.append(
+            Core(
+                number,
+                one.pu,
+                sockets.setdefault(one.socket, len(sockets)),
+                nodes.setdefault(one.numa, len(nodes)),
+                caches.setdefault(one.l3, len(caches)),
+                tuple(each.pu for each in mine),
+            )
+        )
+    return tuple(cores)
+
+
+def _nearest(around: Sequence[Object], fits: Callable[[Object], bool]) -> Object | None:
+    return next((outer for outer in reversed(around) if fits(outer)), None)
+
+
+def _is_l3(each: Object) -> bool:
+    about = each.attributes
+    return each.kind == "L3Cache" or (each.kind == "Cache" and about.get("depth") == "3")
+
+
+def _lowest_bit(nodeset: str) -> int:
+    """Of a set as hwloc prints it, 32 bits a word and the highest first; 0 for an empty one."""
+    try:
+        words = [int(word, 16) if word.strip("0x") else 0 for word in nodeset.split(",")]
+    except ValueError:
+        return 0
+    bits = 0
+    for word in words:
+        bits = bits << 32 | word
+    return max((bits & -bits).bit_length() - 1, 0)
