@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
 from lepaute.kit.node_sets import fold_node_set
+from lepaute.measure.calibration.machines import layouts_of
 from lepaute.measure.calibration.together import each_machine
 from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks
+from lepaute.measure.layout import Layout
 from lepaute.measure.machine_load import Load, Sample, load_between
 from lepaute.measure.nodes.channel import Channel, NodeLost
 from lepaute.measure.nodes.group import Nodes
@@ -106,7 +108,7 @@ class NodeSite:
         self._lent, self._program, self._per_node = lent, program, ranks_per_node
         self._numbers = itertools.count()
         self._facts = lent.nodes.call("facts")
-        self._guarded = False
+        self._layouts: dict[str, Layout] = {}  # of the nodes, known with the first sentinel
         for channel in lent.channels:
             check_architecture(channel)
             check_same_place(lent.channels[0], channel)
@@ -165,21 +167,22 @@ class NodeSite:
 
     def watch(self, guard: Guard) -> float:
         """Runs a sentinel on each machine, all at once; the mean over them."""
-        if not self._guarded:
+        if not self._layouts:
             self._lent.nodes.put(guard.program, guard.program.name)
             self._lent.nodes.write("sentinel/design.csv", guard.design)
-            self._guarded = True
+            self._layouts = layouts_of(self._lent.nodes)
         found: dict[str, float] = {}
 
         def look(node: Nodes, _stopping: threading.Event) -> None:
             (channel,) = node.channels
             if channel.hello.boot in found:  # another name of the same machine
                 return
-            base, cpus = node.place, channel.hello.cpus
+            base, layout = node.place, self._layouts[channel.name]
+            pus = layout.pus(range(min(guard.cores, len(layout.cores))))
             raw = f"{base}/sentinel/raw.csv"
-            words = guard.words(f"{base}/{guard.program.name}", f"{base}/sentinel/design.csv", raw, cpus)
+            words = guard.words(f"{base}/{guard.program.name}", f"{base}/sentinel/design.csv", raw, pus)
             node.run(*words, environment=guard.environment, timeout_s=SENTINEL_LIMIT_S)
-            files = [node.read(f"{raw}.r{rank}").get(channel.name, b"") for rank in range(min(guard.cores, len(cpus)))]
+            files = [node.read(f"{raw}.r{rank}").get(channel.name, b"") for rank in range(len(pus))]
             found[channel.hello.boot] = duration_of(text.decode() for text in files)
 
         try:
