@@ -32,7 +32,14 @@ void bind_kernels(nb::module_& m) {
                                          nb::arg("deviation"));
     bind_struct<models::KernelPiece>(m, "KernelPiece");
     nb::class_<models::KernelModel>(m, "KernelModel")
-        .def(nb::init<std::vector<models::KernelPiece>>(), nb::arg("pieces"));
+        .def(nb::init<std::vector<models::KernelPiece>>(), nb::arg("pieces"))
+        .def("distance", nb::overload_cast<const models::Size&>(&models::KernelModel::distance, nb::const_),
+             nb::arg("size"), "How far a call of that size is outside of what its piece was fitted to.");
+    nb::class_<models::Distance>(m, "Distance", "Outside of what a model was fitted to, by parameter: m, n, k.")
+        .def_ro("log", &models::Distance::log)
+        .def_ro("varied", &models::Distance::varied);
+    m.def("extrapolation_slope", &models::extrapolation_slope, nb::arg("matrix_product"), nb::arg("varied"),
+          nb::arg("above"), "Relative standard deviation of a kernel's model per unit of distance in one parameter.");
     bind_struct<models::CrowdingPoint>(m, "CrowdingPoint")
         .def(nb::init<double, double>(), nb::arg("share"), nb::arg("increase"));
     bind_struct<models::MachineKernel>(m, "MachineKernel");

@@ -37,6 +37,34 @@ std::vector<double> cholesky(const std::vector<double>& matrix, std::size_t n) {
     return lower;
 }
 
+constexpr std::array letters = {&Size::m, &Size::n, &Size::k};
+// Sizes that are this many times as large tell the exponent of a parameter.
+constexpr double telling_ratio = 2.0;
+constexpr double unbounded = 1e300;
+
+/// Are the sizes between those of `one` and of `other`, or inside of `other`, in every parameter?
+bool between(const Bounds& one, const Bounds& other, const Size& size) noexcept {
+    return std::ranges::all_of(letters, [&](auto letter) {
+        const double x = size.*letter;
+        const bool over_one = one.high.*letter <= x && x <= other.low.*letter;
+        const bool under_one = other.high.*letter <= x && x <= one.low.*letter;
+        return (other.low.*letter <= x && x <= other.high.*letter) || over_one || under_one;
+    });
+}
+
+/// Does `other` say where it was fitted in all parameters in which `one` does?
+bool as_bounded(const Bounds& one, const Bounds& other) noexcept {
+    return std::ranges::all_of(
+        letters, [&](auto letter) { return one.high.*letter >= unbounded || other.high.*letter < unbounded; });
+}
+
+Size clamped(Size size, const Bounds& bounds) noexcept {
+    for (auto letter : letters) {
+        size.*letter = std::clamp(size.*letter, bounds.low.*letter, bounds.high.*letter);
+    }
+    return size;
+}
+
 } // namespace
 
 std::span<const std::string_view, term_count> term_names() noexcept { return terms; }
@@ -64,6 +92,44 @@ double KernelCost::draw_other(const rng::Stream& stream, std::uint64_t index) co
     return mean_s;
 }
 
+Distance KernelModel::distance(const Size& size) const noexcept {
+    const auto own =
+        std::ranges::find_if(pieces_, [&](const KernelPiece& piece) { return piece.where.contains(size); });
+    return own == pieces_.end() ? Distance{} : distance(*own, size);
+}
+
+Distance KernelModel::distance(const KernelPiece& own, const Size& size) const noexcept {
+    Distance result;
+    if (own.fitted.contains(size)) {
+        return result;
+    }
+    Bounds all = own.fitted;
+    for (const KernelPiece& piece : pieces_) {
+        if (!as_bounded(own.fitted, piece.fitted)) {
+            continue;
+        }
+        for (auto letter : letters) {
+            all.low.*letter = std::min(all.low.*letter, piece.fitted.low.*letter);
+            all.high.*letter = std::max(all.high.*letter, piece.fitted.high.*letter);
+        }
+    }
+    // Beyond what any piece was fitted to in one parameter, a call may still be between two pieces in the others.
+    const Size met = clamped(size, all);
+    const bool surrounded = std::ranges::any_of(pieces_, [&](const KernelPiece& other) {
+        return &other != &own && as_bounded(own.fitted, other.fitted) && between(own.fitted, other.fitted, met);
+    });
+    const Size nearest = surrounded ? met : clamped(size, own.fitted);
+    for (std::size_t i = 0; i < letters.size(); ++i) {
+        auto letter = letters.at(i);
+        const double low = std::max(own.fitted.low.*letter, 1.0);
+        result.varied.at(i) = own.fitted.high.*letter >= telling_ratio * low;
+        if (size.*letter != nearest.*letter) {
+            result.log.at(i) = rng::natural_log(std::max(size.*letter, 1.0) / std::max(nearest.*letter, 1.0));
+        }
+    }
+    return result;
+}
+
 KernelCost KernelModel::cost(const Size& size, double factor, bool with_noise) const noexcept {
     KernelCost result;
     result.factor = factor;
@@ -74,7 +140,11 @@ KernelCost KernelModel::cost(const Size& size, double factor, bool with_noise) c
         result.modelled = true;
         result.noise = piece.noise;
         result.modes = piece.modes;
-        result.outside = !piece.fitted.contains(size);
+        if (!piece.fitted.contains(size)) {
+            const Distance far = distance(piece, size);
+            result.outside = far.outside();
+            result.factor *= error_outside_.factor(far);
+        }
         result.mean_s = evaluate(piece.mean, size);
         result.deviation_s = with_noise && piece.noise != Noise::none ? evaluate(piece.deviation, size) : 0.0;
         if (result.mean_s < 0.0) {
@@ -156,6 +226,12 @@ KernelModel KernelModel::with_drawn_discrepancies(rng::Coordinates at) const {
         }
         ++at.index;
     }
+    return drawn;
+}
+
+KernelModel KernelModel::with_error_outside(const ExtrapolationError& error) const {
+    KernelModel drawn = *this;
+    drawn.error_outside_ = error;
     return drawn;
 }
 

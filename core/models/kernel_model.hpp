@@ -2,6 +2,7 @@
 // The duration of a compute kernel as a value: a polynomial mean, a noise whose standard deviation is a polynomial,
 // both by pieces of the parameters (M-0 .. M-2, M', N-0 .. N-2, N' in the notation of Cornebize & Legrand).
 
+#include "models/extrapolation.hpp"
 #include "models/words.hpp"
 #include "rng/stream.hpp"
 
@@ -135,6 +136,9 @@ public:
     [[nodiscard]] bool known() const noexcept { return !pieces_.empty(); }
     [[nodiscard]] const std::vector<KernelPiece>& pieces() const noexcept { return pieces_; }
 
+    /// How far `size` is outside of what its piece was fitted to. Between the fitted sizes of two pieces it is inside.
+    [[nodiscard]] Distance distance(const Size& size) const noexcept;
+
     /// The cost of calls of `size`, their durations multiplied by `factor`.
     [[nodiscard]] KernelCost cost(const Size& size, double factor, bool with_noise) const noexcept;
 
@@ -146,13 +150,19 @@ public:
     /// the number of the piece.
     [[nodiscard]] KernelModel with_drawn_discrepancies(rng::Coordinates at) const;
 
+    /// The same model with this error outside of what it was fitted to.
+    [[nodiscard]] KernelModel with_error_outside(const ExtrapolationError& error) const;
+
     template <class Visit>
     static void fields(Visit visit) {
         visit("pieces", &KernelModel::pieces_);
     }
 
 private:
+    [[nodiscard]] Distance distance(const KernelPiece& own, const Size& size) const noexcept;
+
     std::vector<KernelPiece> pieces_;
+    ExtrapolationError error_outside_;
 };
 
 /// The factor on durations that an effect of `relative_sd` times the variate `drawn` stands for: log-normal where that

@@ -14,6 +14,7 @@ constexpr std::uint32_t run_stream = 0x52554E00U;
 constexpr std::uint32_t cpu_day_stream = 0x43505500U;
 constexpr std::uint32_t episode_stream = 0x45504900U;
 constexpr std::uint32_t discrepancy_stream = 0x44495300U;
+constexpr std::uint32_t extrapolation_stream = 0x45585400U;
 constexpr std::uint32_t crowding_stream = 0x43524F00U;
 // Of an episode: its half-normal noise, of whatever width, must not make a duration negative.
 constexpr double smallest_factor = 0.05;
@@ -103,6 +104,12 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
                     const double away = std::max(0.0, 1.0 - shares[number_of_share] / last);
                     today.crowded[number_of_share] *= factor_of(away * named->crowding_relative_sd, error);
                 }
+            }
+        }
+        if (layers.extrapolation) {
+            const ExtrapolationError error(named->name, {seeds.day, stream, extrapolation_stream, 0});
+            for (KernelModel& model : today.models) {
+                model = model.with_error_outside(error);
             }
         }
     }

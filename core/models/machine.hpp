@@ -133,6 +133,7 @@ struct Layers {
     bool discrepancy = true;
     bool noise = true;
     bool network = true;
+    bool extrapolation = true;
 
     /// All layers by name: the binding goes through them, and simblas, which is told those that are on.
     template <class Visit>
@@ -142,6 +143,7 @@ struct Layers {
         visit("discrepancy", &Layers::discrepancy);
         visit("noise", &Layers::noise);
         visit("network", &Layers::network);
+        visit("extrapolation", &Layers::extrapolation);
     }
 };
 

@@ -196,6 +196,25 @@ class KernelPiece:
 class KernelModel:
     def __init__(self, pieces: Sequence[KernelPiece]) -> None: ...
 
+    def distance(self, size: Size) -> Distance:
+        """
+        How far a call of that size is outside of what its piece was fitted to.
+        """
+
+class Distance:
+    """Outside of what a model was fitted to, by parameter: m, n, k."""
+
+    @property
+    def log(self) -> list[float]: ...
+
+    @property
+    def varied(self) -> list[bool]: ...
+
+def extrapolation_slope(matrix_product: bool, varied: bool, above: bool) -> float:
+    """
+    Relative standard deviation of a kernel's model per unit of distance in one parameter.
+    """
+
 class CrowdingPoint:
     @overload
     def __init__(self) -> None: ...
@@ -666,6 +685,12 @@ class Layers:
 
     @network.setter
     def network(self, arg: bool, /) -> None: ...
+
+    @property
+    def extrapolation(self) -> bool: ...
+
+    @extrapolation.setter
+    def extrapolation(self, arg: bool, /) -> None: ...
 
 def transfer_factor(link_class: str, relative_sd: float, seed: int) -> float:
     """The factor on transfers of a class of links in the run of that seed."""

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 import pytest
 
 from lepaute.platform import load_platform
-from lepaute.simulate import Hpl, predict
+from lepaute.simulate import Hpl, Layers, predict
 
 HPL = Hpl(n=6000, nb=128, p=4, q=8, depth=1, bcast="2ring")
 MESSAGES = 52660
-TIMES_S = (0.32223350801971257, 0.36512700263830755, 0.335543661659817, 0.31534259245816443)
+TIMES_S = (0.3190742250264595, 0.36806465292535173, 0.33894321120781185, 0.32259348440857444)
+#: Of before there was a layer for what is extrapolated: the narrow calls of the panel, here.
+NOT_EXTRAPOLATED_S = (0.32223350801971257, 0.36512700263830755, 0.335543661659817, 0.31534259245816443)
 
 
 @pytest.fixture(params=["one core", "all cores"])
@@ -30,3 +32,8 @@ def test_a_prediction_of_dahu_is_what_it_was_to_the_last_bit() -> None:
     prediction = predict(HPL, load_platform("dahu-2020-01"), runs=4)
     assert prediction.simulation.messages == MESSAGES
     assert tuple(run.time_s for run in prediction.run_list) == TIMES_S
+
+
+def test_a_prediction_without_the_layer_of_extrapolation_is_what_it_was_before_there_was_one() -> None:
+    prediction = predict(HPL, load_platform("dahu-2020-01"), runs=4, layers=Layers(extrapolation=False))
+    assert tuple(run.time_s for run in prediction.run_list) == NOT_EXTRAPOLATED_S

@@ -30,6 +30,8 @@ def test_the_json_has_the_keys_of_the_contract(dahu):
         "fidelity",
         "warnings",
         "outside_ranges",
+        "extrapolated_share",
+        "comparable",
         "simulation",
         "version",
     }

@@ -63,13 +63,13 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
             typer.Option("--parts/--no-parts", help="what the interval is made of; where that is quick, unless given"),
         ] = None,
         as_json: AsJson = False,
-        plot: Annotated[Path | None, typer.Option("--plot", help="a PNG of the runs")] = None,
+        plot: Annotated[Path | None, typer.Option("--plot", help="a PNG of the runs, or of all combinations")] = None,
     ) -> None:
         from lepaute.cli.predict_text import readable, summary
         from lepaute.cli.progress import progress_bar
-        from lepaute.errors import InputError
         from lepaute.kit.outputs import check_outputs
         from lepaute.simulate import predict_all
+        from lepaute.simulate.plot import plot_sweep
 
         check_outputs(
             {**files.outputs, "--plot": plot, **traces.outputs},
@@ -77,8 +77,6 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         )
         layers, learnt = uncertainty.layers(), uncertainty.learnt()
         applications, from_file = applications_of(context, application, values, files)
-        if plot is not None and len(applications) > 1:
-            raise InputError(f"--plot shows one combination, and there are {len(applications)}; give one")
         request = narrowed(traces.request(), applications)
         machine, overrides = platform_of(platform, settings)
         mapping = placement.on(machine, applications[0].threads_per_rank)
@@ -125,7 +123,9 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
             if not any(files.outputs.values()) and (report := files.report(predictions)) is not None:
                 print(report)
             print(summary(predictions))
-        if plot is not None:
+        if plot is not None and len(predictions) > 1:
+            plot_sweep(predictions, plot)
+        elif plot is not None:
             predictions[0].plot(plot)
         traces.write(predictions[0].trace)
         files.write(predictions)

@@ -62,23 +62,27 @@ class Alternative:
             progress=lambda share: tell(f"simulating {self.name}", share),
         )
         before = frozenset(reference.warnings)
-        return Compared(self, difference(reference, prediction), prediction, before)
+        return Compared(self, difference(reference, prediction), prediction, before, reference)
 
 
 @dataclass(frozen=True)
 class Compared:
-    """An alternative and what came of it; `warned`: warnings of the reference, which are not repeated."""
+    """An alternative and what came of it.
+
+    warned : warnings of the reference, which are not repeated;  reference : what it is compared with
+    """
 
     alternative: Alternative
     difference: "Difference"
     prediction: "Prediction"
     warned: frozenset[str]
+    reference: "Prediction"
 
     def text(self) -> str:
         """What a person reads."""
         alternative = self.alternative
         apart = "" if self.difference.shared else "; models fitted apart, so that no errors cancel"
-        lines = [f"  {alternative.name}: {self.difference.text}{apart}"]
+        lines = [f"  {alternative.name}: {self.difference.text}{apart}{self._not_comparable}"]
         lines += [
             f"  warning: {alternative.field} {alternative.value}: {warning}"
             for warning in self.prediction.warnings
@@ -86,11 +90,25 @@ class Compared:
         ]
         return "\n".join(lines)
 
+    @property
+    def _not_comparable(self) -> str:
+        if self.comparable:
+            return ""
+        share = 100.0 * max(one.extrapolated_share or 0.0 for one in (self.prediction, self.reference))
+        return f"; not comparable, {share:.0f} % of the time of one is extrapolated"
+
+    @property
+    def comparable(self) -> bool:
+        """Whether neither of the two is mostly extrapolated."""
+        return self.prediction.comparable and self.reference.comparable
+
     def to_dict(self) -> dict[str, Any]:
         """An entry of `differences` in the JSON."""
         alternative = self.alternative
         of = {"field": alternative.field, "value": alternative.value, "against": alternative.before}
-        return of | self.difference.to_dict() | {"time_s": self.prediction.time_s.to_dict()}
+        return (
+            of | self.difference.to_dict() | {"comparable": self.comparable, "time_s": self.prediction.time_s.to_dict()}
+        )
 
 
 def alternatives(

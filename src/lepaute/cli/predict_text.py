@@ -1,10 +1,12 @@
 """Predictions as a person wants to read them."""
 
-from collections import Counter
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lepaute.simulate.application import GFLOPS
+from lepaute.simulate.prediction import MOST_EXTRAPOLATED
+from lepaute.simulate.sweep import Sweep
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -67,36 +69,73 @@ def condition_lines(prediction: "Prediction") -> list[str]:
 
 
 def summary(predictions: Sequence["Prediction"]) -> str:
-    """Several predictions: the best one, those that cannot be told from it, the worst, warnings with their counts."""
-    best, worst = max(predictions, key=speed), min(predictions, key=speed)
-    lines = [
-        f"{len(predictions)} combinations on {best.platform_name}",
-        f"  best    {in_short(best)}, {best.time_s.mean:.4g} s",
-        *(parts_line(best) if best.parts is not None else []),
-    ]
-    low = best.rate.low if best.rate is not None else None
-    if low is not None:
-        near = sum(one is not best and one.rate is not None and one.rate.mean >= low for one in predictions)
-        lines.append(
-            f"  near    {near} other(s) with a mean inside that interval: more runs, or real ones, tell them apart"
-        )
-    lines.append(f"  worst   {in_short(worst)}, {worst.time_s.mean:.4g} s")
+    """Several predictions: the best one, those that cannot be told from it, the worst, those that are not comparable,
+    warnings with their counts."""
+    sweep = Sweep(tuple(predictions))
     outside = [100.0 * one.outside.share for one in predictions if one.outside is not None]
+    lines = [f"{len(predictions)} combinations on {predictions[0].platform_name}", *ranking(sweep), *apart(sweep)]
     if outside:
         lines.append(
             f"  ranges  {min(outside):.2g} to {max(outside):.2g} % of the simulated time was outside the fitted ranges"
         )
-    runs = sum(len(one.run_list) for one in predictions)
-    lines.append(f"  from    {runs} simulated runs")
-    counts = Counter(warning for one in predictions for warning in one.warnings)
-    for warning, times in counts.items():
-        lines.append(f"  warning: {warning}" + ("" if times == len(predictions) else f" ({times} combination(s))"))
-    return "\n".join(lines)
+    lines.append(f"  from    {sum(len(one.run_list) for one in predictions)} simulated runs")
+    return "\n".join([*lines, *(f"  warning: {warning}" for warning in joint_warnings(predictions))])
 
 
-def speed(prediction: "Prediction") -> float:
-    """What a prediction is judged by: its rate, or how short it is."""
-    return -prediction.time_s.mean if prediction.rate is None else prediction.rate.mean
+def ranking(sweep: Sweep) -> list[str]:
+    """The best and the worst of those that are comparable."""
+    best, worst = sweep.best, sweep.worst
+    if best is None or worst is None:
+        return [f"  best    none: more than {100.0 * MOST_EXTRAPOLATED:.0f} % of the time of each is extrapolated"]
+    lines = [f"  best    {in_short(best)}, {best.time_s.mean:.4g} s", *(parts_line(best) if best.parts else [])]
+    low = best.rate.low if best.rate is not None else None
+    if low is not None:
+        near = sum(one is not best and one.rate is not None and one.rate.mean >= low for one in sweep.comparable)
+        lines.append(
+            f"  near    {near} other(s) with a mean inside that interval: more runs, or real ones, tell them apart"
+        )
+    return [*lines, f"  worst   {in_short(worst)}, {worst.time_s.mean:.4g} s"]
+
+
+MOST_LISTED = 8
+
+
+def apart(sweep: Sweep) -> list[str]:
+    """Those that are not comparable, and what to calibrate."""
+    if not sweep.apart:
+        return []
+    lines = [
+        f"  not comparable  {len(sweep.apart)} of {len(sweep.predictions)}: "
+        f"more than {100.0 * MOST_EXTRAPOLATED:.0f} % of their time is extrapolated"
+    ]
+    lines += [
+        f"    {one.application.label}: {interval(one.time_s, 's')}, {100.0 * (one.extrapolated_share or 0.0):.0f} %"
+        for one in sweep.apart[:MOST_LISTED]
+    ]
+    if len(sweep.apart) > MOST_LISTED:
+        lines.append(f"    and {len(sweep.apart) - MOST_LISTED} more")
+    if sweep.remedy is not None:
+        lines.append(f"    to compare them: {sweep.remedy}")
+    return lines
+
+
+def joint_warnings(predictions: Sequence["Prediction"]) -> list[str]:
+    """The warnings of all, those that differ in their numbers alone as one with its count."""
+    alike: dict[str, list[str]] = {}
+    for one in predictions:
+        for warning in one.warnings:
+            alike.setdefault(_NUMBER.sub("#", warning), []).append(warning)
+    lines = []
+    for warnings in alike.values():
+        text, count = warnings[0], len(warnings)
+        if len(set(warnings)) > 1:
+            lines.append(f"{text} (and {count - 1} more like it)")
+        else:
+            lines.append(text if count == len(predictions) else f"{text} ({count} combination(s))")
+    return lines
+
+
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 
 
 def in_short(prediction: "Prediction") -> str:

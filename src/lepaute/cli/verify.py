@@ -128,7 +128,9 @@ def hpl(
         site, program, mapping = stack.enter_context(
             opened_site(where, machine, program, threads, coretype, calibrated=calibrate)
         )
-        guard = guard_of(machine, build_probes(progress=progress).dgemm, program.coretype) if machine.sentinel else None
+        # The sentinels of another machine are nothing to compare with.
+        sentinel = None if where.other_machine else machine.sentinel
+        guard = guard_of(machine, build_probes(progress=progress).dgemm, program.coretype) if sentinel else None
         lag_s = lag_of_runs(machine, cases, repeats, output_dir, resume=resume)
         with progress_bar() as tell:
             verification = verify(
@@ -142,7 +144,7 @@ def hpl(
                 tell,
                 tell_sealed,
                 site=site,
-                sentinel=machine.sentinel,
+                sentinel=sentinel,
                 guard=guard,
                 resume=resume,
             )

@@ -21,6 +21,7 @@ class Layers:
     discrepancy  : errors of the models of kernels and of their pieces
     noise        : of single calls and messages, and episodes
     network      : errors of the models of messages
+    extrapolation : errors of kernel models at sizes outside of those they were fitted to, in proportion to the distance
     """
 
     coefficients: bool = True
@@ -28,6 +29,7 @@ class Layers:
     discrepancy: bool = True
     noise: bool = True
     network: bool = True
+    extrapolation: bool = True
 
     @classmethod
     def only(cls, *names: str) -> Self:
@@ -81,5 +83,6 @@ def layers_of(platform: "Platform", application: "Application") -> tuple[str, ..
         or (platform.episodes is not None and platform.episodes.relative_sd > 0.0)
         or application.noisy,
         "network": any(platform.network.discrepancies.values()),
+        "extrapolation": any(piece.range is not None for piece in pieces),
     }
     return tuple(name for name in Layers.names() if draws[name])

@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING, Any
 from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.platform.mixture import core_modes
+from lepaute.platform.variants import models_of
 from lepaute.simulate.topology import core_topology
 
 if TYPE_CHECKING:
     from lepaute.platform.network_model import Network
     from lepaute.platform.schema import KernelModel, Piece, Platform, Segment
 
-# Variants of a routine that a platform may model apart; one that does not has them cost what the routine costs.
-VARIANTS = {"dgemm_nn": "dgemm", "dtrsm_left": "dtrsm"} | {
-    f"dlaswp0{number}N": f"dlaswp0{number}T" for number in (1, 3, 4, 5, 6)
-}
 KERNELS = tuple(_core.kernel_names())
 TERMS = {name: index for index, name in enumerate(_core.term_names())}
 
@@ -39,12 +36,8 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
             f"platform {platform.name} has no kernel models for {threads} threads a rank; "
             f"it has them for {', '.join(map(str, available))}"
         )
-    models = {model.kernel: model for model in platform.kernels if model.threads == threads}
-    machine.kernels = [
-        core_kernel(kernel, model, platform)
-        for kernel in KERNELS
-        if (model := models.get(kernel) or models.get(VARIANTS.get(kernel, ""))) is not None
-    ]
+    models = models_of(platform.kernels, KERNELS, threads)
+    machine.kernels = [core_kernel(kernel, model, platform) for kernel, model in models.items()]
     if platform.days is not None:
         machine.day_common_relative_sd = platform.days.common_relative_sd
         machine.day_run_relative_sd = platform.days.run_relative_sd or 0.0

@@ -1,5 +1,6 @@
-"""A picture of a predicted distribution of runs."""
+"""Pictures: a predicted distribution of runs, and several predictions side by side."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,42 @@ def plot_prediction(prediction: "Prediction", path: Path) -> None:
     axes.set_ylabel("share of runs below")
     axes.set_title(f"{application.title} {application.label} on {prediction.platform_name}", fontsize=10)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
+    FigureCanvasAgg(figure)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=130)
+
+
+def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
+    """Writes a PNG: a line a prediction, its mean and 95 % prediction interval; hollow and grey if not comparable."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    rate = predictions[0].application.rate
+    figure = Figure(figsize=(9, min(1.5 + 0.28 * len(predictions), 200.0)), layout="constrained")
+    axes = figure.add_subplot()
+    named = set()
+    for line, one in enumerate(predictions):
+        spread = one.time_s if one.rate is None else one.rate
+        label = "comparable" if one.comparable else "not comparable: extrapolated"
+        axes.errorbar(
+            spread.mean,
+            line,
+            xerr=None
+            if spread.low is None or spread.high is None
+            else [[spread.mean - spread.low], [spread.high - spread.mean]],
+            fmt="o",
+            color="#4c78a8" if one.comparable else "#999999",
+            mfc="#4c78a8" if one.comparable else "white",
+            ms=5,
+            label=None if label in named else label,
+        )
+        named.add(label)
+    axes.set_yticks(range(len(predictions)), [one.application.label for one in predictions], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.set_xlabel(f"rate ({rate.unit})" if rate else "time (s)")
+    axes.set_title(f"{predictions[0].application.title} on {predictions[0].platform_name}", fontsize=10)
+    axes.legend(loc="best", fontsize=8)
     FigureCanvasAgg(figure)
     with whole_file(path) as temporary:
         figure.savefig(temporary, format="png", dpi=130)

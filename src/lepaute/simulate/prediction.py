@@ -103,6 +103,10 @@ class SimulationFigures:
         return {name: value for name, value in figures.items() if value is not None}
 
 
+#: A prediction of which a larger share of the time is extrapolated is compared with no other.
+MOST_EXTRAPOLATED = 0.2
+
+
 @dataclass(frozen=True)
 class Prediction:
     """What an application will do on a platform, with its uncertainty. Keys of the JSON as in the design, section 5.
@@ -155,6 +159,16 @@ class Prediction:
         return spread_where_known([run.energy_j for run in self.run_list])
 
     @property
+    def extrapolated_share(self) -> float | None:
+        """Share of the time of all ranks spent outside the ranges of the models, of the first run; None: unknown."""
+        return None if self.outside is None else self.outside.share
+
+    @property
+    def comparable(self) -> bool:
+        """Whether so little is extrapolated that the prediction may be called better or worse than another one."""
+        return (self.extrapolated_share or 0.0) <= MOST_EXTRAPOLATED
+
+    @property
     def runs(self) -> "pd.DataFrame":
         """A row a run: seed, time_s, and the rate where the application has one."""
         import pandas as pd
@@ -204,6 +218,8 @@ class Prediction:
             "fidelity": self.fidelity,
             "warnings": list(self.warnings),
             **({"outside_ranges": self.outside.to_dict()} if self.outside else {}),
+            "extrapolated_share": self.extrapolated_share,
+            "comparable": self.comparable,
             **(self.application.details(self.first) if self.first else {}),
             "simulation": self.simulation.to_dict(),
             "version": self.version,

@@ -10,7 +10,7 @@ from lepaute.measure.calibration.repetition import disturbance_warning
 from lepaute.measure.calibration.sentinels import order_of
 from lepaute.measure.experiment.content import Content
 from lepaute.measure.experiment.workspace import Workspace
-from lepaute.measure.plan import P2P, RING, SEMANTICS
+from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS
 from lepaute.measure.sentinel import SENTINEL
 
 if TYPE_CHECKING:
@@ -20,13 +20,18 @@ if TYPE_CHECKING:
 _OF_KERNELS = ("block", "attempt", "disturbed", "host", "probe", "active_cores", "active_socket_cores", "threads")
 _OF_MESSAGES = ("block", "attempt", "disturbed", "host", "link", "peer", "distance")
 #: Tables that a probe has of its own; all others are of kernels. Of the search for limits also which round it was.
-_TABLES = {P2P: ("p2p", _OF_MESSAGES), RING: ("ring", _OF_MESSAGES), SEMANTICS: ("semantics", (*_OF_MESSAGES, "round"))}
-_TABLES[SENTINEL] = ("sentinels", _OF_KERNELS)
+_TABLES = {
+    P2P: ("p2p", _OF_MESSAGES),
+    RING: ("ring", _OF_MESSAGES),
+    FLOWS: ("flows", _OF_MESSAGES),
+    SEMANTICS: ("semantics", (*_OF_MESSAGES, "round")),
+    SENTINEL: ("sentinels", _OF_KERNELS),
+}
 _KERNELS = ("kernels", _OF_KERNELS)
 
 
 def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
-    """The tables `kernels`, `p2p`, `ring`, `semantics` and `sentinels`, each if there are rows.
+    """The tables `kernels`, `p2p`, `ring`, `flows`, `semantics` and `sentinels`, each if there are rows.
 
     A last line that was cut short is left out.
     """
@@ -34,7 +39,7 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
 
     attempts = {entry.key: entry for entry in workspace.noted(AttemptEntry)}
     disturbed = {key: entry.disturbed for key, entry in attempts.items()}
-    names = ("kernels", "p2p", "ring", "semantics", "sentinels")
+    names = ("kernels", "p2p", "ring", "flows", "semantics", "sentinels")
     frames: dict[str, list[pandas.DataFrame]] = {name: [] for name in names}
     for entry in workspace.noted(RawFile):
         path = workspace.folder / entry.member

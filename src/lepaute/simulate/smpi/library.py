@@ -15,7 +15,13 @@ from lepaute.simulate.smpi.simgrid import INSTALL
 LIBRARY = "libsimblas.so"
 #: As the core is compiled: no contraction of floating point, so that draws are those of the native engine.
 CXX_FLAGS = ("-std=c++20", "-O2", "-fPIC", "-ffp-contract=off", "-Wall", "-Wextra")
-_CORE = ("models/machine.cpp", "models/machine_file.cpp", "models/kernel_model.cpp", "rng/*.cpp")
+_CORE = (
+    "models/machine.cpp",
+    "models/machine_file.cpp",
+    "models/kernel_model.cpp",
+    "models/extrapolation.cpp",
+    "rng/*.cpp",
+)
 _COMPILE_JOBS = 2
 _COMPILE_LIMIT_S = 300.0
 

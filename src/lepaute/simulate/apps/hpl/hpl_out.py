@@ -38,7 +38,7 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
     """The report on all combinations of an HPL.dat: parameters, then the table of results, a line a prediction.
 
     The columns of HPL hold the means; the ends of the 95 % prediction intervals stand to the right of them, where what
-    reads HPL's seven columns does not look.
+    reads HPL's seven columns does not look, and so do the words "not comparable".
     """
     first = predictions[0]
     runs = len(first.run_list)
@@ -60,7 +60,8 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
     ]
     for prediction in predictions:
         line = result_line(cast(Hpl, prediction.application), prediction.time_s.mean, prediction.rate_gflops.mean)
-        lines.append((line + interval(prediction.time_s) + interval(prediction.rate_gflops)).rstrip())
+        ends = interval(prediction.time_s) + interval(prediction.rate_gflops)
+        lines.append((line + ends + ("" if prediction.comparable else "   not comparable")).rstrip())
     lines += ["=" * WIDTH, "", f"{len(predictions)} combination(s) predicted."]
     return "\n".join(lines) + "\n"
 

@@ -1,0 +1,146 @@
+"""Several predictions side by side: no best among those that are mostly extrapolated."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.cli.predict_text import joint_warnings, summary
+from lepaute.platform import load_platform
+from lepaute.simulate import Difference, Hpl, Layers, Prediction, difference, predict, predict_all
+from lepaute.simulate.sweep import Sweep, calibration_of
+
+#: dgemm of `dahu` was fitted for k = 128, 256 and 512.
+BLOCK_SIZES = (16, 32, 64, 128, 256, 512)
+DAT = """HPLinpack benchmark input file
+Innovative Computing Laboratory, University of Tennessee
+HPL.out      output file name (if any)
+6            device out (6=stdout,7=stderr,file)
+1            # of problems sizes (N)
+6000         Ns
+{count}            # of NBs
+{sizes}      NBs
+0            PMAP process mapping (0=Row-,1=Column-major)
+1            # of process grids (P x Q)
+4            Ps
+4            Qs
+16.0         threshold
+1            # of panel fact
+1            PFACTs (0=left, 1=Crout, 2=Right)
+1            # of recursive stopping criterium
+2            NBMINs (>= 1)
+1            # of panels in recursion
+2            NDIVs
+1            # of recursive panel fact.
+2            RFACTs (0=left, 1=Crout, 2=Right)
+1            # of broadcast
+0            BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
+1            # of lookahead depth
+1            DEPTHs (>=0)
+0            SWAP (0=bin-exch,1=long,2=mix)
+64           swapping threshold
+0            L1 in (0=transposed,1=no-transposed) form
+0            U  in (0=transposed,1=no-transposed) form
+1            Equilibration (0=no,1=yes)
+8            memory alignment in double (> 0)
+"""
+
+
+def swept(*block_sizes: int) -> list[Prediction]:
+    return predict_all([Hpl(n=6000, nb=nb, p=4, q=4) for nb in block_sizes], "dahu", runs=3)
+
+
+@pytest.fixture(scope="module")
+def sweep() -> list[Prediction]:
+    return swept(*BLOCK_SIZES)
+
+
+def test_block_sizes_that_dahu_was_not_measured_at_are_not_comparable(sweep: list[Prediction]) -> None:
+    assert [one.comparable for one in sweep] == [False, False, False, True, True, True]
+    assert all((one.extrapolated_share or 0.0) > 0.2 for one in sweep[:3])
+    told = sweep[0].to_dict()
+    assert told["extrapolated_share"] == told["outside_ranges"]["share"]
+    assert told["comparable"] is False
+
+
+def test_the_best_is_one_of_those_that_are_comparable(sweep: list[Prediction]) -> None:
+    best = Sweep(tuple(sweep)).best
+    assert best is not None
+    assert best.comparable
+    assert min(one.time_s.mean for one in sweep[:3]) < best.time_s.mean  # as it was: an extrapolated one named best
+    lines = summary(sweep).splitlines()
+    (named,) = [line for line in lines if line.startswith("  best")]
+    assert f"NB = {getattr(best.application, 'nb')}  " in named  # noqa: B009
+    assert "  not comparable  3 of 6: more than 20 % of their time is extrapolated" in lines
+    assert [line.split()[5] for line in lines if line.startswith("    N = ")] == ["16", "32", "64"]
+    assert "    to compare them: lepaute calibrate --nb 16,32,64,128,256,512" in lines
+
+
+def test_no_best_is_named_where_none_is_comparable(sweep: list[Prediction]) -> None:
+    text = summary(sweep[:3])
+    assert "  best    none: more than 20 % of the time of each is extrapolated" in text
+    assert "worst" not in text
+    assert "near" not in text
+    assert "lepaute calibrate --nb 16,32,64" in text
+    assert Sweep(tuple(sweep[:3])).best is None
+
+
+def test_a_sweep_of_comparable_ones_says_nothing_of_the_others(sweep: list[Prediction]) -> None:
+    assert "comparable" not in summary(sweep[3:])
+    assert Sweep(tuple(sweep[3:])).remedy is None
+
+
+def test_no_calibration_of_block_sizes_is_advised_where_the_matrix_is_too_large(sweep: list[Prediction]) -> None:
+    too_large = replace(sweep[3], outside=sweep[0].outside)  # of a block size that was measured
+    assert not too_large.comparable
+    assert Sweep((too_large, *sweep[4:])).remedy is None
+
+
+def test_a_calibration_has_at_most_six_block_sizes_the_smallest_and_the_largest_among_them() -> None:
+    assert calibration_of([32]) == "lepaute calibrate --nb 32"
+    assert calibration_of([96, 100]) == "lepaute calibrate --nb 96,100"
+    assert calibration_of([16, 32, 64, 128]) == "lepaute calibrate --nb 16,32,64,128"
+    assert calibration_of(range(16, 513, 16)) == "lepaute calibrate --nb 16,32,64,128,256,512"
+    assert calibration_of([100, 104, 112, 120, 128]) == "lepaute calibrate --nb 100,128"
+
+
+def test_warnings_that_differ_in_their_numbers_are_one_line_with_a_count(sweep: list[Prediction]) -> None:
+    ranges = [line for line in joint_warnings(sweep) if "of dgemm time is outside the fitted ranges" in line]
+    assert len(ranges) == 1
+    assert ranges[0].endswith(" (and 5 more like it)")
+    assert joint_warnings(sweep[:1]) == list(dict.fromkeys(sweep[0].warnings))
+
+
+def test_the_command_says_not_comparable_in_text_json_and_picture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, picture = tmp_path / "HPL.dat", tmp_path / "sweep.png"
+    file.write_text(DAT.format(count=2, sizes="32 128"))
+    command = ["predict", "hpl", "-p", "dahu", "--dat", str(file), "--runs", "2"]
+    assert main([*command, "--plot", str(picture)]) == 0
+    text = capsys.readouterr().out
+    (line,) = [line for line in text.splitlines() if line.startswith("WR") and line.endswith("not comparable")]
+    assert line.split()[2] == "32"
+    assert "best    N = 6000  NB = 128" in text
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert main([*command, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["predictions"]
+    assert [one["comparable"] for one in told] == [False, True]
+
+
+def test_a_difference_from_an_extrapolated_block_size_is_not_cancelled() -> None:
+    dahu, layers = load_platform("dahu"), Layers.only("extrapolation")
+    one, two, far = (Hpl(n=6000, nb=nb, p=4, q=4) for nb in (128, 256, 32))
+    reference, inside, outside = (predict(each, dahu, runs=10, layers=layers) for each in (one, two, far))
+    near, wide = difference(reference, inside), difference(reference, outside)
+    assert width(near) < 1.05  # a little of the panel is extrapolated in both
+    assert width(wide) > 2.0
+
+
+def width(found: Difference) -> float:
+    """How many times the lower end of an interval the upper end is."""
+    assert found.low is not None
+    assert found.high is not None
+    return found.high / found.low
