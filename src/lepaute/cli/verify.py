@@ -14,6 +14,7 @@ from lepaute.simulate.apps.hpl import Hpl
 
 if TYPE_CHECKING:
     from lepaute.cli.verify_site import Where
+    from lepaute.measure.sentinel import Guard
     from lepaute.platform import Platform
     from lepaute.verify.seal import Seal
     from lepaute.verify.verification import Verification
@@ -92,10 +93,8 @@ def hpl(
     from lepaute.cli.verify_site import opened_site, where_of
     from lepaute.kit.outputs import check_output_folder
     from lepaute.kit.quantities import grid_of, whole_of
-    from lepaute.measure.probes import build_probes
     from lepaute.simulate import predict
     from lepaute.verify.campaign import Plan
-    from lepaute.verify.drift import guard_of
     from lepaute.verify.real_run import built_program, check_machine, user_program
     from lepaute.verify.run_journal import held
     from lepaute.verify.verification import verify
@@ -128,9 +127,7 @@ def hpl(
         site, program, mapping = stack.enter_context(
             opened_site(where, machine, program, threads, coretype, calibrated=calibrate)
         )
-        # The sentinels of another machine are nothing to compare with.
-        sentinel = None if where.other_machine else machine.sentinel
-        guard = guard_of(machine, build_probes(progress=progress).dgemm, program.coretype) if sentinel else None
+        guard = watching(machine, program.coretype, other_machine=where.other_machine)
         lag_s = lag_of_runs(machine, cases, repeats, output_dir, resume=resume)
         with progress_bar() as tell:
             verification = verify(
@@ -144,7 +141,7 @@ def hpl(
                 tell,
                 tell_sealed,
                 site=site,
-                sentinel=sentinel,
+                sentinel=None if guard is None else machine.sentinel,
                 guard=guard,
                 resume=resume,
             )
@@ -157,6 +154,19 @@ def hpl(
         print_files(verification, output_dir)
     if tolerance is not None and verification.exceeds(tolerance):
         raise typer.Exit(1)
+
+
+def watching(machine: "Platform", coretype: str | None, *, other_machine: bool) -> "Guard | None":
+    """How the platform's sentinel is run again, built first where it is not; None where it has none, or one of another
+    machine, with which there is nothing to compare."""
+    import sys
+
+    from lepaute.measure.probes import build_probes
+    from lepaute.verify.drift import guard_of
+
+    if machine.sentinel is None or other_machine:
+        return None
+    return guard_of(machine, build_probes(progress=lambda what: print(what, file=sys.stderr)).dgemm, coretype)
 
 
 def lag_of_runs(
