@@ -12,6 +12,7 @@ from lepaute.design.step_options import StepOptions, drawn_step_options
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.layout import Layout
 from lepaute.measure.loads import ALL, ONE, active, loads, places
+from lepaute.measure.sentinel import SENTINEL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +45,7 @@ CONTENT_SIZES = ((1000, 1000, 128), (500, 500, 128))
 #: For the operands of all contents together.
 CONTENT_BYTES = 300_000_000
 #: Programs without MPI, which start a process for each core themselves.
-SERIAL = frozenset({DGEMM, CONTENT})
+SERIAL = frozenset({DGEMM, CONTENT, SENTINEL})
 #: Share of the rows of a probe that one core and all get where there are loads in between, and that one of these gets:
 #: what changes on the way takes fewer calls, and a block takes as long as without, more starts included.
 _OUTER_SHARE, _BETWEEN_SHARE = 0.8, 0.3
