@@ -1,7 +1,7 @@
 """Calibrations of layouts that this machine does not have: the path for larger nodes, on two cores.
 
-Processes share cores, so that no duration means anything; what is tested is that every core is measured under every load and
-is in the platform.
+Processes share cores, so that no duration means anything; what is tested is that every core is measured under every
+load and is in the platform.
 """
 
 import json
@@ -68,9 +68,8 @@ def test_every_core_of_a_made_up_layout_is_measured_fitted_and_predicted(
 
 def test_processes_of_two_threads_are_measured_and_a_run_of_them_is_predicted(tmp_path: Path) -> None:
     platform, archive = tmp_path / "platform.yaml", tmp_path / "calibration.zip"
-    done = run(
-        "calibrate", "--quick", "--nb", "96,160", "--threads", "1,2", "-o", str(platform), "--archive", str(archive)
-    )
+    words = ("--nb", "96,160", "--threads", "1,2", "-o", str(platform), "--archive", str(archive))
+    done = run("calibrate", "--quick", *words)
     assert done.returncode == 0, done.stderr
     measured = Archive.open(archive)
     assert (measured.metadata["nbs"], measured.metadata["threads"]) == ([96, 160], [1, 2])
