@@ -126,7 +126,7 @@ class Metadata:
 
     kind        : experiment, calibration, ...
     partial_cause: of archives of older versions, in the place of failure
-    cores .. machines: of calibrations; those of the first node, and of all by name
+    cores .. machines: of calibrations; those of the first node, and of all by name; switches: the nodes of each
     more        : all else that stands there
     """
 
@@ -158,6 +158,7 @@ class Metadata:
     blas: BlasFacts = BlasFacts()
     mpi: MpiFacts = MpiFacts()
     machines: Mapping[str, MachineFacts] = field(default_factory=dict)
+    switches: tuple[tuple[str, ...], ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod

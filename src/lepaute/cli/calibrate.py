@@ -24,6 +24,12 @@ def command(
     threads: Annotated[
         str, typer.Option(help="BLAS threads of a process, each number measured in turn.", metavar="T,...")
     ] = "1",
+    switches: Annotated[
+        str | None,
+        typer.Option(
+            help="Nodes of each switch; as Slurm knows them unless given.", metavar="NODES;NODES...", show_default=False
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the designs and of their order.", min=0)] = 1,
     *,
     request: Request,
@@ -36,7 +42,7 @@ def command(
     """Measures this machine (two to three minutes, all cores at once), fits its models and writes its platform.
 
     With --nodes or --scheduler it measures those nodes, which must be alike, in parallel, and then the messages
-    between them, one pair of neighbours after the other.
+    between pairs of them, on one switch and across.
     Close other programs first; `lepaute doctor` reports what would disturb.
     """
     import signal
@@ -46,6 +52,7 @@ def command(
     from lepaute.cli.progress import progress_bar
     from lepaute.kit.quantities import numbers_of
     from lepaute.measure.calibration.campaign import calibrate
+    from lepaute.measure.switches import switches_of
     from lepaute.report.files import check_report_name
 
     # A batch system ends a job with SIGTERM: the probes must end too, and what was measured be kept.
@@ -61,6 +68,7 @@ def command(
             network_bytes=network_bytes,
             nbs=numbers_of(nb, "--nb"),
             threads=numbers_of(threads, "--threads"),
+            switches=None if switches is None else switches_of(switches),
             seed=seed,
             progress=tell,
             scheduler=scheduler or default_scheduler(request.nodes),

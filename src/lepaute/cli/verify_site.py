@@ -124,9 +124,10 @@ def spread(platform: "Platform", nodes: int, per_node: int, threads: int) -> "Ma
 
 def this_node(blas_core: str | None) -> "SeenNode":
     from lepaute.measure.node_agent.facts import cpu_model
+    from lepaute.verify.real_run import layout_here
     from lepaute.verify.same_machine import SeenNode
 
-    return SeenNode("this machine", cpu_model(), os.cpu_count() or 1, blas_core)
+    return SeenNode("this machine", cpu_model(), len(layout_here().cores), blas_core)
 
 
 def kernels_here(blas: "Blas | None") -> tuple[str | None, str | None]:
@@ -173,7 +174,7 @@ def look_at_nodes(lent: "LentNodes", blas: "Blas | None") -> "tuple[str | None, 
             raise EnvironmentProblem(
                 f"{name}: OpenBLAS cannot be loaded or run{_with(setting)}; install it: apt-get install libopenblas0"
             )
-        seen.append(SeenNode(name, facts[name]["cpu_model"], facts[name]["node_cores"], timing.core_name))
+        seen.append(SeenNode(name, facts[name]["cpu_model"], len(lent.layouts[name].cores), timing.core_name))
     return blas.coretype_env, seen
 
 

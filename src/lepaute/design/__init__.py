@@ -16,7 +16,7 @@ from lepaute.design.generators import full_factorial, latin_hypercube, sample
 from lepaute.design.hpl_step import hpl_step_design
 from lepaute.design.memory import memory_design
 from lepaute.design.p2p import p2p_design
-from lepaute.design.ring import ring_design
+from lepaute.design.ring import flow_design, ring_design
 from lepaute.design.send_completion import semantics_design
 from lepaute.design.table import Design, read_design, write_design
 
@@ -28,6 +28,7 @@ __all__ = [
     "dgemm_calls_design",
     "dgemm_design",
     "dgemm_sizes_design",
+    "flow_design",
     "fractional",
     "full_factorial",
     "hpl_step_design",

@@ -1,5 +1,7 @@
 """Design of messages in a ring of ranks that compute and poll meanwhile: operation, size and condition, interleaved."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from lepaute.design.columns import RING_CONDITIONS, RING_OPERATIONS
@@ -8,6 +10,7 @@ from lepaute.design.sizes import shuffled, stratified_log_uniform
 from lepaute.design.table import Design
 from lepaute.errors import DesignError
 
+COLUMNS = ("operation", "condition", "size_bytes", "first", "m", "n", "k")
 MEBIBYTE = 1024 * 1024
 #: Columns of a panel: HPL looks for messages between products with this n and k.
 PANEL = 128
@@ -53,5 +56,19 @@ def ring_design(
                 product = (height, PANEL, PANEL) if "dgemm" in condition else (0, 0, 0)
                 rows.append((operation, condition, message, first, *product))
     header = header_of("ring", seed, ranks=ranks, size_range_bytes=size_range_bytes, bit_generator="PCG64")
-    columns = ("operation", "condition", "size_bytes", "first", "m", "n", "k")
-    return Design(header, columns, tuple(shuffled(rng, rows)))
+    return Design(header, COLUMNS, tuple(shuffled(rng, rows)))
+
+
+def flow_design(seed: int, *, ranks: int, sizes: Sequence[int], replications: int) -> Design:
+    """Shifts of the ring on idle nodes, each size as often, in random order.
+
+    Where the ring goes from one node to another and back, half as many messages as ranks move at once each way.
+
+    Raises DesignError for fewer than two ranks or no size.
+    """
+    if ranks < 2 or not sizes or replications < 1:
+        raise DesignError(f"{ranks} ranks with {len(sizes)} sizes; give at least 2 ranks and 1 size")
+    rng = np.random.default_rng(seed)
+    rows = [("shift", "idle", size, 0, 0, 0, 0) for size in sizes for _ in range(replications)]
+    header = header_of("flows", seed, ranks=ranks, sizes=list(sizes), bit_generator="PCG64")
+    return Design(header, COLUMNS, tuple(shuffled(rng, rows)))

@@ -12,14 +12,16 @@ from lepaute.fit.kernels.polynomial import machine_excess
 from lepaute.fit.kernels.quality import QualityRow, quality_row
 from lepaute.fit.kernels.selection import Selection, select
 from lepaute.fit.messages.conditions import ConditionEffect
+from lepaute.fit.messages.flows import FlowCurve
 from lepaute.fit.messages.links import FittedLinks, MessageTables, fitted_links
 from lepaute.fit.messages.network import FittedNetwork
 from lepaute.fit.messages.platform_network import network_model
+from lepaute.fit.messages.switch_tree import SwitchTree
 from lepaute.fit.numeric.threads import one_blas_thread
 from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
 from lepaute.fit.observations.calls import MODELLED, Calls, calls_by_kernel, place_of, pooled_observations
 from lepaute.fit.observations.checks import checked_table
-from lepaute.fit.observations.columns import KERNELS, P2P, RING, SEMANTICS
+from lepaute.fit.observations.columns import FLOWS, KERNELS, P2P, RING, SEMANTICS
 from lepaute.fit.observations.disturbed import without_disturbed
 from lepaute.fit.observations.factor_text import sentence
 from lepaute.fit.observations.factors import FactorTest, factor_tests, pooled_factors, usual_conditions
@@ -54,6 +56,8 @@ class FittedModels:
     selections     : which member of the family each kernel got, and what else was tried
     dependence     : what successive calls of each kernel have in common
     frequency      : how far the clocks of the cores explain what differs between steps; None where that is unknown
+    tree           : the switches between the nodes, where messages that leave one take longer
+    flows          : what several messages at once between two nodes reach; None where they were not measured
     fitted_between : messages between nodes before they became the platform's network; None where they were not measured
     conditions     : how much longer messages take while the machine does something else, where that was measured
     notes          : for readers of the platform, one sentence each
@@ -70,6 +74,8 @@ class FittedModels:
     quality: list[QualityRow]
     selections: list[Selection]
     dependence: list[DependenceReport]
+    tree: SwitchTree | None
+    flows: FlowCurve | None
     fitted_between: FittedNetwork | None
     conditions: tuple[ConditionEffect, ...]
     notes: list[str]
@@ -137,7 +143,7 @@ def models(
     if short or any(_disturbed_somewhere(archive) for archive in given):
         notes.append("Other load disturbed the calibration; calibrate again on a quiet machine.")
     notes += [f"{sentence(test)}; the model holds for random content." for test in tests if test.matters]
-    links = _links(given, p2p_frames, several, network_condition)
+    links = _links(given, p2p_frames, hosts, network_condition)
     notes += links.notes
     days, watched = None, watches(given)
     warnings += wandering_warnings(watched)
@@ -166,6 +172,8 @@ def models(
         rows,
         [each.selection for each in found],
         dependence_reports(table, fitted, episodes.relative_sd if episodes else 0.0),
+        links.tree,
+        links.flows,
         links.between,
         links.effects,
         notes,
@@ -236,6 +244,9 @@ def platform_and_models(
         days=fitted.days,
         episodes=fitted.episodes,
     )
+    if fitted.tree is not None:
+        topology = fitted.tree.topology(fitted.network.node_link.bandwidth_Bps)
+        platform = platform.model_copy(update={"topology": topology})
     return platform, fitted
 
 
@@ -247,11 +258,23 @@ def _episodes(table: "pandas.DataFrame", fitted: dict[str, tuple[Calls, FittedKe
 
 
 def _links(
-    archives: "list[Archive]", p2p: "list[pandas.DataFrame]", several: bool, condition: str | None
+    archives: "list[Archive]", p2p: "list[pandas.DataFrame]", hosts: tuple[str, ...], condition: str | None
 ) -> FittedLinks:
     """The networks, from all tables of messages that the archives have."""
-    ring, _ = without_disturbed(_tables(archives, RING), ("host", "link") if several else ())
-    return fitted_links(MessageTables(p2p, _tables(archives, SEMANTICS), ring), several, condition)
+    several = len(hosts) > 1
+    among_links = ("host", "link") if several else ()
+    ring, _ = without_disturbed(_tables(archives, RING), among_links)
+    flows, _ = without_disturbed(_tables(archives, FLOWS), among_links)
+    tables = MessageTables(p2p, _tables(archives, SEMANTICS), ring, flows)
+    return fitted_links(tables, several, condition, _switches(archives[0], hosts))
+
+
+def _switches(archive: "Archive", hosts: tuple[str, ...]) -> list[list[int]]:
+    """The numbers of the platform's nodes on each switch; none where the switch of a node is not known."""
+    number = {host: NODE + place for place, host in enumerate(hosts)}
+    switches = [[number[name] for name in names if name in number] for names in archive.about.switches]
+    known = sum(map(len, switches)) == len(hosts)
+    return [nodes for nodes in switches if nodes] if known else []
 
 
 def _tables(archives: "list[Archive]", name: str) -> "list[pandas.DataFrame]":
@@ -260,7 +283,9 @@ def _tables(archives: "list[Archive]", name: str) -> "list[pandas.DataFrame]":
 
 def _told_of_links(count: int, fitted: FittedModels) -> str:
     if fitted.fitted_between is not None:
-        return f"{count} nodes; the link of a node is as wide as one large message between two of them makes use of."
+        flows = 1 if fitted.flows is None else fitted.flows.best[0]
+        told = "one large message makes" if flows == 1 else f"{flows} large messages at once make"
+        return f"{count} nodes; the link of a node is as wide as {told} use of between two of them."
     nodes = "One node" if count == 1 else f"{count} nodes"
     return f"{nodes}: messages between nodes were not measured, and cost here what they cost inside the node."
 

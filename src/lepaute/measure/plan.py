@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 from lepaute.design import Design, content_design, dgemm_design, hpl_step_design, p2p_design, ring_design
@@ -35,6 +34,8 @@ DGEMM, STEPS, STEPS_COLUMN, P2P = "dgemm", "hpl_steps_1x1", "hpl_steps_column", 
 #: All ranks are one column, with other options of HPL than the defaults.
 STEPS_OPTIONS = "hpl_steps_options"
 RING, SEMANTICS = "ring", "semantics"
+#: Several messages at once from one node to another, and back.
+FLOWS = "flows"
 #: Few products, often, with operands of several contents: some processors are slower on numbers that flip more bits.
 CONTENT = "dgemm_content"
 CONTENTS = ("random", "constant", "masked:40")
@@ -157,15 +158,6 @@ class Place(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """A run of messages between two nodes, rank 0 on the first."""
-
-    run: PlannedRun
-    first: str
-    second: str
-
-
-@dataclass(frozen=True, slots=True)
 class Room:
     """How large the largest measurements are.
 
@@ -240,39 +232,6 @@ def plan(
         order = [int(index) for index in rng.permutation(len(drafts))]
         runs += [drafts[index].run(block, scale, seeds[index], limits, nbs) for index in order]
     return runs
-
-
-def plan_links(scale: Scale, seed: int, nodes: Sequence[Place], limits: Room) -> list[Link]:
-    """The runs of messages between neighbours of `nodes`, two ranks and a ring of all, shuffled inside each block.
-
-    Rank 0 is on the first node's first core, rank 1 on the second's: on its second core where both are one machine.
-    """
-    import numpy as np
-
-    links = []
-    for block, block_seed in enumerate(np.random.SeedSequence([seed, 1]).spawn(scale.blocks)):
-        rng = np.random.default_rng(block_seed)
-        drafts = [(probe, pair) for pair in pairwise(nodes) for probe in (P2P, RING)]
-        seeds = [int(value) for value in rng.integers(0, 2**31, size=len(drafts))]
-        for index in rng.permutation(len(drafts)):
-            probe, (first, second) = drafts[index]
-            cores = pair_cores(first, second) if probe == P2P else _ring_cores(first, second)
-            draft = _Draft(f"{probe}_{first.name}_{second.name}", probe, tuple((core,) for core in cores), "", 1.0)
-            links.append(Link(draft.run(block, scale, seeds[index], limits, ()), first.name, second.name))
-    return links
-
-
-def pair_cores(first: Place, second: Place) -> tuple[int, int]:
-    """A core on each of two nodes, not the same one where both are one machine."""
-    return 0, 1 if second.machine == first.machine else 0
-
-
-def _ring_cores(first: Place, second: Place) -> tuple[int, ...]:
-    """As many cores on each node, those of the first before those of the second."""
-    if first.machine == second.machine:
-        return pair_cores(first, second)
-    each = range(min(len(first.layout.cores), len(second.layout.cores)))
-    return (*each, *each)
 
 
 @dataclass(frozen=True, slots=True)

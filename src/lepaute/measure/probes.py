@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lepaute.kit.builds import built_once, digests
 from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
-from lepaute.measure.plan import P2P, RING, SEMANTICS, SERIAL, STEPS, PlannedRun
+from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS, SERIAL, STEPS, PlannedRun
 from lepaute.measure.probe_source import C_FLAGS, probe_source
 from lepaute.measure.toolchain import Toolchain, find_toolchain
 from lepaute.version import __version__
@@ -25,7 +25,7 @@ WRAPPED_SYMBOLS = (
 
 DGEMM_PROGRAM, STEPS_PROGRAM, P2P_PROGRAM = "probe-dgemm", "probe-hpl-steps", "probe-p2p"
 SEMANTICS_PROGRAM, RING_PROGRAM = "probe-semantics", "probe-ring"
-_PROGRAMS = {P2P: P2P_PROGRAM, SEMANTICS: SEMANTICS_PROGRAM, RING: RING_PROGRAM}
+_PROGRAMS = {P2P: P2P_PROGRAM, SEMANTICS: SEMANTICS_PROGRAM, RING: RING_PROGRAM, FLOWS: RING_PROGRAM}
 
 
 #: A row of HPL's steps has some thousand calls on every rank. On more ranks than this each writes only some rows, in
@@ -98,7 +98,7 @@ def probe_words(
         room = () if run.most_bytes is None else ("--max-bytes", str(run.most_bytes))
         return [f"{folder}/{DGEMM_PROGRAM}", *words, *threads, *room], environment
     if run.probe in _PROGRAMS:
-        more = ("--ranks-per-node", str(run.ranks // nodes)) if run.probe == RING and nodes > 1 else ()
+        more = ("--ranks-per-node", str(run.ranks // nodes)) if run.probe in (RING, FLOWS) and nodes > 1 else ()
         return [f"{folder}/{_PROGRAMS[run.probe]}", *words, *more], environment
     grid = ("--grid", "single" if run.probe == STEPS else "column")
     every = ("--every", str(-(-run.ranks // WRITING_RANKS)))

@@ -6,7 +6,7 @@ import secrets
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks
+from lepaute.measure.layout import Layout, layout_of
 from lepaute.measure.machine_load import Load, Sample, load_between
 from lepaute.measure.nodes.channel import Channel, NodeLost
 from lepaute.measure.nodes.group import Nodes
@@ -56,11 +57,13 @@ class NoRecord:
 class LentNodes:
     """Nodes of a scheduler, each with an agent on it.
 
-    launch: how ranks of MPI are started there; python: the interpreter there
+    layouts: by node, of the cores that it lends
+    launch : how ranks of MPI are started there; python: the interpreter there
     """
 
     nodes: Nodes
     channels: tuple[Channel, ...]
+    layouts: Mapping[str, Layout]
     launch: RankLaunch
     python: str
 
@@ -89,7 +92,9 @@ def lent_nodes(name: str, request: Request, python: str | None, tell: Callable[[
         folder = f"lepaute-verify-{secrets.token_hex(4)}"
         pool = stack.enter_context(Pool(allocation.nodes, python=there, folder=folder, on_lost=end_the_run))
         lent.append(Nodes(pool.channels, NoRecord()))
-        yield LentNodes(lent[0], pool.channels, kind.rank_launch(request), there)
+        sources = lent[0].call("layout")
+        layouts = {channel.name: layout_of(sources[channel.name], channel.hello.cpus) for channel in lent[0].channels}
+        yield LentNodes(lent[0], pool.channels, layouts, kind.rank_launch(request), there)
 
 
 class NodeSite:
@@ -119,10 +124,10 @@ class NodeSite:
                 "are too few. Choose a smaller --grid, or give more nodes."
             )
         for channel in channels:
-            if self._per_node * threads > len(channel.hello.cpus):
+            if self._per_node * threads > (cores := len(self._lent.layouts[channel.name].cores)):
                 raise InputError(
-                    f"{self._per_node} ranks of {threads} threads do not fit on {channel.name}, which lends "
-                    f"{len(channel.hello.cpus)} cores; give a smaller --ranks-per-node"
+                    f"{self._per_node} ranks of {threads} threads do not fit on {channel.name}, which lends {cores} "
+                    "cores; give a smaller --ranks-per-node"
                 )
         used = self._used(hpl)
         shown = used.run("cat", "/proc/meminfo", timeout_s=_LOOK_S)
@@ -167,14 +172,15 @@ class NodeSite:
         return self._lent.nodes[: -(-hpl.ranks // self._per_node)]
 
     def _cpus(self, hpl: "Hpl") -> list[tuple[int, ...]]:
-        """The CPUs of each rank: the next ones of its node; names of one machine take them one after the other."""
+        """The hardware threads of each rank: those of its node, or of the cores that names of one machine share."""
         taken: Counter[str] = Counter()
         places = []
         for rank in range(hpl.ranks):
-            hello = self._lent.channels[rank // self._per_node].hello
-            threads = range(taken[hello.boot], taken[hello.boot] + hpl.threads_per_rank)
-            places.append(tuple(hello.cpus[number % len(hello.cpus)] for number in threads))
-            taken[hello.boot] += hpl.threads_per_rank
+            channel = self._lent.channels[rank // self._per_node]
+            layout, machine = self._lent.layouts[channel.name], channel.hello.boot
+            cores = range(taken[machine], taken[machine] + hpl.threads_per_rank)
+            places.append(layout.pus([core % len(layout.cores) for core in cores]))
+            taken[machine] += hpl.threads_per_rank
         return places
 
     def _report(self, folder: str) -> str:

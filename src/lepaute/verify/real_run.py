@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
-from lepaute.kit.mpi_launcher import Start, find_launcher
+from lepaute.kit.mpi_launcher import find_launcher
 from lepaute.kit.mpi_library import check_program
 from lepaute.kit.temporary import temporary_folder
+from lepaute.measure.layout import Layout, layout_of
 from lepaute.measure.machine_load import Load, load_between, sample
+from lepaute.measure.node_agent.layout_sources import layout_sources
+from lepaute.measure.node_agent.system_files import SystemFiles
 from lepaute.measure.toolchain import start_here
 from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
 from lepaute.verify.disturbance import NodeLoad, RankLoad
@@ -64,13 +67,19 @@ def check_machine(hpl: "Hpl") -> None:
     """
     check_sayable(hpl, "threads_per_rank")
     find_launcher()
-    cores = sorted(os.sched_getaffinity(0))
+    cores = layout_here().cores
     if (needed := hpl.ranks * hpl.threads_per_rank) > len(cores):
         raise InputError(
             f"grid {hpl.p}x{hpl.q} needs {needed} cores for the real run; this machine offers {len(cores)}. "
             "Choose a smaller --grid, or use `lepaute predict hpl`."
         )
     check_memory(hpl, 1.0, available_bytes(Path("/proc/meminfo").read_text()), "")
+
+
+def layout_here() -> Layout:
+    """The cores of this machine that this process may use."""
+    cpus = sorted(os.sched_getaffinity(0))
+    return layout_of(layout_sources(SystemFiles(), cpus), cpus)
 
 
 def check_memory(hpl: "Hpl", share: float, available: int, where: str) -> None:
@@ -109,18 +118,17 @@ def real_run(hpl: "Hpl", program: HplProgram, timeout_s: float) -> RealRun:
     Raises EnvironmentProblem where the program fails, prints no result, or takes longer than timeout_s (all its
     processes are ended then).
     """
-    cores, threads = sorted(os.sched_getaffinity(0)), hpl.threads_per_rank
+    places = cpus_of_ranks(layout_here(), hpl)
     with temporary_folder("lepaute-hpl-") as folder:
         for name, text in hpl_input_files(hpl, program).items():
             (folder / name).write_text(text)
-        start, words = start_here(hpl.ranks, cores[: hpl.ranks], coretype=program.coretype), [str(program.path)]
-        if threads > 1:
-            start = Start(find_launcher().start(hpl.ranks).argv, start.environment)
-            places = [cores[rank * threads : (rank + 1) * threads] for rank in range(hpl.ranks)]
-            environment = blas_environment(threads, program.coretype)
+        if places == [(rank,) for rank in range(hpl.ranks)]:  # as every launcher numbers them
+            start, words = start_here(hpl.ranks, coretype=program.coretype), [str(program.path)]
+        else:
+            start, words = find_launcher().start(hpl.ranks), ["sh", str(folder / SCRIPT)]
+            environment = blas_environment(hpl.threads_per_rank, program.coretype)
             (folder / SCRIPT).write_text(rank_script(str(folder), str(program.path), environment))
             (folder / CPUS).write_text(cpus_text(places))
-            words = ["sh", str(folder / SCRIPT)]
         before = sample()
         record = run_command(
             [*start.argv, *words],
@@ -133,6 +141,12 @@ def real_run(hpl: "Hpl", program: HplProgram, timeout_s: float) -> RealRun:
         report = folder / HPCC_REPORT
         time_s, ranks = parse_output(program, hpl, record.stdout, report.read_text() if report.exists() else "")
     return RealRun(time_s, ranks, machine)
+
+
+def cpus_of_ranks(layout: Layout, hpl: "Hpl") -> list[tuple[int, ...]]:
+    """The hardware threads of each rank on one node: those of the next `threads_per_rank` cores."""
+    threads = hpl.threads_per_rank
+    return [layout.pus(range(rank * threads, (rank + 1) * threads)) for rank in range(hpl.ranks)]
 
 
 def hpl_input_files(hpl: "Hpl", program: HplProgram) -> dict[str, str]:

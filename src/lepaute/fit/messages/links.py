@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 from lepaute.errors import FitError
 from lepaute.fit.messages.busy import with_busy_receivers
 from lepaute.fit.messages.conditions import ConditionEffect, condition_effects, conditions_of, loaded_series
+from lepaute.fit.messages.distances import BETWEEN, INSIDE, DistanceEffect, distance_effects
+from lepaute.fit.messages.flows import FlowCurve, flow_curve
 from lepaute.fit.messages.network import NOT_SHARED, FittedNetwork, fit_network, fit_segments, size_range
 from lepaute.fit.messages.platform_network import node_link_Bps
 from lepaute.fit.messages.protocol import ProtocolLimits, limits_by_tests
 from lepaute.fit.messages.series import Series, series_of
 from lepaute.fit.messages.starts import start_relative_sd
+from lepaute.fit.messages.switch_tree import SAME_SWITCH, SwitchTree, longer_way, uplink_Bps
 
 if TYPE_CHECKING:
     import pandas
@@ -24,15 +27,23 @@ class MessageTables:
     p2p       : point-to-point; the column `link` says local or remote, tables without it are local
     semantics : tests of send-completion semantics
     ring      : messages by condition
+    flows     : several messages at once between two nodes
     """
 
     p2p: Sequence["pandas.DataFrame"]
     semantics: Sequence["pandas.DataFrame"] = ()
     ring: Sequence["pandas.DataFrame"] = ()
+    flows: Sequence["pandas.DataFrame"] = ()
 
     def of(self, link: str) -> "MessageTables":
         """The rows of one class of links."""
-        return MessageTables(*([_of(frame, link) for frame in part] for part in (self.p2p, self.semantics, self.ring)))
+        parts = (self.p2p, self.semantics, self.ring, self.flows)
+        return MessageTables(*([_of(frame, link) for frame in part] for part in parts))
+
+    def at(self, distance: str) -> "MessageTables":
+        """The same with the messages between two ranks at that distance alone."""
+        known = [frame for frame in self.p2p if "distance" in frame.columns]
+        return replace(self, p2p=[frame[frame["distance"] == distance] for frame in known])
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,8 @@ class FittedLinks:
 
     inside, between : messages inside a node, and between nodes; the latter None where not measured
     link_Bps        : bandwidth of the link of a node as messages between idle nodes show it, None where not measured
+    flows           : what several messages at once between two nodes reach, None where not measured
+    tree            : the switches, where messages that leave one take longer; None: one switch
     effects         : how conditions change the time of messages
     notes           : for readers of the platform, one sentence each
     """
@@ -48,24 +61,44 @@ class FittedLinks:
     inside: FittedNetwork
     between: FittedNetwork | None
     link_Bps: float | None  # noqa: N815 - the unit
+    flows: FlowCurve | None
+    tree: SwitchTree | None
     effects: tuple[ConditionEffect, ...]
     notes: list[str]
 
 
-def fitted_links(tables: MessageTables, several: bool, condition: str | None = None) -> FittedLinks:
+def fitted_links(
+    tables: MessageTables, several: bool, condition: str | None = None, switches: Sequence[Sequence[int]] = ()
+) -> FittedLinks:
     """Fits the networks.
 
     several   : there are several nodes
+    switches  : the numbers of the nodes of each switch; empty where that is not known
     condition : of the ring that all messages are to be under; None: those of the point-to-point measurements, and those
                 of the ring to busy receivers where it has them
     Raises FitError where the messages inside nodes are too few, or were not measured under the condition.
     """
     idle, inside, effects, notes = _fit(tables.of("local"), "local", condition)
-    between, link_Bps = None, None
+    notes += _told(distance_effects(tables.of("local").p2p, idle.segments, INSIDE), "the mean of both")
+    between, link_Bps, flows, tree = None, None, None, None
     remote = tables.of("remote")
     if several and any(len(frame) for frame in remote.p2p):
-        idle, between, more, unknown = _fit(remote, "remote", condition)
+        fit = _fit(remote, "remote", condition)
+        far = distance_effects(remote.p2p, fit[0].segments, BETWEEN)
+        longer = longer_way(far) if switches else None
+        if longer is not None:
+            # The segments are those of one switch; the tree has what comes on top.
+            fit = _fit(remote.at(SAME_SWITCH), "remote", condition)
+        idle, between, more, unknown = fit
+        flows = flow_curve(remote.flows)
         link_Bps, effects, notes = node_link_Bps(idle), (*effects, *more), notes + unknown
+        if flows is not None:
+            link_Bps = max(link_Bps, flows.best[1])
+        if longer is not None:
+            tree = SwitchTree(switches, longer, uplink_Bps(remote.flows))
+            notes += [effect.sentence() for effect in far if effect.matters] + [tree.sentence()]
+        else:
+            notes += _told(far, "the mean of both")
         if idle.exchange_ratio > NOT_SHARED:
             notes.append(
                 f"Two opposite messages between nodes take {idle.exchange_ratio:.2f} times as long as one alone, which "
@@ -73,7 +106,12 @@ def fitted_links(tables: MessageTables, several: bool, condition: str | None = N
             )
     if condition is not None:
         notes += [f"Messages are as under {condition}.", *(e.sentence() for e in effects if e.condition == condition)]
-    return FittedLinks(inside, between, link_Bps, effects, notes)
+    return FittedLinks(inside, between, link_Bps, flows, tree, effects, notes)
+
+
+def _told(effects: Sequence[DistanceEffect], what: str) -> list[str]:
+    """Of differences that the platform does not have, and what it has in their place."""
+    return [f"{effect.sentence()} The platform has {what}." for effect in effects if effect.matters]
 
 
 def _fit(

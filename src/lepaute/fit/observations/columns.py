@@ -18,6 +18,7 @@ KERNELS = "observations/kernels.parquet"
 P2P = "observations/p2p.parquet"
 SEMANTICS = "observations/semantics.parquet"
 RING = "observations/ring.parquet"
+FLOWS = "observations/flows.parquet"
 SENTINELS = "observations/sentinels.parquet"
 
 #: Levels of a factor; a column with more is no factor even where it is declared one.
@@ -102,6 +103,9 @@ NEEDED: dict[str, tuple[str, ...]] = {
     P2P: ("operation", "size_bytes", "duration_s", "clock_cost_s"),
     SEMANTICS: ("test", "size_bytes", "backlog", "outcome", "patience_ms", "rank"),
     RING: ("operation", "condition", "size_bytes", "role", "call", "found", "duration_s", "clock_cost_s"),
+    FLOWS: (
+        *("call", "host", "peer", "link", "ranks", "design_row", "size_bytes", "start_s", "duration_s", "clock_cost_s"),
+    ),
     SENTINELS: (
         *("m", "n", "k", "start_s", "duration_s", "cpu", "block", "host", "disturbed", "clock_cost_s"),
         *("order", "started_s"),

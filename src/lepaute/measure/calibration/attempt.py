@@ -20,14 +20,14 @@ from lepaute.measure.node_agent.main import boot_id
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import CommandFailed
-from lepaute.measure.plan import P2P, RING, SEMANTICS, SERIAL, PlannedRun
+from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS, SERIAL, PlannedRun
 from lepaute.measure.probes import probe_words
 
 #: A probe takes a few seconds; one that takes this long hangs. Larger messages than these take their time.
 PROBE_LIMIT_S = 180.0
 USUAL_MESSAGE_BYTES = 64 << 20
 #: Probes of messages: their files say which link, and which node is at the other end.
-_OF_LINKS = (P2P, RING, SEMANTICS)
+_OF_LINKS = (P2P, RING, FLOWS, SEMANTICS)
 #: Between looks at what a probe has written: each costs the measured machine a little, and a lost node so much.
 FOLLOW_S = 2.0
 
@@ -45,10 +45,14 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a run takes place: a node, or for messages between two, the node of rank 0 and its peer."""
+    """Where a run takes place: a node, or for messages between two, the node of rank 0 and its peer.
+
+    distance: of two nodes, as far as that is known
+    """
 
     nodes: tuple[Nodes, ...]
     measured: tuple[Measured, ...]
+    distance: str | None = None
 
     @property
     def name(self) -> str:
@@ -153,7 +157,10 @@ class Attempts:
         names = [about.name for about in site.measured]
         each = run.ranks // len(site.nodes)
         site.nodes[0].write(HOSTS, hosts_text(names, each))
-        start = start_of_ranks(words, names, each, None, self._options.rank_launch(), (), base)
+        launch = self._options.rank_launch()
+        # srun passes variables to all ranks, mpirun only to those of its own node.
+        passed = [] if launch.launcher == "srun" else [word for name in environment for word in ("-x", name)]
+        start = start_of_ranks(words, names, each, None, launch, passed, base)
         return start.argv, {**start.environment, **environment}
 
     def _kept(self, run: PlannedRun, number: int, site: Site, rank: int, suffix: str) -> Path:
@@ -180,9 +187,9 @@ class Attempts:
         if run.probe == SEMANTICS:
             entry = replace(entry, round=int(run.name.split("_")[0].removeprefix(SEMANTICS)))
         if run.probe in _OF_LINKS:
-            distance = about.layout.distance(*run.cores) if run.probe == P2P and not others else None
+            inside = about.layout.distance(*run.cores) if run.probe == P2P and not others else None
             link, peer = ("remote", others[0]) if others else ("local", host)
-            entry = replace(entry, link=link, peer=peer, distance=distance)
+            entry = replace(entry, link=link, peer=peer, distance=site.distance if others else inside)
         self._workspace.note(entry)
         path = self._workspace.folder / member
         path.parent.mkdir(parents=True, exist_ok=True)

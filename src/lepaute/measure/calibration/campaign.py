@@ -13,6 +13,7 @@ from lepaute.measure.experiment.life import execute
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.probes import build_probes
 from lepaute.measure.schedulers import Request
+from lepaute.measure.switches import Switches
 
 #: A network is not known without messages beyond its eager limit; the probes count bytes in an int.
 LEAST_MESSAGE_BYTES, MOST_MESSAGE_BYTES = 1 << 20, 1 << 30
@@ -27,6 +28,7 @@ def calibrate(
     network_bytes: int | None = None,
     nbs: Sequence[int] = DEFAULT_NBS,
     threads: Sequence[int] = (1,),
+    switches: Switches | None = None,
     seed: int = 1,
     progress: Progress | None = None,
     scheduler: str = "local",
@@ -40,6 +42,7 @@ def calibrate(
     network_bytes: the largest message, 64 MiB (quick: 16 MiB) unless given; a node with little memory gets less
     nbs      : block sizes of the steps of HPL that are measured
     threads  : BLAS threads of a process, each number measured in its turn
+    switches : which nodes hang on which switch; what the scheduler knows of that unless given
     seed     : of the designs, of their order and of the probes' data; when resuming, that of the beginning holds
     progress : called with what is being done and the share of the work that is done
     python   : the interpreter on the nodes, where it is not this one
@@ -72,7 +75,16 @@ def calibrate(
     tell("building the probes", 0.0)
     probes = build_probes(progress=lambda message: tell(message, 0.0))
     outcome = execute(
-        Calibration(options, probes, quick=quick, tell=tell, network_bytes=network_bytes, nbs=nbs, threads=threads),
+        Calibration(
+            options,
+            probes,
+            quick=quick,
+            tell=tell,
+            network_bytes=network_bytes,
+            nbs=nbs,
+            threads=threads,
+            switches=switches,
+        ),
         resume,
     )
     if outcome.status == "complete":

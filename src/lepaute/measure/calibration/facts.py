@@ -16,6 +16,7 @@ class CalibrationFacts:
     nbs, threads: block sizes of HPL's steps, and BLAS threads of a process; archives of older versions have `nb`, one
     cores .. mpi: of the first node, as all are alike; memory_bytes: of the smallest
     blocks, most_n, most_message_bytes: of the plan
+    switches: the nodes of each switch, empty where that is not known
     """
 
     quick: bool = False
@@ -32,6 +33,7 @@ class CalibrationFacts:
     blocks: int | None = field(default=None, metadata=ABSENT_IF_NONE)
     most_n: int | None = field(default=None, metadata=ABSENT_IF_NONE)
     most_message_bytes: int | None = field(default=None, metadata=ABSENT_IF_NONE)
+    switches: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> "CalibrationFacts":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from threading import Event
 from typing import Any, ClassVar
 
@@ -16,10 +17,11 @@ from lepaute.measure.calibration.machines import Measured, check_alike, look_at
 from lepaute.measure.calibration.repetition import next_repetition
 from lepaute.measure.calibration.send_completion_rounds import search
 from lepaute.measure.calibration.tables import CALIBRATION
-from lepaute.measure.calibration.together import each_machine
+from lepaute.measure.calibration.together import each_machine, side_by_side
 from lepaute.measure.experiment.content import Content
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import Options
+from lepaute.measure.link_plan import Link, pair_cores, plan_links
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.programs import check_same_place
@@ -27,14 +29,13 @@ from lepaute.measure.plan import (
     FULL,
     QUICK,
     SEMANTICS,
-    Link,
     PlannedRun,
-    pair_cores,
     plan,
-    plan_links,
     room,
 )
 from lepaute.measure.probes import Probes
+from lepaute.measure.schedulers import scheduler
+from lepaute.measure.switches import Switches
 
 #: Called with what is being done and the share of the work that is done, from 0 to 1.
 Progress = Callable[[str, float], None]
@@ -44,7 +45,7 @@ _PREPARED = 0.05
 
 
 class Calibration(Job):
-    """Measures each node by itself, machines side by side, and then in every block the messages between neighbours."""
+    """Measures each node by itself, machines side by side, and then in every block messages between pairs of them."""
 
     archive_content: ClassVar[Content] = CALIBRATION
     monitor_period_s: ClassVar[float | None] = 5.0
@@ -61,12 +62,14 @@ class Calibration(Job):
         network_bytes: int | None = None,
         nbs: Sequence[int] = DEFAULT_NBS,
         threads: Sequence[int] = (1,),
+        switches: Switches | None = None,
     ) -> None:
         super().__init__(options, say=_silent)
         self._probes = probes
         self._quick = quick
         self._network_bytes = network_bytes
         self._nbs, self._threads = tuple(nbs), tuple(threads)
+        self._switches = switches
         self._tell = tell
         #: By node, or by the name of the run for messages between two.
         self._attempts: dict[str, list[Attempt]] = {}
@@ -119,6 +122,8 @@ class Calibration(Job):
         if list(begun_with.machines or names) != names:
             begun = ", ".join(begun_with.machines or ())
             raise InputError(f"the calibration was begun on {begun}; resume it on the same nodes")
+        known = self._switches or scheduler(self.options.scheduler).switches()
+        self._switches = known.among(names) if begun_with.machines is None else Switches(begun_with.switches)
         self._scale = scale = QUICK if self._quick else FULL
         memory_bytes = min(about.memory_bytes for about in self._measured)
         requested_bytes = scale.p2p_most_bytes if self._network_bytes is None else self._network_bytes
@@ -146,6 +151,7 @@ class Calibration(Job):
             blocks=scale.blocks,
             most_n=limits.most_n,
             most_message_bytes=limits.most_message_bytes,
+            switches=self._switches.nodes,
         )
         state.more |= facts.to_json()
         self.workspace.save()
@@ -164,7 +170,7 @@ class Calibration(Job):
             )
             for position, about in enumerate(self._measured)
         }
-        links = plan_links(self._scale, self.seed, self._measured, self._limits)
+        links = plan_links(self._scale, self.seed, self._measured, self._limits, self._switches or Switches())
         self._take_up_attempts([*(run for runs in plans.values() for run in runs), *(link.run for link in links)])
         self._total = sum(map(len, plans.values())) + len(links)
         self._maker = Attempts(self.workspace, self.options)
@@ -177,9 +183,7 @@ class Calibration(Job):
                 self._block(Site((node,), (by_name[name],)), runs, stopping)
 
             each_machine(self.nodes, measure)
-            for link in links:
-                if link.run.block == block:
-                    self._link(link, by_name)
+            self._links_of([link for link in links if link.run.block == block], by_name)
             if block == 0:
                 self._find_semantics(by_name)
             if not len(self.nodes):
@@ -217,6 +221,21 @@ class Calibration(Job):
         key = (site.name, run.block, run.name)
         return len({e.attempt for e in self.workspace.noted(RawFile) if (e.node, e.block, e.name) == key})
 
+    def _links_of(self, links: list[Link], by_name: dict[str, Measured]) -> None:
+        """Turn by turn; in a turn pairs side by side, each with one run after the other."""
+        for turn in sorted({link.turn for link in links}):
+            pairs: dict[tuple[str, str], list[Link]] = {}
+            for link in links:
+                if link.turn == turn:
+                    pairs.setdefault((link.first, link.second), []).append(link)
+
+            def measure(mine: list[Link], stopping: Event) -> None:
+                for link in mine:
+                    if not stopping.is_set():
+                        self._link(link, by_name)
+
+            side_by_side([partial(measure, mine) for mine in pairs.values()], self.nodes)
+
     def _link(self, link: Link, by_name: dict[str, Measured]) -> None:
         """Messages between two nodes, while nothing runs on them; where these fail, the nodes are still measured."""
         self._behind += 1
@@ -227,7 +246,7 @@ class Calibration(Job):
         pair = (self.nodes[link.first], self.nodes[link.second])
         try:
             check_same_place(*(node.channels[0] for node in pair))
-            site = Site(pair, (by_name[link.first], by_name[link.second]))
+            site = Site(pair, (by_name[link.first], by_name[link.second]), link.distance)
             self._say_what(link.run, site, "")
             self._maker.make(link.run, self._begun(link.run, site), site)
         except NodeLost:

@@ -9,7 +9,7 @@ from lepaute.measure.calibration.entries import AttemptEntry, RawFile
 from lepaute.measure.calibration.repetition import disturbance_warning
 from lepaute.measure.experiment.content import Content
 from lepaute.measure.experiment.workspace import Workspace
-from lepaute.measure.plan import P2P, RING, SEMANTICS
+from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS
 
 if TYPE_CHECKING:
     import pandas
@@ -18,19 +18,25 @@ if TYPE_CHECKING:
 _OF_KERNELS = ("block", "attempt", "disturbed", "host", "probe", "active_cores", "active_socket_cores", "threads")
 _OF_MESSAGES = ("block", "attempt", "disturbed", "host", "link", "peer", "distance")
 #: Tables that a probe has of its own; all others are of kernels. Of the search for limits also which round it was.
-_TABLES = {P2P: ("p2p", _OF_MESSAGES), RING: ("ring", _OF_MESSAGES), SEMANTICS: ("semantics", (*_OF_MESSAGES, "round"))}
+_TABLES = {
+    P2P: ("p2p", _OF_MESSAGES),
+    RING: ("ring", _OF_MESSAGES),
+    FLOWS: ("flows", _OF_MESSAGES),
+    SEMANTICS: ("semantics", (*_OF_MESSAGES, "round")),
+}
 _KERNELS = ("kernels", _OF_KERNELS)
 
 
 def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
-    """The tables `kernels`, `p2p`, `ring` and `semantics`, each if there are rows.
+    """The tables `kernels`, `p2p`, `ring`, `flows` and `semantics`, each if there are rows.
 
     A last line that was cut short is left out.
     """
     import pandas
 
     disturbed = {entry.key: entry.disturbed for entry in workspace.noted(AttemptEntry)}
-    frames: dict[str, list[pandas.DataFrame]] = {"kernels": [], "p2p": [], "ring": [], "semantics": []}
+    names = ("kernels", "p2p", "ring", "flows", "semantics")
+    frames: dict[str, list[pandas.DataFrame]] = {name: [] for name in names}
     for entry in workspace.noted(RawFile):
         path = workspace.folder / entry.member
         text = path.read_text(errors="replace") if path.is_file() else ""

@@ -29,6 +29,7 @@ from lepaute.measure.schedulers.types import (
     Tell,
     clock_time,
 )
+from lepaute.measure.switches import Switches, switches_of_slurm
 
 _ANSWER_S = 60.0
 _GRACE_S = 10.0
@@ -53,6 +54,13 @@ class SlurmScheduler(Scheduler):
             nodes = request.nodes or (f"{request.count} nodes" if request.count else "all nodes")
             return Plan((f"use {nodes} of the existing job {job}", shlex.join(_srun(job, "NODE"))))
         return Plan((shlex.join(_salloc(request, "lepaute-NUMBER")), shlex.join(_srun("JOB", "NODE")), "scancel JOB"))
+
+    def switches(self) -> Switches:
+        """Those of topology.conf; none where the administrators wrote none."""
+        try:
+            return switches_of_slurm(_answer(["scontrol", "show", "topology"], "the switches of Slurm"))
+        except EnvironmentProblem:
+            return Switches()
 
     def rank_launch(self, request: Request) -> RankLaunch:  # noqa: ARG002 - the same for all
         return RankLaunch("srun")

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, Protocol
 
 from lepaute.kit.node_sets import check_node_name
 from lepaute.measure.schedulers.request import Request
+from lepaute.measure.switches import Switches
 
 #: Called with what is being waited for.
 Tell = Callable[[str], None]
@@ -97,6 +98,10 @@ class Scheduler(Protocol):
     def known_nodes(self, request: Request) -> tuple[str, ...] | None:  # noqa: ARG002 - for those that override it
         """The names of the nodes, where these are known before anything is reserved."""
         return None
+
+    def switches(self) -> Switches:
+        """Which nodes hang on which switch, as far as the scheduler knows."""
+        return Switches()
 
     def rank_launch(self, request: Request) -> RankLaunch:  # noqa: ARG002
         """How ranks of MPI are started."""
