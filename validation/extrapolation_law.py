@@ -4,8 +4,8 @@
 
 It times the kernels of HPL inside HPL's own steps, with block sizes from 16 to 512 mixed at random, a minute of one
 idle core; no run of HPL as a whole is involved. Then it fits the kernels to some of the block sizes (SETS), or to the
-smaller matrices, and predicts the calls of the others, in classes by kernel, block size and octave of the distance: those of
-2026-11-22, on an idle virtual machine of two cores, are tests/data/extrapolation_classes.csv.
+smaller matrices, and predicts the calls of the others, in classes by kernel, block size and octave of the distance:
+those of 2026-11-22, on an idle virtual machine of two cores, are tests/data/extrapolation_classes.csv.
 
 Written before the first look at any error:
 
@@ -202,6 +202,7 @@ def distances(model: FittedKernel, calls: Calls) -> tuple[np.ndarray, np.ndarray
     for fitted in model.pieces:
         piece = _core.KernelPiece()
         piece.where, piece.fitted = bounds(fitted.region.where), bounds(fitted.range)
+        piece.fitted_parts = [bounds(box) for box in fitted.ranges]
         pieces.append(piece)
     core = _core.KernelModel(pieces)
     sizes, which = np.unique(np.column_stack([calls.m, calls.n, calls.k]), axis=0, return_inverse=True)
