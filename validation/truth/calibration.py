@@ -61,7 +61,7 @@ def write_calibration(path: Path, law: Law, effects: Effects, nodes: int, rng: n
     for slot in _slots(scale, nodes, law.scatter.sorted, rng):
         start = effects.start()
         if slot.probe == P2P:
-            messages.append(_messages(slot, scale, law, effects, rng))
+            messages.append(message_rows(slot, scale, law, effects, rng))
             continue
         calls = _rows(slot, scale, law.scatter.sorted, rng)
         for rank, (node, core) in enumerate(slot.ranks):
@@ -80,7 +80,7 @@ def write_calibration(path: Path, law: Law, effects: Effects, nodes: int, rng: n
     with ArchiveWriter(path, about) as archive:
         archive.add_table("observations/kernels.parquet", pandas.concat(kernels, ignore_index=True))
         archive.add_table("observations/p2p.parquet", pandas.concat(messages, ignore_index=True))
-        archive.add_table("observations/semantics.parquet", _semantics(nodes))
+        archive.add_table("observations/semantics.parquet", semantics_rows(nodes))
     return path
 
 
@@ -110,25 +110,25 @@ def _rows(slot: Slot, scale: Scale, in_order: bool, rng: np.random.Generator) ->
         design = dgemm_design(seed, products=scale.products, product_range=(1e3, 3e8), most=(MOST_N, MOST_N, 2048))
         sizes = [tuple(int(value) for value in row[1:4]) for row in design.rows]
         sizes = sorted(sizes, key=np.prod) if in_order else sizes
-        return [_frame([(row, 0, "dgemm", *size) for row, size in enumerate(sizes)])]
+        return [call_rows([(row, 0, "dgemm", *size) for row, size in enumerate(sizes)])]
     rows = scale.steps // 2 if slot.probe == STEPS_SIDE_BY_SIDE else scale.steps
     design = hpl_step_design(seed, rows=rows, nbs=(NB,), max_n=MOST_N + NB)
     steps = sorted(design.rows, key=lambda row: row[1] * row[2]) if in_order else design.rows
     together = slot.probe == STEPS_TOGETHER
     return [
-        _frame(
+        call_rows(
             [
                 (number, position, *call)
                 for number, (_, m, n, _, chunks, count) in enumerate(steps)
                 for position in range(count)
-                for call in _step(m, n, position, chunks, together, (rank + position) % 2, rng)
+                for call in step_calls(m, n, position, chunks, together, (rank + position) % 2, rng)
             ]
         )
         for rank in range(len(slot.ranks))
     ]
 
 
-def _step(
+def step_calls(
     m: int, n: int, position: int, chunks: int, together: bool, distance: int, rng: np.random.Generator
 ) -> list[tuple[str, int, int, int]]:
     """Kernel, m, n, k of the timed calls of the step of that number in a trailing matrix of first m rows, n columns.
@@ -166,11 +166,12 @@ def _step(
 def _content_rows() -> pandas.DataFrame:
     """Levels of the content of operands one after the other, not shuffled."""
     rows = [(content, size) for content in CONTENTS for size in (1000, 500) for _ in range(6)]
-    frame = _frame([(number, 0, "dgemm", size, size, NB) for number, (_, size) in enumerate(rows)])
+    frame = call_rows([(number, 0, "dgemm", size, size, NB) for number, (_, size) in enumerate(rows)])
     return frame.assign(content=[content for content, _ in rows])
 
 
-def _frame(rows: list[tuple[int, int, str, int, int, int]]) -> pandas.DataFrame:
+def call_rows(rows: list[tuple[int, int, str, int, int, int]]) -> pandas.DataFrame:
+    """A table of (design row, position, kernel, m, n, k)."""
     return pandas.DataFrame(rows, columns=["design_row", "position", "kernel", "m", "n", "k"])
 
 
@@ -197,7 +198,7 @@ def _timed(
     node, core = slot.ranks[rank]
     return calls.assign(
         kind="dgemm" if slot.probe in (DGEMM, CONTENT) else "hpl_step",
-        start_s=_starts(slot, duration_s),
+        start_s=starts_s(slot, duration_s),
         duration_s=duration_s,
         rank=rank,
         cpu=core,
@@ -211,11 +212,12 @@ def _timed(
     )
 
 
-def _starts(slot: Slot, duration_s: np.ndarray) -> np.ndarray:
+def starts_s(slot: Slot, duration_s: np.ndarray) -> np.ndarray:
+    """When each call of a process began."""
     return slot.position * SLOT_S + np.concatenate([[0.0], np.cumsum(duration_s + GAP_S)[:-1]])
 
 
-def _messages(slot: Slot, scale: Scale, law: Law, effects: Effects, rng: np.random.Generator) -> pandas.DataFrame:
+def message_rows(slot: Slot, scale: Scale, law: Law, effects: Effects, rng: np.random.Generator) -> pandas.DataFrame:
     """Operations between two ranks, timed by the first."""
     count = scale.messages
     counts = {"pingpong": count, "recv": count, "isend": count, "exchange": count // 2, "strided": count // 2}
@@ -251,14 +253,14 @@ def _messages(slot: Slot, scale: Scale, law: Law, effects: Effects, rng: np.rand
     return pandas.DataFrame(
         {
             "design_row": np.arange(len(size)), "operation": operation, "size_bytes": size.astype(int),
-            "start_s": _starts(slot, duration_s), "duration_s": duration_s, "rank": 0, "cpu": core,
+            "start_s": starts_s(slot, duration_s), "duration_s": duration_s, "rank": 0, "cpu": core,
             "block": slot.block, "attempt": 0, "disturbed": False, "host": f"n{first + 1}", "link": link,
             "peer": f"n{second + 1}", "clock_cost_s": CLOCK_S,
         }
     )  # fmt: skip
 
 
-def _semantics(nodes: int) -> pandas.DataFrame:
+def semantics_rows(nodes: int) -> pandas.DataFrame:
     """Tests that find the limit of each link exactly."""
     outcomes = {"deadlock": ("returned", "blocked"), "corruption": ("copied", "changed")}
     rows = []

@@ -40,12 +40,12 @@ def true_platform(law: Law, factors: dict[tuple[int, int], float], message_facto
 
     factors : on the durations of kernels, by (node, core)
     """
-    remote = {"segments": _segments(law, "remote" if nodes > 1 else "local", message_factor)}
-    remote["noncontiguous"] = _segments(law, "remote" if nodes > 1 else "local", message_factor, GAPS)
+    remote = {"segments": segments(law, "remote" if nodes > 1 else "local", message_factor)}
+    remote["noncontiguous"] = segments(law, "remote" if nodes > 1 else "local", message_factor, GAPS)
     loopback = {"shared": False, "bandwidth_Bps": SHARED_BPS, "segments": None}
     if nodes > 1:
-        loopback["segments"] = _segments(law, "local", message_factor)
-        loopback["noncontiguous"] = _segments(law, "local", message_factor, GAPS)
+        loopback["segments"] = segments(law, "local", message_factor)
+        loopback["noncontiguous"] = segments(law, "local", message_factor, GAPS)
     link_Bps = 1.0 / (law.line("remote")[1] * message_factor) if nodes > 1 else SHARED_BPS
     return Platform.model_validate(
         {
@@ -87,7 +87,8 @@ def _kernel(law: Law, kernel: str, factors: dict[tuple[int, int], float]) -> dic
     return {"kernel": kernel, "pieces": pieces, "crowding": CROWDING if kernel in CROWDED else None}
 
 
-def _segments(law: Law, link: str, factor: float, gaps: float = 1.0) -> list[dict[str, object]]:
+def segments(law: Law, link: str, factor: float, gaps: float = 1.0) -> list[dict[str, object]]:
+    """The segments of a link; gaps: factor of the bytes above the limit, of datatypes with gaps."""
     latency, per_byte = law.line(link)
     noise = {"modes": [{"weight": w, "mean": float(m), "sd": s} for w, m, s in law.message_modes()]}
     send, receive = ([factor * value for value in pair] for pair in (SEND, RECEIVE))

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from lepaute.errors import FitError
 from lepaute.fit.kernels.form import Form
 from lepaute.fit.kernels.kernel_fit import FittedKernel
@@ -11,6 +13,7 @@ from lepaute.fit.kernels.platform_kernel import kernel_model
 from lepaute.fit.kernels.polynomial import machine_excess
 from lepaute.fit.kernels.quality import QualityRow, quality_row
 from lepaute.fit.kernels.selection import Selection, select
+from lepaute.fit.kernels.shared_error import common_relative_sd
 from lepaute.fit.messages.conditions import ConditionEffect
 from lepaute.fit.messages.flows import FlowCurve
 from lepaute.fit.messages.links import FittedLinks, MessageTables, fitted_links
@@ -31,7 +34,7 @@ from lepaute.fit.observations.sentinels import watches
 from lepaute.fit.variability.crowding import Crowding, crowding_of, relieved, with_size_error
 from lepaute.fit.variability.days import block_effects, process_effects
 from lepaute.fit.variability.dependence import DependenceReport, dependence_reports
-from lepaute.fit.variability.discrepancy import discrepancy_relative_sd
+from lepaute.fit.variability.discrepancy import discrepancies
 from lepaute.fit.variability.episodes import episode_effect
 from lepaute.fit.variability.frequency import FrequencyEffect, frequency_effect, monitoring_of
 from lepaute.fit.variability.wandering import drift_of, sentinel_of, wandering_warnings
@@ -124,14 +127,15 @@ def models(
         found = [replace(each, kernel=each.kernel.with_effects(differences)) for each in found]
     places = _places(table, shape)
     rows, kernel_values = [], []
-    for each in found:
-        discrepancy = discrepancy_relative_sd(each.calls, each.kernel, effects, excess)
+    errors = discrepancies([(each.calls, each.kernel) for each in found], effects, excess)
+    for each, discrepancy in zip(found, errors, strict=True):
         crowding = with_size_error(each.crowding, each.calls, each.kernel, effects)
         rows.append(quality_row(each.calls, each.kernel, discrepancy, each.threads))
         own = places["socket" if each.kernel.form.per_socket else "cpu"]
         told = (crowding.rows, crowding.relative_sd)
         modes = each.selection.modes
-        kernel_values.append(kernel_model(each.kernel, discrepancy, told, own, modes, each.threads))
+        error = float(np.hypot(discrepancy, common_relative_sd(each.kernel, each.calls)))
+        kernel_values.append(kernel_model(each.kernel, error, told, own, modes, each.threads))
     # Episodes and dependence are those of the calls with the fewest threads, of which there are most.
     fewest = min(by_threads)
     table = by_threads[fewest].reset_index(drop=True)

@@ -7,6 +7,7 @@ import numpy as np
 
 from lepaute.fit.kernels.form import Form
 from lepaute.fit.kernels.kernel_fit import FittedKernel, FittedPiece
+from lepaute.fit.kernels.shared_error import own_covariance
 from lepaute.fit.numeric.mixture import Mode
 
 if TYPE_CHECKING:
@@ -117,10 +118,10 @@ def _covariance(piece: FittedPiece) -> dict[str, Any] | None:
     """The covariance, made symmetric and of correlations within 1 to the last digit; None where it is zero.
 
     Coefficients are drawn for each core (or socket) anew where it has its own: their error is that of its own fit, the
-    mean over the cores.
+    mean over the cores, without what is common to all of them.
     """
     fit = piece.pooled
-    own = [each.covariance for each in piece.own.values() if each.terms == fit.terms]
+    own = [own_covariance(each, fit) for each in piece.own.values() if each.terms == fit.terms]
     covariance = np.mean(own, axis=0) if own else fit.covariance
     if not np.any(covariance):
         return None
