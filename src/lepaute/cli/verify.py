@@ -1,5 +1,6 @@
 """`lepaute verify hpl`: predict HPL, run the real one here or on nodes, show both and the error."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from lepaute.simulate.apps.hpl import Hpl
 
 if TYPE_CHECKING:
     from lepaute.cli.verify_site import Where
+    from lepaute.measure.sentinel import Guard
     from lepaute.platform import Platform
     from lepaute.verify.seal import Seal
     from lepaute.verify.verification import Verification
@@ -125,16 +127,22 @@ def hpl(
         site, program, mapping = stack.enter_context(
             opened_site(where, machine, program, threads, coretype, calibrated=calibrate)
         )
+        guard = watching(machine, program.coretype, other_machine=where.other_machine)
+        lag_s = lag_of_runs(machine, cases, repeats, output_dir, resume=resume)
         with progress_bar() as tell:
             verification = verify(
                 cases,
                 program,
                 plan,
-                lambda case: predict(case, machine, runs=runs, seed=seed, settings=overrides, mapping=mapping),
+                lambda case: predict(
+                    case, machine, runs=runs, seed=seed, settings=overrides, mapping=mapping, lag_s=lag_s
+                ),
                 output_dir,
                 tell,
                 tell_sealed,
                 site=site,
+                sentinel=None if guard is None else machine.sentinel,
+                guard=guard,
                 resume=resume,
             )
         try:
@@ -146,6 +154,36 @@ def hpl(
         print_files(verification, output_dir)
     if tolerance is not None and verification.exceeds(tolerance):
         raise typer.Exit(1)
+
+
+def watching(machine: "Platform", coretype: str | None, *, other_machine: bool) -> "Guard | None":
+    """How the platform's sentinel is run again, built first where it is not; None where it has none, or one of another
+    machine, with which there is nothing to compare."""
+    import sys
+
+    from lepaute.measure.probes import build_probes
+    from lepaute.verify.drift import guard_of
+
+    if machine.sentinel is None or other_machine:
+        return None
+    return guard_of(machine, build_probes(progress=lambda what: print(what, file=sys.stderr)).dgemm, coretype)
+
+
+def lag_of_runs(
+    machine: "Platform", cases: "Sequence[Hpl]", repeats: int, folder: Path, *, resume: bool
+) -> float | None:
+    """Seconds between the calibration and the real runs; None where the platform does not say how the machine drifts.
+
+    A resumed campaign keeps what its predictions were sealed with.
+    """
+    from lepaute.verify.drift import lag_of_campaign
+    from lepaute.verify.seal import PREDICTIONS_FILE, sealed_lag_s
+
+    if resume and (folder / PREDICTIONS_FILE).exists():
+        return sealed_lag_s(folder)
+    if machine.sentinel is None or machine.days is None or machine.days.drift is None:
+        return None
+    return lag_of_campaign(machine, cases, repeats)
 
 
 def check_calibration_options(platform: str | None, calibrate: bool, quick: bool) -> None:
@@ -194,7 +232,7 @@ def print_results(verification: "Verification", as_json: bool) -> None:
     else:
         for line in warning_lines(verification.cases):
             print(line, file=sys.stderr)
-        show(verification.table, verification.run_table, sys.stdout)
+        show(verification.table, verification.run_table, sys.stdout, verification.drift)
     sys.stdout.flush()
 
 

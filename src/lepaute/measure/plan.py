@@ -11,6 +11,7 @@ from lepaute.design.step_options import StepOptions, drawn_step_options
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.layout import Layout
 from lepaute.measure.loads import ALL, ONE, active, loads, places
+from lepaute.measure.sentinel import SENTINEL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +44,7 @@ CONTENT_SIZES = ((1000, 1000, 128), (500, 500, 128))
 #: For the operands of all contents together.
 CONTENT_BYTES = 300_000_000
 #: Programs without MPI, which start a process for each core themselves.
-SERIAL = frozenset({DGEMM, CONTENT})
+SERIAL = frozenset({DGEMM, CONTENT, SENTINEL})
 #: Share of the rows of a probe that a load gets where there are more loads than one core and all: what changes between
 #: these takes fewer calls, and a block takes as long as with two loads, the starts of more processes included.
 _OUTER_SHARE, _BETWEEN_SHARE = 0.7, 0.3

@@ -6,9 +6,15 @@ is that of an update of HPL beyond any cache of a core, with operands at random 
 sentinel is worth the median of its calls, which an interruption does not move.
 """
 
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import ceil
+from pathlib import Path
+from statistics import median
 
 from lepaute.design import Design
+from lepaute.errors import EnvironmentProblem
 from lepaute.version import __version__
 
 #: Name of the probe in the journals, and of the table of observations, with an s.
@@ -41,3 +47,52 @@ def sentinel_design(calls: int, m: int = M, n: int = N, k: int = K) -> Design:
 def gap_s(cost_s: float) -> float:
     """Between the end of a sentinel that cost so much and the next one."""
     return max(LEAST_GAP_S, cost_s * (1.0 - MOST_SHARE) / MOST_SHARE)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """How a sentinel is run outside of a calibration: as the one that a platform remembers.
+
+    size : m, n and k
+    calls: of each core; cores: how many run at once
+    """
+
+    program: Path
+    size: tuple[int, int, int]
+    calls: int
+    cores: int
+    coretype: str | None = None
+
+    @property
+    def design(self) -> str:
+        """The table that the program reads."""
+        return sentinel_design(self.calls, *self.size).to_csv()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables to set."""
+        return {"OPENBLAS_NUM_THREADS": "1"} | ({} if self.coretype is None else {"OPENBLAS_CORETYPE": self.coretype})
+
+    def words(self, program: str, design: str, out: str, pus: Sequence[int]) -> list[str]:
+        """What is run; process r leaves the file `out`.r<r>. pus: hardware threads that may be used, in their order."""
+        places = ",".join(map(str, pus[: self.cores]))
+        memory = ("--max-bytes", str(OPERAND_BYTES))
+        return [program, "--design", design, "--out", out, "--seed", "1", "--cpus", places, *memory]
+
+
+def duration_of(files: Iterable[str]) -> float:
+    """Seconds of a call: the median of each raw file, which is of one core, and the mean over them.
+
+    Raises EnvironmentProblem where there are no rows.
+    """
+    medians = []
+    for text in files:
+        header = dict(line[2:].partition("=")[::2] for line in text.splitlines() if line.startswith("#@"))
+        rows = csv.DictReader(line for line in text.splitlines() if line and not line.startswith("#"))
+        seconds = [float(row["duration_s"]) - float(header.get("clock_cost_s", 0.0)) for row in rows]
+        if not seconds:
+            raise EnvironmentProblem("the sentinel left no rows; see lepaute doctor")
+        medians.append(max(1e-9, median(seconds)))
+    if not medians:
+        raise EnvironmentProblem("the sentinel left no rows; see lepaute doctor")
+    return sum(medians) / len(medians)
