@@ -317,8 +317,10 @@ def test_names_of_one_machine_are_measured_one_after_the_other_then_the_messages
     records = archive.json("blocks.json")
     of_block = [(record["node"], record["peer"]) for record in records if record["block"] == 0]
     assert of_block[: 3 * BLOCK] == [(node, None) for node in "abc" for _ in range(BLOCK)]
-    assert sorted(of_block[3 * BLOCK : 3 * BLOCK + 4]) == [("a", "b")] * 2 + [("b", "c")] * 2  # two ranks, and a ring
-    assert of_block[3 * BLOCK + 4 :] == [("a", None)] * SEMANTIC_ROUNDS + [("a", "b")] * SEMANTIC_ROUNDS
+    links = [(node, peer) for node, peer in of_block[3 * BLOCK : -2 * SEMANTIC_ROUNDS]]
+    assert len(set(links)) == 1  # a pair drawn of three, no node in two
+    assert links[0] in {("a", "b"), ("a", "c"), ("b", "c")}
+    assert of_block[-2 * SEMANTIC_ROUNDS :] == [("a", None)] * SEMANTIC_ROUNDS + [("a", "b")] * SEMANTIC_ROUNDS
     assert all(record["run_cores"] == [0, 1] for record in records if record["peer"])
     orders = {
         node: [record["name"] for record in records if record["node"] == node and not record["peer"]] for node in "abc"
@@ -326,9 +328,8 @@ def test_names_of_one_machine_are_measured_one_after_the_other_then_the_messages
     assert orders["a"] != orders["b"]  # each node has a design and an order of its own
     messages = archive.table("observations/p2p.parquet")
     remote = messages[messages["link"] == "remote"]
-    assert collections.Counter(zip(remote["host"], remote["peer"], strict=True)) == dict.fromkeys(
-        [("a", "b"), ("b", "a"), ("b", "c"), ("c", "b")], 2
-    )
+    assert all(host != peer for host, peer in zip(remote["host"], remote["peer"], strict=True))
+    assert set(remote["host"]) == set(remote["peer"])
     assert list(archive.metadata["machines"]) == ["a", "b", "c"]
 
 

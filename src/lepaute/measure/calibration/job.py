@@ -34,6 +34,7 @@ from lepaute.measure.plan import (
     plan,
     room,
 )
+from lepaute.measure.plan_time import calibration_s
 from lepaute.measure.probes import Probes
 from lepaute.measure.schedulers import scheduler
 from lepaute.measure.sentinel import SENTINEL
@@ -173,6 +174,9 @@ class Calibration(Job):
             for position, about in enumerate(self._measured)
         }
         links = plan_links(self._scale, self.seed, self._measured, self._limits, self._switches or Switches())
+        rate = min(about.kernel_set.gflops for about in self._measured)
+        seconds = max(calibration_s(runs, rate) for runs in plans.values())
+        self._tell(f"measuring {len(self._measured[0].cores)} cores, about {seconds:.0f} s", _PREPARED)
         self._take_up_attempts([*(run for runs in plans.values() for run in runs), *(link.run for link in links)])
         self._total = sum(map(len, plans.values())) + len(links)
         self._maker = Attempts(self.workspace, self.options)
