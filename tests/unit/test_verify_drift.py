@@ -215,12 +215,12 @@ def test_the_sealed_lag_is_read_back(tmp_path: Path) -> None:
         assert sealed_lag_s(tmp_path) is None
 
 
-def test_raw_files_give_the_mean_over_cores_of_the_medians() -> None:
+def test_raw_files_give_the_mean_over_cores_without_the_slowest_twentieth() -> None:
     def raw(*durations: float) -> str:
         rows = "".join(f"{i},dgemm,1,{value}\n" for i, value in enumerate(durations))
         return "#@clock_cost_s=0.1\n#@blas_core=Zen\ndesign_row,kernel,start_s,duration_s\n" + rows
 
-    assert duration_of([raw(1.1, 1.1, 9.0), raw(2.1, 2.1, 2.1)]) == pytest.approx(1.5)
+    assert duration_of([raw(*[1.1] * 19, 9.0), raw(2.1, 2.1, 2.1)]) == pytest.approx(1.5)
     for nothing in ([], [raw()]):
         with pytest.raises(EnvironmentProblem, match="left no rows"):
             duration_of(nothing)
