@@ -14,13 +14,11 @@ from lepaute.fit.kernels.polynomial import (
     r_squared,
     settled,
 )
-from lepaute.fit.kernels.regions import FEWEST_CALLS, Region, first_match, regions_of
+from lepaute.fit.kernels.regions import ENOUGH_IN_CONTEXT, FEWEST_CALLS, Region, first_match, regions_of
 from lepaute.fit.kernels.terms import default_terms
 from lepaute.fit.numeric.arrays import Floats, Integers
 from lepaute.fit.observations.calls import Calls
 
-#: With so many calls timed inside steps of HPL, a piece is fitted to them alone.
-ENOUGH_IN_CONTEXT = 60
 #: The mean where there are fewer than FEWEST_CALLS: it grows with the work as it must, and has next to nothing to fit.
 FEW = "M-1"
 #: With fewer calls the constant is left out as well.
