@@ -120,7 +120,7 @@ def hpl(
     with held(output_dir), notes_printed(), ExitStack() as stack:
         coretype = None
         if given is None:
-            measured, coretype, where = calibrated(output_dir, seed, quick, resume, where)
+            measured, coretype, where = calibrated(output_dir, cases[0], seed, quick, resume, where)
             given = platform_of(measured, settings)
         machine, overrides = given
         threads = cases[0].threads_per_rank
@@ -244,12 +244,13 @@ def print_files(verification: "Verification", folder: Path) -> None:
 
 
 def calibrated(
-    folder: Path, seed: int, quick: bool, resume: bool, where: "Where"
+    folder: Path, hpl: Hpl, seed: int, quick: bool, resume: bool, where: "Where"
 ) -> tuple["Platform", str | None, "Where"]:
     """Measures and fits this machine, or the nodes, into the folder.
 
     Its platform, the OPENBLAS_CORETYPE it was measured with, and the place: of nodes those that were measured.
 
+    hpl   : of the campaign, whose block size and threads the calibration covers
     resume: what the folder holds of a calibration is used: a whole one as it is, and an interrupted one goes on
     """
     import sys
@@ -260,6 +261,7 @@ def calibrated(
     from lepaute.archive import Archive
     from lepaute.cli.fit import quality_table
     from lepaute.cli.progress import progress_bar
+    from lepaute.design.hpl_step import DEFAULT_NBS
     from lepaute.fit import platform_and_models
     from lepaute.kit.files import write_whole
     from lepaute.measure.calibration.campaign import calibrate
@@ -274,6 +276,9 @@ def calibrated(
             calibrate(
                 path,
                 quick=quick,
+                # Between block sizes that are measured the models are tested, beyond them they are not.
+                nbs=DEFAULT_NBS if min(DEFAULT_NBS) <= hpl.nb <= max(DEFAULT_NBS) else (*DEFAULT_NBS, hpl.nb),
+                threads=tuple(sorted({1, hpl.threads_per_rank})),
                 seed=seed,
                 progress=tell,
                 scheduler=where.scheduler,

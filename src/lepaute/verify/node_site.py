@@ -17,7 +17,7 @@ from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.calibration.machines import layouts_of
 from lepaute.measure.calibration.together import each_machine
 from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks
-from lepaute.measure.layout import Layout, layout_of
+from lepaute.measure.layout import Layout
 from lepaute.measure.machine_load import Load, Sample, load_between
 from lepaute.measure.nodes.channel import Channel, NodeLost
 from lepaute.measure.nodes.group import Nodes
@@ -96,9 +96,7 @@ def lent_nodes(name: str, request: Request, python: str | None, tell: Callable[[
         folder = f"lepaute-verify-{secrets.token_hex(4)}"
         pool = stack.enter_context(Pool(allocation.nodes, python=there, folder=folder, on_lost=end_the_run))
         lent.append(Nodes(pool.channels, NoRecord()))
-        sources = lent[0].call("layout")
-        layouts = {channel.name: layout_of(sources[channel.name], channel.hello.cpus) for channel in lent[0].channels}
-        yield LentNodes(lent[0], pool.channels, layouts, kind.rank_launch(request), there)
+        yield LentNodes(lent[0], pool.channels, layouts_of(lent[0]), kind.rank_launch(request), there)
 
 
 class NodeSite:
@@ -112,7 +110,7 @@ class NodeSite:
         self._lent, self._program, self._per_node = lent, program, ranks_per_node
         self._numbers = itertools.count()
         self._facts = lent.nodes.call("facts")
-        self._layouts: dict[str, Layout] = {}  # of the nodes, known with the first sentinel
+        self._has_sentinel = False
         for channel in lent.channels:
             check_architecture(channel)
             check_same_place(lent.channels[0], channel)
@@ -171,17 +169,17 @@ class NodeSite:
 
     def watch(self, guard: Guard) -> float:
         """Runs a sentinel on each machine, all at once; the mean over them."""
-        if not self._layouts:
+        if not self._has_sentinel:
             self._lent.nodes.put(guard.program, guard.program.name)
             self._lent.nodes.write("sentinel/design.csv", guard.design)
-            self._layouts = layouts_of(self._lent.nodes)
+            self._has_sentinel = True
         found: dict[str, float] = {}
 
         def look(node: Nodes, _stopping: threading.Event) -> None:
             (channel,) = node.channels
             if channel.hello.boot in found:  # another name of the same machine
                 return
-            base, layout = node.place, self._layouts[channel.name]
+            base, layout = node.place, self._lent.layouts[channel.name]
             pus = layout.pus(range(min(guard.cores, len(layout.cores))))
             raw = f"{base}/sentinel/raw.csv"
             words = guard.words(f"{base}/{guard.program.name}", f"{base}/sentinel/design.csv", raw, pus)

@@ -61,8 +61,8 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
             if entry.key not in attempts:  # it was broken off
                 continue
             frame["order"], frame["started_s"] = order_of(entry.name), attempts[entry.key].started_s
-        if "options" in header:
-            frame["options"] = header["options"]
+        if "hpl_options" in header:
+            frame["options"] = header["hpl_options"]
         frames[table].append(frame)
     for name, parts in frames.items():
         if parts:
