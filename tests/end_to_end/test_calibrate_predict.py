@@ -16,6 +16,33 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+#: PFACT, RFACT, NBMIN and process rows, one with each form of L1, U and the swap.
+FACTORISATIONS = [
+    *(("left", "left", 4, 2), ("crout", "right", 2, 2), ("right", "crout", 8, 2), ("right", "right", 4, 1)),
+    *(("left", "crout", 1, 3), ("crout", "left", 8, 1), ("right", "left", 4, 3), ("left", "right", 2, 2)),
+]
+
+
+def calls_every_kernel_of_hpl(file: Path) -> None:
+    """Asserts that HPL finds a model of every kernel that it calls, whatever its options."""
+    import lepaute as lp
+    from lepaute import _core
+
+    one = lp.load_platform(str(file))
+    # On as many cores as the grids below have.
+    platform = one.model_copy(update={"nodes": one.nodes.model_copy(update={"cores": 4, "cpus": 4})})
+    called: set[str] = set()
+    for index, (pfact, rfact, nbmin, p) in enumerate(FACTORISATIONS * 3):
+        l1, u = (("transposed", "no-transposed")[index // place % 2] for place in (1, 2))
+        swap = ("binary-exchange", "spread-roll", "mix")[index // 8]
+        options = {"pfact": pfact, "rfact": rfact, "nbmin": nbmin, "l1": l1, "u": u, "swap": swap}
+        prediction = lp.predict(lp.Hpl(n=500, nb=64, p=p, q=4 - p, **options), platform, runs=1, seed=1)
+        assert not any("not modelled" in warning for warning in prediction.warnings), options
+        assert prediction.first is not None
+        called |= set(prediction.first.kernels)
+    assert called == set(_core.kernel_names()) - {"sweep"}
+
+
 @pytest.mark.machine
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores")
 def test_a_calibration_of_this_machine_predicts_hpl_on_it(tmp_path: Path) -> None:
@@ -32,6 +59,7 @@ def test_a_calibration_of_this_machine_predicts_hpl_on_it(tmp_path: Path) -> Non
     assert 0.5 < prediction["rate_gflops"]["mean"] < 2000
     assert prediction["time_s"]["low"] < prediction["time_s"]["mean"] < prediction["time_s"]["high"]
     assert not any("not modelled" in warning for warning in prediction["warnings"])
+    calls_every_kernel_of_hpl(platform)
     again = run("fit", str(archive), "-o", str(tmp_path / "again.yaml"))
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "again.yaml").read_bytes().split(b"\n", 3)[3:] == platform.read_bytes().split(b"\n", 3)[3:]

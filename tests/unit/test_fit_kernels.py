@@ -12,7 +12,7 @@ from lepaute.fit.kernels.size_classes import group_errors
 from lepaute.fit.observations.calls import Calls, calls_by_kernel, pooled_observations
 from lepaute.fit.observations.phase_remainder import glue_calls
 from lepaute.fit.variability.days import block_effects
-from lepaute.fit.variability.discrepancy import discrepancy_relative_sd
+from lepaute.fit.variability.discrepancy import discrepancies, discrepancy_relative_sd
 
 CLOCK_S = 2e-8
 
@@ -140,6 +140,15 @@ def test_one_block_has_no_spread():
     measured = calls("dgemm", 9, blocks=1)
     assert block_effects([(measured, fit_kernel(measured))]) is None
     assert discrepancy_relative_sd(measured, fit_kernel(measured), None) == 0.0
+
+
+def test_a_kernel_called_in_one_block_alone_is_no_better_known_than_the_others():
+    wrong, single = calls("dgemm", 10, count=4000), calls("dlaswp06N", 9, blocks=1)
+    wrong = dataclasses.replace(wrong, duration_s=wrong.duration_s * np.where(np.log2(wrong.work()) > 24, 1.0, 1.5))
+    fitted = [(measured, fit_kernel(measured)) for measured in (wrong, single)]
+    known, taken = discrepancies(fitted, None)
+    assert known == taken > 0.02
+    assert discrepancies(fitted[1:], None) == [0.0]
 
 
 def test_a_right_model_has_next_to_no_discrepancy_and_a_wrong_one_has_it():

@@ -165,7 +165,7 @@ def test_a_process_that_was_slower_as_a_whole_does_not_hide_the_shape() -> None:
 def test_few_calls_are_fitted_without_a_selection() -> None:
     fitted, selection = select(calls("dlacpy", MEANS["M-1"], count=30), {})
     assert "too few" in selection.note
-    assert fitted.form.noise == "N-2"
+    assert (fitted.form.mean, fitted.form.noise) == ("M-1", "N-2")
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ from lepaute.fit.observations.sentinels import watches
 from lepaute.fit.variability.crowding import Crowding, crowding_of, relieved, with_size_error
 from lepaute.fit.variability.days import block_effects, process_effects
 from lepaute.fit.variability.dependence import DependenceReport, dependence_reports
-from lepaute.fit.variability.discrepancy import discrepancy_relative_sd
+from lepaute.fit.variability.discrepancy import discrepancies
 from lepaute.fit.variability.episodes import episode_effect
 from lepaute.fit.variability.frequency import FrequencyEffect, frequency_effect, monitoring_of
 from lepaute.fit.variability.wandering import drift_of, sentinel_of, wandering_warnings
@@ -127,8 +127,8 @@ def models(
         found = [replace(each, kernel=each.kernel.with_effects(differences)) for each in found]
     places = _places(table, shape)
     rows, kernel_values = [], []
-    for each in found:
-        discrepancy = discrepancy_relative_sd(each.calls, each.kernel, effects, excess)
+    errors = discrepancies([(each.calls, each.kernel) for each in found], effects, excess)
+    for each, discrepancy in zip(found, errors, strict=True):
         crowding = with_size_error(each.crowding, each.calls, each.kernel, effects)
         rows.append(quality_row(each.calls, each.kernel, discrepancy, each.threads))
         own = places["socket" if each.kernel.form.per_socket else "cpu"]

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lepaute.fit.kernels.form import Form, default_form, means_of, requested_form
-from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
+from lepaute.fit.kernels.kernel_fit import FEW, FittedKernel, fit_kernel
 from lepaute.fit.kernels.noise import NoiseScores, noise_scores
 from lepaute.fit.kernels.region_tree import CAP
 from lepaute.fit.kernels.regions import FEWEST_CALLS
@@ -102,7 +102,7 @@ def select(calls: Calls, forms: Mapping[str, Form]) -> tuple[FittedKernel, Selec
     if asked is not None:
         form, note = asked, "asked for"
     elif sample is None:
-        form, note = default_form(calls.kernel), "too few calls to select by"
+        form, note = _without_selection(calls), "too few calls to select by"
     else:
         form, means, levels = _selected_mean(sample, calls.kernel)
     # The polynomial is what the noises are compared by, and what a mixture is measured in.
@@ -119,6 +119,12 @@ def select(calls: Calls, forms: Mapping[str, Form]) -> tuple[FittedKernel, Selec
         fitted = replace(fitted, form=replace(fitted.form, noise=noise))
     modes = noises.modes if noise == "N'" else None
     return fitted, Selection(calls.kernel, fitted.form, means, levels, noises, modes, note)
+
+
+def _without_selection(calls: Calls) -> Form:
+    """The usual form, or with very few calls a product and a constant: more coefficients would follow single calls."""
+    form = default_form(calls.kernel)
+    return replace(form, mean=FEW) if len(judged(calls)) < 2 * FEWEST_CALLS else form
 
 
 def _selected_mean(sample: _Sample, kernel: str) -> tuple[Form, tuple[Candidate, ...], Mapping[str, Candidate]]:

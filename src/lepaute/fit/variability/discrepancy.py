@@ -1,5 +1,7 @@
 """Error of a kernel's model on calls that it has not seen: what the shape of the polynomial gets wrong."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from lepaute.errors import FitError
@@ -8,6 +10,23 @@ from lepaute.fit.kernels.size_classes import class_boundaries, judged, relative_
 from lepaute.fit.numeric.arrays import Booleans
 from lepaute.fit.observations.calls import Calls
 from lepaute.fit.variability.days import BlockEffects, variance_of_processes
+
+
+def discrepancies(
+    kernels: Sequence[tuple[Calls, FittedKernel]], effects: BlockEffects | None, machine_excess: float = 0.0
+) -> list[float]:
+    """That of each kernel; one that was called in a single block, of which none can be left out, has the median of the
+    others: options of HPL that few runs of a calibration have are no better known than the rest."""
+    known = [
+        discrepancy_relative_sd(calls, kernel, effects, machine_excess) if _blocks(calls) > 1 else None
+        for calls, kernel in kernels
+    ]
+    median = float(np.median([value for value in known if value is not None] or [0.0]))
+    return [median if value is None else value for value in known]
+
+
+def _blocks(calls: Calls) -> int:
+    return len(np.unique(calls.block))
 
 
 def discrepancy_relative_sd(
@@ -24,13 +43,12 @@ def discrepancy_relative_sd(
 
     machine_excess : time lost to interruptions over time not lost, of all kernels; see `polynomial.machine_excess`
     """
-    blocks = np.unique(calls.block)
-    if len(blocks) < 2:
+    if _blocks(calls) < 2:
         return 0.0
     regions = tuple(piece.region for piece in kernel.pieces)
     boundaries = class_boundaries(calls)
     errors, variances, weights = [], [], []
-    for block in blocks:
+    for block in np.unique(calls.block):
         held = judged(calls.where(calls.block == block))
         others = calls.where(calls.block != block)
         if len(held) == 0 or len(others) == 0:
