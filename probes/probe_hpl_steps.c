@@ -128,7 +128,7 @@ static void write_options(FILE *file, const lep_option *options, size_t count) {
         snprintf(text + used, sizeof text - used, "%s%s=%s", used ? " " : "", *name + 2,
                  lep_option_text(options, count, *name));
     }
-    lep_output_note(file, "options", "%s", text);
+    lep_output_note(file, "hpl_options", "%s", text);
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@ import pytest
 
 from lepaute.measure.calibration import attempt, campaign, machines
 from lepaute.measure.calibration.attempt import Attempts, Site
+from lepaute.measure.calibration.sentinels import Sentinels
 from lepaute.measure.experiment import job
 from lepaute.measure.kernel_set import KernelSet
 from lepaute.measure.machine_load import Sample
@@ -96,8 +97,11 @@ class FakeMachine:
         return Given(tuple(NodeAddress(name) for name in self.nodes))
 
 
-def fake_machine(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: int) -> FakeMachine:
-    """Replaces the build, the timing of BLAS, the nodes, mpirun and the load of others, which is none."""
+def fake_machine(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: int, *, sentinels: bool = False) -> FakeMachine:
+    """Replaces the build, the timing of BLAS, the nodes, mpirun and the load of others, which is none.
+
+    sentinels: whether they are run; when they are due depends on the time that all takes
+    """
     folder.mkdir()
     rows = {"kernels": "0,dgemm,0,dgemm,5,6,7,1.5,0.001,0,0", "messages": "0,recv,8,1.5,0.001,0,0"}
     rows["ring"] = "0,shift,idle,8,exchange,1.5,0.001,0,0"
@@ -120,6 +124,8 @@ def fake_machine(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: int) -> 
     monkeypatch.setattr(job, "scheduler", lambda _name: machine)
     monkeypatch.setattr(Attempts, "_samples", lambda _self, _site: [Sample(0.0, 0.0, 0.0, 0.0)])
     monkeypatch.setattr(attempt, "FOLLOW_S", 0.05)
+    if not sentinels:
+        monkeypatch.setattr(Sentinels, "watch", lambda _self, _site, _block: None)
     return machine
 
 

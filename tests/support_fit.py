@@ -71,9 +71,9 @@ def sentinel_rows(
     frames = []
     for order, factor in enumerate(np.asarray(level, dtype=np.float64)):
         for cpu in (0, 1):
-            # Two calls of twenty are interrupted.
+            # One call of twenty is interrupted.
             call = 5e-3 * (1 + factor + error * rng.normal()) * (1 + 0.01 * np.abs(rng.normal(size=20)))
-            call[rng.integers(0, 20, 2)] *= 3.0
+            call[rng.integers(0, 20)] *= 3.0
             begin = order * period_s + np.concatenate([[0.0], np.cumsum(call)[:-1]])
             frames.append(
                 pandas.DataFrame(

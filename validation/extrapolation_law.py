@@ -1,11 +1,11 @@
 """How wrong models of kernels are outside the sizes they were fitted to: constants of the layer `extrapolation`.
 
-    .venv/bin/python validation/extrapolation_law.py --measure CALLS.parquet      (a minute of one idle core)
-    .venv/bin/python validation/extrapolation_law.py --calls CALLS.parquet [--table CLASSES.csv]
+    .venv/bin/python validation/extrapolation_law.py [--keep FILE.parquet] [--calls FILE.parquet] [--classes FILE.csv]
 
-`--measure` times the kernels of HPL inside HPL's own steps, with block sizes from 16 to 512 mixed at random. No run of
-HPL as a whole is involved. `--calls` fits the kernels to some of the block sizes (SETS), or to the smaller matrices,
-and predicts the calls of the others, in classes by kernel, block size and octave of the distance.
+It times the kernels of HPL inside HPL's own steps, with block sizes from 16 to 512 mixed at random, a minute of one
+idle core; no run of HPL as a whole is involved. Then it fits the kernels to some of the block sizes (SETS), or to the
+smaller matrices, and predicts the calls of the others, in classes by kernel, block size and octave of the distance:
+those of 2026-11-22, on an idle virtual machine of two cores, are tests/data/extrapolation_classes.csv.
 
 Written before the first look at any error:
 
@@ -32,11 +32,13 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas
+from support.options import options_of
 
 from lepaute import _core
 from lepaute.design import Design
@@ -64,26 +66,33 @@ FORMS = {"c d": lambda d: d, "c sqrt(d)": np.sqrt, "c": np.ones_like}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--measure", type=Path, help="measure, and write the calls here")
-    parser.add_argument("--calls", type=Path, help="measured calls: show what follows from them")
-    parser.add_argument("--table", type=Path, help="write the classes here, CSV")
-    options = parser.parse_args()
-    if options.measure is not None:
-        measured(options.measure.parent).to_parquet(options.measure)
-    if options.calls is not None:
-        table = classes(pandas.read_parquet(options.calls))
-        if options.table is not None:
-            table.to_csv(options.table, index=False, float_format="%.5g")
-        print(text(table))
+    options = options_of(__doc__, (), add_own=add_own)
+    own = options.own
+    if own.calls is not None:
+        calls = pandas.read_parquet(own.calls)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            calls = measured(Path(folder), 1 if options.quick else BLOCKS)
+    if own.keep is not None:
+        calls.to_parquet(own.keep)
+    table = classes(calls)
+    if own.classes is not None:
+        table[table["share"] >= LEAST_SHARE].to_csv(own.classes, index=False, float_format="%.4g")
+    print(text(table))
     return 0
 
 
-def measured(folder: Path) -> pandas.DataFrame:
+def add_own(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--keep", type=Path, help="write the measured calls here, Parquet")
+    parser.add_argument("--calls", type=Path, help="calls that were kept, in the place of a measurement")
+    parser.add_argument("--classes", type=Path, help="write the classes here, CSV")
+
+
+def measured(folder: Path, blocks: int) -> pandas.DataFrame:
     """Calls of all kernels, a row each, with the block size `nb` and the rows of the matrix of their step."""
     program = build_probes(progress=print).hpl_steps
     frames = []
-    for block in range(BLOCKS):
+    for block in range(blocks):
         design = mixed_design(block)
         table, raw = folder / f"steps{block}.csv", folder / f"calls{block}.csv"
         table.write_text(design.to_csv())
@@ -98,10 +107,10 @@ def measured(folder: Path) -> pandas.DataFrame:
 def mixed_design(block: int) -> Design:
     """Steps of all block sizes, shuffled."""
     most_n = MOST_N[0] if block < BLOCKS - 2 else MOST_N[1]
-    parts = [hpl_step_design(1000 * block + nb, rows=ROWS, nb=nb, max_n=most_n + nb) for nb in BLOCK_SIZES]
+    parts = [hpl_step_design(1000 * block + nb, rows=ROWS, nbs=(nb,), max_n=most_n + nb) for nb in BLOCK_SIZES]
     rows = [row for part in parts for row in part.rows]
     order = np.random.default_rng(100 + block).permutation(len(rows))
-    header = header_of("hpl_step", block, rows=len(rows), nb=0, max_n=most_n, steps=(2, 3))
+    header = header_of("hpl_step", block, rows=len(rows), nbs=BLOCK_SIZES, max_n=most_n, steps=(2, 3))
     return Design(header, parts[0].columns, tuple(rows[at] for at in order))
 
 
@@ -193,6 +202,7 @@ def distances(model: FittedKernel, calls: Calls) -> tuple[np.ndarray, np.ndarray
     for fitted in model.pieces:
         piece = _core.KernelPiece()
         piece.where, piece.fitted = bounds(fitted.region.where), bounds(fitted.range)
+        piece.fitted_parts = [bounds(box) for box in fitted.ranges]
         pieces.append(piece)
     core = _core.KernelModel(pieces)
     sizes, which = np.unique(np.column_stack([calls.m, calls.n, calls.k]), axis=0, return_inverse=True)

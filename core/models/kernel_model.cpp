@@ -41,14 +41,31 @@ constexpr std::array letters = {&Size::m, &Size::n, &Size::k};
 // Sizes that are this many times as large tell the exponent of a parameter.
 constexpr double telling_ratio = 2.0;
 constexpr double unbounded = 1e300;
+// A size 10 % beyond the fitted ones is as good as fitted: the largest of a random design are where chance put them.
+constexpr double slack = 1.1;
+constexpr double least_distance = 0.0953; // its logarithm
 
-/// Are the sizes between those of `one` and of `other`, or inside of `other`, in every parameter?
+/// The boxes that a piece was fitted in.
+std::span<const Bounds> boxes_of(const KernelPiece& piece) noexcept {
+    return piece.fitted_parts.empty() ? std::span(&piece.fitted, 1) : std::span(piece.fitted_parts);
+}
+
+bool within(double low, double size, double high) noexcept {
+    return size <= 0.0 || (low <= slack * size && size <= slack * high);
+}
+
+bool holds(const Bounds& box, const Size& size) noexcept {
+    return std::ranges::all_of(letters,
+                               [&](auto letter) { return within(box.low.*letter, size.*letter, box.high.*letter); });
+}
+
+/// Is the size between the two boxes, in every parameter: inside of both, or in the gap from one to the other?
 bool between(const Bounds& one, const Bounds& other, const Size& size) noexcept {
     return std::ranges::all_of(letters, [&](auto letter) {
-        const double x = size.*letter;
-        const bool over_one = one.high.*letter <= x && x <= other.low.*letter;
-        const bool under_one = other.high.*letter <= x && x <= one.low.*letter;
-        return (other.low.*letter <= x && x <= other.high.*letter) || over_one || under_one;
+        const double low = one.low.*letter;
+        const double high = one.high.*letter;
+        return (within(low, size.*letter, high) && within(other.low.*letter, size.*letter, other.high.*letter)) ||
+               within(high, size.*letter, other.low.*letter) || within(other.high.*letter, size.*letter, low);
     });
 }
 
@@ -60,9 +77,24 @@ bool as_bounded(const Bounds& one, const Bounds& other) noexcept {
 
 Size clamped(Size size, const Bounds& bounds) noexcept {
     for (auto letter : letters) {
-        size.*letter = std::clamp(size.*letter, bounds.low.*letter, bounds.high.*letter);
+        if (size.*letter > 0.0) {
+            size.*letter = std::clamp(size.*letter, bounds.low.*letter, bounds.high.*letter);
+        }
     }
     return size;
+}
+
+/// By parameter: ln(size / nearest).
+std::array<double, 3> logarithms(const Size& size, const Size& nearest) noexcept {
+    std::array<double, 3> result{};
+    for (std::size_t i = 0; i < letters.size(); ++i) {
+        const auto letter = letters.at(i);
+        if (size.*letter != nearest.*letter) {
+            const double log = rng::natural_log(std::max(size.*letter, 1.0) / std::max(nearest.*letter, 1.0));
+            result.at(i) = std::fabs(log) > least_distance ? log : 0.0;
+        }
+    }
+    return result;
 }
 
 } // namespace
@@ -100,31 +132,43 @@ Distance KernelModel::distance(const Size& size) const noexcept {
 
 Distance KernelModel::distance(const KernelPiece& own, const Size& size) const noexcept {
     Distance result;
-    if (own.fitted.contains(size)) {
+    const std::span<const Bounds> fitted = boxes_of(own);
+    if (std::ranges::any_of(fitted, [&](const Bounds& box) { return holds(box, size); })) {
         return result;
     }
+    for (std::size_t i = 0; i < letters.size(); ++i) {
+        const auto letter = letters.at(i);
+        result.varied.at(i) = own.fitted.high.*letter >= telling_ratio * std::max(own.fitted.low.*letter, 1.0);
+    }
+    // Beyond what any piece was fitted to in one parameter, a call may still be between two boxes in the others.
     Bounds all = own.fitted;
+    for (const KernelPiece& piece : pieces_) {
+        for (auto letter : letters) {
+            if (as_bounded(own.fitted, piece.fitted)) {
+                all.low.*letter = std::min(all.low.*letter, piece.fitted.low.*letter);
+                all.high.*letter = std::max(all.high.*letter, piece.fitted.high.*letter);
+            }
+        }
+    }
+    const Size met = clamped(size, all);
     for (const KernelPiece& piece : pieces_) {
         if (!as_bounded(own.fitted, piece.fitted)) {
             continue;
         }
-        for (auto letter : letters) {
-            all.low.*letter = std::min(all.low.*letter, piece.fitted.low.*letter);
-            all.high.*letter = std::max(all.high.*letter, piece.fitted.high.*letter);
+        for (const Bounds& other : boxes_of(piece)) {
+            if (std::ranges::any_of(fitted, [&](const Bounds& box) { return between(box, other, met); })) {
+                result.log = logarithms(size, met);
+                return result;
+            }
         }
     }
-    // Beyond what any piece was fitted to in one parameter, a call may still be between two pieces in the others.
-    const Size met = clamped(size, all);
-    const bool surrounded = std::ranges::any_of(pieces_, [&](const KernelPiece& other) {
-        return &other != &own && as_bounded(own.fitted, other.fitted) && between(own.fitted, other.fitted, met);
-    });
-    const Size nearest = surrounded ? met : clamped(size, own.fitted);
-    for (std::size_t i = 0; i < letters.size(); ++i) {
-        auto letter = letters.at(i);
-        const double low = std::max(own.fitted.low.*letter, 1.0);
-        result.varied.at(i) = own.fitted.high.*letter >= telling_ratio * low;
-        if (size.*letter != nearest.*letter) {
-            result.log.at(i) = rng::natural_log(std::max(size.*letter, 1.0) / std::max(nearest.*letter, 1.0));
+    double least = unbounded;
+    for (const Bounds& box : fitted) {
+        const auto log = logarithms(size, clamped(size, box));
+        const double square = log[0] * log[0] + log[1] * log[1] + log[2] * log[2];
+        if (square < least) {
+            least = square;
+            result.log = log;
         }
     }
     return result;
@@ -140,7 +184,7 @@ KernelCost KernelModel::cost(const Size& size, double factor, bool with_noise) c
         result.modelled = true;
         result.noise = piece.noise;
         result.modes = piece.modes;
-        if (!piece.fitted.contains(size)) {
+        if (!piece.fitted_parts.empty() || !piece.fitted.contains(size)) {
             const Distance far = distance(piece, size);
             result.outside = far.outside();
             result.factor *= error_outside_.factor(far);

@@ -64,10 +64,11 @@ constexpr auto words_of(Noise /*enum*/) noexcept {
 }
 
 struct KernelPiece {
-    Bounds where;             // the piece holds inside
-    Bounds fitted;            // outside, the model extrapolates
-    Coefficients mean{};      // seconds per unit of the term
-    Coefficients deviation{}; // seconds per unit of the term
+    Bounds where;                       // the piece holds inside
+    Bounds fitted;                      // outside, the model extrapolates
+    std::vector<Bounds> fitted_parts{}; // also outside of all of these, where there are any
+    Coefficients mean{};                // seconds per unit of the term
+    Coefficients deviation{};           // seconds per unit of the term
     Noise noise = Noise::none;
     std::vector<int> covariance_terms;    // indices of terms, in the order of the rows of covariance
     std::vector<double> covariance;       // row-major, symmetric, size covariance_terms.size() squared
@@ -79,6 +80,7 @@ struct KernelPiece {
     static void fields(Visit visit) {
         visit("where", &KernelPiece::where);
         visit("fitted", &KernelPiece::fitted);
+        visit("fitted_parts", &KernelPiece::fitted_parts);
         visit("mean", &KernelPiece::mean);
         visit("deviation", &KernelPiece::deviation);
         visit("noise", &KernelPiece::noise);
@@ -136,7 +138,8 @@ public:
     [[nodiscard]] bool known() const noexcept { return !pieces_.empty(); }
     [[nodiscard]] const std::vector<KernelPiece>& pieces() const noexcept { return pieces_; }
 
-    /// How far `size` is outside of what its piece was fitted to. Between the fitted sizes of two pieces it is inside.
+    /// How far `size` is outside of what its piece was fitted to. Between two boxes of fitted sizes it is inside,
+    /// within 10 % of one, and in a parameter that the call does not have.
     [[nodiscard]] Distance distance(const Size& size) const noexcept;
 
     /// The cost of calls of `size`, their durations multiplied by `factor`.

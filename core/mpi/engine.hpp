@@ -63,6 +63,10 @@ public:
         double per_flow_s;
     };
     [[nodiscard]] TransferTimes transfer_times(const models::Segment& segment, double bytes) const noexcept;
+    /// What the cables between two ranks add to the latency of a segment.
+    [[nodiscard]] double cable_latency_s(Rank from, Rank to) const {
+        return topology_.has_latency() ? route_latency_s(ranks_[from].node, ranks_[to].node) : 0.0;
+    }
     [[nodiscard]] models::LinkClass link_class_between(Rank a, Rank b, bool noncontiguous = false) const noexcept {
         if (noncontiguous) {
             return same_node(a, b) ? models::LinkClass::loopback_noncontiguous

@@ -48,10 +48,7 @@ void Engine::become_busy(Message& message) {
 }
 
 double Engine::latency_s(const Message& message) const {
-    double seconds = message.segment->latency_s;
-    if (topology_.has_latency()) { // what the cables add to the fitted latency of the route
-        seconds += route_latency_s(ranks_[message.from].node, ranks_[message.to].node);
-    }
+    const double seconds = message.segment->latency_s + cable_latency_s(message.from, message.to);
     return seconds * message.noise_factor + message.extra_s;
 }
 

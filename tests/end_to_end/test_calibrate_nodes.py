@@ -24,8 +24,9 @@ def test_two_hosts_are_calibrated_with_their_links_and_hpl_is_predicted_on_both(
 ) -> None:
     nodes = ("--nodes", "node[1-2]", "--ssh-config", ssh_nodes.ssh_config)
     done = run_lepaute(
-        "calibrate", "--quick", *nodes, "-o", "two.yaml", "--archive", "c.zip", folder=tmp_path, limit_s=900
-    )
+        "calibrate", "--quick", *nodes, "--switches", "node[1-4]", "-o", "two.yaml", "--archive", "c.zip",
+        folder=tmp_path, limit_s=900,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     archive = Archive.open(tmp_path / "c.zip")
     assert archive.metadata["status"] == "complete"
@@ -42,6 +43,11 @@ def test_two_hosts_are_calibrated_with_their_links_and_hpl_is_predicted_on_both(
     assert set(zip(ring["host"], ring["link"], strict=True)) == {
         ("node1", "local"), ("node2", "local"), ("node1", "remote"), ("node2", "remote")
     }  # fmt: skip
+    flows = archive.table("observations/flows.parquet")
+    # Two names of one machine of two cores have a core each, so that one message at a time is all.
+    assert set(zip(flows["host"], flows["peer"], strict=True)) == {("node1", "node2"), ("node2", "node1")}
+    assert flows["distance"].unique().tolist() == ["same-switch"]
+    assert archive.about.switches == (("node1", "node2"),)
     semantics = archive.table("observations/semantics.parquet")
     limits = {link: semantic_limits(rows_of(part)) for link, part in semantics.groupby("link")}
     assert set(limits) == {"local", "remote"}
@@ -66,6 +72,15 @@ def test_two_hosts_are_calibrated_with_their_links_and_hpl_is_predicted_on_both(
     )
     assert predicted.returncode == 0, predicted.stderr
     assert 0.1 < json.loads(predicted.stdout)["rate_gflops"]["mean"] < 4000
+    # The real HPL on the nodes that were measured, which nobody takes for another machine.
+    verified = run_lepaute(
+        "verify", "hpl", "-p", "two.yaml", *nodes, "--n", "200", "--nb", "64", "--grid", "1x2", "--ranks-per-node", "1",
+        "--repeats", "1", "--json", folder=tmp_path,
+    )  # fmt: skip
+    assert verified.returncode == 0, verified.stderr
+    assert "another machine" not in verified.stderr
+    assert "does not say" not in verified.stderr
+    assert json.loads(verified.stdout)["measured"][0]["nodes"] == "node[1-2]"
     # Another fit of the same archive gives the same platform, but for its name.
     assert run_lepaute("fit", "c.zip", "-o", "again.yaml", folder=tmp_path).returncode == 0
     again, first_time = ((tmp_path / name).read_bytes().split(b"\n", 3)[3] for name in ("again.yaml", "two.yaml"))

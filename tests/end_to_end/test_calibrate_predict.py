@@ -43,6 +43,23 @@ def calls_every_kernel_of_hpl(file: Path) -> None:
     assert called == set(_core.kernel_names()) - {"sweep"}
 
 
+def says_with_which_options_the_steps_were_made(file: Path) -> None:
+    import lepaute as lp
+
+    archive = lp.Archive.open(str(file))
+    assert "options" not in archive.table("observations/p2p.parquet").columns
+    kernels = archive.table("observations/kernels.parquet")
+    options = kernels.groupby("probe", observed=True)["options"]
+    assert options.nunique()["dgemm"] == 0
+    assert options.nunique()["hpl_steps_1x1"] == 1
+    made = kernels.loc[kernels["probe"] == "hpl_steps_options", "options"]
+    assert {form for form in ("u=transposed", "u=no-transposed") if made.str.contains(f" {form} ").any()} == {
+        "u=transposed",
+        "u=no-transposed",
+    }
+    assert made.nunique() == 4  # two runs in each of two blocks
+
+
 @pytest.mark.machine
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores")
 def test_a_calibration_of_this_machine_predicts_hpl_on_it(tmp_path: Path) -> None:
@@ -59,6 +76,7 @@ def test_a_calibration_of_this_machine_predicts_hpl_on_it(tmp_path: Path) -> Non
     assert 0.5 < prediction["rate_gflops"]["mean"] < 2000
     assert prediction["time_s"]["low"] < prediction["time_s"]["mean"] < prediction["time_s"]["high"]
     assert not any("not modelled" in warning for warning in prediction["warnings"])
+    says_with_which_options_the_steps_were_made(archive)
     calls_every_kernel_of_hpl(platform)
     again = run("fit", str(archive), "-o", str(tmp_path / "again.yaml"))
     assert again.returncode == 0, again.stderr

@@ -46,6 +46,11 @@ def test_a_job_of_ours_has_the_nodes_that_were_asked_for_until_it_is_released(sl
     assert said[-1].startswith(f"Slurm job {allocation.facts['job']} has n")
 
 
+def test_the_leaf_switches_of_its_topology_are_known(slurm: SlurmFarm) -> None:
+    assert slurm.run("scontrol", "show", "topology")  # or the rest would be true of a Slurm that knows nothing
+    assert scheduler("slurm").switches().nodes == (("n1", "n2"), ("n3", "n4"))
+
+
 def test_bytes_pass_unharmed_both_ways_and_a_short_message_is_not_held_back(slurm: SlurmFarm, start: Start) -> None:
     allocation = _acquire(Request(nodes="n2"))
     try:

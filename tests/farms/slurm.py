@@ -129,6 +129,7 @@ def slurm_farm(folder: Path, nodes: int = 4) -> Iterator[SlurmFarm]:
         controller_port, *ports = free_ports(1 + nodes)
         configuration = _configuration(folder, sockets, controller_port, dict(zip(names, ports, strict=True)))
         (folder / "slurm.conf").write_text(configuration)
+        (folder / "topology.conf").write_text(_topology(names))
         start("munged", _munged(folder, sockets))
         wait_until((sockets / "munge").exists, "munged")
         controller = start("slurmctld", [_program("slurmctld"), "-D", "-f", environment["SLURM_CONF"]])
@@ -181,6 +182,14 @@ def _munged(folder: Path, sockets: Path) -> list[str]:
     ]
 
 
+def _topology(names: Sequence[str]) -> str:
+    """A tree of two levels: the nodes on two switches, or on one where there is but one node."""
+    half = (len(names) + 1) // 2
+    parts = [part for part in (names[:half], names[half:]) if part]
+    leaves = "".join(f"SwitchName=leaf{i + 1} Nodes={','.join(part)}\n" for i, part in enumerate(parts))
+    return f"{leaves}SwitchName=top Switches={','.join(f'leaf{i + 1}' for i in range(len(parts)))}\n"
+
+
 def _configuration(folder: Path, sockets: Path, controller_port: int, ports: Mapping[str, int]) -> str:
     nodes = "".join(
         f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port}"
@@ -206,6 +215,7 @@ SlurmdLogFile={folder}/slurmd.%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/affinity
 SwitchType=switch/none
+TopologyPlugin=topology/tree
 MpiDefault=none
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none

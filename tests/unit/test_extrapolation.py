@@ -1,28 +1,31 @@
 """Where a kernel's model extrapolates: outside of the fitted sizes, not between the block sizes that were measured."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
 
 from lepaute import _core
 from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
+from lepaute.fit.kernels.platform_kernel import kernel_model
+from lepaute.fit.kernels.regions import Region
 from lepaute.fit.observations.calls import Calls
 from lepaute.simulate import Hpl
 from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls
-from lepaute.simulate.machine import bounds
+from lepaute.simulate.machine import bounds, core_piece
 
 N = 3000
 Ranges = Mapping[str, tuple[float, float]]
 
 
-def model_of(*pieces: tuple[Ranges | None, Ranges | None]) -> _core.KernelModel:
-    """A model of pieces (where, fitted)."""
+def model_of(*pieces: tuple[Ranges | None, Ranges | None], parts: Sequence[Ranges] = ()) -> _core.KernelModel:
+    """A model of pieces (where, fitted); parts: of what was fitted, in all pieces."""
     made = []
     for where, fitted in pieces:
         piece = _core.KernelPiece()
         piece.where, piece.fitted = bounds(where), bounds(fitted)
+        piece.fitted_parts = [bounds(box) for box in parts]
         made.append(piece)
     return _core.KernelModel(made)
 
@@ -41,7 +44,9 @@ def calls_of(kernel: str, *block_sizes: int) -> Calls:
 
 
 def core_of(kernel: FittedKernel) -> _core.KernelModel:
-    return model_of(*((piece.region.where, piece.range) for piece in kernel.pieces))
+    """The model as a platform would have it."""
+    fitted = kernel_model(kernel, 0.0, ((), 0.0), {0: (1, 0)})
+    return _core.KernelModel([core_piece(piece, piece.mean, piece.noise.sd) for piece in fitted.pieces])
 
 
 def share_outside(model: _core.KernelModel, calls: Calls) -> float:
@@ -93,3 +98,35 @@ def test_a_piece_that_does_not_say_where_it_was_fitted_surrounds_nothing() -> No
 def test_an_empty_call_is_not_outside() -> None:
     model = model_of((None, {"m": (1, 8000), "n": (1, 8000), "k": (2, 256)}))
     assert not any(model.distance(_core.Size(0, 100, 128)).log)
+
+
+def test_updates_are_outside_though_the_recursion_of_panels_has_calls_as_shallow() -> None:
+    # One piece for all calls, as after a quick calibration: its box holds everything up to k = 256.
+    calls = calls_of(PANEL, 64, 128, 256)
+    wide = calls_of(UPDATE, 64, 128, 256)
+    both = np.concatenate([np.stack([one.m, one.n, one.k]) for one in (calls, wide)], axis=1)
+    zeros, inside = np.zeros(both.shape[1], dtype=np.int64), np.ones(both.shape[1], dtype=bool)
+    joined = Calls(
+        UPDATE, *both, 1e-6 + 2e-10 * both.prod(axis=0), zeros, zeros, zeros, inside, ~inside, ("hpl_steps_1x1",)
+    )
+    model = core_of(fit_kernel(joined, (Region(None),)))
+    assert share_outside(model, calls_of(UPDATE, 16)) > 0.95
+    assert share_outside(model, calls_of(UPDATE, 512)) > 0.95
+    for between in (96, 192):
+        assert share_outside(model, calls_of(UPDATE, between)) < 0.01
+        assert share_outside(model, calls_of(PANEL, between)) < 0.01
+
+
+def test_a_call_is_inside_or_outside_of_parts_and_not_of_the_box_around_them() -> None:
+    panel, update = {"n": (2, 64), "k": (2, 64)}, {"n": (64, 8000), "k": (64, 256)}
+    model = model_of((None, {"n": (2, 8000), "k": (2, 256)}), parts=(panel, update))
+    assert not any(model.distance(_core.Size(100, 32, 32)).log)
+    assert not any(model.distance(_core.Size(100, 4000, 100)).log)
+    assert model.distance(_core.Size(100, 4000, 16)).log == pytest.approx([0.0, 0.0, -math.log(4)])
+    assert model.distance(_core.Size(100, 4000, 16)).varied[2]
+
+
+def test_a_parameter_that_a_call_does_not_have_is_never_outside() -> None:
+    model = model_of((None, {"n": (64, 256), "k": (64, 256)}))
+    assert not any(model.distance(_core.Size(0, 100, 0)).log)
+    assert model.distance(_core.Size(0, 32, 0)).log == pytest.approx([0.0, -math.log(2), 0.0])

@@ -1,6 +1,7 @@
 """Block sizes between those that were measured: what a fit says of dgemm there."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def saturating(k0: float) -> Law:
 def shapes(seed: int, nbs: tuple[int, ...]) -> list[tuple[int, int, int]]:
     """The products of the steps of one design: updates in chunks and whole, and the halves of the panels."""
     result = []
-    for _, m, n, nb, chunks, steps in hpl_step_design(seed, rows=24, nbs=nbs, max_n=4000).rows:
+    for _, m, n, nb, chunks, steps in hpl_step_design(seed, rows=24, nbs=nbs, max_n=8000).rows:
         for step in range(1, int(steps)):  # the first is on cold caches
             rows, columns = int(m) // 2 - step * int(nb) // 2, int(n) + 1 - (step + 1) * int(nb)
             parts = [int(nb)] * int(chunks) + [columns - int(chunks) * int(nb)]
@@ -100,12 +101,25 @@ def test_a_rate_of_another_law_is_known_within_four_per_cent(depth: float) -> No
     assert np.max(np.abs(errors)) < 0.04
 
 
-def test_updates_of_all_block_sizes_share_a_piece_and_the_panel_has_its_own() -> None:
+def test_updates_of_all_block_sizes_share_pieces_and_the_panel_has_its_own() -> None:
     bounds = [region.where for region in regions_of(measured(saturating(16.0)))]
-    assert bounds[3:] == [{"k": (64.0, 256.0)}, None]
+    depths = {"k": (64.0, 256.0)}
+    assert bounds[3:] == [{"n": (0.0, 256.0)} | depths, {"m": (0.0, 2000.0)} | depths, depths, None]
     # One block size, as in earlier calibrations: from the depth of its panel's recursion on.
     bounds = [region.where for region in regions_of(measured(saturating(16.0), nbs=(128,)))]
-    assert bounds[3:] == [{"k": (65.0, 128.0)}, None]
+    depths = {"k": (65.0, 128.0)}
+    assert bounds[3:] == [{"n": (0.0, 128.0)} | depths, {"m": (0.0, 2000.0)} | depths, depths, None]
+
+
+def test_long_updates_that_leave_the_caches_do_not_follow_the_many_short_and_narrow_ones() -> None:
+    def cached(calls: Calls) -> Floats:
+        return 1.0 - 0.08 * ((calls.n <= 256) | (calls.m <= 2000))
+
+    calls = measured(saturating(8.0))
+    calls = replace(calls, duration_s=calls.duration_s * np.where(calls.k >= 64, cached(calls), 1.0))
+    fitted, _ = select(calls, {})
+    long = calls.where((calls.k >= 64) & (calls.n > 256) & (calls.m > 2000) & calls.in_context)
+    assert fitted.predict(long).sum() == pytest.approx(long.duration_s.sum(), rel=0.015)
 
 
 def test_rows_permuted_in_a_u_that_is_not_transposed_do_not_move_the_model_of_those_in_the_matrix() -> None:

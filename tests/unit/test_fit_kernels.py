@@ -67,7 +67,8 @@ def test_an_update_of_few_rows_has_a_piece_of_its_own():
     short = dataclasses.replace(base, duration_s=base.duration_s * np.where(base.m <= 2000, 1.05, 1.0))
     fitted = fit_kernel(short)
     errors, _ = group_errors(short, fitted)
-    assert [piece.region.where for piece in fitted.pieces] == [{"m": (0, 2000)}, None]
+    bounds = [piece.region.where for piece in fitted.pieces]
+    assert bounds == [{"n": (0, 128)}, {"m": (0, 2000)}, None]
     assert np.max(np.abs(errors)) < 0.01
 
 

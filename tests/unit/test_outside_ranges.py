@@ -48,7 +48,7 @@ def test_the_share_is_that_of_the_calls_of_the_trace_over_the_time_of_all_ranks(
     trace = prediction.trace
     assert trace is not None
     dgemm = (trace.kind == 0) & np.array([trace.names[name] == "dgemm" for name in trace.name])
-    outside = dgemm & ((trace.m < low) | (trace.m > high))
+    outside = dgemm & ((trace.m < low / 1.1) | (trace.m > 1.1 * high))  # within 10 % is as good as fitted
     expected = trace.duration_s[outside].sum() / (HPL.ranks * prediction.run_list[0].time_s)
     told = prediction.to_dict()["outside_ranges"]
     assert 0.05 < expected < 0.9  # or the test would show nothing

@@ -221,7 +221,7 @@ def test_all_steps_of_a_matrix_call_the_kernels_of_hpl_as_often_and_on_the_same_
     hpl = Hpl(n=192, nb=24, p=2, q=1, depth=0, **options)
     words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
     header, counted = _counted_steps(built, hpl, two_cores, tmp_path, words)
-    assert set(words[1::2]) <= {item.partition("=")[2] for item in header["options"].split()}
+    assert set(words[1::2]) <= {item.partition("=")[2] for item in header["hpl_options"].split()}
     uses = {name: use for name, use in simulated(hpl).kernels.items() if use.calls and name not in GLUE}
     # Which rows are swapped is drawn: as many calls, for as many rows on average.
     assert {name: calls for name, (calls, _) in counted.items()} == {name: use.calls for name, use in uses.items()}

@@ -63,4 +63,6 @@ def test_every_constant_of_the_rule_is_recorded():
         "most_others_share": 0.03,
         "most_steal_share": 0.01,
         "granularity_s": 0.03,
+        "most_sentinel_change": 0.1,
+        "fewest_sentinels": 6,
     }

@@ -83,7 +83,8 @@ struct Program::ProcessColumn {
                 const bool crosses = !program.engine_.same_node(processes[distance].rank, partner.rank);
                 all_eager = all_eager && in.protocol == Protocol::eager;
                 const mpi::Engine::TransferTimes times = program.engine_.transfer_times(in, received);
-                rounds.push_back({network.at(sent).send.of(sent), in.latency_s, times.alone_s,
+                const double cables_s = program.engine_.cable_latency_s(partner.rank, processes[distance].rank);
+                rounds.push_back({network.at(sent).send.of(sent), in.latency_s + cables_s, times.alone_s,
                                   crosses ? times.per_flow_s : 0.0, in.receive.of(received), sent, received});
                 any_crosses = any_crosses || crosses;
                 per_flow = std::max(per_flow, crosses ? times.per_flow_s / times.alone_s : 0.0);
@@ -174,12 +175,14 @@ struct Program::ProcessColumn {
         const double start_b = b.clock_s;
         const double ready_a = start_a + from_a.send.of(bytes_a);
         const double ready_b = start_b + from_b.send.of(bytes_b);
-        const auto arrives = [](const models::Segment& segment, double ready, double posted_s, double bytes) {
+        const auto arrives = [&](const models::Segment& segment, double ready, double posted_s, double bytes, Rank from,
+                                 Rank to) {
             const double begins_s = segment.protocol == Protocol::eager ? ready : std::max(ready, posted_s);
-            return begins_s + segment.latency_s + bytes / segment.bandwidth_Bps;
+            return begins_s + segment.latency_s + program.engine_.cable_latency_s(from, to) +
+                   bytes / segment.bandwidth_Bps;
         };
-        const double at_b = arrives(from_a, ready_a, ready_b, bytes_a);
-        const double at_a = arrives(from_b, ready_b, ready_a, bytes_b);
+        const double at_b = arrives(from_a, ready_a, ready_b, bytes_a, a.rank, b.rank);
+        const double at_a = arrives(from_b, ready_b, ready_a, bytes_b, b.rank, a.rank);
         const double sent_a = from_a.protocol == Protocol::rendezvous ? at_b : ready_a;
         const double sent_b = from_b.protocol == Protocol::rendezvous ? at_a : ready_b;
         const Waited waited_a = wait(a, ready_a, std::max(sent_a, at_a), ready_b, from_b.receive.of(bytes_b));
@@ -198,7 +201,8 @@ struct Program::ProcessColumn {
         const double posted_s = to.clock_s;
         const double departure_s = start_s + segment.send.of(bytes);
         const double begins_s = segment.protocol == Protocol::eager ? departure_s : std::max(departure_s, posted_s);
-        const double arrival_s = begins_s + segment.latency_s + bytes / segment.bandwidth_Bps;
+        const double arrival_s = begins_s + segment.latency_s + program.engine_.cable_latency_s(from.rank, to.rank) +
+                                 bytes / segment.bandwidth_Bps;
         const Waited sender =
             wait(from, departure_s, segment.protocol == Protocol::rendezvous ? arrival_s : departure_s, posted_s, 0.0);
         const Waited receiver = wait(to, posted_s, arrival_s, departure_s, segment.receive.of(bytes));

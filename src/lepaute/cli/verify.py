@@ -1,5 +1,6 @@
 """`lepaute verify hpl`: predict HPL, run the real one here or on nodes, show both and the error."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from lepaute.simulate.apps.hpl import Hpl
 
 if TYPE_CHECKING:
     from lepaute.cli.verify_site import Where
+    from lepaute.measure.sentinel import Guard
     from lepaute.platform import Platform
     from lepaute.verify.seal import Seal
     from lepaute.verify.verification import Verification
@@ -118,23 +120,29 @@ def hpl(
     with held(output_dir), notes_printed(), ExitStack() as stack:
         coretype = None
         if given is None:
-            measured, coretype, where = calibrated(output_dir, seed, quick, resume, where)
+            measured, coretype, where = calibrated(output_dir, cases[0], seed, quick, resume, where)
             given = platform_of(measured, settings)
         machine, overrides = given
         threads = cases[0].threads_per_rank
         site, program, mapping = stack.enter_context(
             opened_site(where, machine, program, threads, coretype, calibrated=calibrate)
         )
+        guard = watching(machine, program.coretype, other_machine=where.other_machine)
+        lag_s = lag_of_runs(machine, cases, repeats, output_dir, resume=resume)
         with progress_bar() as tell:
             verification = verify(
                 cases,
                 program,
                 plan,
-                lambda case: predict(case, machine, runs=runs, seed=seed, settings=overrides, mapping=mapping),
+                lambda case: predict(
+                    case, machine, runs=runs, seed=seed, settings=overrides, mapping=mapping, lag_s=lag_s
+                ),
                 output_dir,
                 tell,
                 tell_sealed,
                 site=site,
+                sentinel=None if guard is None else machine.sentinel,
+                guard=guard,
                 resume=resume,
             )
         try:
@@ -146,6 +154,36 @@ def hpl(
         print_files(verification, output_dir)
     if tolerance is not None and verification.exceeds(tolerance):
         raise typer.Exit(1)
+
+
+def watching(machine: "Platform", coretype: str | None, *, other_machine: bool) -> "Guard | None":
+    """How the platform's sentinel is run again, built first where it is not; None where it has none, or one of another
+    machine, with which there is nothing to compare."""
+    import sys
+
+    from lepaute.measure.probes import build_probes
+    from lepaute.verify.drift import guard_of
+
+    if machine.sentinel is None or other_machine:
+        return None
+    return guard_of(machine, build_probes(progress=lambda what: print(what, file=sys.stderr)).dgemm, coretype)
+
+
+def lag_of_runs(
+    machine: "Platform", cases: "Sequence[Hpl]", repeats: int, folder: Path, *, resume: bool
+) -> float | None:
+    """Seconds between the calibration and the real runs; None where the platform does not say how the machine drifts.
+
+    A resumed campaign keeps what its predictions were sealed with.
+    """
+    from lepaute.verify.drift import lag_of_campaign
+    from lepaute.verify.seal import PREDICTIONS_FILE, sealed_lag_s
+
+    if resume and (folder / PREDICTIONS_FILE).exists():
+        return sealed_lag_s(folder)
+    if machine.sentinel is None or machine.days is None or machine.days.drift is None:
+        return None
+    return lag_of_campaign(machine, cases, repeats)
 
 
 def check_calibration_options(platform: str | None, calibrate: bool, quick: bool) -> None:
@@ -194,7 +232,7 @@ def print_results(verification: "Verification", as_json: bool) -> None:
     else:
         for line in warning_lines(verification.cases):
             print(line, file=sys.stderr)
-        show(verification.table, verification.run_table, sys.stdout)
+        show(verification.table, verification.run_table, sys.stdout, verification.drift)
     sys.stdout.flush()
 
 
@@ -206,12 +244,13 @@ def print_files(verification: "Verification", folder: Path) -> None:
 
 
 def calibrated(
-    folder: Path, seed: int, quick: bool, resume: bool, where: "Where"
+    folder: Path, hpl: Hpl, seed: int, quick: bool, resume: bool, where: "Where"
 ) -> tuple["Platform", str | None, "Where"]:
     """Measures and fits this machine, or the nodes, into the folder.
 
     Its platform, the OPENBLAS_CORETYPE it was measured with, and the place: of nodes those that were measured.
 
+    hpl   : of the campaign, whose block size and threads the calibration covers
     resume: what the folder holds of a calibration is used: a whole one as it is, and an interrupted one goes on
     """
     import sys
@@ -222,6 +261,7 @@ def calibrated(
     from lepaute.archive import Archive
     from lepaute.cli.fit import quality_table
     from lepaute.cli.progress import progress_bar
+    from lepaute.design.hpl_step import DEFAULT_NBS
     from lepaute.fit import platform_and_models
     from lepaute.kit.files import write_whole
     from lepaute.measure.calibration.campaign import calibrate
@@ -236,6 +276,9 @@ def calibrated(
             calibrate(
                 path,
                 quick=quick,
+                # Between block sizes that are measured the models are tested, beyond them they are not.
+                nbs=DEFAULT_NBS if min(DEFAULT_NBS) <= hpl.nb <= max(DEFAULT_NBS) else (*DEFAULT_NBS, hpl.nb),
+                threads=tuple(sorted({1, hpl.threads_per_rank})),
                 seed=seed,
                 progress=tell,
                 scheduler=where.scheduler,

@@ -123,8 +123,8 @@ def spread(platform: "Platform", nodes: int, per_node: int, threads: int) -> "Ma
 
 
 def this_node(blas_core: str | None) -> "SeenNode":
+    from lepaute.measure.layout_here import layout_here
     from lepaute.measure.node_agent.facts import cpu_model
-    from lepaute.verify.real_run import layout_here
     from lepaute.verify.same_machine import SeenNode
 
     return SeenNode("this machine", cpu_model(), len(layout_here().cores), blas_core)

@@ -287,7 +287,8 @@ def _tables(archives: "list[Archive]", name: str) -> "list[pandas.DataFrame]":
 
 def _told_of_links(count: int, fitted: FittedModels) -> str:
     if fitted.fitted_between is not None:
-        flows = 1 if fitted.flows is None else fitted.flows.best[0]
+        link_Bps = fitted.network.node_link.bandwidth_Bps
+        flows = 1 if fitted.flows is None or fitted.flows.best[1] < link_Bps else fitted.flows.best[0]
         told = "one large message makes" if flows == 1 else f"{flows} large messages at once make"
         return f"{count} nodes; the link of a node is as wide as {told} use of between two of them."
     nodes = "One node" if count == 1 else f"{count} nodes"

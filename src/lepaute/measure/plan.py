@@ -1,5 +1,6 @@
 """The plan of a calibration: which probe runs on which cores in which block, on which design. Pure; no I/O."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -11,6 +12,7 @@ from lepaute.design.step_options import StepOptions, drawn_step_options
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.layout import Layout
 from lepaute.measure.loads import ALL, ONE, active, loads, places
+from lepaute.measure.sentinel import SENTINEL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,10 +45,12 @@ CONTENT_SIZES = ((1000, 1000, 128), (500, 500, 128))
 #: For the operands of all contents together.
 CONTENT_BYTES = 300_000_000
 #: Programs without MPI, which start a process for each core themselves.
-SERIAL = frozenset({DGEMM, CONTENT})
-#: Share of the rows of a probe that a load gets where there are more loads than one core and all: what changes between
-#: these takes fewer calls, and a block takes as long as with two loads, the starts of more processes included.
-_OUTER_SHARE, _BETWEEN_SHARE = 0.7, 0.3
+SERIAL = frozenset({DGEMM, CONTENT, SENTINEL})
+#: Share of the rows of a probe that one core and all get where there are loads in between, and that one of these gets:
+#: what changes on the way takes fewer calls, and a block takes as long as without, more starts included.
+_OUTER_SHARE, _BETWEEN_SHARE = 0.8, 0.3
+#: Of these rows, so much less with each doubling of the cores: every core makes them, and more ranks start later.
+_DOUBLING_SHARE = 0.07
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +85,8 @@ FULL = Scale(
     blocks=5,
     dgemm_products=60,
     dgemm_product_range=(1e3, 1.3e9),
-    steps=24,
-    columns=24,
+    steps=18,
+    columns=12,
     option_runs=1,
     option_rows=10,
     operand_bytes=1 << 30,
@@ -270,15 +274,20 @@ def _kernel_drafts(
 
     more = f"_{threads}_threads" if threads > 1 else ""
     every = loads(layout, threads)
+    between = [load for load in every if load not in (ONE, ALL)]
+    doublings = math.log2(len(layout.cores) / 2)
+    fewer = 1.0 - _DOUBLING_SHARE * doublings
     drafts = []
     for load in every:
+        if load in between and load != between[block % len(between)]:
+            continue
         processes = active(layout, load, threads, block, np.random.default_rng(turns) if load == ONE else rng)
-        share = 1.0 if len(every) <= 2 else _OUTER_SHARE if load in (ONE, ALL) else _BETWEEN_SHARE / (len(every) - 2)
+        share = fewer * (1.0 if not between else _OUTER_SHARE if load in (ONE, ALL) else _BETWEEN_SHARE)
         probes = (DGEMM, STEPS) if threads > 1 else (DGEMM, CONTENT, STEPS)
         drafts += [_Draft(f"{probe}_{load}{more}", probe, processes, load, share) for probe in probes]
     column = places(layout, threads)
     if len(column) > 1:
-        drafts.append(_Draft(f"{STEPS_COLUMN}{more}", STEPS_COLUMN, column, ALL, 1.0))
+        drafts.append(_Draft(f"{STEPS_COLUMN}{more}", STEPS_COLUMN, column, ALL, fewer))
     return drafts
 
 
@@ -327,11 +336,13 @@ def _design(scale: Scale, probe: str, seed: int, limits: Room, ranks: int, nbs: 
         # Of C and the larger of A and B, with a little more for leading dimensions.
         largest = int((_MOST_K**2 / 4 + 0.95 * limits.most_operand_bytes / 8) ** 0.5 - _MOST_K / 2)
         order = min(most_n, largest)
+        least, highest = scale.dgemm_product_range
+        depth = min(_MOST_K, order)
         return dgemm_design(
             seed,
             products=part(scale.dgemm_products),
-            product_range=scale.dgemm_product_range,
-            most=(order, order, min(_MOST_K, order)),
+            product_range=(least, min(highest, order * order * depth / 8)),  # not the few shapes of the very largest
+            most=(order, order, depth),
         )
     if probe == CONTENT:
         sizes = [size for size in CONTENT_SIZES if max(size) <= most_n] or [(most_n, most_n, min(128, most_n))]

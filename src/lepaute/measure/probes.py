@@ -101,7 +101,7 @@ def probe_words(
         more = ("--ranks-per-node", str(run.ranks // nodes)) if run.probe in (RING, FLOWS) and nodes > 1 else ()
         return [f"{folder}/{_PROGRAMS[run.probe]}", *words, *more], environment
     grid = ("--grid", "single" if run.probe == STEPS else "column")
-    every = ("--every", str(-(-run.ranks // WRITING_RANKS)))
+    every = ("--every", str(-(-run.ranks // WRITING_RANKS))) if run.ranks > WRITING_RANKS else ()
     options = () if run.options is None else run.options.words()
     return [f"{folder}/{STEPS_PROGRAM}", *words, *threads, *grid, *every, *options], environment
 

@@ -2,19 +2,26 @@
 
 It is run again and again, between the probes of a calibration and around the real runs of a verification, so that a
 machine that wanders is seen: a slower host steals no CPU time and leaves no other trace on a virtual machine. Its size
-is that of an update of HPL beyond any cache of a core, with operands at random places as the probes have them; a
-sentinel is worth the median of its calls, which an interruption does not move.
+is that of an update of HPL beyond any cache of a core, with operands at random places as the probes have them. What it
+is worth is the mean of its calls without the slowest twentieth: a machine that is taken away for a moment again and
+again is slower, one that was interrupted once is not.
 """
 
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import ceil
+from pathlib import Path
 
 from lepaute.design import Design
+from lepaute.errors import EnvironmentProblem
+from lepaute.stats.trimmed import upper_trimmed_mean
 from lepaute.version import __version__
 
 #: Name of the probe in the journals, and of the table of observations, with an s.
 SENTINEL = "sentinel"
 M, N, K = 1024, 1024, 128
-#: All calls of a sentinel together, and the fewest, of which a median is taken.
+#: All calls of a sentinel together, and the fewest, of which a mean is taken.
 WANTED_S, FEWEST_CALLS = 0.3, 5
 #: For the operands of each process: what fits into no cache, and does not take longer to fill than the calls.
 OPERAND_BYTES = 64 << 20
@@ -41,3 +48,52 @@ def sentinel_design(calls: int, m: int = M, n: int = N, k: int = K) -> Design:
 def gap_s(cost_s: float) -> float:
     """Between the end of a sentinel that cost so much and the next one."""
     return max(LEAST_GAP_S, cost_s * (1.0 - MOST_SHARE) / MOST_SHARE)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """How a sentinel is run outside of a calibration: as the one that a platform remembers.
+
+    size : m, n and k
+    calls: of each core; cores: how many run at once
+    """
+
+    program: Path
+    size: tuple[int, int, int]
+    calls: int
+    cores: int
+    coretype: str | None = None
+
+    @property
+    def design(self) -> str:
+        """The table that the program reads."""
+        return sentinel_design(self.calls, *self.size).to_csv()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables to set."""
+        return {"OPENBLAS_NUM_THREADS": "1"} | ({} if self.coretype is None else {"OPENBLAS_CORETYPE": self.coretype})
+
+    def words(self, program: str, design: str, out: str, pus: Sequence[int]) -> list[str]:
+        """What is run; process r leaves the file `out`.r<r>. pus: hardware threads that may be used, in their order."""
+        places = ",".join(map(str, pus[: self.cores]))
+        memory = ("--max-bytes", str(OPERAND_BYTES))
+        return [program, "--design", design, "--out", out, "--seed", "1", "--cpus", places, *memory]
+
+
+def duration_of(files: Iterable[str]) -> float:
+    """Seconds of a call: the trimmed mean of each raw file, which is of one core, and the mean over them.
+
+    Raises EnvironmentProblem where there are no rows.
+    """
+    levels = []
+    for text in files:
+        header = dict(line[2:].partition("=")[::2] for line in text.splitlines() if line.startswith("#@"))
+        rows = csv.DictReader(line for line in text.splitlines() if line and not line.startswith("#"))
+        seconds = [float(row["duration_s"]) - float(header.get("clock_cost_s", 0.0)) for row in rows]
+        if not seconds:
+            raise EnvironmentProblem("the sentinel left no rows; see lepaute doctor")
+        levels.append(max(1e-9, upper_trimmed_mean(seconds)))
+    if not levels:
+        raise EnvironmentProblem("the sentinel left no rows; see lepaute doctor")
+    return sum(levels) / len(levels)

@@ -138,6 +138,7 @@ class Goodness(Value):
 class Piece(Value):
     """A kernel's duration where `where` holds: mean, covariance of its coefficients, noise, fitted ranges.
 
+    `ranges`: boxes inside `range`, where that holds sizes that were not fitted; null: `range` itself.
     `discrepancy_relative_sd`: of a factor of its own, besides that of the kernel; null: none.
     """
 
@@ -146,6 +147,7 @@ class Piece(Value):
     covariance: Covariance | None = None
     noise: Noise = Noise.model_construct(kind="none", sd={})
     range: Bounds | None = None
+    ranges: tuple[Bounds, ...] | None = None
     goodness: Goodness | None = None
     per_cpu: PerCpu | None = None
     discrepancy_relative_sd: NonNegative | None = None

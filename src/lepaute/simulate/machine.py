@@ -134,6 +134,7 @@ def core_piece(piece: "Piece", mean: dict[str, float], deviation: dict[str, floa
     core = _core.KernelPiece()
     core.where = bounds(piece.where)
     core.fitted = bounds(piece.range)
+    core.fitted_parts = [bounds(box) for box in piece.ranges or ()]
     core.mean = coefficients(mean)
     core.deviation = coefficients(deviation)
     core.noise = piece.noise.kind

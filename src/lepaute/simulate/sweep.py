@@ -67,13 +67,16 @@ def calibration_of(block_sizes: Sequence[int]) -> str:
 
 def _is_new_block_size(prediction: "Prediction") -> bool:
     """Whether HPL's update was calibrated for other block sizes only: larger ones, or smaller ones."""
-    size, conditions = getattr(prediction.application, "nb", None), prediction.conditions
-    if size is None or conditions is None:
+    from lepaute import _core
+    from lepaute.simulate.machine import per_cpu_models
+
+    application, conditions = prediction.application, prediction.conditions
+    size, order = getattr(application, "nb", None), getattr(application, "n", None)
+    if size is None or order is None or conditions is None:
         return False
     for model in conditions.platform.kernels:
-        depths = [piece.range["k"] for piece in model.pieces if piece.range is not None and "k" in piece.range]
-        if model.kernel not in UPDATES or not depths:
-            continue
-        if not min(low for low, _ in depths) <= size <= max(high for _, high in depths):
-            return True
+        if model.kernel in UPDATES:
+            _, _, depth = per_cpu_models(model, conditions.platform)[0].distance(_core.Size(order, order, size)).log
+            if depth != 0.0:
+                return True
     return False

@@ -95,7 +95,13 @@ def outside(name: str, use: Any, platform: "Platform") -> str:
         met_low, met_high = getattr(use.outside_low, letter), getattr(use.outside_high, letter)
         if met_low < low or met_high > high:
             parts.append(f"{letter} = {met_low:.0f}..{met_high:.0f}, fitted in {low:.0f}..{high:.0f}")
-    return "; ".join(parts) or "between the fitted regions"
+    if parts:
+        return "; ".join(parts)
+    met = (
+        f"{letter} = {getattr(use.outside_low, letter):.0f}..{getattr(use.outside_high, letter):.0f}"
+        for letter in "mnk"
+    )
+    return f"{', '.join(met)}, not fitted together"
 
 
 def memory_warnings(application: "Application", platform: "Platform", most_ranks_on_a_node: int) -> list[str]:

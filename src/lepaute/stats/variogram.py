@@ -11,7 +11,7 @@ Delfiner, Geostatistics, 2nd ed., 2.5). Values are logarithms, so that a varianc
 The empirical variogram (Matheron's) is for the eye. Its values at neighbouring lags share their data, so that a
 curve through them says little; the model is fitted to the values themselves. Robust variants damp what few large
 differences contribute, as Cressie and Hawkins' fourth power of the mean of square roots does: a machine that makes one
-step of 6 % would then wander hardly at all. Values that are each a median of many calls need no such protection.
+step of 6 % would then wander hardly at all. Values that are each a trimmed mean of many calls need no such protection.
 """
 
 from collections.abc import Sequence

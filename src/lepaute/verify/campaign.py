@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.node_sets import fold_node_set
-from lepaute.verify.disturbance import disturbances
+from lepaute.verify.disturbance import disturbances, sentinel_disturbances
 from lepaute.verify.real_run import RealRun
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class RecordedRun:
     started: str  # UTC, ISO 8601
     run: RealRun
     causes: tuple[str, ...]  # of disturbance; empty for a run that counts
+    sentinel_before_s: float | None = None  # seconds of a call of the sentinel around the run; None where none was run
+    sentinel_after_s: float | None = None
 
     @property
     def disturbed(self) -> bool:
@@ -89,6 +91,7 @@ def run_cases(
     progress: Callable[[str, float], None],
     finished: Sequence[RecordedRun] = (),
     keep: Callable[[RecordedRun], None] = lambda _recorded: None,
+    watch: Callable[[], float | None] = lambda: None,
 ) -> list[RecordedRun]:
     """All real runs, in shuffled order, each disturbed one made again later, at most three times.
 
@@ -96,6 +99,7 @@ def run_cases(
     progress(what, fraction done) is called before each run; disturbed runs add to what is left.
     finished: runs of this campaign that were made before it was interrupted; the others are made, in the same order
     keep(recorded) is called as each run ends, before the next one starts.
+    watch() runs a sentinel, before the first run and after each, which is that before the next one.
     Returns every run that was made, disturbed ones too, in the order in which they were made.
     """
     order = [(case, repeat, 0) for repeat in range(plan.repeats) for case in range(len(cases))]
@@ -105,19 +109,33 @@ def run_cases(
     made = {(recorded.case, recorded.repeat, recorded.attempt) for recorded in finished}
     queue = [attempt for attempt in order if attempt not in made]
     runs = list(finished)
+    sentinels = [value for recorded in runs for value in _sentinels_of(recorded)]
+    before_s: float | None = None
     while queue:
         case, repeat, attempt = queue.pop(0)
         again = f" (again: {attempt})" if attempt else ""
         progress(cases[case].label + again, len(runs) / (len(runs) + 1 + len(queue)))
+        before_s = watch() if before_s is None else before_s
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         expected_s = cases[case].prediction.time_s.mean
         run = run_once(cases[case].hpl, TIMEOUT_BASE_S + TIMEOUT_FACTOR * expected_s)
+        after_s = watch()
         causes = disturbances(run.ranks, run.machine, run.nodes)
-        recorded = RecordedRun(runs[-1].order + 1 if runs else 0, case, repeat, attempt, started, run, causes)
+        if before_s is not None and after_s is not None:
+            causes += sentinel_disturbances(before_s, after_s, sentinels)
+        order_of_run = runs[-1].order + 1 if runs else 0
+        recorded = RecordedRun(order_of_run, case, repeat, attempt, started, run, causes, before_s, after_s)
         keep(recorded)
         runs.append(recorded)
+        sentinels += _sentinels_of(recorded)
+        before_s = after_s
         queue += [attempt for attempt in _made_again(recorded) if attempt not in made]
     return runs
+
+
+def _sentinels_of(recorded: RecordedRun) -> list[float]:
+    both = (recorded.sentinel_before_s, recorded.sentinel_after_s)
+    return [value for value in both if value is not None]
 
 
 def _made_again(recorded: RecordedRun) -> list[tuple[int, int, int]]:
@@ -145,6 +163,8 @@ def run_record(case: Case, recorded: RecordedRun) -> dict[str, Any]:
         "disturbed": recorded.disturbed,
         "causes": "; ".join(recorded.causes),
         "least_cpu_share": min(shares) if shares else None,
+        "sentinel_before_s": recorded.sentinel_before_s,
+        "sentinel_after_s": recorded.sentinel_after_s,
         "nodes": fold_node_set(tuple(node.name for node in recorded.run.nodes)) if recorded.run.nodes else None,
         **asdict(recorded.run.machine),
     }

@@ -1,20 +1,38 @@
 """Predictions and real runs as one table: a row a case."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lepaute.verify.campaign import Case, RecordedRun, run_record
+from lepaute.verify.drift import compute_share, time_without_drift
 
 if TYPE_CHECKING:
     import pandas
 
+    from lepaute.platform.schema import Sentinel
+
 LARGE_N = 4000  # from here on the summary gives its mean absolute error: below, a run lasts a tenth of a second
 
 
-def run_table(cases: list[Case], runs: list[RecordedRun]) -> "pandas.DataFrame":
-    """Every run that was made, in order; columns as in `campaign.run_record`."""
+def run_table(cases: list[Case], runs: list[RecordedRun], sentinel: "Sentinel | None" = None) -> "pandas.DataFrame":
+    """Every run that was made, in order; columns as in `campaign.run_record`, and two of the machine's drift.
+
+    sentinel: of the platform. drift_percent: by which the sentinels around the run took longer than that;
+    time_without_drift_s: what the run would have taken on the machine as it was calibrated. Both NaN where unknown.
+    """
     import pandas
 
-    return pandas.DataFrame([run_record(cases[recorded.case], recorded) for recorded in runs])
+    rows = []
+    for recorded in runs:
+        case, row = cases[recorded.case], run_record(cases[recorded.case], recorded)
+        before, after = recorded.sentinel_before_s, recorded.sentinel_after_s
+        row |= {"drift_percent": float("nan"), "time_without_drift_s": float("nan")}
+        if sentinel is not None and before is not None and after is not None:
+            ratio = (before + after) / 2.0 / sentinel.duration_s
+            share = compute_share(case.prediction)
+            row["drift_percent"] = 100.0 * (ratio - 1.0)
+            row["time_without_drift_s"] = time_without_drift(recorded.run.time_s, share, ratio)
+        rows.append(row)
+    return pandas.DataFrame(rows)
 
 
 def predicted_table(cases: list[Case]) -> "pandas.DataFrame":
@@ -49,7 +67,9 @@ def compare(predicted: "pandas.DataFrame", runs: "pandas.DataFrame") -> "pandas.
     Added columns: measured_time_s and measured_sd_s over the runs that count (undisturbed ones; all where every run
     of a case was disturbed, which only_disturbed says), n_runs and n_disturbed (of all runs made), half_width_percent
     (of the predicted mean), error_percent = 100 (predicted - measured) / measured, inside_interval (low <= measured
-    mean <= high; None without an interval), and the three last once more with `_all` over all runs.
+    mean <= high; None without an interval), and the three last once more with `_all` over all runs. Where the machine's
+    drift is known, drift_percent (mean over the runs that count), and measured, error and inside once more
+    with `without_drift`, what the machine drifted by since its calibration being taken out of each run; else NaN, None.
     """
     table = predicted.copy()
     disturbed = runs["disturbed"].astype(bool)
@@ -68,7 +88,24 @@ def compare(predicted: "pandas.DataFrame", runs: "pandas.DataFrame") -> "pandas.
         table[f"error{suffix}_percent"] = 100 * (table["predicted_time_s"] - measured) / measured
         inside = (measured >= table["low_s"]) & (measured <= table["high_s"])
         table[f"inside_interval{suffix}"] = inside.astype(object).where(table["low_s"].notna(), None)
+    _without_drift(table, runs)
     return table
+
+
+def _without_drift(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> None:
+    """Adds the columns of the machine's drift."""
+    counts = ~runs["disturbed"].astype(bool)
+    found = {}
+    for column in ("drift_percent", "time_without_drift_s"):
+        values = runs[column] if column in runs.columns else runs["time_s"] * float("nan")
+        means = [each.groupby(runs["case"]).mean() for each in (values.where(counts), values)]
+        found[column] = table["case"].map(means[0]).fillna(table["case"].map(means[1]))
+    table["drift_percent"] = found["drift_percent"]
+    measured = table["measured_without_drift_s"] = found["time_without_drift_s"]
+    table["error_without_drift_percent"] = 100 * (table["predicted_time_s"] - measured) / measured
+    inside = (measured >= table["low_s"]) & (measured <= table["high_s"])
+    known = table["low_s"].notna() & measured.notna()
+    table["inside_without_drift"] = inside.astype(object).where(known, None)
 
 
 def sentence(table: "pandas.DataFrame") -> str:
@@ -77,11 +114,31 @@ def sentence(table: "pandas.DataFrame") -> str:
     if judged.empty:
         inside = "No interval: a single simulated run has none (use --runs 10)"
     else:
-        cases = "case" if len(judged) == 1 else "cases"
-        within = int(judged["inside_interval"].astype(bool).sum())
-        inside = f"Measured inside the 95 % prediction interval in {within} of {len(judged)} {cases}"
+        inside = f"Measured inside the 95 % prediction interval in {_counted(judged['inside_interval'])}"
+    return f"{inside}; {_errors(table, 'error_percent')}."
+
+
+def sentence_without_drift(table: "pandas.DataFrame") -> str:
+    """The same with the machine's drift taken out; empty where that is not known."""
+    known = table[table["error_without_drift_percent"].notna()]
+    if known.empty:
+        return ""
+    judged = known[known["inside_without_drift"].notna()]
+    inside = "" if judged.empty else f"inside in {_counted(judged['inside_without_drift'])}; "
+    return (
+        f"With that taken out: {inside}{_errors(known, 'error_without_drift_percent')} (assuming that all but the "
+        "moving of messages goes with the speed of dgemm)."
+    )
+
+
+def _counted(inside: "pandas.Series[Any]") -> str:
+    cases = "case" if len(inside) == 1 else "cases"
+    return f"{int(inside.astype(bool).sum())} of {len(inside)} {cases}"
+
+
+def _errors(table: "pandas.DataFrame", column: str) -> str:
     large = table[table["n"] >= LARGE_N]
     where = f" for N >= {LARGE_N}" if 0 < len(large) < len(table) else ""
-    errors = (large if len(large) else table)["error_percent"].abs()
+    errors = (large if len(large) else table)[column].abs()
     kind = "error" if len(errors) == 1 else "mean absolute error"
-    return f"{inside}; {kind} {errors.mean():.1f} %{where}."
+    return f"{kind} {errors.mean():.1f} %{where}"

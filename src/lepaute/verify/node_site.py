@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
 from lepaute.kit.node_sets import fold_node_set
+from lepaute.measure.calibration.machines import layouts_of
+from lepaute.measure.calibration.together import each_machine
 from lepaute.measure.experiment.ranks import HOSTS, hosts_text, start_of_ranks
-from lepaute.measure.layout import Layout, layout_of
+from lepaute.measure.layout import Layout
 from lepaute.measure.machine_load import Load, Sample, load_between
 from lepaute.measure.nodes.channel import Channel, NodeLost
 from lepaute.measure.nodes.group import Nodes
@@ -23,6 +25,7 @@ from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.nodes.programs import check_architecture, check_same_place, why_not
 from lepaute.measure.nodes.results import CommandFailed, Result
 from lepaute.measure.schedulers import RankLaunch, Request, scheduler
+from lepaute.measure.sentinel import Guard, duration_of
 from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
 from lepaute.verify.disturbance import NodeLoad
 from lepaute.verify.rank_script import CPUS, SCRIPT, blas_environment, cpus_text, rank_script
@@ -35,6 +38,7 @@ from lepaute.verify.real_run import (
     hpl_input_files,
     parse_output,
 )
+from lepaute.verify.sentinels import LIMIT_S as SENTINEL_LIMIT_S
 
 if TYPE_CHECKING:
     from lepaute.simulate import Hpl
@@ -92,9 +96,7 @@ def lent_nodes(name: str, request: Request, python: str | None, tell: Callable[[
         folder = f"lepaute-verify-{secrets.token_hex(4)}"
         pool = stack.enter_context(Pool(allocation.nodes, python=there, folder=folder, on_lost=end_the_run))
         lent.append(Nodes(pool.channels, NoRecord()))
-        sources = lent[0].call("layout")
-        layouts = {channel.name: layout_of(sources[channel.name], channel.hello.cpus) for channel in lent[0].channels}
-        yield LentNodes(lent[0], pool.channels, layouts, kind.rank_launch(request), there)
+        yield LentNodes(lent[0], pool.channels, layouts_of(lent[0]), kind.rank_launch(request), there)
 
 
 class NodeSite:
@@ -108,6 +110,7 @@ class NodeSite:
         self._lent, self._program, self._per_node = lent, program, ranks_per_node
         self._numbers = itertools.count()
         self._facts = lent.nodes.call("facts")
+        self._has_sentinel = False
         for channel in lent.channels:
             check_architecture(channel)
             check_same_place(lent.channels[0], channel)
@@ -163,6 +166,34 @@ class NodeSite:
         loads = self._loads(hpl, used, before)
         time_s, ranks = parse_output(self._program, hpl, result.stdout, self._report(folder))
         return RealRun(time_s, ranks, sum_of([node.load for node in loads]), loads)
+
+    def watch(self, guard: Guard) -> float:
+        """Runs a sentinel on each machine, all at once; the mean over them."""
+        if not self._has_sentinel:
+            self._lent.nodes.put(guard.program, guard.program.name)
+            self._lent.nodes.write("sentinel/design.csv", guard.design)
+            self._has_sentinel = True
+        found: dict[str, float] = {}
+
+        def look(node: Nodes, _stopping: threading.Event) -> None:
+            (channel,) = node.channels
+            if channel.hello.boot in found:  # another name of the same machine
+                return
+            base, layout = node.place, self._lent.layouts[channel.name]
+            pus = layout.pus(range(min(guard.cores, len(layout.cores))))
+            raw = f"{base}/sentinel/raw.csv"
+            words = guard.words(f"{base}/{guard.program.name}", f"{base}/sentinel/design.csv", raw, pus)
+            node.run(*words, environment=guard.environment, timeout_s=SENTINEL_LIMIT_S)
+            files = [node.read(f"{raw}.r{rank}").get(channel.name, b"") for rank in range(len(pus))]
+            found[channel.hello.boot] = duration_of(text.decode() for text in files)
+
+        try:
+            each_machine(self._lent.nodes, look)
+        except (CommandFailed, NodeLost) as problem:
+            raise self._cause(problem, SENTINEL_LIMIT_S) from problem
+        if not found:
+            raise NodeLost("no node is left")
+        return sum(found.values()) / len(found)
 
     def _used(self, hpl: "Hpl") -> Nodes:
         """The nodes that the ranks fill. Raises NodeLost where one of the nodes is lost."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 PREDICTED = "#3b6ea5"
 MEASURED = "#d1495b"
 DISTURBED = "#7a7a7a"
+WITHOUT_DRIFT = "#2a7f62"
 OFFSET = 0.18  # of predictions to the left and runs to the right of their case, in units of the categories
 HALF_WIDTH = 0.13  # of an interval, and of the spread of the runs of a case
 # Smallest reach of the axis of errors, so that an error of 1 % never fills the picture.
@@ -55,7 +56,8 @@ def plot(table: "pandas.DataFrame", runs: "pandas.DataFrame", path: Path, title:
     axes[0][0].set_ylabel("rate of the solver, Gflop/s")
     axes[1][0].set_ylabel("duration against the measured mean, %")
     figure.suptitle(title, fontsize=12)
-    handles = _legend_handles(bool(runs["disturbed"].astype(bool).any()))
+    any_drift = any(has_drift(row) for row in table.to_dict("records"))
+    handles = _legend_handles(bool(runs["disturbed"].astype(bool).any()), any_drift)
     columns = 1 if len(grids) == 1 else 2
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
     with whole_file(path) as temporary:
@@ -82,6 +84,11 @@ def _draw_errors(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.Da
     # A disturbed run may last twice as long: it is kept at the edge of the picture rather than shrink all the others.
     values = [percent(time_s) for time_s in runs["time_s"]]
     _draw_runs(axis, position, values, list(runs["disturbed"]), 0.0, edge=1.22 * reach)
+    if has_drift(row):
+        without = percent(row["measured_without_drift_s"])
+        axis.plot(
+            position + OFFSET + HALF_WIDTH, without, "D", ms=5.0, mec=WITHOUT_DRIFT, mfc="white", mew=1.3, zorder=5
+        )
     outside = row["inside_interval"] is False
     ends = [percent(row[key]) for key in ("predicted_time_s", "low_s", "high_s") if not math.isnan(row[key])]
     below = max(ends) < 0  # then the number goes below too, away from the line of zero
@@ -125,13 +132,19 @@ def _reach_percent(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> float
     reach = LEAST_REACH_PERCENT
     for row in table.to_dict("records"):
         case_runs = runs[(runs["case"] == row["case"]) & ~runs["disturbed"].astype(bool)]
-        for time_s in (row["predicted_time_s"], row["low_s"], row["high_s"], *case_runs["time_s"]):
+        drawn = (row["measured_without_drift_s"],) if has_drift(row) else ()
+        for time_s in (row["predicted_time_s"], row["low_s"], row["high_s"], *case_runs["time_s"], *drawn):
             if not math.isnan(time_s):
                 reach = max(reach, abs(100 * (time_s / row["measured_time_s"] - 1)))
     return 1.1 * reach
 
 
-def _legend_handles(any_disturbed: bool) -> list[Any]:
+def has_drift(row: dict[Any, Any]) -> bool:
+    """Whether what the machine drifted by since its calibration is known of a case."""
+    return not math.isnan(row.get("measured_without_drift_s", math.nan))
+
+
+def _legend_handles(any_disturbed: bool, any_drift: bool) -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -143,4 +156,7 @@ def _legend_handles(any_disturbed: bool) -> list[Any]:
     if any_disturbed:
         label = "run disturbed by other load: not in the mean (triangle: off scale)"
         handles.append(Line2D([], [], mec=DISTURBED, mfc="white", marker="o", ms=4.5, ls="none", label=label))
+    if any_drift:
+        label = "measured mean without the machine's drift since its calibration, by the sentinels"
+        handles.append(Line2D([], [], mec=WITHOUT_DRIFT, mfc="white", marker="D", ms=5.0, ls="none", label=label))
     return handles

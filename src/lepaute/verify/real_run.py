@@ -13,10 +13,9 @@ from lepaute.kit.command import run_command
 from lepaute.kit.mpi_launcher import find_launcher
 from lepaute.kit.mpi_library import check_program
 from lepaute.kit.temporary import temporary_folder
-from lepaute.measure.layout import Layout, layout_of
+from lepaute.measure.layout import Layout
+from lepaute.measure.layout_here import layout_here
 from lepaute.measure.machine_load import Load, load_between, sample
-from lepaute.measure.node_agent.layout_sources import layout_sources
-from lepaute.measure.node_agent.system_files import SystemFiles
 from lepaute.measure.toolchain import start_here
 from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
 from lepaute.verify.disturbance import NodeLoad, RankLoad
@@ -74,12 +73,6 @@ def check_machine(hpl: "Hpl") -> None:
             "Choose a smaller --grid, or use `lepaute predict hpl`."
         )
     check_memory(hpl, 1.0, available_bytes(Path("/proc/meminfo").read_text()), "")
-
-
-def layout_here() -> Layout:
-    """The cores of this machine that this process may use."""
-    cpus = sorted(os.sched_getaffinity(0))
-    return layout_of(layout_sources(SystemFiles(), cpus), cpus)
 
 
 def check_memory(hpl: "Hpl", share: float, available: int, where: str) -> None:

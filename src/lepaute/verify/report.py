@@ -4,29 +4,43 @@ import math
 from typing import TYPE_CHECKING, Any, TextIO
 
 from lepaute.kit.tables import text_table
-from lepaute.verify.comparison import sentence
+from lepaute.verify.comparison import sentence, sentence_without_drift
 
 if TYPE_CHECKING:
     import pandas
 
     from lepaute.verify.campaign import Case
+    from lepaute.verify.drift import MachineDrift
 
+#: With the machine's drift since its calibration taken out.
+DRIFT_HEADER = ("drift", "error", "inside")
 HEADER = ("N", "grid", "predicted s", "95 % interval", "measured s", "± sd", "Gflop/s", "error", "inside")
 
 MOST_CAUSES = 5  # of disturbed runs that are told on the screen
 MOST_WARNINGS = 5
 
 
-def show(table: "pandas.DataFrame", runs: "pandas.DataFrame", stream: TextIO) -> None:
-    """Print the table of cases, every run, and the sentence."""
-    rows = [_cells(row) for row in table.to_dict("records")]
+def show(
+    table: "pandas.DataFrame", runs: "pandas.DataFrame", stream: TextIO, drift: "MachineDrift | None" = None
+) -> None:
+    """Print the table of cases, every run, the sentence, and what the machine drifted by since it was calibrated.
+
+    The table has a column with the drift taken out where it is worth saying.
+    """
+    told = drift is not None and drift.significant
+    header = (*HEADER, *DRIFT_HEADER) if told else HEADER
+    rows = [(*_cells(row), *(_drift_cells(row) if told else ())) for row in table.to_dict("records")]
     if stream.isatty():
-        _show_rich(rows, stream)
+        _show_rich(header, rows, stream)
     else:
-        print(text_table(HEADER, rows, left=()), file=stream)
+        print(text_table(header, rows, left=()), file=stream)
     print(file=stream)
     print(run_lines(table, runs), file=stream)
     print(f"\n{sentence(table)}", file=stream)
+    if drift is not None:
+        print(drift.sentence, file=stream)
+        if told:
+            print(sentence_without_drift(table), file=stream)
 
 
 def warning_lines(cases: "list[Case]") -> list[str]:
@@ -72,14 +86,25 @@ def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
     )
 
 
-def _show_rich(rows: list[tuple[str, ...]], stream: TextIO) -> None:
+def _drift_cells(row: dict[Any, Any]) -> tuple[str, ...]:
+    inside = row["inside_without_drift"]
+    if math.isnan(row["drift_percent"]):
+        return "-", "-", "-"
+    return (
+        f"{row['drift_percent']:+.1f} %",
+        f"{row['error_without_drift_percent']:+.1f} %",
+        "-" if inside is None else "yes" if inside else "NO",
+    )
+
+
+def _show_rich(header: tuple[str, ...], rows: list[tuple[str, ...]], stream: TextIO) -> None:
     from rich.console import Console
     from rich.table import Table
 
     # No box, one space between columns: nine columns have to fit on 80 characters.
     table = Table(header_style="bold", box=None, padding=(0, 1), collapse_padding=True, pad_edge=False)
-    for name in HEADER:
+    for name in header:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*row, style="yellow" if row[-1] == "NO" else None)
+        table.add_row(*row, style="yellow" if row[len(HEADER) - 1] == "NO" else None)
     Console(file=stream).print(table)

@@ -69,9 +69,15 @@ class RunJournal:
                 started=str(entry["started"]),
                 run=real,
                 causes=tuple(map(str, entry["causes"])),
+                sentinel_before_s=_seconds(entry.get("sentinel_before_s")),
+                sentinel_after_s=_seconds(entry.get("sentinel_after_s")),
             )
         except (KeyError, TypeError, ValueError):
             raise InputError(f"{self.path}: invalid line ({str(entry)[:80]}); remove it") from None
+
+
+def _seconds(value: object) -> float | None:
+    return None if value is None else float(str(value))
 
 
 @contextmanager

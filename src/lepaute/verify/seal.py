@@ -119,3 +119,13 @@ def first_difference(before: Any, now: Any, name: str = "") -> str:
 def _brief(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def sealed_lag_s(folder: Path) -> float | None:
+    """The lag that the sealed predictions of a folder were made for; None where there is none, or it is damaged."""
+    try:
+        predictions = json.loads((folder / PREDICTIONS_FILE).read_bytes())["predictions"]
+        lag_s = predictions[0]["parameters"].get("lag_s")
+        return None if lag_s is None else float(lag_s)
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
+        return None  # `sealed_before` says what is wrong

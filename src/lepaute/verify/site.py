@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from lepaute.verify.real_run import HplProgram, RealRun, check_machine, real_run
+from lepaute.verify.sentinels import watch_here
 
 if TYPE_CHECKING:
+    from lepaute.measure.sentinel import Guard
     from lepaute.simulate import Hpl
 
 
@@ -17,6 +19,10 @@ class Site(Protocol):
 
     def run(self, hpl: "Hpl", timeout_s: float) -> RealRun:
         """Makes one real run; raises EnvironmentProblem where it fails or takes longer."""
+        ...
+
+    def watch(self, guard: "Guard") -> float:
+        """Runs a sentinel on all cores; the seconds of a call. Raises EnvironmentProblem where it fails."""
         ...
 
 
@@ -31,3 +37,6 @@ class Here:
 
     def run(self, hpl: "Hpl", timeout_s: float) -> RealRun:
         return real_run(hpl, self.program, timeout_s)
+
+    def watch(self, guard: "Guard") -> float:
+        return watch_here(guard)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.verify.campaign import Case, Plan, RecordedRun, measured_record, predict_cases, run_cases
 from lepaute.verify.comparison import compare, predicted_table, run_table, sentence
+from lepaute.verify.drift import MachineDrift, machine_drift, readings_of
 from lepaute.verify.real_run import HplProgram, RealRun
 from lepaute.verify.run_journal import JOURNAL_FILE, RunJournal
 from lepaute.verify.seal import PREDICTIONS_FILE, SEAL_FILE, Seal, seal_predictions, sealed_before
@@ -19,6 +21,8 @@ from lepaute.verify.site import Here, Site
 if TYPE_CHECKING:
     import pandas
 
+    from lepaute.measure.sentinel import Guard
+    from lepaute.platform.schema import Sentinel
     from lepaute.simulate import Hpl, Prediction
 
 RESULTS_FILE = "results.csv"
@@ -42,6 +46,7 @@ class Verification:
     runs: list[RecordedRun]
     table: "pandas.DataFrame"
     run_table: "pandas.DataFrame"
+    drift: MachineDrift | None = None
 
     @property
     def sentence(self) -> str:
@@ -60,6 +65,9 @@ class Verification:
                 "measured_time_s": row["measured_time_s"],
                 "error_percent": row["error_percent"],
                 "inside_interval": row["inside_interval"],
+                "drift_percent": _known(row["drift_percent"]),
+                "error_without_drift_percent": _known(row["error_without_drift_percent"]),
+                "inside_without_drift": row["inside_without_drift"],
                 "predictions_sha256": self.seal.sha256,
                 "predictions_created": self.seal.created,
             }
@@ -67,9 +75,10 @@ class Verification:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """What --json prints: the record of a single case, or {"verifications": [...]}."""
+        """What --json prints: the record of a single case, or {"verifications": [...]}, and `machine_drift`."""
         records = self.records()
-        return records[0] if len(records) == 1 else {"verifications": records}
+        whole = records[0] if len(records) == 1 else {"verifications": records}
+        return whole if self.drift is None else {**whole, "machine_drift": self.drift.to_dict()}
 
     def save(self, folder: Path, title: str) -> None:
         """Write results.csv, runs.csv, verification.json and verification.png next to the sealed predictions.
@@ -94,6 +103,10 @@ class Verification:
         checked = (PREDICTIONS_FILE, JOURNAL_FILE, RESULTS_FILE, RUNS_FILE, JSON_FILE, PLOT_FILE)
         digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in checked}
         write_whole(folder / CHECKSUMS_FILE, "".join(f"{digest}  {name}\n" for name, digest in digests.items()))
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def check_unused(folder: Path, names: Sequence[str] = CAMPAIGN_FILES) -> None:
@@ -123,6 +136,8 @@ def verify(
     sealed: Callable[[Seal, int], None],
     *,
     site: Site | None = None,
+    sentinel: "Sentinel | None" = None,
+    guard: "Guard | None" = None,
     resume: bool = False,
 ) -> Verification:
     """Predict all, seal, run all for real, compare; each run is in the folder's journal before the next one starts.
@@ -130,6 +145,7 @@ def verify(
     progress(what, fraction done) is called before each step of the two long parts; sealed(seal, finished runs) between
     them, after the predictions are on disk and before the first real run.
     site  : where the real runs are made, this machine unless given
+    sentinel, guard: of the platform, and how it is run again around the real runs; None: it is not
     resume: go on with the campaign of the folder: what it has run is not run again
     Raises InputError where a case does not fit there, or the folder holds another campaign (without `resume`
     any), EnvironmentProblem where a real run fails. What is raised among the real runs has a note where they are kept.
@@ -147,12 +163,16 @@ def verify(
         journal.reserve(hpl.ranks)
         return site.run(hpl, timeout_s)
 
+    def watch() -> float | None:
+        return None if guard is None else site.watch(guard)
+
     try:
-        runs = run_cases(cases, plan, run_once, progress, journal.finished, journal.add)
+        runs = run_cases(cases, plan, run_once, progress, journal.finished, journal.add, watch)
     except BaseException as problem:
         problem.add_note(f"finished runs are kept in {journal.path}; continue with the same command and --resume")
         raise
     finally:
         journal.close()
-    runs_frame = run_table(cases, runs)
-    return Verification(cases, seal, runs, compare(predicted_table(cases), runs_frame), runs_frame)
+    runs_frame = run_table(cases, runs, sentinel)
+    drift = None if sentinel is None else machine_drift(readings_of(runs_frame), sentinel)
+    return Verification(cases, seal, runs, compare(predicted_table(cases), runs_frame), runs_frame, drift)

@@ -7,7 +7,7 @@ import numpy as np
 
 from lepaute.fit.diagnostics.model_times import kernel_seconds, message_seconds
 from lepaute.fit.diagnostics.residuals import Residuals
-from lepaute.fit.kernels.kernel_fit import ENOUGH_IN_CONTEXT
+from lepaute.fit.kernels.regions import ENOUGH_IN_CONTEXT
 from lepaute.fit.numeric.arrays import Floats, Integers
 from lepaute.fit.observations.calls import MODELLED, Calls, calls_by_kernel, place_of, pooled_observations
 from lepaute.fit.observations.columns import KERNELS, NEEDED

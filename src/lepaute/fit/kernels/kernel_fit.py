@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -13,13 +14,11 @@ from lepaute.fit.kernels.polynomial import (
     r_squared,
     settled,
 )
-from lepaute.fit.kernels.regions import FEWEST_CALLS, Region, first_match, regions_of
+from lepaute.fit.kernels.regions import ENOUGH_IN_CONTEXT, FEWEST_CALLS, Region, first_match, regions_of
 from lepaute.fit.kernels.terms import default_terms
 from lepaute.fit.numeric.arrays import Floats, Integers
 from lepaute.fit.observations.calls import Calls
 
-#: With so many calls timed inside steps of HPL, a piece is fitted to them alone.
-ENOUGH_IN_CONTEXT = 60
 #: The mean where there are fewer than FEWEST_CALLS: it grows with the work as it must, and has next to nothing to fit.
 FEW = "M-1"
 #: With fewer calls the constant is left out as well.
@@ -34,6 +33,7 @@ class FittedPiece:
     pooled: PolynomialFit
     own: Mapping[int, PolynomialFit]
     range: Mapping[str, tuple[float, float]]
+    ranges: tuple[Mapping[str, tuple[float, float]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +126,11 @@ def fit_kernel(calls: Calls, regions: tuple[Region, ...] | None = None, form: Fo
         if len(inside) == 0:
             continue
         pooled = _with_noise(_fitted_mean(inside, form), inside, form)
-        pieces.append(FittedPiece(region, pooled, _own(inside, form), ranges(inside)))
+        pieces.append(FittedPiece(region, pooled, _own(inside, form), ranges(inside), ranges_by_depth(inside)))
     if pieces[-1].region.where is not None:
         # Nothing was measured outside; the nearest thing to a model there is the last piece.
         last = pieces[-1]
-        pieces[-1] = FittedPiece(Region(None), last.pooled, last.own, last.range)
+        pieces[-1] = replace(last, region=Region(None))
     few = len(warm) < FEWEST_CALLS
     if few:
         note = "; ".join(filter(None, [note, f"only {len(warm)} calls: a product and a constant"]))
@@ -144,6 +144,21 @@ def ranges(calls: Calls) -> dict[str, tuple[float, float]]:
     return {
         letter: (float(values.min()), float(values.max())) for letter, values in letters.items() if np.any(values > 0)
     }
+
+
+#: Of products of matrices: the parameter that is the block size in an update, and a number of columns of the panel in
+#: its recursion. One box around both would hold updates of any block size.
+DEPTH: Mapping[str, Literal["m", "n", "k"]] = {"dgemm": "k", "dgemm_nn": "k", "dtrsm": "n", "dtrsm_left": "m"}
+
+
+def ranges_by_depth(calls: Calls) -> tuple[dict[str, tuple[float, float]], ...]:
+    """`ranges` of the calls in each octave of the depth, the smallest first; () for one octave, and other kernels."""
+    if calls.kernel not in DEPTH:
+        return ()
+    depth = {"m": calls.m, "n": calls.n, "k": calls.k}[DEPTH[calls.kernel]]
+    octave = np.ceil(np.log2(np.maximum(depth, 1.0)))
+    found = tuple(ranges(calls.where(octave == each)) for each in np.unique(octave))
+    return found if len(found) > 1 else ()
 
 
 def goodness(kernel: FittedKernel, calls: Calls) -> tuple[float, float]:

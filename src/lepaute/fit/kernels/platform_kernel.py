@@ -62,6 +62,7 @@ def _piece(
         "covariance": _covariance(piece),
         "noise": _noise(sd, modes),
         "range": _bounds(piece.range),
+        "ranges": [_bounds(box) for box in piece.ranges] or None,
         "goodness": {
             "n_observations": fit.n_observations,
             "r_squared": fit.r_squared,

@@ -16,11 +16,15 @@ DGEMM_PANEL: tuple[Box, ...] = (
     {"n": (0, 64), "k": (3, 8)},
     {"n": (0, 64), "k": (9, 64)},
 )
-#: Few rows cost more each: one polynomial is 2 % off there. Any bound from 1500 to 3000 served as well on the one
-#: machine that it was tried on; the tree sees too few calls to pay for a cut.
-DGEMM_NN_SHORT: Box = {"m": (0, 2000)}
+#: An update of few rows costs more for each: one polynomial is 2 % off there. Any bound from 1500 to 3000 served as
+#: well on the one machine that it was tried on; the tree sees too few calls to pay for a cut. So do the chunks of an
+#: update, which are NB columns wide: where several NBs were measured, one polynomial for them and the rest was 4 to 8 %
+#: too low for the long updates, in which a run spends its time.
+MOST_ROWS_OF_SHORT = 2000.0
 #: Lower bound of k in the updates where no wide call of the application is shallower.
 UPDATE_DEPTH = 65.0
+#: With so many calls timed inside steps of HPL, a piece is fitted to them alone.
+ENOUGH_IN_CONTEXT = 30
 #: A piece with fewer calls is left to the next one.
 FEWEST_CALLS = 20
 #: Kernels without pieces: nothing of theirs leaves a cache.
@@ -50,9 +54,9 @@ def regions_of(calls: Calls) -> tuple[Region, ...]:
     """
     panel = tuple(Region(where) for where in DGEMM_PANEL)
     if calls.kernel == "dgemm" and calls.in_context.any():
-        return _populated(calls, (*panel, Region({"k": _update_depths(calls)}), Region(None)))
+        return _populated(calls, (*panel, *_updates(calls, {"k": _update_depths(calls)}), Region(None)))
     if calls.kernel == "dgemm_nn" and calls.in_context.any():
-        return _populated(calls, (*panel, Region(DGEMM_NN_SHORT), Region(None)))
+        return _populated(calls, (*panel, *_updates(calls, {})[:-1], Region(None)))
     inside_u = (calls.k == calls.m) & (calls.kernel == "dlaswp00N")
     if inside_u.any():
         # Where U is not transposed, its rows are permuted in it, whose leading dimension is NB: a law of its own.
@@ -64,6 +68,16 @@ def regions_of(calls: Calls) -> tuple[Region, ...]:
     # The region of the largest calls holds wherever nothing else does: that is where a model is asked to extrapolate.
     *bounded, _ = sorted(boxes, key=lambda box: sum(high >= MOST for _, high in box.values()))
     return (*(Region(box) for box in bounded), Region(None))
+
+
+def _updates(calls: Calls, depths: Box) -> tuple[Region, ...]:
+    """The chunks of updates, the short ones and all others between these depths; all in one where one has few calls."""
+    widest_chunk = _update_depths(calls)[1]
+    regions = Region({"n": (0.0, widest_chunk)} | depths), Region({"m": (0.0, MOST_ROWS_OF_SHORT)} | depths)
+    masks = first_match((*regions, Region(depths)), calls)
+    if min(np.count_nonzero(mask & calls.in_context) for mask in masks) < ENOUGH_IN_CONTEXT:
+        return (Region(depths),)
+    return (*regions, Region(depths))
 
 
 def _update_depths(calls: Calls) -> tuple[float, float]:

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from lepaute.fit.kernels.kernel_fit import ENOUGH_IN_CONTEXT, FittedKernel
+from lepaute.fit.kernels.kernel_fit import FittedKernel
+from lepaute.fit.kernels.regions import ENOUGH_IN_CONTEXT
 from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
 from lepaute.fit.observations.calls import Calls
 

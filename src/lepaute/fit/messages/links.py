@@ -79,7 +79,7 @@ def fitted_links(
     Raises FitError where the messages inside nodes are too few, or were not measured under the condition.
     """
     idle, inside, effects, notes = _fit(tables.of("local"), "local", condition)
-    notes += _told(distance_effects(tables.of("local").p2p, idle.segments, INSIDE), "the mean of both")
+    notes += _told(distance_effects(tables.of("local").p2p, idle.segments, INSIDE))
     between, link_Bps, flows, tree = None, None, None, None
     remote = tables.of("remote")
     if several and any(len(frame) for frame in remote.p2p):
@@ -98,7 +98,7 @@ def fitted_links(
             tree = SwitchTree(switches, longer, uplink_Bps(remote.flows))
             notes += [effect.sentence() for effect in far if effect.matters] + [tree.sentence()]
         else:
-            notes += _told(far, "the mean of both")
+            notes += _told(far)
         if idle.exchange_ratio > NOT_SHARED:
             notes.append(
                 f"Two opposite messages between nodes take {idle.exchange_ratio:.2f} times as long as one alone, which "
@@ -109,9 +109,9 @@ def fitted_links(
     return FittedLinks(inside, between, link_Bps, flows, tree, effects, notes)
 
 
-def _told(effects: Sequence[DistanceEffect], what: str) -> list[str]:
-    """Of differences that the platform does not have, and what it has in their place."""
-    return [f"{effect.sentence()} The platform has {what}." for effect in effects if effect.matters]
+def _told(effects: Sequence[DistanceEffect]) -> list[str]:
+    """Of differences that the platform does not have."""
+    return [f"{effect.sentence()} The platform has one model of both." for effect in effects if effect.matters]
 
 
 def _fit(

@@ -9,8 +9,11 @@ import numpy as np
 from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
 from lepaute.fit.observations.checks import checked_table
 from lepaute.fit.observations.columns import SENTINELS
+from lepaute.stats.trimmed import upper_trimmed_mean
 
 if TYPE_CHECKING:
+    import pandas
+
     from lepaute.archive import Archive
 
 
@@ -20,7 +23,7 @@ class Watch:
 
     size      : m, n and k
     date_s    : since the epoch, by the controller's clock
-    duration_s: of a call: mean over the cores of the medians of their calls
+    duration_s: of a call: mean over the cores, the slowest twentieth of their calls left out
     block     : of each; blocks: how many the calibration has
     disturbed : other programs took CPU time meanwhile
     """
@@ -69,7 +72,7 @@ def watches(archives: "Sequence[Archive]") -> list[Watch]:
         table = checked_table(archive, SENTINELS)
         table = table.assign(duration_s=(table["duration_s"] - table["clock_cost_s"]).clip(lower=1e-9))
         for host, rows in table.groupby(table["host"].astype(str), sort=True):
-            of_core = rows.groupby(["order", "cpu"], observed=True)["duration_s"].median()
+            of_core = rows.groupby(["order", "cpu"], observed=True)["duration_s"].agg(_level)
             one = rows.groupby("order").agg(
                 date_s=("started_s", "first"), block=("block", "first"), disturbed=("disturbed", "first")
             )
@@ -88,3 +91,7 @@ def watches(archives: "Sequence[Archive]") -> list[Watch]:
                 )
             )
     return found
+
+
+def _level(seconds: "pandas.Series[float]") -> float:
+    return upper_trimmed_mean(seconds.tolist())

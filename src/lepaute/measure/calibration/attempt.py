@@ -187,9 +187,9 @@ class Attempts:
         if run.probe == SEMANTICS:
             entry = replace(entry, round=int(run.name.split("_")[0].removeprefix(SEMANTICS)))
         if run.probe in _OF_LINKS:
-            inside = about.layout.distance(*run.cores) if run.probe == P2P and not others else None
+            inside = about.layout.distance(*run.cores) if run.probe == P2P and not others else ""
             link, peer = ("remote", others[0]) if others else ("local", host)
-            entry = replace(entry, link=link, peer=peer, distance=site.distance if others else inside)
+            entry = replace(entry, link=link, peer=peer, distance=(site.distance or "") if others else inside)
         self._workspace.note(entry)
         path = self._workspace.folder / member
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ class RawFile(Entry):
     round: of the search for the limits of sends
     core : that this file's rank runs on, the first where it has several threads; active_cores: those of its node that
            compute meanwhile, its own among them; active_socket_cores: those of them on its socket
-    distance: between the two cores of messages inside a node
+    distance: between the two cores of messages inside a node, empty where there is no such
     """
 
     JOURNAL: ClassVar[str] = "raw_files"
@@ -34,7 +34,7 @@ class RawFile(Entry):
     active_cores: int = 1
     active_socket_cores: int = 1
     threads: int = 1
-    distance: str | None = field(default=None, metadata=ABSENT_IF_NONE)
+    distance: str = ""
 
     @property
     def key(self) -> tuple[str, int, str, int]:

@@ -16,6 +16,7 @@ from lepaute.measure.calibration.facts import CalibrationFacts
 from lepaute.measure.calibration.machines import Measured, check_alike, look_at
 from lepaute.measure.calibration.repetition import next_repetition
 from lepaute.measure.calibration.send_completion_rounds import search
+from lepaute.measure.calibration.sentinels import Sentinels
 from lepaute.measure.calibration.tables import CALIBRATION
 from lepaute.measure.calibration.together import each_machine, side_by_side
 from lepaute.measure.experiment.content import Content
@@ -33,8 +34,10 @@ from lepaute.measure.plan import (
     plan,
     room,
 )
+from lepaute.measure.plan_time import calibration_s
 from lepaute.measure.probes import Probes
 from lepaute.measure.schedulers import scheduler
+from lepaute.measure.sentinel import SENTINEL
 from lepaute.measure.switches import Switches
 
 #: Called with what is being done and the share of the work that is done, from 0 to 1.
@@ -171,9 +174,13 @@ class Calibration(Job):
             for position, about in enumerate(self._measured)
         }
         links = plan_links(self._scale, self.seed, self._measured, self._limits, self._switches or Switches())
+        rate = min(about.kernel_set.gflops for about in self._measured)
+        seconds = max(calibration_s(runs, rate) for runs in plans.values())
+        self._tell(f"measuring {len(self._measured[0].cores)} cores, about {seconds:.0f} s", _PREPARED)
         self._take_up_attempts([*(run for runs in plans.values() for run in runs), *(link.run for link in links)])
         self._total = sum(map(len, plans.values())) + len(links)
         self._maker = Attempts(self.workspace, self.options)
+        self._sentinels = Sentinels(self._maker, self.workspace, self.seed)
         by_name = {about.name: about for about in self._measured}
         for block in range(self._scale.blocks):
 
@@ -193,7 +200,7 @@ class Calibration(Job):
         """What earlier sessions of this calibration have done."""
         known = {(run.block, run.name): run for run in runs}
         for entry in self.workspace.noted(AttemptEntry):
-            if entry.probe == SEMANTICS:  # each round follows from those before
+            if entry.probe in (SEMANTICS, SENTINEL):  # each round follows from those before; these are run anew
                 continue
             run = known[entry.block, entry.name]
             attempt = Attempt(entry.node, run, entry.attempt, entry.wall_s, entry.disturbed)
@@ -209,12 +216,16 @@ class Calibration(Job):
                 return
             self._say_what(run, site, "")
             if (run.block, run.name) not in done:
+                self._sentinels.watch(site, run.block)
                 mine.append(self._maker.make(run, self._begun(run, site), site))
             self._behind += 1
         most_s = self._scale.most_repetition_s
         while not stopping.is_set() and (again := next_repetition(mine, runs[-1].block, most_s)) is not None:
             self._say_what(again.run, site, " again, it was disturbed")
+            self._sentinels.watch(site, again.run.block)
             mine.append(self._maker.make(again.run, again.number + 1, site))
+        if not stopping.is_set() and len(mine) > len(done):
+            self._sentinels.watch(site, runs[-1].block)
 
     def _begun(self, run: PlannedRun, site: Site) -> int:
         """How many attempts at the run an interrupted session has begun: their files keep their names."""

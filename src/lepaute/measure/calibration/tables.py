@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from lepaute.measure.calibration.attempt import header_of_raw
 from lepaute.measure.calibration.entries import AttemptEntry, RawFile
 from lepaute.measure.calibration.repetition import disturbance_warning
+from lepaute.measure.calibration.sentinels import order_of
 from lepaute.measure.experiment.content import Content
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS
+from lepaute.measure.sentinel import SENTINEL
 
 if TYPE_CHECKING:
     import pandas
@@ -23,19 +25,21 @@ _TABLES = {
     RING: ("ring", _OF_MESSAGES),
     FLOWS: ("flows", _OF_MESSAGES),
     SEMANTICS: ("semantics", (*_OF_MESSAGES, "round")),
+    SENTINEL: ("sentinels", _OF_KERNELS),
 }
 _KERNELS = ("kernels", _OF_KERNELS)
 
 
 def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
-    """The tables `kernels`, `p2p`, `ring`, `flows` and `semantics`, each if there are rows.
+    """The tables `kernels`, `p2p`, `ring`, `flows`, `semantics` and `sentinels`, each if there are rows.
 
     A last line that was cut short is left out.
     """
     import pandas
 
-    disturbed = {entry.key: entry.disturbed for entry in workspace.noted(AttemptEntry)}
-    names = ("kernels", "p2p", "ring", "flows", "semantics")
+    attempts = {entry.key: entry for entry in workspace.noted(AttemptEntry)}
+    disturbed = {key: entry.disturbed for key, entry in attempts.items()}
+    names = ("kernels", "p2p", "ring", "flows", "semantics", "sentinels")
     frames: dict[str, list[pandas.DataFrame]] = {name: [] for name in names}
     for entry in workspace.noted(RawFile):
         path = workspace.folder / entry.member
@@ -53,8 +57,12 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
             frame[column] = disturbed.get(entry.key, False) if column == "disturbed" else getattr(entry, column)
         header = header_of_raw(text)
         frame["clock_cost_s"] = float(header.get("clock_cost_s", "0"))
-        if "options" in header:
-            frame["options"] = header["options"]
+        if entry.probe == SENTINEL:
+            if entry.key not in attempts:  # it was broken off
+                continue
+            frame["order"], frame["started_s"] = order_of(entry.name), attempts[entry.key].started_s
+        if "hpl_options" in header:
+            frame["options"] = header["hpl_options"]
         frames[table].append(frame)
     for name, parts in frames.items():
         if parts:
@@ -64,7 +72,9 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
 def warnings(workspace: Workspace) -> list[str]:
     """What the archive shall say of disturbed runs."""
     # Send-completion semantics are no durations: other load slows the search down, its answer stays right.
-    warning = disturbance_warning([entry for entry in workspace.noted(AttemptEntry) if entry.probe != SEMANTICS])
+    # A disturbed sentinel is not made again, and tells what it shall.
+    entries = [entry for entry in workspace.noted(AttemptEntry) if entry.probe not in (SEMANTICS, SENTINEL)]
+    warning = disturbance_warning(entries)
     return [warning] if warning else []
 
 

@@ -1,0 +1,239 @@
+"""A verification says by how much the machine has become slower since it was calibrated, and shows both errors."""
+
+import json
+import math
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.measure.machine_load import Load
+from lepaute.measure.sentinel import Guard, call_seconds, calls_of, duration_of, gap_s
+from lepaute.platform import load_platform, override
+from lepaute.platform.schema import Sentinel
+from lepaute.simulate import Hpl, Prediction, Run
+from lepaute.simulate.prediction import SimulationFigures
+from lepaute.verify.campaign import Case, Plan, RecordedRun, run_cases
+from lepaute.verify.comparison import compare, predicted_table, run_table, sentence_without_drift
+from lepaute.verify.disturbance import sentinel_disturbances
+from lepaute.verify.drift import guard_of, lag_of_campaign, machine_drift, readings_of, time_without_drift
+from lepaute.verify.plot import plot
+from lepaute.verify.real_run import HplProgram, RealRun
+from lepaute.verify.report import show
+from lepaute.verify.run_journal import RunJournal
+from lepaute.verify.seal import seal_predictions, sealed_lag_s
+from lepaute.verify.verification import Verification
+
+SENTINEL = Sentinel(m=1024, n=1024, k=128, duration_s=0.005, relative_error=0.001, ended="2026-11-22T20:00:00+00:00")
+PROGRAM = HplProgram(Path(__file__), is_driver=True)
+
+
+def predicted(n: int, mean_s: float = 1.0) -> Case:
+    hpl = Hpl(n=n)
+    runs = tuple(Run(1 + i, mean_s * f, hpl.rate_gflops(mean_s * f)) for i, f in enumerate((0.99, 1.0, 1.01)))
+    figures = SimulationFigures(wall_s=0.1, peak_rss_bytes=1, engine_bytes=1, messages=0)
+    return Case(hpl, Prediction(hpl, "test", "0" * 64, 1, runs, "full", (), figures, {}, "0"))
+
+
+CASES = [predicted(n) for n in (2000, 4000, 8000)]
+
+
+def campaign(levels: list[float], time_s: float = 1.0, cases: list[Case] | None = None) -> list[RecordedRun]:
+    """Two runs of each case on a machine whose sentinels are slower by these shares, one after the other."""
+    readings = iter(levels)
+
+    def once(_hpl: Hpl, _limit: float) -> RealRun:
+        return RealRun(time_s, (), Load(wall_s=time_s, cores=2, own_cpu_s=time_s, others_cpu_s=0, steal_s=0))
+
+    chosen = CASES if cases is None else cases
+    plan = Plan(2, 1)
+    return run_cases(chosen, plan, once, lambda *_: None, watch=lambda: 0.005 * (1 + next(readings)))
+
+
+def verification(levels: list[float], time_s: float, folder: Path) -> Verification:
+    runs = campaign(levels, time_s)
+    frame = run_table(CASES, runs, SENTINEL)
+    drift = machine_drift(readings_of(frame), SENTINEL)
+    seal = seal_predictions(CASES, Plan(2, 1), PROGRAM, folder)
+    return Verification(CASES, seal, runs, compare(predicted_table(CASES), frame), frame, drift)
+
+
+def test_a_sentinel_is_run_before_the_first_run_and_after_each() -> None:
+    runs = campaign([0.00, 0.01, 0.02, 0.03, 0.02, 0.01, 0.00])
+    assert [run.sentinel_before_s for run in runs] == pytest.approx([0.005 * (1 + x / 100) for x in (0, 1, 2, 3, 2, 1)])
+    assert [run.sentinel_after_s for run in runs] == pytest.approx([0.005 * (1 + x / 100) for x in (1, 2, 3, 2, 1, 0)])
+    assert readings_of(run_table(CASES, runs, SENTINEL)) == pytest.approx(
+        [0.005 * (1 + x / 100) for x in (0, 1, 2, 3, 2, 1, 0)]
+    )
+
+
+def test_a_slower_machine_is_told_and_its_drift_taken_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    levels = [0.06, 0.062, 0.058, 0.061, 0.06, 0.059, 0.06]
+    found = verification(levels, 1.06, tmp_path)
+    assert found.drift is not None
+    assert found.drift.significant
+    assert "This machine is 6.0 % +- 0.1 slower than when it was calibrated (53.7 -> 50.6 Gflop/s a core" in (
+        found.drift.sentence
+    )
+    # Predicted 1.0, measured 1.06 on a machine that is 6 % slower: outside as sealed, right without the drift.
+    assert found.table["error_percent"].tolist() == pytest.approx([-5.66] * 3, abs=0.01)
+    assert found.table["inside_interval"].tolist() == [False] * 3
+    assert found.table["error_without_drift_percent"].abs().max() < 0.2
+    assert found.table["inside_without_drift"].tolist() == [True] * 3
+    show(found.table, found.run_table, sys.stdout, found.drift)
+    text = capsys.readouterr().out
+    assert "inside in 3 of 3 cases; mean absolute error 0." in text
+    assert "Measured inside the 95 % prediction interval in 0 of 3 cases; mean absolute error 5.7 %" in text
+    record = found.to_dict()
+    assert record["machine_drift"]["significant"] is True
+    assert record["verifications"][0]["drift_percent"] == pytest.approx(6.0, abs=0.2)
+    assert record["verifications"][0]["measured"][0]["sentinel_before_s"] > 0.005
+    json.dumps(record, allow_nan=False)
+    plot(found.table, found.run_table, tmp_path / "one.png", "title")
+    assert (tmp_path / "one.png").stat().st_size > 20_000
+
+
+def test_a_machine_that_is_as_fast_as_before_is_not_told_of_a_drift(tmp_path: Path) -> None:
+    found = verification([0.004, -0.003, 0.002, 0.0, 0.003, -0.002, 0.001], 1.0, tmp_path)
+    assert found.drift is not None
+    assert not found.drift.significant
+    assert "No change of the machine's speed since its calibration" in found.drift.sentence
+
+
+def test_without_sentinels_nothing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def once(_hpl: Hpl, _limit: float) -> RealRun:
+        return RealRun(1.0, (), Load(wall_s=1.0, cores=2, own_cpu_s=1.0, others_cpu_s=0, steal_s=0))
+
+    runs = run_cases(CASES, Plan(1, 1), once, lambda *_: None)
+    frame = run_table(CASES, runs)
+    table = compare(predicted_table(CASES), frame)
+    assert table["error_without_drift_percent"].isna().all()
+    assert table["inside_without_drift"].tolist() == [None] * 3
+    assert sentence_without_drift(table) == ""
+    seal = seal_predictions(CASES, Plan(1, 1), PROGRAM, tmp_path)
+    record = Verification(CASES, seal, runs, table, frame).to_dict()
+    assert "machine_drift" not in record
+    assert record["verifications"][0]["drift_percent"] is None
+    json.dumps(record, allow_nan=False)
+    show(table, frame, sys.stdout)
+    assert "calibrated" not in capsys.readouterr().out
+
+
+def test_a_run_across_a_change_of_the_machine_is_marked_and_made_again() -> None:
+    cases = CASES[:1]
+    runs = campaign([0.0, 0.0, 0.3, 0.3, 0.3, 0.3], cases=cases)
+    assert [run.disturbed for run in runs] == [False, True, False]
+    assert runs[1].causes == ("the machine was 30 % slower after the run than before (sentinels)",)
+    assert (runs[2].case, runs[2].repeat, runs[2].attempt) == (runs[1].case, runs[1].repeat, 1)
+
+
+def test_a_machine_slower_than_in_the_campaign_until_then_is_a_cause() -> None:
+    assert sentinel_disturbances(1.2, 1.2, [1.0] * 6) == (
+        "the machine was 20 % slower than in the campaign until then (sentinels)",
+    )
+    assert sentinel_disturbances(1.2, 1.2, [1.0] * 5) == ()  # too few to know the campaign
+    assert sentinel_disturbances(0.8, 0.8, [1.0] * 9) == ()  # the earlier ones were the slow ones
+    assert sentinel_disturbances(1.06, 1.0, [1.0] * 9) == ()  # what machines do all the time
+    assert sentinel_disturbances(1.0, 0.85, []) == (
+        "the machine was 15 % faster after the run than before (sentinels)",
+    )
+
+
+def test_a_resumed_campaign_knows_its_sentinels(tmp_path: Path) -> None:
+    seal = seal_predictions(CASES, Plan(2, 1), PROGRAM, tmp_path)
+    runs = campaign([0.0, 0.01, 0.0, 0.02, 0.0, 0.01, 0.0])
+    journal = RunJournal(tmp_path, seal)
+    for run in runs[:4]:
+        journal.add(run)
+    journal.close()
+    finished = RunJournal(tmp_path, seal).finished
+    assert finished == runs[:4]
+    levels = iter([0.5, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+
+    def once(_hpl: Hpl, _limit: float) -> RealRun:
+        return RealRun(1.0, (), Load(wall_s=1.0, cores=2, own_cpu_s=1.0, others_cpu_s=0, steal_s=0))
+
+    again = run_cases(CASES, Plan(2, 1), once, lambda *_: None, finished, watch=lambda: 0.005 * (1 + next(levels)))
+    # The sentinels of the finished runs are the campaign's: these two are half as fast.
+    assert [run.disturbed for run in again[4:6]] == [True, True]
+    assert not any(run.disturbed for run in again[7:])
+
+
+def test_the_moving_of_messages_does_not_become_slower() -> None:
+    assert time_without_drift(1.05, 0.5, 1.1) == pytest.approx(1.0)
+    assert time_without_drift(1.1, 1.0, 1.1) == pytest.approx(1.0)
+    assert time_without_drift(1.1, 0.0, 1.1) == 1.1
+
+
+def test_a_drift_is_told_of_a_still_machine_once_in_a_hundred_campaigns() -> None:
+    rng = np.random.default_rng(1)
+    told = 0
+    for _ in range(1000):
+        # The calibration's mean is wrong by its error, as is each sentinel: 1 %, so that 1 % is often reached.
+        reference = SENTINEL.model_copy(
+            update={"duration_s": 0.005 * (1 + 0.004 * rng.normal()), "relative_error": 0.004}
+        )
+        found = machine_drift(list(0.005 * (1 + 0.01 * rng.normal(size=12))), reference)
+        assert found is not None
+        told += found.significant
+    assert told <= stats.binom.ppf(0.999, 1000, 0.01)
+
+
+def test_a_single_sentinel_has_the_error_of_the_calibration() -> None:
+    found = machine_drift([0.0055], SENTINEL)
+    assert found is not None
+    assert found.standard_error > 0
+    assert machine_drift([], SENTINEL) is None
+
+
+def test_the_lag_is_that_of_the_middle_of_the_campaign() -> None:
+    platform = override(load_platform("dahu"), {"sentinel": SENTINEL.model_dump_json()})
+    ended = datetime(2026, 11, 22, 20, 0, 0, tzinfo=UTC)
+    hpls = [Hpl(n=8000, q=2)]
+    rate = 0.8 * SENTINEL.gflops * 1e9 * 2
+    campaign_s = 4 * (hpls[0].flop_count / rate + 1.5)
+    lag_s = lag_of_campaign(platform, hpls, 4, ended + timedelta(seconds=100))
+    assert lag_s == pytest.approx(100 + campaign_s / 2, abs=1)
+    assert lag_of_campaign(platform, hpls, 4, ended - timedelta(days=1)) == pytest.approx(campaign_s / 2, abs=1)
+    assert lag_of_campaign(load_platform("dahu"), hpls, 4) == 0.0
+    guard = guard_of(platform, Path("probe"), None)
+    assert guard is not None
+    assert (guard.size, guard.calls, guard.cores) == ((1024, 1024, 128), 60, 32)
+    assert guard_of(load_platform("dahu"), Path("probe"), None) is None
+
+
+def test_the_sealed_lag_is_read_back(tmp_path: Path) -> None:
+    assert sealed_lag_s(tmp_path) is None
+    (tmp_path / "predictions.json").write_text('{"predictions": [{"parameters": {"lag_s": 90.0}}]}')
+    assert sealed_lag_s(tmp_path) == 90.0
+    for text in ("{", "[]", '{"predictions": []}', '{"predictions": [{"parameters": {}}]}'):
+        (tmp_path / "predictions.json").write_text(text)
+        assert sealed_lag_s(tmp_path) is None
+
+
+def test_raw_files_give_the_mean_over_cores_without_the_slowest_twentieth() -> None:
+    def raw(*durations: float) -> str:
+        rows = "".join(f"{i},dgemm,1,{value}\n" for i, value in enumerate(durations))
+        return "#@clock_cost_s=0.1\n#@blas_core=Zen\ndesign_row,kernel,start_s,duration_s\n" + rows
+
+    assert duration_of([raw(*[1.1] * 19, 9.0), raw(2.1, 2.1, 2.1)]) == pytest.approx(1.5)
+    for nothing in ([], [raw()]):
+        with pytest.raises(EnvironmentProblem, match="left no rows"):
+            duration_of(nothing)
+
+
+def test_a_sentinel_takes_a_third_of_a_second_and_a_seventh_of_the_time() -> None:
+    call_s = call_seconds(60.0)
+    assert calls_of(call_s) * call_s == pytest.approx(0.3, rel=0.02)
+    assert calls_of(10.0) == 5
+    assert 0.5 / (0.5 + gap_s(0.5)) == pytest.approx(0.15)
+    guard = Guard(Path("/x/probe-dgemm"), (64, 64, 32), 3, 2, "Zen")
+    words = guard.words("/x/probe-dgemm", "d", "o", [4, 5, 6])
+    assert words[words.index("--cpus") + 1] == "4,5"
+    assert guard.design.count("dgemm,64,64,32") == 3
+    assert guard.environment["OPENBLAS_CORETYPE"] == "Zen"
+    assert not math.isnan(call_s)
