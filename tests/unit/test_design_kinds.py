@@ -76,6 +76,12 @@ def test_steps_that_cannot_be_are_refused(arguments: dict[str, int]) -> None:
         hpl_step_design(1, **arguments)  # type: ignore[arg-type]
 
 
+def test_many_impossible_block_sizes_are_refused_in_a_short_line() -> None:
+    with pytest.raises(DesignError) as refused:
+        hpl_step_design(1, nbs=range(100_000))
+    assert len(str(refused.value)) < 400
+
+
 def test_a_rank_of_a_long_process_column_has_the_work_of_one_of_two() -> None:
     two, sixteen = hpl_step_design(4).rows, hpl_step_design(4, ranks=16).rows
     assert [(kind, m * 8, *rest) for kind, m, *rest in two] == list(sixteen)  # type: ignore[operator]

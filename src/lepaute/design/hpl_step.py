@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lepaute.design.cells import shortened
 from lepaute.design.provenance import header_of
 from lepaute.design.sizes import in_turn, log_uniform_at, shuffled, strata, uniform_at
 from lepaute.design.table import Design
@@ -40,8 +41,9 @@ def hpl_step_design(
     """
     fewest, most = steps
     if rows < 1 or ranks < 1 or not nbs or min(nbs) < 1 or not 1 <= fewest <= most or fewest * max(nbs) > max_n:
+        columns = shortened(" or ".join(map(str, nbs)), 60) or "no"
         raise DesignError(
-            f"cannot draw {rows} rows of {fewest} to {most} steps of {' or '.join(map(str, nbs)) or 'no'} columns in "
+            f"cannot draw {rows} rows of {fewest} to {most} steps of {columns} columns in "
             f"matrices up to {max_n} for {ranks} ranks; need rows, ranks and NB >= 1, 1 <= fewest steps <= most, and "
             "fewest steps * NB <= the largest size"
         )

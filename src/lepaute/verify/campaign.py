@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.node_sets import fold_node_set
-from lepaute.verify.disturbance import disturbances, sentinel_disturbances
+from lepaute.verify.disturbance import MOST_SENTINEL_CHANGE, disturbances, sentinel_disturbances
 from lepaute.verify.real_run import RealRun
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def run_cases(
     progress(what, fraction done) is called before each run; disturbed runs add to what is left.
     finished: runs of this campaign that were made before it was interrupted; the others are made, in the same order
     keep(recorded) is called as each run ends, before the next one starts.
-    watch() runs a sentinel, before the first run and after each, which is that before the next one.
+    watch() runs a sentinel, before the first run and after each, which is that before the next one; see `confirmed`.
     Returns every run that was made, disturbed ones too, in the order in which they were made.
     """
     order = [(case, repeat, 0) for repeat in range(plan.repeats) for case in range(len(cases))]
@@ -115,11 +115,11 @@ def run_cases(
         case, repeat, attempt = queue.pop(0)
         again = f" (again: {attempt})" if attempt else ""
         progress(cases[case].label + again, len(runs) / (len(runs) + 1 + len(queue)))
-        before_s = watch() if before_s is None else before_s
+        before_s = confirmed(watch, None) if before_s is None else before_s
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         expected_s = cases[case].prediction.time_s.mean
         run = run_once(cases[case].hpl, TIMEOUT_BASE_S + TIMEOUT_FACTOR * expected_s)
-        after_s = watch()
+        after_s = confirmed(watch, before_s)
         causes = disturbances(run.ranks, run.machine, run.nodes)
         if before_s is not None and after_s is not None:
             causes += sentinel_disturbances(before_s, after_s, sentinels)
@@ -131,6 +131,16 @@ def run_cases(
         before_s = after_s
         queue += [attempt for attempt in _made_again(recorded) if attempt not in made]
     return runs
+
+
+def confirmed(watch: Callable[[], float | None], before_s: float | None) -> float | None:
+    """A sentinel; where it is the first, or much slower than the one before, the faster one of two: a hiccup of the
+    machine while a sentinel ran says nothing of the run."""
+    value = watch()
+    if value is None or (before_s is not None and value <= (1.0 + MOST_SENTINEL_CHANGE) * before_s):
+        return value
+    again = watch()
+    return value if again is None else min(value, again)
 
 
 def _sentinels_of(recorded: RecordedRun) -> list[float]:

@@ -152,13 +152,24 @@ DEPTH: Mapping[str, Literal["m", "n", "k"]] = {"dgemm": "k", "dgemm_nn": "k", "d
 
 
 def ranges_by_depth(calls: Calls) -> tuple[dict[str, tuple[float, float]], ...]:
-    """`ranges` of the calls in each octave of the depth, the smallest first; () for one octave, and other kernels."""
-    if calls.kernel not in DEPTH:
+    """A box for each octave of the depth, the smallest first; () for one octave, and other kernels.
+
+    What was fitted at one depth counts as fitted at larger ones, in the other parameters: a shallow product of wide
+    operands is what a box around all calls would hold without any such call, and few calls are of the widest ones.
+    """
+    letter = DEPTH.get(calls.kernel)
+    if letter is None:
         return ()
-    depth = {"m": calls.m, "n": calls.n, "k": calls.k}[DEPTH[calls.kernel]]
+    depth = {"m": calls.m, "n": calls.n, "k": calls.k}[letter]
     octave = np.ceil(np.log2(np.maximum(depth, 1.0)))
-    found = tuple(ranges(calls.where(octave == each)) for each in np.unique(octave))
-    return found if len(found) > 1 else ()
+    octaves = np.unique(octave)
+    found = []
+    for each in octaves:
+        box = ranges(calls.where(octave <= each)) | {letter: ranges(calls.where(octave == each))[letter]}
+        if letter != "k":
+            box.pop("k", None)  # of dtrsm the order of the triangle, which is the depth
+        found.append(box)
+    return tuple(found) if len(found) > 1 else ()
 
 
 def goodness(kernel: FittedKernel, calls: Calls) -> tuple[float, float]:

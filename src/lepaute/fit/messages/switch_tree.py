@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lepaute.fit.messages.distances import DistanceEffect, welch
+from lepaute.fit.messages.distances import BETWEEN, DistanceEffect, welch
 from lepaute.fit.messages.flows import exchange_table
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from lepaute.platform.topology import Topology
 
-SAME_SWITCH, ACROSS = "same-switch", "across"
+SAME_SWITCH, ACROSS = BETWEEN
 #: Chance that a way between switches is said to be narrower where it is not.
 MISS = 0.05
 
