@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -261,7 +262,7 @@ static int run_processes(const task *all, const int *cpus) {
         if (started[process] == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             lep_self.rank = process;
-            run_process(all, cpus + process * all->threads, others);
+            run_process(all, cpus + (ptrdiff_t)process * all->threads, others);
             exit(0);
         }
         if (started[process] < 0) {

@@ -290,7 +290,7 @@ int main(int argc, char **argv) {
     HPL_T_palg algorithm = read_algorithm(options, count);
     lep_design design = lep_design_read(lep_option_text(options, count, "--design"));
     step_row *rows = read_rows(&design);
-    int threads = (int)lep_option_integer(options, count, "--threads", 1, CPU_SETSIZE), cpus[CPU_SETSIZE];
+    int threads = (int)lep_option_integer(options, count, "--threads", 1, CPU_SETSIZE), cpus[CPU_SETSIZE] = {0};
     for (int i = 0; i < ranks * threads; i++) { /* all ranks check the whole list: the error is everybody's */
         int entry = lep_option_cpu(options, count, "--cpus", i);
         if (i / threads == lep_self.rank)

@@ -192,6 +192,50 @@ def test_messages_that_no_probe_sends_are_refused_and_a_calibration_goes_on_with
     assert archive.metadata["most_message_bytes"] == 1 << 26
 
 
+@pytest.mark.slow
+def test_a_calibration_goes_on_with_the_block_sizes_and_threads_that_it_began_with(
+    machine: FakeMachine, place: Path
+) -> None:
+    for wrong in ({"nbs": ()}, {"nbs": (64, 64)}, {"nbs": (5000,)}, {"threads": (0,)}, {"threads": (1, 2000)}):
+        with pytest.raises(InputError, match="give different numbers from 1 to"):
+            calibrate(place, quick=True, **wrong)
+    machine.break_at(4, "fail")
+    with pytest.raises(EnvironmentProblem):
+        calibrate(place, quick=True, nbs=(96, 160), threads=(1, 2))
+    for other, remedy in (({"threads": (1, 2)}, "--nb 96,160"), ({"nbs": (96, 160)}, "--threads 1,2")):
+        with pytest.raises(EnvironmentProblem, match=f"begun with another --[a-z]+; give {remedy}"):
+            calibrate(place, quick=True, resume=True, **other)
+    machine.break_at(0, "never")
+    archive = Archive.open(calibrate(place, quick=True, resume=True, nbs=(96, 160), threads=(1, 2)))
+    assert (archive.metadata["nbs"], archive.metadata["threads"]) == ([96, 160], [1, 2])
+    kernels = archive.table("observations/kernels.parquet")
+    assert set(zip(kernels["threads"], kernels["active_cores"], strict=True)) == {(1, 1), (1, 2), (2, 2)}
+
+
+@pytest.mark.slow
+def test_a_made_up_layout_has_all_its_cores_in_the_archive(
+    machine: FakeMachine, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEPAUTE_LAYOUT", "2x4")
+    archive = Archive.open(calibrate(place, quick=True))
+    layout = archive.about.machines["alone"].layout
+    assert layout is not None
+    assert (layout.source, layout.socket) == ("LEPAUTE_LAYOUT=2x4", (0,) * 4 + (1,) * 4)
+    assert archive.about.cores == tuple(range(8))
+    assert archive.about.node_cores == 8
+    kernels = archive.table("observations/kernels.parquet")
+    full = kernels[kernels["active_cores"] == 8]
+    assert set(full["cpu"]) == set(range(8))
+    assert set(full["active_socket_cores"]) == {4}
+    loads = set(zip(kernels["active_cores"], kernels["active_socket_cores"], strict=True))
+    assert loads == {(1, 1), (2, 1), (4, 2), (8, 4)}
+    assert set(archive.table("observations/p2p.parquet")["distance"]) == {"same-l3", "other-socket"}
+    monkeypatch.setenv("LEPAUTE_LAYOUT", "none")
+    place.unlink()
+    with pytest.raises((InputError, EnvironmentProblem), match="LEPAUTE_LAYOUT is 'none'; it makes up a layout"):
+        calibrate(place, quick=True)
+
+
 def test_messages_are_as_large_as_the_memory_has_room_for() -> None:
     gibibyte = 1 << 30
     assert largest_message(gibibyte, 64 * gibibyte, 2) == gibibyte

@@ -136,9 +136,11 @@ def test_a_plan_repeats_from_its_seed_and_differs_between_seeds_and_blocks() -> 
 
 def test_the_time_does_not_depend_on_the_number_of_cores_and_is_bounded() -> None:
     """Cores work in parallel; with more loads to measure each of those between has fewer rows."""
-    for scale, bound_s in ((FULL, 120.0), (QUICK, 45.0)):
-        times = {text: calibration_s(planned(text, scale), gflops=60.0) for text in NODES}
-        assert max(times.values()) < bound_s, times
-        if scale is FULL:
-            middle = (max(times.values()) + min(times.values())) / 2
-            assert all(abs(time_s - middle) < 0.1 * middle for time_s in times.values()), times
+    full, quick = (
+        {text: calibration_s(planned(text, scale), gflops=60.0) for text in NODES} for scale in (FULL, QUICK)
+    )
+    assert full["1x2"] < 130  # `make demo` has five minutes for this and 36 real runs
+    middle = (max(full.values()) + min(full.values())) / 2
+    assert all(abs(time_s - middle) < 0.1 * middle for time_s in full.values()), full
+    assert max(full.values()) < 600
+    assert max(quick.values()) < 60, quick

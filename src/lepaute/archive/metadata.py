@@ -106,7 +106,7 @@ class MachineFacts:
 
     machine: equal for all names of one machine
     cores  : those measured; cpus: hardware threads that the node lends; node_cores: how many cores it has
-    layout : None in archives of versions before 0.11, whose cores are hardware threads
+    layout : None in archives of earlier versions, whose cores are hardware threads
     """
 
     machine: str = ""

@@ -39,7 +39,7 @@ def command(
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted calibration.")] = False,
     force: on.ReplaceArchive = False,
 ) -> None:
-    """Measures this machine (two to three minutes, all cores at once), fits its models and writes its platform.
+    """Measures this machine (all its cores at once, about two minutes), fits its models and writes its platform.
 
     With --nodes or --scheduler it measures those nodes, which must be alike, in parallel, and then the messages
     between pairs of them, on one switch and across.

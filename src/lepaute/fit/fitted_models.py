@@ -221,6 +221,7 @@ def platform_and_models(
     description = " ".join(
         [
             f"{about.cpu_model or 'A machine'}, calibrated {about.created or 'at an unknown date'}.",
+            *_told_of_layout(about),
             _told_of_links(count, fitted),
             *told_of_missing(fitted.kernels, sorted(MODELLED)),
             *fitted.notes,
@@ -283,6 +284,13 @@ def _switches(archive: "Archive", hosts: tuple[str, ...]) -> list[list[int]]:
 
 def _tables(archives: "list[Archive]", name: str) -> "list[pandas.DataFrame]":
     return [checked_table(archive, name) for archive in archives if name in archive.members()]
+
+
+def _told_of_layout(about: "Metadata") -> list[str]:
+    """That the cores are not those of the machine, where they were made up for a test."""
+    layouts = [machine.layout for machine in about.machines.values() if machine.layout is not None]
+    made_up = next((layout.source for layout in layouts if "=" in layout.source), None)
+    return [] if made_up is None else [f"Its layout was made up ({made_up}): cores shared hardware threads."]
 
 
 def _told_of_links(count: int, fitted: FittedModels) -> str:

@@ -16,6 +16,7 @@ from lepaute.kit.mpi_library import WRAPPER_PACKAGE, find_library, installed_lib
 from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.apt_source import OVERRIDE, TARBALL
 from lepaute.measure.kernel_set import choose_kernel_set
+from lepaute.measure.layout_here import layout_here
 from lepaute.measure.node_agent.facts import cpu_flags, cpu_model, first_line, memory_bytes
 
 Status = Literal["ok", "warning", "missing"]
@@ -182,8 +183,11 @@ def check_experiment_tools() -> list[Check]:
 
 def check_cores() -> list[Check]:
     """Cores and memory that this process may use."""
-    cores = len(os.sched_getaffinity(0))
-    state = f"{cores} of {os.cpu_count()} cores, {memory_bytes() / 1e9:.1f} GB of memory, {cpu_model()}"
+    layout, threads = layout_here(), len(os.sched_getaffinity(0))
+    cores = len(layout.cores)
+    sockets = "" if len(layout.sockets) < 2 else f" on {len(layout.sockets)} sockets"
+    part = "" if threads == os.cpu_count() else f", {threads} of {os.cpu_count()} hardware threads"
+    state = f"{cores} cores{sockets}{part}, {memory_bytes() / 1e9:.1f} GB of memory, {cpu_model()}"
     if cores < 2:
         remedy = (
             "measure messages on a machine with at least two cores, or widen the CPU affinity of this shell (taskset)"

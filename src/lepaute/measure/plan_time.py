@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable
 
 from lepaute.measure.plan import CONTENT, CONTENTS, P2P, RING, SERIAL, STEPS, PlannedRun
+from lepaute.measure.sentinel import MOST_SHARE
 
 #: Start of a process by itself, of an mpirun, and of each of its ranks; of each process until its first call.
 _PROCESS_S, _MPIRUN_S, _RANK_S = 0.05, 0.25, 0.012
@@ -32,8 +33,8 @@ def reckoned_s(runs: Iterable[PlannedRun], gflops: float) -> float:
 
 
 def calibration_s(runs: Iterable[PlannedRun], gflops: float) -> float:
-    """Seconds of the calibration of one node, undisturbed."""
-    return AROUND_S + SEMANTICS_S + reckoned_s(runs, gflops)
+    """Seconds of the calibration of one node, undisturbed, with as many sentinels as there may be."""
+    return AROUND_S + SEMANTICS_S + reckoned_s(runs, gflops) / (1.0 - MOST_SHARE)
 
 
 def run_s(run: PlannedRun, gflops: float) -> float:

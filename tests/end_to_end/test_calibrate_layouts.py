@@ -1,0 +1,102 @@
+"""Calibrations of layouts that this machine does not have: the path for larger nodes, on two cores.
+
+Processes share cores, so that no duration means anything; what is tested is that every core is measured under every
+load and is in the platform.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lepaute.archive import Archive
+from lepaute.measure.layout import MADE_UP
+from lepaute.platform import load_platform
+
+pytestmark = [
+    pytest.mark.machine,
+    pytest.mark.slow,
+    pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores"),
+]
+
+
+def run(*arguments: str, layout: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **({MADE_UP: layout} if layout else {})}
+    return subprocess.run(
+        [sys.executable, "-m", "lepaute.cli.main", *arguments],
+        capture_output=True, text=True, timeout=1800, env=environment, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("layout", "active", "grid"),
+    [("1x4", {1, 2, 4}, "2x2"), ("2x2", {1, 2, 4}, "1x4"), ("2x16", {1, 2, 16, 32}, "4x8")],
+)
+def test_every_core_of_a_made_up_layout_is_measured_fitted_and_predicted(
+    tmp_path: Path, layout: str, active: set[int], grid: str
+) -> None:
+    sockets, each = map(int, layout.split("x"))
+    cores = sockets * each
+    platform, archive = tmp_path / "platform.yaml", tmp_path / "calibration.zip"
+    # Ranks that share a core wait for its other ranks at each pivot: small blocks have few of them.
+    words = ("--nb", "32,64", "-o", str(platform), "--archive", str(archive))
+    done = run("calibrate", "--quick", *words, layout=layout)
+    assert done.returncode == 0, done.stderr
+    measured = Archive.open(archive)
+    kernels = measured.table("observations/kernels.parquet")
+    for probe in ("dgemm", "hpl_steps_1x1"):
+        mine = kernels[kernels["probe"] == probe]
+        assert set(mine["active_cores"]) == active
+        full = mine[mine["active_cores"] == cores]
+        assert set(full["active_socket_cores"]) == {each}
+        assert set(full["cpu"]) == set(range(cores))
+        assert set(full["pu"]) <= os.sched_getaffinity(0)
+    (machine,) = measured.about.machines.values()
+    assert machine.layout is not None
+    assert machine.layout.source == f"{MADE_UP}={layout}"
+    fitted = load_platform(str(platform))
+    assert fitted.nodes.cores == cores
+    assert f"Its layout was made up ({MADE_UP}={layout})" in fitted.description
+    (dgemm,) = (kernel for kernel in fitted.kernels if kernel.kernel == "dgemm")
+    if dgemm.per_cpu is not None:
+        assert {row[1] for row in dgemm.per_cpu.rows} <= set(range(cores))
+    predicted = run("predict", "hpl", "-p", str(platform), "--n", "2000", "--grid", grid, "--json")
+    assert predicted.returncode == 0, predicted.stderr
+    assert json.loads(predicted.stdout)["time_s"]["mean"] > 0
+
+
+def test_processes_of_two_threads_are_measured_and_a_run_of_them_is_predicted(tmp_path: Path) -> None:
+    platform, archive = tmp_path / "platform.yaml", tmp_path / "calibration.zip"
+    words = ("--nb", "96,160", "--threads", "1,2", "-o", str(platform), "--archive", str(archive))
+    done = run("calibrate", "--quick", *words)
+    assert done.returncode == 0, done.stderr
+    measured = Archive.open(archive)
+    assert (measured.metadata["nbs"], measured.metadata["threads"]) == ([96, 160], [1, 2])
+    kernels = measured.table("observations/kernels.parquet")
+    assert {int(threads) for threads in kernels["threads"]} == {1, 2}
+    for grid, threads in (("1x2", "1"), ("1x1", "2")):
+        words = ("--n", "2000", "--nb", "96", "--grid", grid, "--threads-per-rank", threads)
+        predicted = run("predict", "hpl", "-p", str(platform), *words, "--json")
+        assert predicted.returncode == 0, predicted.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--nb", "0"), "--nb is 0; give different numbers from 1 to 4096"),
+        (("--nb", "x"), "--nb is 'x'"),
+        (("--nb", "4000"), "--nb 4000 is too large for matrices up to N = 1200; give less"),
+        (("--threads", "99"), "--threads 99 is more than the"),
+    ],
+)
+def test_block_sizes_and_threads_that_cannot_be_are_refused(
+    tmp_path: Path, options: tuple[str, str], complaint: str
+) -> None:
+    outputs = ("-o", str(tmp_path / "p.yaml"), "--archive", str(tmp_path / "c.zip"))
+    done = run("calibrate", "--quick", *options, *outputs)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert list(tmp_path.iterdir()) == []
