@@ -16,6 +16,8 @@ Machine some_machine() {
     machine.cpu_is_core_modulo = false;
     KernelPiece piece;
     piece.where = {{0.0, 0.0, 0.0}, {1e300, 128.0, 1e300}};
+    piece.fitted = {{1.0, 1.0, 2.0}, {8000.0, 8000.0, 256.0}};
+    piece.fitted_parts = {{{1.0, 1.0, 2.0}, {8000.0, 64.0, 64.0}}, {{1.0, 1.0, 128.0}, {8000.0, 8000.0, 256.0}}};
     piece.mean = {1e-11, -2e-12, 0.1 + 0.2, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0 / 3.0};
     piece.deviation[0] = 5e-324;
     piece.noise = Noise::half_normal;
@@ -63,6 +65,8 @@ TEST(MachineFile, KeepsEveryNumberToTheLastBit) {
     ASSERT_EQ(dgemm[0].pieces().size(), 2U);
     EXPECT_EQ(dgemm[0].pieces()[1].mean, dgemm_before[0].pieces()[1].mean);
     EXPECT_EQ(dgemm[0].pieces()[0].deviation[0], 5e-324);
+    ASSERT_EQ(dgemm[0].pieces()[0].fitted_parts.size(), 2U);
+    EXPECT_EQ(dgemm[0].pieces()[0].fitted_parts[1].low.k, 128.0);
     EXPECT_EQ(dgemm[0].pieces()[0].discrepancy_relative_sd, 0.02);
     EXPECT_EQ(after.day_run_relative_sd, 0.03);
     EXPECT_EQ(after.day_run_degrees_of_freedom, 12);

@@ -101,7 +101,7 @@ def test_contention_that_depends_on_the_size_widens_the_error_of_lower_loads() -
 
 def test_too_few_calls_under_one_of_the_loads_tell_nothing() -> None:
     calls = measured({0.0: 1.0, 1.0: 1.3}, np.random.default_rng(7))
-    few = calls.where((calls.shares() == 1.0) | (np.arange(len(calls)) < 20))
+    few = calls.where((calls.shares() == 1.0) | (np.arange(len(calls)) < 15))
     assert crowding_of(few) == Crowding()
     assert crowding_of(calls.where(calls.shares() == 1.0)) == Crowding()
 

@@ -157,6 +157,6 @@ def _legend_handles(any_disturbed: bool, any_drift: bool) -> list[Any]:
         label = "run disturbed by other load: not in the mean (triangle: off scale)"
         handles.append(Line2D([], [], mec=DISTURBED, mfc="white", marker="o", ms=4.5, ls="none", label=label))
     if any_drift:
-        label = "measured mean without the machine's drift since its calibration, by the sentinels"
+        label = "measured mean, the machine's drift taken out"
         handles.append(Line2D([], [], mec=WITHOUT_DRIFT, mfc="white", marker="D", ms=5.0, ls="none", label=label))
     return handles

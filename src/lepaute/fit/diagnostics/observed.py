@@ -13,7 +13,7 @@ from lepaute.fit.observations.calls import MODELLED, Calls, calls_by_kernel, pla
 from lepaute.fit.observations.columns import KERNELS, NEEDED
 from lepaute.fit.observations.disturbed import without_disturbed
 from lepaute.fit.observations.factors import usual_conditions
-from lepaute.fit.observations.loads import THREADS, NodeShape
+from lepaute.fit.observations.loads import LOAD, THREADS, NodeShape
 from lepaute.fit.variability.crowding import relieved
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def running_median(size: Floats, value: Floats, groups: int = 40) -> Floats:
 
 
 def _dated(frame: "pandas.DataFrame") -> "pandas.DataFrame":
-    return frame.loc[:, [column for column in (*NEEDED[KERNELS], "attempt", "host") if column in frame.columns]]
+    return frame.loc[:, [column for column in (*NEEDED[KERNELS], *LOAD, "attempt", "host") if column in frame.columns]]
 
 
 def _archive_numbers(frames: "Sequence[pandas.DataFrame]") -> Integers:

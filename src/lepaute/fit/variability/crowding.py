@@ -23,10 +23,12 @@ from lepaute.fit.variability.days import BlockEffects, variance_of_processes
 from lepaute.stats.student import student_quantile
 
 #: Calls of a load that are enough to compare it with another.
-FEWEST_CALLS = 60
+FEWEST_CALLS = 20
 #: Loads in between get rows of their own where one differs from the straight line: error of the first kind of all these
 #: tests together (Bonferroni).
 SIGNIFICANCE = 0.05
+#: Few calls of microseconds can scatter by more; a factor drawn from that would say nothing.
+MOST_RELATIVE_SD = 1.0
 #: An increase that was found from loads without an idle one is not believed beyond this.
 MOST_INCREASE = 9.0
 
@@ -120,7 +122,8 @@ def with_size_error(crowding: Crowding, calls: Calls, kernel: FittedKernel, effe
             squares += time_s * (error**2 - variance) / away**2
             times += time_s
     of_sizes = max(0.0, squares / times) if times > 0.0 else 0.0
-    return replace(crowding, relative_sd=float(np.hypot(crowding.relative_sd, np.sqrt(of_sizes))))
+    both = float(np.hypot(crowding.relative_sd, np.sqrt(of_sizes)))
+    return replace(crowding, relative_sd=min(both, MOST_RELATIVE_SD))
 
 
 def _compared(calls: Calls) -> Calls:

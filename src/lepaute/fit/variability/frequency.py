@@ -53,7 +53,10 @@ class FrequencyEffect:
 
 
 def monitoring_of(archive: "Archive", hosts: tuple[str, ...]) -> dict[int, "pandas.DataFrame"]:
-    """The monitoring of each host by its position, where the archive has it with a frequency of cores."""
+    """The monitoring of each host by its position, where the archive has it with a frequency of cores.
+
+    Monitoring numbers hardware threads; its columns get the numbers of the cores whose processes are bound to them.
+    """
     tables = {}
     for position, host in enumerate(hosts):
         name = f"monitoring/{host}.parquet"
@@ -61,6 +64,12 @@ def monitoring_of(archive: "Archive", hosts: tuple[str, ...]) -> dict[int, "pand
             continue
         frame = archive.table(name)
         if "monotonic_s" in frame.columns and any(str(column).startswith("frequency_core") for column in frame.columns):
+            machine = archive.about.machines.get(host)
+            layout = None if machine is None else machine.layout
+            cores = {f"frequency_core{pu}_hz": core for core, pu in enumerate(layout.pu if layout is not None else ())}
+            if cores:
+                known = [column for column in frame.columns if column == "monotonic_s" or column in cores]
+                frame = frame[known].rename(columns={name: f"frequency_core{core}_hz" for name, core in cores.items()})
             tables[position] = frame
     return tables
 
