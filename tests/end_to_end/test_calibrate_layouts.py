@@ -21,6 +21,8 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores"),
 ]
+#: 32 ranks that poll on two cores take minutes for what takes seconds on cores of their own.
+LONG = pytest.mark.skipif("LEPAUTE_LONG_TESTS" not in os.environ, reason="ten minutes; run with LEPAUTE_LONG_TESTS=1")
 
 
 def run(*arguments: str, layout: str = "") -> subprocess.CompletedProcess[str]:
@@ -33,7 +35,11 @@ def run(*arguments: str, layout: str = "") -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     ("layout", "active", "grid"),
-    [("1x4", {1, 2, 4}, "2x2"), ("2x2", {1, 2, 4}, "1x4"), ("2x16", {1, 2, 16, 32}, "4x8")],
+    [
+        ("1x4", {1, 2, 4}, "2x2"),
+        ("2x2", {1, 2, 4}, "1x4"),
+        pytest.param("2x16", {1, 2, 16, 32}, "4x8", marks=LONG),
+    ],
 )
 def test_every_core_of_a_made_up_layout_is_measured_fitted_and_predicted(
     tmp_path: Path, layout: str, active: set[int], grid: str
