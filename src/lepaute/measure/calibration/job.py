@@ -257,14 +257,23 @@ class Calibration(Job):
         pair = (self.nodes[link.first], self.nodes[link.second])
         try:
             check_same_place(*(node.channels[0] for node in pair))
-            site = Site(pair, (by_name[link.first], by_name[link.second]), link.distance)
-            self._say_what(link.run, site, "")
-            self._maker.make(link.run, self._begun(link.run, site), site)
+            self._make_link(link, Site(pair, (by_name[link.first], by_name[link.second]), link.distance))
         except NodeLost:
             return
         except LepauteError as problem:
             self._failed_links.add(key)
             self.record_of_run.warn(f"{key} were not measured: {problem}")
+
+    def _make_link(self, link: Link, site: Site) -> None:
+        """Tries twice: mpirun's daemons sometimes lose each other at the start."""
+        self._say_what(link.run, site, "")
+        try:
+            self._maker.make(link.run, self._begun(link.run, site), site)
+        except NodeLost:
+            raise
+        except LepauteError as problem:
+            self.record_of_run.warn(f"{link.run.name} failed and was repeated: {problem}")
+            self._maker.make(link.run, self._begun(link.run, site), site)
 
     def _find_semantics(self, by_name: dict[str, Measured]) -> None:
         """Send-completion semantics on the first node left, and between the first two: a property of the library."""
