@@ -137,6 +137,24 @@ def test_the_spread_between_blocks_is_recovered(planted):
     assert np.hypot(effects.sd.launch_sd, effects.sd.process_sd) < 0.3 * planted
 
 
+def test_steps_of_other_options_in_each_block_tell_nothing_of_the_block_or_the_processes():
+    steps, options = calls("dgemm", 12, blocks=5, noise=0.005), calls("dgemm", 13, count=400, blocks=5, noise=0.005)
+    off = np.array([0.8, 1.3, 1.0, 0.7, 1.2])[options.block]
+    joined = {
+        field.name: np.concatenate([getattr(steps, field.name), getattr(options, field.name)])
+        for field in dataclasses.fields(Calls)
+        if isinstance(getattr(steps, field.name), np.ndarray)
+    }
+    joined["duration_s"][len(steps) :] *= off
+    joined["probe"][len(steps) :] = 1
+    both = dataclasses.replace(steps, **joined, probes=("hpl_steps_1x1", "hpl_steps_options"))
+    kernel = fit_kernel(steps)
+    mine, alone = block_effects([(both, kernel)]), block_effects([(steps, kernel)])
+    assert mine is not None
+    assert alone is not None
+    assert mine.sd == alone.sd
+
+
 def test_one_block_has_no_spread():
     measured = calls("dgemm", 9, blocks=1)
     assert block_effects([(measured, fit_kernel(measured))]) is None

@@ -12,9 +12,12 @@ import numpy as np
 
 from lepaute.fit.kernels.coefficient_error import ProcessEffects
 from lepaute.fit.kernels.kernel_fit import FittedKernel
-from lepaute.fit.numeric.arrays import Floats, Integers
+from lepaute.fit.numeric.arrays import Booleans, Floats, Integers
 from lepaute.fit.observations.calls import Calls, numbered
 from lepaute.stats.nested_effects import NestedEffects, nested_effects
+
+#: Steps whose options of HPL are others in each block: what they take there tells of the options, not of the block.
+OTHER_OPTIONS = "hpl_steps_options"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,12 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
 
     The ratio of a process is sum(measured) / sum(model) over its calls inside steps of HPL, first steps left out, so
     that kernels weigh as in the application. Each core and probe is first set to ratio 1 over all blocks: what differs
-    between them lastingly is no effect of a block. The processes of a block are not averaged: a run of the application
-    is one fresh process a core, with the pages and the state of the machine that it happens to get, all of one launch.
-    What the scatter of single calls about the level of their process adds to a sum is no effect of the process: a
-    simulation draws it call by call, and that of interrupted calls as episodes.
+    between them lastingly is no effect of a block, nor is what other options of HPL cost. The processes of a block are
+    not averaged: a run of the application is one fresh process a core, with the pages and the state of the machine that
+    it happens to get, all of one launch. What the scatter of single calls about the level of their process adds to a
+    sum is no effect of the process: a simulation draws it call by call, and that of interrupted calls as episodes.
     """
-    chosen = [(calls.where(calls.in_context & ~calls.cold), kernel) for calls, kernel in pairs]
+    chosen = [(calls.where(calls.in_context & ~calls.cold & ~_other_options(calls)), kernel) for calls, kernel in pairs]
     chosen = [(calls, kernel) for calls, kernel in chosen if len(calls)]
     if not chosen:
         return None
@@ -90,6 +93,10 @@ def process_effects(effects: BlockEffects) -> ProcessEffects:
     """The effects as the errors of coefficients take them."""
     sd = effects.sd
     return ProcessEffects(sd.block_sd, float(np.hypot(sd.launch_sd, sd.process_sd)), sd.block_degrees_of_freedom)
+
+
+def _other_options(calls: Calls) -> Booleans:
+    return np.array([name == OTHER_OPTIONS for name in calls.probes], dtype=np.bool_)[calls.probe]
 
 
 def _launch(calls: Calls) -> Integers:
