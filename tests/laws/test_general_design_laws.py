@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lepaute.design import (
@@ -226,6 +226,7 @@ def test_tuples_come_back_from_their_text(rows: list[tuple[str, int, float]]) ->
 
 
 @settings(max_examples=200)
+@example(",\x1f=0")
 @given(st.text(max_size=40) | st.from_regex(r"[a-z,]{1,4}=[a-z]{0,18}:?[0-9eE.,:;\"+kMGi-]{0,20}", fullmatch=True))
 def test_any_text_is_a_factor_or_a_design_error(given_text: str) -> None:
     try:

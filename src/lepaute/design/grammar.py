@@ -45,7 +45,7 @@ def parse_factor(text: str) -> tuple[Names, Factor]:
             return names, levels_of(names, _column(split_cells(given)))
         rows = [split_cells(item) for item in _split_tuples(given)]
         if any(len(row) != len(names) for row in rows):
-            raise ValueError(f"each tuple has {len(names)} values: {name}={_tuples_example(len(names))}")
+            raise ValueError(f"each tuple has {len(names)} values: {shortened(name)}={_tuples_example(len(names))}")
         columns = [_column([row[place] for row in rows]) for place in range(len(names))]
         return names, levels_of(names, list(zip(*columns, strict=True)))
     except (ValueError, DesignError) as problem:
