@@ -1,4 +1,4 @@
-"""`lepaute platform list | show | check | import | export | synthesize | population`."""
+"""`lepaute platform list | show | check | new | import | export | synthesize | population`."""
 
 import sys
 from pathlib import Path
@@ -6,10 +6,13 @@ from typing import Annotated
 
 import typer
 
+from lepaute.cli.platform_new import new
 from lepaute.cli.platform_population import population, synthesize
 from lepaute.kit.outputs import check_outputs
 
-app = typer.Typer(help="List, show, check, import and export platforms; make hypothetical ones.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, show, check, import and export platforms; make new and hypothetical ones.", no_args_is_help=True
+)
 
 
 @app.command("list")
@@ -101,5 +104,6 @@ def import_platform(
     print(f"{output}: platform {imported.platform.name}, {imported.platform.nodes.count} nodes")
 
 
+app.command()(new)
 app.command()(synthesize)
 app.command()(population)
