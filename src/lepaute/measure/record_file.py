@@ -152,8 +152,8 @@ def _named(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]", chosen: "Co
 
 
 def _with_completions(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArray[Any]":
-    """The rows that are calls. A request and the call that completed it get the same completion, all others -1; a receive
-    from any source or with any tag gets those that came."""
+    """The rows that are calls. A request and the call that completed it get the same completion, all others -1;
+    a receive from any source or with any tag gets those that came."""
     import numpy
 
     is_completion = _named(rows, names, {_COMPLETED})
