@@ -148,7 +148,10 @@ def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArra
 def _named(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]", chosen: "Collection[str]") -> "NDArray[Any]":
     import numpy
 
-    return numpy.isin(rows["code"], [code for code, (kind, name) in enumerate(names) if kind == MPI and name in chosen])
+    mask: NDArray[Any] = numpy.isin(
+        rows["code"], [code for code, (kind, name) in enumerate(names) if kind == MPI and name in chosen]
+    )
+    return mask
 
 
 def _with_completions(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArray[Any]":
@@ -157,7 +160,8 @@ def _with_completions(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") 
     import numpy
 
     is_completion = _named(rows, names, {_COMPLETED})
-    completed, calls = rows[is_completion], rows[~is_completion]
+    completed: NDArray[Any] = rows[is_completion]
+    calls: NDArray[Any] = rows[~is_completion]
     calls["completion"] = -1
     posts = numpy.flatnonzero(_named(calls, names, IMMEDIATE))
     waits = numpy.flatnonzero(_named(calls, names, WAITS | PROBES))

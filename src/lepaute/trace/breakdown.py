@@ -106,12 +106,13 @@ def with_own_code(trace: Trace) -> Trace:
         gap_to = numpy.concatenate((start_s, [max(end, end_s[-1])]))
         is_gap = gap_to - gap_from > 0
         pieces.append((numpy.full(int(is_gap.sum()), rank), gap_from[is_gap], gap_to[is_gap] - gap_from[is_gap]))
-    rank, start_s, duration_s = (numpy.concatenate(column) for column in zip(*pieces, strict=True))
-    added = {"rank": rank, "start_s": start_s, "duration_s": duration_s}
-    added |= {"kind": numpy.full(len(rank), KERNEL), "name": numpy.full(len(rank), len(trace.names))}
-    columns = {}
+    of_gaps = zip(("rank", "start_s", "duration_s"), zip(*pieces, strict=True), strict=True)
+    added: dict[str, NDArray[Any]] = {column: numpy.concatenate(parts) for column, parts in of_gaps}
+    count = len(added["rank"])
+    added |= {"kind": numpy.full(count, KERNEL), "name": numpy.full(count, len(trace.names))}
+    columns: dict[str, NDArray[Any]] = {}
     for column, default in (("kind", None), ("name", None), *((name, default) for name, _, default in NUMBERS)):
-        more = added[column] if column in added else numpy.full(len(rank), default)
+        more = added[column] if column in added else numpy.full(count, default)
         columns[column] = numpy.concatenate((getattr(trace, column), more))
     return trace_of_columns(columns, (*trace.names, COMPUTING), trace.metadata, "recording")
 
