@@ -17,8 +17,8 @@ NOISES = ("normal", "half-normal", "lognormal")
 #: root of the sum of squares over the points of the smaller segment: less no method could see.
 LEAST_SIGNAL = 8.0
 
-#: Sizes of tables with one duration a size, as (name, sizes): OSU's latency, its collectives, IMB's PingPong, and tables
-#: that are cut short, or have a size in between.
+#: Sizes of tables with one duration a size, as (name, sizes): OSU's latency, its collectives, IMB's PingPong, and
+#: tables that are cut short, or have a size in between.
 GRIDS = (
     ("1 B to 4 MiB", tuple(2.0**k for k in range(23))),
     ("0, 1 B to 4 MiB", (0.0, *(2.0**k for k in range(23)))),
