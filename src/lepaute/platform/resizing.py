@@ -63,13 +63,15 @@ def topology_for(topology: "Topology", nodes: int, name: str) -> "Topology":
     if topology.kind == "fat-tree":
         levels, children, parents, cables = (part.split(",") for part in (topology.parameters or "").split(";"))
         below = math.prod(map(int, children[:-1]))
-        if nodes % below == 0 and not topology.changed and not topology.removed:
+        named = topology.changed or topology.removed  # parts of the tree as it is
+        if nodes % below == 0 and not named:
             parts = (levels, [*children[:-1], str(nodes // below)], parents, cables)
             parameters = ";".join(",".join(part) for part in parts)
             return Topology.model_validate(topology.model_dump() | {"parameters": parameters})
+        remedy = "set the whole topology too" if named else f"take a multiple of {below}"
         raise InputError(
-            f"the topology of {name} is a fat tree {topology.parameters}; with {nodes} nodes it has no such form: take "
-            f"a multiple of {below}, or one switch: topology={{kind: switch}}"
+            f"the topology of {name} is a fat tree {topology.parameters}{' with changed parts' if named else ''}; with "
+            f"{nodes} nodes it has no such form: {remedy}, or one switch: topology={{kind: switch}}"
         )
     stated = "the nodes that its links name" if topology.node_count is None else f"{topology.node_count} nodes"
     raise InputError(
