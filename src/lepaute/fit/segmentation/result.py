@@ -54,6 +54,7 @@ class SegmentedLine:
     breakpoint_intervals : 95 %, the next x above as upper end included
     candidates           : the best cut for 0, 1, 2, ... breakpoints, of which one was chosen
     x, y                 : what was fitted, shape (n,)
+    notes                : what the points were too few for, a sentence each
     """
 
     breakpoints: tuple[float, ...]
@@ -64,6 +65,7 @@ class SegmentedLine:
     objective: str = "log"
     x: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
     y: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
+    notes: tuple[str, ...] = ()
 
     def predict(self, x: Any) -> Floats:
         """Fitted values, shape of x; beyond the data the first and the last line go on."""
