@@ -127,9 +127,9 @@ def _validated(content: object, text: str | None, origin: str) -> Platform:
     try:
         return Platform.model_validate(content)
     except ValidationError as error:
-        from lepaute.platform.faults import describe
+        from lepaute.platform.faults import described
 
-        raise PlatformError(describe(error, content, text, origin)) from None
+        raise described(error, content, text, origin) from None
 
 
 def _replace(content: Any, field: str, value: object) -> None:

@@ -23,6 +23,7 @@ def model_warnings(
     return [
         *layer_warnings(application, platform),
         *assumption_warnings(platform),
+        *plausibility_warnings(platform),
         *kernel_warnings(kernels, platform),
         *(link_warnings(platform) if across_nodes else []),
         *busy_warnings(application, platform, most_ranks_on_a_node),
@@ -42,6 +43,13 @@ def assumption_warnings(platform: "Platform") -> list[str]:
     if not platform.assumed:
         return []
     return [f"assumed, not measured: {', '.join(each.text for each in platform.assumed)}; a calibration replaces these"]
+
+
+def plausibility_warnings(platform: "Platform") -> list[str]:
+    """Values of the platform that no machine has."""
+    from lepaute.platform.plausibility import implausible
+
+    return [f"implausible: {sentence}" for sentence in implausible(platform)]
 
 
 def kernel_warnings(kernels: "Mapping[str, KernelUse]", platform: "Platform") -> list[str]:
