@@ -132,6 +132,21 @@ def test_what_cannot_be_is_one_line_that_says_what_to_do(
     assert not file.exists()
 
 
+def test_the_example_of_the_docs_is_complete_and_plausible(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "platform.md").read_text(encoding="utf-8")
+    file = tmp_path / "example.yaml"
+    file.write_text(page.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
+    assert main(["platform", "check", str(file)]) == 0
+    assert capsys.readouterr().err == ""
+    platform = load_platform(file)
+    unused = {"archive_id", "blas", "sentinel", "population", "episodes"}  # what calibrations add
+    assert {name for name, value in platform if value is None} == unused
+    warnings = predict(Hpl(n=512, nb=64, p=2, q=2), platform, runs=1).warnings
+    assert [
+        warning for warning in warnings if not warning.startswith("assumed") and "network.*.busy" not in warning
+    ] == []
+
+
 def test_rates_are_read_as_data_sheets_write_them() -> None:
     assert [flops_of(text, "x") for text in ("45G", "45e9", "1.4T", "45 Gflop/s")] == [45e9, 45e9, 1.4e12, 45e9]
     assert {
