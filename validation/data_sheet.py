@@ -4,15 +4,17 @@
 
 Fixed before any result was looked at, the constants of `lepaute.platform.data_sheet` included:
 
-* Dahu: `--nodes 32 --cores 2x16 --dgemm 29.5G --link 100Gb --latency 1.5us --memory 192G`; the rate is the mean of the published
-  dgemm of January 2020 over all CPUs, the rest is what the vendor says. Its small kernels are those of a core of Dahu, so
-  that of them only the error is on trial here; the network, the form of dgemm, CPUs and days are guesses. Against the runs
-  of the good state of the cooling (2018-10 and 2020-10) in dahu/hpl/temperature_real.csv; parameters as in matrix_size.py;
-* the machine: `--nodes 1 --cores 1x2 --dgemm 66.6G`, the rate that the calibration of one `make demo` found on it (November
-  2026, a virtual machine); all other kernels are those of Dahu, scaled, and nothing is known of messages. Against the means of
-  four runs each of that demo (accuracy/data_sheet_machine.csv);
+* Dahu: `--nodes 32 --cores 2x16 --dgemm 29.5G --link 100Gb --latency 1.5us --memory 192G`; the rate is the mean of
+  the published dgemm of January 2020 over all CPUs, the rest is what the vendor says. Its small kernels are those
+  of a core of Dahu, so that of them only the error is on trial here; the network, the form of dgemm, CPUs and days
+  are guesses. Against the runs of the good state of the cooling (2018-10 and 2020-10) in
+  dahu/hpl/temperature_real.csv; parameters as in matrix_size.py;
+* the machine: `--nodes 1 --cores 1x2 --dgemm 66.6G`, the rate that the calibration of one `make demo` found on it
+  (November 2026, a virtual machine); all other kernels are those of Dahu, scaled, and nothing is known of
+  messages. Against the means of four runs each of that demo (accuracy/data_sheet_machine.csv);
 * runs: 10 with seeds 1 to 10; fidelity sampled for Dahu, full for the machine;
-* goals, each machine: at least 90 % of the real runs (means of four here) inside the 95 % interval; median half-width at most 20 %.
+* goals, each machine: at least 90 % of the real runs (means of four here) inside the 95 % interval; median
+  half-width at most 20 %.
 """
 
 import sys
@@ -133,9 +135,9 @@ def text(frame: pandas.DataFrame) -> str:
     )
     return f"""## Platforms from a data sheet
 
-`lepaute platform new` with seven numbers of Dahu, and with two of the machine that Lepaute is developed on: how far the guesses are
-off, and whether the intervals say so. Written by `validation/data_sheet.py`, where everything was fixed in advance; the small
-kernels are scaled from a core of Dahu, which is no guess for Dahu itself.
+`lepaute platform new` with seven numbers of Dahu, and with two of the machine that Lepaute is developed on: how
+far the guesses are off, and whether the intervals say so. Written by `validation/data_sheet.py`, where everything
+was fixed in advance; the small kernels are scaled from a core of Dahu, which is no guess for Dahu itself.
 
 {{goals}}
 
