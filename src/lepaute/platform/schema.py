@@ -170,6 +170,17 @@ class Platform(Value):
     episodes: Episodes | None = None
     power: Power | None = None
 
+    def __repr__(self) -> str:
+        nodes = self.nodes
+        return f"<Platform {self.name!r}: {nodes.count} x {nodes.cores} cores, {len(self.kernels)} kernel models>"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        from lepaute.platform.summary import facts_html_of
+
+        return facts_html_of(self)
+
     def kernel(self, name: str, threads: int = 1) -> KernelModel | None:
         """The model of kernel `name` run by `threads` threads; None where there is none."""
         return next((model for model in self.kernels if (model.kernel, model.threads) == (name, threads)), None)
