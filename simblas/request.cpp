@@ -69,6 +69,11 @@ const Keys& keys() {
              line >> place;
              line >> to.slowdowns[place];
          }},
+        {"rank_cpus",
+         [](Line& line, Request& to) {
+             to.rank_cpus.assign(std::istream_iterator<int>(line), std::istream_iterator<int>());
+             line.clear();
+         }},
         {"load_cpus",
          [](Line& line, Request& to) {
              to.load_cpus.assign(std::istream_iterator<int>(line), std::istream_iterator<int>());

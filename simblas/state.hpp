@@ -44,9 +44,10 @@ struct Request {
     double host_flops = 0.0;                 // mean speed of the hosts; 0: all are alike
     double slowdown = 1.0;                   // of what the program computes itself, where no place says otherwise
     std::map<std::string, double> slowdowns; // by the place where it begins
-    std::vector<int> load_cpus;              // our own, then those that stream through memory now and then; empty: none
-    bool sleeping_probes = true;             // polling.cpp
-    bool own_factors = false;                // factors of messages by our own callbacks, in the place of SMPI's tables
+    std::vector<int> rank_cpus;  // those on which ranks compute, in turn; empty: whatever the system chooses
+    std::vector<int> load_cpus;  // our own, then those that stream through memory now and then; empty: none
+    bool sleeping_probes = true; // polling.cpp
+    bool own_factors = false;    // factors of messages by our own callbacks, in the place of SMPI's tables
 };
 
 /// A rank that only probes sleeps until a message is announced to it (polling.cpp).
