@@ -146,6 +146,7 @@ void prepare_measurement() {
     }
     cost_of_reading_s() = least;
     start_memory_load();
+    keep_cpus_awake();
 }
 
 } // namespace lepaute::simblas

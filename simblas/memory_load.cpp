@@ -30,6 +30,7 @@ constexpr double short_s = 200e-6; // intervals below are not worth a change of 
 constexpr double dwell_s = 3e-3;   // of the load over short intervals
 constexpr double least_s = 5e-6;   // of an interval whose time is worth a comparison
 constexpr double patience_s = 5e-3;
+constexpr int pauses = 1 << 20;
 constexpr double patience_at_start_s = 5.0;
 
 /// Shared with the processes that make the load.
@@ -113,6 +114,20 @@ void wait_for(const std::atomic<std::uint32_t>& word, std::uint32_t wanted, doub
     }
 }
 
+/// What keeps a cpu awake until its parent ends, and gives way to anything else.
+[[noreturn]] void keep_awake(int cpu, pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pin(cpu);
+    const sched_param none{};
+    sched_setscheduler(0, SCHED_IDLE, &none);
+    while (getppid() == parent) {
+        for (int i = 0; i < pauses; ++i) {
+            __builtin_ia32_pause();
+        }
+    }
+    _exit(0);
+}
+
 /// Returns when all processes have begun, or ended.
 void set_load(bool on) {
     Load& it = load();
@@ -141,6 +156,16 @@ double stream_Bps(Stream& stream) { // NOLINT(readability-identifier-naming): th
 }
 
 } // namespace
+
+void keep_cpus_awake() {
+    const std::vector<int>& cpus = state().request.rank_cpus;
+    const pid_t self = getpid();
+    for (std::size_t i = 0; cpus.size() > 1 && i < cpus.size(); ++i) {
+        if (fork() == 0) {
+            keep_awake(cpus[i], self);
+        }
+    }
+}
 
 void start_memory_load() {
     State& there = state();

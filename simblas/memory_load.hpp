@@ -9,6 +9,10 @@ namespace lepaute::simblas {
 /// Starts one process for each cpu of the request, and times a stream of our own with and without them.
 void start_memory_load();
 
+/// A cpu that sleeps while the ranks of others compute is slow when its own turn comes; in the real program it would
+/// compute, or wait in a loop.
+void keep_cpus_awake();
+
 /// Decides whether the other cores are busy during the interval that now begins.
 void choose_load(Site& site);
 
