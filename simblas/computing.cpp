@@ -63,7 +63,7 @@ double slowness(const Rank& /*rank*/) {
     return mean > 0.0 ? mean / simgrid::s4u::this_actor::get_host()->get_speed() : 1.0;
 }
 
-/// Each rank computes on a cpu of its own, as far as there are some: it finds its data in that one's caches, and not
+/// Each rank computes on a cpu of its own where there are enough: it finds its data in that one's caches, and not
 /// those of the rank that computed before. Not for short intervals, since the change takes some microseconds.
 void move_to_own_cpu(const Rank& rank) {
     const std::vector<int>& cpus = state().request.rank_cpus;

@@ -2,12 +2,14 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from oracles.emulated import HEAD, Said, build, command, compiler_folder, dgemm_s, tiny, tiny_text
 
 from lepaute.simulate.smpi.emulate import emulate_run
+from lepaute.simulate.smpi.program import other_mpi_of
 
 pytestmark = pytest.mark.machine
 
@@ -66,6 +68,19 @@ def test_a_folder_is_built_as_its_makefile_says_and_left_as_it_was(source: Path)
     assert said.out == "done with input.dat\n"
     assert time_s(said) == pytest.approx(dgemm_s(100, 100, 100) + dgemm_s(10, 10, 10), rel=1e-3)
     assert sorted(source.iterdir()) == before
+
+
+def test_what_another_mpi_has_built_in_the_folder_is_built_again(source: Path) -> None:
+    """make would take the copy of it for up to date."""
+    stale, other = source / "solver", source.parent / "other.c"
+    other.write_text("#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n")
+    if subprocess.run(["mpicc", "-o", stale, other], capture_output=True, check=False).returncode:
+        pytest.skip("no mpicc of a real MPI")
+    assert other_mpi_of(stale) is not None
+    assert other_mpi_of(Path(sys.executable).resolve()) is None
+    said = emulate(source, "--make", "make CC=mpicc", "--skip", "check")
+    assert said.status == 0, said.err
+    assert said.out == "done with input.dat\n"
 
 
 def test_a_skipped_function_returns_at_once_in_its_own_file_too(source: Path) -> None:

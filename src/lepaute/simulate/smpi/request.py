@@ -90,7 +90,7 @@ def request_text(
         *([f"kernel_log {files.kernel_log}"] if files.kernel_log is not None else []),
         f"measures {int(computing != 'untimed')} {int(computing == 'measured')}",
         f"host_flops {statistics.fmean(node_speeds_flops(platform))!r}",
-        *_cpu_lines(computing, load_cpus),
+        *_cpu_lines(computing, len(cores), load_cpus),
         *_slowdown_lines(slowdowns or Slowdowns()),
         f"sleeping_probes {int(sleeping_probes)}",
         f"own_factors {int(not holds_loopback(platform))}",
@@ -100,13 +100,14 @@ def request_text(
     return "\n".join(lines) + "\n"
 
 
-def _cpu_lines(computing: Computing, load_cpus: Sequence[int]) -> list[str]:
-    """Where ranks compute: in a run under load on one cpu, else each on one of its own as far as there are some."""
+def _cpu_lines(computing: Computing, ranks: int, load_cpus: Sequence[int]) -> list[str]:
+    """Where ranks compute: in a run under load on one cpu, else each on one of its own where there are enough."""
     if computing != "measured":
         return []
     if load_cpus:
         return [f"load_cpus {' '.join(map(str, load_cpus))}"]
-    return [f"rank_cpus {' '.join(map(str, sorted(os.sched_getaffinity(0))))}"]
+    allowed = sorted(os.sched_getaffinity(0))
+    return [f"rank_cpus {' '.join(map(str, allowed[:ranks]))}"] if ranks <= len(allowed) else []
 
 
 def _slowdown_lines(slowdowns: Slowdowns) -> list[str]:
