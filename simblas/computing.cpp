@@ -103,8 +103,9 @@ void account(Rank& rank, double least_s) {
         return;
     }
     const double now = cpu_s();
-    const double seconds = now - rank.clock_s - cost_of_reading_s();
+    const double seconds = now - rank.clock_s - cost_of_reading_s() - rank.not_own_s;
     rank.clock_s = now;
+    rank.not_own_s = 0.0;
     if (seconds <= least_s || rank.site == nullptr) {
         return;
     }
@@ -132,6 +133,7 @@ void end_call(Rank& rank) {
     rank.site = site_of(rank.caller);
     choose_load(*rank.site);
     move_to_own_cpu(rank);
+    rank.not_own_s = 0.0;
     rank.clock_s = cpu_s();
 }
 

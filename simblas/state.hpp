@@ -97,8 +97,9 @@ struct Rank {
     std::size_t memory_before = 0; // wishes for the next folded allocation, in bytes (folding.cpp)
     std::size_t private_from = 0;
     std::size_t private_to = 0;
-    double clock_s = -1.0; // CPU time at which its computing was last read; negative: the clock is stopped
-    bool in_call = false;  // of MPI, on the way in
+    double clock_s = -1.0;  // CPU time at which its computing was last read; negative: the clock is stopped
+    double not_own_s = 0.0; // passed since then in evaluating models
+    bool in_call = false;   // of MPI, on the way in
     const void* caller = nullptr;
     Site* site = nullptr;
     Polling polling;

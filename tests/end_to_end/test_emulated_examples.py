@@ -91,7 +91,7 @@ def test_the_product_takes_the_time_of_its_dgemm_and_some_more_for_messages(
 
 
 def test_folding_the_matrices_of_the_product_changes_no_time(capsys: pytest.CaptureFixture[str]) -> None:
-    whole, folded = found(capsys, "summa_fortran"), found(capsys, "summa_fortran", "--fold", "1M")
+    whole, folded = (found(capsys, "summa_fortran", "--computing", "none", *words) for words in ((), ("--fold", "1M")))
     assert folded["time_s"] == whole["time_s"]
     assert whole["simulation"]["folded_bytes"] == 0
     # Of each rank: a, bt and c, 500 x 500; a panel has 400 kB.
@@ -99,10 +99,10 @@ def test_folding_the_matrices_of_the_product_changes_no_time(capsys: pytest.Capt
 
 
 def test_another_seed_is_another_run_of_the_product(capsys: pytest.CaptureFixture[str]) -> None:
-    answer = found(capsys, "summa_fortran", "--runs", "3", "--seed", "5")
+    answer = found(capsys, "summa_fortran", "--computing", "none", "--runs", "3", "--seed", "5")
     times = [run["time_s"] for run in answer["runs"]]
     assert len(set(times)) == 3
-    assert [found(capsys, "summa_fortran", "--seed", "6")["time_s"]["mean"]] == times[1:2]
+    assert [found(capsys, "summa_fortran", "--computing", "none", "--seed", "6")["time_s"]["mean"]] == times[1:2]
 
 
 def test_the_trace_of_the_halo_exchange_holds_its_calls_and_its_computing(

@@ -14,7 +14,7 @@ PROGRAMS = {"halo": "halo", "cg": "cg", "fft": "fft", "summa_fortran": "summa"}
 #: A run of a second or less on two ranks.
 ARGUMENTS = {
     "halo": ("300", "40"),
-    "cg": ("60", "200"),
+    "cg": ("60", "400"),
     "fft": ("256", "2"),
     "summa_fortran": ("301", "64", "1", "2"),
 }

@@ -96,7 +96,7 @@ def test_the_request_has_a_line_for_all_that_simblas_asks_for() -> None:
         "report": "/r",
         "progress": "/p",
         "measures": "0 0",
-        "host_flops": "20000000000.0",
+        "host_flops": "19999813737.219784",
         "slowdown": "1.0",
         "sleeping_probes": "1",
         "own_factors": "0",
