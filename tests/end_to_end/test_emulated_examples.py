@@ -13,7 +13,12 @@ from lepaute.errors import EnvironmentProblem
 from lepaute.simulate.smpi.simgrid import find_simgrid
 
 PATTERN = r"time: +(\S+) s"
-ARGUMENTS = {"halo": ("300", "40"), "fft": ("256", "2"), "summa_fortran": ("1000", "100", "2", "2")}
+ARGUMENTS = {
+    "halo": ("300", "40"),
+    "cg": ("60", "400"),
+    "fft": ("256", "2"),
+    "summa_fortran": ("1000", "100", "2", "2"),
+}
 RANKS = 4
 
 

@@ -15,7 +15,6 @@ PROGRAMS = {"halo": "halo", "cg": "cg", "fft": "fft", "summa_fortran": "summa"}
 ARGUMENTS = {
     "halo": ("300", "40"),
     "cg": ("60", "400"),
-    "cg": ("60", "400"),
     "fft": ("256", "2"),
     "summa_fortran": ("301", "64", "1", "2"),
 }
