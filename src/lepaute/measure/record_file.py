@@ -1,19 +1,22 @@
 """The raw files of a recording, one a rank, as one trace. Their form is that of probes/record.h."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.trace.messages import COLLECTIVES, IMMEDIATE, PROBES, WAITS
 from lepaute.trace.table import MPI, PHASE, Trace, trace_of_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MAGIC = b"LEPREC1"
+MAGIC = b"LEPREC2"
 _NAMES, _NAME_BYTES, _HEADER_BYTES, _NOTES_BYTES, _CODE_BITS = 448, 32, 20480, 4096, 9
+#: Rows that are no calls: which call found a request complete (record.h).
+_COMPLETED = "(completed)"
 #: The phase that a program's timed region begins with, and the one that ends it.
 REGION_BEGINS, REGION_ENDS = "factorisation", "pdtrsv"
 
@@ -25,6 +28,7 @@ class RankRecord:
     rows    : in the order in which the calls ended; start_ns and end_ns on rank 0's clock
     names   : of each code its kind (a code into KINDS) and its name; code 0 is none
     start_ns: when all ranks had come together in MPI_Init, on rank 0's clock
+    end_ns  : when it called MPI_Finalize; the end of its last call where it did not
     clock_error_ns: most by which this rank's clock may be off, 0 where it is rank 0's own
     finished: whether the rank came to MPI_Finalize
     notes   : lines that the program wrote about itself
@@ -37,6 +41,7 @@ class RankRecord:
     rows: "NDArray[Any]"
     names: tuple[tuple[int, str], ...]
     start_ns: int
+    end_ns: int
     clock_error_ns: int
     lost: int
     finished: bool
@@ -60,7 +65,8 @@ def read_rank(path: Path) -> RankRecord:
     # Of a program that was killed the file still has its spare room, and perhaps rows that were not completed.
     codes = packed["step_and_code"] & ((1 << _CODE_BITS) - 1)
     packed = packed[(codes > 0) & (codes < len(names)) & (packed["start_ns"] > 0)]
-    rows = _rows(packed, numpy.array([kind for kind, _ in names]))
+    rows = _rows(packed, names)
+    last = int(header["end_ns"]) or int(rows["end_ns"].max(initial=int(header["start_ns"])))
     for column in ("start_ns", "end_ns"):
         rows[column] += _ahead(header, rows[column])
     start = int(header["start_ns"])
@@ -72,6 +78,7 @@ def read_rank(path: Path) -> RankRecord:
         rows=rows,
         names=names,
         start_ns=start + int(_ahead(header, numpy.array([start]))[0]),
+        end_ns=last + int(_ahead(header, numpy.array([last]))[0]),
         clock_error_ns=int(header["clocks"]["round_trip_ns"].max()) // 2,
         lost=int(header["lost"]),
         finished=bool(header["finished"]),
@@ -88,7 +95,7 @@ def _types() -> "tuple[Any, Any]":
         ("header_bytes", "<u4"),
         ("row_bytes", "<u4"),
         *((name, "<i4") for name in ("rank", "ranks", "pid", "finished")),
-        *((name, "<i8") for name in ("used", "lost", "start_ns")),
+        *((name, "<i8") for name in ("used", "lost", "start_ns", "end_ns")),
         ("clocks", clock, (2,)),
         ("host", "S64"),
         ("mpi", "S160"),
@@ -101,14 +108,19 @@ def _types() -> "tuple[Any, Any]":
     return numpy.dtype(header), numpy.dtype(packed)
 
 
-def _rows(packed: "NDArray[Any]", kinds: "NDArray[Any]") -> "NDArray[Any]":
-    """Packed rows as rows with a column for each value; kinds are those of the codes."""
+def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArray[Any]":
+    """Packed rows as rows with a column for each value.
+
+    names: kind and name of each code
+    The group of a collective operation stands in comm, and completion joins requests with what completed them.
+    """
     import numpy
 
+    kinds = numpy.array([kind for kind, _ in names])
     columns = [
         ("start_ns", "i8"),
         ("end_ns", "i8"),
-        *((name, "i4") for name in ("step", "code", "m", "n", "k", "peer")),
+        *((name, "i4") for name in ("step", "code", "m", "n", "k", "peer", "comm", "completion")),
         ("size_bytes", "i8"),
         ("tag", "i8"),
     ]
@@ -127,7 +139,47 @@ def _rows(packed: "NDArray[Any]", kinds: "NDArray[Any]") -> "NDArray[Any]":
     size_bytes = numpy.ascontiguousarray(what[:, 2:]).view("<i8").reshape(-1)
     rows["size_bytes"] = numpy.where(is_message, size_bytes.clip(0), 0)
     rows["n"] = numpy.where(is_message, (-size_bytes).clip(0), rows["n"])  # looks that found nothing
-    return rows
+    is_collective = _named(rows, names, COLLECTIVES)
+    rows["comm"] = numpy.where(is_collective, rows["tag"], -1)
+    rows["tag"] = numpy.where(is_collective, -1, rows["tag"])
+    return _with_completions(rows, names)
+
+
+def _named(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]", chosen: "Collection[str]") -> "NDArray[Any]":
+    import numpy
+
+    mask: NDArray[Any] = numpy.isin(
+        rows["code"], [code for code, (kind, name) in enumerate(names) if kind == MPI and name in chosen]
+    )
+    return mask
+
+
+def _with_completions(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArray[Any]":
+    """The rows that are calls. A request and the call that completed it get the same completion, all others -1;
+    a receive from any source or with any tag gets those that came."""
+    import numpy
+
+    is_completion = _named(rows, names, {_COMPLETED})
+    completed: NDArray[Any] = rows[is_completion]
+    calls: NDArray[Any] = rows[~is_completion]
+    calls["completion"] = -1
+    posts = numpy.flatnonzero(_named(calls, names, IMMEDIATE))
+    waits = numpy.flatnonzero(_named(calls, names, WAITS | PROBES))
+    if not (len(completed) and len(posts) and len(waits)):
+        return calls
+    found = []
+    for wanted, candidates in ((completed["start_ns"], posts), (completed["size_bytes"], waits)):
+        order = candidates[numpy.argsort(calls["start_ns"][candidates], kind="stable")]
+        at = order[numpy.searchsorted(calls["start_ns"][order], wanted).clip(max=len(order) - 1)]
+        found.append(numpy.where(calls["start_ns"][at] == wanted, at, -1))
+    is_known = (found[0] >= 0) & (found[1] >= 0)
+    post, wait, completed = found[0][is_known], found[1][is_known], completed[is_known]
+    calls["completion"][wait] = wait
+    calls["completion"][post] = wait
+    for column in ("peer", "tag"):
+        unknown = calls[column][post] == -1
+        calls[column][post[unknown]] = completed[column][unknown]
+    return calls
 
 
 def _ahead(header: Any, at_ns: "NDArray[Any]") -> "NDArray[Any]":
@@ -182,19 +234,36 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
                 "kind": kinds[rows["code"]],
                 "name": codes[rows["code"]],
                 **{column: rows[column] for column in ("step", "m", "n", "k", "size_bytes", "peer", "tag")},
+                **{column: rows[column] for column in ("comm", "completion")},
             }
         )
     columns = {column: numpy.concatenate([piece[column] for piece in pieces]) for column in pieces[0]}
     list_of_names = [name for _, name in names]
+    columns["comm"] = _numbered(columns["comm"])
     keep = ~(
         (columns["kind"] == PHASE)
         & numpy.isin(columns["name"], [i for i, name in enumerate(list_of_names) if name == REGION_BEGINS])
     )
     columns = {column: values[keep] for column, values in columns.items()}
     metadata = {**metadata, **_recorded_metadata(records, solve), "whole": True}
+    spans = {
+        one.rank: region if region is not None and has_region else (one.start_ns, one.end_ns)
+        for one, region in zip(records, regions, strict=True)
+    }
+    for place, name in enumerate(("begins_s", "ends_s")):
+        dates = (spans.get(rank, (start_ns, start_ns))[place] for rank in range(metadata["ranks"]))
+        metadata[name] = [(date - start_ns) * 1e-9 for date in dates]
     if has_region:
         metadata["time_s"] = max((region[1] - region[0]) * 1e-9 for region in regions if region is not None)
     return trace_of_columns(columns, list_of_names, metadata, "recording")
+
+
+def _numbered(groups: "NDArray[Any]") -> "NDArray[Any]":
+    """0 for all ranks, 1, 2, ... for other groups, -1 where there is none."""
+    import numpy
+
+    others = numpy.unique(groups[groups > 0])
+    return numpy.where(groups > 0, 1 + numpy.searchsorted(others, groups), groups)
 
 
 def _region(record: RankRecord, solve: int) -> tuple[int, int] | None:
