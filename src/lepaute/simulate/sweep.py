@@ -47,6 +47,12 @@ class Sweep:
         return best, *(one for one in near if may_be_as_fast(best, one))
 
     @property
+    def best_places(self) -> list[int]:
+        """Where `bests` stand among the predictions, from 0."""
+        places = {id(one): place for place, one in enumerate(self.predictions)}
+        return [places[id(one)] for one in self.bests]
+
+    @property
     def worst(self) -> "Prediction | None":
         """The slowest of those that are comparable; None where none is."""
         return min(self.comparable, key=speed, default=None)
