@@ -18,7 +18,20 @@ if TYPE_CHECKING:
     from lepaute.simulate.transfer import Transfer
     from lepaute.trace import Trace
 
-PlatformName = Annotated[str, typer.Option("--platform", "-p", help="a platform file, or the name of a shipped one")]
+
+def platform_names() -> list[str]:
+    """Those that are shipped, for shells that complete."""
+    from lepaute.platform import shipped_names
+
+    return list(shipped_names())
+
+
+PlatformName = Annotated[
+    str,
+    typer.Option(
+        "--platform", "-p", help="a platform file, or the name of a shipped one", autocompletion=platform_names
+    ),
+]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="FIELD=VALUE of the platform")]
 Runs = Annotated[int, typer.Option("--runs", help="simulated runs")]
 Seed = Annotated[int, typer.Option("--seed", help="run i uses seed + i")]

@@ -14,12 +14,15 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard 
 
 
 @app.command()
-def show(file: File) -> None:
+def show(file: File, as_json: Json = False) -> None:
     """Prints what a trace holds: where it comes from, and its calls by name."""
-    from lepaute.trace import read_trace
-    from lepaute.trace.describe import description
+    import json
 
-    print(description(read_trace(file)))
+    from lepaute.trace import read_trace
+    from lepaute.trace.describe import description, facts
+
+    trace = read_trace(file)
+    print(json.dumps(facts(trace), indent=1, default=str) if as_json else description(trace))
 
 
 @app.command()

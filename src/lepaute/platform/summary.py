@@ -12,9 +12,15 @@ from lepaute.platform.values import Polynomial
 
 def one_line(platform: Platform) -> str:
     """Size and first sentence of the description."""
-    nodes = platform.nodes
+    facts = facts_in_short(platform)
+    return f"{facts['nodes']} x {facts['cores']} cores  {facts['description']}"
+
+
+def facts_in_short(platform: Platform) -> dict[str, object]:
+    """What `one_line` tells, as values for JSON; cores: of a node."""
     first = " ".join(platform.description.split()).split(". ")[0].rstrip(".")
-    return f"{nodes.count} x {nodes.cores} cores  {first}"
+    nodes = platform.nodes
+    return {"nodes": nodes.count, "cores": nodes.cores, "description": first, "sha256": platform.sha256}
 
 
 def summary(platform: Platform) -> str:
