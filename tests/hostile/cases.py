@@ -93,6 +93,7 @@ BASES = {
     "archive close": Base(arguments={"folder": "{in}/none.work"}),
     "archive diff": Base({}, {"first": "{in}/archive.zip", "second": "{in}/archive.zip"}),
     "fit": Base({"--output": "out.yaml"}, {"archives": ("{in}/archive.zip",)}),
+    "segment": Base({"--unit": "us"}, {"file": "{in}/durations.txt"}),
     "record": Base({"--output": "out.parquet"}, {"words": ("mpirun", "{in}/junk")}),
     "trace show": Base(arguments=_TRACE),  # type: ignore[arg-type]
     "trace gantt": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
@@ -222,6 +223,7 @@ def write_inputs(folder: Path) -> None:
     rows = [f"n{node},{cpu},{day},{2e-11 * (1 + 0.01 * (node + cpu) + 0.003 * ((node * 7 + cpu * 5 + day * 3) % 4))}"
             for node in range(4) for cpu in range(2) for day in range(4)]  # fmt: skip
     (folder / "table.csv").write_text("\n".join(["node,cpu,day,mnk,1,sd:mnk", *(f"{row},1e-6,1e-12" for row in rows)]))
+    (folder / "durations.txt").write_text("".join(f"{2**k} {1 + 2**k / 1000}\n" for k in range(20)))
     (folder / "experiment.py").write_text(
         "import lepaute\n\n\nclass Nothing(lepaute.Job):\n    def run(self):\n        pass\n"
     )
