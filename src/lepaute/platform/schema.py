@@ -55,6 +55,7 @@ class Nodes(Value):
 
     A cpu is what models tell apart: a core, a processor, or the node. `sockets`: processors whose cores share caches,
     memory and power; null where that is the whole node. CPUs of a socket are numbered consecutively.
+    `memory_bandwidth_Bps`, `core_memory_bandwidth_Bps`: of STREAM's triad on all cores at once, and on one core alone.
     `cpu_model`: the processor, as the kernel of the nodes calls it; null: not known.
     """
 
@@ -65,6 +66,8 @@ class Nodes(Value):
     core_to_cpu: Literal["modulo", "block"] = "modulo"
     sockets: CoreCount | None = None
     memory_bytes: Count | None = None
+    memory_bandwidth_Bps: Positive | None = None  # noqa: N815 - the unit
+    core_memory_bandwidth_Bps: Positive | None = None  # noqa: N815
     peak_flops_per_core: Positive | None = None
     cpu_model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 

@@ -62,16 +62,16 @@ def _runs(count: int) -> str:
     return f"{count} run{'s' if count != 1 else ''}"
 
 
-def spread_of(values: list[float]) -> Spread:
-    """Spread of the values of the runs (design, section 2)."""
-    low, high = prediction_interval(values)
+def spread_of(values: list[float], sampling_sd: float = 0.0) -> Spread:
+    """Spread of the values of the runs (design, section 2); sampling_sd : of an error that they have in common."""
+    low, high = prediction_interval(values, sampling_sd)
     return Spread(sum(values) / len(values), low, high)
 
 
-def spread_where_known(values: list[float | None]) -> Spread | None:
+def spread_where_known(values: list[float | None], sampling_sd: float = 0.0) -> Spread | None:
     """Spread of the values of the runs; None unless all are known."""
     known = [value for value in values if value is not None]
-    return spread_of(known) if len(known) == len(values) else None
+    return spread_of(known, sampling_sd) if len(known) == len(values) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,7 @@ class Prediction:
 
     mapping : ranks to cores, as the parameters show it
     nodes   : number of nodes that hold ranks
+    sampling_sd : relative standard deviation of what windows of steps are off from all; 0 where all were simulated
     outside : what the first run spent outside the ranges of the models
     parts   : what the half-widths of its intervals are made of; None where that was not asked for
     first   : all that is known of the first run
@@ -151,6 +152,7 @@ class Prediction:
     version: str
     mapping: dict[str, Any] = field(default_factory=lambda: {"mapping": "sequential"})
     nodes: int = 1
+    sampling_sd: float = 0.0
     outside: "OutsideRanges | None" = None
     parts: "Parts | None" = None
     first: "SimulatedRun | None" = field(default=None, compare=False, repr=False)
@@ -159,12 +161,12 @@ class Prediction:
     @property
     def time_s(self) -> Spread:
         """Time of what the application times, in seconds."""
-        return spread_of([run.time_s for run in self.run_list])
+        return spread_of([run.time_s for run in self.run_list], self.sampling_sd)
 
     @property
     def rate(self) -> Spread | None:
         """In the unit of the application; its mean is the mean of the runs' rates."""
-        return spread_where_known([run.rate for run in self.run_list])
+        return spread_where_known([run.rate for run in self.run_list], self.sampling_sd)
 
     @property
     def rate_gflops(self) -> Spread:
@@ -176,7 +178,7 @@ class Prediction:
     @property
     def energy_j(self) -> Spread | None:
         """Energy of the nodes used, in joules; None where the platform does not say what a node draws."""
-        return spread_where_known([run.energy_j for run in self.run_list])
+        return spread_where_known([run.energy_j for run in self.run_list], self.sampling_sd)
 
     @property
     def extrapolated_share(self) -> float | None:
@@ -282,6 +284,7 @@ class Prediction:
             **({"interval_parts": self.parts.to_dict(self.time_s.half_width_percent)} if self.parts else {}),
             "runs": [self._run_to_dict(run) for run in self.run_list],
             "fidelity": self.fidelity,
+            **({"sampling_relative_sd": self.sampling_sd} if self.sampling_sd else {}),
             "warnings": list(self.warnings),
             **({"outside_ranges": self.outside.to_dict()} if self.outside else {}),
             "extrapolated_share": self.extrapolated_share,
