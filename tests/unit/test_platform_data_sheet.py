@@ -118,6 +118,7 @@ def test_the_core_may_be_one_that_the_user_has_measured(tmp_path: Path) -> None:
         ({"nodes": "17"}, "17 nodes have no fat tree 2:1: a leaf switch has a multiple of 2 nodes that divides"),
         ({"leaf": "6"}, "16 nodes have no fat tree 2:1 with leaf switches of 6 nodes"),
         ({"cores": "2x"}, "--cores is '2x'"),
+        ({"cores": "2x2000000000"}, "data sheet: nodes.cores is 4000000000; it must be <= 65536"),
         ({"like": "stampede"}, "no shipped platform and no file is named 'stampede'"),
     ],
 )
