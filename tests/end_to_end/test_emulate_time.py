@@ -369,6 +369,21 @@ int main(int argc, char **argv) {{
     assert any("timed on this machine" in warning for warning in measured.warnings)
 
 
+def test_several_numbers_of_ranks_give_speed_up_and_efficiency(times: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(tiny_text())
+    words = ("emulate", "-p", tmp_path / "p.yaml", "--computing", "none", "-np", "1,2")
+    said = command(*words, "--plot", tmp_path / "s.png", "--json", "--", times, "asked")
+    assert said.status == 0, said.err
+    found = json.loads(said.out)
+    assert [point["ranks"] for point in found["scaling"]] == [1, 2]
+    # Each rank does the same whatever their number is.
+    assert found["scaling"][1]["speed_up"]["mean"] == pytest.approx(1.0, rel=1e-2)
+    assert found["scaling"][1]["efficiency"]["mean"] == pytest.approx(0.5, rel=1e-2)
+    assert (tmp_path / "s.png").stat().st_size > 1000
+    assert "speed-up" in command(*words, "--", times, "asked").err
+    assert "a trace is of one run" in command(*words, "--trace", tmp_path / "t.parquet", "--", times, "asked").err
+
+
 def test_the_command_prints_what_the_program_prints_and_where_the_time_went(times: Path, tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(tiny_text())
     said = command("emulate", "-p", tmp_path / "p.yaml", "-np", 2, "--computing", "none", "--", times, "late")
