@@ -11,7 +11,7 @@ from oracles.emulated import HEAD, build, command, compiler_folder, dgemm_s, tin
 from lepaute.errors import InputError, SimulationError
 from lepaute.platform import Platform
 from lepaute.platform.io import parse_platform
-from lepaute.simulate import Hpl, Layers, Program, predict
+from lepaute.simulate import Hpl, Layers, Program, emulate, predict
 from lepaute.simulate.smpi.emulate import Options, emulate_run
 from lepaute.simulate.smpi.emulated_run import EmulatedRun
 from lepaute.simulate.smpi.library import LIBRARY, build_library
@@ -117,6 +117,12 @@ def run(program: Path, word: str, platform: Platform | None = None, ranks: int =
 
 def test_a_kernel_takes_what_its_model_says_and_not_whole_microseconds(times: Path) -> None:
     assert run(times, "sizes").time_s == pytest.approx(dgemm_s(3, 3, 3), rel=1e-12)
+
+
+def test_python_emulates_a_program_as_the_command_line_does(times: Path) -> None:
+    emulated = emulate(times, tiny(), ranks=1, arguments=["sizes"], runs=2)
+    assert emulated.time_s.mean == pytest.approx(dgemm_s(3, 3, 3), rel=1e-9)
+    assert emulated.to_frame()["np"].tolist() == [1, 1]
 
 
 def test_a_clock_sees_computing_that_no_mpi_call_has_let_pass(times: Path) -> None:

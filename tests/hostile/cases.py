@@ -63,6 +63,9 @@ BASES = {
     "platform show": Base(arguments={"name": "{in}/platform.yaml"}),
     "platform check": Base(arguments={"file": "{in}/platform.yaml"}),
     "platform export": Base({"--simgrid": "out.xml"}, {"name": "{in}/platform.yaml"}),
+    "platform new": Base(
+        {"--nodes": "2", "--cores": "2x2", "--dgemm": "45G", "--link": "100Gb", "--output": "out.yaml"}
+    ),
     "platform import": Base({}, {"file": "{in}/platform.xml"}),
     "platform synthesize": Base({"--nodes": "2", "--output": "out.yaml"}),
     "platform population": Base({"--of": "{in}/platform.yaml"}, {"sources": ("{in}/table.csv",)}),
