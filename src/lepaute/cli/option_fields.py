@@ -10,7 +10,7 @@ has --nodes, --count, ... in the place of its argument `request`, and is called 
 import functools
 import inspect
 from collections.abc import Callable, Collection
-from dataclasses import MISSING, Field, fields, replace
+from dataclasses import MISSING, Field, fields
 from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
@@ -41,7 +41,7 @@ def with_options_of(
     make     : gets the values by field name; the dataclass itself unless given
     """
     flags = [
-        flag._replace(option=replace(flag.option, help=f"{flag.option.help}; several with commas in between"))
+        flag._replace(option=flag.option._replace(help=f"{flag.option.help}; several with commas in between"))
         if flag.argument == several
         else flag
         for flag in flags_of(described, leave_out)
