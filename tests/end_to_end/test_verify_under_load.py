@@ -62,7 +62,7 @@ def neighbour() -> Iterator[None]:
 
 
 def verified(guard: Guard, reference_s: float, folder: Path) -> Verification:
-    """A run of a tiny HPL, and its repetitions where it is disturbed, predicted by another machine's platform with this machine's sentinel."""
+    """A run of a tiny HPL and its repetitions; predicted by another machine's platform with this machine's sentinel."""
     m, n, k = guard.size
     sentinel = Sentinel(m=m, n=n, k=k, duration_s=reference_s, relative_error=0.01, ended=datetime.now(UTC).isoformat())
     platform = override(load_platform("dahu"), {"sentinel": sentinel.model_dump_json()})
