@@ -81,17 +81,32 @@ def convert(
 
 @app.command()
 def perfetto(
-    file: File, output: Annotated[Path, typer.Option("--output", "-o", help="The JSON to write.", show_default=False)]
+    file: File,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The JSON or JSON.gz to write.", show_default=False)],
 ) -> None:
     """Writes the trace for ui.perfetto.dev or Chrome's about:tracing."""
     import sys
 
     from lepaute.trace import read_trace
-    from lepaute.trace.perfetto import write_perfetto
+    from lepaute.trace.perfetto import write_perfetto, written_text
 
     check_outputs({"--output": output}, inputs=[file])
-    count = write_perfetto(read_trace(file), output)
-    print(f"{output}: {count} events; open it at ui.perfetto.dev", file=sys.stderr)
+    print(written_text(output, write_perfetto(read_trace(file), output)), file=sys.stderr)
+
+
+@app.command()
+def otf2(
+    file: File, output: Annotated[Path, typer.Option("--output", "-o", help="The folder to make.", show_default=False)]
+) -> None:
+    """Writes the trace in OTF2, for Vampir and other tools of Score-P; needs the Python package otf2."""
+    import sys
+
+    from lepaute.trace import read_trace
+    from lepaute.trace.otf2_archive import write_otf2
+
+    check_outputs({"--output": output}, inputs=[file])
+    count = write_otf2(read_trace(file), output)
+    print(f"{output}: {count} events; open {output / 'traces.otf2'}", file=sys.stderr)
 
 
 @app.command()

@@ -1,13 +1,13 @@
 """The raw files of a recording, one a rank, as one trace. Their form is that of probes/record.h."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.trace.messages import COLLECTIVES, IMMEDIATE, PROBES, WAITS
+from lepaute.trace.recorded_calls import numbered_groups, with_completions
 from lepaute.trace.table import MPI, PHASE, Trace, trace_of_columns
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 MAGIC = b"LEPREC2"
 _NAMES, _NAME_BYTES, _HEADER_BYTES, _NOTES_BYTES, _CODE_BITS = 448, 32, 20480, 4096, 9
-#: Rows that are no calls: which call found a request complete (record.h).
-_COMPLETED = "(completed)"
 #: The phase that a program's timed region begins with, and the one that ends it.
 REGION_BEGINS, REGION_ENDS = "factorisation", "pdtrsv"
 
@@ -139,46 +137,19 @@ def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArra
     size_bytes = numpy.ascontiguousarray(what[:, 2:]).view("<i8").reshape(-1)
     rows["size_bytes"] = numpy.where(is_message, size_bytes.clip(0), 0)
     rows["n"] = numpy.where(is_message, (-size_bytes).clip(0), rows["n"])  # looks that found nothing
-    is_collective = _named(rows, names, COLLECTIVES)
-    rows["comm"] = numpy.where(is_collective, rows["tag"], -1)
-    rows["tag"] = numpy.where(is_collective, -1, rows["tag"])
     return _with_completions(rows, names)
 
 
-def _named(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]", chosen: "Collection[str]") -> "NDArray[Any]":
-    import numpy
-
-    mask: NDArray[Any] = numpy.isin(
-        rows["code"], [code for code, (kind, name) in enumerate(names) if kind == MPI and name in chosen]
-    )
-    return mask
-
-
 def _with_completions(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArray[Any]":
-    """The rows that are calls. A request and the call that completed it get the same completion, all others -1;
-    a receive from any source or with any tag gets those that came."""
+    """The rows that are calls, with comm and completion."""
     import numpy
 
-    is_completion = _named(rows, names, {_COMPLETED})
-    completed: NDArray[Any] = rows[is_completion]
-    calls: NDArray[Any] = rows[~is_completion]
-    calls["completion"] = -1
-    posts = numpy.flatnonzero(_named(calls, names, IMMEDIATE))
-    waits = numpy.flatnonzero(_named(calls, names, WAITS | PROBES))
-    if not (len(completed) and len(posts) and len(waits)):
-        return calls
-    found = []
-    for wanted, candidates in ((completed["start_ns"], posts), (completed["size_bytes"], waits)):
-        order = candidates[numpy.argsort(calls["start_ns"][candidates], kind="stable")]
-        at = order[numpy.searchsorted(calls["start_ns"][order], wanted).clip(max=len(order) - 1)]
-        found.append(numpy.where(calls["start_ns"][at] == wanted, at, -1))
-    is_known = (found[0] >= 0) & (found[1] >= 0)
-    post, wait, completed = found[0][is_known], found[1][is_known], completed[is_known]
-    calls["completion"][wait] = wait
-    calls["completion"][post] = wait
-    for column in ("peer", "tag"):
-        unknown = calls[column][post] == -1
-        calls[column][post[unknown]] = completed[column][unknown]
+    columns: dict[str, NDArray[Any]] = {column: rows[column].copy() for column in rows.dtype.names or ()}
+    columns["name"], columns["start"] = columns["code"], columns["start_ns"]
+    columns = with_completions(columns, [name for _, name in names])
+    calls: NDArray[Any] = numpy.zeros(len(columns["code"]), dtype=rows.dtype)
+    for column in rows.dtype.names or ():
+        calls[column] = columns[column]
     return calls
 
 
@@ -239,7 +210,7 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
         )
     columns = {column: numpy.concatenate([piece[column] for piece in pieces]) for column in pieces[0]}
     list_of_names = [name for _, name in names]
-    columns["comm"] = _numbered(columns["comm"])
+    columns["comm"] = numbered_groups(columns["comm"])
     keep = ~(
         (columns["kind"] == PHASE)
         & numpy.isin(columns["name"], [i for i, name in enumerate(list_of_names) if name == REGION_BEGINS])
@@ -256,14 +227,6 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
     if has_region:
         metadata["time_s"] = max((region[1] - region[0]) * 1e-9 for region in regions if region is not None)
     return trace_of_columns(columns, list_of_names, metadata, "recording")
-
-
-def _numbered(groups: "NDArray[Any]") -> "NDArray[Any]":
-    """0 for all ranks, 1, 2, ... for other groups, -1 where there is none."""
-    import numpy
-
-    others = numpy.unique(groups[groups > 0])
-    return numpy.where(groups > 0, 1 + numpy.searchsorted(others, groups), groups)
 
 
 def _region(record: RankRecord, solve: int) -> tuple[int, int] | None:

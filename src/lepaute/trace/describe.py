@@ -22,6 +22,12 @@ def headline(trace: Trace) -> str:
     return f"{what}, simulated" + (f" on {platform}" if platform else "")
 
 
+def node_name(trace: Trace, node: int) -> str:
+    """The name of the node with an index: of a recording its host, of a simulation its number in the platform."""
+    hosts = trace.metadata.get("hosts") or []
+    return hosts[node] if node < len(hosts) else f"node {node + int(trace.metadata.get('first_node') or 0)}"
+
+
 def description(trace: Trace) -> str:
     """What a trace holds, in some lines."""
     lines = [headline(trace)]

@@ -10,6 +10,7 @@ from lepaute.kit.files import whole_file
 from lepaute.kit.text import axis_unit
 from lepaute.trace import colours
 from lepaute.trace.breakdown import is_estimated, not_separated, split, with_own_code
+from lepaute.trace.describe import headline, node_name
 from lepaute.trace.messages import match_messages
 from lepaute.trace.table import PHASE, Trace
 
@@ -305,7 +306,7 @@ def _label_ranks(axis: Any, trace: Trace, window: Window) -> None:
     labels = []
     for row in rows:
         rank = window.ranks[row]
-        node = f" · node {nodes[rank]}" if several and nodes and rank < len(nodes) else ""
+        node = f" · {node_name(trace, nodes[rank])}" if several and nodes and rank < len(nodes) else ""
         labels.append(f"rank {rank}{node}")
     axis.set_yticks(list(rows), labels, fontsize=8)
     axis.tick_params(axis="y", length=0)
@@ -329,8 +330,6 @@ def _exponent(value: float) -> int:
 
 
 def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, factor: float) -> str:
-    from lepaute.trace.describe import headline
-
     total = int(trace.metadata.get("ranks", 0)) or len(trace.ranks)
     ranks = f"all {total} ranks" if len(chosen) == total else f"{len(chosen)} of {total} ranks"
     span = f"{window.low_s * factor:.4g} to {window.high_s * factor:.4g} {unit}"

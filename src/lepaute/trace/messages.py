@@ -28,6 +28,10 @@ ALL_TO_ALL = frozenset(
 FROM_ROOT = frozenset(f"MPI_{form}" for form in ("Bcast", "Scatter", "Scatterv"))
 TO_ROOT = frozenset(f"MPI_{form}" for form in ("Reduce", "Gather", "Gatherv"))
 COLLECTIVES = ALL_TO_ALL | FROM_ROOT | TO_ROOT | frozenset(("MPI_Scan", "MPI_Exscan"))
+#: What the recorder wraps (probes/record_mpi.c, record_collectives.c), but for MPI_Iprobe.
+RECORDED = (
+    SENDS | IMMEDIATE | RECEIVES | WAITS | PROBES | COLLECTIVES | frozenset(("MPI_Comm_free", "MPI_Comm_disconnect"))
+) - frozenset(("MPI_Iprobe", "MPI_Alltoallw"))
 
 
 @dataclass(frozen=True, slots=True)
