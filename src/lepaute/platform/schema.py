@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from lepaute.platform.assumption import Assumption
 from lepaute.platform.covariance import Covariance
 from lepaute.platform.drift import Drift, Sentinel
 from lepaute.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, Piece
@@ -20,6 +21,7 @@ from lepaute.platform.values import MOST_CORES, CoreCount, Count, NodeCount, Non
 
 __all__ = [
     "FORMAT",
+    "Assumption",
     "Blas",
     "Costs",
     "Covariance",
@@ -155,13 +157,17 @@ class Blas(Value):
 
 
 class Platform(Value):
-    """A machine, as far as its performance is concerned."""
+    """A machine, as far as its performance is concerned.
+
+    `assumed`: what of it was not measured; null: nothing, or not known.
+    """
 
     format: Literal["lepaute-platform/1"] = FORMAT
     name: Annotated[str, Field(min_length=1)]
     description: str = ""
     source: str | None = None
     archive_id: str | None = None
+    assumed: tuple[Assumption, ...] | None = None
     blas: Blas | None = None
     sentinel: Sentinel | None = None
     nodes: Nodes

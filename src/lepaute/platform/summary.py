@@ -52,6 +52,8 @@ def _lines(platform: Platform) -> Iterator[str]:
         yield f"source: {platform.source}"
     if platform.archive_id:
         yield f"archive: {platform.archive_id}"
+    for assumption in platform.assumed or ():
+        yield f"assumed: {assumption.text}" + (f": {assumption.source}" if assumption.source else "")
     if platform.blas is not None:
         setting = platform.blas.coretype_env
         yield f"BLAS kernels: {platform.blas.core}" + (f" (OPENBLAS_CORETYPE={setting})" if setting else "")
