@@ -102,6 +102,7 @@ BASES = {
     "trace gantt": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
     "trace convert": Base(_OUTPUT, {"file": "{in}/smpi.trace"}),
     "trace perfetto": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
+    "trace otf2": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
     "trace breakdown": Base(arguments=_TRACE),  # type: ignore[arg-type]
     "trace compare": Base({}, {"left": "{in}/trace.parquet", "right": "{in}/trace.parquet"}),
 }
