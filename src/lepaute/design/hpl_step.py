@@ -32,11 +32,12 @@ def hpl_step_design(
     that the work of a rank does not depend on their number.
     Each row has one of the block sizes `nbs`, each of which has as many rows as the others, or one more. Half of the m
     have a density that grows as m does, as the time of a run is spent in its large steps; half are log-uniform, for the
-    end of a run, where the matrix is small and the copies and leaf kernels weigh most. The sizes are stratified, and neighbours in size take the block sizes in turn.
-    The largest matrix and, for one block size, the smallest with room for the fewest steps are always among them: the
-    step after the first, whose caches are those of a run, then covers nb to max_n - nb rows. n is m (one process
-    column) in half of the rows, m/2 (two) or between in the others. More than the fewest steps are drawn only for the smaller half of the sizes, where
-    they are cheap. In every row m >= n >= (steps + chunks) * nb.
+    end of a run, where the matrix is small and the copies and leaf kernels weigh most. The sizes are stratified, and
+    neighbours in size take the block sizes in turn. The largest matrix and, for one block size, the smallest with room
+    for the fewest steps are always among them: the step after the first, whose caches are those of a run, then covers
+    nb to max_n - nb rows. n is m (one process column) in half of the rows, m/2 (two) or between in the others. More
+    than the fewest steps are drawn only for the smaller half of the sizes, where they are cheap. In every row
+    m >= n >= (steps + chunks) * nb.
     Raises DesignError when no matrix up to max_n has room for the steps, or the numbers make no sense.
     """
     fewest, most = steps

@@ -51,7 +51,7 @@ SERIAL = frozenset({DGEMM, CONTENT, SENTINEL})
 _OUTER_SHARE, _BETWEEN_SHARE = 0.8, 0.3
 #: Of the rows of HPL's steps, that one core alone gets where all cores together get one: the models are those of a full
 #: node, and how much faster a core is alone takes fewer calls.
-_ALONE_SHARE = 0.6
+_ALONE_SHARE = 0.5
 #: Of these rows, so much less with each doubling of the cores: every core makes them, and more ranks start later.
 _DOUBLING_SHARE = 0.07
 

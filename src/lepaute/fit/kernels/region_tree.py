@@ -73,8 +73,8 @@ def boxes_of(calls: Calls, least: int, by: str = "mnk") -> list[Box]:
     # Calls that last long count for more, so that the sample is as good as a smaller one of equal calls.
     effective = float(np.sum(weight * typical)) ** 2 / float(np.sum((weight * typical) ** 2))
     price = (columns.shape[1] + 1) * np.log(max(effective, 2.0))
-    # Designs, as runs, have large leading dimensions in large matrices only, so that a cut by the leading dimension does
-    # about as well as one by columns, which are what fills a cache: it has to do better by the price of a cut.
+    # Large leading dimensions come with large matrices only, so that a cut by it does about as well as
+    # one by columns, which are what fills a cache: it has to do better by the price of a cut.
     handicap = {"k": float(np.exp(price / effective))} if calls.kernel in WALKS_ROWS else {}
     searched = _Data(data, letters, least, handicap)
     leaves = [_leaf({}, np.arange(len(calls)), searched)]
