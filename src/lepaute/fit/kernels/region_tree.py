@@ -60,7 +60,7 @@ def boxes_of(calls: Calls, least: int, by: str = "mnk") -> list[Box]:
     """
     y = calls.duration_s
     typical = np.maximum(local_median(calls.work(), y), 1e-3 * float(np.median(np.abs(y))) + 1e-12)
-    columns = design_matrix(default_terms(calls.kernel), calls.m, calls.n, calls.k)
+    columns = design_matrix(_terms(calls.kernel), calls.m, calls.n, calls.k)
     data = np.column_stack([columns, np.minimum(y, CAP * typical)]) / np.sqrt(typical)[:, None]
     weight = np.ones(len(calls)) if calls.weight is None else calls.weight / float(np.mean(calls.weight))
     data = data * np.sqrt(weight)[:, None]
@@ -86,6 +86,13 @@ def boxes_of(calls: Calls, least: int, by: str = "mnk") -> list[Box]:
         leaves.remove(best)
         leaves += _halves(best, best.cut, searched)
     return [leaf.box for leaf in leaves]
+
+
+def _terms(kernel: str) -> tuple[str, ...]:
+    """What a leaf has to fit: of copies, whose time for an element grows from cache to cache, only that and a constant,
+    so that a cut costs little and there may be several."""
+    terms = default_terms(kernel)
+    return (terms[0], terms[-1]) if kernel in WALKS_ROWS else terms
 
 
 def _halves(leaf: _Leaf, cut: _Cut, data: _Data) -> list[_Leaf]:
