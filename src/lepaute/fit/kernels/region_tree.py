@@ -2,7 +2,7 @@
 
 Greedy, as in regression trees (Breiman and others 1984) with linear models in the leaves. A cut is kept when it pays
 for its parameters in Schwarz's criterion. Errors count relative to the time of a call and in proportion to it, as the
-application's time does.
+application's time does; those of copies, whose sizes in a run are others than in a design, count relative to it only.
 """
 
 from dataclasses import dataclass
@@ -25,24 +25,12 @@ CAP = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Data:
-    """What the search works on: columns and target of each call, scaled; its parameters by letter; how many calls a
-    leaf needs; and what the sum of squares after a cut is multiplied by in comparisons, by letter, where not by 1."""
-
-    columns: Floats
-    letters: dict[str, Floats]
-    least: int
-    handicap: dict[str, float]
-
-
-@dataclass(frozen=True, slots=True)
 class _Cut:
-    """The best cut of a leaf: where, by how much the sum of squares falls, and what is left of it."""
+    """The best cut of a leaf: where, and by how much the sum of squares falls."""
 
     letter: str
     edge: float
     gain: float
-    left: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,30 +49,24 @@ def boxes_of(calls: Calls, least: int, by: str = "mnk") -> list[Box]:
     y = calls.duration_s
     typical = np.maximum(local_median(calls.work(), y), 1e-3 * float(np.median(np.abs(y))) + 1e-12)
     columns = design_matrix(_terms(calls.kernel), calls.m, calls.n, calls.k)
-    data = np.column_stack([columns, np.minimum(y, CAP * typical)]) / np.sqrt(typical)[:, None]
+    counted = np.ones(len(calls)) if calls.kernel in WALKS_ROWS else typical
+    data = np.column_stack([columns, np.minimum(y, CAP * typical)]) * (np.sqrt(counted) / typical)[:, None]
     weight = np.ones(len(calls)) if calls.weight is None else calls.weight / float(np.mean(calls.weight))
     data = data * np.sqrt(weight)[:, None]
     data = data / np.maximum(np.sqrt(np.mean(data**2, axis=0)), 1e-300)
-    letters = {
-        letter: values
-        for letter, values in (("m", calls.m), ("n", calls.n), ("k", calls.k))
-        if letter in by and values.any()
-    }
+    sizes = {"m": calls.m, "n": calls.n, "k": calls.k}
+    letters = {letter: values for letter, values in sizes.items() if letter in by and values.any()}
     # Calls that last long count for more, so that the sample is as good as a smaller one of equal calls.
-    effective = float(np.sum(weight * typical)) ** 2 / float(np.sum((weight * typical) ** 2))
+    effective = float(np.sum(weight * counted)) ** 2 / float(np.sum((weight * counted) ** 2))
     price = (columns.shape[1] + 1) * np.log(max(effective, 2.0))
-    # Large leading dimensions come with large matrices only, so that a cut by it does about as well as
-    # one by columns, which are what fills a cache: it has to do better by the price of a cut.
-    handicap = {"k": float(np.exp(price / effective))} if calls.kernel in WALKS_ROWS else {}
-    searched = _Data(data, letters, least, handicap)
-    leaves = [_leaf({}, np.arange(len(calls)), searched)]
+    leaves = [_leaf({}, np.arange(len(calls)), data, letters, least)]
     while len(leaves) < MOST_LEAVES:
         total = max(sum(leaf.cost for leaf in leaves), 1e-300)
         best = max(leaves, key=lambda leaf: leaf.cut.gain if leaf.cut else -1.0)
         if best.cut is None or effective * np.log(total / max(total - best.cut.gain, 1e-6 * total)) < price:
             break
         leaves.remove(best)
-        leaves += _halves(best, best.cut, searched)
+        leaves += _halves(best, best.cut, data, letters, least)
     return [leaf.box for leaf in leaves]
 
 
@@ -95,26 +77,20 @@ def _terms(kernel: str) -> tuple[str, ...]:
     return (terms[0], terms[-1]) if kernel in WALKS_ROWS else terms
 
 
-def _halves(leaf: _Leaf, cut: _Cut, data: _Data) -> list[_Leaf]:
+def _halves(leaf: _Leaf, cut: _Cut, data: Floats, letters: dict[str, Floats], least: int) -> list[_Leaf]:
     low, high = leaf.box.get(cut.letter, (0.0, MOST))
-    below = data.letters[cut.letter][leaf.rows] <= cut.edge
+    below = letters[cut.letter][leaf.rows] <= cut.edge
     return [
-        _leaf({**leaf.box, cut.letter: (low, cut.edge)}, leaf.rows[below], data),
-        _leaf({**leaf.box, cut.letter: (cut.edge + 1.0, high)}, leaf.rows[~below], data),
+        _leaf({**leaf.box, cut.letter: (low, cut.edge)}, leaf.rows[below], data, letters, least),
+        _leaf({**leaf.box, cut.letter: (cut.edge + 1.0, high)}, leaf.rows[~below], data, letters, least),
     ]
 
 
-def _leaf(box: Box, rows: Integers, data: _Data) -> _Leaf:
-    inside = data.columns[rows]
+def _leaf(box: Box, rows: Integers, data: Floats, letters: dict[str, Floats], least: int) -> _Leaf:
+    inside = data[rows]
     whole = float(_residual((inside.T @ inside)[None])[0])
-    cuts = [
-        cut
-        for letter, values in data.letters.items()
-        if (cut := _best_cut(letter, values[rows], inside, whole, data.least))
-    ]
-    return _Leaf(
-        box, rows, whole, min(cuts, key=lambda cut: cut.left * data.handicap.get(cut.letter, 1.0), default=None)
-    )
+    cuts = [cut for letter, values in letters.items() if (cut := _best_cut(letter, values[rows], inside, whole, least))]
+    return _Leaf(box, rows, whole, max(cuts, key=lambda cut: cut.gain, default=None))
 
 
 def _best_cut(letter: str, values: Floats, data: Floats, whole: float, least: int) -> _Cut | None:
@@ -136,7 +112,7 @@ def _best_cut(letter: str, values: Floats, data: Floats, whole: float, least: in
     best = int(np.argmin(left))
     if not np.isfinite(left[best]):
         return None
-    return _Cut(letter, float(np.floor(edges[best])), whole - float(left[best]), float(left[best]))
+    return _Cut(letter, float(np.floor(edges[best])), whole - float(left[best]))
 
 
 def _residual(sums: Floats) -> Floats:

@@ -28,7 +28,8 @@ MODELLED = frozenset(
 
 #: Those whose m * n is a matrix that they update.
 PRODUCTS = frozenset({"dgemm", "dgemm_nn"})
-#: Kernels whose k is the leading dimension of the matrix: from element to element of a row they go that far.
+#: Kernels whose k is the rows of the trailing matrix (of dcopy the leading dimension): what an element of a row costs
+#: depends on how much of the matrix a cache holds.
 WALKS_ROWS = frozenset(
     {
         *("dcopy", "dlocswp", "dlaswp00N", "dlaswp02N", "dlaswp10N", "dlatcpy"),
@@ -134,7 +135,7 @@ class Calls:
     def work(self) -> Floats:
         """Product of the parameters that the kernel has: the size of a call, for classes of size.
 
-        The leading dimension, which k is for kernels that walk along rows, is no amount of work.
+        The rows of the matrix, which k is for kernels that walk along rows, are no amount of work.
         """
         result = np.ones(len(self))
         for letter in (self.m, self.n) if self.kernel in WALKS_ROWS else (self.m, self.n, self.k):
