@@ -7,7 +7,7 @@
 int HPCC_Defaults(void);
 
 int HPCC_Defaults(void) {
-    fprintf(stderr, "xhpl-lepaute: hpccinf.txt in the working folder is missing or is no HPL input file\n");
+    fprintf(stderr, "xhpl-lepaute: the working folder has neither an HPL.dat nor an hpccinf.txt that HPL reads\n");
     fflush(stderr);
     MPI_Abort(MPI_COMM_WORLD, 2);
     return 1;

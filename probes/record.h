@@ -22,6 +22,9 @@ enum {
     LEP_RECORD_CHUNKS = 1 << 13,
 };
 
+enum { LEP_RECORD_PROC_NULL = -2 };
+#define LEP_RECORD_COMPLETED "(completed)"
+
 typedef enum { LEP_RECORD_KERNEL, LEP_RECORD_MPI, LEP_RECORD_PHASE } lep_record_kind;
 
 /* What to add to this rank's clock to get rank 0's, known at one moment of this rank's clock. */
@@ -35,11 +38,12 @@ typedef struct {
 } lep_record_name;
 
 typedef struct {
-    char magic[8]; /* "LEPREC1" */
+    char magic[8]; /* "LEPREC2" */
     uint32_t header_bytes, row_bytes;
     int32_t rank, ranks, pid, finished;
     int64_t used, lost;         /* rows written, and rows that found no room */
     int64_t start_ns;           /* of this rank's clock, after all ranks had come together in MPI_Init */
+    int64_t end_ns;             /* when the program called MPI_Finalize, 0 where it did not */
     lep_record_clock clocks[2]; /* in MPI_Init, and in MPI_Finalize where the program came that far */
     char host[64], mpi[160];
     uint32_t names; /* code c is names_of[c]; 0 is no code */
@@ -60,10 +64,14 @@ typedef struct {
             int32_t m, n, k, unused;
         } kernel; /* and phase */
         struct {
-            int32_t peer;       /* rank in MPI_COMM_WORLD, or -1 */
-            int32_t tag;        /* or -1 */
+            int32_t peer;       /* rank in MPI_COMM_WORLD, -1 where there is none, or LEP_RECORD_PROC_NULL */
+            int32_t tag;        /* or -1; of a collective operation the group of its communicator */
             int64_t size_bytes; /* of a probe that found nothing: minus the number of looks */
         } message;
+        struct {                 /* LEP_RECORD_COMPLETED: a request that began at start_ns is over */
+            int32_t peer, tag;   /* what came, of a receive */
+            int64_t by_start_ns; /* when the wait or test began that found it so */
+        } completed;
     };
 } lep_record_row;
 

@@ -4,6 +4,9 @@
 
 #include <mpi.h>
 
+#ifdef LEP_RECORD_SMPI
+#include "record_smpi.h"
+#endif
 #include "record_inside.h"
 #include "record_world.h"
 
@@ -21,15 +24,21 @@ static inline void write_call(int *code, const char *name, int64_t start_ns, int
                       what.size_bytes);
 }
 
+#ifdef LEP_RECORD_SMPI
+#define REAL(call) lep_next_##call
+#else
+#define REAL(call) P##call
+#endif
+
 /* The body of a wrapper: `call` is the real call, `what` the message of its row, evaluated after the call, and `after`
  * more to do then. What `what` and `after` hold stands outside the two stamps. */
 #define RECORDED(name, call, what, after)                                                                              \
     {                                                                                                                  \
         static int code;                                                                                               \
         if (!lep_call_begin())                                                                                         \
-            return P##call;                                                                                            \
+            return REAL(call);                                                                                         \
         int64_t start_ns = lep_clock_ns();                                                                             \
-        int result = P##call;                                                                                          \
+        int result = REAL(call);                                                                                       \
         int64_t end_ns = lep_clock_ns();                                                                               \
         write_call(&code, name, start_ns, end_ns, what);                                                               \
         lep_messages++;                                                                                                \
@@ -39,9 +48,15 @@ static inline void write_call(int *code, const char *name, int64_t start_ns, int
     }
 
 static inline int64_t bytes_of(int64_t count, MPI_Datatype type) {
+#ifdef LEP_RECORD_SMPI
+    int size = 0;
+    if (type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &size) != MPI_SUCCESS || size == MPI_UNDEFINED)
+        return 0;
+#else
     MPI_Count size = 0;
     if (type == MPI_DATATYPE_NULL || PMPI_Type_size_x(type, &size) != MPI_SUCCESS || size == MPI_UNDEFINED)
         return 0;
+#endif
     return count * (int64_t)size;
 }
 

@@ -2,7 +2,7 @@
 #include "record_calls.h"
 
 static message collective(int root, MPI_Comm comm, int64_t bytes) {
-    return (message){lep_world_rank(comm, root), -1, bytes};
+    return (message){root < 0 ? -1 : lep_world_rank(comm, root), lep_world_group(comm), bytes};
 }
 
 static int members(MPI_Comm comm) {
@@ -25,7 +25,7 @@ static int64_t given(const void *buffer, int64_t items, MPI_Datatype type, int64
 
 enum { NO_ROOT = -1 };
 
-LEP_EXPORT int MPI_Barrier(MPI_Comm comm) RECORDED("MPI_Barrier", MPI_Barrier(comm), NONE, )
+LEP_EXPORT int MPI_Barrier(MPI_Comm comm) RECORDED("MPI_Barrier", MPI_Barrier(comm), collective(NO_ROOT, comm, 0), )
 
     LEP_EXPORT int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
         RECORDED("MPI_Bcast", MPI_Bcast(buffer, count, type, root, comm),
@@ -98,13 +98,13 @@ LEP_EXPORT int MPI_Barrier(MPI_Comm comm) RECORDED("MPI_Barrier", MPI_Barrier(co
        ---------------------------- */
 
     LEP_EXPORT int MPI_Comm_split(MPI_Comm comm, int colour, int key, MPI_Comm *made)
-        RECORDED("MPI_Comm_split", MPI_Comm_split(comm, colour, key, made), NONE, )
+        RECORDED("MPI_Comm_split", MPI_Comm_split(comm, colour, key, made), collective(NO_ROOT, comm, 0), )
 
             LEP_EXPORT int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *made)
-                RECORDED("MPI_Comm_dup", MPI_Comm_dup(comm, made), NONE, )
+                RECORDED("MPI_Comm_dup", MPI_Comm_dup(comm, made), collective(NO_ROOT, comm, 0), )
 
                     LEP_EXPORT int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *made)
-                        RECORDED("MPI_Comm_create", MPI_Comm_create(comm, group, made), NONE, )
+                        RECORDED("MPI_Comm_create", MPI_Comm_create(comm, group, made), collective(NO_ROOT, comm, 0), )
 
     /* Forgotten before the call: after it, another thread may be given the same handle. */
     LEP_EXPORT int MPI_Comm_free(MPI_Comm *comm) {

@@ -17,6 +17,18 @@ extern bool lep_every_call;
 extern LEP_THREAD_LOCAL bool lep_inside_call; /* a library calls itself through its public names; only we count once */
 extern LEP_THREAD_LOCAL int lep_step;
 
+/* Under SMPI all ranks are contexts of one thread that give way to each other inside of calls, and the clock is the
+ * simulation's (record_smpi.c). */
+#ifdef LEP_RECORD_SMPI
+int64_t lep_clock_ns(void);
+
+static inline bool lep_call_begin(void) {
+    return lep_recording;
+}
+
+static inline void lep_call_end(void) {
+}
+#else
 static inline int64_t lep_clock_ns(void) {
     return lep_now_ns() + lep_clock_shift_ns;
 }
@@ -31,6 +43,7 @@ static inline bool lep_call_begin(void) {
 static inline void lep_call_end(void) {
     lep_inside_call = false;
 }
+#endif
 
 /* A kernel without columns: HPL calls three of them after each look for a panel, millions in a long wait. */
 static inline bool lep_no_work(int64_t n) {
@@ -42,6 +55,7 @@ int lep_code(int *code, lep_record_kind kind, const char *name);
 lep_record_row *lep_put(const lep_record_row *row);    /* where it is now; NULL where there was no room */
 extern LEP_THREAD_LOCAL lep_record_row *lep_last_look; /* the row before, where that is a look that found nothing */
 
+#ifndef LEP_RECORD_SMPI
 static inline uint32_t lep_duration(int64_t took_ns) {
     uint64_t took = took_ns > 0 ? (uint64_t)took_ns : 0, most = UINT32_MAX >> 1, coarse = took >> 10;
     return (uint32_t)(took <= most ? took : (coarse < most ? coarse : most) | (most + 1));
@@ -76,6 +90,8 @@ static inline void lep_write_message(int code, int64_t start_ns, int64_t end_ns,
     lep_put(&row);
     lep_last_look = NULL;
 }
+#endif
+
 /* The next definition of a symbol after ours; ends the program where there is none. Never NULL. */
 void *lep_next_symbol(const char *name);
 
@@ -83,6 +99,10 @@ void lep_record_open(int rank, int ranks, const char *mpi);
 lep_record_header *lep_record_file(void); /* NULL where nothing is recorded */
 void lep_record_close(void);
 
+#ifdef LEP_RECORD_SMPI
+void lep_write_message(int code, int64_t start_ns, int64_t end_ns, int peer, int tag, int64_t size_bytes);
+void lep_write_look(int code, int64_t start_ns, int64_t end_ns, int peer, int tag);
+#else
 /* A look that found nothing. Successive looks for the same message are one row, from the first to the last: they are
  * one wait, and a row each would fill a disk. */
 static inline void lep_write_look(int code, int64_t start_ns, int64_t end_ns, int peer, int tag) {
@@ -102,5 +122,6 @@ static inline void lep_write_look(int code, int64_t start_ns, int64_t end_ns, in
     if (lep_every_call)
         lep_last_look = NULL;
 }
+#endif
 
 #endif

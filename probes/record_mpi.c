@@ -4,21 +4,30 @@
 #include <string.h>
 
 #include "record_calls.h"
+#ifndef LEP_RECORD_SMPI
 #include "record_clock.h"
+#endif
 
 int64_t lep_messages;
 
+/* Nothing goes to MPI_PROC_NULL, nor comes from there. */
 static message sent(int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm) {
-    return (message){lep_world_rank(comm, peer), tag, bytes_of(count, type)};
+    return (message){lep_world_rank(comm, peer), tag, peer == MPI_PROC_NULL ? 0 : bytes_of(count, type)};
 }
 
 /* What a receive brought, which may be less than there was room for. */
 static message received(const MPI_Status *status, MPI_Comm comm) {
+#ifdef LEP_RECORD_SMPI
+    int bytes = 0; /* SMPI 3.32 has no other */
+    if (PMPI_Get_count(status, MPI_BYTE, &bytes) != MPI_SUCCESS || bytes == MPI_UNDEFINED)
+        bytes = 0;
+#else
     MPI_Count bytes = 0;
     if (PMPI_Get_elements_x(status, MPI_BYTE, &bytes) != MPI_SUCCESS || bytes == MPI_UNDEFINED)
         bytes = 0;
+#endif
     if (status->MPI_SOURCE < 0)
-        return NONE;
+        return (message){lep_world_rank(comm, status->MPI_SOURCE), -1, 0};
     return (message){lep_world_rank(comm, status->MPI_SOURCE), status->MPI_TAG, bytes};
 }
 
@@ -27,6 +36,8 @@ static int64_t any_tag(int tag) {
 }
 
 /* ---- beginning and end ---------------------------------------------------------------------------------------- */
+
+#ifndef LEP_RECORD_SMPI
 
 static void begin(void) {
     int rank, ranks, length = 0;
@@ -62,9 +73,12 @@ LEP_EXPORT int MPI_Finalize(void) {
     lep_recording = lep_recording && lep_record_file();
     bool recorded = lep_recording;
     lep_inside_call = true;
+    int64_t end_ns = lep_clock_ns();
     lep_record_clock clock = lep_clock_compare();
-    if (lep_record_file())
+    if (lep_record_file()) {
         lep_record_file()->clocks[1] = clock;
+        lep_record_file()->end_ns = end_ns;
+    }
     if (recorded)
         lep_record_close();
     return PMPI_Finalize();
@@ -77,6 +91,8 @@ LEP_EXPORT int MPI_Pcontrol(const int level, ...) {
     return MPI_SUCCESS;
 }
 
+#endif
+
 /* ---- sends ---------------------------------------------------------------------------------------------------- */
 
 #define SEND(form)                                                                                                     \
@@ -87,15 +103,16 @@ SEND(Ssend)
 SEND(Bsend)
 SEND(Rsend)
 
-static void keep(MPI_Request request, message what, bool receive, MPI_Comm comm) {
-    lep_request_keep(request, &(lep_request){what.peer, receive, what.tag, what.size_bytes, comm});
+static void keep(MPI_Request request, message what, bool receive, MPI_Comm comm, int64_t start_ns) {
+    lep_request_keep(request, &(lep_request){what.peer, receive, what.tag, what.size_bytes, comm, start_ns});
 }
 
 #define ISEND(form)                                                                                                    \
     LEP_EXPORT int MPI_##form(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,        \
                               MPI_Request *request)                                                                    \
         RECORDED("MPI_" #form, MPI_##form(buffer, count, type, to, tag, comm, request),                                \
-                 sent(count, type, to, tag, comm), keep(*request, sent(count, type, to, tag, comm), false, comm))
+                 sent(count, type, to, tag, comm),                                                                     \
+                 keep(*request, sent(count, type, to, tag, comm), false, comm, start_ns))
 ISEND(Isend)
 ISEND(Issend)
 ISEND(Ibsend)
@@ -113,13 +130,14 @@ LEP_EXPORT int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, in
 
 /* The size is the room until the message is there. */
 static message expected(int count, MPI_Datatype type, int from, int tag, MPI_Comm comm) {
-    return (message){lep_world_rank(comm, from), any_tag(tag), bytes_of(count, type)};
+    return (message){lep_world_rank(comm, from), any_tag(tag), from == MPI_PROC_NULL ? 0 : bytes_of(count, type)};
 }
 
 LEP_EXPORT int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                          MPI_Request *request)
     RECORDED("MPI_Irecv", MPI_Irecv(buffer, count, type, from, tag, comm, request),
-             expected(count, type, from, tag, comm), keep(*request, expected(count, type, from, tag, comm), true, comm))
+             expected(count, type, from, tag, comm),
+             keep(*request, expected(count, type, from, tag, comm), true, comm, start_ns))
 
     /* Two rows: what was sent, and at the end of the call, without a duration, what came. */
     static int64_t write_arrival(int64_t at_ns, message what) {
@@ -145,12 +163,17 @@ static message of_request(const lep_request *request) {
     return (message){request->peer, request->tag, request->size_bytes};
 }
 
-/* Of a request that is over: a receive now knows its sender and its size. */
-static message finished(MPI_Request request, const MPI_Status *status) {
+/* Of a request that is over: a receive now knows its sender and its size. by_start_ns: of the call that found it so. */
+static message finished(MPI_Request request, const MPI_Status *status, int64_t by_start_ns) {
+    static int code;
     lep_request kept = lep_request_take(request);
-    if (kept.receive && status && status->MPI_SOURCE >= 0)
-        return received(status, kept.comm);
-    return of_request(&kept);
+    if (!kept.start_ns)
+        return of_request(&kept);
+    bool came = kept.receive && status && status->MPI_SOURCE >= 0;
+    message what = came ? received(status, kept.comm) : of_request(&kept);
+    lep_write_message(lep_code(&code, LEP_RECORD_MPI, LEP_RECORD_COMPLETED), kept.start_ns, kept.start_ns, what.peer,
+                      (int)what.tag, by_start_ns);
+    return what;
 }
 
 LEP_EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status) {
@@ -158,16 +181,16 @@ LEP_EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status) {
     MPI_Request before = *request;
     if (status == MPI_STATUS_IGNORE)
         status = &own;
-    RECORDED("MPI_Wait", MPI_Wait(request, status), finished(before, status), )
+    RECORDED("MPI_Wait", MPI_Wait(request, status), finished(before, status, start_ns), )
 }
 
 enum { MANY = 256 }; /* requests whose handles are kept on the stack; of more only the number is known */
 
 /* Bytes of all of them; the peer where they are one. */
-static message finished_all(int count, const MPI_Request *before, const MPI_Status *statuses) {
+static message finished_all(int count, const MPI_Request *before, const MPI_Status *statuses, int64_t by_start_ns) {
     message sum = NONE;
     for (int i = 0; i < count && i < MANY; i++) {
-        message one = finished(before[i], statuses ? &statuses[i] : NULL);
+        message one = finished(before[i], statuses == MPI_STATUSES_IGNORE ? NULL : &statuses[i], by_start_ns);
         if (count == 1)
             return one;
         sum.size_bytes += one.size_bytes;
@@ -180,11 +203,17 @@ static void copy_handles(MPI_Request *copy, const MPI_Request *requests, int cou
         copy[i] = requests[i];
 }
 
+/* Ours where the program wants none: only they tell who sent, and how much. */
+#define STATUSES(statuses, count)                                                                                      \
+    MPI_Status own[MANY];                                                                                              \
+    if ((statuses) == MPI_STATUSES_IGNORE && (count) <= MANY)                                                          \
+    (statuses) = own
+
 LEP_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
     MPI_Request before[MANY];
     copy_handles(before, requests, count);
-    RECORDED("MPI_Waitall", MPI_Waitall(count, requests, statuses),
-             finished_all(count, before, statuses == MPI_STATUSES_IGNORE ? NULL : statuses), )
+    STATUSES(statuses, count);
+    RECORDED("MPI_Waitall", MPI_Waitall(count, requests, statuses), finished_all(count, before, statuses, start_ns), )
 }
 
 LEP_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status) {
@@ -194,22 +223,27 @@ LEP_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_St
     if (status == MPI_STATUS_IGNORE)
         status = &own;
     RECORDED("MPI_Waitany", MPI_Waitany(count, requests, index, status),
-             *index >= 0 && *index < MANY ? finished(before[*index], status) : NONE, )
+             *index >= 0 && *index < MANY ? finished(before[*index], status, start_ns) : NONE, )
 }
 
-static message finished_some(int done, const int *indices, const MPI_Request *before) {
+static message finished_some(int done, const int *indices, const MPI_Request *before, const MPI_Status *statuses,
+                             int64_t by_start_ns) {
     message sum = NONE;
-    for (int i = 0; i < done; i++)
-        if (indices[i] >= 0 && indices[i] < MANY)
-            sum.size_bytes += finished(before[indices[i]], NULL).size_bytes;
+    for (int i = 0; i < done; i++) {
+        if (indices[i] < 0 || indices[i] >= MANY)
+            continue;
+        const MPI_Status *status = statuses == MPI_STATUSES_IGNORE ? NULL : &statuses[i];
+        sum.size_bytes += finished(before[indices[i]], status, by_start_ns).size_bytes;
+    }
     return sum;
 }
 
 LEP_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[], MPI_Status statuses[]) {
     MPI_Request before[MANY];
     copy_handles(before, requests, count);
+    STATUSES(statuses, count);
     RECORDED("MPI_Waitsome", MPI_Waitsome(count, requests, done, indices, statuses),
-             finished_some(*done, indices, before), )
+             finished_some(*done, indices, before, statuses, start_ns), )
 }
 
 /* ---- probes ---------------------------------------------------------------------------------------------------- */
@@ -220,9 +254,9 @@ LEP_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int *done, int in
     {                                                                                                                  \
         static int code;                                                                                               \
         if (!lep_call_begin())                                                                                         \
-            return P##call;                                                                                            \
+            return REAL(call);                                                                                         \
         int64_t start_ns = lep_clock_ns();                                                                             \
-        int result = P##call;                                                                                          \
+        int result = REAL(call);                                                                                       \
         int64_t end_ns = lep_clock_ns();                                                                               \
         if (found)                                                                                                     \
             write_call(&code, name, start_ns, end_ns, what);                                                           \
@@ -241,14 +275,23 @@ LEP_EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     MPI_Request before = *request;
     if (status == MPI_STATUS_IGNORE)
         status = &own;
-    PROBED("MPI_Test", MPI_Test(request, flag, status), *flag, finished(before, status), NONE)
+    PROBED("MPI_Test", MPI_Test(request, flag, status), *flag, finished(before, status, start_ns), NONE)
 }
 
 LEP_EXPORT int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
     MPI_Request before[MANY];
     copy_handles(before, requests, count);
+    STATUSES(statuses, count);
     PROBED("MPI_Testall", MPI_Testall(count, requests, flag, statuses), *flag,
-           finished_all(count, before, statuses == MPI_STATUSES_IGNORE ? NULL : statuses), NONE)
+           finished_all(count, before, statuses, start_ns), NONE)
+}
+
+LEP_EXPORT int MPI_Testsome(int count, MPI_Request requests[], int *done, int indices[], MPI_Status statuses[]) {
+    MPI_Request before[MANY];
+    copy_handles(before, requests, count);
+    STATUSES(statuses, count);
+    PROBED("MPI_Testsome", MPI_Testsome(count, requests, done, indices, statuses), *done > 0,
+           finished_some(*done, indices, before, statuses, start_ns), NONE)
 }
 
 LEP_EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status) {
@@ -258,9 +301,10 @@ LEP_EXPORT int MPI_Testany(int count, MPI_Request requests[], int *index, int *f
     if (status == MPI_STATUS_IGNORE)
         status = &own;
     PROBED("MPI_Testany", MPI_Testany(count, requests, index, flag, status), *flag,
-           *index >= 0 && *index < MANY ? finished(before[*index], status) : NONE, NONE)
+           *index >= 0 && *index < MANY ? finished(before[*index], status, start_ns) : NONE, NONE)
 }
 
+#ifndef LEP_RECORD_SMPI /* there its loops cost no event a turn, and no row */
 LEP_EXPORT int MPI_Iprobe(int from, int tag, MPI_Comm comm, int *flag, MPI_Status *status) {
     MPI_Status own;
     if (status == MPI_STATUS_IGNORE)
@@ -268,6 +312,8 @@ LEP_EXPORT int MPI_Iprobe(int from, int tag, MPI_Comm comm, int *flag, MPI_Statu
     PROBED("MPI_Iprobe", MPI_Iprobe(from, tag, comm, flag, status), *flag, received(status, comm),
            ((message){lep_world_rank(comm, from), any_tag(tag), 0}))
 }
+
+#endif
 
 LEP_EXPORT int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
     MPI_Status own;

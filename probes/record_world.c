@@ -1,5 +1,7 @@
 #include "record_world.h"
 
+#include "record.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -19,12 +21,29 @@ static void leave(void) {
 
 typedef struct {
     MPI_Comm comm;
-    int size;
+    int size, group;
     int *world; /* of each rank */
 } translation;
 
 static translation *translations;
 static size_t translation_count, translation_room;
+
+/* Members are added up, so that their order does not matter: FNV-1a of each, without the sign; never 0 but for all. */
+static int group_of(const translation *made, MPI_Group world) {
+    int ranks = 0;
+    PMPI_Group_size(world, &ranks);
+    if (made->size == ranks)
+        return 0;
+    uint64_t sum = 0;
+    for (int i = 0; i < made->size; i++) {
+        uint64_t hash = UINT64_C(14695981039346656037);
+        for (int byte = 0; byte < 4; byte++)
+            hash = (hash ^ (uint8_t)((uint32_t)made->world[i] >> 8 * byte)) * UINT64_C(1099511628211);
+        sum += hash;
+    }
+    int group = (int)((sum ^ sum >> 32) & INT32_MAX);
+    return group ? group : 1;
+}
 
 /* A table of one entry, (-1), where MPI refuses. */
 static translation translate(MPI_Comm comm) {
@@ -48,6 +67,7 @@ static translation translate(MPI_Comm comm) {
     } else
         made.size = 0;
     free(own);
+    made.group = remote ? -1 : group_of(&made, world);
     PMPI_Group_free(&group);
     PMPI_Group_free(&world);
     return made;
@@ -66,23 +86,36 @@ static bool add_translation(translation made) {
     return true;
 }
 
+/* NULL where there is no memory. */
+static const translation *find(MPI_Comm comm) {
+    size_t i = 0;
+    while (i < translation_count && translations[i].comm != comm)
+        i++;
+    return i < translation_count || add_translation(translate(comm)) ? &translations[i] : NULL;
+}
+
 int lep_world_rank(MPI_Comm comm, int rank) {
     if (rank < 0)
-        return -1;
+        return rank == MPI_PROC_NULL ? LEP_RECORD_PROC_NULL : -1;
     if (comm == MPI_COMM_WORLD)
         return rank;
     int world = -1;
     enter();
-    size_t i = 0;
-    while (i < translation_count && translations[i].comm != comm)
-        i++;
-    if (i < translation_count || add_translation(translate(comm))) {
-        const translation *found = &translations[i];
-        if (rank < found->size && found->world[rank] != MPI_UNDEFINED)
-            world = found->world[rank];
-    }
+    const translation *found = find(comm);
+    if (found && rank < found->size && found->world[rank] != MPI_UNDEFINED)
+        world = found->world[rank];
     leave();
     return world;
+}
+
+int lep_world_group(MPI_Comm comm) {
+    if (comm == MPI_COMM_WORLD)
+        return 0;
+    enter();
+    const translation *found = find(comm);
+    int group = found ? found->group : -1;
+    leave();
+    return group;
 }
 
 void lep_world_forget(MPI_Comm comm) {

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.archive import Archive
+from lepaute.measure.calibration.campaign import calibrate
 from lepaute.measure.layout import MADE_UP
 from lepaute.platform import load_platform
 
@@ -23,6 +24,8 @@ pytestmark = [
 ]
 #: 32 ranks that poll on two cores take minutes for what takes seconds on cores of their own.
 LONG = pytest.mark.skipif("LEPAUTE_LONG_TESTS" not in os.environ, reason="ten minutes; run with LEPAUTE_LONG_TESTS=1")
+#: Ranks that share a core wait for its other ranks at each pivot: small blocks have few of them.
+SMALL_NBS = (32, 64)
 
 
 def run(*arguments: str, layout: str = "") -> subprocess.CompletedProcess[str]:
@@ -33,57 +36,52 @@ def run(*arguments: str, layout: str = "") -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("layout", "active", "grid"),
-    [
-        ("1x4", {1, 2, 4}, "2x2"),
-        ("2x2", {1, 2, 4}, "1x4"),
-        pytest.param("2x16", {1, 2, 16, 32}, "4x8", marks=LONG),
-    ],
-)
-def test_every_core_of_a_made_up_layout_is_measured_fitted_and_predicted(
-    tmp_path: Path, layout: str, active: set[int], grid: str
-) -> None:
+def holds_every_core(measured: Archive, layout: str, active: set[int]) -> None:
+    """Asserts that kernels were measured on all cores of the layout, and with so many of them computing at once."""
     sockets, each = map(int, layout.split("x"))
-    cores = sockets * each
-    platform, archive = tmp_path / "platform.yaml", tmp_path / "calibration.zip"
-    # Ranks that share a core wait for its other ranks at each pivot: small blocks have few of them.
-    words = ("--nb", "32,64", "-o", str(platform), "--archive", str(archive))
-    done = run("calibrate", "--quick", *words, layout=layout)
-    assert done.returncode == 0, done.stderr
-    measured = Archive.open(archive)
     kernels = measured.table("observations/kernels.parquet")
     for probe in ("dgemm", "hpl_steps_1x1"):
         mine = kernels[kernels["probe"] == probe]
         assert set(mine["active_cores"]) == active
-        full = mine[mine["active_cores"] == cores]
+        full = mine[mine["active_cores"] == sockets * each]
         assert set(full["active_socket_cores"]) == {each}
-        assert set(full["cpu"]) == set(range(cores))
+        assert set(full["cpu"]) == set(range(sockets * each))
         assert set(full["pu"]) <= os.sched_getaffinity(0)
     (machine,) = measured.about.machines.values()
     assert machine.layout is not None
     assert machine.layout.source == f"{MADE_UP}={layout}"
+
+
+def test_every_core_of_one_socket_is_measured_under_half_and_full_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a fit, which a layout of two sockets gets below."""
+    monkeypatch.setenv(MADE_UP, "1x4")
+    archive = calibrate(tmp_path / "calibration.zip", quick=True, nbs=SMALL_NBS)
+    holds_every_core(Archive.open(archive), "1x4", {1, 2, 4})
+
+
+@pytest.mark.parametrize(
+    ("layout", "active", "grid"),
+    [("2x2", {1, 2, 4}, "1x4"), pytest.param("2x16", {1, 2, 16, 32}, "4x8", marks=LONG)],
+)
+def test_every_core_of_two_sockets_is_measured_fitted_and_predicted(
+    tmp_path: Path, layout: str, active: set[int], grid: str
+) -> None:
+    sockets, each = map(int, layout.split("x"))
+    platform, archive = tmp_path / "platform.yaml", tmp_path / "calibration.zip"
+    words = ("--nb", ",".join(map(str, SMALL_NBS)), "-o", str(platform), "--archive", str(archive))
+    done = run("calibrate", "--quick", *words, layout=layout)
+    assert done.returncode == 0, done.stderr
+    measured = Archive.open(archive)
+    assert measured.metadata["nbs"] == list(SMALL_NBS)
+    holds_every_core(measured, layout, active)
     fitted = load_platform(str(platform))
-    assert fitted.nodes.cores == cores
+    assert fitted.nodes.cores == sockets * each
     assert f"Its layout was made up ({MADE_UP}={layout})" in fitted.description
     predicted = run("predict", "hpl", "-p", str(platform), "--n", "2000", "--grid", grid, "--json")
     assert predicted.returncode == 0, predicted.stderr
     assert json.loads(predicted.stdout)["time_s"]["mean"] > 0
-
-
-def test_processes_of_two_threads_are_measured_and_a_run_of_them_is_predicted(tmp_path: Path) -> None:
-    platform, archive = tmp_path / "platform.yaml", tmp_path / "calibration.zip"
-    words = ("--nb", "96,160", "--threads", "1,2", "-o", str(platform), "--archive", str(archive))
-    done = run("calibrate", "--quick", *words)
-    assert done.returncode == 0, done.stderr
-    measured = Archive.open(archive)
-    assert (measured.metadata["nbs"], measured.metadata["threads"]) == ([96, 160], [1, 2])
-    kernels = measured.table("observations/kernels.parquet")
-    assert {int(threads) for threads in kernels["threads"]} == {1, 2}
-    for grid, threads in (("1x2", "1"), ("1x1", "2")):
-        words = ("--n", "2000", "--nb", "96", "--grid", grid, "--threads-per-rank", threads)
-        predicted = run("predict", "hpl", "-p", str(platform), *words, "--json")
-        assert predicted.returncode == 0, predicted.stderr
 
 
 @pytest.mark.parametrize(

@@ -60,11 +60,23 @@ def says_with_which_options_the_steps_were_made(file: Path) -> None:
     assert made.nunique() == 4  # two runs in each of two blocks
 
 
+def measured_and_predicted_with_two_threads(file: Path, platform: Path) -> None:
+    """Asserts that processes of two threads were measured, and that a run of them is predicted."""
+    import lepaute as lp
+
+    archive = lp.Archive.open(str(file))
+    assert archive.metadata["threads"] == [1, 2]
+    assert {int(threads) for threads in archive.table("observations/kernels.parquet")["threads"]} == {1, 2}
+    words = ("--n", "2000", "--grid", "1x1", "--threads-per-rank", "2")
+    predicted = run("predict", "hpl", "-p", str(platform), *words, "--json")
+    assert predicted.returncode == 0, predicted.stderr
+
+
 @pytest.mark.machine
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores")
 def test_a_calibration_of_this_machine_predicts_hpl_on_it(tmp_path: Path) -> None:
     platform, archive = tmp_path / "platform.yaml", tmp_path / "calibration.zip"
-    calibrated = run("calibrate", "--quick", "-o", str(platform), "--archive", str(archive))
+    calibrated = run("calibrate", "--quick", "--threads", "1,2", "-o", str(platform), "--archive", str(archive))
     assert calibrated.returncode == 0, calibrated.stderr
     verified = run("archive", "verify", str(archive))
     assert verified.returncode == 0, verified.stderr
@@ -78,6 +90,7 @@ def test_a_calibration_of_this_machine_predicts_hpl_on_it(tmp_path: Path) -> Non
     assert not any("not modelled" in warning for warning in prediction["warnings"])
     says_with_which_options_the_steps_were_made(archive)
     calls_every_kernel_of_hpl(platform)
+    measured_and_predicted_with_two_threads(archive, platform)
     again = run("fit", str(archive), "-o", str(tmp_path / "again.yaml"))
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "again.yaml").read_bytes().split(b"\n", 3)[3:] == platform.read_bytes().split(b"\n", 3)[3:]

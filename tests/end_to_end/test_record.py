@@ -16,10 +16,10 @@ from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_library import find_library
 from lepaute.simulate import Hpl
 from lepaute.trace import Trace, read_trace
-from lepaute.trace.breakdown import breakdown_of
+from lepaute.trace.breakdown import breakdown_of, split
 from lepaute.trace.compare import compare_traces
 from lepaute.trace.messages import match_messages
-from lepaute.trace.table import KERNEL, MPI, PHASE
+from lepaute.trace.table import CATEGORIES, KERNEL, MPI, PHASE
 
 pytestmark = pytest.mark.machine
 
@@ -240,7 +240,9 @@ def test_ranks_sizes_and_names_are_those_of_the_program(ring: Path, tmp_path: Pa
     assert set(sends.size_bytes.tolist()) == {80}  # 5 pairs of doubles, gaps not counted
     assert (sends.tag == 3).all()
     receives, waits = of("MPI_Irecv"), of("MPI_Wait")
-    assert set(zip(receives.peer.tolist(), receives.size_bytes.tolist(), strict=True)) == {(-1, 400)}  # from anyone
+    # From anyone, who is known from the wait.
+    assert (receives.peer == (receives.rank + 1) % 3).all()
+    assert set(receives.size_bytes.tolist()) == {400}
     assert (waits.peer == (waits.rank + 1) % 3).all()  # and the wait knows who it was, and what came
     assert set(waits.size_bytes.tolist()) == {80}
     assert set(of("MPI_Waitall").size_bytes.tolist()) == {80}
@@ -253,8 +255,71 @@ def test_ranks_sizes_and_names_are_those_of_the_program(ring: Path, tmp_path: Pa
     assert len(scales) == 30
     assert set(scales.n.tolist()) == {100}
     assert (scales.kind == KERNEL).all()
-    # Of the receives from anyone the sender is known only to their wait: the others are paired.
-    assert len(match_messages(trace).send) == 30
+    matches = match_messages(trace)
+    assert len(matches.send) == 60
+    assert {trace.names[code] for code in trace.name[matches.end]} == {"MPI_Wait", "MPI_Sendrecv"}
+    assert {trace.names[code] for code in trace.name[matches.sent]} == {"MPI_Waitall", "MPI_Sendrecv"}
+    assert set(of("MPI_Allreduce").comm.tolist()) == {0}  # all ranks, in another order
+
+
+LATE_COMER = """
+#include <mpi.h>
+#include <unistd.h>
+int main(void) {
+    static double x[4][100];
+    double sum;
+    int rank, ranks;
+    MPI_Init(0, 0);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm pair; /* ranks 0 and 1; the others are one each */
+    MPI_Comm_split(MPI_COMM_WORLD, rank < 2 ? 0 : rank, rank, &pair);
+    int up = rank ? rank - 1 : MPI_PROC_NULL, down = rank + 1 < ranks ? rank + 1 : MPI_PROC_NULL;
+    if (rank == 0)
+        usleep(200000);
+    MPI_Request requests[4];
+    MPI_Irecv(x[0], 100, MPI_DOUBLE, up, 1, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(x[1], 100, MPI_DOUBLE, down, 2, MPI_COMM_WORLD, &requests[1]);
+    MPI_Isend(x[2], 100, MPI_DOUBLE, up, 2, MPI_COMM_WORLD, &requests[2]);
+    MPI_Isend(x[3], 100, MPI_DOUBLE, down, 1, MPI_COMM_WORLD, &requests[3]);
+    MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+    if (rank == 0)
+        usleep(300000);
+    MPI_Allreduce(x[0], &sum, 1, MPI_DOUBLE, MPI_SUM, pair);
+    MPI_Sendrecv(x[0], 100, MPI_DOUBLE, up, 3, x[1], 100, MPI_DOUBLE, down, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Finalize();
+}
+"""
+
+
+def test_a_breakdown_tells_own_code_and_waiting_for_a_rank_that_comes_late(mpicc: Path, tmp_path: Path) -> None:
+    (tmp_path / "late.c").write_text(LATE_COMER)
+    subprocess.run([mpicc, "-w", tmp_path / "late.c", "-o", tmp_path / "late"], check=True)
+    done = lepaute("record", "--", *MPIRUN, "3", tmp_path / "late", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    trace = read_trace(tmp_path / "trace.parquet")
+    found = breakdown_of(trace)
+    own, late, transfer = (found.by_rank_s[:, CATEGORIES.index(name)] for name in ("own_code", "late", "transfer"))
+    assert own[0] > 0.5  # it sleeps
+    # Rank 1 waits for its message for 0.2 s, and then at the reduction of the two of them for 0.3 s.
+    parts = split(trace)
+    of_waits, of_reductions = (
+        parts[trace.named([name]) & (trace.rank == 1)] for name in ("MPI_Waitall", "MPI_Allreduce")
+    )
+    late_at = CATEGORIES.index("late")
+    assert 0.15 < of_waits[:, late_at].sum() < 0.5
+    assert 0.25 < of_reductions[:, late_at].sum() < 0.6
+    assert transfer[1] < late[1] / 2
+    assert set(trace.comm[trace.named(["MPI_Allreduce"])].tolist()) == {1, 2}
+    assert found.unknown == ()
+    # What goes to MPI_PROC_NULL or comes from there is nothing.
+    nobody = trace.peer == -2
+    assert trace.size_bytes[nobody].sum() == 0
+    assert {trace.names[code] for code in trace.name[nobody]} == {
+        *("MPI_Irecv", "MPI_Isend", "MPI_Sendrecv", "MPI_Sendrecv_arrival"),
+    }
+    sent = trace.named(["MPI_Isend", "MPI_Sendrecv"])
+    assert trace.size_bytes[sent].sum() == 800 * (4 + 2)
 
 
 def test_successive_looks_are_a_row_that_tells_their_number(ring: Path, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_every_call_of_the_real_hpl_is_simulated_in_its_order_and_size(hpl: Hpl,
     recorded, _ = recorded_hpl(hpl, tmp_path)
     found = compare_traces(recorded, simulated(hpl))
     assert found.ranks == tuple(range(hpl.ranks))
-    assert {name for name, _, _ in found.one_side} <= ONE_SIDED
+    assert {name for name, _, _, _ in found.one_side} <= ONE_SIDED
     assert found.first == ()
     assert found.first_size == ()
     for one in found.classes:

@@ -12,6 +12,7 @@ import pytest
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.simulate import Hpl
+from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 from lepaute.verify.disturbance import disturbances
 from lepaute.verify.real_run import HplProgram, built_program, real_run
 
@@ -77,6 +78,30 @@ def test_a_verification_seals_its_predictions_then_runs_shows_and_saves_everythi
     assert len(rows) == sum(len(case["measured"]) for case in cases)
     assert (tmp_path / "verification.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((tmp_path / "verification.json").read_text()) == json.loads(done.stdout)
+    # The report in HPL's form is one of the runs that count, and can be verified once more, without running anything.
+    again = lepaute("verify", "hpl", "--results", str(tmp_path / "HPL.out"), "-p", "dahu", "--runs", "3", "--json")
+    assert again.returncode == 0, again.stderr
+    for case, before in zip(json.loads(again.stdout)["verifications"], cases, strict=True):
+        assert case["time_s"] == before["time_s"]
+        assert case["measured_time_s"] == pytest.approx(before["measured_time_s"], rel=1e-3)
+
+
+def test_all_combinations_of_an_hpl_dat_are_run(program, tmp_path):
+    dat = tmp_path / "HPL.dat"
+    dat.write_text(
+        HplDat.covering(
+            [Hpl(n=n, nb=nb, bcast="1ring", swap_threshold=64) for n in (128, 256) for nb in (32, 64)]
+        ).text()
+    )
+    words = ("-p", "dahu", "--other-machine", "--runs", "3", "--repeats", "1", "--output-dir", str(tmp_path / "out"))
+    done = lepaute("verify", "hpl", "--dat", str(dat), *words)
+    assert done.returncode == 0, done.stderr
+    header, *rows = [line.split() for line in done.stdout.splitlines()[:5]]
+    assert header[:3] == ["N", "NB", "grid"]
+    assert [row[:2] for row in rows] == [["128", "32"], ["128", "64"], ["256", "32"], ["256", "64"]]
+    refused = lepaute("verify", "hpl", "--dat", str(dat), "--nb", "64", *words)
+    assert refused.returncode == 2
+    assert "--dat and --nb contradict each other" in one_line(refused.stderr)
 
 
 def test_without_json_it_ends_with_table_and_sentence_and_the_tolerance_decides_the_status(program, tmp_path):

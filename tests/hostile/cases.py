@@ -71,6 +71,7 @@ BASES = {
     "emulate program": Base({**_PLATFORM, "--np": "2"}, {"words": ("{in}/junk",)}),
     "emulate hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--runs": "1"}),
     "emulate compilers": Base(),
+    "completion": Base(arguments={"shell": "bash"}),
     "verify hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--output-dir": "out"}),
     "design dgemm": Base({"--out": "out.csv"}),
     "design factorial": Base({"--factor": ("a=1,2", "b=3,4"), "--out": "out.csv"}),
@@ -92,6 +93,7 @@ BASES = {
     "archive close": Base(arguments={"folder": "{in}/none.work"}),
     "archive diff": Base({}, {"first": "{in}/archive.zip", "second": "{in}/archive.zip"}),
     "fit": Base({"--output": "out.yaml"}, {"archives": ("{in}/archive.zip",)}),
+    "segment": Base({"--unit": "us"}, {"file": "{in}/durations.txt"}),
     "record": Base({"--output": "out.parquet"}, {"words": ("mpirun", "{in}/junk")}),
     "trace show": Base(arguments=_TRACE),  # type: ignore[arg-type]
     "trace gantt": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
@@ -126,7 +128,7 @@ def cases_of(command: str, inputs: Path) -> Iterator[Case]:
         if getattr(parameter, "is_flag", False):
             yield Case(command, name, "", _words(command, base, inputs, {name: ""}))
             continue
-        for value in values_of(parameter):
+        for value in values_with(command, parameter):
             text = _placed(value) if _is_path(parameter) else value
             given = {name: text if name.startswith("-") else (text,)}
             yield Case(command, name, value, _words(command, base, inputs, given))
@@ -139,6 +141,32 @@ def values_of(parameter: Any) -> tuple[str, ...]:
         names_a_file = parameter.name in ("platform", "of", "like") or not _name(parameter).startswith("-")
         return TEXT + tuple(map(_placed, PATHS)) if names_a_file else TEXT
     return {Path: PATHS, int: WHOLE, float: REAL}[kind]
+
+
+def values_with(command: str, parameter: Any) -> tuple[str, ...]:
+    """The hostile values that are tried with this command.
+
+    All; of an option that three commands or more share, which one piece of code reads and checks, every third, so
+    that each value is tried with one of any three of these commands. LEPAUTE_LONG_TESTS=1 tries all.
+    """
+    values, sharing = values_of(parameter), _shared().get(_declaration(parameter), [])
+    if len(sharing) < 3 or _is_path(parameter) or "LEPAUTE_LONG_TESTS" in os.environ:
+        return values
+    return values[sharing.index(command) % 3 :: 3]
+
+
+@cache
+def _shared() -> dict[tuple[str, object, str], list[str]]:
+    """The commands that have an option, by its declaration."""
+    found: dict[tuple[str, object, str], list[str]] = {}
+    for name, command in sorted(commands().items()):
+        for parameter in command.params:
+            found.setdefault(_declaration(parameter), []).append(name)
+    return found
+
+
+def _declaration(parameter: Any) -> tuple[str, object, str]:
+    return _name(parameter), _type_of(parameter), getattr(parameter, "help", None) or ""
 
 
 def _type_of(parameter: Any) -> Any:
@@ -195,6 +223,7 @@ def write_inputs(folder: Path) -> None:
     rows = [f"n{node},{cpu},{day},{2e-11 * (1 + 0.01 * (node + cpu) + 0.003 * ((node * 7 + cpu * 5 + day * 3) % 4))}"
             for node in range(4) for cpu in range(2) for day in range(4)]  # fmt: skip
     (folder / "table.csv").write_text("\n".join(["node,cpu,day,mnk,1,sd:mnk", *(f"{row},1e-6,1e-12" for row in rows)]))
+    (folder / "durations.txt").write_text("".join(f"{2**k} {1 + 2**k / 1000}\n" for k in range(20)))
     (folder / "experiment.py").write_text(
         "import lepaute\n\n\nclass Nothing(lepaute.Job):\n    def run(self):\n        pass\n"
     )

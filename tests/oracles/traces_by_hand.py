@@ -15,6 +15,7 @@ Call = dict[str, Any]
 def call(rank: int, name: str, start_s: float, duration_s: float, **more: float) -> Call:
     """One row; what is not given means nothing. The kind follows from the name."""
     row: Call = {"step": -1, "m": 0.0, "n": 0.0, "k": 0.0, "size_bytes": 0.0, "peer": -1, "tag": -1}
+    row |= {"comm": -1, "completion": -1}
     row |= {"late_s": NAN, "transfer_s": NAN, "contention_s": NAN}
     row |= {"rank": rank, "name": name, "start_s": start_s, "duration_s": duration_s}
     return row | {"kind": 2 if name in PHASES else int(name.startswith("MPI_"))} | more

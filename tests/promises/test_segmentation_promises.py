@@ -37,6 +37,31 @@ def test_a_line_alone_is_cut_in_one_of_twenty_series_at_most():
     assert cut <= binom.ppf(0.999, 60, 0.05)
 
 
+def osu_table(seed: int, noise: float, cuts: tuple[float, ...]):
+    """One duration for each power of two up to 4 MiB."""
+    rng = np.random.default_rng(seed)
+    lines = np.array(((1e-6, 1e-9), (3e-6, 6e-10), (3e-5, 3e-10), (2e-4, 1.6e-10)))
+    x = 2.0 ** np.arange(23)
+    which = np.searchsorted(cuts, x, side="left")
+    return x, (lines[which, 0] + lines[which, 1] * x) * rng.lognormal(0, noise, len(x))
+
+
+def test_three_breakpoints_of_23_sizes_are_found_in_nine_of_ten_tables():
+    # Once no table of 23 sizes could have more than two: their parameters were to be fewer than the sizes.
+    cuts = (512.0, 16384.0, 262144.0)
+    found = sum(segment(*osu_table(seed, 0.02, cuts)).breakpoints == cuts for seed in range(60))
+    assert found >= 54
+
+
+@pytest.mark.parametrize("sizes", [8, 11, 23])
+def test_of_few_sizes_a_line_alone_is_cut_in_one_of_twenty_tables_at_most(sizes):
+    cut = 0
+    for seed in range(100):
+        x, y = osu_table(seed, 0.05, (2.0**30,))
+        cut += len(segment(x[:sizes], y[:sizes]).breakpoints) > 0
+    assert cut <= binom.ppf(0.999, 100, 0.05)
+
+
 def test_intervals_of_coefficients_hold_the_truth_as_often_as_they_say():
     inside = total = 0
     for seed in range(60):

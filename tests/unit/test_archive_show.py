@@ -179,3 +179,16 @@ def test_text_is_made_plain_and_fits() -> None:
     assert columns(fitted("日本語日本語", 8)) <= 8
     assert wrapped("one two three", 7, 5) == ["one two", "three"]
     assert wrapped("one two three four", 7, 2) == ["one two", "thre..."]
+
+
+def test_into_a_pipe_nothing_is_cut_or_broken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    word, cause = "x" * 300, "word " * 100
+    path = failed_archive(
+        tmp_path / "a.zip",
+        failure={"phase": "setup", "type": "X", "message": cause, "node": "n1", "command": 0, "stderr_tail": ""},
+        commands=[command("n1", [word] * 3, returncode=1, stderr="")],
+    )
+    assert main(["archive", "show", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(f"n1$ {word} {word} {word}" in line for line in lines)
+    assert any(cause.strip() in line for line in lines)

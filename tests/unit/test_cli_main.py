@@ -294,6 +294,21 @@ def test_debugging_lets_errors_of_the_user_through(monkeypatch: pytest.MonkeyPat
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     import lepaute
 
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"lepaute {lepaute.__version__}\n"
+    for option in ("--version", "-V"):
+        assert main([option]) == 0
+        assert capsys.readouterr().out == f"lepaute {lepaute.__version__}\n"
     assert dispatcher.installed_version() == lepaute.__version__
+
+
+@pytest.mark.parametrize("command", ["", "doctor", "predict hpl", "emulate hpl", "trace"])
+def test_help_of_a_command_is_what_its_option_prints(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = command.split()
+    assert main([*words, "--help"]) == 0
+    expected = capsys.readouterr().out
+    assert main(["help", *words]) == 0
+    assert capsys.readouterr().out == expected
+
+
+def test_help_of_what_is_no_command_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "doktor"]) == 2
+    assert "there is no command 'doktor'; did you mean 'doctor'?" in capsys.readouterr().err

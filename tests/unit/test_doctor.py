@@ -165,3 +165,15 @@ def test_the_exit_status_is_2_only_when_something_is_missing(
     assert main(["doctor"]) == code
     printed = capsys.readouterr().out
     assert all(word in printed for word in ("C compiler", status, "found this", "do that"))
+
+
+def test_into_a_pipe_a_finding_is_one_line_that_nothing_breaks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, remedy = "a path " + "/very/long" * 30, "install " + "this and that " * 20 + "."
+    monkeypatch.setattr(doctor, "_CHECKS", (("HPL", lambda: [Check("HPL", "warning", found, remedy)]),))
+    assert main(["doctor"]) == 0
+    _titles, line = capsys.readouterr().out.splitlines()
+    assert line.split("  ", 1)[0] == "warning"
+    assert found in line
+    assert remedy in line

@@ -286,3 +286,23 @@ def test_the_caches_of_a_thread_are_those_on_its_way_to_memory() -> None:
     assert data_caches(text, 9) == ()
     assert data_caches("no document", 0) == ()
     assert data_caches(text.replace('cache_size="49152"', ""), 1) == (Cache(2, 1 << 20, 2), Cache(3, 32 << 20, 4))
+
+
+@pytest.mark.parametrize(
+    ("levels", "ordered"),
+    [
+        ((65536, 1048576, 8388608), ["65536", "1048576", "8388608"]),
+        ((0.5, 2.0, 16.0), ["0.5", "2", "16"]),
+        (("64KiB", "1MiB", "512 KiB"), ["64KiB", "512 KiB", "1MiB"]),
+        (("1e-3", "-1", "1e-5"), ["-1", "1e-5", "1e-3"]),
+        (("node-10", "node-9", "node-100"), ["node-9", "node-10", "node-100"]),
+        ((False, True), ["False", "True"]),
+    ],
+)
+def test_levels_are_ordered_as_numbers_and_the_least_is_the_reference(levels, ordered):
+    # As text, 1048576 came before 65536 and was what the others were compared with.
+    rng = np.random.default_rng(5)
+    column = [levels[i] for i in rng.integers(0, len(levels), 200)]
+    table = pandas.DataFrame({"chunk": column, "duration_s": rng.lognormal(0, 0.1, 200)})
+    (test,) = factor_tests(table, factors=("chunk",))
+    assert [test.reference, *(effect.level for effect in test.effects)] == ordered

@@ -282,3 +282,37 @@ def test_points_left_of_zero_are_drawn_on_a_linear_axis(tmp_path):
     x = -np.arange(1.0, 21.0)
     segment(x, x**2, objective="ordinary", n_breakpoints=1).plot(tmp_path / "left.png")
     assert (tmp_path / "left.png").stat().st_size > 1000
+
+
+def test_seven_sizes_prove_no_breakpoint_and_say_how_many_do():
+    x = 2.0 ** np.arange(7)
+    fitted = segment(x, np.where(x > 4, 5e-6, 1e-6) * (1 + 0.01 * np.sin(x)))
+    assert fitted.breakpoints == ()
+    assert fitted.notes == ("7 distinct sizes cannot prove a breakpoint: measure 8 at least",)
+
+
+def test_a_breakpoint_that_the_sizes_are_too_few_for_is_named():
+    # The residual falls by three quarters: among 200 sizes that would be a breakpoint, among nine it may be chance.
+    rng = np.random.default_rng(3)
+    x = 2.0 ** np.arange(9)
+    notes = []
+    for _ in range(200):
+        y = np.where(x > 16, 1.25e-6, 1e-6) * rng.lognormal(0, 0.05, 9)
+        notes += segment(x, y).notes
+    assert any("a first breakpoint, near 16, would divide the residual by" in note for note in notes)
+    assert any("which 9 sizes do not prove: measure more sizes around it" in note for note in notes)
+
+
+def test_a_piece_that_no_further_size_checks_is_named():
+    x, y = 2.0 ** np.arange(23), np.ones(23)
+    y[11:13], y[13:] = 3.0, 9.0
+    fitted = segment(x, y * (1 + 0.001 * np.cos(x)), n_breakpoints=2)
+    assert fitted.breakpoints == (1024.0, 4096.0)
+    assert fitted.notes == (
+        "the piece up to 4096 rests on 2 distinct sizes, which a line meets whatever they are: "
+        "measure more sizes there",
+    )
+
+
+def test_enough_sizes_leave_nothing_to_say():
+    assert segment(*three_regimes(1)).notes == ()

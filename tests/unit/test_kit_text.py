@@ -7,7 +7,18 @@ import pytest
 from lepaute.errors import InputError
 from lepaute.kit.quantities import box_of, grid_of, numbers_of, ranges_of, size_of, span_of, whole_of
 from lepaute.kit.tables import shortened, text_table
-from lepaute.kit.text import axis_unit, duration, moment, percent, seconds, size_text
+from lepaute.kit.text import (
+    axis_unit,
+    duration,
+    four_digits,
+    moment,
+    percent,
+    quantity,
+    scaled_unit,
+    seconds,
+    size_text,
+    time_unit,
+)
 
 
 def test_columns_are_set_flush_right_or_left() -> None:
@@ -31,7 +42,20 @@ def test_long_tables_keep_both_ends() -> None:
         (seconds(1.2e-5), "12 µs"),
         (seconds(3.2e-9), "3.2 ns"),
         (seconds(-0.5), "-500 ms"),
-        (seconds(0.9999), "1000 ms"),
+        (seconds(0.9999), "1 s"),
+        (seconds(9.996e-4), "1 ms"),
+        (seconds(9.996e-7), "1 µs"),
+        (seconds(9.994e-7), "999 ns"),
+        (quantity(5200.4, "Gflop/s"), "5200 Gflop/s"),
+        (quantity(2.604e6, "Gflop/s"), "2.604 Pflop/s"),
+        (quantity(9999.6, "Gflop/s"), "10 Tflop/s"),
+        (quantity(1.2e9, "Gflop/s"), "1.2 Eflop/s"),
+        (quantity(3.2e7, "J"), "32 MJ"),
+        (quantity(0.5, "W"), "0.5 W"),
+        (quantity(43578.6, "s"), "43579 s"),
+        (four_digits(0.0000512345), "0.00005123"),
+        (four_digits(0.0), "0"),
+        (four_digits(-123456.0), "-123456"),
         (seconds(12345.6), "12346 s"),
         (size_text(0), "0 B"),
         (size_text(1023), "1023 B"),
@@ -131,3 +155,19 @@ def test_a_span_is_written_as_a_range_or_with_a_colon() -> None:
     for wrong in ("7-5", "a", "1-"):
         with pytest.raises(InputError, match="--steps is"):
             span_of(wrong, "--steps")
+
+
+@pytest.mark.parametrize("unit", ["s", "Gflop/s", "Gcell/s", "J", "W"])
+def test_no_value_is_printed_with_an_exponent_or_in_many_digits(unit: str) -> None:
+    for power in range(-9, 13):
+        for digits in (1.0, 2.604, 9.9994, 9.9996):
+            value = digits * 10.0**power
+            shown = quantity(value, unit)
+            number, _, of = shown.partition(" ")
+            assert "e" not in number
+            factor = scaled_unit(unit, value)[1]
+            assert float(number) == pytest.approx(value * factor, rel=6e-4)
+            assert of.endswith(unit.removeprefix("G"))
+            assert len(number) <= 5 or unit == "s" or value < 1.0
+            assert "e" not in seconds(value)
+            assert time_unit(value)[0] in ("s", "ms", "µs", "ns")

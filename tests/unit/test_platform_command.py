@@ -1,5 +1,6 @@
 """`lepaute platform`."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,20 @@ def test_show_says_what_is_modelled_and_where_it_comes_from(capsys: pytest.Captu
     assert "1 <= k <= 16" in shown
     assert "nodes     2 (numbers 1 to 2), 2 cores on 2 CPUs (modulo), 8 GiB each" in shown
     assert "sd 1.00% common, 0.50% a cpu (20 degrees of freedom)" in shown
+
+
+def test_list_and_show_print_json_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["platform", "list", "--json"]) == 0
+    listed = {each["name"]: each for each in json.loads(capsys.readouterr().out)["platforms"]}
+    assert listed["dahu"]["alias_of"] == "dahu-2020-01"
+    assert (listed["dahu-2019-04"]["nodes"], listed["dahu-2019-04"]["cores"]) == (32, 32)
+    assert main(["platform", "show", "dahu", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["sha256"] == listed["dahu"]["sha256"]
+    # The fields are those of the file.
+    assert {"name", "nodes", "kernels", "network"} <= set(shown)
+    assert shown["nodes"]["count"] == 32
+    assert main(["platform", "show", "dahu", "--json", "--yaml"]) == 2
 
 
 def test_show_yaml_prints_a_file_that_check_accepts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

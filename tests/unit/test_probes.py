@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import re
 import statistics
 import subprocess
 import time
@@ -19,6 +18,7 @@ from lepaute.errors import EnvironmentProblem
 from lepaute.kit import command
 from lepaute.kit.mpi_launcher import binding_works, find_launcher
 from lepaute.measure import probes, toolchain
+from lepaute.simulate.apps.hpl.hpl_results import read_hpl_results
 from lepaute.simulate.apps.hpl.parameters import Hpl
 
 pytestmark = pytest.mark.machine
@@ -445,7 +445,7 @@ def _hpl_input(n: int, p: int, q: int, threshold: float = 16.0) -> str:
 def test_the_driver_reports_a_run_whose_residual_hpl_accepts(
     built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
 ) -> None:
-    _write(tmp_path / "hpccinf.txt", _hpl_input(300, 1, 2))
+    _write(tmp_path / "HPL.dat", _hpl_input(300, 1, 2))
     start = toolchain.start_here(2, two_cores)
     argv = [*start.argv, str(built.xhpl)]
     record = command.run_command(argv, what="HPL", timeout_s=60, environment=start.environment, folder=tmp_path)
@@ -458,17 +458,16 @@ def test_the_driver_reports_a_run_whose_residual_hpl_accepts(
     assert result["time_s"] == max(rank["wall_s"] for rank in result["ranks"])
     flop = 2 / 3 * 300**3 + 3 / 2 * 300**2
     assert result["gflops"] == pytest.approx(flop / result["time_s"] / 1e9, rel=1e-6)
-    # HPL's own report, in the file that the HPL inside HPCC appends to; its time has two decimals.
-    report = (tmp_path / "hpccoutf.txt").read_text()
-    printed = re.search(r"^WR\S+\s+300\s+32\s+1\s+2\s+([\d.]+)", report, re.MULTILINE)
-    assert printed is not None
-    assert abs(float(printed.group(1)) - result["time_s"]) < 0.006
-    assert "1 tests completed and passed residual checks" in report
+    # HPL's own report.
+    assert "1 tests completed and passed residual checks" in (tmp_path / "HPL.out").read_text()
+    (printed,) = read_hpl_results(tmp_path / "HPL.out", {})
+    assert (printed.hpl.n, printed.hpl.nb, printed.hpl.q) == (300, NB, 2)
+    assert printed.time_s == pytest.approx(result["time_s"], abs=0.006)  # another timer around the same call
 
 
 def test_the_driver_refuses_to_run_without_its_input(built: probes.Probes, tmp_path: Path) -> None:
     start = toolchain.start_here(1, [_core()])
-    with pytest.raises(EnvironmentProblem, match=r"xhpl-lepaute: hpccinf\.txt .* is missing or is no HPL input file"):
+    with pytest.raises(EnvironmentProblem, match=r"xhpl-lepaute: .* neither an HPL\.dat nor an hpccinf\.txt"):
         command.run_command(
             [*start.argv, str(built.xhpl)], what="HPL", timeout_s=60, environment=start.environment, folder=tmp_path
         )

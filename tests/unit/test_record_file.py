@@ -11,7 +11,8 @@ from lepaute.measure.record_file import RankRecord, read_rank, trace_of_records
 
 HEADER_BYTES, NAMES, NOTES_BYTES = 20480, 448, 4096
 KERNEL, MPI, PHASE = range(3)
-CODES = ((KERNEL, "dgemm"), (MPI, "MPI_Send"), (MPI, "MPI_Iprobe"), (PHASE, "factorisation"), (PHASE, "pdtrsv"))
+MESSAGES = ("MPI_Send", "MPI_Iprobe", "MPI_Irecv", "MPI_Isend", "MPI_Waitall", "MPI_Allreduce", "(completed)")
+CODES = ((KERNEL, "dgemm"), *((MPI, name) for name in MESSAGES), (PHASE, "factorisation"), (PHASE, "pdtrsv"))
 Row = tuple[int, str, int, int, tuple[int, ...]]  # start, name, duration, step, values
 
 
@@ -19,7 +20,7 @@ def packed(start_ns: int, name: str, duration_ns: int, step: int, values: tuple[
     code = 1 + [text for _, text in CODES].index(name)
     duration = duration_ns if duration_ns < 1 << 31 else 1 << 31 | duration_ns >> 10
     head = struct.pack("<qII", start_ns, duration, (step + 1) << 9 | code)
-    if name.startswith("MPI_"):
+    if name in MESSAGES:
         return head + struct.pack("<iiq", *values)
     return head + struct.pack("<iii4x", *values)
 
@@ -32,12 +33,13 @@ def written(
     clocks: tuple[int, ...] = (0, 0, 0, 0, 0, 0),
     finished: int = 1,
     lost: int = 0,
+    end_ns: int = 0,
     notes: str = "",
     spare_bytes: int = 0,
 ) -> RankRecord:
     """The record of a file with these rows; clocks are (at, add, round trip) twice."""
-    head = struct.pack("<8sIIiiii", b"LEPREC1", HEADER_BYTES, 32, rank, ranks, 1, finished)
-    head += struct.pack("<qqq6q", len(rows), lost, 0, *clocks)
+    head = struct.pack("<8sIIiiii", b"LEPREC2", HEADER_BYTES, 32, rank, ranks, 1, finished)
+    head += struct.pack("<qqqq6q", len(rows), lost, 0, end_ns, *clocks)
     head += struct.pack("<64s160sII", f"host{rank}".encode(), b"Some MPI", 1 + len(CODES), 0)
     table = b"".join(struct.pack("<B31s", kind, name.encode()) for kind, name in ((0, ""), *CODES))
     head += table.ljust(32 * NAMES, b"\0") + notes.encode().ljust(NOTES_BYTES, b"\0")
@@ -63,6 +65,41 @@ def test_a_row_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert (trace.peer[1], trace.tag[1], trace.size_bytes[1]) == (4, 77, 2.0**40)
     assert (trace.n[2], trace.size_bytes[2], trace.tag[2]) == (25, 0, -1)  # 25 looks that found nothing
     assert trace.peer[0] == -1
+
+
+def test_requests_are_joined_with_the_wait_that_completed_them(tmp_path: Path) -> None:
+    record = written(
+        tmp_path / "0",
+        (1_000, "MPI_Irecv", 100, -1, (-1, -1, 800)),  # from any source, any tag
+        (2_000, "MPI_Irecv", 100, -1, (-2, 5, 0)),  # from MPI_PROC_NULL
+        (3_000, "MPI_Isend", 100, -1, (1, 5, 800)),
+        (4_000, "MPI_Isend", 100, -1, (1, 6, 800)),  # of which nothing more is recorded
+        (1_000, "(completed)", 0, -1, (3, 9, 5_000)),
+        (2_000, "(completed)", 0, -1, (-2, 5, 5_000)),
+        (3_000, "(completed)", 0, -1, (1, 5, 5_000)),
+        (5_000, "MPI_Waitall", 900, -1, (-1, -1, 1600)),
+    )
+    trace = trace_of_records([record], {"source": "recording"})
+    assert [trace.names[i] for i in trace.name] == ["MPI_Irecv", "MPI_Irecv", "MPI_Isend", "MPI_Isend", "MPI_Waitall"]
+    assert (trace.completion[:3] == trace.completion[4]).all()
+    assert trace.completion[4] >= 0
+    assert trace.completion[3] == -1
+    assert trace.peer.tolist() == [3, -2, 1, 1, -1]
+    assert trace.tag.tolist() == [9, 5, 5, 6, -1]
+
+
+def test_groups_of_collective_operations_are_numbered_the_world_first(tmp_path: Path) -> None:
+    operations = ((1_000, 0), (2_000, 770_001), (3_000, 4_001), (4_000, -1))
+    rows = [(at, "MPI_Allreduce", 10, -1, (-1, group, 8)) for at, group in operations]
+    trace = trace_of_records([written(tmp_path / "0", *rows)], {"source": "recording"})
+    assert trace.comm.tolist() == [0, 2, 1, -1]
+    assert trace.tag.tolist() == [-1] * 4
+
+
+def test_the_time_of_a_rank_goes_on_to_where_it_ended(tmp_path: Path) -> None:
+    trace = trace_of_records([written(tmp_path / "0", (5_000, "dgemm", 700, 3, (1, 1, 1)), end_ns=9_000)], {})
+    assert trace.metadata["begins_s"] == [0.0]
+    assert trace.metadata["ends_s"] == pytest.approx([9e-6])
 
 
 def test_stamps_go_to_the_clock_of_rank_0_along_a_straight_line(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_of_posted_receives_the_one_from_nobody_is_known_where_the_wait_tells_it
     made.pop(1.0, 0)
     file.write_text(made.text())
     trace = convert(file)
-    assert of(trace, 0, "MPI_Irecv") == [("MPI_Irecv", 0.0, -1, -1), ("MPI_Irecv", 80.0, 1, 3)]
+    assert of(trace, 0, "MPI_Irecv") == [("MPI_Irecv", 0.0, -2, -1), ("MPI_Irecv", 80.0, 1, 3)]
     assert trace.metadata["warnings"] == []
 
 

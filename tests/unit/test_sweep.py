@@ -110,7 +110,19 @@ def test_warnings_that_differ_in_their_numbers_are_one_line_with_a_count(sweep: 
     ranges = [line for line in joint_warnings(sweep) if "of dgemm time is outside the fitted ranges" in line]
     assert len(ranges) == 1
     assert ranges[0].endswith(" (and 5 more like it)")
-    assert joint_warnings(sweep[:1]) == list(dict.fromkeys(sweep[0].warnings))
+
+
+def test_warnings_that_differ_in_the_kernel_are_one_line_that_names_the_kernels(sweep: list[Prediction]) -> None:
+    outside = "{} % of {} time is outside the fitted ranges: n = 1..{}, fitted in 1..{}"
+    made = [
+        replace(one, warnings=[outside.format(number, kernel, number, 9) for kernel in ("dscal", "idamax", "dtrsm")])
+        for number, one in enumerate(sweep, start=10)
+    ]
+    (line,) = joint_warnings(made)
+    # The worst stands for all.
+    assert line == f"{outside.format(15, 'dscal', 15, 9)} (and 17 more like it, of idamax, dtrsm)"
+    common = [replace(one, warnings=["the same", *(["of one"] if one is sweep[0] else [])]) for one in sweep]
+    assert joint_warnings(common) == ["the same", f"of one (1 of {len(sweep)})"]
 
 
 def test_the_command_says_not_comparable_in_text_json_and_picture(

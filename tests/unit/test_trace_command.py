@@ -24,6 +24,16 @@ def test_show_names_the_run_and_its_calls(file: Path, capsys: pytest.CaptureFixt
     assert any(line.split()[:3] == ["dgemm", "kernel", "24"] for line in told.splitlines())
 
 
+def test_show_prints_json_for_programs(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "show", str(file), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["headline"] == "HPL N = 384, NB = 64, 4 × 1, recorded"
+    assert (told["ranks"], told["steps"]) == ([0, 1, 2, 3], [0, 5])
+    (dgemm,) = [each for each in told["calls"] if each["call"] == "dgemm"]
+    assert (dgemm["kind"], dgemm["calls"]) == ("kernel", 24)
+    assert dgemm["most_k"] > 0
+
+
 def test_each_command_writes_its_file(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", "gantt", str(file), "-o", str(tmp_path / "g.png"), "--ranks", "0,2-3", "--steps", "1:2"]) == 0
     assert main(["trace", "perfetto", str(file), "-o", str(tmp_path / "p.json")]) == 0

@@ -2,10 +2,12 @@
 
 import dataclasses
 
+import numpy
 import pytest
 from oracles.traces_by_hand import Call, call, exchange, hpl_like, trace
 
 from lepaute.errors import InputError
+from lepaute.trace import Trace
 from lepaute.trace.compare import compare_traces, parameters_that_differ
 from lepaute.trace.compare_report import comparison_dict, comparison_text
 
@@ -67,8 +69,11 @@ def test_calls_that_one_side_alone_knows_are_listed_and_left_out_of_the_order() 
     right = trace(*kernels("idamax", "dscal", "pdfact_glue"))
     found = compare_traces(left, right)
     assert found.same_calls
-    assert found.one_side == (("dcopy_contiguous", 1, 0), ("pdfact_glue", 0, 1))
-    assert "only in the right trace: pdfact_glue, 1 calls" in comparison_text(found, "l", "r")
+    assert [one[:3] for one in found.one_side] == [("dcopy_contiguous", 1, 0), ("pdfact_glue", 0, 1)]
+    assert all("another name" in one[3] for one in found.one_side)
+    assert "only in the right trace, not in the comparison of order: pdfact_glue (1): the other" in comparison_text(
+        found, "l", "r"
+    )
 
 
 def pieces(*widths: int, looks: int) -> list[Call]:
@@ -153,3 +158,43 @@ def test_the_comparison_is_told_as_json_and_as_text() -> None:
     text = comparison_text(found, "one", "other")
     assert "order of calls: equal on every rank" in text
     assert "dgemm" in text
+
+
+def test_calls_with_mpi_proc_null_are_counted_and_no_difference() -> None:
+    left = trace(call(0, "MPI_Send", 0.0, 1.0, peer=-2), call(0, "MPI_Barrier", 1.0, 1.0))
+    right = trace(call(0, "MPI_Barrier", 1.0, 1.0))
+    found = compare_traces(left, right)
+    assert found.same_sizes
+    assert found.nobody == (1, 0)
+    assert "calls with MPI_PROC_NULL: 1 and 0" in comparison_text(found, "one", "other")
+
+
+def test_how_often_waitsome_was_called_is_no_difference() -> None:
+    left = trace(call(0, "MPI_Waitsome", 0.0, 1.0), call(0, "MPI_Waitsome", 1.0, 1.0), call(0, "MPI_Barrier", 2.0, 1.0))
+    assert compare_traces(left, left.where(numpy.array([0, 2]))).same_sizes
+
+
+def sends(*sizes: int, name: str = "MPI_Send") -> Trace:
+    return trace(*(call(0, name, float(at), 0.5, peer=1, tag=1, size_bytes=size) for at, size in enumerate(sizes)))
+
+
+def test_each_difference_is_explained() -> None:
+    more = compare_traces(sends(8, 8), sends(8, 8, 8))
+    assert [one.why for one in more.first] == ["numbers of calls: MPI_Send 2 and 3"]
+    sizes = compare_traces(sends(8, 8), sends(8, 16))
+    assert [one.why for one in sizes.first_size] == ["1 of 2 calls: MPI_Send 1"]
+    turned = (
+        trace(call(0, "MPI_Barrier", 0.0, 1.0), call(0, "MPI_Bcast", 1.0, 1.0, peer=0)),
+        trace(call(0, "MPI_Bcast", 0.0, 1.0, peer=0), call(0, "MPI_Barrier", 1.0, 1.0)),
+    )
+    assert [one.why for one in compare_traces(*turned).first] == ["the same calls in another order"]
+    missing = compare_traces(turned[0], sends(8))
+    assert {one[3] for one in missing.one_side} == {"the other program made none"}
+    text = comparison_text(missing, "one", "other")
+    assert "only in the left trace, not in the comparison of order: MPI_Barrier (1), MPI_Bcast (1): the other" in text
+
+
+def test_what_a_trace_does_not_know_explains_a_difference() -> None:
+    unknown = trace(call(0, "MPI_Sendrecv", 0.0, 1.0), call(0, "MPI_Sendrecv", 1.0, 1.0, peer=1))
+    found = compare_traces(sends(0, 0, name="MPI_Sendrecv"), unknown)
+    assert any("the right trace does not know the partners of MPI_Sendrecv" in one.why for one in found.first)

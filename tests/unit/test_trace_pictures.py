@@ -1,6 +1,8 @@
 """Pictures of traces: which window is drawn, that time is neither lost nor made, and files that other tools open."""
 
+import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy
@@ -143,6 +145,39 @@ def test_the_events_have_the_form_of_the_trace_event_format(tmp_path: Path) -> N
         assert event.get("dur", 0) >= 0
 
 
+def test_a_name_that_ends_with_gz_is_compressed(tmp_path: Path) -> None:
+    made = hpl_like(ranks=3, steps=40)
+    assert write_perfetto(made, tmp_path / "p.json.gz") == write_perfetto(made, tmp_path / "p.json")
+    assert gzip.decompress((tmp_path / "p.json.gz").read_bytes()) == (tmp_path / "p.json").read_bytes()
+    assert (tmp_path / "p.json.gz").stat().st_size < (tmp_path / "p.json").stat().st_size / 8
+
+
+def test_nodes_of_a_simulation_have_the_numbers_of_the_platform() -> None:
+    made = exchange()
+    simulated = replace(made, metadata={"source": "simulation", "nodes": [0, 1], "first_node": 1})
+    assert [event["args"]["name"] for event in events(simulated) if event["name"] == "process_name"] == [
+        "node 1",
+        "node 2",
+    ]
+    recorded = replace(made, metadata={"source": "recording", "nodes": [0, 1], "hosts": ["dahu-3", "dahu-7"]})
+    assert [event["args"]["name"] for event in events(recorded) if event["name"] == "process_name"] == [
+        "dahu-3",
+        "dahu-7",
+    ]
+
+
+def test_an_arrow_ends_in_the_wait_that_completed_the_receive() -> None:
+    made = trace(
+        call(0, "MPI_Isend", 0.0, 0.1, peer=1, tag=1, size_bytes=8, completion=3),
+        call(0, "MPI_Waitall", 1.0, 0.5, completion=3),
+        call(1, "MPI_Irecv", 0.0, 0.1, peer=0, tag=1, size_bytes=8, completion=9),
+        call(1, "MPI_Waitall", 2.0, 0.5, completion=9),
+    )
+    begin, end = (next(event for event in events(made) if event["ph"] == phase) for phase in "sf")
+    assert (begin["tid"], begin["ts"]) == (0, 0.0)
+    assert (end["tid"], end["ts"]) == (1, pytest.approx(2.5e6, abs=0.01))
+
+
 def test_each_call_is_an_event_on_the_line_of_its_rank_with_its_sizes() -> None:
     made = exchange()
     calls = [event for event in events(made) if event["ph"] == "X"]
@@ -172,10 +207,7 @@ def test_nodes_are_processes_and_phases_that_cross_calls_have_a_line_of_their_ow
         hosts=["ant", "bee"],
     )
     found = list(events(crossing))
-    assert {event["args"]["name"] for event in found if event["name"] == "process_name"} == {
-        "node 0 (ant)",
-        "node 1 (bee)",
-    }
+    assert {event["args"]["name"] for event in found if event["name"] == "process_name"} == {"ant", "bee"}
     lines = {(event["pid"], event["name"]): event["tid"] for event in found if event["ph"] == "X"}
     assert lines[0, "pdupdate"] != lines[0, "dgemm"]
     assert lines[1, "pdupdate"] == lines[1, "dgemm"]

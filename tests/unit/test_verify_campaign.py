@@ -14,14 +14,14 @@ from lepaute.measure.machine_load import Load
 from lepaute.simulate import Hpl, Prediction, Run
 from lepaute.simulate.prediction import SimulationFigures
 from lepaute.verify.campaign import Case, Plan, run_cases
-from lepaute.verify.comparison import compare, predicted_table, run_table, sentence
+from lepaute.verify.comparison import compare, one_sided, predicted_table, run_table, sentence
 from lepaute.verify.disturbance import RankLoad
 from lepaute.verify.plot import plot
 from lepaute.verify.real_run import HplProgram, RealRun
 from lepaute.verify.report import run_lines, show, warning_lines
 from lepaute.verify.run_journal import RunJournal, held
 from lepaute.verify.seal import first_difference, seal_predictions, sealed_before
-from lepaute.verify.verification import Verification, check_unused
+from lepaute.verify.verification import Verification, check_unused, exceeds
 
 
 def predicted(hpl: Hpl, times_s: list[float]) -> Case:
@@ -269,6 +269,37 @@ def test_the_sentence_counts_cases_and_averages_the_errors_of_large_ones():
     )
 
 
+@pytest.mark.parametrize(
+    ("measured_s", "said"),
+    [
+        ([1.05, 1.02, 1.04, 1.10], "All 4 predictions are too short, by 2.0 to 9.1 %"),
+        ([0.95, 0.98, 0.96, 0.90], "All 4 predictions are too long, by 2.0 to 11.1 %"),
+        ([1.05, 1.02, 1.04, 0.99], ""),
+    ],
+)
+def test_errors_to_one_side_are_told_whatever_the_intervals_hold(measured_s, said):
+    table, _, _ = whole({case: [time_s] for case, time_s in enumerate(measured_s)}, {}, CASES)
+    _, *more = sentence(table).splitlines()
+    assert [line[: len(said)] for line in more] == ([said] if said else [])
+    if said:
+        assert "would do so in 12 % of campaigns" in more[0]  # 2 / 2^4
+
+
+def test_two_errors_to_one_side_say_nothing():
+    assert one_sided([1.0, 2.0]) is None
+    assert one_sided([1.0, 2.0, 0.0]) is None
+    found = one_sided([-1.0, -2.0, -6.0])
+    assert found is not None
+    assert found.to_dict() == {
+        "cases": 3,
+        "side": "too short",
+        "least_percent": 1.0,
+        "mean_percent": 3.0,
+        "largest_percent": 6.0,
+        "chance": 0.25,
+    }
+
+
 def test_the_report_shows_every_run_and_brackets_the_disturbed_ones(capsys):
     import sys
 
@@ -285,11 +316,11 @@ def test_equal_warnings_of_several_cases_are_told_once_and_many_are_cut():
     def warned(*texts: str) -> Case:
         return replace(CASES[0], prediction=replace(CASES[0].prediction, warnings=texts))
 
-    assert warning_lines([warned("a"), warned("a", "b")]) == [
+    assert warning_lines([warned("a"), warned("a", "b")], "predictions.json") == [
         "warning (N = 2000, 1x1): a",
         "warning (N = 2000, 1x1): b",
     ]
-    many = warning_lines([warned(*"abcdefgh")])
+    many = warning_lines([warned(*"abcdefgh")], "predictions.json")
     assert len(many) == 6
     assert many[-1] == "and 3 more warnings in predictions.json"
 
@@ -304,8 +335,8 @@ def test_the_record_of_a_case_has_the_keys_of_the_contract(tmp_path):
     assert len(record["measured"]) == 1
     assert record["measured"][0]["ranks"][0]["cpu_s"] == 1.0
     json.dumps(both.to_dict(), allow_nan=False)
-    assert both.exceeds(-1.0)
-    assert not both.exceeds(1.0)
+    assert exceeds(table, -1.0)
+    assert not exceeds(table, 1.0)
 
 
 def test_a_single_case_is_one_object_without_a_list_around_it(tmp_path):

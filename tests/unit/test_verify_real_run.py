@@ -39,7 +39,7 @@ def test_a_column_major_result_line_is_read_as_well():
 
 
 def test_a_run_of_other_parameters_than_asked_is_refused():
-    with pytest.raises(EnvironmentProblem, match=r"\(2000, 128, 1, 2\)instead of \(2000, 128, 2, 1\)"):
+    with pytest.raises(EnvironmentProblem, match=r"\(2000, 128, 1, 2\) instead of \(2000, 128, 2, 1\)"):
         parse_hpl_output(HPL_OUTPUT, Hpl(n=2000, p=2))
 
 

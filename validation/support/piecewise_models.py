@@ -17,6 +17,19 @@ NOISES = ("normal", "half-normal", "lognormal")
 #: root of the sum of squares over the points of the smaller segment: less no method could see.
 LEAST_SIGNAL = 8.0
 
+#: Sizes of tables with one duration a size, as (name, sizes): OSU's latency, its collectives, IMB's PingPong, and
+#: tables that are cut short, or have a size in between.
+GRIDS = (
+    ("1 B to 4 MiB", tuple(2.0**k for k in range(23))),
+    ("0, 1 B to 4 MiB", (0.0, *(2.0**k for k in range(23)))),
+    ("4 B to 1 MiB", tuple(2.0**k for k in range(2, 21))),
+    ("1 KiB to 16 MiB", tuple(2.0**k for k in range(10, 25))),
+    ("1 KiB to 1 MiB", tuple(2.0**k for k in range(10, 21))),
+    ("1 B to 4 MiB, half octaves", tuple(sorted({float(round(2 ** (k / 2))) for k in range(45)}))),
+)
+#: Of tables with one duration a size: breakpoints, sizes in each segment at least, and the decades of the noise.
+FEW_BREAKPOINTS, FEW_IN_SEGMENT, FEW_NOISE = 3, 3, (-2.5, -1.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -65,6 +78,26 @@ def random_model(seed: int, sizes: int | None = None) -> Model:
         y = _noisy(rng, kind, true, sd)
         order = rng.permutation(len(x))
         return Model(x[order], y[order], x, tuple(int(cut) - 1 for cut in cuts), relative, kind, tuple(signal))
+
+
+def table_model(seed: int) -> tuple[str, Model]:
+    """One of GRIDS by name, and a model on its sizes: 0 to 3 breakpoints, lognormal noise of 10^U(-2.5, -1)."""
+    rng = np.random.default_rng(np.random.SeedSequence([seed, 2316]))
+    while True:
+        name, grid = GRIDS[int(rng.integers(0, len(GRIDS)))]
+        x, count = np.array(grid), int(rng.integers(0, FEW_BREAKPOINTS + 1))
+        cuts = np.sort(rng.choice(np.arange(1, len(x)), count, replace=False))
+        if np.any(np.diff([0, *cuts, len(x)]) < FEW_IN_SEGMENT):
+            continue
+        lines = _lines(rng, count + 1)
+        which = np.searchsorted(cuts, np.arange(len(x)), side="right")
+        true = lines[which, 0] + lines[which, 1] * x
+        relative = 10 ** rng.uniform(*FEW_NOISE)
+        signal = [_signal(x, true, relative * true, lines, cuts, k) for k in range(count)]
+        if signal and min(signal) < LEAST_SIGNAL:
+            continue
+        y = _noisy(rng, "lognormal", true, relative * true)
+        return name, Model(x, y, x, tuple(int(cut) - 1 for cut in cuts), relative, "lognormal", tuple(signal))
 
 
 def _lines(rng: np.random.Generator, count: int) -> Floats:

@@ -19,27 +19,27 @@ _FEWEST_STDERR, _MOST_STDERR = 3, 8
 _MOST_WARNINGS = 3
 
 
-def first_screen(archive: Archive) -> list[str]:
-    """At most LINES lines of at most WIDTH columns; the first one is the status.
+def first_screen(archive: Archive, width: int = WIDTH) -> list[str]:
+    """At most LINES lines of at most `width` columns; the first one is the status.
 
     Nothing in them is a terminal's command, whatever the archive holds.
     """
     about = archive.about
     status = about.outcome
     head = [_status_line(about), *_identity(archive), *_measured(about)]
-    why = [] if status == COMPLETE else _why(about)
-    failed, stderr = _failed_command(archive) if status != COMPLETE else ([], [])
+    why = [] if status == COMPLETE else _why(about, width)
+    failed, stderr = _failed_command(archive, width) if status != COMPLETE else ([], [])
     tail = [
         *_lost(about),
         *_warnings(about),
         *_next_steps(archive, status),
-        *_content(archive, most_lines=1 if status == FAILED else 2),
+        *_content(archive, width, most_lines=1 if status == FAILED else 2),
     ]
     room = LINES - len(head) - len(why) - len(failed) - len(tail)
     kept = stderr[-max(0, min(room - 1, _MOST_STDERR)) :] if room > 1 else []
     title = [_line("its stderr", f"last {len(kept)} of {len(stderr)} lines")] if kept else []
-    lines = [*head, *why, *failed, *title, *(fitted(f"  | {line}", WIDTH) for line in kept), *tail]
-    return lines[:LINES]
+    lines = [*head, *why, *failed, *title, *(f"  | {line}" for line in kept), *tail]
+    return [fitted(line, width) for line in lines[:LINES]]
 
 
 def members_by_folder(archive: Archive) -> list[tuple[str, int, int]]:
@@ -56,11 +56,11 @@ def members_by_folder(archive: Archive) -> list[tuple[str, int, int]]:
 
 
 def _line(key: str, value: str) -> str:
-    return fitted(f"{key:<{_INDENT - 1}} {value}", WIDTH)
+    return f"{key:<{_INDENT - 1}} {value}"
 
 
-def _paragraph(key: str, value: str, most_lines: int) -> list[str]:
-    lines = wrapped(value, WIDTH - _INDENT, most_lines)
+def _paragraph(key: str, value: str, width: int, most_lines: int) -> list[str]:
+    lines = wrapped(value, width - _INDENT, most_lines)
     return [f"{key if not number else '':<{_INDENT - 1}} {line}" for number, line in enumerate(lines)]
 
 
@@ -85,7 +85,7 @@ def _status_line(about: Metadata) -> str:
         line += f", in phase {about.failure.phase}"
     if about.failure.node:
         line += f" on {about.failure.node}"
-    return fitted(line, WIDTH)
+    return line
 
 
 def _identity(archive: Archive) -> list[str]:
@@ -128,17 +128,17 @@ def _measured(about: Metadata) -> list[str]:
     return lines
 
 
-def _why(about: Metadata) -> list[str]:
+def _why(about: Metadata, width: int) -> list[str]:
     failure = about.failure
     if not about.cause:
-        return _paragraph("why", "not recorded: it was interrupted, or its controller died unexpectedly", 2)
-    lines = _paragraph("why", f"{failure.type}: {about.cause}" if failure.type else about.cause, 3)
+        return _paragraph("why", "not recorded: it was interrupted, or its controller died unexpectedly", width, 2)
+    lines = _paragraph("why", f"{failure.type}: {about.cause}" if failure.type else about.cause, width, 3)
     if failure.where:
         lines.append(_line("where", failure.where))
     return lines
 
 
-def _failed_command(archive: Archive) -> tuple[list[str], list[str]]:
+def _failed_command(archive: Archive, width: int) -> tuple[list[str], list[str]]:
     """The command that failed, as lines of the screen, and the lines of its standard error."""
     stderr, index = archive.about.failure.stderr_tail, archive.about.failure.command
     lines: list[str] = []
@@ -149,17 +149,17 @@ def _failed_command(archive: Archive) -> tuple[list[str], list[str]]:
             commands = []
         if 0 <= index < len(commands):
             command = mapping(commands[index])
-            lines, more = _command(command, index)
+            lines, more = _command(command, index, width)
             stderr = more or stderr
     return lines, [line for line in stderr[-20_000:].splitlines() if line.strip()]
 
 
-def _command(command: dict[str, Any], index: int) -> tuple[list[str], str]:
+def _command(command: dict[str, Any], index: int, width: int) -> tuple[list[str], str]:
     import shlex
 
     words = shlex.join(word for word in sequence(command.get("argv")) if isinstance(word, str))
     node = text(command.get("node"))
-    lines = _paragraph("command", f"{node}$ {words}" if node else words, 2)
+    lines = _paragraph("command", f"{node}$ {words}" if node else words, width, 2)
     status = number(command.get("returncode"))
     ended = (
         "status unknown" if status is None else f"signal {-status:.0f}" if status < 0 else f"exit status {status:.0f}"
@@ -204,10 +204,10 @@ def _next_steps(archive: Archive, status: str) -> list[str]:
     ]
 
 
-def _content(archive: Archive, most_lines: int) -> list[str]:
+def _content(archive: Archive, width: int, most_lines: int) -> list[str]:
     folders = members_by_folder(archive)
     total = sum(size for _, _, size in folders)
     folders.sort(key=lambda folder: "/" not in folder[0])  # folders first, then files
     contents = ", ".join(f"{top} {count}" if count > 1 else top for top, count, _ in folders)
     members = sum(count for _, count, _ in folders)
-    return _paragraph("members", f"{members}, {size_text(total)} (--members lists them): {contents}", most_lines)
+    return _paragraph("members", f"{members}, {size_text(total)} (--members lists them): {contents}", width, most_lines)

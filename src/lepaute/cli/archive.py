@@ -27,7 +27,8 @@ def show(
 
     from lepaute.archive import Archive
     from lepaute.archive.metadata import COMPLETE
-    from lepaute.archive.screen import first_screen
+    from lepaute.archive.screen import WIDTH, first_screen
+    from lepaute.kit.printable import shown_width
 
     archive = Archive.open(file)
     listed = archive.members()
@@ -35,7 +36,7 @@ def show(
         sizes = {name: {"sha256": member.sha256, "size_bytes": member.size_bytes} for name, member in listed.items()}
         print(json.dumps({"id": archive.id, "metadata": archive.metadata, "members": sizes}, indent=1))
         return
-    status, *lines = first_screen(archive)
+    status, *lines = first_screen(archive, shown_width(WIDTH))
     _print_loud(status, good=archive.about.outcome == COMPLETE)
     for line in lines:
         print(line)
@@ -63,13 +64,16 @@ def _print_loud(line: str, *, good: bool) -> None:
 @app.command()
 def verify(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Archives.", show_default=False)],
+    as_json: Json = False,
 ) -> int:
     """Checks every byte of archives against seal, manifest and RO-Crate; exit status 2 where one differs."""
+    import json
+
     from lepaute.archive import Archive
     from lepaute.archive.crate_check import check_crate
     from lepaute.archive.metadata import COMPLETE
 
-    status = 0
+    status, facts = 0, []
     for file in files:
         try:
             archive = Archive.open(file)
@@ -77,10 +81,17 @@ def verify(
         except LepauteError as problem:  # the others are still to be checked
             complain(str(problem))
             status = BAD_INPUT
+            facts.append({"path": str(file), "whole": False, "problem": str(problem)})
             continue
         ended = archive.about.outcome
+        members = len(archive.members())
+        facts.append({"path": str(file), "whole": True, "members": members, "id": archive.id, "outcome": ended})
+        if as_json:
+            continue
         note = "" if ended == COMPLETE else f" ({ended}: `lepaute archive show` tells why)"
-        print(f"{file}: whole, {len(archive.members())} members, id {archive.id}{note}")
+        print(f"{file}: whole, {members} members, id {archive.id}{note}")
+    if as_json:
+        print(json.dumps({"archives": facts}, indent=1))
     return status
 
 
@@ -129,8 +140,9 @@ def diff(
 
     from lepaute.archive import Archive
     from lepaute.archive.comparison import compare
-    from lepaute.archive.comparison_text import comparison_json, comparison_lines
+    from lepaute.archive.comparison_text import WIDTH, comparison_json, comparison_lines
     from lepaute.archive.setups.setup import setup_of
+    from lepaute.kit.printable import shown_width
 
     archives = [Archive.open(file) for file in (first, second)]
     setups = [setup_of(archive) for archive in archives]
@@ -144,6 +156,6 @@ def diff(
     else:
         for side, archive in zip("AB", archives, strict=True):
             print(f"{side}: {archive.path}  {archive.id[:12]}")
-        for line in comparison_lines(comparison, unread, everything=everything):
+        for line in comparison_lines(comparison, unread, everything=everything, width=shown_width(WIDTH)):
             print(line)
     return 1 if exit_code and not comparison.same else 0

@@ -1,8 +1,13 @@
 """`lepaute doctor`: what is installed, what is missing, what would disturb a measurement."""
 
-from typing import Annotated
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from lepaute.measure.doctor import Check
 
 
 def command(
@@ -22,22 +27,29 @@ def command(
 
         print(json.dumps({"checks": [check.to_dict() for check in checks]}, indent=1))
     else:
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-
-        from lepaute.kit.printable import printable
-
-        table = Table(box=None, pad_edge=False)
-        for title in ("", "what", "found", "what to do"):
-            table.add_column(title, overflow="fold")
-        colour = {"ok": "green", "warning": "yellow", "missing": "red"}
-        for check in checks:
-            table.add_row(
-                Text(check.status, style=colour[check.status]),
-                *(Text(printable(text)) for text in (check.name, check.found, check.remedy)),
-            )
-        console = Console()
-        # Into a pipe Rich would fold everything into 80 columns.
-        console.print(table, width=None if console.is_terminal else 140)
+        _print_table(checks)
     raise typer.Exit(2 if something_missing(checks) else 0)
+
+
+def _print_table(checks: "Sequence[Check]") -> None:
+    """A line a check; on a terminal in colours, folded to its width."""
+    from lepaute.kit.printable import printable
+
+    titles = ("", "what", "found", "what to do")
+    rows = [(check.status, *(printable(text) for text in (check.name, check.found, check.remedy))) for check in checks]
+    if not sys.stdout.isatty():
+        from lepaute.kit.tables import text_table
+
+        print(text_table(titles, rows, left=None))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for title in titles:
+        table.add_column(title, overflow="fold")
+    colour = {"ok": "green", "warning": "yellow", "missing": "red"}
+    for status, *texts in rows:
+        table.add_row(Text(status, style=colour[status]), *map(Text, texts))
+    Console().print(table)

@@ -39,7 +39,7 @@ def group() -> None:
 
 @app.command()
 @with_options_of(Uncertainty, "uncertainty")
-@with_options_of(TraceFiles, "traces", leave_out=("perfetto", "trace_ranks", "trace_steps"))
+@with_options_of(TraceFiles, "traces", leave_out=("trace_ranks", "trace_steps"))
 def program(
     platform: PlatformName,
     ranks: Annotated[int, typer.Option("-np", "--np", help="number of ranks")],

@@ -28,7 +28,7 @@ from lepaute.simulate.apps.hpl.files import HplFiles
 @with_options_of(Hpl, "values", may_lack=("n",), make=dict)
 @with_options_of(Placement, "placement")
 @with_options_of(Uncertainty, "uncertainty")
-@with_options_of(TraceFiles, "traces", leave_out=("perfetto", "trace_ranks", "trace_steps"))
+@with_options_of(TraceFiles, "traces", leave_out=("trace_ranks", "trace_steps"))
 def hpl(
     context: typer.Context,
     platform: PlatformName,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.cli.predict_text import condition_lines, interval
 from lepaute.kit.printable import unfiltered
+from lepaute.kit.text import four_digits
 
 if TYPE_CHECKING:
     from lepaute.simulate import Prediction
@@ -29,13 +30,13 @@ def readable(prediction: "Prediction") -> str:
         f"  time       {interval(prediction.time_s, 's')}",
     ]
     if first.program_s != first.time_s:
-        lines.append(f"  program    {first.program_s:.4g} s in all")
-    computing = f"{first.computing_s:.4g} s over all ranks"
+        lines.append(f"  program    {four_digits(first.program_s)} s in all")
+    computing = f"{four_digits(first.computing_s)} s over all ranks"
     if program.options.computing == "measured":
         computing += ", besides what was timed here"
     lines.append(f"  computing  {computing}; {100.0 * first.unmodelled_share:.2g} % of it without a model")
     uses = sorted((first.fallback | first.kernels).items(), key=lambda item: -item[1].time_s)[:MOST_ROUTINES]
-    lines += [f"    {name:<12} {use.calls:>10} calls {use.time_s:>12.4g} s" for name, use in uses]
+    lines += [f"    {name:<12} {use.calls:>10} calls {four_digits(use.time_s):>12} s" for name, use in uses]
     if prediction.outside is not None:
         lines.append(f"  ranges     {prediction.outside.text()}")
     folded = f", {first.folded_bytes / 1e9:.3g} GB folded" if first.folded else ""

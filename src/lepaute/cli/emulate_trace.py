@@ -1,5 +1,6 @@
-"""The trace of an emulation: SMPI's own, with the kernels put into it."""
+"""The trace of an emulation: SMPI's own, with the kernels and the calls of MPI put into it."""
 
+import json
 from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
@@ -35,7 +36,8 @@ class EmulatedTrace:
         """What the emulation is to keep; None where no trace is asked for."""
         from lepaute.simulate.smpi.emulate import Keep
 
-        return Keep(self.folder / "smpi.trace", self.folder / "smpi.kernels") if self._asked_for else None
+        names = ("smpi.trace", "smpi.kernels", "smpi.calls", "smpi.nodes")
+        return Keep(*(self.folder / name for name in names)) if self._asked_for else None
 
     def write(self, prediction: "Prediction", part: tuple[float, float] | None = None) -> None:
         """Writes what is asked for of its first run, and tells on standard error what is in it.
@@ -45,6 +47,7 @@ class EmulatedTrace:
         if not self._asked_for:
             return
         from lepaute.trace.kernels import merge_kernels, read_kernels
+        from lepaute.trace.recorded_calls import merge_calls
         from lepaute.trace.smpi import convert
 
         metadata = {
@@ -52,8 +55,9 @@ class EmulatedTrace:
             "platform": prediction.platform_name,
             "seed": prediction.seed,
             "ranks": prediction.application.ranks,
+            **json.loads((self.folder / "smpi.nodes").read_text(encoding="utf-8")),
         }
-        trace = convert(self.folder / "smpi.trace", metadata)
+        trace = merge_calls(convert(self.folder / "smpi.trace", metadata), self.folder / "smpi.calls")
         if (self.folder / "smpi.kernels").is_file():
             trace = merge_kernels(trace, read_kernels(self.folder / "smpi.kernels"))
         if part is not None:

@@ -155,7 +155,7 @@ def tell_diagnosis(diagnosis: "Diagnosis", reports: Sequence[Path]) -> None:
 def quality_table(rows: "list[QualityRow]") -> str:
     """The quality of each kernel's model as lines of text, those that took most time first."""
     from lepaute.kit.tables import text_table
-    from lepaute.kit.text import percent
+    from lepaute.kit.text import percent, seconds
 
     header = (
         "kernel",
@@ -176,7 +176,7 @@ def quality_table(rows: "list[QualityRow]") -> str:
             row.kernel if row.threads == 1 else f"{row.kernel} x{row.threads}",
             str(row.n_calls),
             row.form,
-            f"{row.time_s:.3g} s",
+            seconds(row.time_s),
             f"{row.r_squared:.3f}",
             percent(row.mean_abs_relative_error),
             percent(row.group_error),

@@ -42,8 +42,10 @@ COMMANDS = (
     Command("run", "an experiment on one node or many: from a script to an archive"),
     Command("archive", "show, verify, compare and extract archives of measurements"),
     Command("fit", "models from archives: a platform"),
+    Command("segment", "at which sizes durations change their line, of OSU's and Intel's benchmarks or CSV"),
     Command("record", "run a program under MPI and record its kernels and messages"),
     Command("trace", "show, draw, break down and compare traces"),
+    Command("completion", "the script with which bash, zsh or fish completes command lines"),
 )
 
 
@@ -75,30 +77,51 @@ def dispatch(arguments: list[str]) -> int:
         print(usage(), file=sys.stderr)
         return BAD_INPUT
     first, *rest = arguments
-    if first in ("-h", "--help"):
+    if first == "help" and rest:  # `help COMMAND` is `COMMAND --help`
+        first, rest = rest[0], [*rest[1:], "--help"]
+    if first in ("-h", "--help", "help"):
         print(usage())
         return DONE
-    if first == "--version":
+    if first in ("-V", "--version"):
         print(f"lepaute {installed_version()}")
         return DONE
+    if first == "__complete":
+        return complete(rest)
     if not any(first == command.name for command in COMMANDS):
         complain(unknown(first))
         return BAD_INPUT
     return run_command(first, rest)
 
 
-def run_command(name: str, arguments: list[str]) -> int:
-    """Imports the module of command `name` and runs it on `arguments`; the exit status."""
+def complete(words: list[str]) -> int:
+    """Prints what the last of the words may become, for the script of `lepaute completion`."""
+    import contextlib
+
+    from lepaute.cli.completion import candidates
+
+    with contextlib.suppress(Exception):  # who presses a key wants no message
+        print("".join(f"{word}\n" for word in candidates(words)), end="")
+    return DONE
+
+
+def built(name: str, arguments: list[str]) -> "tuple[Any, str | None]":
+    """The command `name` from its module, and which of its subcommands is meant where none is named."""
     from importlib import import_module
 
-    import typer
     from typer.main import get_command, get_group
 
     module = import_module(f"lepaute.cli.{name}")
     # Not get_command() for an app: it drops the name of a subcommand that is the only one ("predict hpl" -> "predict").
     app = module.app_for(arguments) if hasattr(module, "app_for") else getattr(module, "app", None)
     command = get_group(plain(app)) if app is not None else get_command(app_of(module))
-    default = getattr(module, "DEFAULT", None)
+    return command, getattr(module, "DEFAULT", None)
+
+
+def run_command(name: str, arguments: list[str]) -> int:
+    """Imports the module of command `name` and runs it on `arguments`; the exit status."""
+    import typer
+
+    command, default = built(name, arguments)
     if default is not None and arguments and arguments[0] not in (*getattr(command, "commands", ()), "--help"):
         arguments = [default, *arguments]
     _check_values(command)
@@ -182,7 +205,8 @@ def usage() -> str:
     return (
         "usage: lepaute COMMAND [ARGUMENTS]   (lepaute COMMAND --help tells more)\n\n"
         "Measures a machine, fits models, and predicts how long an application will run on it.\n\n"
-        f"commands:\n{rows}\n\noptions:\n  --version  print the version\n  --help     print this"
+        f"commands:\n{rows}\n\noptions:\n"
+        "  -V, --version   print the version\n  -h, --help      print this; 'lepaute help COMMAND' tells of a command"
     )
 
 

@@ -118,6 +118,7 @@ class Flag(NamedTuple):
             metavar=option.metavar or None,
             min=None if as_text else option.minimum,
             max=None if as_text else option.maximum,
+            autocompletion=(lambda: list(option.choices)) if option.choices else None,
         )
         kind = inspect.Parameter.KEYWORD_ONLY
         return inspect.Parameter(self.argument, kind, default=default, annotation=Annotated[hint, info])

@@ -1,5 +1,6 @@
 """`lepaute platform list | show | check | import | export | synthesize | population`."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -7,18 +8,29 @@ from typing import Annotated
 import typer
 
 from lepaute.cli.platform_population import population, synthesize
+from lepaute.cli.simulation_options import platform_names
 from lepaute.kit.outputs import check_outputs
 
 app = typer.Typer(help="List, show, check, import and export platforms; make hypothetical ones.", no_args_is_help=True)
 
 
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+
+
 @app.command("list")
-def list_platforms() -> None:
+def list_platforms(as_json: Json = False) -> None:
     """List the platforms shipped with Lepaute."""
     from lepaute.platform import load_platform, shipped_names
     from lepaute.platform.io import ALIASES
-    from lepaute.platform.summary import one_line
+    from lepaute.platform.summary import facts_in_short, one_line
 
+    if as_json:
+        listed = [
+            {"name": name, "alias_of": ALIASES.get(name), **facts_in_short(load_platform(name))}
+            for name in shipped_names()
+        ]
+        print(json.dumps({"platforms": listed}, indent=1))
+        return
     width = max(len(name) for name in shipped_names())
     for name in shipped_names():
         meaning = f"alias of {ALIASES[name]}" if name in ALIASES else one_line(load_platform(name))
@@ -27,15 +39,25 @@ def list_platforms() -> None:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A shipped platform, or a platform file.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="A shipped platform, or a platform file.", autocompletion=platform_names),
+    ],
     as_yaml: Annotated[bool, typer.Option("--yaml", help="Print the platform file itself.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show a platform: nodes, kernel models, network, sources."""
+    from lepaute.errors import InputError
     from lepaute.platform import load_platform
     from lepaute.platform.io import platform_text
     from lepaute.platform.summary import summary
 
+    if as_json and as_yaml:
+        raise InputError("give either --json or --yaml")
     platform = load_platform(name)
+    if as_json:  # the fields of the file, and what identifies it
+        print(json.dumps({"sha256": platform.sha256, **platform.model_dump(mode="json", exclude_none=True)}, indent=1))
+        return
     print(platform_text(platform).rstrip("\n") if as_yaml else summary(platform))
 
 

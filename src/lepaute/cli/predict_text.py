@@ -1,9 +1,10 @@
 """Predictions as a person wants to read them."""
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lepaute.kit.alike import one_for_all
+from lepaute.kit.text import four_digits, quantity, scaled_unit, time_unit
 from lepaute.simulate.application import GFLOPS
 from lepaute.simulate.prediction import MOST_EXTRAPOLATED
 from lepaute.simulate.sweep import Sweep
@@ -26,7 +27,7 @@ def readable(prediction: "Prediction", machine: "Platform") -> str:
     lines += peak_line(prediction, machine)
     lines += memory_line(prediction, machine)
     if (energy_j := prediction.energy_j) is not None:
-        lines.append(f"  energy  {interval(energy_j, 'J')}; {energy_j.mean / time_s.mean:.4g} W on average")
+        lines.append(f"  energy  {interval(energy_j, 'J')}; {quantity(energy_j.mean / time_s.mean, 'W')} on average")
     lines += where_the_time_goes(prediction)
     if prediction.outside is not None:
         lines.append(f"  ranges  {prediction.outside.text()}")
@@ -87,14 +88,17 @@ def ranking(sweep: Sweep) -> list[str]:
     best, worst = sweep.best, sweep.worst
     if best is None or worst is None:
         return [f"  best    none: more than {100.0 * MOST_EXTRAPOLATED:.0f} % of the time of each is extrapolated"]
-    lines = [f"  best    {in_short(best)}, {best.time_s.mean:.4g} s", *(parts_line(best) if best.parts else [])]
+    lines = [
+        f"  best    {in_short(best)}, {four_digits(best.time_s.mean)} s",
+        *(parts_line(best) if best.parts else []),
+    ]
     low = best.rate.low if best.rate is not None else None
     if low is not None:
         near = sum(one is not best and one.rate is not None and one.rate.mean >= low for one in sweep.comparable)
         lines.append(
             f"  near    {near} other(s) with a mean inside that interval: more runs, or real ones, tell them apart"
         )
-    return [*lines, f"  worst   {in_short(worst)}, {worst.time_s.mean:.4g} s"]
+    return [*lines, f"  worst   {in_short(worst)}, {four_digits(worst.time_s.mean)} s"]
 
 
 MOST_LISTED = 8
@@ -120,22 +124,12 @@ def apart(sweep: Sweep) -> list[str]:
 
 
 def joint_warnings(predictions: Sequence["Prediction"]) -> list[str]:
-    """The warnings of all, those that differ in their numbers alone as one with its count."""
-    alike: dict[str, list[str]] = {}
-    for one in predictions:
-        for warning in one.warnings:
-            alike.setdefault(_NUMBER.sub("#", warning), []).append(warning)
-    lines = []
-    for warnings in alike.values():
-        text, count = warnings[0], len(warnings)
-        if len(set(warnings)) > 1:
-            lines.append(f"{text} (and {count - 1} more like it)")
-        else:
-            lines.append(text if count == len(predictions) else f"{text} ({count} combination(s))")
-    return lines
+    """The warnings of all, those that differ in numbers or kernels alone as one with its count."""
+    from lepaute import _core
 
-
-_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
+    texts = [warning for one in predictions for warning in one.warnings]
+    names = [*_core.kernel_names(), *{kernel for one in predictions for kernel in one.kernel_time_s}]
+    return [alike.line(len(predictions)) for alike in one_for_all(texts, names)]
 
 
 def in_short(prediction: "Prediction") -> str:
@@ -184,7 +178,7 @@ def peak_line(prediction: "Prediction", machine: "Platform") -> list[str]:
     if not machine.nodes.peak_flops_per_core or rate is None or application.rate != GFLOPS:
         return []
     peak = machine.nodes.peak_flops_per_core * application.ranks * application.threads_per_rank / 1e9
-    return [f"  peak    {100.0 * rate.mean / peak:.1f} % of {peak:.0f} Gflop/s"]
+    return [f"  peak    {100.0 * rate.mean / peak:.1f} % of {quantity(peak, 'Gflop/s')}"]
 
 
 def memory_line(prediction: "Prediction", machine: "Platform") -> list[str]:
@@ -198,9 +192,11 @@ def memory_line(prediction: "Prediction", machine: "Platform") -> list[str]:
 
 def interval(spread: "Spread", unit: str) -> str:
     """Mean and interval in words."""
-    if spread.low is None:
-        return f"{spread.mean:.4g} {unit}  (one run: no interval)"
+    shown, factor = time_unit(spread.mean, 1e-3) if unit == "s" else scaled_unit(unit, spread.mean)
+    mean = four_digits(spread.mean * factor)
+    if spread.low is None or spread.high is None:
+        return f"{mean} {shown}  (one run: no interval)"
     return (
-        f"{spread.mean:.4g} {unit}, 95 % prediction interval {spread.low:.4g} .. {spread.high:.4g} "
-        f"(+- {spread.half_width_percent:.1f} %)"
+        f"{mean} {shown}, 95 % prediction interval {four_digits(spread.low * factor)} .. "
+        f"{four_digits(spread.high * factor)} (+- {spread.half_width_percent:.1f} %)"
     )

@@ -18,7 +18,20 @@ if TYPE_CHECKING:
     from lepaute.simulate.transfer import Transfer
     from lepaute.trace import Trace
 
-PlatformName = Annotated[str, typer.Option("--platform", "-p", help="a platform file, or the name of a shipped one")]
+
+def platform_names() -> list[str]:
+    """Those that are shipped, for shells that complete."""
+    from lepaute.platform import shipped_names
+
+    return list(shipped_names())
+
+
+PlatformName = Annotated[
+    str,
+    typer.Option(
+        "--platform", "-p", help="a platform file, or the name of a shipped one", autocompletion=platform_names
+    ),
+]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="FIELD=VALUE of the platform")]
 Runs = Annotated[int, typer.Option("--runs", help="simulated runs")]
 Seed = Annotated[int, typer.Option("--seed", help="run i uses seed + i")]
@@ -106,7 +119,7 @@ class TraceFiles:
     """What to trace of a run, and where to write it."""
 
     trace: Path | None = field(default=None, metadata=option("kernels and messages of a run, Parquet"))
-    perfetto: Path | None = field(default=None, metadata=option("the same for the Perfetto viewer, JSON"))
+    perfetto: Path | None = field(default=None, metadata=option("the same for the Perfetto viewer, JSON or JSON.gz"))
     gantt: Path | None = field(default=None, metadata=option("the same as a picture, PNG"))
     trace_ranks: str | None = field(default=None, metadata=option("such as 0,5-7; else all that fit"))
     trace_steps: str | None = field(default=None, metadata=option("such as 0,5-7; else all that fit"))
@@ -142,13 +155,13 @@ class TraceFiles:
             return
         from lepaute.trace import write_trace
         from lepaute.trace.gantt import plot_gantt
-        from lepaute.trace.perfetto import write_perfetto
+        from lepaute.trace.perfetto import write_perfetto, written_text
 
         if self.trace is not None:
             write_trace(trace, self.trace)
             note(f"{self.trace}: {len(trace)} calls of {len(trace.ranks)} ranks; lepaute trace show {self.trace}")
         if self.perfetto is not None:
-            note(f"{self.perfetto}: {write_perfetto(trace, self.perfetto)} events; open it at ui.perfetto.dev")
+            note(written_text(self.perfetto, write_perfetto(trace, self.perfetto)))
         if self.gantt is not None:
             window = plot_gantt(trace, self.gantt)
             note(f"{self.gantt}: {len(window.ranks)} ranks from {window.low_s:.6g} to {window.high_s:.6g} s")

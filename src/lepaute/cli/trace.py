@@ -14,12 +14,15 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard 
 
 
 @app.command()
-def show(file: File) -> None:
+def show(file: File, as_json: Json = False) -> None:
     """Prints what a trace holds: where it comes from, and its calls by name."""
-    from lepaute.trace import read_trace
-    from lepaute.trace.describe import description
+    import json
 
-    print(description(read_trace(file)))
+    from lepaute.trace import read_trace
+    from lepaute.trace.describe import description, facts
+
+    trace = read_trace(file)
+    print(json.dumps(facts(trace), indent=1, default=str) if as_json else description(trace))
 
 
 @app.command()
@@ -78,17 +81,17 @@ def convert(
 
 @app.command()
 def perfetto(
-    file: File, output: Annotated[Path, typer.Option("--output", "-o", help="The JSON to write.", show_default=False)]
+    file: File,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The JSON or JSON.gz to write.", show_default=False)],
 ) -> None:
     """Writes the trace for ui.perfetto.dev or Chrome's about:tracing."""
     import sys
 
     from lepaute.trace import read_trace
-    from lepaute.trace.perfetto import write_perfetto
+    from lepaute.trace.perfetto import write_perfetto, written_text
 
     check_outputs({"--output": output}, inputs=[file])
-    count = write_perfetto(read_trace(file), output)
-    print(f"{output}: {count} events; open it at ui.perfetto.dev", file=sys.stderr)
+    print(written_text(output, write_perfetto(read_trace(file), output)), file=sys.stderr)
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """`lepaute verify hpl`: predict HPL, run the real one here or on nodes, show both and the error."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,12 +35,20 @@ def group() -> None:
 @with_options_of(Hpl, "values", leave_out=("n", "p", "q"), make=dict)
 @with_options_of(Request, "request")
 def hpl(
+    context: typer.Context,
     values: dict[str, Any],
     platform: Annotated[
         str | None, typer.Option("--platform", "-p", help="platform file of this machine, or of the nodes")
     ] = None,
     n: Annotated[str, typer.Option("--n", help="orders of the matrix, one or several; suffix k")] = "2000,4000,8000",
     grid: Annotated[str, typer.Option("--grid", help="process grids, one or several")] = "1x1,1x2,2x1",
+    dat: Annotated[
+        Path | None, typer.Option("--dat", help="an HPL.dat: all its combinations, in the place of the options")
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option("--results", help="an HPL.out: its cases are predicted and compared with it; nothing is run"),
+    ] = None,
     settings: Settings = None,
     runs: Annotated[int, typer.Option("--runs", help="simulated runs of each case")] = 10,
     seed: Annotated[int, typer.Option("--seed", help="of the simulated runs, the order and the calibration")] = 1,
@@ -83,6 +91,7 @@ def hpl(
     With --nodes or --scheduler it runs on those nodes, core by core and node by node as predicted.
     Real runs that other load disturbed are marked and made again, at most three times. Close other programs meanwhile.
     Each run is kept as it ends: the same command with --resume goes on with a campaign that was interrupted.
+    With --results it compares an HPL.out with predictions of its cases, and runs nothing.
     """
     import signal
     import sys
@@ -92,22 +101,35 @@ def hpl(
     from lepaute.cli.progress import progress_bar
     from lepaute.cli.verify_site import opened_site, where_of
     from lepaute.kit.outputs import check_output_folder
-    from lepaute.kit.quantities import grid_of, whole_of
     from lepaute.simulate import predict
     from lepaute.verify.campaign import Plan
     from lepaute.verify.real_run import built_program, check_machine, user_program
     from lepaute.verify.run_journal import held
-    from lepaute.verify.verification import verify
+    from lepaute.verify.verification import exceeds, verify
 
+    if results is not None:
+        from lepaute.cli.verify_results import compare_results
+
+        compare_results(
+            context,
+            results,
+            dat,
+            values,
+            platform,
+            settings,
+            runs=runs,
+            seed=seed,
+            ranks_per_node=ranks_per_node,
+            as_json=as_json,
+            output_dir=output_dir,
+            tolerance=tolerance,
+        )
+        return
     check_calibration_options(platform, calibrate, quick)
     where = where_of(scheduler, request, python, ranks_per_node, other_machine=other_machine)
     check_output_folder(output_dir, "--output-dir")
     check_campaign_folder(output_dir, calibrate, resume)
-    cases = [
-        Hpl(n=order, p=p, q=q, **values)
-        for p, q in map(grid_of, grid.split(","))
-        for order in (whole_of(word, "n") for word in n.split(","))
-    ]
+    cases = cases_of(context, values, n, grid, dat)
     plan = Plan(repeats=repeats, order_seed=seed)
     if where.is_here:
         for case in cases:
@@ -120,7 +142,7 @@ def hpl(
     with held(output_dir), notes_printed(), ExitStack() as stack:
         coretype = None
         if given is None:
-            measured, coretype, where = calibrated(output_dir, cases[0], seed, quick, resume, where)
+            measured, coretype, where = calibrated(output_dir, cases, seed, quick, resume, where)
             given = platform_of(measured, settings)
         machine, overrides = given
         threads = cases[0].threads_per_rank
@@ -149,11 +171,43 @@ def hpl(
             print_results(verification, as_json)
         finally:  # whoever does not read the results to their end has them in the folder
             place = "this machine" if where.is_here else "the nodes"
-            verification.save(output_dir, f"HPL on {place}, NB = {values['nb']}: predicted and measured")
+            verification.save(output_dir, f"HPL on {place}{block_size(cases)}: predicted and measured")
     if not as_json:
         print_files(verification, output_dir)
-    if tolerance is not None and verification.exceeds(tolerance):
+    if tolerance is not None and exceeds(verification.table, tolerance):
         raise typer.Exit(1)
+
+
+def cases_of(context: typer.Context, values: dict[str, Any], orders: str, grids: str, dat: Path | None) -> "list[Hpl]":
+    """The cases of an HPL.dat, each once, or those of the options: all orders on each grid.
+
+    Raises InputError for an HPL.dat and options that say otherwise.
+    """
+    from lepaute.cli.option_fields import flags_of
+    from lepaute.cli.simulation_options import is_given
+    from lepaute.errors import InputError
+    from lepaute.kit.quantities import grid_of, whole_of
+    from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+    from lepaute.simulate.apps.hpl.parameters import places
+
+    if dat is None:
+        return [
+            Hpl(n=order, p=p, q=q, **values)
+            for p, q in map(grid_of, grids.split(","))
+            for order in (whole_of(word, "n") for word in orders.split(","))
+        ]
+    decided = {name for name, _ in places()}
+    given = [flag.name for flag in flags_of(Hpl) if flag.fields[0].name in decided and is_given(context, flag.argument)]
+    if given:
+        raise InputError(f"--dat and {', '.join(given)} contradict each other; give one or the others")
+    others = {name: value for name, value in values.items() if name not in decided}
+    return list(dict.fromkeys(read_hpl_dat(dat).combinations(**others)))
+
+
+def block_size(cases: "Sequence[Hpl]") -> str:
+    """That of all cases, for a title; empty where they differ."""
+    sizes = {case.nb for case in cases}
+    return f", NB = {sizes.pop()}" if len(sizes) == 1 else ""
 
 
 def watching(machine: "Platform", coretype: str | None, *, other_machine: bool) -> "Guard | None":
@@ -225,12 +279,13 @@ def print_results(verification: "Verification", as_json: bool) -> None:
     import sys
 
     from lepaute.verify.report import show, warning_lines
+    from lepaute.verify.seal import PREDICTIONS_FILE
 
     if as_json:
         json.dump(verification.to_dict(), sys.stdout, indent=2)
         print()
     else:
-        for line in warning_lines(verification.cases):
+        for line in warning_lines(verification.cases, PREDICTIONS_FILE):
             print(line, file=sys.stderr)
         show(verification.table, verification.run_table, sys.stdout, verification.drift)
     sys.stdout.flush()
@@ -243,14 +298,20 @@ def print_files(verification: "Verification", folder: Path) -> None:
     print(f"Picture: {folder / PLOT_FILE}; predictions sealed as {verification.seal.sha256[:16]} before the runs.")
 
 
+def beyond(sizes: "Collection[int]", measured: "Sequence[int]") -> list[int]:
+    """The smallest and the largest of the sizes, where they are outside of those that are measured anyway."""
+    low, high = min(sizes), max(sizes)
+    return [size for size in sorted({low, high}) if not min(measured) <= size <= max(measured)]
+
+
 def calibrated(
-    folder: Path, hpl: Hpl, seed: int, quick: bool, resume: bool, where: "Where"
+    folder: Path, cases: "Sequence[Hpl]", seed: int, quick: bool, resume: bool, where: "Where"
 ) -> tuple["Platform", str | None, "Where"]:
     """Measures and fits this machine, or the nodes, into the folder.
 
     Its platform, the OPENBLAS_CORETYPE it was measured with, and the place: of nodes those that were measured.
 
-    hpl   : of the campaign, whose block size and threads the calibration covers
+    cases : of the campaign, whose block sizes and threads the calibration covers
     resume: what the folder holds of a calibration is used: a whole one as it is, and an interrupted one goes on
     """
     import sys
@@ -277,8 +338,8 @@ def calibrated(
                 path,
                 quick=quick,
                 # Between block sizes that are measured the models are tested, beyond them they are not.
-                nbs=DEFAULT_NBS if min(DEFAULT_NBS) <= hpl.nb <= max(DEFAULT_NBS) else (*DEFAULT_NBS, hpl.nb),
-                threads=tuple(sorted({1, hpl.threads_per_rank})),
+                nbs=(*DEFAULT_NBS, *beyond({case.nb for case in cases}, DEFAULT_NBS)),
+                threads=tuple(sorted({1, *(case.threads_per_rank for case in cases)})),
                 seed=seed,
                 progress=tell,
                 scheduler=where.scheduler,

@@ -4,16 +4,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lepaute.archive import Archive
     from lepaute.fit.diagnostics import Diagnosis
     from lepaute.fit.diagnostics.diagnosis import Models
+    from lepaute.fit.duration_tables import DurationTable
     from lepaute.fit.fitted_models import FittedModels
     from lepaute.fit.kernels.form import Form
     from lepaute.fit.kernels.quality import QualityRow
     from lepaute.fit.segmentation import JointlySegmented, SegmentedLine
     from lepaute.platform.schema import Platform
 
-__all__ = ["diagnose", "models", "platform_and_models", "platform_from_archive", "segment", "segment_jointly"]
+__all__ = [
+    "diagnose",
+    "models",
+    "platform_and_models",
+    "platform_from_archive",
+    "read_durations",
+    "segment",
+    "segment_jointly",
+]
 
 
 # NumPy, SciPy and pandas are loaded by the first call, not by `import lepaute`.
@@ -65,6 +76,20 @@ def segment(x: Any, y: Any, **options: Any) -> "SegmentedLine":
     from lepaute.fit import segmentation
 
     return segmentation.segment(x, y, **options)
+
+
+def read_durations(
+    path: "str | Path",
+    *,
+    x: str | None = None,
+    y: str | None = None,
+    unit: str | None = None,
+    only: Mapping[str, str] | None = None,
+) -> "tuple[DurationTable, ...]":
+    """Tables of sizes and durations: output of the OSU and Intel MPI benchmarks, CSV; see `reading.read_durations`."""
+    from lepaute.fit import duration_tables
+
+    return duration_tables.read_durations(path, x=x, y=y, unit=unit, only=only)
 
 
 def segment_jointly(series: "Sequence[tuple[Any, Any]]", **options: Any) -> "JointlySegmented":

@@ -11,6 +11,7 @@ from lepaute.fit.memory.hierarchy import MemoryHierarchy, is_memory, memory_hier
 from lepaute.fit.observations.checks import Place, check_durations
 from lepaute.fit.observations.columns import factors_of
 from lepaute.fit.observations.factors import FactorTest, factor_tests
+from lepaute.kit.ordering import natural_order
 
 if TYPE_CHECKING:
     import pandas
@@ -72,7 +73,7 @@ def _design_columns(archive: "Archive") -> tuple[str, ...] | None:
 def _hierarchies(archive: "Archive", table: "pandas.DataFrame") -> "Iterator[MemoryHierarchy]":
     """Of every core that was measured: the nodes in their order."""
     nodes = table["node"].astype(str) if "node" in table.columns else table["stride"].map(lambda _: "")
-    for node in sorted(set(nodes)):
+    for node in sorted(set(nodes), key=natural_order):
         rows = table[(nodes == node).to_numpy()]
         thread = int(rows["cpu"].iloc[0]) if "cpu" in rows.columns else 0
         yield memory_hierarchy(rows, _caches(archive, node, thread), node=node, virtual=_is_virtual(archive, node))

@@ -1,5 +1,6 @@
 """Untrusted text on a terminal: no escape sequences, no line breaks, cut to its width."""
 
+import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -7,6 +8,8 @@ from typing import Any
 
 #: Bounds the work on a text of which only the beginning is shown.
 _MOST_LOOKED_AT = 20_000
+#: Columns where nothing is cut: more than a line that anybody prints.
+UNLIMITED = 1_000_000
 
 
 def printable(text: str) -> str:
@@ -71,6 +74,11 @@ def _named(name: str) -> Iterator[None]:
         if problem.filename is None and problem.errno is not None:
             problem.filename = name
         raise
+
+
+def shown_width(most: int) -> int:
+    """Columns for a text on standard output: `most` on a terminal, as good as any elsewhere, where programs read."""
+    return most if sys.stdout.isatty() else UNLIMITED
 
 
 def _shown(char: str) -> str:

@@ -7,10 +7,38 @@ def seconds(value_s: float) -> str:
     """A duration with three digits in the unit that suits it: 12.5 µs, 1.2 s."""
     if value_s == 0:
         return "0"
-    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if abs(value_s) >= factor:
-            return f"{three_digits(value_s / factor)} {unit}"
-    return f"{value_s * 1e9:.3g} ns"
+    unit, factor = time_unit(value_s, 0.9995)
+    return f"{three_digits(value_s * factor)} {unit}"
+
+
+def time_unit(value_s: float, least: float = 1.0) -> tuple[str, float]:
+    """The unit of a time, the largest in which it is not below `least`, and how many of it make a second."""
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if abs(value_s) * factor >= least:
+            return unit, factor
+    return "ns", 1e9
+
+
+def scaled_unit(unit: str, value: float) -> tuple[str, float]:
+    """`unit` with the prefix that suits the value, and what the value is to be multiplied by.
+
+    Of units that begin with G, as Gflop/s has it, from 10^4 on; of W and J likewise; any other stays.
+    """
+    letter, base = ("G", unit[1:]) if unit[:1] == "G" else ("", unit)
+    if abs(value) < 9999.5 or not (letter or unit in ("W", "J")):
+        return unit, 1.0
+    ladder = _PREFIXES[_PREFIXES.index(letter) + 1 :]
+    steps = next((step for step in range(1, len(ladder)) if abs(value) * 1000.0**-step < 999.95), len(ladder))
+    return f"{ladder[steps - 1]}{base}", 1000.0**-steps
+
+
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
+
+
+def quantity(value: float, unit: str) -> str:
+    """A value with four digits and its unit, with the prefix that suits it: 411.8 Gflop/s, 2.604 Pflop/s."""
+    scaled, factor = scaled_unit(unit, value)
+    return f"{four_digits(value * factor)} {scaled}"
 
 
 def duration(value_s: float) -> str:
@@ -53,3 +81,11 @@ def axis_unit(largest_s: float, seconds_from: float = 1.0) -> tuple[str, float]:
 def three_digits(value: float) -> str:
     """Three digits, and never an exponent for what has more before the point."""
     return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
+
+
+def four_digits(value: float) -> str:
+    """Four digits, and never an exponent: all digits before the point where there are more, zeros after it."""
+    if abs(value) >= 9999.5:
+        return f"{value:.0f}"
+    text = f"{value:.4g}"
+    return f"{value:.{3 - math.floor(math.log10(abs(value)))}f}" if "e" in text else text

@@ -122,6 +122,6 @@ def _compile_library(tools: Toolchain, folder: Path, progress: Callable[[str], N
 
 def _link_driver(tools: Toolchain, folder: Path) -> None:
     driver_sources = [str(probe_source() / name) for name in _OWN_SOURCES if name.endswith(".c")]
-    words = [*C_FLAGS, *hpl_include_flags(folder), *driver_sources, "-Wl,--wrap=HPL_pdgesv"]
+    words = [*C_FLAGS, *hpl_include_flags(folder), *driver_sources, "-Wl,--wrap=HPL_pdgesv", "-Wl,--wrap=fopen"]
     words += [str(folder / "libhpl.a"), *tools.blas_flags, "-lm", "-o", str(folder / "xhpl-lepaute")]
     tools.mpi.compile(words, what="building xhpl-lepaute")

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.trace.recorded_calls import numbered_groups, with_completions
 from lepaute.trace.table import MPI, PHASE, Trace, trace_of_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MAGIC = b"LEPREC1"
+MAGIC = b"LEPREC2"
 _NAMES, _NAME_BYTES, _HEADER_BYTES, _NOTES_BYTES, _CODE_BITS = 448, 32, 20480, 4096, 9
 #: The phase that a program's timed region begins with, and the one that ends it.
 REGION_BEGINS, REGION_ENDS = "factorisation", "pdtrsv"
@@ -25,6 +26,7 @@ class RankRecord:
     rows    : in the order in which the calls ended; start_ns and end_ns on rank 0's clock
     names   : of each code its kind (a code into KINDS) and its name; code 0 is none
     start_ns: when all ranks had come together in MPI_Init, on rank 0's clock
+    end_ns  : when it called MPI_Finalize; the end of its last call where it did not
     clock_error_ns: most by which this rank's clock may be off, 0 where it is rank 0's own
     finished: whether the rank came to MPI_Finalize
     notes   : lines that the program wrote about itself
@@ -37,6 +39,7 @@ class RankRecord:
     rows: "NDArray[Any]"
     names: tuple[tuple[int, str], ...]
     start_ns: int
+    end_ns: int
     clock_error_ns: int
     lost: int
     finished: bool
@@ -60,7 +63,8 @@ def read_rank(path: Path) -> RankRecord:
     # Of a program that was killed the file still has its spare room, and perhaps rows that were not completed.
     codes = packed["step_and_code"] & ((1 << _CODE_BITS) - 1)
     packed = packed[(codes > 0) & (codes < len(names)) & (packed["start_ns"] > 0)]
-    rows = _rows(packed, numpy.array([kind for kind, _ in names]))
+    rows = _rows(packed, names)
+    last = int(header["end_ns"]) or int(rows["end_ns"].max(initial=int(header["start_ns"])))
     for column in ("start_ns", "end_ns"):
         rows[column] += _ahead(header, rows[column])
     start = int(header["start_ns"])
@@ -72,6 +76,7 @@ def read_rank(path: Path) -> RankRecord:
         rows=rows,
         names=names,
         start_ns=start + int(_ahead(header, numpy.array([start]))[0]),
+        end_ns=last + int(_ahead(header, numpy.array([last]))[0]),
         clock_error_ns=int(header["clocks"]["round_trip_ns"].max()) // 2,
         lost=int(header["lost"]),
         finished=bool(header["finished"]),
@@ -88,7 +93,7 @@ def _types() -> "tuple[Any, Any]":
         ("header_bytes", "<u4"),
         ("row_bytes", "<u4"),
         *((name, "<i4") for name in ("rank", "ranks", "pid", "finished")),
-        *((name, "<i8") for name in ("used", "lost", "start_ns")),
+        *((name, "<i8") for name in ("used", "lost", "start_ns", "end_ns")),
         ("clocks", clock, (2,)),
         ("host", "S64"),
         ("mpi", "S160"),
@@ -101,14 +106,19 @@ def _types() -> "tuple[Any, Any]":
     return numpy.dtype(header), numpy.dtype(packed)
 
 
-def _rows(packed: "NDArray[Any]", kinds: "NDArray[Any]") -> "NDArray[Any]":
-    """Packed rows as rows with a column for each value; kinds are those of the codes."""
+def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArray[Any]":
+    """Packed rows as rows with a column for each value.
+
+    names: kind and name of each code
+    The group of a collective operation stands in comm, and completion joins requests with what completed them.
+    """
     import numpy
 
+    kinds = numpy.array([kind for kind, _ in names])
     columns = [
         ("start_ns", "i8"),
         ("end_ns", "i8"),
-        *((name, "i4") for name in ("step", "code", "m", "n", "k", "peer")),
+        *((name, "i4") for name in ("step", "code", "m", "n", "k", "peer", "comm", "completion")),
         ("size_bytes", "i8"),
         ("tag", "i8"),
     ]
@@ -127,7 +137,20 @@ def _rows(packed: "NDArray[Any]", kinds: "NDArray[Any]") -> "NDArray[Any]":
     size_bytes = numpy.ascontiguousarray(what[:, 2:]).view("<i8").reshape(-1)
     rows["size_bytes"] = numpy.where(is_message, size_bytes.clip(0), 0)
     rows["n"] = numpy.where(is_message, (-size_bytes).clip(0), rows["n"])  # looks that found nothing
-    return rows
+    return _with_completions(rows, names)
+
+
+def _with_completions(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArray[Any]":
+    """The rows that are calls, with comm and completion."""
+    import numpy
+
+    columns: dict[str, NDArray[Any]] = {column: rows[column].copy() for column in rows.dtype.names or ()}
+    columns["name"], columns["start"] = columns["code"], columns["start_ns"]
+    columns = with_completions(columns, [name for _, name in names])
+    calls: NDArray[Any] = numpy.zeros(len(columns["code"]), dtype=rows.dtype)
+    for column in rows.dtype.names or ():
+        calls[column] = columns[column]
+    return calls
 
 
 def _ahead(header: Any, at_ns: "NDArray[Any]") -> "NDArray[Any]":
@@ -182,16 +205,25 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
                 "kind": kinds[rows["code"]],
                 "name": codes[rows["code"]],
                 **{column: rows[column] for column in ("step", "m", "n", "k", "size_bytes", "peer", "tag")},
+                **{column: rows[column] for column in ("comm", "completion")},
             }
         )
     columns = {column: numpy.concatenate([piece[column] for piece in pieces]) for column in pieces[0]}
     list_of_names = [name for _, name in names]
+    columns["comm"] = numbered_groups(columns["comm"])
     keep = ~(
         (columns["kind"] == PHASE)
         & numpy.isin(columns["name"], [i for i, name in enumerate(list_of_names) if name == REGION_BEGINS])
     )
     columns = {column: values[keep] for column, values in columns.items()}
     metadata = {**metadata, **_recorded_metadata(records, solve), "whole": True}
+    spans = {
+        one.rank: region if region is not None and has_region else (one.start_ns, one.end_ns)
+        for one, region in zip(records, regions, strict=True)
+    }
+    for place, name in enumerate(("begins_s", "ends_s")):
+        dates = (spans.get(rank, (start_ns, start_ns))[place] for rank in range(metadata["ranks"]))
+        metadata[name] = [(date - start_ns) * 1e-9 for date in dates]
     if has_region:
         metadata["time_s"] = max((region[1] - region[0]) * 1e-9 for region in regions if region is not None)
     return trace_of_columns(columns, list_of_names, metadata, "recording")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import exp
 
-from lepaute.kit.text import duration
+from lepaute.kit.text import duration, quantity, seconds
 from lepaute.platform.network_model import BusyReceiver
 from lepaute.platform.schema import Days, KernelModel, Platform, Population, Segment, Sentinel
 from lepaute.platform.topology import topology_lines
@@ -12,9 +12,15 @@ from lepaute.platform.values import Polynomial
 
 def one_line(platform: Platform) -> str:
     """Size and first sentence of the description."""
-    nodes = platform.nodes
+    facts = facts_in_short(platform)
+    return f"{facts['nodes']} x {facts['cores']} cores  {facts['description']}"
+
+
+def facts_in_short(platform: Platform) -> dict[str, object]:
+    """What `one_line` tells, as values for JSON; cores: of a node."""
     first = " ".join(platform.description.split()).split(". ")[0].rstrip(".")
-    return f"{nodes.count} x {nodes.cores} cores  {first}"
+    nodes = platform.nodes
+    return {"nodes": nodes.count, "cores": nodes.cores, "description": first, "sha256": platform.sha256}
 
 
 def summary(platform: Platform) -> str:
@@ -55,8 +61,8 @@ def _lines(platform: Platform) -> Iterator[str]:
     if platform.power is not None:
         power = platform.power
         yield (
-            f"power     {power.idle_W:.4g} W a node idle, {power.computing_W:.4g} W computing, "
-            f"{power.communicating_W:.4g} W communicating"
+            f"power     {quantity(power.idle_W, 'W')} a node idle, {quantity(power.computing_W, 'W')} computing, "
+            f"{quantity(power.communicating_W, 'W')} communicating"
         )
 
 
@@ -178,8 +184,8 @@ def _network(platform: Platform) -> Iterator[str]:
         yield from _fitted(network.loopback.range_bytes)
         yield from _error(network.loopback.discrepancy_relative_sd)
         yield from _busy(network.loopback.busy)
-    costs = network.costs
-    yield f"  MPI_Iprobe {costs.iprobe_s:.3g} s, MPI_Test {costs.test_s:.3g} s, MPI_Wtime {costs.wtime_s:.3g} s"
+    costs = {name: seconds(getattr(network.costs, f"{name}_s")) for name in ("iprobe", "test", "wtime")}
+    yield f"  MPI_Iprobe {costs['iprobe']}, MPI_Test {costs['test']}, MPI_Wtime {costs['wtime']}"
 
 
 _HEADER = "  protocol     latency        flow        send at 0   receive at 0"

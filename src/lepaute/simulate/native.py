@@ -12,7 +12,7 @@ from lepaute.simulate.machine import machine_of
 from lepaute.simulate.message_use import message_use, message_warnings
 from lepaute.simulate.population import on_its_day
 from lepaute.simulate.run import KernelUse, Sampling, SimulatedRun, Sizes
-from lepaute.simulate.tracing import breakdown_of_run, trace_of_run
+from lepaute.simulate.tracing import breakdown_of_run, nodes_of, trace_of_run
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class NativeSimulator:
             "platform_sha256": platform.sha256,
             "seed": seed,
             "ranks": application.ranks,
-            "nodes": [core // platform.nodes.cores for core in cores],
+            **nodes_of(platform, cores),
             "version": __version__,
         }
 

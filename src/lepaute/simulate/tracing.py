@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lepaute import _core
+    from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
     from lepaute.trace import Trace
 
@@ -141,6 +142,11 @@ def breakdown_of_run(result: "_core.RunResult", ranks: int) -> RunBreakdown:
     return RunBreakdown(
         result.time_s, ranks, {**total, "other": other}, ShareTables(result.rank_shares_s, result.step_shares_s)
     )
+
+
+def nodes_of(platform: "Platform", cores: "Sequence[int]") -> dict[str, Any]:
+    """What the metadata of a trace say of nodes: of each rank the index of its own, and the number of the first."""
+    return {"nodes": [core // platform.nodes.cores for core in cores], "first_node": platform.nodes.first_number}
 
 
 def trace_of_run(result: "_core.RunResult", metadata: dict[str, Any]) -> "Trace":

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from lepaute.kit.text import quantity
 from lepaute.simulate.layers import layers_of
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def link_warnings(platform: "Platform") -> list[str]:
     if fitted_Bps <= 1.01 * link_Bps:
         return []
     return [
-        f"node_link has {link_Bps:.3g} B/s, long messages were fitted at {fitted_Bps:.3g} B/s and keep that: the link "
+        f"node_link has {quantity(link_Bps / 1e9, 'GB/s')}, long messages were fitted at "
+        f"{quantity(fitted_Bps / 1e9, 'GB/s')} and keep that: the link "
         "limits nothing; for a slower network change network.remote.segments as well"
     ]
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lepaute.errors import InputError
+from lepaute.kit.ordering import level_order
 from lepaute.stats.student import student_quantile
 
 Floats = npt.NDArray[np.float64]
@@ -78,7 +79,7 @@ def permutation_test(
     values   : shape (n,), finite; the logarithm of durations, for effects that are ratios
     labels   : the level of the factor of each value
     strata   : inside which labels are exchanged; any values that can be compared for equality
-    reference: the level that others are compared with; the first in alphabetical order unless given
+    reference: the level that others are compared with; the first unless given, see `level_order`
     ordered  : all levels in their order, to test for a trend along it instead of for any difference
     permutations: of more than ten thousand values fewer are looked at, 199 at least
     The statistic is the sum over levels of S^2 / n, S the sum of the level's scores; a score is the rank in the
@@ -96,7 +97,7 @@ def permutation_test(
             f"a permutation test needs as many finite values as labels and strata; got {y.shape}, {len(labels)} and "
             f"{len(strata)}; drop missing values"
         )
-    names = sorted(set(labels)) if ordered is None else list(ordered)
+    names = level_order(labels) if ordered is None else list(ordered)
     if unknown := sorted(set(labels) - set(names)):
         raise InputError(f"the level {unknown[0]!r} is missing from the ordered levels; list all levels")
     if reference in names and ordered is None:

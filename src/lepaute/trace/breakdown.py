@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lepaute.trace.messages import PROBES, SENDS, match_messages
-from lepaute.trace.table import CATEGORIES, KERNEL, MPI, PHASE, Trace
+from lepaute.trace.messages import COLLECTIVES, PROBES, WAITS, collective_lateness, match_messages
+from lepaute.trace.table import CATEGORIES, COMPUTING, KERNEL, MPI, NUMBERS, PHASE, Trace, trace_of_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-COMPUTE, OVERHEAD, LATE, TRANSFER, CONTENTION, PROBE, OTHER = range(len(CATEGORIES))
+COMPUTE, OVERHEAD, LATE, TRANSFER, CONTENTION, PROBE, OWN_CODE, OTHER = range(len(CATEGORIES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class Breakdown:
     by_name          : calls of each kernel and MPI routine, the longest first
     estimated        : late, transfer come from pairing sends with receives, as a recording does not know them;
                        contention and overhead are then parts of transfer
+    unknown          : routines of which some calls tell neither group nor requests: their waiting is part of transfer
     """
 
     ranks: tuple[int, ...]
@@ -41,12 +42,14 @@ class Breakdown:
     by_step_s: "NDArray[Any]"
     by_name: tuple[KernelShare, ...]
     estimated: bool
+    unknown: tuple[str, ...]
 
 
 def breakdown_of(trace: Trace) -> Breakdown:
     """The breakdown of the calls in a trace; a rank's time goes from the first to the last call in the trace."""
     import numpy
 
+    trace = with_own_code(trace)
     parts = split(trace)
     ranks = trace.ranks
     row_of_rank = numpy.searchsorted(ranks, trace.rank)
@@ -58,6 +61,9 @@ def breakdown_of(trace: Trace) -> Breakdown:
         first = float(trace.start_s.min())
         first = min(first, 0.0) if trace.metadata.get("whole", False) else first
         span = float(trace.end_s.max()) - first
+        # Where calls of several threads overlap, there is less own code than between them.
+        in_calls = by_rank.sum(axis=1) - by_rank[:, OWN_CODE]
+        by_rank[:, OWN_CODE] = numpy.clip(span - in_calls, 0.0, by_rank[:, OWN_CODE])
         by_rank[:, OTHER] = numpy.maximum(span - by_rank.sum(axis=1), 0.0)
     steps = [int(step) for step in numpy.unique(trace.step[calls]) if step >= 0]
     by_step = numpy.zeros((len(steps), len(CATEGORIES)))
@@ -66,21 +72,65 @@ def breakdown_of(trace: Trace) -> Breakdown:
     for category in range(OTHER):
         numpy.add.at(by_step[:, category], row_of_step, parts[in_step, category])
     return Breakdown(
-        tuple(ranks), by_rank, tuple(steps), by_step, _by_name(trace, float(by_rank.sum())), is_estimated(trace)
+        tuple(ranks),
+        by_rank,
+        tuple(steps),
+        by_step,
+        _by_name(trace, float(by_rank.sum())),
+        is_estimated(trace),
+        not_separated(trace),
     )
+
+
+def with_own_code(trace: Trace) -> Trace:
+    """Of a recording the trace with a row of the kernel `computing` wherever a rank is in no call: its own code.
+
+    A rank's time goes from begins_s to ends_s of the metadata, else from the beginning of the trace to its last call. A
+    simulation is left as it is: its rows are all that it has computed, and where steps were chosen, the rest was not
+    traced.
+    """
+    import numpy
+
+    if not trace.is_recording or not len(trace) or trace.named((COMPUTING,)).any():
+        return trace
+    calls = trace.where(trace.kind != PHASE)
+    first = 0.0 if trace.metadata.get("whole", False) else float(trace.start_s.min())
+    begins_s, ends_s = (trace.metadata.get(name) or [] for name in ("begins_s", "ends_s"))
+    pieces = []
+    for rank in calls.ranks:
+        low, high = numpy.searchsorted(calls.rank, (rank, rank + 1))
+        start_s, end_s = calls.start_s[low:high], numpy.maximum.accumulate(calls.end_s[low:high])
+        begin = begins_s[rank] if rank < len(begins_s) else first
+        end = ends_s[rank] if rank < len(ends_s) else end_s[-1]
+        gap_from = numpy.concatenate(([min(begin, start_s[0])], end_s))
+        gap_to = numpy.concatenate((start_s, [max(end, end_s[-1])]))
+        is_gap = gap_to - gap_from > 0
+        pieces.append((numpy.full(int(is_gap.sum()), rank), gap_from[is_gap], gap_to[is_gap] - gap_from[is_gap]))
+    of_gaps = zip(("rank", "start_s", "duration_s"), zip(*pieces, strict=True), strict=True)
+    added: dict[str, NDArray[Any]] = {column: numpy.concatenate(parts) for column, parts in of_gaps}
+    count = len(added["rank"])
+    added |= {"kind": numpy.full(count, KERNEL), "name": numpy.full(count, len(trace.names))}
+    columns: dict[str, NDArray[Any]] = {}
+    for column, default in (("kind", None), ("name", None), *((name, default) for name, _, default in NUMBERS)):
+        more = added[column] if column in added else numpy.full(count, default)
+        columns[column] = numpy.concatenate((getattr(trace, column), more))
+    return trace_of_columns(columns, (*trace.names, COMPUTING), trace.metadata, "recording")
 
 
 def split(trace: Trace) -> "NDArray[Any]":
     """The duration of each row by category, shape (rows, categories); 0 for phases, which hold other rows.
 
-    A kernel computes, a probe probes; what it waited is late. An MPI call that knows its parts has them, and the rest
-    is overhead. Of one that does not, the time before the other side had begun is late, and the rest transfer.
+    A kernel computes, and time of which only the passing is known is the program's own code. A probe probes; what it
+    waited is late. An MPI call that knows its parts has them, and the rest is overhead. Of one that does not, the time
+    before the other side had begun is late, and the rest transfer.
     """
     import numpy
 
     parts = numpy.zeros((len(trace), len(CATEGORIES)))
     kernels = trace.kind == KERNEL
+    own = kernels & trace.named((COMPUTING,))
     parts[kernels, COMPUTE] = trace.duration_s[kernels]
+    parts[own, COMPUTE], parts[own, OWN_CODE] = 0.0, trace.duration_s[own]
     mpi = trace.kind == MPI
     probes = mpi & trace.named(PROBES)
     parts[probes, PROBE] = trace.duration_s[probes]
@@ -100,21 +150,32 @@ def split(trace: Trace) -> "NDArray[Any]":
 
 
 def _late_estimate(trace: Trace) -> "NDArray[Any]":
-    """Of each row the time before the other side of its message had begun; 0 where that is not known."""
+    """Of each row the time before the other side had begun; 0 where that is not known."""
     import numpy
 
-    late = numpy.zeros(len(trace))
+    late = collective_lateness(trace)
     matches = match_messages(trace)
     has_end = matches.end >= 0
-    send, receive, end = matches.send[has_end], matches.receive[has_end], matches.end[has_end]
+    send, end = matches.send[has_end], matches.end[has_end]
     numpy.maximum.at(late, end, numpy.clip(trace.start_s[send] - trace.start_s[end], 0.0, None))
     # A send that was over before the receive began did not wait for it.
-    blocking = trace.named(SENDS)[matches.send]
-    send, receive = matches.send[blocking], matches.receive[blocking]
-    waited = trace.end_s[send] > trace.start_s[receive]
-    gap = numpy.clip(trace.start_s[receive] - trace.start_s[send], 0.0, None)
-    numpy.maximum.at(late, send[waited], gap[waited])
+    has_sent = matches.sent >= 0
+    sent, receive = matches.sent[has_sent], matches.receive[has_sent]
+    waited = trace.end_s[sent] > trace.start_s[receive]
+    gap = numpy.clip(trace.start_s[receive] - trace.start_s[sent], 0.0, None)
+    numpy.maximum.at(late, sent[waited], gap[waited])
     return late
+
+
+def not_separated(trace: Trace) -> tuple[str, ...]:
+    """Names of calls whose waiting is part of their transfer, as it is not known for whom they wait."""
+    import numpy
+
+    unknown = trace.named(COLLECTIVES) & (trace.comm < 0) | trace.named(WAITS) & (trace.completion < 0) & (
+        (trace.peer < 0) & (trace.size_bytes > 0)
+    )
+    unknown &= (trace.kind == MPI) & numpy.isnan(trace.late_s) & (trace.duration_s > 0)
+    return tuple(sorted(trace.names[code] for code in numpy.unique(trace.name[unknown])))
 
 
 def is_estimated(trace: Trace) -> bool:

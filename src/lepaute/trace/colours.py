@@ -28,6 +28,7 @@ CALLS = (
     Style("panel and solve (other BLAS)", "#009E73"),
     Style("row swaps and copies", "#F0E442"),
     Style("other computing", "#B8DCCB"),
+    Style("the program's own code", "#C8BE8C"),
     Style("call overhead", "#5A4A42"),
     Style("waiting for the other side", "#D55E00", "////"),
     Style("transfer", "#E69F00"),
@@ -35,7 +36,9 @@ CALLS = (
     Style("probe", "#1A1A1A"),
     Style("nothing recorded", "#FFFFFF"),
 )
-DGEMM, DTRSM, PANEL, COPIES, GLUE, CALL_OVERHEAD, WAITING, MOVING, CONTENDING, PROBING, NOTHING = range(len(CALLS))
+DGEMM, DTRSM, PANEL, COPIES, GLUE, OWN_CODE, CALL_OVERHEAD, WAITING, MOVING, CONTENDING, PROBING, NOTHING = range(
+    len(CALLS)
+)
 
 #: The categories of a breakdown.
 SHARES = (
@@ -45,6 +48,7 @@ SHARES = (
     Style("transfer", "#E69F00"),
     Style("contention", "#CC79A7", "...."),
     Style("probe", "#1A1A1A"),
+    Style("the program's own code", "#C8BE8C"),
     Style("other", "#FFFFFF"),
 )
 
@@ -54,11 +58,12 @@ _CLASS_OF_CATEGORY = {
     breakdown.TRANSFER: MOVING,
     breakdown.CONTENTION: CONTENDING,
     breakdown.PROBE: PROBING,
+    breakdown.OWN_CODE: OWN_CODE,
 }
 
 
 #: Kernels of applications whose computing is no routine of BLAS.
-OTHER_COMPUTING = frozenset({"computing", "sweep"})
+OTHER_COMPUTING = frozenset({"sweep"})
 
 
 def class_of_kernel(name: str) -> int:

@@ -3,7 +3,8 @@
 What a program does may depend on when messages come, and a comparison that took that for a difference would find
 nothing else. So, before anything is compared:
 
-- Probes and tests are counted only: how often a rank looks depends on how long it waits.
+- Probes, tests and MPI_Waitsome are counted only: how often a rank looks depends on how long it waits.
+- Calls with MPI_PROC_NULL are counted only: they move nothing.
 - Kernels that have nothing to do (a size of 0) are counted only: HPL makes them while it looks for a panel, for the
   first block of a panel, and where a process has no rows left; a simulation has none.
 - The pieces in which a rank does an update (phase "pdupdate"), looking for a panel after each, are put together: one
@@ -27,8 +28,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.trace.messages import IMMEDIATE_SENDS, PROBES, RECEIVES, SENDS, WAITS, pair_by_key
-from lepaute.trace.table import KERNEL, MPI, PHASE, Trace
+from lepaute.trace.messages import IMMEDIATE_SENDS, PROBES, RECEIVES, RECORDED, SENDS, WAITS, pair_by_key
+from lepaute.trace.table import COMPUTING, KERNEL, MPI, NOBODY, PHASE, Trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,17 +45,27 @@ SAME_KERNEL = {f"dlaswp0{number}N": f"dlaswp0{number}T" for number in (1, 3, 4, 
 WITH_ROWS = ("gemm", "trsm", "gemv", "ger", "laswp", "latcpy", "lacpy")
 
 PERCENTILES = (5, 25, 50, 75, 95)
+#: Names that an explanation lists.
+MOST_NAMES = 4
+SMPI_LACKS = (
+    "MPI_Iprobe, MPI_Waitsome, the creation of communicators and MPI_Sendrecv with MPI_PROC_NULL; `lepaute emulate "
+    "--trace` has them"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where the sequences of a rank first differ, in words; position counts the calls of that rank and stream."""
+    """Where the sequences of a rank first differ, in words; position counts the calls of that rank and stream.
+
+    why: how the whole sequences differ, and what one of the traces does not know
+    """
 
     rank: int
     stream: str
     position: int
     left: str
     right: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +98,23 @@ class Comparison:
     """See the head of this file.
 
     ranks       : those that both traces have
-    one_side    : names that only one side has, with the number of calls on the left and on the right; they take no
-                  part in the order
+    one_side    : names that only one side has, with the number of calls on the left and on the right, and why; they
+                  take no part in the order
     first       : of each rank and stream the first difference in order, where there is one
     first_size  : of each rank and stream with the same order the first difference in size
-    probes, idle: numbers of probes, and of kernels with nothing to do, on the left and on the right
+    probes, idle, nobody: numbers of probes, of kernels with nothing to do, and of calls with MPI_PROC_NULL, on the left
+                  and on the right
     time_s      : length of the two traces
     """
 
     ranks: tuple[int, ...]
     classes: tuple[ClassComparison, ...]
-    one_side: tuple[tuple[str, int, int], ...]
+    one_side: tuple[tuple[str, int, int, str], ...]
     first: tuple[Difference, ...]
     first_size: tuple[Difference, ...]
     probes: tuple[int, int]
     idle: tuple[int, int]
+    nobody: tuple[int, int]
     time_s: tuple[float, float]
 
     @property
@@ -130,11 +143,12 @@ def compare_traces(left: Trace, right: Trace) -> Comparison:
     return Comparison(
         ranks=tuple(ranks),
         classes=tuple(sorted(classes, key=lambda one: (STREAMS.index(one.stream), -one.left_s))),
-        one_side=tuple(count for count in counts if 0 in count),
+        one_side=tuple((*count, _why_missing(count[0], sides[count[1] > 0])) for count in counts if 0 in count),
         first=tuple(one for one, is_size in differences if not is_size),
         first_size=tuple(one for one, is_size in differences if is_size),
         probes=(sides[0].probes, sides[1].probes),
         idle=(sides[0].idle, sides[1].idle),
+        nobody=(sides[0].nobody, sides[1].nobody),
         time_s=(sides[0].span_s, sides[1].span_s),
     )
 
@@ -159,7 +173,9 @@ class _Side:
     calls: dict[str, int]
     probes: int
     idle: int
+    nobody: int
     span_s: float
+    is_smpi: bool
 
     def words(self, row: int, with_size: bool) -> str:
         """A call as a person writes it."""
@@ -173,13 +189,14 @@ def _side_of(trace: Trace, ranks: list[int], unsized: frozenset[str]) -> _Side:
     import numpy
 
     mine = numpy.isin(trace.rank, ranks)
-    probes = trace.named(PROBES) & (trace.kind == MPI)
-    anonymous = (trace.kind == KERNEL) & trace.named(("computing",))
+    probes = trace.named(PROBES | {"MPI_Waitsome"}) & (trace.kind == MPI)
+    nobody = (trace.kind == MPI) & (trace.peer == NOBODY)
+    anonymous = (trace.kind == KERNEL) & trace.named((COMPUTING,))
     kernels = (trace.kind == KERNEL) & ~anonymous
     idle = kernels & (
         (trace.n == 0) | ((trace.m == 0) & _of(trace, WITH_ROWS)) | ((trace.k == 0) & _of(trace, ("gemm",)))
     )
-    used = trace.where(mine & ~probes & ~idle & ~anonymous & (trace.kind != PHASE))
+    used = trace.where(mine & ~probes & ~nobody & ~idle & ~anonymous & (trace.kind != PHASE))
     updates = trace.where(mine & (trace.kind == PHASE) & trace.named(("pdupdate",)))
     is_kernel = used.kind == KERNEL
     # A wait stands for its request, whose peer and size not every writer knows.
@@ -203,7 +220,9 @@ def _side_of(trace: Trace, ranks: list[int], unsized: frozenset[str]) -> _Side:
         calls=dict(Counter(name.tolist())),
         probes=int(numpy.maximum(trace.n[mine & probes], 1.0).sum()),
         idle=int((mine & idle).sum()),
+        nobody=int((mine & nobody & ~probes).sum()),
         span_s=float(trace.end_s.max() - trace.start_s.min()),
+        is_smpi=bool(trace.metadata.get("unsized")),
     )
 
 
@@ -270,7 +289,9 @@ def _differences(sides: tuple[_Side, _Side], names: frozenset[str]) -> Iterator[
         if difference is not None:
             position, words, is_size = difference
             stream = STREAMS[key[0]] + (f" with rank {key[2]}" if key[2] >= 0 else "")
-            yield Difference(key[1], stream, position, *words), is_size
+            rows = [rows.get(key, none) for rows in rows_of]
+            why = _why_sizes(sides, rows) if is_size else _why_calls(sides, rows, key)
+            yield Difference(key[1], stream, position, *words, why), is_size
 
 
 def _rows_by_key(keys: "NDArray[Any]", mask: "NDArray[Any]") -> "dict[tuple[int, ...], NDArray[Any]]":
@@ -311,6 +332,51 @@ def _first_difference(
         return None
     position = int(numpy.argmax(other))
     return position, words(position, with_size=True), True
+
+
+def _why_calls(sides: tuple[_Side, _Side], rows: "list[NDArray[Any]]", key: tuple[int, ...]) -> str:
+    """How two sequences of calls differ."""
+    import numpy
+
+    counts = [Counter(side.name[one].tolist()) for side, one in zip(sides, rows, strict=True)]
+    differing = [name for name in sorted(counts[0] | counts[1]) if counts[0][name] != counts[1][name]]
+    if not differing:
+        return "the same calls in another order"
+    reasons = [f"{name} {counts[0][name]} and {counts[1][name]}" for name in differing[:MOST_NAMES]]
+    if len(differing) > MOST_NAMES:
+        reasons.append(f"{len(differing) - MOST_NAMES} more")
+    told = "numbers of calls: " + ", ".join(reasons)
+    for side, which in zip(sides, ("left", "right"), strict=True):
+        nobody = (side.rank == key[1]) & (side.peer < 0) & (side.stream == MESSAGES)
+        unknown = sorted(set(side.name[numpy.flatnonzero(nobody)].tolist()) & set(differing) - WAITS)
+        if key[0] == MESSAGES and unknown:
+            told += f"; the {which} trace does not know the partners of {', '.join(unknown)}"
+        elif side.is_smpi:
+            told += f"; the {which} trace is SMPI's own, which lacks some calls: {SMPI_LACKS}"
+    return told
+
+
+def _why_sizes(sides: tuple[_Side, _Side], rows: "list[NDArray[Any]]") -> str:
+    """How many calls of two sequences with the same names differ in size, and which."""
+    unequal = (sides[0].sizes[rows[0]] != sides[1].sizes[rows[1]]).any(axis=1)
+    names = Counter(sides[0].name[rows[0][unequal]].tolist())
+    told = f"{int(unequal.sum())} of {len(unequal)} calls: " + ", ".join(
+        f"{name} {count}" for name, count in names.most_common(MOST_NAMES)
+    )
+    if any("swp" in name or name == "MPI_Send" for name in names) and "dlocswp" in sides[0].calls:
+        told += "; sizes of row swaps follow the pivots, which a simulation draws at random"
+    return told
+
+
+def _why_missing(name: str, lacking: _Side) -> str:
+    """Why one side has no call of a name."""
+    if name.startswith("MPI_"):
+        if lacking.is_smpi:
+            return f"SMPI's own trace lacks {SMPI_LACKS}"
+        return "the other program made none" if name in RECORDED else "the other trace does not record it"
+    if not any(lacking.stream == KERNELS):
+        return "the other trace holds no kernels"
+    return "the other trace names no such kernel: a part of it, or the code around, may stand under another name"
 
 
 def _class(name: str, sides: tuple[_Side, _Side]) -> ClassComparison:

@@ -29,11 +29,15 @@ def comparison_text(comparison: Comparison, left: str, right: str) -> str:
     lines.append(
         f"probes: {comparison.probes[0]} and {comparison.probes[1]} (their number depends on the waiting time)"
     )
+    if any(comparison.nobody):
+        lines.append(f"calls with MPI_PROC_NULL: {comparison.nobody[0]} and {comparison.nobody[1]} (they move nothing)")
     if any(comparison.idle):
         lines.append(f"kernels on empty operands: {comparison.idle[0]} and {comparison.idle[1]} (made between probes)")
-    for name, on_left, on_right in comparison.one_side:
-        side, count = ("left", on_left) if on_left else ("right", on_right)
-        lines.append(f"only in the {side} trace: {name}, {count} calls (not in the comparison of order)")
+    only: dict[tuple[str, str], list[str]] = {}
+    for name, on_left, on_right, why in comparison.one_side:
+        only.setdefault(("left" if on_left else "right", why), []).append(f"{name} ({on_left + on_right})")
+    for (side, why), names in only.items():
+        lines.append(f"only in the {side} trace, not in the comparison of order: {', '.join(names)}: {why}")
     lines += ["", "Durations: right / left of calls of the same sizes", _table(comparison.classes)]
     return "\n".join(lines)
 
@@ -47,7 +51,8 @@ def _verdict(what: str, differences: tuple[Difference, ...]) -> str:
 
 def _differences(differences: tuple[Difference, ...]) -> list[str]:
     lines = [
-        f"  rank {one.rank}, {one.stream}, call {one.position}: {one.left} on the left, {one.right} on the right"
+        f"  rank {one.rank}, {one.stream}, call {one.position}: {one.left} on the left, {one.right} on the right "
+        f"({one.why})"
         for one in differences[:MOST_DIFFERENCES]
     ]
     more = len(differences) - MOST_DIFFERENCES
@@ -87,9 +92,12 @@ def comparison_dict(comparison: Comparison) -> dict[str, Any]:
         "same_sizes": comparison.same_sizes,
         "first_difference": [asdict(one) for one in comparison.first],
         "first_size_difference": [asdict(one) for one in comparison.first_size],
-        "one_side": [{"name": name, "left": left, "right": right} for name, left, right in comparison.one_side],
+        "one_side": [
+            {"name": name, "left": left, "right": right, "why": why} for name, left, right, why in comparison.one_side
+        ],
         "probes": list(comparison.probes),
         "idle": list(comparison.idle),
+        "proc_null": list(comparison.nobody),
         "time_s": list(comparison.time_s),
         "calls": [
             {

@@ -22,6 +22,12 @@ def headline(trace: Trace) -> str:
     return f"{what}, simulated" + (f" on {platform}" if platform else "")
 
 
+def node_name(trace: Trace, node: int) -> str:
+    """The name of the node with an index: of a recording its host, of a simulation its number in the platform."""
+    hosts = trace.metadata.get("hosts") or []
+    return hosts[node] if node < len(hosts) else f"node {node + int(trace.metadata.get('first_node') or 0)}"
+
+
 def description(trace: Trace) -> str:
     """What a trace holds, in some lines."""
     lines = [headline(trace)]
@@ -42,11 +48,28 @@ def description(trace: Trace) -> str:
     return "\n".join((*lines, "", calls_table(trace)))
 
 
-def calls_table(trace: Trace) -> str:
-    """Number, time and sizes of the calls of each name."""
+def facts(trace: Trace) -> dict[str, Any]:
+    """What `description` tells, as values for JSON; times in seconds, sizes in bytes."""
+    known = trace.step[trace.step >= 0]
+    spanned = [float(trace.start_s.min()), float(trace.end_s.max())] if len(trace) else None
+    return {
+        "headline": headline(trace),
+        "metadata": trace.metadata,
+        "ranks": [int(rank) for rank in trace.ranks],
+        "span_s": spanned,
+        "steps": [int(known.min()), int(known.max())] if len(known) else None,
+        "calls": calls(trace),
+    }
+
+
+def calls(trace: Trace) -> list[dict[str, Any]]:
+    """Number, time and sizes of the calls of each kind and name, the longest in all first.
+
+    most_m, most_n, most_k of kernels; bytes of MPI's calls where any has some.
+    """
     import numpy
 
-    rows = []
+    found = []
     for code, name in enumerate(trace.names):
         has_name = trace.name == code
         for kind in range(len(KINDS)):
@@ -54,22 +77,33 @@ def calls_table(trace: Trace) -> str:
             if not mask.any():
                 continue
             durations = trace.duration_s[mask]
-            extent = ""
+            entry: dict[str, Any] = {
+                "call": name,
+                "kind": KINDS[kind],
+                "calls": int(mask.sum()),
+                "time_s": float(durations.sum()),
+                "median_s": float(numpy.median(durations)),
+            }
             if kind == KERNEL:
-                biggest = [int(getattr(trace, column)[mask].max()) for column in ("m", "n", "k")]
-                extent = "m, n, k <= " + ", ".join(map(str, biggest))
+                entry |= {f"most_{letter}": int(getattr(trace, letter)[mask].max()) for letter in ("m", "n", "k")}
             elif kind == MPI and trace.size_bytes[mask].any():
-                extent = f"{size_text(float(trace.size_bytes[mask].sum()))} in total"
-            median = seconds(float(numpy.median(durations)))
-            rows.append(
-                (
-                    kind,
-                    -float(durations.sum()),
-                    (name, KINDS[kind], int(mask.sum()), seconds(durations.sum()), median, extent),
-                )
-            )
-    rows.sort(key=lambda row: row[:2])
-    return text_table(("call", "kind", "calls", "time", "median", "sizes"), [row[2] for row in rows])
+                entry["bytes"] = int(trace.size_bytes[mask].sum())
+            found.append((kind, -entry["time_s"], entry))
+    return [entry for *_, entry in sorted(found, key=lambda each: each[:2])]
+
+
+def calls_table(trace: Trace) -> str:
+    """`calls` as a table."""
+    rows = []
+    for entry in calls(trace):
+        extent = ""
+        if "most_m" in entry:
+            extent = "m, n, k <= " + ", ".join(str(entry[f"most_{letter}"]) for letter in ("m", "n", "k"))
+        elif "bytes" in entry:
+            extent = f"{size_text(float(entry['bytes']))} in total"
+        times = (seconds(entry["time_s"]), seconds(entry["median_s"]))
+        rows.append((entry["call"], entry["kind"], entry["calls"], *times, extent))
+    return text_table(("call", "kind", "calls", "time", "median", "sizes"), rows)
 
 
 def _plain(value: Any) -> str:

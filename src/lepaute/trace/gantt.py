@@ -9,7 +9,8 @@ from lepaute.errors import InputError
 from lepaute.kit.files import whole_file
 from lepaute.kit.text import axis_unit
 from lepaute.trace import colours
-from lepaute.trace.breakdown import is_estimated, split
+from lepaute.trace.breakdown import is_estimated, not_separated, split, with_own_code
+from lepaute.trace.describe import headline, node_name
 from lepaute.trace.messages import match_messages
 from lepaute.trace.table import PHASE, Trace
 
@@ -58,9 +59,10 @@ def plot_gantt(
     from matplotlib.figure import Figure
 
     chosen = _chosen_ranks(trace, ranks)
-    drawn = trace.where(_is_in(trace.rank, chosen))
+    calls = trace.where(_is_in(trace.rank, chosen))
+    drawn = with_own_code(calls)
     whole = Window(tuple(chosen), *_extent(drawn))
-    window = _window(drawn, whole, steps, low_s, high_s)
+    window = _window(calls, whole, steps, low_s, high_s)
     zoomed = window.high_s - window.low_s < 0.98 * (whole.high_s - whole.low_s)
     row_inch = min(0.55, max(0.16, 7.0 / len(chosen)))
     heights = [*([0.9] if zoomed else []), 0.5 + row_inch * len(chosen)]
@@ -74,15 +76,22 @@ def plot_gantt(
     _draw_arrows(main, drawn, window, row_inch)
     _label_ranks(main, trace, window)
     unit, factor = axis_unit(window.high_s, seconds_from=10.0)
-    # What SMPI writes are dates of the simulation.
-    start = "program" if str(trace.metadata.get("engine", "")).startswith("SimGrid") else "timed region"
+    # Dates of SMPI and of recordings of programs without a timed region are those of the program.
+    is_region = not str(trace.metadata.get("engine", "")).startswith("SimGrid") and (
+        not trace.is_recording or "time_s" in trace.metadata
+    )
+    start = "timed region" if is_region else "program"
     _set_time_axis(main, window, unit, factor, start)
     _draw_steps(main, drawn, window)
     if zoomed:
         _draw_overview(axes[0], drawn, seconds, whole, window)
     figure.suptitle(_title(trace, chosen, window, unit, factor), fontsize=11)
     figure.legend(
-        handles=_handles(used, is_estimated(drawn)), loc="outside lower center", ncols=5, frameon=False, fontsize=9
+        handles=_handles(used, is_estimated(drawn), not_separated(drawn)),
+        loc="outside lower center",
+        ncols=5,
+        frameon=False,
+        fontsize=9,
     )
     with whole_file(path) as temporary:
         figure.savefig(temporary, format="png")
@@ -297,7 +306,7 @@ def _label_ranks(axis: Any, trace: Trace, window: Window) -> None:
     labels = []
     for row in rows:
         rank = window.ranks[row]
-        node = f" · node {nodes[rank]}" if several and nodes and rank < len(nodes) else ""
+        node = f" · {node_name(trace, nodes[rank])}" if several and nodes and rank < len(nodes) else ""
         labels.append(f"rank {rank}{node}")
     axis.set_yticks(list(rows), labels, fontsize=8)
     axis.tick_params(axis="y", length=0)
@@ -321,22 +330,20 @@ def _exponent(value: float) -> int:
 
 
 def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, factor: float) -> str:
-    from lepaute.trace.describe import headline
-
     total = int(trace.metadata.get("ranks", 0)) or len(trace.ranks)
     ranks = f"all {total} ranks" if len(chosen) == total else f"{len(chosen)} of {total} ranks"
     span = f"{window.low_s * factor:.4g} to {window.high_s * factor:.4g} {unit}"
     return f"{headline(trace)}\n{ranks}, {span}"
 
 
-def _handles(used: "set[int]", estimated: bool) -> list[Any]:
+def _handles(used: "set[int]", estimated: bool, unknown: tuple[str, ...]) -> list[Any]:
     from matplotlib.patches import Patch
 
     def label(place: int) -> str:
-        # A recording does not know what the rest of a call is made of, nor does what SMPI writes: of collectives and of
-        # waits for several messages it is mostly waiting.
-        unknown = place == colours.MOVING and estimated
-        return "transfer, overhead and waiting, not separated" if unknown else colours.CALLS[place].label
+        # A recording does not know what the rest of a call is made of, nor does what SMPI writes.
+        if place != colours.MOVING or not estimated:
+            return colours.CALLS[place].label
+        return "transfer and overhead" + (f", and waiting in {', '.join(unknown)}" if unknown else "")
 
     return [
         Patch(facecolor=style.colour, edgecolor="#555555", lw=0.6, label=label(place))

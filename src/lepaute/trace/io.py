@@ -19,7 +19,7 @@ KEY = b"lepaute-trace"
 #: What the columns of a trace may take in memory: some ten million calls.
 MOST_TRACE_BYTES = 1 << 30
 #: All columns of one call.
-_ROW_BYTES = 98
+_ROW_BYTES = 106
 
 
 def write_trace(trace: Trace, path: Path) -> None:

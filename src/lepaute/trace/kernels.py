@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.trace.smpi import COMPUTING
-from lepaute.trace.table import KERNEL, MPI, NUMBERS, Trace, trace_of_columns
+from lepaute.trace.table import COMPUTING, KERNEL, MPI, NUMBERS, Trace, trace_of_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

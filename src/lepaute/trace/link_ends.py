@@ -7,7 +7,8 @@ The key of a link says who sends to whom with which tag, and there are exception
   MPI_PROC_NULL on a side is not in the file at all, so that its partner finds nothing either.
 - A receive of any tag has the tag -444; one from any source has none unless the program looks at the status. Both take
   the message that was sent first, of those that no other receive names.
-- What MPI_Irecv receives from MPI_PROC_NULL ends with the sender -666 when it is waited for.
+- What is sent to MPI_PROC_NULL has the receiver -1. What is received from there ends with the sender -666: in MPI_Recv,
+  or when it is waited for.
 - MPI_Start knows no receiver. The receiver's end knows the sender.
 - MPI_Irecv has no link: it gets the message that a wait of its rank ended with. Which one, where several were under
   way, is told by their sizes, else by their order.
@@ -19,13 +20,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lepaute.trace.messages import IMMEDIATE_SENDS, PROBES, SENDS, WAITS, pair_by_key
+from lepaute.trace.table import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-ANY_TAG, NOBODY = -444, -666
+#: Of the keys of links: a receive of any tag, whom a receive from MPI_PROC_NULL names, and whom a send to it does.
+ANY_TAG, FROM_NULL, TO_NULL = -444, -666, -1
 SENDRECV, START, RECV, IRECV = "MPI_Sendrecv", "MPI_Start", "MPI_Recv", "MPI_Irecv"
 ENDING = WAITS | PROBES
 
@@ -69,6 +72,7 @@ class Attached:
     size_bytes: "NDArray[Any]"
     peer: "NDArray[Any]"
     tag: "NDArray[Any]"
+    completion: "NDArray[Any]"
     arrival_row: "NDArray[Any]"
     arrival_bytes: "NDArray[Any]"
     arrival_peer: "NDArray[Any]"
@@ -83,7 +87,11 @@ def attach(rows: Rows, links: Links) -> Attached:
     size_bytes, peer, tag = numpy.zeros(len(rows.rank)), numpy.full(len(rows.rank), -1), numpy.full(len(rows.rank), -1)
     target, ends, warnings = _both_ends(rows, links)
     sends = links.start_row
-    size_bytes[sends], peer[sends], tag[sends] = links.start_bytes, target, links.start_tag
+    size_bytes[sends], peer[sends], tag[sends] = (
+        numpy.where(target == NOBODY, 0, links.start_bytes),
+        target,
+        links.start_tag,
+    )
 
     received = rows.named((RECV,))[ends.row]
     at = ends.row[received]
@@ -93,10 +101,12 @@ def attach(rows: Rows, links: Links) -> Attached:
     alone = waited & (numpy.bincount(ends.row, minlength=len(rows.rank))[ends.row] == 1) & _single(rows, ends.row)
     peer[ends.row[alone]], tag[ends.row[alone]] = ends.source[alone], ends.tag[alone]
 
-    posted, message = _posted(rows, ends, numpy.flatnonzero(waited))
+    posted, message, completion = _posted(rows, ends, numpy.flatnonzero(waited))
     peer[posted], tag[posted] = ends.source[message], ends.tag[message]
     room = rows.items[posted] * ends.item_bytes[message]
     size_bytes[posted] = numpy.where(room >= ends.size_bytes[message], room, ends.size_bytes[message])
+    from_null = links.end_row[links.end_source == FROM_NULL]
+    peer[from_null[rows.named((RECV,))[from_null]]] = NOBODY
     unknown = int(rows.named((IRECV,)).sum()) - len(posted)
     if unknown:
         warnings.append(f"what {unknown} calls of {IRECV} received, if anything, is unknown")
@@ -105,6 +115,7 @@ def attach(rows: Rows, links: Links) -> Attached:
         size_bytes=size_bytes,
         peer=peer,
         tag=tag,
+        completion=completion,
         arrival_row=ends.row[arrived],
         arrival_bytes=ends.size_bytes[arrived],
         arrival_peer=ends.source[arrived],
@@ -117,7 +128,7 @@ def attach(rows: Rows, links: Links) -> Attached:
 class _Ends:
     """Ends of messages, in the order of the file.
 
-    source, tag: -1 where they are not known, or nothing was sent (MPI_PROC_NULL)
+    source, tag: -1 where they are not known; source NOBODY where nothing was sent (MPI_PROC_NULL)
     size_bytes : 0 where the start is not known; item_bytes: of an item as the sender counts them, NaN where not known
     """
 
@@ -136,10 +147,10 @@ def _both_ends(rows: Rows, links: Links) -> "tuple[NDArray[Any], _Ends, list[str
     target = _ranks(links.start_target, is_sendrecv[links.start_row])
     target[is_start[links.start_row]] = -1
     # A receive that MPI_Start begins is said to end there; it does not.
-    is_end = ~is_start[links.end_row] & ((links.end_source != NOBODY) | rows.named(ENDING)[links.end_row])
+    is_end = ~is_start[links.end_row] & ((links.end_source != FROM_NULL) | rows.named(ENDING)[links.end_row])
     row, tag = links.end_row[is_end], links.end_tag[is_end]
-    is_nobody = links.end_source[is_end] == NOBODY
-    source = numpy.where(is_nobody, NOBODY, _ranks(links.end_source[is_end], is_sendrecv[row]))
+    is_nobody = links.end_source[is_end] == FROM_NULL
+    source = numpy.where(is_nobody, FROM_NULL, _ranks(links.end_source[is_end], is_sendrecv[row]))
     start_of = _starts_of(
         numpy.stack((rows.rank[links.start_row], target, links.start_tag), axis=1),
         numpy.stack((source, rows.rank[row], tag), axis=1),
@@ -149,8 +160,10 @@ def _both_ends(rows: Rows, links: Links) -> "tuple[NDArray[Any], _Ends, list[str
     start = start_of[has]
     lost_ends, lost_starts = _unmatched(start_of, is_sendrecv[row], is_sendrecv[links.start_row] & (target >= 0))
     target[lost_starts] = -1
-    source[lost_ends | is_nobody] = -1
+    source[lost_ends] = -1
     source[has] = rows.rank[links.start_row[start]]
+    source[is_nobody] = NOBODY
+    target[(links.start_target == TO_NULL) & ~(is_sendrecv | is_start)[links.start_row]] = NOBODY
     tag = numpy.where((tag == ANY_TAG) | is_nobody, -1, tag)
     tag[has] = links.start_tag[start]
     size_bytes, item_bytes = numpy.zeros(len(row)), numpy.full(len(row), numpy.nan)
@@ -256,12 +269,12 @@ def _bytes_of_an_item(rows: Rows, links: Links) -> "NDArray[Any]":
         return numpy.where(plain & (items > 0), links.start_bytes / items, numpy.nan)
 
 
-def _posted(rows: Rows, ends: _Ends, waited: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
-    """Rows of MPI_Irecv, and of each the end of its message.
+def _posted(rows: Rows, ends: _Ends, waited: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    """Rows of MPI_Irecv, and of each the end of its message; and of each row of the trace its completion.
 
     waited: the ends that are in waits
     Those that are not known are left out: all of a rank that tests for completion, and all of a wait in which some
-    received nothing.
+    received nothing. A wait in which no message ended is taken to end the oldest send.
     """
     import numpy
 
@@ -273,7 +286,8 @@ def _posted(rows: Rows, ends: _Ends, waited: "NDArray[Any]") -> "tuple[NDArray[A
     is_waitall = rows.named(("MPI_Waitall",))
     steps = numpy.flatnonzero(is_irecv | is_isend | rows.named(WAITS))
     pending: dict[int, list[int]] = defaultdict(list)
-    sends: dict[int, int] = defaultdict(int)
+    sends: dict[int, deque[int]] = defaultdict(deque)
+    completion = numpy.full(len(rows.rank), -1)
     matched: list[tuple[int, int]] = []
     for row, rank in zip(steps.tolist(), rows.rank[steps].tolist(), strict=True):
         if rank in testing:
@@ -281,20 +295,26 @@ def _posted(rows: Rows, ends: _Ends, waited: "NDArray[Any]") -> "tuple[NDArray[A
         if is_irecv[row]:
             pending[rank].append(row)
         elif is_isend[row]:
-            sends[rank] += 1
+            sends[rank].append(row)
         else:
+            completion[row] = row
             waiting = pending[rank]
-            is_all = is_waitall[row] and rows.items[row] >= len(waiting) + sends[rank]
+            is_all = is_waitall[row] and rows.items[row] >= len(waiting) + len(sends[rank])
+            if is_all:
+                completion[sends[rank]] = row
+                sends[rank].clear()
+            elif row not in ends_of and sends[rank]:
+                completion[sends[rank].popleft()] = row
             if is_all and len(ends_of.get(row, [])) < len(waiting):
                 waiting.clear()  # nobody knows which received something
             for end in ends_of.get(row, [])[: len(waiting)]:
                 posted = waiting.pop(_best(rows, waiting, ends, end))
                 matched.append((posted, end))
+                completion[posted] = row
             if is_all:
                 waiting.clear()
-                sends[rank] = 0
     pairs = numpy.array(matched or numpy.zeros((0, 2)), dtype=int).reshape(-1, 2)
-    return pairs[:, 0], pairs[:, 1]
+    return pairs[:, 0], pairs[:, 1], completion
 
 
 def _best(rows: Rows, waiting: list[int], ends: _Ends, end: int) -> int:

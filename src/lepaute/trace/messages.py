@@ -1,4 +1,4 @@
-"""MPI calls by what they do, and which send goes with which receive."""
+"""MPI calls by what they do, which send goes with which receive, and which collective calls are one operation."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,26 @@ SENDS = frozenset(f"MPI_{form}" for form in ("Send", "Ssend", "Bsend", "Rsend", 
 IMMEDIATE_SENDS = frozenset(f"MPI_{form}" for form in ("Isend", "Issend", "Ibsend", "Irsend"))
 RECEIVES = frozenset(("MPI_Recv", "MPI_Sendrecv_arrival"))
 IMMEDIATE_RECEIVES = frozenset(("MPI_Irecv",))
+IMMEDIATE = IMMEDIATE_SENDS | IMMEDIATE_RECEIVES
 WAITS = frozenset(f"MPI_{form}" for form in ("Wait", "Waitall", "Waitany", "Waitsome"))
 PROBES = frozenset(f"MPI_{form}" for form in ("Iprobe", "Probe", "Test", "Testall", "Testany", "Testsome"))
+SENDRECV, ARRIVAL = "MPI_Sendrecv", "MPI_Sendrecv_arrival"
+
+#: Collective operations by who waits for whom: all for all, all for the root, the root for all; the rest for some.
+ALL_TO_ALL = frozenset(
+    (
+        *(f"MPI_{form}" for form in ("Barrier", "Allreduce", "Reduce_scatter", "Reduce_scatter_block")),
+        *(f"MPI_{form}" for form in ("Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw")),
+        *(f"MPI_Comm_{form}" for form in ("split", "dup", "create")),
+    )
+)
+FROM_ROOT = frozenset(f"MPI_{form}" for form in ("Bcast", "Scatter", "Scatterv"))
+TO_ROOT = frozenset(f"MPI_{form}" for form in ("Reduce", "Gather", "Gatherv"))
+COLLECTIVES = ALL_TO_ALL | FROM_ROOT | TO_ROOT | frozenset(("MPI_Scan", "MPI_Exscan"))
+#: What the recorder wraps (probes/record_mpi.c, record_collectives.c), but for MPI_Iprobe.
+RECORDED = (
+    SENDS | IMMEDIATE | RECEIVES | WAITS | PROBES | COLLECTIVES | frozenset(("MPI_Comm_free", "MPI_Comm_disconnect"))
+) - frozenset(("MPI_Iprobe", "MPI_Alltoallw"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +39,14 @@ class Matches:
     """Messages of which both ends are in a trace; arrays of the same length.
 
     send, receive : rows of the two calls; receive is the one that posts
-    end           : row of the call in which the receiver had the message: `receive` itself, or the wait for it; -1
-                    where that is not known
+    sent          : row of the call in which the sender was done: `send` itself, or the wait for it; -1 where that is
+                    not known
+    end           : the same of the receiver; of MPI_Sendrecv_arrival its MPI_Sendrecv
     """
 
     send: "NDArray[Any]"
     receive: "NDArray[Any]"
+    sent: "NDArray[Any]"
     end: "NDArray[Any]"
 
 
@@ -45,16 +65,88 @@ def match_messages(trace: Trace) -> Matches:
     receive_keys = numpy.stack((trace.peer[receives], trace.rank[receives], trace.tag[receives]), axis=1)
     left, right = pair_by_key(send_keys, receive_keys)
     sends, receives = sends[left], receives[right]
-    end = receives.copy()
-    is_immediate = trace.named(IMMEDIATE_RECEIVES)[receives]
-    end[is_immediate] = _waits_of(trace, receives[is_immediate])
-    return Matches(sends, receives, end)
+    done = _completions(trace)
+    sent, end = (numpy.where(trace.named(IMMEDIATE)[rows], done[rows], rows) for rows in (sends, receives))
+    unknown = trace.named(IMMEDIATE_RECEIVES)[receives] & (end < 0)
+    end[unknown] = _waits_of(trace, receives[unknown])
+    arrivals = trace.named((ARRIVAL,))[receives]
+    end[arrivals] = _sendrecv_of(trace)[receives[arrivals]]
+    return Matches(sends, receives, sent, end)
+
+
+def _completions(trace: Trace) -> "NDArray[Any]":
+    """Of each row the wait or test that completed its request, -1 where that is not known; shape (rows,)."""
+    import numpy
+
+    found = numpy.full(len(trace), -1)
+    known = trace.completion >= 0
+    posts = numpy.flatnonzero(known & trace.named(IMMEDIATE))
+    waits = numpy.flatnonzero(known & trace.named(WAITS | PROBES))
+    if len(posts) and len(waits):
+        width = int(trace.completion.max()) + 1
+        keys = trace.rank.astype("int64") * width + trace.completion
+        order = waits[numpy.argsort(keys[waits], kind="stable")]
+        at = order[numpy.searchsorted(keys[order], keys[posts]).clip(max=len(order) - 1)]
+        found[posts] = numpy.where(keys[at] == keys[posts], at, -1)
+    return found
+
+
+def _sendrecv_of(trace: Trace) -> "NDArray[Any]":
+    """Of each row the MPI_Sendrecv of its rank that began last before it, the row itself where there is none."""
+    import numpy
+
+    rows = numpy.arange(len(trace))
+    before = numpy.maximum.accumulate(numpy.where(trace.named((SENDRECV,)), rows, -1)) if len(trace) else rows
+    return numpy.where((before >= 0) & (trace.rank[before] == trace.rank), before, rows)
+
+
+def collective_lateness(trace: Trace) -> "NDArray[Any]":
+    """Of each row the time before those had begun for which its collective operation waits, in seconds; 0 elsewhere.
+
+    The i-th collective call of a group of ranks is one operation on all its members, since MPI asks that they be called
+    in the same order. Those of groups that are not known are left out, and where members disagree about the routine.
+    """
+    import numpy
+
+    late = numpy.zeros(len(trace))
+    rows = numpy.flatnonzero(trace.named(COLLECTIVES) & (trace.comm >= 0))
+    if not len(rows):
+        return late
+    of_rank = numpy.stack((trace.comm[rows], trace.rank[rows]), axis=1)
+    _, member = numpy.unique(of_rank, axis=0, return_inverse=True)
+    turn = occurrence(member.reshape(-1))
+    _, operation = numpy.unique(numpy.stack((trace.comm[rows], turn), axis=1), axis=0, return_inverse=True)
+    operation = operation.reshape(-1)
+    count, start_s, name = int(operation.max()) + 1, trace.start_s[rows], trace.name[rows]
+    is_root = trace.peer[rows] == trace.rank[rows]
+
+    def latest(mask: "NDArray[Any]") -> "NDArray[Any]":
+        found = numpy.full(count, -numpy.inf)
+        numpy.maximum.at(found, operation[mask], start_s[mask])
+        return found[operation]
+
+    first_name = numpy.full(count, -1)
+    first_name[operation[::-1]] = name[::-1]
+    agreed = numpy.ones(count, dtype=bool)
+    numpy.logical_and.at(agreed, operation, name == first_name[operation])
+    waits_for = numpy.full(len(rows), -numpy.inf)
+    everybody = numpy.ones(len(rows), dtype=bool)
+    for names, who, others in (
+        (ALL_TO_ALL, everybody, everybody),
+        (FROM_ROOT, ~is_root, is_root),
+        (TO_ROOT, is_root, ~is_root),
+    ):
+        waiting = trace.named(names)[rows] & who & agreed[operation]
+        waits_for[waiting] = latest(others)[waiting]
+    late[rows] = numpy.maximum(waits_for - start_s, 0.0)
+    return late
 
 
 def _waits_of(trace: Trace, receives: "NDArray[Any]") -> "NDArray[Any]":
     """Of each immediate receive (a row) the wait that ended it, -1 where none is known.
 
-    It is the first later wait of the rank that names the same peer and tag; waits for several requests name none.
+    Where requests and waits are not joined by their completion: the first later wait of the rank that names the same
+    peer and tag; waits for several requests name none.
     """
     import numpy
 

@@ -12,7 +12,8 @@ from lepaute.kit.json_values import from_json
 class TraceMetadata:
     """The members that something reads; all others are kept as they are.
 
-    nodes    : of each rank, the index of its node in hosts
+    nodes    : of each rank, the index of its node: in hosts, and from first_node on in the platform
+    begins_s, ends_s : of each rank, when what was recorded of it began and ended
     unsized  : names of calls whose sizes are not known
     """
 
@@ -29,6 +30,9 @@ class TraceMetadata:
     unsized: tuple[str, ...] = ()
     hosts: tuple[str, ...] | None = None
     nodes: tuple[int, ...] | None = None
+    first_node: int | None = None
+    begins_s: tuple[float, ...] | None = None
+    ends_s: tuple[float, ...] | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -38,6 +42,6 @@ def check_metadata(document: object, where: str) -> None:
     where: the file, for messages
     """
     metadata = from_json(TraceMetadata, document, where)
-    numbers = (metadata.ranks, *(metadata.nodes or ()))
+    numbers = (metadata.ranks, metadata.first_node, *(metadata.nodes or ()))
     if any(number is not None and not 0 <= number < 2**31 for number in numbers):
         raise InputError(f"{where}: ranks or nodes holds an invalid number; the file is damaged")

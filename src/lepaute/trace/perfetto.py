@@ -1,28 +1,35 @@
 """A trace in the Trace Event Format, which Perfetto (ui.perfetto.dev) and Chrome's about:tracing open."""
 
+import gzip
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TextIO, cast
 
 from lepaute.kit.files import whole_file
-from lepaute.trace.describe import headline
+from lepaute.kit.text import size_text
+from lepaute.trace.describe import headline, node_name
 from lepaute.trace.messages import match_messages
 from lepaute.trace.table import KERNEL, KINDS, MPI, PHASE, Trace
 
 MICROSECONDS = 1e6
+#: Half the time of the default, and a tenth larger.
+GZIP_LEVEL = 4
+#: A plain file of more bytes than this is slow to load, or to send.
+LARGE_BYTES = 50 << 20
 #: Phases that overlap calls of their rank cannot hold them in the picture: they get a line of their own, below.
 PHASE_LINES_FROM = 10_000_000
 
 
 def write_perfetto(trace: Trace, path: Path) -> int:
-    """Writes the events as one JSON object, piece by piece, and returns their number.
+    """Writes the events as one JSON object, piece by piece, and returns their number; with gzip where the name ends so.
 
     A process is a node (one for all where the trace does not know them), a thread a rank; arrows go from a send to the
     call in which its message was received, where the trace holds both.
     """
     count = 0
-    with whole_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+    with whole_file(path) as temporary, opened(temporary, compressed=path.suffix == ".gz") as file:
         file.write('{"displayTimeUnit": "ms", "otherData": ')
         json.dump(_plain(trace.metadata), file)
         file.write(', "traceEvents": [\n')
@@ -33,14 +40,28 @@ def write_perfetto(trace: Trace, path: Path) -> int:
     return count
 
 
+def written_text(path: Path, count: int) -> str:
+    """What to tell of a file with so many events."""
+    told = f"{path}: {count} events; open it at ui.perfetto.dev"
+    size = path.stat().st_size if path.is_file() else 0
+    if size > LARGE_BYTES and path.suffix != ".gz":
+        told += f"; {size_text(size)}, some twenty times less as {path.name}.gz"
+    return told
+
+
+def opened(path: Path, compressed: bool) -> TextIO:
+    """A text file to write."""
+    if not compressed:
+        return path.open("w", encoding="utf-8")
+    return io.TextIOWrapper(cast(BinaryIO, gzip.open(path, "wb", compresslevel=GZIP_LEVEL)), encoding="utf-8")
+
+
 def events(trace: Trace) -> Iterator[dict[str, Any]]:
     """The events: names first, then calls, then arrows."""
     nodes = trace.metadata.get("nodes")
     node_of = {rank: int(nodes[rank]) if isinstance(nodes, list) and rank < len(nodes) else 0 for rank in trace.ranks}
-    hosts = trace.metadata.get("hosts")
     for node in sorted(set(node_of.values())):
-        host = f" ({hosts[node]})" if isinstance(hosts, list) and node < len(hosts) else ""
-        name = f"node {node}{host}" if isinstance(nodes, list) else headline(trace)
+        name = node_name(trace, node) if isinstance(nodes, list) else headline(trace)
         yield _meta("process_name", node, 0, name=name)
     own_lines = _ranks_with_crossing_phases(trace)
     for rank, node in node_of.items():

@@ -24,21 +24,22 @@ def breakdown_text(breakdown: Breakdown) -> str:
     parts = [
         "All ranks together"
         + (
-            " (late and transfer from matching sends with receives; transfer includes overhead and contention)"
+            " (late and transfer from matching sends with receives; transfer includes overhead and contention"
+            + (f", and the waiting in {', '.join(breakdown.unknown)})" if breakdown.unknown else ")")
             if breakdown.estimated
             else ""
         ),
         text_table(
             ("where", "time", "share"),
             [
-                (name, seconds(float(value)), percent(_share(value, whole)))
+                (_words(name), seconds(float(value)), percent(_share(value, whole)))
                 for name, value in zip(CATEGORIES, total, strict=True)
                 if value > 1e-9 * whole
             ],
         ),
         "",
         "Each rank, per cent of its time",
-        text_table(("rank", "time", *CATEGORIES), shortened(_rank_rows(breakdown), MOST_ROWS)),
+        text_table(("rank", "time", *map(_words, CATEGORIES)), shortened(_rank_rows(breakdown), MOST_ROWS)),
         "",
         "Kernels and MPI routines",
         text_table(
@@ -56,9 +57,13 @@ def breakdown_text(breakdown: Breakdown) -> str:
         parts += [
             "",
             "Each step, all ranks together",
-            text_table(("step", "time", *CATEGORIES[:-1]), shortened(_step_rows(breakdown), MOST_ROWS)),
+            text_table(("step", "time", *map(_words, CATEGORIES[:-1])), shortened(_step_rows(breakdown), MOST_ROWS)),
         ]
     return "\n".join(parts)
+
+
+def _words(category: str) -> str:
+    return category.replace("_", " ")
 
 
 def _rank_rows(breakdown: Breakdown) -> list[tuple[object, ...]]:

@@ -20,14 +20,23 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.trace import paje
 from lepaute.trace.link_ends import Links, Rows, attach
-from lepaute.trace.messages import IMMEDIATE_RECEIVES, IMMEDIATE_SENDS, PROBES, RECEIVES, SENDS, WAITS
-from lepaute.trace.table import KERNEL, MPI, Trace, trace_of_columns
+from lepaute.trace.messages import (
+    ALL_TO_ALL,
+    ARRIVAL,
+    COLLECTIVES,
+    IMMEDIATE_RECEIVES,
+    IMMEDIATE_SENDS,
+    PROBES,
+    RECEIVES,
+    SENDS,
+    WAITS,
+)
+from lepaute.trace.table import COMPUTING, KERNEL, MPI, Trace, trace_of_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 STATES, LINKS = "MPI_STATE", "MPI_LINK"
-COMPUTING = "computing"
 #: States that stand for time between calls. `kernel` is what a replay calls it.
 ANONYMOUS = frozenset((COMPUTING, "sleeping", "kernel"))
 LEFT_OUT = frozenset(("MPI_Init", "MPI_Init_thread", "MPI_Finalize"))
@@ -190,7 +199,7 @@ class _Calls:
         attached = attach(rows, links)
         kept = numpy.flatnonzero(~numpy.isin(code, [at for at, name in enumerate(names) if name in LEFT_OUT]))
         arrivals = attached.arrival_row
-        names = [*names, "MPI_Sendrecv_arrival"]
+        names = [*names, ARRIVAL]
         columns = {
             "rank": numpy.concatenate((rows.rank[kept], rows.rank[arrivals])),
             "name": numpy.concatenate((code[kept], numpy.full(len(arrivals), len(names) - 1))),
@@ -199,6 +208,8 @@ class _Calls:
             "size_bytes": numpy.concatenate((attached.size_bytes[kept], attached.arrival_bytes)),
             "peer": numpy.concatenate((attached.peer[kept], attached.arrival_peer)),
             "tag": numpy.concatenate((attached.tag[kept], attached.arrival_tag)),
+            "comm": numpy.concatenate((_groups(rows, start_s, end_s)[kept], numpy.full(len(arrivals), -1))),
+            "completion": numpy.concatenate((attached.completion[kept], numpy.full(len(arrivals), -1))),
         }
         # What arrived stands right behind the call in which it did.
         order = numpy.argsort(numpy.concatenate((kept, arrivals)), kind="stable")
@@ -283,6 +294,29 @@ def _names(values: list[str]) -> tuple[list[str], list[int], list[int]]:
     names = list(dict.fromkeys(name for name, _ in calls))
     kinds = dict(calls)
     return names, [kinds[name] for name in names], [names.index(name) for name, _ in calls]
+
+
+def _groups(rows: Rows, start_s: "NDArray[Any]", end_s: "NDArray[Any]") -> "NDArray[Any]":
+    """Of each row the group of its collective operation, -1 where that is not known; shape (rows,).
+
+    SMPI tells no communicators. Where all ranks make the same collective calls, and of those in which all wait for all
+    nobody leaves before the last has come, they are taken to be operations of all ranks.
+    """
+    import numpy
+
+    collective = numpy.flatnonzero(rows.named(COLLECTIVES))
+    unknown = numpy.full(len(rows.rank), -1)
+    ranks = len(numpy.unique(rows.rank))
+    if len(collective) % ranks:
+        return unknown
+    table = collective[numpy.argsort(rows.rank[collective], kind="stable")].reshape(ranks, -1)
+    if (rows.rank[table] != rows.rank[table[:, :1]]).any() or (rows.name[table] != rows.name[table[:1]]).any():
+        return unknown
+    waits = rows.named(ALL_TO_ALL)[table[0]]
+    if (end_s[table].min(axis=0) < start_s[table].max(axis=0))[waits].any():
+        return unknown
+    unknown[collective] = 0
+    return unknown
 
 
 def _unsized(names: list[str], has_bytes: bool) -> list[str]:

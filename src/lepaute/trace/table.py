@@ -14,8 +14,9 @@ KINDS = ("kernel", "mpi", "phase")
 KERNEL, MPI, PHASE = range(3)
 
 #: Where the time of a rank goes. "late" is the other side's: a receive before its send, a blocking send before its
-#: receive. "other" is what no call accounts for: the program's own code, and waiting for the end.
-CATEGORIES = ("compute", "overhead", "late", "transfer", "contention", "probe", "other")
+#: receive, a collective operation before the others came. "own_code" is the program's outside of all calls; "other" is
+#: what nothing accounts for, such as waiting for the end.
+CATEGORIES = ("compute", "overhead", "late", "transfer", "contention", "probe", "own_code", "other")
 
 #: Column, type, and the value where it means nothing. kind and name are stored as text, held as codes.
 NUMBERS = (
@@ -29,11 +30,17 @@ NUMBERS = (
     ("size_bytes", "float64", 0.0),
     ("peer", "int32", -1),
     ("tag", "int64", -1),
+    ("comm", "int32", -1),
+    ("completion", "int32", -1),
     ("late_s", "float64", float("nan")),
     ("transfer_s", "float64", float("nan")),
     ("contention_s", "float64", float("nan")),
 )
 TEXTS = ("kind", "name")
+#: The peer of calls with MPI_PROC_NULL: they move nothing.
+NOBODY = -2
+#: The kernel of which only the passing of time is known: the program's own code.
+COMPUTING = "computing"
 #: No date is later, and no size larger: both are written in nanoseconds and bytes.
 MOST_S, MOST_SIZE = 1e9, 1e18
 
@@ -47,7 +54,10 @@ class Trace:
     start_s           : since the start of the timed region
     m, n, k           : of kernels, 0 elsewhere; size_bytes of MPI calls, 0 elsewhere. A probe that found nothing may
                         stand for n successive ones
-    peer, tag         : -1 where there is none
+    peer, tag         : -1 where there is none; peer NOBODY for MPI_PROC_NULL
+    comm              : of collective operations the group of ranks: 0 all, 1, 2, ... others, the same number on all
+                        members; -1 where that is not known
+    completion        : the same number within a rank on a request and on the call that completed it, -1 elsewhere
     late_s, transfer_s, contention_s : parts of the duration of an MPI call, NaN where they are not known
     metadata          : source, application, parameters, platform, seed, ranks, ...
     """
@@ -65,6 +75,8 @@ class Trace:
     size_bytes: "NDArray[Any]"
     peer: "NDArray[Any]"
     tag: "NDArray[Any]"
+    comm: "NDArray[Any]"
+    completion: "NDArray[Any]"
     late_s: "NDArray[Any]"
     transfer_s: "NDArray[Any]"
     contention_s: "NDArray[Any]"

@@ -1,7 +1,10 @@
 """Predictions and real runs as one table: a row a case."""
 
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from lepaute.simulate.apps.hpl.hpl_out import variant
 from lepaute.verify.campaign import Case, RecordedRun, run_record
 from lepaute.verify.drift import compute_share, time_without_drift
 
@@ -10,6 +13,7 @@ if TYPE_CHECKING:
 
     from lepaute.platform.schema import Sentinel
 
+LEAST_OF_ONE_SIGN = 3  # cases; of two, both err to one side half of the time
 LARGE_N = 4000  # from here on the summary gives its mean absolute error: below, a run lasts a tenth of a second
 
 
@@ -36,7 +40,7 @@ def run_table(cases: list[Case], runs: list[RecordedRun], sentinel: "Sentinel | 
 
 
 def predicted_table(cases: list[Case]) -> "pandas.DataFrame":
-    """What was predicted: case, n, nb, p, q, flop_count, predicted_time_s, low_s, high_s.
+    """What was predicted: case, n, nb, p, q, variant (HPL's code), flop_count, predicted_time_s, low_s, high_s.
 
     The last two are NaN where the prediction has one run only, hence no interval.
     """
@@ -50,6 +54,7 @@ def predicted_table(cases: list[Case]) -> "pandas.DataFrame":
                 "nb": case.hpl.nb,
                 "p": case.hpl.p,
                 "q": case.hpl.q,
+                "variant": variant(case.hpl),
                 "flop_count": case.hpl.flop_count,
                 "predicted_time_s": case.prediction.time_s.mean,
                 "low_s": case.prediction.time_s.low,
@@ -108,6 +113,12 @@ def _without_drift(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> None:
     table["inside_without_drift"] = inside.astype(object).where(known, None)
 
 
+def comparison_record(row: dict[Any, Any]) -> dict[str, Any]:
+    """How a case compares, as JSON shows it; row: of compare."""
+    keys = ("measured_time_s", "error_percent", "inside_interval")
+    return {key: row[key] for key in keys}
+
+
 def sentence(table: "pandas.DataFrame") -> str:
     """The verification in one sentence."""
     judged = table[table["inside_interval"].notna()]
@@ -115,7 +126,52 @@ def sentence(table: "pandas.DataFrame") -> str:
         inside = "No interval: a single simulated run has none (use --runs 10)"
     else:
         inside = f"Measured inside the 95 % prediction interval in {_counted(judged['inside_interval'])}"
-    return f"{inside}; {_errors(table, 'error_percent')}."
+    return f"{inside}; {_errors(table, 'error_percent')}.{_one_sided(table, 'error_percent')}"
+
+
+@dataclass(frozen=True, slots=True)
+class OneSided:
+    """All predictions err to one side.
+
+    side: "too short" or "too long";  least, mean, largest: of the absolute errors, in per cent
+    chance: of that among as many cases that err to either side alike, and independently
+    """
+
+    cases: int
+    side: str
+    least_percent: float
+    mean_percent: float
+    largest_percent: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"chance": self.chance}
+
+    @property
+    def chance(self) -> float:
+        return 2.0 ** (1 - self.cases)
+
+    @property
+    def text(self) -> str:
+        return (
+            f"All {self.cases} predictions are {self.side}, by {self.least_percent:.1f} to "
+            f"{self.largest_percent:.1f} % ({self.mean_percent:.1f} % on average): cases with independent errors "
+            f"would do so in {100.0 * self.chance:.2g} % of campaigns. Look for a cause that they share: the "
+            "speed of the machine since it was calibrated, or the platform."
+        )
+
+
+def one_sided(errors_percent: Sequence[float]) -> OneSided | None:
+    """Whether these errors (predicted - measured) have one sign; None where they do not, or are too few to say so."""
+    sizes = [abs(error) for error in errors_percent]
+    if len(sizes) < LEAST_OF_ONE_SIGN or not (max(errors_percent) < 0.0 or min(errors_percent) > 0.0):
+        return None
+    side = "too short" if errors_percent[0] < 0.0 else "too long"
+    return OneSided(len(sizes), side, min(sizes), sum(sizes) / len(sizes), max(sizes))
+
+
+def _one_sided(table: "pandas.DataFrame", column: str) -> str:
+    found = one_sided(table[column].dropna().tolist())
+    return "" if found is None else f"\n{found.text}"
 
 
 def sentence_without_drift(table: "pandas.DataFrame") -> str:
@@ -128,6 +184,7 @@ def sentence_without_drift(table: "pandas.DataFrame") -> str:
     return (
         f"With that taken out: {inside}{_errors(known, 'error_without_drift_percent')} (assuming that all but the "
         "moving of messages goes with the speed of dgemm)."
+        f"{_one_sided(known, 'error_without_drift_percent')}"
     )
 
 

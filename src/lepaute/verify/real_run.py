@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -18,6 +17,7 @@ from lepaute.measure.layout_here import layout_here
 from lepaute.measure.machine_load import Load, load_between, sample
 from lepaute.measure.toolchain import start_here
 from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
+from lepaute.simulate.apps.hpl.hpl_results import RESULT_LINE, finer_time_s
 from lepaute.verify.disturbance import NodeLoad, RankLoad
 from lepaute.verify.hpl_input import hpl_input_text
 from lepaute.verify.rank_script import CPUS, SCRIPT, blas_environment, cpus_text, rank_script
@@ -28,12 +28,6 @@ if TYPE_CHECKING:
 # HPL needs the matrix, the panels and the buffers of MPI: about a fifth more than 8 N^2 bytes at small sizes.
 MEMORY_FACTOR = 1.2
 HPCC_REPORT = "hpccoutf.txt"
-
-# "WR12R2C2        2000   128     1     1               0.40              1.351e+01"
-RESULT_LINE = re.compile(
-    r"^W[RC]\S+\s+(?P<n>\d+)\s+(?P<nb>\d+)\s+(?P<p>\d+)\s+(?P<q>\d+)\s+(?P<time>[\d.]+)\s+(?P<rate>[\d.]+e[+-]\d+)",
-    re.MULTILINE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,30 +168,19 @@ def parse_driver_output(output: str, hpl: "Hpl") -> tuple[float, tuple[RankLoad,
 
 
 def parse_hpl_output(output: str, hpl: "Hpl") -> float:
-    """Duration from the result line that HPL prints (WR... for row-major, WC... for column-major).
-
-    HPL prints the time with two decimals and the rate with four digits: the finer of the two is used.
-    """
+    """Duration from the result line that HPL prints (WR... for row-major, WC... for column-major)."""
     match = RESULT_LINE.search(output)
     if match is None:
         raise EnvironmentProblem(f"HPL printed no result line (WR... or WC...); the end of its output: {_tail(output)}")
     _check_same_run(tuple(int(match[key]) for key in ("n", "nb", "p", "q")), hpl)
-    from_time, from_rate = float(match["time"]), hpl.flop_count / (float(match["rate"]) * 1e9)
-    return from_rate if _half_digit(match["rate"]) < _half_digit(match["time"]) else from_time
-
-
-def _half_digit(number: str) -> float:
-    """Largest relative error of a decimal number as printed; infinite for zero."""
-    digits = number.partition("e")[0]
-    decimals = len(digits.partition(".")[2])
-    return 0.5 * 10.0**-decimals / float(digits) if float(digits) else float("inf")
+    return finer_time_s(hpl, match["time"], match["rate"])
 
 
 def _check_same_run(ran: tuple[int, ...], hpl: "Hpl") -> None:
     asked = (hpl.n, hpl.nb, hpl.p, hpl.q)
     if ran != asked:
         raise EnvironmentProblem(
-            f"HPL ran N, NB, P, Q = {ran}instead of {asked}: it did not read the input file written for it. "
+            f"HPL ran N, NB, P, Q = {ran} instead of {asked}: it did not read the input file written for it. "
             "Check that it reads HPL.dat from its working directory."
         )
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: With the machine's drift since its calibration taken out.
 DRIFT_HEADER = ("drift", "error", "inside")
-HEADER = ("N", "grid", "predicted s", "95 % interval", "measured s", "± sd", "Gflop/s", "error", "inside")
+HEADER = ("predicted s", "95 % interval", "measured s", "± sd", "Gflop/s", "error", "inside")
 
 MOST_CAUSES = 5  # of disturbed runs that are told on the screen
 MOST_WARNINGS = 5
@@ -28,40 +28,61 @@ def show(
     The table has a column with the drift taken out where it is worth saying.
     """
     told = drift is not None and drift.significant
-    header = (*HEADER, *DRIFT_HEADER) if told else HEADER
-    rows = [(*_cells(row), *(_drift_cells(row) if told else ())) for row in table.to_dict("records")]
+    varied = varied_columns(table)
+    header = ("N", *varied.values(), "grid", *HEADER, *(DRIFT_HEADER if told else ()))
+    rows = [
+        (
+            str(row["n"]),
+            *(str(row[column]) for column in varied),
+            f"{row['p']}x{row['q']}",
+            *_cells(row),
+            *(_drift_cells(row) if told else ()),
+        )
+        for row in table.to_dict("records")
+    ]
     if stream.isatty():
         _show_rich(header, rows, stream)
     else:
         print(text_table(header, rows, left=()), file=stream)
     print(file=stream)
-    print(run_lines(table, runs), file=stream)
-    print(f"\n{sentence(table)}", file=stream)
+    if len(runs) > len(table) or table["n_disturbed"].any():
+        print(f"{run_lines(table, runs)}\n", file=stream)
+    print(sentence(table), file=stream)
     if drift is not None:
         print(drift.sentence, file=stream)
         if told:
             print(sentence_without_drift(table), file=stream)
 
 
-def warning_lines(cases: "list[Case]") -> list[str]:
-    """What the predictions warn of, each once with the first case that says it, at most MOST_WARNINGS."""
+def varied_columns(table: "pandas.DataFrame") -> dict[str, str]:
+    """Columns that tell cases of one N and grid apart, and their heads: block size, HPL's code of the algorithms."""
+    return {column: head for column, head in (("nb", "NB"), ("variant", "T/V")) if table[column].nunique() > 1}
+
+
+def warning_lines(cases: "list[Case]", whole_in: str) -> list[str]:
+    """What the predictions warn of, each once with the first case that says it, at most MOST_WARNINGS.
+
+    whole_in: the file that has them all
+    """
     first: dict[str, str] = {}
     for case in cases:
         for text in case.prediction.warnings:
             first.setdefault(text, case.label)
     lines = [f"warning ({label}): {text}" for text, label in first.items()]
     more = len(lines) - MOST_WARNINGS
-    return lines if more <= 0 else [*lines[:MOST_WARNINGS], f"and {more} more warnings in predictions.json"]
+    return lines if more <= 0 else [*lines[:MOST_WARNINGS], f"and {more} more warnings in {whole_in}"]
 
 
 def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:
     """Every run that was made, one line a case, disturbed ones marked; then the causes."""
-    lines = ["All real runs, s (in parentheses: disturbed by other load, excluded from the mean):"]
+    excluded = " (in parentheses: disturbed by other load, excluded from the mean)" if runs["disturbed"].any() else ""
+    lines, varied = [f"All real runs, s{excluded}:"], varied_columns(table)
     for case in table.to_dict("records"):
         case_runs = runs[runs["case"] == case["case"]]
         times = [f"({run.time_s:.4f})" if run.disturbed else f"{run.time_s:.4f}" for run in case_runs.itertuples()]
         note = "  every run was disturbed: the mean includes all" if case["only_disturbed"] else ""
-        lines.append(f"  N = {case['n']:<6} {case['p']}x{case['q']}  {'  '.join(times)}{note}")
+        beside = "".join(f"{case[column]}  " for column in varied)
+        lines.append(f"  N = {case['n']:<6} {beside}{case['p']}x{case['q']}  {'  '.join(times)}{note}")
     disturbed = runs[runs["disturbed"].astype(bool)]
     listed = disturbed.head(MOST_CAUSES)
     lines += [f"  disturbed: N = {run.n}, {run.p}x{run.q}: {run.causes}" for run in listed.itertuples()]
@@ -71,11 +92,9 @@ def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:
 
 
 def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
-    n, low, high, measured, sd = (row[key] for key in ("n", "low_s", "high_s", "measured_time_s", "measured_sd_s"))
+    low, high, measured, sd = (row[key] for key in ("low_s", "high_s", "measured_time_s", "measured_sd_s"))
     inside = row["inside_interval"]
     return (
-        str(n),
-        f"{row['p']}x{row['q']}",
         f"{row['predicted_time_s']:.4f}",
         "-" if math.isnan(low) else f"{low:.4f} to {high:.4f}",
         f"{measured:.4f}",
@@ -105,6 +124,7 @@ def _show_rich(header: tuple[str, ...], rows: list[tuple[str, ...]], stream: Tex
     table = Table(header_style="bold", box=None, padding=(0, 1), collapse_padding=True, pad_edge=False)
     for name in header:
         table.add_column(name, justify="right", no_wrap=True)
+    inside = header.index("inside")
     for row in rows:
-        table.add_row(*row, style="yellow" if row[len(HEADER) - 1] == "NO" else None)
+        table.add_row(*row, style="yellow" if row[inside] == "NO" else None)
     Console(file=stream).print(table)

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
+from lepaute.simulate.apps.hpl.hpl_out import real_report
 from lepaute.verify.campaign import Case, Plan, RecordedRun, measured_record, predict_cases, run_cases
-from lepaute.verify.comparison import compare, predicted_table, run_table, sentence
+from lepaute.verify.comparison import (
+    compare,
+    comparison_record,
+    one_sided,
+    predicted_table,
+    run_table,
+    sentence,
+)
 from lepaute.verify.drift import MachineDrift, machine_drift, readings_of
 from lepaute.verify.real_run import HplProgram, RealRun
 from lepaute.verify.run_journal import JOURNAL_FILE, RunJournal
@@ -29,11 +37,12 @@ RESULTS_FILE = "results.csv"
 RUNS_FILE = "runs.csv"
 JSON_FILE = "verification.json"
 PLOT_FILE = "verification.png"
+HPL_OUT_FILE = "HPL.out"
 CHECKSUMS_FILE = "results.sha256"
 #: What a campaign leaves in its folder; another one would mix its own with it.
 CAMPAIGN_FILES = (
     *(PREDICTIONS_FILE, SEAL_FILE, JOURNAL_FILE, RESULTS_FILE, RUNS_FILE, JSON_FILE, PLOT_FILE),
-    CHECKSUMS_FILE,
+    *(HPL_OUT_FILE, CHECKSUMS_FILE),
 )
 
 
@@ -52,19 +61,13 @@ class Verification:
     def sentence(self) -> str:
         return sentence(self.table)
 
-    def exceeds(self, tolerance_percent: float) -> bool:
-        """Does any case err by more than that, either way?"""
-        return bool((self.table["error_percent"].abs() > tolerance_percent).any())
-
     def records(self) -> list[dict[str, Any]]:
         """One dictionary a case: the keys of its prediction, `measured` (every run), and how they compare."""
         return [
             {
                 **case.prediction.to_dict(),
                 "measured": [measured_record(case, run) for run in self.runs if run.case == index],
-                "measured_time_s": row["measured_time_s"],
-                "error_percent": row["error_percent"],
-                "inside_interval": row["inside_interval"],
+                **comparison_record(row),
                 "drift_percent": _known(row["drift_percent"]),
                 "error_without_drift_percent": _known(row["error_without_drift_percent"]),
                 "inside_without_drift": row["inside_without_drift"],
@@ -76,12 +79,19 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """What --json prints: the record of a single case, or {"verifications": [...]}, and `machine_drift`."""
-        records = self.records()
-        whole = records[0] if len(records) == 1 else {"verifications": records}
+        whole = joint_record(self.records(), self.table)
         return whole if self.drift is None else {**whole, "machine_drift": self.drift.to_dict()}
 
+    def hpl_out(self) -> str:
+        """The real runs as HPL reports them, case by case, disturbed ones left out where a case has others."""
+        only_disturbed = self.table["only_disturbed"].tolist()
+        runs = sorted(self.runs, key=lambda run: (run.case, run.order))
+        counting = [run for run in runs if not run.disturbed or only_disturbed[run.case]]
+        pairs = [(self.cases[run.case].hpl, run.run.time_s) for run in counting]
+        return real_report("HPL, run by lepaute verify", pairs)
+
     def save(self, folder: Path, title: str) -> None:
-        """Write results.csv, runs.csv, verification.json and verification.png next to the sealed predictions.
+        """Write results.csv, runs.csv, verification.json, verification.png and HPL.out next to the sealed predictions.
 
         At last results.sha256, for `sha256sum -c`: the checksums of these, of the journal and of the predictions.
         Raises InputError where the predictions are not the sealed ones any more.
@@ -100,9 +110,23 @@ class Verification:
         write_whole(folder / RUNS_FILE, self.run_table.to_csv(index=False))
         write_whole(folder / JSON_FILE, json.dumps(self.to_dict(), indent=1) + "\n")
         plot(self.table, self.run_table, folder / PLOT_FILE, title)
-        checked = (PREDICTIONS_FILE, JOURNAL_FILE, RESULTS_FILE, RUNS_FILE, JSON_FILE, PLOT_FILE)
+        write_whole(folder / HPL_OUT_FILE, self.hpl_out())
+        checked = (PREDICTIONS_FILE, JOURNAL_FILE, RESULTS_FILE, RUNS_FILE, JSON_FILE, PLOT_FILE, HPL_OUT_FILE)
         digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in checked}
         write_whole(folder / CHECKSUMS_FILE, "".join(f"{digest}  {name}\n" for name, digest in digests.items()))
+
+
+def joint_record(records: list[dict[str, Any]], table: "pandas.DataFrame") -> dict[str, Any]:
+    """The record of a single case, or {"verifications": [...]} with what all have in common: errors to one side."""
+    if len(records) == 1:
+        return records[0]
+    found = one_sided(table["error_percent"].tolist())
+    return {"verifications": records, "one_sided": None if found is None else found.to_dict()}
+
+
+def exceeds(table: "pandas.DataFrame", tolerance_percent: float) -> bool:
+    """Does any case err by more than that, either way?"""
+    return bool((table["error_percent"].abs() > tolerance_percent).any())
 
 
 def _known(value: float) -> float | None:

@@ -35,7 +35,7 @@ class Column:
 
     least     : of a number, checked in every table of a calibration; None: not checked
     complete  : a text that every row of a calibration has
-    reference : level that others are compared with; "": the first in alphabetical order
+    reference : level that others are compared with; "": the first, see `level_order`
     """
 
     name: str

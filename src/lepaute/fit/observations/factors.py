@@ -16,6 +16,7 @@ import numpy as np
 from lepaute.fit.numeric.arrays import Floats
 from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
 from lepaute.fit.observations.stretches import Stretches, stretches_of
+from lepaute.kit.ordering import level_order
 from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, holm, permutation_test
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _tested(
     inside = not process or bool((rows.groupby(process, observed=True, dropna=False)[name].nunique() > 1).any())
     labels = [_label(value) for value in rows[name]]
     reference = BY_NAME[name].reference if name in BY_NAME else ""
-    reference = reference if reference in labels else min(labels)
+    reference = reference if reference in labels else level_order(labels)[0]
     exchanged = "calls" if inside else "processes"
     stretches = _stretches(rows, process, labels) if inside else None
     if stretches is not None:

@@ -1,14 +1,18 @@
 """A picture of a segmentation."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from lepaute.fit.segmentation.result import SegmentedLine
 from lepaute.kit.files import whole_file
 
+#: So many points are drawn large.
+FEW = 100
 
-def plot_segments(fitted: SegmentedLine, path: Path, x_label: str, y_label: str) -> None:
+
+def plot_segments(fitted: SegmentedLine, path: Path, x_label: str, y_label: str, y_unit: float = 1.0) -> None:
     """Writes a PNG; see SegmentedLine.plot. Axes are logarithmic where all that they show is above zero."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -20,14 +24,23 @@ def plot_segments(fitted: SegmentedLine, path: Path, x_label: str, y_label: str)
     logarithmic = bool(np.any(x > 0))
     positive = x > 0 if logarithmic else np.ones(len(x), dtype=bool)
     between = np.geomspace if logarithmic else np.linspace
-    upper.plot(x[positive], y[positive], ".", ms=4, color="#7a8794", alpha=0.6, label="measured")
+    few = len(x) <= FEW
+    points: dict[str, Any] = {
+        "marker": "o" if few else ".",
+        "ls": "",
+        "ms": 5 if few else 4,
+        "alpha": 1 if few else 0.6,
+    }
+    points |= {"color": "#7a8794", "zorder": 3 if few else 1}  # few: above the lines, which would hide them
+    upper.plot(x[positive], y[positive] / y_unit, label="measured", **points)
     for number, line in enumerate(fitted.segments):
         low = line.low if number == 0 else np.nextafter(line.low, np.inf)
         along = between(max(low, float(x[positive].min())), max(line.high, float(x[positive].min())), 200)
-        upper.plot(along, fitted.predict(along), color="#c1440e", lw=1.8, label="fitted" if number == 0 else None)
+        label = "fitted" if number == 0 else None
+        upper.plot(along, fitted.predict(along) / y_unit, color="#c1440e", lw=1.8, label=label)
     predicted = fitted.predict(x)
     with np.errstate(divide="ignore", invalid="ignore"):
-        lower.plot(x[positive], 100 * (y[positive] / predicted[positive] - 1), ".", ms=3, color="#7a8794", alpha=0.6)
+        lower.plot(x[positive], 100 * (y[positive] / predicted[positive] - 1), **points)
     lower.axhline(0.0, color="#c1440e", lw=1.2)
     for number, (place, (low, high)) in enumerate(zip(fitted.breakpoints, fitted.breakpoint_intervals, strict=True)):
         for axis in (upper, lower):

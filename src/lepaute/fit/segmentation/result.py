@@ -54,6 +54,7 @@ class SegmentedLine:
     breakpoint_intervals : 95 %, the next x above as upper end included
     candidates           : the best cut for 0, 1, 2, ... breakpoints, of which one was chosen
     x, y                 : what was fitted, shape (n,)
+    notes                : what the points were too few for, a sentence each
     """
 
     breakpoints: tuple[float, ...]
@@ -64,6 +65,7 @@ class SegmentedLine:
     objective: str = "log"
     x: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
     y: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
+    notes: tuple[str, ...] = ()
 
     def predict(self, x: Any) -> Floats:
         """Fitted values, shape of x; beyond the data the first and the last line go on."""
@@ -75,17 +77,25 @@ class SegmentedLine:
         return result
 
     def table(self) -> str:
-        """Each further breakpoint with what it gains and where the best cut then is, as lines of text."""
+        """Each further breakpoint with what it gains and where the best cut then is, as lines of text.
+
+        Without numbers that were not asked for and that so few points could not prove.
+        """
         lines = ["breakpoints  objective   gain  at"]
         for count, one in enumerate(self.candidates):
+            if np.isposinf(one.criterion) and count > len(self.breakpoints):
+                break
             gain = f"{self.gains[count - 1]:.3g}" if count else "-"
             chosen = "  <- chosen" if one.breakpoints == self.breakpoints else ""
             places = ", ".join(f"{place:.7g}" for place in one.breakpoints)
             lines.append(f"{count:11d}  {one.residual:9.4g}  {gain:>5}  {places}{chosen}")
         return "\n".join(lines)
 
-    def plot(self, path: str | Path, *, x_label: str = "size", y_label: str = "duration") -> None:
-        """Writes a PNG: points, lines and breakpoints on logarithmic axes, and the relative residuals below."""
+    def plot(self, path: str | Path, *, x_label: str = "size", y_label: str = "duration", y_unit: float = 1.0) -> None:
+        """Writes a PNG: points, lines and breakpoints on logarithmic axes, and the relative residuals below.
+
+        y_unit : what y is divided by before it is drawn: 1e-6 for seconds as "duration (µs)"
+        """
         from lepaute.fit.segmentation.plot import plot_segments
 
-        plot_segments(self, Path(path), x_label, y_label)
+        plot_segments(self, Path(path), x_label, y_label, y_unit)

@@ -9,6 +9,7 @@ from lepaute.errors import FitError
 from lepaute.fit.segmentation.criterion import fewest_segments_of_least, information_criterion
 from lepaute.fit.segmentation.cuts import best_cuts, residual_of
 from lepaute.fit.segmentation.lines import lines_of
+from lepaute.fit.segmentation.notes import notes_on
 from lepaute.fit.segmentation.places import breakpoint_intervals
 from lepaute.fit.segmentation.points import Objective, Points, Shape, points_of
 from lepaute.fit.segmentation.result import Partition, SegmentedLine
@@ -67,15 +68,18 @@ def segment(
             count = fewest_segments_of_least(np.array([one.criterion for one in candidates])) - 1
         chosen = candidates[count].breakpoints
     residual = residual_of(points, chosen, constant)
+    lines = lines_of(points, chosen, constant)
+    tried = None if n_breakpoints is not None or breakpoints is not None else most_breakpoints
     return SegmentedLine(
         chosen,
-        lines_of(points, chosen, constant),
+        lines,
         gains_of(candidates, points.least_residual),
         breakpoint_intervals(points, chosen, residual, constant, LEAST_POINTS),
         candidates,
         objective,
         np.asarray(x, dtype=np.float64),
         np.asarray(y, dtype=np.float64),
+        notes_on(points, candidates, lines, constant, tried),
     )
 
 

@@ -1,6 +1,8 @@
 """Program + platform -> predicted distribution of runs, by SimGrid/SMPI: the program's own code is executed."""
 
+import json
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -12,6 +14,7 @@ from lepaute.platform.simgrid.exporting import MOST_NODES_WITH_ROUTES
 from lepaute.simulate.layers import Layers
 from lepaute.simulate.mapping import Mapping
 from lepaute.simulate.network_of_run import with_network_of_run
+from lepaute.simulate.smpi import recorder as recording
 from lepaute.simulate.smpi.emulated_run import EmulatedRun, read_report, run_of
 from lepaute.simulate.smpi.failures import OwnLines, why_it_failed
 from lepaute.simulate.smpi.library import LIBRARY, build_library
@@ -21,6 +24,7 @@ from lepaute.simulate.smpi.program import check_program
 from lepaute.simulate.smpi.request import Files, Folding, request_text
 from lepaute.simulate.smpi.simgrid import find_simgrid
 from lepaute.simulate.topology import wiring
+from lepaute.simulate.tracing import nodes_of
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
@@ -96,7 +100,11 @@ def emulate_run(
     with (
         temporary_folder("lepaute-smpi-", plain=True) as folder_of_run,
         plain_name(library / LIBRARY, folder_of_run) as preloaded,
+        ExitStack() as kept_names,
     ):
+        recorder = ""
+        if keep is not None and keep.calls is not None:
+            recorder = f":{kept_names.enter_context(plain_name(recording.build_call_recorder(), folder_of_run))}"
         if options.privatize:
             check_copies(ranks, program.stat().st_size, folder_of_run)
         files = Files(
@@ -135,7 +143,11 @@ def emulate_run(
         ]
         ended = run_watched(
             argv,
-            environment={"LD_PRELOAD": str(preloaded), "LEPAUTE_EMULATION": str(folder_of_run / "request")},
+            environment={
+                "LD_PRELOAD": f"{preloaded}{recorder}",
+                "LEPAUTE_EMULATION": str(folder_of_run / "request"),
+                **({recording.VARIABLE: str(keep.calls)} if recorder and keep else {}),
+            },
             folder=folder,
             limits=options.limits,
             progress_file=files.progress,
@@ -149,16 +161,21 @@ def emulate_run(
             raise SimulationError(f"{program.name} on {ranks} ranks: {failure}")
         if keep is not None and files.kernel_log is not None:
             keep.take_kernels(files.kernel_log)
+        if keep is not None and keep.nodes is not None:
+            keep.nodes.write_text(json.dumps(nodes_of(platform, cores)), encoding="utf-8")
     assert report is not None
     return run_of(report, ended, seed, options.value_pattern, warnings)
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """What is kept of a run for a trace: SMPI's own trace, in the Paje format, and the kernels."""
+    """What is kept of a run for a trace: SMPI's own trace, in the Paje format, the kernels, the calls of MPI, and the
+    nodes of the ranks, as metadata in JSON."""
 
     trace: Path | None = None
     kernels: Path | None = None
+    calls: Path | None = None
+    nodes: Path | None = None
 
     def settings(self) -> dict[str, str]:
         """Settings of SimGrid that write the trace."""

@@ -7,7 +7,7 @@ HPCC's hpccinf.txt; what follows line 31 is not HPL's. Where HPL silently takes 
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
@@ -43,6 +43,24 @@ class HplDat:
         """The file of exactly one run."""
         parameters = hpl.parameters()
         return cls({name: (parameters[name],) for name, _ in places()}, threshold=threshold, device=device)
+
+    @classmethod
+    def covering(cls, hpls: Sequence[Hpl]) -> Self:
+        """The file with all values of these runs, each once, in their order; its combinations may be more than these.
+
+        Raises InputError where they differ in a parameter of which a file has one value, such as the row swap.
+        """
+        of_runs = [hpl.parameters() for hpl in hpls]
+        values: dict[str, tuple[Any, ...]] = {}
+        for name, dat in places():
+            if dat.beside:
+                continue
+            together = [name, *(other for other, beside in places() if beside.beside == name)]
+            rows = list(dict.fromkeys(tuple(run[each] for each in together) for run in of_runs))
+            if len(rows) > 1 and not dat.several:
+                raise InputError(f"runs with {dat.what} {' and '.join(str(row[0]) for row in rows)} are of no one file")
+            values |= dict(zip(together, zip(*rows, strict=True), strict=True))
+        return cls(values)
 
     def combinations(self, **others: Any) -> list[Hpl]:
         """All runs, in the order in which HPL makes them: the process grid varies slowest, NDIV fastest.

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
+from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS, Hpl, places
 
 if TYPE_CHECKING:
-    from lepaute.simulate.apps.hpl.hpl_dat import HplDat
     from lepaute.simulate.prediction import Prediction, Spread
 
 WIDTH = 80
+RESULTS_HEADER = "T/V                N    NB     P     Q               Time                 Gflops"
 A_LINE = 8  # values of a list on a line
 
 
@@ -54,8 +55,7 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
         *parameter_lines(dat),
         "",
         "=" * WIDTH,
-        "T/V                N    NB     P     Q               Time                 Gflops"
-        + ("" if runs == 1 else "   95 % interval of time and of Gflops"),
+        RESULTS_HEADER + ("" if runs == 1 else "   95 % interval of time and of Gflops"),
         "-" * WIDTH,
     ]
     for prediction in predictions:
@@ -63,6 +63,21 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
         ends = interval(prediction.time_s) + interval(prediction.rate_gflops)
         lines.append((line + ends + ("" if prediction.comparable else "   not comparable")).rstrip())
     lines += ["=" * WIDTH, "", f"{len(predictions)} combination(s) predicted."]
+    return "\n".join(lines) + "\n"
+
+
+def real_report(title: str, runs: "Sequence[tuple[Hpl, float]]") -> str:
+    """Real runs in the form of HPL's report: parameters, then a line for each of the (run, seconds).
+
+    Raises what HplDat.covering raises.
+    """
+    lines = [
+        *("=" * WIDTH, title, "=" * WIDTH, ""),
+        *parameter_lines(HplDat.covering([hpl for hpl, _ in runs])),
+        *("", "=" * WIDTH, RESULTS_HEADER, "-" * WIDTH),
+        *(result_line(hpl, time_s, hpl.rate_gflops(time_s)) for hpl, time_s in runs),
+        *("=" * WIDTH, "", f"{len(runs)} run(s), without a residual check."),
+    ]
     return "\n".join(lines) + "\n"
 
 

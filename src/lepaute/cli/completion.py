@@ -1,0 +1,118 @@
+"""`lepaute completion SHELL`: the script with which a shell completes command lines of lepaute.
+
+The script asks `lepaute __complete WORD...`, which prints what the last word may become, a line each; nothing where it
+is a file, which the shell completes itself.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+#: The first word of the command line by which the scripts ask.
+ASKED = "__complete"
+
+_BASH = """\
+_lepaute() {
+    local IFS=$'\\n'
+    COMPREPLY=($(lepaute __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o bashdefault -o default -F _lepaute lepaute
+"""
+_ZSH = """\
+#compdef lepaute
+_lepaute() {
+    local -a found
+    found=("${(@f)$(lepaute __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    if [[ -n "${found[1]}" ]]; then compadd -a found; else _files; fi
+}
+compdef _lepaute lepaute
+"""
+_FISH = """\
+function __lepaute_complete
+    set -l words (commandline -opc) (commandline -ct)
+    lepaute __complete $words[2..-1] 2>/dev/null
+end
+complete -c lepaute -a '(__lepaute_complete)'
+"""
+SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+
+
+def command(
+    shell: Annotated[
+        str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", autocompletion=lambda: [*SCRIPTS])
+    ],
+) -> None:
+    """Prints the script with which a shell completes commands, options and names of platforms.
+
+    For bash: `source <(lepaute completion bash)`, in ~/.bashrc for all sessions to come; for zsh the same in ~/.zshrc,
+    after compinit; for fish: `lepaute completion fish | source`.
+    """
+    from lepaute.errors import InputError
+
+    if shell not in SCRIPTS:
+        raise InputError(f"there is no completion for '{shell}'; it is one of {', '.join(SCRIPTS)}")
+    print(SCRIPTS[shell], end="")
+
+
+def candidates(words: "list[str]") -> list[str]:
+    """What the last of the words after `lepaute` may become, sorted; none where it may be any text, or a file."""
+    from lepaute.cli.main import COMMANDS
+
+    # Bash takes --option=value for three words.
+    *before, current = [word for word in words[:-1] if word != "="] + [words[-1] if words and words[-1] != "=" else ""]
+    names = [command.name for command in COMMANDS]
+    helped = before[:1] == ["help"]
+    before = before[helped:]
+    if not before:
+        return _beginning(current, names if helped else [*names, "help", *_FIRST_OPTIONS])
+    if before[0] not in names:
+        return []
+    return _beginning(current, _after(before[0], before[1:], current, helped))
+
+
+_FIRST_OPTIONS = ("--help", "--version")
+
+
+def _beginning(current: str, words: "Iterable[str]") -> list[str]:
+    """Those that begin so; options only where a dash is there already."""
+    return sorted(word for word in words if word.startswith(current) and (current or not word.startswith("-")))
+
+
+def _after(name: str, before: list[str], current: str, helped: bool) -> "Iterator[str]":
+    """What may follow the command of that name and the words before; helped: names of subcommands alone."""
+    from lepaute.cli.main import built
+
+    command, default = built(name, before)
+    while subcommands := getattr(command, "commands", None):
+        if before and before[0] in subcommands:
+            command = subcommands[before[0]]
+            before = before[1:]
+        elif not before:
+            yield from (*subcommands, "--help")
+            return
+        elif default is not None:
+            command = subcommands[default]
+        else:
+            return
+    if helped:
+        return
+    asked = next((each for each in command.params if before and before[-1] in _spellings(each)), None)
+    if asked is not None and not asked.is_flag:
+        yield from _values(command, asked, current)
+        return
+    yield from ("--help", *(word for each in command.params for word in _spellings(each) if word.startswith("--")))
+    for each in command.params:
+        if each.param_type_name == "argument":
+            yield from _values(command, each, current)
+
+
+def _spellings(parameter: Any) -> tuple[str, ...]:
+    return (*parameter.opts, *parameter.secondary_opts) if parameter.param_type_name == "option" else ()
+
+
+def _values(command: Any, parameter: Any, current: str) -> "Iterator[str]":
+    context = command.context_class(command, info_name="lepaute", resilient_parsing=True)
+    yield from (item.value for item in parameter.shell_complete(context, current))

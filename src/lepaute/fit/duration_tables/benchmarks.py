@@ -1,0 +1,102 @@
+"""Output of the OSU micro-benchmarks (versions 3 to 7) and of the Intel MPI Benchmarks (IMB-MPI1).
+
+Both print blocks of columns under a heading: `# Size  Latency (us)` of OSU, `#bytes #repetitions t[usec]` of Intel.
+Other lines, such as those of mpirun, are skipped.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from lepaute.errors import InputError
+from lepaute.fit.duration_tables.headings import SECONDS, is_rate, preferred, unit_in
+from lepaute.fit.duration_tables.table import DurationTable, table_of
+
+_OSU_HEADING = re.compile(r"#\s*Size\b")
+_IMB_HEADING = re.compile(r"\s*#bytes\b")
+
+
+@dataclass
+class _Block:
+    """The lines under one heading, each with its number."""
+
+    title: str
+    columns: list[str]
+    rows: list[tuple[int, list[str]]] = field(default_factory=list)
+
+
+def is_benchmark(lines: list[str]) -> bool:
+    """Whether the file has a heading of one of the two."""
+    return any(_OSU_HEADING.match(line) or _IMB_HEADING.match(line) for line in lines)
+
+
+def benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[DurationTable, ...]:
+    """The tables of the file, in its order; blocks without sizes, such as Barrier's, are none.
+
+    column : name of the column of durations; None: the mean, or the only one; a rate where there is no duration
+    Raises InputError where there is no table, or no such column.
+    """
+    blocks = [block for block in _blocks(lines) if block.rows]
+    tables = tuple(table for block in blocks if (table := _table(block, where, column)) is not None)
+    if not tables:
+        named = f" with a column {column!r}" if column else ""
+        has = "; ".join(", ".join(block.columns) for block in blocks) or "no rows under any heading"
+        raise InputError(f"{where}: holds no table of sizes and durations{named}; it has {has}")
+    return tables
+
+
+def _blocks(lines: list[str]) -> list[_Block]:
+    found: list[_Block] = []
+    title, current = "", None
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if _OSU_HEADING.match(text):
+            current = _Block(title, re.split(r"\s{2,}|\t", text.lstrip("# ").strip()))
+            found.append(current)
+        elif _IMB_HEADING.match(text):
+            current = _Block(title, text.split())
+            found.append(current)
+        elif text.startswith("#"):
+            said = text.lstrip("# ").strip()
+            if said.startswith("OSU "):
+                title, current = said, None
+            elif said.startswith("Benchmarking "):
+                title, current = said.removeprefix("Benchmarking ").strip(), None
+            elif match := re.search(r"#processes = (\d+)", text):
+                title = f"{title}, {match[1]} processes"
+        elif current is not None and re.match(r"[0-9]", text):
+            current.rows.append((number, text.split()))
+    return found
+
+
+def _table(block: _Block, where: str, column: str | None) -> DurationTable | None:
+    name = block.title or where
+    times = [one for one in block.columns[1:] if unit_in(one)]
+    rates = [one for one in block.columns[1:] if is_rate(one)]
+    notes: tuple[str, ...] = ()
+    if column is not None:
+        chosen = column if column in (*times, *rates) else None
+    else:
+        chosen = preferred(times) or next(iter((*times, *rates)), None)
+    if chosen is None:
+        return None
+    at, unit = block.columns.index(chosen), unit_in(chosen)
+    rows: list[tuple[int, float, float | None]] = []
+    for number, cells in block.rows:
+        value = _number(cells[at]) if at < len(cells) else None
+        size = _number(cells[0])
+        if size is None:
+            raise InputError(f"{where}:{number}: the size is {cells[0][:40]!r}; it is a whole number of bytes")
+        if unit is not None:
+            rows.append((number, size, None if value is None else value * SECONDS[unit]))
+        else:
+            rows.append((number, size, size / (value * 1e6) if value and size else None))
+    if unit is None:
+        notes = (f"durations are size / {chosen}: with a window of messages, the time that each adds",)
+    return table_of(name, rows, where, (block.columns[0].lstrip("#"), chosen), unit or "us", notes=notes)
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None

@@ -1,0 +1,136 @@
+"""Results that the real HPL printed (HPL.out, hpccoutf.txt, a job's log), read as runs and their times.
+
+A line of results holds N, NB, the grid and the code of the algorithms. What it does not say (row swap, forms of L1 and
+U, equilibration, alignment) is in the list of parameters above the table; a file without one needs them from elsewhere.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from lepaute.errors import InputError
+from lepaute.kit.documents import read_bytes
+from lepaute.simulate.apps.hpl.parameters import BROADCASTS, FACTORISATIONS, Hpl, places
+
+MOST_BYTES = 64 << 20
+#: Of our own tables, which have the form of HPL's.
+PREDICTED = "HPL, predicted by Lepaute"
+
+# "WR12R2C2        2000   128     1     1               0.40              1.351e+01", behind a launcher's prefix too.
+RESULT_LINE = re.compile(
+    r"(?<![\w/.-])W(?P<pmap>[RC])(?P<depth>\d{1,6})(?P<bcast>\d)(?P<rfact>[LCR])(?P<ndiv>\d{1,6})(?P<pfact>[LCR])"
+    r"(?P<nbmin>\d{1,6})\s+(?P<n>\d{1,10})\s+(?P<nb>\d{1,10})\s+(?P<p>\d{1,10})\s+(?P<q>\d{1,10})"
+    r"\s+(?P<time>\d{1,15}(?:\.\d{1,15})?)\s+(?P<rate>\d{1,15}(?:\.\d{1,15})?(?:[eE][+-]?\d{1,3})?)(?!\S)"
+)
+PARAMETER_LINE = re.compile(r"(?<![\w/.-])(?P<name>SWAP|L1|U|EQUIL|ALIGN)\s*: +(?P<text>\S.*?)\s*$")
+THRESHOLD = re.compile(r"(?P<name>.*?) \(threshold = (?P<threshold>\d{1,9})\)")
+FAILED = re.compile(r"\|\|Ax-b\|\|.*=\s*\S+ \.+ FAILED")
+#: Fields of Hpl that each line says.
+SAID_BY_LINES = frozenset({"n", "nb", "p", "q", "pmap", "depth", "bcast", "rfact", "ndiv", "pfact", "nbmin"})
+#: Time and rate of a line are of one run: they agree as printed, up to this.
+MOST_DISAGREEMENT = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class HplResult:
+    """One real run; time_s: the finer of time and rate as printed;  line: its number in the file, from 1."""
+
+    hpl: Hpl
+    time_s: float
+    line: int
+    failed: bool = False  # its residual check
+
+
+def read_hpl_results(path: Path, given: Mapping[str, Any]) -> list[HplResult]:
+    """The results of the file; arguments and errors as in parse_hpl_results."""
+    text = read_bytes(path, "results of HPL (HPL.out)", MOST_BYTES).decode(errors="replace")
+    return parse_hpl_results(text, path.name, given)
+
+
+def parse_hpl_results(text: str, name: str, given: Mapping[str, Any]) -> list[HplResult]:
+    """The results in the text of a file of that name, in its order.
+
+    given: fields of Hpl by other means, such as threads_per_rank, or what a file without list of parameters leaves out
+    Raises InputError, naming the line, where there is no result, where the file says otherwise than `given`, or a
+    line contradicts itself.
+    """
+    results: list[HplResult] = []
+    listed: dict[str, Any] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if PREDICTED in line:
+            _fail(name, number, "holds predictions of Lepaute, nothing that ran; give the real HPL's output")
+        if (match := RESULT_LINE.search(line)) is not None:
+            results.append(_result(match, {**given, **listed}, name, number))
+        elif (match := PARAMETER_LINE.search(line)) is not None:
+            said = _parameter(match["name"], match["text"], name, number)
+            for field, value in said.items():
+                if given.get(field, value) != value:
+                    _fail(name, number, f"{field} is {value!r} there, {given[field]!r} is asked for; leave that out")
+            listed |= said
+        elif results and FAILED.search(line):
+            last = results[-1]
+            results[-1] = HplResult(last.hpl, last.time_s, last.line, failed=True)
+    if not results:
+        raise InputError(
+            f"{name}: has no line of results of HPL (WR... or WC..., N, NB, P, Q, time, Gflops); give what xhpl "
+            "printed, its HPL.out, or hpccoutf.txt of HPCC"
+        )
+    return results
+
+
+def finer_time_s(hpl: Hpl, time: str, rate: str) -> float:
+    """Duration of a run as printed: HPL gives the time two decimals and the rate four digits; the finer is taken."""
+    return hpl.flop_count / (float(rate) * 1e9) if _half_digit(rate) < _half_digit(time) else float(time)
+
+
+def _result(match: re.Match[str], known: Mapping[str, Any], name: str, number: int) -> HplResult:
+    letters = {word[0].upper(): word for word in FACTORISATIONS}
+    if int(match["bcast"]) >= len(BROADCASTS):
+        _fail(name, number, f"broadcast {match['bcast']} is none of HPL's, 0 to {len(BROADCASTS) - 1}")
+    said: dict[str, Any] = {
+        **{field: int(match[field]) for field in ("n", "nb", "p", "q", "depth", "ndiv", "nbmin")},
+        "pmap": "row" if match["pmap"] == "R" else "column",
+        "bcast": list(BROADCASTS)[int(match["bcast"])],
+        "rfact": letters[match["rfact"]],
+        "pfact": letters[match["pfact"]],
+    }
+    try:
+        hpl = Hpl(**said, **known)
+    except InputError as error:
+        raise InputError(f"{name}:{number}: {error}") from None
+    time, rate = match["time"], match["rate"]
+    if float(time) == 0.0 and float(rate) == 0.0:
+        _fail(name, number, "time and rate are zero; a run of that size has no result that could be compared")
+    slack = MOST_DISAGREEMENT + _half_digit(time) + _half_digit(rate)
+    if abs(float(rate) * float(time) * 1e9 / hpl.flop_count - 1.0) > slack:
+        _fail(name, number, f"{time} s and {rate} Gflop/s are not of one run with N = {hpl.n}")
+    return HplResult(hpl, finer_time_s(hpl, time, rate), number)
+
+
+def _parameter(name: str, text: str, file: str, number: int) -> dict[str, Any]:
+    """The fields that a line of the list of parameters says."""
+    field, dat = next((field, dat) for field, dat in places() if dat.name == name or field.upper() == name)
+    said: dict[str, Any] = {}
+    if (match := THRESHOLD.fullmatch(text)) is not None:
+        text, said["swap_threshold"] = match["name"], int(match["threshold"])
+    if dat.codes is None:
+        digits = re.match(r"\d{1,9}(?!\d)", text)
+        return {field: int(digits[0])} if digits else _fail(file, number, f"{name} is {text[:80]!r}, no number")
+    words = {printed: word for word, printed in dat.codes.items()}
+    if text not in words:
+        _fail(file, number, f"{name} is {text[:80]!r}; HPL prints {' or '.join(words)}")
+    said[field] = words[text] == "yes" if field == "equil" else words[text]
+    return said
+
+
+def _half_digit(number: str) -> float:
+    """Largest relative error of a decimal number as printed; infinite for zero."""
+    digits = number.lower().partition("e")[0]
+    decimals = len(digits.partition(".")[2])
+    return 0.5 * 10.0**-decimals / float(digits) if float(digits) else float("inf")
+
+
+def _fail(name: str, number: int, problem: str) -> NoReturn:
+    raise InputError(f"{name}:{number}: {problem}")

@@ -1,0 +1,126 @@
+"""Rows of the recorder, of real runs and emulations, as columns: which call completed which request, and groups."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError
+from lepaute.trace.messages import COLLECTIVES, IMMEDIATE, PROBES, RECORDED, WAITS
+from lepaute.trace.table import MPI, NUMBERS, Trace, trace_of_columns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: The name of rows that are no calls: which call found a request complete (probes/record.h).
+COMPLETED = "(completed)"
+MAGIC = b"LEPCALL1"
+
+
+def with_completions(columns: "dict[str, NDArray[Any]]", names: Sequence[str]) -> "dict[str, NDArray[Any]]":
+    """The rows of one rank that are calls, with the columns completion and comm.
+
+    columns: name (codes into names), start (unique in calls), peer, tag, size_bytes and others, of one length. A row
+             COMPLETED has the start of the request that is over, and as size_bytes the start of the call that found it
+             so; of a collective operation, tag is the group
+    A request and the call that completed it get the same completion, all others -1; a receive from any source or with
+    any tag gets those that came.
+    """
+    import numpy
+
+    def named(chosen: frozenset[str]) -> "NDArray[Any]":
+        codes = [code for code, name in enumerate(names) if name in chosen]
+        mask: NDArray[Any] = numpy.isin(columns["name"], codes)
+        return mask
+
+    is_completion = named(frozenset((COMPLETED,)))
+    completed = {column: values[is_completion] for column, values in columns.items()}
+    columns = {column: values[~is_completion] for column, values in columns.items()}
+    collective = named(COLLECTIVES)
+    columns["comm"] = numpy.where(collective, columns["tag"], -1)
+    columns["tag"] = numpy.where(collective, -1, columns["tag"])
+    columns["completion"] = numpy.full(len(columns["name"]), -1)
+    posts, waits = numpy.flatnonzero(named(IMMEDIATE)), numpy.flatnonzero(named(WAITS | PROBES))
+    if not (len(completed["name"]) and len(posts) and len(waits)):
+        return columns
+    found, known = [], numpy.ones(len(completed["name"]), dtype=bool)
+    for wanted, candidates in ((completed["start"], posts), (completed["size_bytes"], waits)):
+        order = candidates[numpy.argsort(columns["start"][candidates], kind="stable")]
+        at = order[numpy.searchsorted(columns["start"][order], wanted).clip(max=len(order) - 1)]
+        known &= columns["start"][at] == wanted
+        found.append(at)
+    post, wait = found[0][known], found[1][known]
+    columns["completion"][wait] = wait
+    columns["completion"][post] = wait
+    for column in ("peer", "tag"):
+        came = completed[column][known]
+        columns[column][post] = numpy.where(columns[column][post] == -1, came, columns[column][post])
+    return columns
+
+
+def numbered_groups(groups: "NDArray[Any]") -> "NDArray[Any]":
+    """0 for all ranks, 1, 2, ... for other groups, -1 where there is none."""
+    import numpy
+
+    others = numpy.unique(groups[groups > 0])
+    numbers: NDArray[Any] = numpy.where(groups > 0, 1 + numpy.searchsorted(others, groups), groups)
+    return numbers
+
+
+def merge_calls(trace: Trace, path: Path) -> Trace:
+    """The trace that SMPI wrote with the calls that the recorder wrote beside it, in the place of SMPI's.
+
+    path: the recorder's file (probes/record_smpi.c); that with names stands beside it
+    What SMPI knows of other calls of MPI, and of time without calls, stays.
+    Raises InputError for a file that is cut or something else.
+    """
+    import numpy
+
+    columns, names = _read(path)
+    other = trace.where(~(trace.named(RECORDED) & (trace.kind == MPI)))
+    all_names = list(dict.fromkeys((*trace.names, *names)))
+    columns["name"] = numpy.array([all_names.index(name) for name in names] or [0])[columns["name"]]
+    columns["kind"] = numpy.full(len(columns["name"]), MPI)
+    joined: dict[str, NDArray[Any]] = {}
+    for column, default in (("kind", None), ("name", None), *((name, default) for name, _, default in NUMBERS)):
+        more = columns[column] if column in columns else numpy.full(len(columns["name"]), default)
+        joined[column] = numpy.concatenate((getattr(other, column), more))
+    unsized = [name for name in trace.metadata.get("unsized", []) if name not in RECORDED]
+    warnings = [text for text in trace.metadata.get("warnings", []) if "MPI_" not in text]
+    metadata = {**trace.metadata, "unsized": unsized, "warnings": warnings}
+    return trace_of_columns(joined, all_names, metadata, "calls of the emulation")
+
+
+def _read(path: Path) -> "tuple[dict[str, NDArray[Any]], tuple[str, ...]]":
+    """Columns of all ranks, name as codes into the names."""
+    import numpy
+
+    record = numpy.dtype(
+        [
+            *((name, "<i4") for name in ("rank", "code")),
+            ("start", "<i8"),
+            *((name, "<f8") for name in ("start_s", "end_s")),
+            *((name, "<i4") for name in ("peer", "tag")),
+            ("size_bytes", "<i8"),
+        ]
+    )
+    content = path.read_bytes()
+    if not content.startswith(MAGIC) or (len(content) - len(MAGIC)) % record.itemsize:
+        raise InputError(f"{path}: not a file of recorded calls, or truncated")
+    names = tuple(path.with_name(path.name + ".names").read_text(encoding="ascii").split())
+    rows = numpy.frombuffer(content, record, offset=len(MAGIC))
+    if len(rows) and not (rows["code"].min() >= 1 and rows["code"].max() <= len(names) and rows["rank"].min() >= 0):
+        raise InputError(f"{path}: a call without a name or rank; the file is damaged")
+    order = numpy.argsort(rows["rank"], kind="stable")
+    rows = rows[order]
+    first = numpy.flatnonzero(numpy.diff(rows["rank"], prepend=-1))
+    pieces = []
+    for part in numpy.split(rows, first[1:]):
+        columns = {column: part[column].copy() for column in part.dtype.names or ()}
+        columns["name"] = columns.pop("code") - 1
+        pieces.append(with_completions(columns, names))
+    joined = {column: numpy.concatenate([piece[column] for piece in pieces]) for column in pieces[0]}
+    joined["comm"] = numbered_groups(joined["comm"])
+    joined["duration_s"] = joined["end_s"] - joined["start_s"]
+    joined["n"] = (-joined["size_bytes"]).clip(0)  # looks that found nothing
+    joined["size_bytes"] = joined["size_bytes"].clip(0)
+    return joined, names

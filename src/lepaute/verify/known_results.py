@@ -1,0 +1,92 @@
+"""Predictions against results of HPL that exist already: an HPL.out, wherever and whenever it was made."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.kit.files import write_whole
+from lepaute.simulate.apps.hpl.hpl_results import HplResult, read_hpl_results
+from lepaute.verify.campaign import Case
+from lepaute.verify.comparison import compare, comparison_record, predicted_table
+from lepaute.verify.verification import JSON_FILE, PLOT_FILE, RESULTS_FILE, joint_record
+
+if TYPE_CHECKING:
+    import pandas
+
+    from lepaute.simulate import Hpl, Prediction
+
+#: What is left in a folder.
+FILES = (RESULTS_FILE, JSON_FILE, PLOT_FILE)
+
+
+@dataclass(frozen=True)
+class KnownResults:
+    """The results of a file by case, and what was predicted for these; table, run_table: as of comparison.compare."""
+
+    source: str
+    cases: list[Case]
+    results: list[HplResult]
+    table: "pandas.DataFrame"
+    run_table: "pandas.DataFrame"
+
+    def warnings(self) -> list[str]:
+        """Results that their own file calls wrong."""
+        failed = [result.line for result in self.results if result.failed]
+        if not failed:
+            return []
+        lines = ", ".join(map(str, failed[:8])) + (", ..." if len(failed) > 8 else "")
+        return [
+            f"{self.source}: HPL's residual check FAILED for {len(failed)} result(s) (line {lines}); all are compared"
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What --json prints, with the keys of a verification that has run something."""
+        rows = self.table.to_dict("records")
+        records = [
+            {
+                **case.prediction.to_dict(),
+                "measured": [
+                    {
+                        "time_s": result.time_s,
+                        "rate_gflops": case.hpl.rate_gflops(result.time_s),
+                        "line": result.line,
+                        "failed": result.failed,
+                    }
+                    for result in self.results
+                    if result.hpl == case.hpl
+                ],
+                **comparison_record(row),
+                "results": self.source,
+            }
+            for case, row in zip(self.cases, rows, strict=True)
+        ]
+        return joint_record(records, self.table)
+
+    def save(self, folder: Path) -> None:
+        """Writes results.csv, verification.json and verification.png."""
+        from lepaute.verify.plot import plot
+
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / RESULTS_FILE, self.table.to_csv(index=False))
+        write_whole(folder / JSON_FILE, json.dumps(self.to_dict(), indent=1) + "\n")
+        plot(self.table, self.run_table, folder / PLOT_FILE, f"HPL: predicted, and as in {self.source}")
+
+
+def known_results(
+    path: Path, given: Mapping[str, Any], predict: "Callable[[Sequence[Hpl]], Sequence[Prediction]]"
+) -> KnownResults:
+    """The results of the file against the predictions of their cases, one for all results of the same parameters.
+
+    given, errors: as in hpl_results.parse_hpl_results
+    """
+    import pandas
+
+    results = read_hpl_results(path, given)
+    hpls = list(dict.fromkeys(result.hpl for result in results))
+    cases = [Case(hpl, prediction) for hpl, prediction in zip(hpls, predict(hpls), strict=True)]
+    index = {hpl: case for case, hpl in enumerate(hpls)}
+    rows = [{"case": index[each.hpl], "time_s": each.time_s, "disturbed": False, "causes": ""} for each in results]
+    runs = pandas.DataFrame(rows)
+    return KnownResults(path.name, cases, results, compare(predicted_table(cases), runs), runs)

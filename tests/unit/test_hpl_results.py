@@ -1,0 +1,161 @@
+"""Results that the real HPL printed: read, predicted, and shown beside the predictions, without running anything.
+
+tests/data/hpl_out/HPL.out is what HPL 2.0 (Debian's hpcc 1.5.0) printed on two busy cores; its last run was stopped for
+a minute.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.errors import InputError
+from lepaute.simulate import Hpl, predict_all
+from lepaute.simulate.apps.hpl.hpl_dat import HplDat
+from lepaute.simulate.apps.hpl.hpl_out import real_report, report
+from lepaute.simulate.apps.hpl.hpl_results import parse_hpl_results, read_hpl_results
+
+FILE = Path(__file__).parents[1] / "data/hpl_out/HPL.out"
+LINE = "WR12R2C2        2000   128     1     2               0.09              5.998e+01"
+COMMAND = ("verify", "hpl", "--results", str(FILE), "-p", "dahu", "--runs", "2")
+
+
+def test_all_runs_of_a_real_file_are_read_with_the_parameters_above_them():
+    results = read_hpl_results(FILE, {})
+    assert len(results) == 16
+    first, last = results[0], results[-1]
+    expected = Hpl(
+        n=1000,
+        nb=64,
+        p=1,
+        q=2,
+        bcast="1ring",
+        nbmin=4,
+        swap="mix",
+        swap_threshold=64,
+        u="no-transposed",
+        l1="transposed",
+    )
+    assert first.hpl == expected
+    assert last.hpl == replace(expected, n=2000, nb=128, p=2, q=1, bcast="2ring")
+    # 5.442e+01 Gflop/s says more than 0.01 s; 73.38 s and 7.276e-02 Gflop/s are of four digits both.
+    assert first.time_s == pytest.approx(expected.flop_count / 54.42e9)
+    assert last.time_s == pytest.approx(73.38, rel=1e-3)
+    assert not any(result.failed for result in results)
+
+
+@pytest.mark.parametrize(
+    ("line", "hpl"),
+    [
+        (LINE, Hpl(n=2000, p=1, q=2)),
+        (f"[1,0]<stdout>:{LINE}", Hpl(n=2000, p=1, q=2)),  # mpirun --tag-output
+        (LINE.replace("5.998e+01", "5.9980e+01"), Hpl(n=2000, p=1, q=2)),  # HPL 2.2 and 2.3
+        (LINE.replace("WR12R2C2", "WC05L3R16"), Hpl(n=2000, p=1, q=2, pmap="column", depth=0, bcast="long-modified",
+                                                    rfact="left", ndiv=3, pfact="right", nbmin=16)),
+        # NVIDIA's HPL, with the rate of a GPU behind.
+        ("WC0 is no line\n" + LINE + " ( 2.999e+01)", Hpl(n=2000, p=1, q=2)),
+    ],
+)  # fmt: skip
+def test_a_line_alone_says_all_but_the_swap_and_the_forms(line: str, hpl: Hpl) -> None:
+    (result,) = parse_hpl_results(line, "job.log", {})
+    assert result.hpl == hpl
+    (result,) = parse_hpl_results(line, "job.log", {"swap": "spread-roll", "threads_per_rank": 4})
+    assert result.hpl == replace(hpl, swap="spread-roll", threads_per_rank=4)
+
+
+def test_a_failed_residual_check_is_kept_with_its_result():
+    text = (
+        f"{LINE}\n{'-' * 80}\n||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=  1234.0000000 ...... FAILED\n{LINE}\n"
+    )
+    assert [result.failed for result in parse_hpl_results(text, "HPL.out", {})] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "HPL.out: has no line of results of HPL"),
+        (LINE.replace("0.09", "9.00"), "HPL.out:1: 9.00 s and 5.998e+01 Gflop/s are not of one run with N = 2000"),
+        (LINE.replace("WR12", "WR17"), "HPL.out:1: broadcast 7 is none of HPL's, 0 to 5"),
+        (LINE.replace(" 128 ", "   0 "), "HPL.out:1: nb is 0"),
+        (LINE.replace("0.09", "0.00").replace("5.998", "0.000"), "HPL.out:1: time and rate are zero"),
+        (f"\nSWAP   : Magic\n{LINE}", "HPL.out:2: SWAP is 'Magic'; HPL prints Binary-exchange or Spread-roll"),
+        (f"ALIGN  : eight\n{LINE}", "HPL.out:1: ALIGN is 'eight', no number"),
+        (f"EQUIL  : no\n{LINE}", "HPL.out:1: equil is False there, True is asked for"),
+    ],
+)
+def test_what_cannot_be_a_result_is_refused_with_its_line(text: str, complaint: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        parse_hpl_results(text, "HPL.out", {"equil": True})
+    assert str(refusal.value).startswith(complaint)
+
+
+def test_predictions_in_the_form_of_hpl_are_no_results():
+    hpl = Hpl(n=1000, p=1, q=2)
+    text = report(HplDat.of(hpl), predict_all([hpl], "dahu", runs=2))
+    with pytest.raises(InputError, match=r"HPL.out:2: holds predictions of Lepaute, nothing that ran"):
+        parse_hpl_results(text, "HPL.out", {})
+
+
+def test_the_report_of_a_campaign_is_read_as_what_it_was():
+    cases = [Hpl(n=n, p=1, q=q, swap="mix", swap_threshold=64, u="no-transposed") for n in (1000, 2000) for q in (1, 2)]
+    text = real_report("HPL", [(hpl, 0.01 * (1 + at)) for at, hpl in enumerate(cases)])
+    read = parse_hpl_results(text, "HPL.out", {})
+    assert [result.hpl for result in read] == cases
+    assert [result.time_s for result in read] == pytest.approx([0.01, 0.02, 0.03, 0.04], rel=1e-3)
+    with pytest.raises(InputError, match="runs with SWAP mix and binary-exchange are of no one file"):
+        HplDat.covering([cases[0], Hpl(n=1000)])
+
+
+def test_the_command_shows_prediction_and_result_of_each_case_and_runs_nothing(capsys):
+    assert main([*COMMAND]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:4] == ["N", "NB", "T/V", "grid"]  # the cases differ in NB and in the broadcast
+    assert lines[1].split()[:4] == ["1000", "64", "WR10R2C4", "1x2"]
+    assert len(lines) == 1 + 16 + 2
+    assert lines[-1].startswith("Measured inside the 95 % prediction interval in ")
+
+
+def test_the_command_gives_json_and_files_and_an_exit_status(tmp_path, capsys):
+    folder = tmp_path / "compared"
+    assert main([*COMMAND, "--json", "--output-dir", str(folder), "--tolerance", "10"]) == 1
+    told = json.loads(capsys.readouterr().out)["verifications"]
+    assert json.loads((folder / "verification.json").read_text())["verifications"] == told
+    assert told[0]["measured"][0]["line"] == 47
+    assert told[0]["results"] == "HPL.out"
+    assert told[0]["measured_time_s"] == told[0]["measured"][0]["time_s"]
+    assert {path.name for path in folder.iterdir()} == {"results.csv", "verification.json", "verification.png"}
+    assert main([*COMMAND, "--output-dir", str(folder)]) == 2
+    assert "holds results.csv of an earlier verification" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--n", "2000", "--repeats", "2", "--nodes", "a"), "leave out --n, --repeats, --nodes"),
+        (("--swap", "binary-exchange"), "HPL.out:30: swap is 'mix' there, 'binary-exchange' is asked for"),
+    ],
+)
+def test_options_that_say_otherwise_than_the_results_are_refused(words, complaint, capsys):
+    assert main([*COMMAND, *words]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_several_results_of_one_case_are_one_row_with_their_spread(tmp_path, capsys):
+    file = tmp_path / "three.out"
+    file.write_text("\n".join([LINE, LINE.replace("5.998e+01", "5.600e+01"), LINE.replace("5.998e+01", "6.300e+01")]))
+    assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "All real runs, s:" in text
+    assert len(text.splitlines()) == 2 + 1 + 3 + 1
+
+
+def test_an_hpl_dat_gives_what_lines_without_a_list_of_parameters_leave_out(tmp_path, capsys):
+    file, dat = tmp_path / "grep.out", tmp_path / "HPL.dat"
+    file.write_text(LINE)
+    dat.write_text(HplDat.of(Hpl(n=9, swap="spread-roll", u="no-transposed")).text())
+    words = ["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "2", "--json"]
+    assert main([*words, "--dat", str(dat)]) == 0
+    parameters = json.loads(capsys.readouterr().out)["parameters"]
+    assert (parameters["swap"], parameters["u"], parameters["n"]) == ("spread-roll", "no-transposed", 2000)

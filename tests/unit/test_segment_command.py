@@ -1,0 +1,147 @@
+"""`lepaute segment`: tables of OSU and Intel benchmarks and CSV, and what is said of them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.errors import InputError
+from lepaute.fit import segment
+from lepaute.fit.duration_tables import read_durations
+from lepaute.fit.duration_tables.headings import is_duration, is_rate, unit_in
+
+DATA = Path(__file__).parents[1] / "data" / "duration_tables"
+MADE = (512.0, 16384.0, 262144.0)  # the breakpoints of the tables that were made, see DATA/README.md
+
+
+def test_a_latency_of_osu_is_read_in_seconds_with_its_title():
+    (table,) = read_durations(DATA / "osu_latency.txt")
+    assert (table.name, table.y_name, table.unit) == ("OSU MPI Latency Test v5.9", "Latency (us)", "us")
+    assert (len(table.x), table.x[0], table.x[-1]) == (24, 0.0, 4194304.0)
+    assert table.duration_s[0] == pytest.approx(0.56e-6)
+
+
+def test_every_block_of_intels_benchmarks_is_a_table_and_the_mean_is_taken():
+    pingpong, allreduce = read_durations(DATA / "imb_mpi1.txt")
+    assert (pingpong.name, pingpong.y_name) == ("PingPong, 2 processes", "t[usec]")
+    assert (allreduce.name, allreduce.y_name) == ("Allreduce, 2 processes", "t_avg[usec]")
+    assert pingpong.duration_s[-1] == pytest.approx(607.35e-6)
+    assert allreduce.duration_s[-1] == pytest.approx(1035.16e-6)
+    (largest,) = read_durations(DATA / "imb_mpi1.txt", y="t_max[usec]")
+    assert largest.duration_s[-1] == pytest.approx(1035.26e-6)
+
+
+def test_a_bandwidth_becomes_durations_and_that_is_said():
+    (table,) = read_durations(DATA / "osu_bandwidth.txt")
+    (latency,) = read_durations(DATA / "osu_three_protocols.txt")
+    assert table.duration_s == pytest.approx(latency.duration_s, rel=0.01)
+    assert table.notes == ("durations are size / Bandwidth (MB/s): with a window of messages, the time that each adds",)
+
+
+@pytest.mark.parametrize("name", ["osu_three_protocols.txt", "osu_bandwidth.txt"])
+def test_the_three_breakpoints_of_a_table_of_osu_are_found(name):
+    (table,) = read_durations(DATA / name)
+    assert segment(table.x, table.duration_s).breakpoints == MADE
+
+
+def test_rows_of_csv_are_chosen_by_their_columns():
+    (sends,) = read_durations(DATA / "two_operations.csv", only={"operation": "send"})
+    (receives,) = read_durations(DATA / "two_operations.csv", only={"operation": "recv"})
+    assert len(sends.x) == len(receives.x) == 69
+    assert np.median(sends.duration_s / receives.duration_s) == pytest.approx(2.0, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "sizes", "seconds"),
+    [
+        ("size,duration_ms\n1,2\n2,3\n", {}, [1, 2], [2e-3, 3e-3]),
+        ("1 2\n2 3\n", {"unit": "ns"}, [1, 2], [2e-9, 3e-9]),
+        ("# mine\nbytes;time;other\n1K;2;x\n1M;3;y\n", {"unit": "us"}, [1024, 1048576], [2e-6, 3e-6]),
+        ("a\tb\tc\n1\t2\t3\n", {"x": "c", "y": "a", "unit": "s"}, [3], [1.0]),
+        ("\ufeffsize,time_us\r\n1,2\r\n3,\r\n4,0.00\r\n", {}, [1], [2e-6]),
+        ('"size","avg (us)","min (us)"\n1,2,1\n', {}, [1], [2e-6]),
+    ],
+)
+def test_csv_is_read_as_its_heading_says(tmp_path, text, options, sizes, seconds):
+    (tmp_path / "t.csv").write_text(text)
+    (table,) = read_durations(tmp_path / "t.csv", **options)
+    assert table.x.tolist() == sizes
+    assert table.duration_s == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("1 2\n", {}, "the unit of 'column 2' is not told; give --unit s, ms, us, ns"),
+        ("size,time_us\n1,2\n", {"unit": "ms"}, "the column 'time_us' is in us, and --unit says ms; leave --unit out"),
+        ("a,b,c\n1,2,3\n", {"unit": "s"}, "which column has the sizes? name it with --x: a, b, c"),
+        ("size,time_us,wait_us\n1,2,3\n", {}, "which column has the durations? name it with --y"),
+        ("size,time_us\n1,2\n3\n", {}, ":3: 1 cells, where the first line has 2"),
+        ("size,time_us\n1,2\n-3,4\n", {}, ":3: the size is -3; it is a number of at least 0"),
+        ("size,time_us\n1,-2\n", {}, ":2: the duration is -2e-06; it is a number of at least 0"),
+        ("size,time_us\n1,two\n", {}, ":2: the duration is 'two'; it is a number"),
+        ("size,time_us\n1,0\n", {}, "no row has a size and a duration above 0"),
+        ("", {}, "holds no rows"),
+        ("# OSU MPI Barrier Latency Test v5.9\n# Size\n", {}, "holds no table of sizes and durations"),
+        ("size,time_us\n1,2\n", {"y": "none"}, "no column 'none'; there are size, time_us"),
+    ],
+)
+def test_a_file_that_is_no_such_table_is_refused_with_what_to_do(tmp_path, text, options, message):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(InputError) as refused:
+        read_durations(tmp_path / "t.csv", **options)
+    assert message in str(refused.value)
+    assert str(refused.value).startswith(str(tmp_path / "t.csv"))
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        *(
+            ("Latency (us)", "us"),
+            ("Avg Latency(us)", "us"),
+            ("t_avg[usec]", "us"),
+            ("t [µs]", "us"),
+            ("time_ms", "ms"),
+        ),
+        *(("duration_s", "s"), ("seconds", "s"), ("time", None), ("Bandwidth (MB/s)", None), ("msgs", None)),
+    ],
+)
+def test_a_heading_tells_its_unit_or_none(name, unit):
+    assert unit_in(name) == unit
+    assert is_rate(name) == ("MB/s" in name)
+    assert is_duration(name) == (unit is not None or name == "time")
+
+
+def test_the_command_says_where_the_line_changes_and_what_each_line_is(capsys):
+    assert main(["segment", str(DATA / "osu_three_protocols.txt")]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("OSU MPI Latency Test v7.4: 23 sizes from 1 B to 4 MiB, Avg Latency(us)\n")
+    assert (
+        "The durations change their line after 512 B (95 %: 512 B to 1 KiB; 1.57 µs becomes 3.36 µs), 16 KiB" in printed
+    )
+    assert "<- chosen" in printed
+    assert "6.32 GB/s" in printed  # made with 1 / 0.16 ns = 6.25
+
+
+def test_what_the_sizes_were_too_few_for_is_said(tmp_path, capsys):
+    (tmp_path / "t.txt").write_text("".join(f"{2**k} {1 + 9 * (k > 2)}\n" for k in range(6)))
+    assert main(["segment", str(tmp_path / "t.txt"), "--unit", "us"]) == 0
+    assert "too few: 6 distinct sizes cannot prove a breakpoint: measure 8 at least" in capsys.readouterr().out
+
+
+def test_json_has_sizes_in_bytes_and_durations_in_seconds(capsys):
+    assert main(["segment", str(DATA / "two_operations.csv"), "--where", "operation=send", "--json"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+    assert [one["size"] for one in table["breakpoints"]] == list(MADE)
+    assert [one["slope_s"] for one in table["segments"]] == pytest.approx([1e-9, 6e-10, 3e-10, 1.6e-10], rel=0.2)
+
+
+def test_the_picture_is_of_one_table(tmp_path, capsys):
+    target = tmp_path / "segments.png"
+    assert main(["segment", str(DATA / "imb_mpi1.txt"), "--plot", str(target)]) == 2
+    assert "--plot draws one table; choose it with --table: PingPong, 2 processes; Allreduce" in capsys.readouterr().err
+    assert main(["segment", str(DATA / "imb_mpi1.txt"), "--table", "pingpong", "--plot", str(target)]) == 0
+    assert target.read_bytes().startswith(b"\x89PNG")
