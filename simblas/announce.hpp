@@ -8,11 +8,11 @@ namespace lepaute::simblas {
 /// How a message is sent: what the sender is charged before the message is posted depends on it.
 enum class Sending { blocking, synchronous, nonblocking };
 
-/// The rank that runs is about to send: its computing passes, and the receiver is told.
-void announce(Sending how, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm);
+/// The rank that runs is about to send: its computing passes, and the receiver is told. `caller`: see begin_call().
+void announce(const void* caller, Sending how, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm);
 
 /// A send whose receiver is not known here (persistent requests): from now on, nobody sleeps while probing.
-void announce_anything();
+void announce_anything(const void* caller);
 
 void forget_communicator(MPI_Comm comm);
 

@@ -3,6 +3,7 @@
 
 #include "charge.h"
 
+#include "computing.hpp"
 #include "kernels.hpp"
 #include "state.hpp"
 
@@ -59,6 +60,7 @@ extern "C" void lepaute_charge(int routine, double m, double n, double k, double
     if (rank == nullptr) {
         return;
     }
+    const NotOwn ours(*rank);
     static const std::vector<std::optional<models::KernelNumber>> kernels = kernels_of_routines();
     State& there = state();
     const std::optional<models::KernelNumber> kernel = kernels[static_cast<std::size_t>(routine)];

@@ -1,5 +1,5 @@
 // The clock of a thread's computing, which SMPI reads twice in every MPI call. It is a call of the system, a fourth of
-// the time of an emulation; where computing is not measured nothing depends on it, and it stands still.
+// the time of an emulation; nothing depends on it, since simblas measures itself (computing.cpp), and it stands still.
 
 #include "state.hpp"
 
@@ -7,8 +7,7 @@
 #include <dlfcn.h>
 
 extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
-    if (clock == CLOCK_THREAD_CPUTIME_ID && lepaute::simblas::state().day &&
-        !lepaute::simblas::state().request.measures) {
+    if (clock == CLOCK_THREAD_CPUTIME_ID && lepaute::simblas::state().day) {
         *now = {};
         return 0;
     }

@@ -24,6 +24,7 @@ bool begin() {
     for (int routine = 0; routine < lepaute_routine_count; ++routine) {
         names.emplace_back(lepaute_routines[routine].name);
     }
+    names.emplace_back("computing"); // of the program itself
     if (!trace().open(path, names)) {
         std::perror(path.c_str());
         std::exit(2);

@@ -2,6 +2,7 @@
 // PMPI_ one: only that heeds the error handler, by default the one that ends a program with a wrong argument.
 
 #include "announce.hpp"
+#include "computing.hpp"
 #include "state.hpp"
 
 #include <dlfcn.h>
@@ -9,10 +10,11 @@
 
 using namespace lepaute::simblas;
 
-extern "C" void lepaute_pass() {
+/// `caller`: the place in the program where it goes on.
+extern "C" void lepaute_pass(const void* caller) {
     if (Rank* rank = current_rank()) {
         rank->polling.failures = 0;
-        pass(*rank);
+        pass(*rank, caller);
     }
 }
 
@@ -24,6 +26,8 @@ Function* next(const char* name) {
 }
 
 } // namespace
+
+#define CALLER __builtin_return_address(0)
 
 #define SMPI(name)                                                                                                     \
     ([] {                                                                                                              \
@@ -38,6 +42,7 @@ Function* next(const char* name) {
     const void* const lepaute_smpi_##name = dlsym(RTLD_NEXT, "MPI_" #name);                                            \
     asm(".text\n.globl MPI_" #name "\n.type MPI_" #name ", @function\nMPI_" #name ":\n"                                \
         "push %rdi\npush %rsi\npush %rdx\npush %rcx\npush %r8\npush %r9\nsub $8, %rsp\n"                               \
+        "mov 56(%rsp), %rdi\n"                                                                                         \
         "call lepaute_pass@PLT\n"                                                                                      \
         "add $8, %rsp\npop %r9\npop %r8\npop %rcx\npop %rdx\npop %rsi\npop %rdi\n"                                     \
         "jmp *lepaute_smpi_" #name "(%rip)\n.size MPI_" #name ", .-MPI_" #name "\n")
@@ -190,10 +195,13 @@ namespace {
 /// A call in which SMPI 3.32 lets other ranks run while its clock of this rank's computing goes on: their computing
 /// would be counted as this rank's too.
 template <typename Call>
-int unmeasured(Call call) {
-    lepaute_pass();
-    const Unmeasured pause;
-    return call();
+int unmeasured(const void* caller, Call call) {
+    lepaute_pass(caller);
+    const int result = call();
+    if (Rank* rank = current_rank()) {
+        end_call(*rank);
+    }
+    return result;
 }
 
 } // namespace
@@ -201,82 +209,82 @@ int unmeasured(Call call) {
 extern "C" {
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
-    return unmeasured([=] { return SMPI(Comm_dup)(comm, made); });
+    return unmeasured(CALLER, [=] { return SMPI(Comm_dup)(comm, made); });
 }
 int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made) {
-    return unmeasured([=] { return SMPI(Comm_dup_with_info)(comm, info, made); });
+    return unmeasured(CALLER, [=] { return SMPI(Comm_dup_with_info)(comm, info, made); });
 }
 int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* made) {
-    return unmeasured([=] { return SMPI(Comm_create)(comm, group, made); });
+    return unmeasured(CALLER, [=] { return SMPI(Comm_create)(comm, group, made); });
 }
 int MPI_Cart_create(MPI_Comm comm, int dimensions, const int* shape, const int* periodic, int reorder, MPI_Comm* made) {
-    return unmeasured([=] { return SMPI(Cart_create)(comm, dimensions, shape, periodic, reorder, made); });
+    return unmeasured(CALLER, [=] { return SMPI(Cart_create)(comm, dimensions, shape, periodic, reorder, made); });
 }
 int MPI_Cart_sub(MPI_Comm comm, const int* remaining, MPI_Comm* made) {
-    return unmeasured([=] { return SMPI(Cart_sub)(comm, remaining, made); });
+    return unmeasured(CALLER, [=] { return SMPI(Cart_sub)(comm, remaining, made); });
 }
 
 int MPI_Send(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-    announce(Sending::blocking, count, type, to, tag, comm);
+    announce(CALLER, Sending::blocking, count, type, to, tag, comm);
     return SMPI(Send)(buffer, count, type, to, tag, comm);
 }
 int MPI_Ssend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-    announce(Sending::synchronous, count, type, to, tag, comm);
+    announce(CALLER, Sending::synchronous, count, type, to, tag, comm);
     return SMPI(Ssend)(buffer, count, type, to, tag, comm);
 }
 int MPI_Bsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-    announce(Sending::blocking, count, type, to, tag, comm);
+    announce(CALLER, Sending::blocking, count, type, to, tag, comm);
     return SMPI(Bsend)(buffer, count, type, to, tag, comm);
 }
 int MPI_Rsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-    announce(Sending::blocking, count, type, to, tag, comm);
+    announce(CALLER, Sending::blocking, count, type, to, tag, comm);
     return SMPI(Rsend)(buffer, count, type, to, tag, comm);
 }
 int MPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
-    announce(Sending::nonblocking, count, type, to, tag, comm);
+    announce(CALLER, Sending::nonblocking, count, type, to, tag, comm);
     return SMPI(Isend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Issend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
-    announce(Sending::nonblocking, count, type, to, tag, comm);
+    announce(CALLER, Sending::nonblocking, count, type, to, tag, comm);
     return SMPI(Issend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Ibsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
-    announce(Sending::nonblocking, count, type, to, tag, comm);
+    announce(CALLER, Sending::nonblocking, count, type, to, tag, comm);
     return SMPI(Ibsend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Irsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
-    announce(Sending::nonblocking, count, type, to, tag, comm);
+    announce(CALLER, Sending::nonblocking, count, type, to, tag, comm);
     return SMPI(Irsend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Sendrecv(const void* sent, int sent_count, MPI_Datatype sent_type, int to, int sent_tag, void* received,
                  int received_count, MPI_Datatype received_type, int from, int received_tag, MPI_Comm comm,
                  MPI_Status* status) {
-    announce(Sending::blocking, sent_count, sent_type, to, sent_tag, comm);
+    announce(CALLER, Sending::blocking, sent_count, sent_type, to, sent_tag, comm);
     return SMPI(Sendrecv)(sent, sent_count, sent_type, to, sent_tag, received, received_count, received_type, from,
                           received_tag, comm, status);
 }
 int MPI_Sendrecv_replace(void* buffer, int count, MPI_Datatype type, int to, int sent_tag, int from, int received_tag,
                          MPI_Comm comm, MPI_Status* status) {
-    announce(Sending::blocking, count, type, to, sent_tag, comm);
+    announce(CALLER, Sending::blocking, count, type, to, sent_tag, comm);
     return SMPI(Sendrecv_replace)(buffer, count, type, to, sent_tag, from, received_tag, comm, status);
 }
 int MPI_Start(MPI_Request* request) {
-    announce_anything();
+    announce_anything(CALLER);
     return SMPI(Start)(request);
 }
 int MPI_Startall(int count, MPI_Request* requests) {
-    announce_anything();
+    announce_anything(CALLER);
     return SMPI(Startall)(count, requests);
 }
 int MPI_Comm_free(MPI_Comm* comm) {
-    lepaute_pass();
+    lepaute_pass(CALLER);
     forget_communicator(*comm);
     return SMPI(Comm_free)(comm);
 }
 
 int MPI_Abort(MPI_Comm comm, int code) {
     if (Rank* rank = current_rank()) {
-        pass(*rank);
+        pass(*rank, CALLER);
         if (state().aborted_rank < 0) {
             state().aborted_rank = static_cast<int>(rank->number);
             state().abort_code = code;
@@ -300,7 +308,7 @@ void smpi_exit(int code) {
 
 int MPI_Finalize() {
     if (Rank* rank = current_rank()) {
-        pass(*rank);
+        pass(*rank, CALLER);
         rank->ended_s = now_s(*rank);
     }
     return SMPI(Finalize)();
@@ -315,6 +323,7 @@ double MPI_Wtime() {
     }
     rank->polling.failures = 0; // the program may give up probing at some date
     State& there = state();
+    begin_call(*rank, CALLER);
     rank->pending_s += there.request.wtime_s;
     there.wtime_s += there.request.wtime_s;
     return SMPI(Wtime)() + rank->pending_s;
@@ -323,6 +332,7 @@ double MPI_Wtime() {
 /// The standard's hook for profilers: level 1 begins a region, level 0 ends it.
 int MPI_Pcontrol(const int level, ...) {
     if (Rank* rank = current_rank()) {
+        account(*rank);
         if (level == 1) {
             rank->region_from_s = now_s(*rank);
         } else if (level == 0 && rank->region_from_s >= 0.0) {

@@ -5,6 +5,7 @@
 // nothing, and where simblas knows the program (HPL's row swaps), it says by lepaute_patience() what they mean.
 
 #include "announce.hpp"
+#include "computing.hpp"
 #include "state.hpp"
 
 #include <algorithm>
@@ -17,6 +18,7 @@ namespace lepaute::simblas {
 namespace {
 
 constexpr double margin_s = 1e-9;
+constexpr double least_turn_s = 1e-6; // measured between two probes; below, the loop does nothing else
 
 struct Probing {
     bool may_sleep = true; // until a send whose receiver is not known
@@ -111,13 +113,13 @@ bool sleep_until_announced(Rank& rank, int source, int tag, MPI_Comm comm) {
 
 } // namespace
 
-void announce(Sending how, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+void announce(const void* caller, Sending how, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
     Rank* rank = current_rank();
     if (rank == nullptr) {
         return;
     }
     rank->polling.failures = 0;
-    pass(*rank);
+    pass(*rank, caller);
     if (to == MPI_PROC_NULL) {
         return;
     }
@@ -125,7 +127,7 @@ void announce(Sending how, int count, MPI_Datatype type, int to, int tag, MPI_Co
     ++there.messages;
     const int receiver = world_rank(to, comm);
     if (receiver < 0 || static_cast<std::size_t>(receiver) >= there.ranks.size()) {
-        announce_anything();
+        announce_anything(caller);
         return;
     }
     int size = 0;
@@ -148,10 +150,10 @@ void announce(Sending how, int count, MPI_Datatype type, int to, int tag, MPI_Co
     }
 }
 
-void announce_anything() {
+void announce_anything(const void* caller) {
     if (Rank* rank = current_rank()) {
         rank->polling.failures = 0;
-        pass(*rank);
+        pass(*rank, caller);
     }
     probing().may_sleep = false;
     while (!probing().sleepers.empty()) {
@@ -190,15 +192,14 @@ extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Statu
     }
     Polling& polling = rank->polling;
     const Polling::Probe probe{from, tag, comm};
+    begin_call(*rank, __builtin_return_address(0), least_turn_s);
     if (rank->pending_s > 0.0 || probe != polling.last) { // a loop that looks for several messages gets no sleep
         polling.failures = 0;
         polling.last = probe;
-        pass(*rank);
+        pass(*rank, __builtin_return_address(0));
     }
-    // Where computing is measured nobody sleeps: what a sender has computed passes inside of SMPI's call, after the
-    // announcement, so that its message comes at a date that is not known here.
-    if (probing().may_sleep && state().request.sleeping_probes && !state().request.measures &&
-        polling.failures >= polling.patience && simgrid::s4u::Engine::get_clock() > polling.until_s) {
+    if (probing().may_sleep && state().request.sleeping_probes && polling.failures >= polling.patience &&
+        simgrid::s4u::Engine::get_clock() > polling.until_s) {
         const int source = from == MPI_ANY_SOURCE ? from : world_rank(from, comm);
         if (source >= 0 || from == MPI_ANY_SOURCE) {
             if (sleep_until_announced(*rank, source, tag, comm)) {

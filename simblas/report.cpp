@@ -14,6 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds between_reports{500};
+constexpr double least_share = 1e-3;
 constexpr std::uint64_t signs_between_looks = 256; // at the clock
 
 void write_kernels(std::FILE* file, const State& there) {
@@ -50,6 +51,27 @@ void write_fallback(std::FILE* file, const State& there) {
     }
 }
 
+/// Places by their share of the time: those with less than a thousandth are left out.
+void write_computing(std::FILE* file, const State& there) {
+    std::fprintf(file,
+                 "{\"measured_s\": %.17g, \"charged_s\": %.17g, \"stream_alone_Bps\": %.17g, "
+                 "\"stream_loaded_Bps\": %.17g, \"places\": {",
+                 there.measured_s, there.charged_s, there.stream_alone_Bps, there.stream_loaded_Bps);
+    const char* separator = "";
+    for (const auto& [name, site] : there.sites) {
+        if (site.time_s > least_share * there.measured_s) {
+            std::fprintf(file,
+                         "%s\n  \"%s\": {\"visits\": %llu, \"time_s\": %.17g, \"alone\": [%llu, %.17g], "
+                         "\"loaded\": [%llu, %.17g]}",
+                         separator, name.c_str(), static_cast<unsigned long long>(site.visits), site.time_s,
+                         static_cast<unsigned long long>(site.alone.count), site.alone.sum,
+                         static_cast<unsigned long long>(site.loaded.count), site.loaded.sum);
+            separator = ",";
+        }
+    }
+    std::fputs("}}", file);
+}
+
 } // namespace
 
 void write_report() {
@@ -84,7 +106,9 @@ void write_report() {
     write_kernels(file, there);
     std::fputs("},\n \"fallback\": {", file);
     write_fallback(file, there);
-    std::fputs("}}\n", file);
+    std::fputs("},\n \"own_computing\": ", file);
+    write_computing(file, there);
+    std::fputs("}\n", file);
     if (std::fclose(file) == 0) {
         std::rename(temporary.c_str(), there.request.report.c_str());
     }

@@ -60,7 +60,25 @@ const Keys& keys() {
         {"report", [](Line& line, Request& to) { to.report = rest_of(line); }},
         {"progress", [](Line& line, Request& to) { to.progress = rest_of(line); }},
         {"kernel_log", [](Line& line, Request& to) { to.kernel_log = rest_of(line); }},
-        {"measures", [](Line& line, Request& to) { line >> to.measures; }},
+        {"measures", [](Line& line, Request& to) { line >> to.measures >> to.charges; }},
+        {"host_flops", [](Line& line, Request& to) { line >> to.host_flops; }},
+        {"slowdown", [](Line& line, Request& to) { line >> to.slowdown; }},
+        {"slowdown_from",
+         [](Line& line, Request& to) {
+             std::string place;
+             line >> place;
+             line >> to.slowdowns[place];
+         }},
+        {"rank_cpus",
+         [](Line& line, Request& to) {
+             to.rank_cpus.assign(std::istream_iterator<int>(line), std::istream_iterator<int>());
+             line.clear();
+         }},
+        {"load_cpus",
+         [](Line& line, Request& to) {
+             to.load_cpus.assign(std::istream_iterator<int>(line), std::istream_iterator<int>());
+             line.clear();
+         }},
         {"sleeping_probes", [](Line& line, Request& to) { line >> to.sleeping_probes; }},
         {"own_factors", [](Line& line, Request& to) { line >> to.own_factors; }},
     };

@@ -1,5 +1,6 @@
 // The ranks, their computing time, and the calls into SimGrid that let it pass.
 
+#include "computing.hpp"
 #include "factors.hpp"
 #include "folded_memory.hpp"
 #include "report.hpp"
@@ -10,12 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-
-extern "C" {
-// SMPI's own brackets around the program's computing, for the case that it measures it; not in its headers.
-void smpi_bench_begin();
-void smpi_bench_end();
-}
 
 namespace lepaute::simblas {
 
@@ -54,6 +49,7 @@ void start() {
     if (there.request.own_factors) {
         use_own_factors();
     }
+    prepare_measurement();
 }
 
 /// Runs when the library is loaded, also into programs that are none of ours: then nothing is asked for.
@@ -84,31 +80,18 @@ Rank* current_rank() {
     return there.rank_of_pid[pid] = &there.ranks.at(std::strtoul(number, nullptr, 10));
 }
 
-void pass(Rank& rank) {
+void pass(Rank& rank, const void* caller) {
     ++state().calls;
     write_progress();
+    begin_call(rank, caller);
     if (rank.pending_s <= 0.0) {
         return;
     }
     const double seconds = rank.pending_s;
     rank.pending_s = 0.0;
     state().computing_s += seconds;
-    {
-        const Unmeasured pause;
-        s4u::this_actor::sleep_for(seconds);
-    }
-}
-
-Unmeasured::Unmeasured() {
-    if (state().request.measures) {
-        smpi_bench_end(); // what was measured since the last call passes first
-    }
-}
-
-Unmeasured::~Unmeasured() {
-    if (state().request.measures) {
-        smpi_bench_begin();
-    }
+    s4u::this_actor::sleep_for(seconds);
+    restart_clock(rank); // other ranks ran in this thread
 }
 
 double now_s(const Rank& rank) { return s4u::Engine::get_clock() + rank.pending_s; }

@@ -36,10 +36,16 @@ struct Request {
         long to = -1;
     };
     std::vector<Private> keep_private;
-    std::string report;          // file to write
-    std::string progress;        // file to append to; empty: none
-    std::string kernel_log;      // file to write; empty: none
-    bool measures = false;       // SMPI times what the program computes itself
+    std::string report;                      // file to write
+    std::string progress;                    // file to append to; empty: none
+    std::string kernel_log;                  // file to write; empty: none
+    bool measures = false;                   // what the program computes itself is timed,
+    bool charges = false;                    // and takes simulated time
+    double host_flops = 0.0;                 // mean speed of the hosts; 0: all are alike
+    double slowdown = 1.0;                   // of what the program computes itself, where no place says otherwise
+    std::map<std::string, double> slowdowns; // by the place where it begins
+    std::vector<int> rank_cpus;  // those on which ranks compute, in turn; empty: whatever the system chooses
+    std::vector<int> load_cpus;  // our own, then those that stream through memory now and then; empty: none
     bool sleeping_probes = true; // polling.cpp
     bool own_factors = false;    // factors of messages by our own callbacks, in the place of SMPI's tables
 };
@@ -65,6 +71,23 @@ struct Polling {
     simgrid::s4u::SemaphorePtr wake;
 };
 
+/// Logarithms of durations in seconds.
+struct LogTimes {
+    std::uint64_t count = 0;
+    double sum = 0.0;
+};
+
+/// A place of the program where MPI returned, and what it computed from there until its next call of MPI.
+struct Site {
+    std::uint64_t visits = 0;
+    double time_s = 0.0; // CPU time, over all ranks
+    double slowdown = 1.0;
+    LogTimes alone;
+    LogTimes loaded; // while other cores streamed through memory
+    bool next = false;
+    bool has_pair = false;
+};
+
 struct Rank {
     std::uint32_t number = 0;
     double pending_s = 0.0; // computed, not yet passed
@@ -74,6 +97,11 @@ struct Rank {
     std::size_t memory_before = 0; // wishes for the next folded allocation, in bytes (folding.cpp)
     std::size_t private_from = 0;
     std::size_t private_to = 0;
+    double clock_s = -1.0;  // CPU time at which its computing was last read; negative: the clock is stopped
+    double not_own_s = 0.0; // passed since then in evaluating models
+    bool in_call = false;   // of MPI, on the way in
+    const void* caller = nullptr;
+    Site* site = nullptr;
     Polling polling;
 };
 
@@ -99,6 +127,12 @@ struct State {
     std::uint64_t probes = 0;
     double computing_s = 0.0; // over all ranks
     double wtime_s = 0.0;
+    double measured_s = 0.0; // computed by the program itself, over all ranks: CPU time here,
+    double charged_s = 0.0;  // and what it was charged
+    double stream_alone_Bps = 0.0;
+    double stream_loaded_Bps = 0.0;
+    std::map<std::string, Site> sites;
+    std::map<const void*, Site*> site_of_place;
     std::uint64_t folded = 0; // allocations
     double folded_bytes = 0.0;
 };
@@ -112,17 +146,9 @@ Rank* current_rank();
 /// Computing goes on for `seconds` on the rank that runs now.
 void compute(double seconds);
 
-/// Lets the time pass that the rank has computed.
-void pass(Rank& rank);
-
-/// While it lives, SMPI does not count what this thread computes as computing of the rank: other ranks may run in it.
-class Unmeasured {
-public:
-    Unmeasured();
-    ~Unmeasured();
-    Unmeasured(const Unmeasured&) = delete;
-    Unmeasured& operator=(const Unmeasured&) = delete;
-};
+/// A call of MPI begins: lets the time pass that the rank has computed.
+/// `caller`: see begin_call().
+void pass(Rank& rank, const void* caller);
 
 /// Date on the rank's own clock, in seconds.
 [[nodiscard]] double now_s(const Rank& rank);

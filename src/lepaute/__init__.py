@@ -1,6 +1,19 @@
 """Lepaute: predicts how long an MPI application takes on a machine, and states the error.
 
-What is named here is loaded when it is first used: `import lepaute` stays light.
+>>> import lepaute as lp
+>>> hpl = lp.Hpl(n=20_000, nb=128, p=4, q=4)
+>>> prediction = lp.predict(hpl, "dahu", runs=10)
+>>> prediction.time_s.low < prediction.time_s.mean < prediction.time_s.high  # 95 % of further runs
+True
+>>> table = prediction.to_frame()  # a row a run; prediction.plot("runs.png") draws them
+
+Platforms      load_platform("dahu" or a file), Platform
+Predictions    predict(Hpl(...) or Stencil(...), platform), emulate(program, platform, ranks=...), difference
+Measurements   Archive.open(file), fit.models(archives), fit.segment(x, y), fit.read_durations(file), read_trace(file)
+Experiments    design (tables of what to measure), Job (the script of `lepaute run`)
+
+In a notebook each of these shows itself as a table; help(lp.predict) has the arguments. Every name is loaded when it is
+first used: `import lepaute` stays light.
 """
 
 from importlib import import_module
@@ -23,9 +36,12 @@ if TYPE_CHECKING:
     from lepaute.simulate import Program as Program
     from lepaute.simulate import Stencil as Stencil
     from lepaute.simulate import difference as difference
+    from lepaute.simulate import emulate as emulate
     from lepaute.simulate import predict as predict
     from lepaute.simulate import simulate_one as simulate_one
     from lepaute.stats.stopping import Target as Target
+    from lepaute.trace import Trace as Trace
+    from lepaute.trace import read_trace as read_trace
 
 _HOME_OF = {  # the public names, and the package each is loaded from
     "Archive": "lepaute.archive",
@@ -36,10 +52,13 @@ _HOME_OF = {  # the public names, and the package each is loaded from
     "Prediction": "lepaute.simulate",
     "Program": "lepaute.simulate",
     "Target": "lepaute.stats.stopping",
+    "Trace": "lepaute.trace",
     "Until": "lepaute.measure.experiment.rounds",
     "load_platform": "lepaute.platform",
     "difference": "lepaute.simulate",
+    "emulate": "lepaute.simulate",
     "predict": "lepaute.simulate",
+    "read_trace": "lepaute.trace",
     "simulate_one": "lepaute.simulate",
 }
 
@@ -54,15 +73,23 @@ __all__ = [
     "Program",
     "Stencil",
     "Target",
+    "Trace",
     "Until",
     "__version__",
     "design",
     "difference",
+    "emulate",
     "fit",
     "load_platform",
     "predict",
+    "read_trace",
     "simulate_one",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not."""
+    return sorted([*__all__, "__doc__", "__file__", "__name__", "__path__"])
 
 
 def __getattr__(name: str) -> Any:

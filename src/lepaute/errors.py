@@ -1,5 +1,7 @@
 """The exceptions of Lepaute: the type is the cause, the message says what is wrong, where, and what to do."""
 
+from collections.abc import Iterable
+
 
 class LepauteError(Exception):
     """Root of all errors that a user can mend; the command line prints the message and exits with 2."""
@@ -18,7 +20,14 @@ class ArchiveError(LepauteError):
 
 
 class PlatformError(LepauteError):
-    """A platform file does not describe a platform."""
+    """A platform file does not describe a platform.
+
+    faults : a line for each of its faults; the message itself has the first one
+    """
+
+    def __init__(self, message: str, faults: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.faults = tuple(faults) or (message,)
 
 
 class DesignError(LepauteError):

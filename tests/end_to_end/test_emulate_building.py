@@ -2,12 +2,14 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from oracles.emulated import HEAD, Said, build, command, compiler_folder, dgemm_s, tiny, tiny_text
 
-from lepaute.simulate.smpi.emulate import emulate_run
+from lepaute.simulate.smpi.emulate import Options, emulate_run
+from lepaute.simulate.smpi.program import other_mpi_of
 
 pytestmark = pytest.mark.machine
 
@@ -49,7 +51,19 @@ def source(tmp_path: Path) -> Path:
 
 def emulate(source: Path, *words: str) -> Said:
     return command(
-        "emulate", "-p", source / "p.yaml", "-np", 1, "--source", source, *words, "--", "solver", "input.dat"
+        "emulate",
+        "-p",
+        source / "p.yaml",
+        "-np",
+        1,
+        "--computing",
+        "none",
+        "--source",
+        source,
+        *words,
+        "--",
+        "solver",
+        "input.dat",
     )
 
 
@@ -66,6 +80,19 @@ def test_a_folder_is_built_as_its_makefile_says_and_left_as_it_was(source: Path)
     assert said.out == "done with input.dat\n"
     assert time_s(said) == pytest.approx(dgemm_s(100, 100, 100) + dgemm_s(10, 10, 10), rel=1e-3)
     assert sorted(source.iterdir()) == before
+
+
+def test_what_another_mpi_has_built_in_the_folder_is_built_again(source: Path) -> None:
+    """make would take the copy of it for up to date."""
+    stale, other = source / "solver", source.parent / "other.c"
+    other.write_text("#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n")
+    if subprocess.run(["mpicc", "-o", stale, other], capture_output=True, check=False).returncode:
+        pytest.skip("no mpicc of a real MPI")
+    assert other_mpi_of(stale) is not None
+    assert other_mpi_of(Path(sys.executable).resolve()) is None
+    said = emulate(source, "--make", "make CC=mpicc", "--skip", "check")
+    assert said.status == 0, said.err
+    assert said.out == "done with input.dat\n"
 
 
 def test_a_skipped_function_returns_at_once_in_its_own_file_too(source: Path) -> None:
@@ -132,7 +159,19 @@ def test_a_program_in_fortran_is_built_charged_folded_and_skipped(tmp_path: Path
     (tmp_path / "solver.f90").write_text(FORTRAN)
     (tmp_path / "p.yaml").write_text(tiny_text(wtime_s="wtime_s: 0"))
     said = command(
-        *("emulate", "-p", tmp_path / "p.yaml", "-np", 1, "--source", tmp_path, "--skip", "initialise"),
+        *(
+            "emulate",
+            "-p",
+            tmp_path / "p.yaml",
+            "-np",
+            1,
+            "--computing",
+            "none",
+            "--source",
+            tmp_path,
+            "--skip",
+            "initialise",
+        ),
         *("--fold", "1M", "--make", "mpif90 -O1 solver.f90 -o solver -lblas", "--", "solver"),
     )
     assert said.status == 0, said.err
@@ -153,7 +192,7 @@ def real_blas() -> Path:
 def test_a_real_blas_that_is_linked_by_its_full_path_is_not_called(tmp_path: Path) -> None:
     source = HEAD + "int main(int c, char **v) { begin(&c, &v); dgemm(3, 3, 3); MPI_Finalize(); return 0; }"
     program = build(tmp_path, "full", source, str(real_blas()))
-    found = emulate_run(program, [], tiny(), 1)
+    found = emulate_run(program, [], tiny(), 1, options=Options(computing="none"))
     assert found.time_s == pytest.approx(dgemm_s(3, 3, 3), rel=1e-12)
     assert found.warnings == ()
 

@@ -101,7 +101,20 @@ LIMITS = {"nan": (60, 1), "endless": (60, 1), "converging": (3, 60)}
 
 def emulate(platform: Path, *words: object, ranks: object = 2) -> Said:
     timeout_s, stall_s = LIMITS.get(str(words[-1]), (60, 60))
-    return command("emulate", "-p", platform, "-np", ranks, "--timeout", timeout_s, "--stall", stall_s, *words)
+    return command(
+        "emulate",
+        "-p",
+        platform,
+        "-np",
+        ranks,
+        "--computing",
+        "none",
+        "--timeout",
+        timeout_s,
+        "--stall",
+        stall_s,
+        *words,
+    )
 
 
 def complaint(said: Said) -> str:

@@ -63,7 +63,7 @@ def memory(folder: Path) -> Path:
 def run(
     program: Path, *words: str, ranks: int = 2, private: tuple[Private, ...] = (), fold: int | None = MIB
 ) -> EmulatedRun:
-    options = Options(folding=Folding(fold, block_bytes=4 * MIB, private=private))
+    options = Options(computing="none", folding=Folding(fold, block_bytes=4 * MIB, private=private))
     return emulate_run(program, words, tiny(), ranks, options=options)
 
 
@@ -237,7 +237,8 @@ int main(int argc, char **argv) {{
 def test_each_rank_has_global_variables_of_its_own_unless_told_otherwise(folder: Path) -> None:
     program = build(folder, "globals", GLOBALS)
     apart, together = (
-        emulate_run(program, ["all"], tiny(), 3, options=Options(privatize=privatize)) for privatize in (True, False)
+        emulate_run(program, ["all"], tiny(), 3, options=Options(computing="none", privatize=privatize))
+        for privatize in (True, False)
     )
     assert apart.stdout == ("18",) * 3  # 5 + 6 + 7
     assert set(together.stdout) == {"24"}  # 5 + 0 + 1 + 2 for each of them

@@ -84,7 +84,7 @@ def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(program: Path, *words: object, ranks: int = 3, sleeping: bool = True) -> EmulatedRun:
-    options = Options(sleeping_probes=sleeping, limits=Limits(20, 5))
+    options = Options(computing="none", sleeping_probes=sleeping, limits=Limits(20, 5))
     return emulate_run(program, [str(word) for word in words], tiny(), ranks, options=options)
 
 
@@ -114,5 +114,5 @@ def test_a_loop_of_probes_that_finds_nothing_ends(sleeping: bool, probes: Path) 
             ["never", str(EAGER)],
             tiny(),
             2,
-            options=Options(sleeping_probes=sleeping, limits=Limits(2, 1.5)),
+            options=Options(computing="none", sleeping_probes=sleeping, limits=Limits(2, 1.5)),
         )

@@ -11,12 +11,15 @@ from oracles.emulated import HEAD, build, command, compiler_folder, dgemm_s, tin
 from lepaute.errors import InputError, SimulationError
 from lepaute.platform import Platform
 from lepaute.platform.io import parse_platform
-from lepaute.simulate import Hpl, Layers, Program, predict
+from lepaute.simulate import Hpl, Layers, Program, emulate, predict
 from lepaute.simulate.smpi.emulate import Options, emulate_run
 from lepaute.simulate.smpi.emulated_run import EmulatedRun
 from lepaute.simulate.smpi.library import LIBRARY, build_library
 
 pytestmark = pytest.mark.machine
+
+#: Nothing is charged that depends on the speed of this machine.
+KERNELS_ONLY = Options(computing="none")
 
 TIMES = f"""{HEAD}
 extern double PMPI_Wtime(void);
@@ -96,11 +99,17 @@ def times(folder: Path) -> Path:
 
 
 def run(program: Path, word: str, platform: Platform | None = None, ranks: int = 1) -> EmulatedRun:
-    return emulate_run(program, [word], platform or tiny(), ranks)
+    return emulate_run(program, [word], platform or tiny(), ranks, options=KERNELS_ONLY)
 
 
 def test_a_kernel_takes_what_its_model_says_and_not_whole_microseconds(times: Path) -> None:
     assert run(times, "sizes").time_s == pytest.approx(dgemm_s(3, 3, 3), rel=1e-12)
+
+
+def test_python_emulates_a_program_as_the_command_line_does(times: Path) -> None:
+    emulated = emulate(times, tiny(), ranks=1, arguments=["sizes"], runs=2)
+    assert emulated.time_s.mean == pytest.approx(dgemm_s(3, 3, 3), rel=1e-9)
+    assert emulated.to_frame()["np"].tolist() == [1, 1]
 
 
 def test_a_clock_sees_computing_that_no_mpi_call_has_let_pass(times: Path) -> None:
@@ -131,7 +140,7 @@ def test_the_region_between_two_calls_of_pcontrol_is_timed_and_regions_add_up(ti
 
 
 def test_the_time_that_a_program_prints_is_taken_where_a_pattern_says_so(times: Path) -> None:
-    options = Options(value_pattern=r"took (\S+) s")
+    options = Options(computing="none", value_pattern=r"took (\S+) s")
     found = predict(Program(times, ("asked",), options=options), tiny(), runs=1)
     assert found.time_s.mean == pytest.approx(dgemm_s(100, 100, 100) + 1e-7, rel=1e-9)
     assert found.run_list[0].details["program_s"] > found.time_s.mean  # the clock is asked once more
@@ -154,7 +163,7 @@ def test_a_pattern_that_finds_no_number_is_refused(
 
 
 def test_a_routine_without_a_model_takes_its_operations_over_the_rate_of_dgemm_and_is_told(times: Path) -> None:
-    found = predict(Program(times, ("unmodelled",)), tiny(), runs=1)
+    found = predict(Program(times, ("unmodelled",), options=KERNELS_ONLY), tiny(), runs=1)
     assert found.first is not None
     assert found.first.emulated is not None
     (use,) = found.first.emulated.fallback.values()
@@ -171,7 +180,9 @@ NOISY = tiny_text().replace("  - mean:", "  - noise: {kind: half-normal, sd: {mn
 
 def test_the_same_seed_gives_the_same_time_and_another_seed_another(times: Path) -> None:
     platform = parse_platform(NOISY)
-    first, again, other = (emulate_run(times, ["late"], platform, 2, seed=seed).time_s for seed in (7, 7, 8))
+    first, again, other = (
+        emulate_run(times, ["late"], platform, 2, seed=seed, options=KERNELS_ONLY).time_s for seed in (7, 7, 8)
+    )
     assert first == again
     assert first != other
 
@@ -197,7 +208,7 @@ def test_a_run_draws_what_the_native_engine_draws(times: Path, off: str) -> None
     factors = []
     for seed in (1, 2, 3):
         factors.append(predict(hpl, platform, runs=1, seed=seed, layers=drawn).time_s.mean / plain_s)
-        ours_s = emulate_run(times, ["untransposed"], platform, 1, seed=seed, layers=drawn).time_s
+        ours_s = emulate_run(times, ["untransposed"], platform, 1, seed=seed, layers=drawn, options=KERNELS_ONLY).time_s
         assert ours_s == pytest.approx(27e-10 * factors[-1], rel=1e-9)
     assert max(factors) > 1.01 * min(factors)  # else nothing was drawn
 
@@ -278,7 +289,7 @@ int main(int argc, char **argv) {{
 
 
 def test_computing_passes_in_every_kind_of_mpi_call(folder: Path) -> None:
-    found = emulate_run(build(folder, "calls", CALLS), [], tiny(), 1)
+    found = emulate_run(build(folder, "calls", CALLS), [], tiny(), 1, options=KERNELS_ONLY)
     passed_s = {line.split()[0]: float(line.split()[1]) for line in found.stdout}
     assert len(passed_s) == CALLS.count("    CHECK(")
     late = {name: passed for name, passed in passed_s.items() if passed < dgemm_s(100, 100, 100) * (1 - 1e-9)}
@@ -341,12 +352,14 @@ int main(int argc, char **argv) {{
 
 def test_the_command_prints_what_the_program_prints_and_where_the_time_went(times: Path, tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(tiny_text())
-    said = command("emulate", "-p", tmp_path / "p.yaml", "-np", 2, "--", times, "late")
+    said = command("emulate", "-p", tmp_path / "p.yaml", "-np", 2, "--computing", "none", "--", times, "late")
     assert said.status == 0, said.err
     assert re.fullmatch(r"waited \S+ s\n", said.out)
     assert "times  2 ranks on tiny" in said.err
     assert re.search(r"dgemm +1 calls", said.err)
-    again = command("emulate", "-p", tmp_path / "p.yaml", "-np", 2, "--json", "--", times, "late")
+    again = command(
+        "emulate", "-p", tmp_path / "p.yaml", "-np", 2, "--computing", "none", "--json", "--", times, "late"
+    )
     found = json.loads(again.out)
     assert found["routines"]["dgemm"] == {"calls": 1, "time_s": dgemm_s(1000, 1000, 100), "modelled": True}
     assert found["simulation"]["messages"] == 1

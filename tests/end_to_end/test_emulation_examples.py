@@ -10,6 +10,7 @@ pytestmark = pytest.mark.machine
 #: What each prints of its own mistakes; rounding stays far below.
 ERRORS = {
     "halo": ("error",),
+    "cg": ("error",),
     "fft": ("error of a coefficient", "error after the inverse"),
     "summa_fortran": ("error",),
 }

@@ -93,13 +93,13 @@ def test_all_combinations_of_an_hpl_dat_are_run(program, tmp_path):
             [Hpl(n=n, nb=nb, bcast="1ring", swap_threshold=64) for n in (128, 256) for nb in (32, 64)]
         ).text()
     )
-    words = ("-p", "dahu", "--other-machine", "--runs", "3", "--repeats", "1", "--output-dir", str(tmp_path / "out"))
-    done = lepaute("verify", "hpl", "--dat", str(dat), *words)
+    words = ("-p", "dahu", "--other-machine", "--runs", "3", "--repeats", "1", "--output-dir")
+    done = lepaute("verify", "hpl", "--dat", str(dat), *words, str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     header, *rows = [line.split() for line in done.stdout.splitlines()[:5]]
     assert header[:3] == ["N", "NB", "grid"]
     assert [row[:2] for row in rows] == [["128", "32"], ["128", "64"], ["256", "32"], ["256", "64"]]
-    refused = lepaute("verify", "hpl", "--dat", str(dat), "--nb", "64", *words)
+    refused = lepaute("verify", "hpl", "--dat", str(dat), "--nb", "64", *words, str(tmp_path / "other"))
     assert refused.returncode == 2
     assert "--dat and --nb contradict each other" in one_line(refused.stderr)
 

@@ -63,6 +63,9 @@ BASES = {
     "platform show": Base(arguments={"name": "{in}/platform.yaml"}),
     "platform check": Base(arguments={"file": "{in}/platform.yaml"}),
     "platform export": Base({"--simgrid": "out.xml"}, {"name": "{in}/platform.yaml"}),
+    "platform new": Base(
+        {"--nodes": "2", "--cores": "2x2", "--dgemm": "45G", "--link": "100Gb", "--output": "out.yaml"}
+    ),
     "platform import": Base({}, {"file": "{in}/platform.xml"}),
     "platform synthesize": Base({"--nodes": "2", "--output": "out.yaml"}),
     "platform population": Base({"--of": "{in}/platform.yaml"}, {"sources": ("{in}/table.csv",)}),
@@ -99,6 +102,7 @@ BASES = {
     "trace gantt": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
     "trace convert": Base(_OUTPUT, {"file": "{in}/smpi.trace"}),
     "trace perfetto": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
+    "trace otf2": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
     "trace breakdown": Base(arguments=_TRACE),  # type: ignore[arg-type]
     "trace compare": Base({}, {"left": "{in}/trace.parquet", "right": "{in}/trace.parquet"}),
 }

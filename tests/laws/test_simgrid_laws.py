@@ -142,7 +142,8 @@ def test_latencies_of_cables_come_back_where_the_file_holds_them(cable_s, rows, 
     count = topology.node_count
     assert count is not None
     nodes = base.nodes.model_copy(update={"count": count})
-    platform = base.model_copy(update={"kernels": (), "topology": topology, "network": network, "nodes": nodes})
+    update = {"kernels": (), "assumed": None, "topology": topology, "network": network, "nodes": nodes}
+    platform = base.model_copy(update=update)
     assert import_xml(export_xml(platform).text).platform == platform
 
 

@@ -10,10 +10,11 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "emulation"
 #: Folder of the example: its program.
-PROGRAMS = {"halo": "halo", "fft": "fft", "summa_fortran": "summa"}
+PROGRAMS = {"halo": "halo", "cg": "cg", "fft": "fft", "summa_fortran": "summa"}
 #: A run of a second or less on two ranks.
 ARGUMENTS = {
     "halo": ("300", "40"),
+    "cg": ("60", "400"),
     "fft": ("256", "2"),
     "summa_fortran": ("301", "64", "1", "2"),
 }

@@ -43,7 +43,7 @@ def test_private_without_folding_is_refused() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--computing", "guessed"], "--computing is 'guessed'; it is none or measured"),
+        (["--computing", "guessed"], "--computing is 'guessed'; it is measured or none"),
         (["--skip", "check"], "give --source and --make"),
         (["--source", ".", "--binary", "x"], "give one of them"),
         (["--runs", "0"], "runs is 0; at least one run is simulated"),
@@ -95,7 +95,9 @@ def test_the_request_has_a_line_for_all_that_simblas_asks_for() -> None:
         "fold": f"0 {64 << 20} 0",
         "report": "/r",
         "progress": "/p",
-        "measures": "0",
+        "measures": "0 0",
+        "host_flops": "19999813737.219784",
+        "slowdown": "1.0",
         "sleeping_probes": "1",
         "own_factors": "0",
     }

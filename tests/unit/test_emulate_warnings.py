@@ -10,6 +10,7 @@ from lepaute.platform.io import parse_platform
 from lepaute.simulate.run import KernelUse, Sizes
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.emulated_run import EmulatedRun
+from lepaute.simulate.smpi.own_computing import OwnTimes, Slowdowns
 from lepaute.simulate.smpi.warnings import network_warnings, program_warnings
 
 RUN = EmulatedRun(
@@ -19,6 +20,7 @@ RUN = EmulatedRun(
     region_s=None,
     value_s=None,
     computing_s=2.0,
+    own=OwnTimes(),
     wtime_s=0.0,
     kernels={"dgemm": KernelUse(10, 2.0)},
     fallback={},
@@ -47,7 +49,6 @@ def test_a_run_whose_platform_says_what_smpi_does_has_nothing_to_tell() -> None:
             "25 % of dgemm time is outside the fitted ranges: ",
         ),
         ({"wtime_s": 0.1}, "5 % of the computing is calls of MPI_Wtime"),
-        ({"kernels": {}}, "the program called no BLAS or LAPACK routine"),
         ({"warnings": ("the program has dscal of its own",)}, "dscal of its own"),
     ],
 )
@@ -57,8 +58,36 @@ def test_what_had_no_model_is_told_with_its_share(changed: dict[str, object], sa
 
 
 def test_computing_that_was_timed_here_is_told() -> None:
-    (warning,) = program_warnings(replace(RUN, kernels={}), tiny(), Options(computing="measured"))
-    assert "timed on this machine" in warning
+    (warning,) = program_warnings(replace(RUN, own=OwnTimes(1.5, 1.5)), tiny(), Options())
+    assert warning.startswith("75 % of the computing is the program's own, timed on this machine")
+
+
+def test_computing_that_was_not_charged_is_told_with_its_share() -> None:
+    options = Options(computing="none")
+    (warning,) = program_warnings(replace(RUN, computing_s=0.5, own=OwnTimes(9.5)), tiny(), options)
+    assert warning.startswith("95 % of the computing was not charged: 9.5 s of CPU time here")
+    assert program_warnings(replace(RUN, own=OwnTimes(0.01)), tiny(), options) == []
+
+
+@pytest.mark.parametrize(
+    ("share", "bandwidth", "said"),
+    [
+        (0.8, "null", "whose bandwidth for all cores is not known: the 80 % of the program's own computing"),
+        (0.8, "1e11", None),
+        (None, "null", "was not seen with 2 busy cores here"),
+        (0.0, "null", None),
+    ],
+)
+def test_a_node_with_more_ranks_than_cores_here_needs_the_bandwidth_of_all_its_cores(
+    share: float | None, bandwidth: str, said: str | None
+) -> None:
+    platform = tiny(cores=f"cores: 4, memory_bandwidth_Bps: {bandwidth}")
+    of_run = {"slowdowns": Slowdowns(memory_share=share), "cores_timed": 2, "ranks_on_node": 48}
+    warnings = program_warnings(replace(RUN, own=OwnTimes(1.5, 1.5), **of_run), platform, Options())  # type: ignore[arg-type]
+    assert ["timed on this machine" in warnings[0], *(said in text for text in warnings[1:] if said)] == (
+        [True, True] if said else [True]
+    )
+    assert len(warnings) == (2 if said else 1)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,10 @@
 import pytest
 
 from lepaute.platform import Platform, load_platform, shipped_names
+from lepaute.platform.evaluation import mean_s
+from lepaute.platform.plausibility import unmodelled
+from lepaute.platform.scaling import UPDATE, dgemm_rate
+from lepaute.simulate.machine import KERNELS
 
 DAHU = ["dahu-2019-04", "dahu-2019-07", "dahu-2019-10", "dahu-2020-01", "dahu-2020-01-loaded"]
 
@@ -187,3 +191,28 @@ def test_stampede_like_has_the_published_network_and_an_assumed_rate() -> None:
     # 345.6 Gflop/s of two processors and 1073.6 of the accelerator
     assert platform.nodes.peak_flops_per_core == pytest.approx(1419.2e9)
     assert 2 / model.pieces[0].mean["mnk"] == pytest.approx(0.8 * 1419.2e9)
+
+
+@pytest.mark.parametrize("name", ["stampede-like", "exascale-like"])
+def test_kernels_that_nobody_measured_scale_with_dgemm_and_say_what_they_may_be_off_by(name: str) -> None:
+    platform, core = load_platform(name), load_platform("dahu")
+    rate, measured = dgemm_rate(platform), dgemm_rate(core)
+    assert rate is not None
+    assert measured is not None
+    for model in platform.kernels:
+        assert model.discrepancy_relative_sd > 0.0
+        other = core.kernel(model.kernel)
+        if model.kernel == "dgemm" or other is None or not any(other.pieces[0].mean.values()):
+            continue
+        scaled_s = mean_s(other, *UPDATE) * measured / rate
+        if name == "stampede-like":
+            # a core of 1.1 Tflop/s had the dtrsm of one of 29 Gflop/s, and HPL took twice its time
+            assert mean_s(model, *UPDATE) == pytest.approx(scaled_s, rel=1e-5)
+        elif model.kernel != "dtrsm":  # at half of dgemm's rate
+            # the memory, and the start of a kernel; dgemm has that start too, so its rate is a little lower
+            assert mean_s(model, *UPDATE) > 0.95 * scaled_s
+    assert (
+        unmodelled(platform, [kernel for kernel in KERNELS if not kernel.endswith("glue") and kernel != "sweep"]) == []
+    )
+    assert platform.assumed is not None
+    assert len(platform.assumed) == 3

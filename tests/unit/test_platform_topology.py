@@ -125,8 +125,10 @@ def test_a_topology_is_written_read_and_overridden_like_any_field() -> None:
     assert override(platform, {"topology.removed": "null"}).sha256 != platform.sha256
     first = override(platform, {"topology.cables": "first", "topology.removed": "[]"})
     assert names(core_topology(first), 0, 6) == "n1>s1.0 s1.0>s2.0#0 s2.0>s1.1#0 s1.1>n7"
-    with pytest.raises(PlatformError, match=r"topology\.parameters is for 16 nodes; nodes\.count is 8"):
+    with pytest.raises(InputError, match=r"with changed parts; with 8 nodes it has no such form: set the whole"):
         override(platform, {"nodes.count": "8"})
+    with pytest.raises(PlatformError, match=r"topology\.parameters is for 16 nodes; nodes\.count is 8"):
+        override(platform, {"nodes.count": "8", "topology.removed": "null"})
 
 
 def test_show_says_how_the_nodes_are_joined(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

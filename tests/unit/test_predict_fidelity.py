@@ -1,6 +1,8 @@
 """Predictions from windows of the steps: when they are made, what they say of themselves, how near they are."""
 
 import json
+import math
+from dataclasses import replace
 
 import pytest
 
@@ -44,9 +46,29 @@ def test_a_sampled_prediction_says_that_it_is_one(full, sampled):
     assert json.loads(json.dumps(sampled.to_dict()))["fidelity"] == "sampled"
     (told,) = [warning for warning in sampled.warnings if warning.startswith("sampled: ")]
     assert f" of {STEPS} steps were simulated" in told
-    assert "would change the time by up to 0." in told
+    assert "with an error of 0." in told
+    assert "which the interval includes" in told
     assert full.to_dict()["fidelity"] == "full"
     assert not any("sampled" in warning for warning in full.warnings)
+
+
+def test_the_error_of_sampling_is_part_of_the_interval_and_of_its_parts(full, sampled):
+    assert full.sampling_sd == 0.0
+    assert 0.001 <= sampled.sampling_sd < 0.01
+    spread = sampled.time_s
+    alone = replace(sampled, sampling_sd=0.0).time_s
+    assert spread.mean == alone.mean
+    for wide, narrow in ((spread.low, alone.low), (spread.high, alone.high)):
+        logs = [math.log(run.time_s) for run in sampled.run_list]
+        centre = sum(logs) / len(logs)
+        assert abs(math.log(wide) - centre) == pytest.approx(
+            math.hypot(math.log(narrow) - centre, 1.959964 * sampled.sampling_sd)
+        )
+    assert sampled.to_dict()["sampling_relative_sd"] == sampled.sampling_sd
+    assert "sampling_relative_sd" not in full.to_dict()
+    parts = predict(HPL, "dahu", runs=2, fidelity="sampled", parts=True)
+    assert parts.parts.relative_sd["sampling"] == parts.sampling_sd
+    assert "sampling" not in predict(Hpl(n=2000), "dahu", runs=2, parts=True).parts.relative_sd
 
 
 def test_a_sampled_prediction_repeats_bit_for_bit(dahu, sampled):

@@ -10,6 +10,20 @@ from lepaute.errors import InputError
 from lepaute.stats.intervals import prediction_interval
 
 
+def test_a_common_error_moves_each_bound_by_its_square() -> None:
+    low, high = prediction_interval([math.exp(x) for x in (1, 2, 3)], 0.5)
+    reach = math.hypot(4.968276, 1.959964 * 0.5)  # Student's half-width of three values, and of the normal error
+    assert (math.log(low or 0), math.log(high or 0)) == pytest.approx((2 - reach, 2 + reach), abs=1e-5)
+    assert prediction_interval([7.0] * 10, 0.01) == pytest.approx((7 * math.exp(-0.0195996), 7 * math.exp(0.0195996)))
+    assert prediction_interval([7.0], 0.01) == (None, None)
+    assert prediction_interval([0.0] * 3, 0.01) == (0.0, 0.0)
+    many = [math.exp(x) for x in range(100)]
+    low, high = prediction_interval(many, 10.0)
+    narrow_low, narrow_high = prediction_interval(many)
+    assert math.log(low or 0) == pytest.approx(49.5 - math.hypot(49.5 - math.log(narrow_low or 0), 19.59964))
+    assert math.log(high or 0) == pytest.approx(49.5 + math.hypot(math.log(narrow_high or 0) - 49.5, 19.59964))
+
+
 def test_one_run_has_no_interval() -> None:
     assert prediction_interval([3.0]) == (None, None)
 

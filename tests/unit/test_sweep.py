@@ -10,6 +10,7 @@ from lepaute.cli.main import main
 from lepaute.cli.predict_text import joint_warnings, summary
 from lepaute.platform import load_platform
 from lepaute.simulate import Difference, Hpl, Layers, Prediction, difference, predict, predict_all
+from lepaute.simulate.comparing import may_be_as_fast
 from lepaute.simulate.sweep import Sweep, calibration_of
 
 #: dgemm of `dahu` was fitted for k = 128, 256 and 512.
@@ -76,6 +77,35 @@ def test_the_best_is_one_of_those_that_are_comparable(sweep: list[Prediction]) -
     assert "  not comparable  3 of 6: more than 20 % of their time is extrapolated" in lines
     assert [line.split()[5] for line in lines if line.startswith("    N = ")] == ["16", "32", "64"]
     assert "    to compare them: lepaute calibrate --nb 16,32,64,128,256,512" in lines
+
+
+def test_all_that_cannot_be_told_from_the_best_are_named() -> None:
+    alike = [Hpl(n=6000, nb=128, p=4, q=4, bcast=bcast) for bcast in ("1ring", "1ring-modified", "2ring")]
+    predictions = predict_all([*alike, Hpl(n=6000, nb=128, p=16, q=1)], "dahu", runs=3)
+    bests = Sweep(tuple(predictions)).bests
+    assert bests[0] is Sweep(tuple(predictions)).best
+    assert set(map(id, bests)) == set(map(id, predictions[:3]))  # one of them was "best" alone
+    lines = summary(predictions).splitlines()
+    at = lines.index("  best    one of these 3, which cannot be told apart:")
+    assert [line.split(":")[0].strip() for line in lines[at + 1 : at + 4]] == [one.application.label for one in bests]
+    assert lines[at + 4].startswith("  worst   N = 6000  NB = 128  WR12R2C2  16 x 1")
+    single = predict_all(alike[:2], "dahu", runs=1)
+    assert (
+        "  best    one of these 2, one run of each tells nothing apart; give --runs 10:" in summary(single).splitlines()
+    )
+
+
+def test_the_error_of_sampling_counts_where_predictions_are_told_apart(sweep: list[Prediction]) -> None:
+    best, other = Sweep(tuple(sweep[3:])).best, sweep[5]
+    assert best is not None
+    assert not may_be_as_fast(best, other)
+    assert may_be_as_fast(best, replace(other, sampling_sd=0.5))
+    assert (
+        difference(
+            best, replace(swept(512)[0], sampling_sd=0.5, conditions=replace(sweep[5].conditions, repeat=1))
+        ).is_told_apart
+        is False
+    )
 
 
 def test_no_best_is_named_where_none_is_comparable(sweep: list[Prediction]) -> None:

@@ -13,10 +13,11 @@ from lepaute.errors import InputError
 from lepaute.platform import load_platform
 from lepaute.platform.io import with_population
 from lepaute.platform.populations import population_of
+from lepaute.platform.resizing import topology_for
 from lepaute.platform.schema import Topology
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.population import on_its_day
-from lepaute.simulate.synthesis import synthesize, topology_for
+from lepaute.simulate.synthesis import synthesize
 
 DAHU = load_platform("dahu")
 
@@ -91,7 +92,6 @@ def test_a_topology_without_such_a_form_is_refused(topology: dict[str, object], 
         (["--nodes", "4", "--temporal", "twice"], "--temporal is 'twice'"),
         (["--nodes", "4", "--temporal", "nan"], "--temporal is 'nan'"),
         (["--nodes", "4", "--seed", "-1"], "seed is -1"),
-        (["--nodes", "4", "--like", "stampede-like"], "stampede-like has no population to draw nodes from"),
         (["--nodes", "4", "--like", "dahuu"], "no shipped platform and no file is named 'dahuu'"),
         (["--nodes", "many"], "invalid value for '--nodes'"),
         (["--nodes", "2", "--spatial", "1e300"], "is 0 to 1e+06"),
@@ -160,6 +160,41 @@ def test_two_tables_or_an_unknown_draw_are_refused(tmp_path: Path, capsys: pytes
     assert "give one table, or archives (.zip) alone" in capsys.readouterr().err
     assert main(["platform", "population", table, "--of", "dahu", "--draw", "hours", "-o", str(tmp_path / "p")]) == 2
     assert "population.draw is 'hours'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["stampede-like", "exascale-like"])
+def test_a_cluster_like_a_platform_without_a_population_has_cpus_that_differ(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    assert main(["platform", "synthesize", "--nodes", "500", "--like", name, "--spatial", "2x", "-o", str(file)]) == 0
+    cluster, like = load_platform(file), load_platform(name)
+    table, typical = cluster.kernels[0].pieces[0].per_cpu, like.kernels[0].pieces[0].mean
+    assert table is not None
+    ratios = np.array([row[2] for row in table.rows]) / typical["mnk"]
+    assert len(ratios) == 500 * like.nodes.cpus
+    # assumed: 3 %, here twice that; the standard error of a mean of 500 is 0.27 %, of a standard deviation 0.19 %
+    assert ratios.mean() == pytest.approx(1.0, abs=0.012)
+    assert ratios.std() == pytest.approx(0.06, abs=0.009)
+    assert cluster.assumed is not None
+    assert "differences between the CPUs of 500 nodes" in cluster.assumed[-1].what
+    few = synthesize(like, None, nodes=2, spatial=2.0).kernels[0].pieces[0].per_cpu
+    assert few is not None
+    assert few.rows == table.rows[: len(few.rows)]
+
+
+def test_nodes_like_a_calibrated_cluster_differ_as_its_own_do() -> None:
+    like = DAHU.model_copy(update={"name": "calibrated"})  # for which no population is shipped
+    cluster = synthesize(like, None, nodes=400, temporal=3.0)
+    spread = []
+    for platform in (like, cluster):
+        table = platform.kernels[0].pieces[-1].per_cpu
+        assert table is not None
+        values = np.array([row[2] for row in table.rows])
+        spread.append(values.std(ddof=1) / values.mean())
+    assert spread[1] == pytest.approx(spread[0], rel=0.15)  # 64 CPUs: the standard error of theirs is 9 %
+    assert len(cluster.kernels[0].pieces) == len(like.kernels[0].pieces)
+    assert cluster.days is not None
+    assert like.days is not None
+    assert cluster.days.common_relative_sd == pytest.approx(3.0 * like.days.common_relative_sd)
 
 
 @pytest.mark.parametrize("draw", ["none", "nodes-and-days"])

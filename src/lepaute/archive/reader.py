@@ -46,6 +46,17 @@ class Archive:
         self._members = members
         self._entries = entries
 
+    def __repr__(self) -> str:
+        kind, members = printable(self.about.kind), len(self._members)
+        return f"<Archive {str(self.path)!r}: {kind}, {members} members, id {self.id[:12]}>"
+
+    def _repr_html_(self) -> str:
+        from lepaute.kit.notebook import facts_html
+
+        tables = [name for name in self.members() if name.endswith((".parquet", ".csv"))]
+        facts = [("kind", self.about.kind), ("id", self.id), ("members", len(self._members))]
+        return facts_html(str(self.path), [*facts, ("tables, for .table(name)", ", ".join(tables))])
+
     @classmethod
     def open(cls, path: str | Path) -> "Archive":
         """The archive in a file; raises ArchiveError with one line when it is damaged, incomplete or something else."""

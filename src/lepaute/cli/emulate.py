@@ -61,7 +61,19 @@ def program(
         list[str] | None,
         typer.Option("--private", help="WHERE[@FIRST-LAST]: not folded; WHERE is file.c, file.c:LINE or a function"),
     ] = None,
-    computing: Annotated[str, typer.Option("--computing", help="outside of BLAS: none or measured")] = "none",
+    computing: Annotated[
+        str, typer.Option("--computing", help="outside of BLAS and LAPACK: measured here, or none")
+    ] = "measured",
+    contention: Annotated[
+        bool,
+        typer.Option(
+            "--contention/--no-contention", help="run once more to see what slows down where ranks share memory"
+        ),
+    ] = True,
+    memory_share: Annotated[
+        float | None,
+        typer.Option("--memory-share", help="of it that waits for memory, 0 to 1, instead", min=0.0, max=1.0),
+    ] = None,
     pattern: Annotated[
         str | None, typer.Option("--time-pattern", help="regular expression around the seconds that the program prints")
     ] = None,
@@ -95,7 +107,7 @@ def program(
     from lepaute.simulate.smpi.process import Limits
 
     if computing not in ("none", "measured"):
-        raise InputError(f"--computing is {computing!r}; it is none or measured")
+        raise InputError(f"--computing is {computing!r}; it is measured or none")
     if source is not None and binary is not None:
         raise InputError("--source builds the program and --binary names one that is built; give one of them")
     if skip and source is None:
@@ -110,6 +122,8 @@ def program(
     machine, overrides = platform_of(platform, settings)
     options = Options(
         computing="measured" if computing == "measured" else "none",
+        contention=contention,
+        memory_share=memory_share,
         privatize=not shared_globals,
         folding=folding_of(fold, private or []),
         limits=Limits(timeout, stall),

@@ -19,6 +19,7 @@ MOST_ROUTINES = 6
 def readable(prediction: "Prediction") -> str:
     """Simulated time of a program, where it went, what had no model, what the simulation took."""
     from lepaute.simulate import Program
+    from lepaute.simulate.smpi.own_computing import LEAST_SHARE
 
     program, run = prediction.application, prediction.first
     assert isinstance(program, Program)
@@ -32,9 +33,11 @@ def readable(prediction: "Prediction") -> str:
     if first.program_s != first.time_s:
         lines.append(f"  program    {four_digits(first.program_s)} s in all")
     computing = f"{four_digits(first.computing_s)} s over all ranks"
-    if program.options.computing == "measured":
-        computing += ", besides what was timed here"
+    if first.own.charged_s > 0.0:
+        computing += f", {100.0 * first.own_share:.0f} % of it the program's own, timed here"
     lines.append(f"  computing  {computing}; {100.0 * first.unmodelled_share:.2g} % of it without a model")
+    if first.slowdowns is not None and first.slowdowns.memory_share is not None and first.own_share > LEAST_SHARE:
+        lines.append(f"  memory     {100.0 * first.slowdowns.memory_share:.0f} % of the program's own waits for memory")
     uses = sorted((first.fallback | first.kernels).items(), key=lambda item: -item[1].time_s)[:MOST_ROUTINES]
     lines += [f"    {name:<12} {use.calls:>10} calls {four_digits(use.time_s):>12} s" for name, use in uses]
     if prediction.outside is not None:

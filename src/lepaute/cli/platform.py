@@ -1,4 +1,4 @@
-"""`lepaute platform list | show | check | import | export | synthesize | population`."""
+"""`lepaute platform list | show | check | new | import | export | synthesize | population`."""
 
 import json
 import sys
@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
+from lepaute.cli.platform_new import new
 from lepaute.cli.platform_population import population, synthesize
 from lepaute.cli.simulation_options import platform_names
 from lepaute.kit.outputs import check_outputs
 
-app = typer.Typer(help="List, show, check, import and export platforms; make hypothetical ones.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, show, check, import and export platforms; make new and hypothetical ones.", no_args_is_help=True
+)
 
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
@@ -65,13 +68,26 @@ def show(
 def check(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A platform file (or a shipped name).")],
 ) -> None:
-    """Check a platform file; exit status 2 and one line on what is wrong where it is not one."""
+    """Check a platform file: all faults (exit status 2), values that no machine has, kernels that cost nothing."""
+    from lepaute.cli.entry import BAD_INPUT, complain
+    from lepaute.errors import PlatformError
+    from lepaute.fit.observations.calls import MODELLED
     from lepaute.platform import load_platform
+    from lepaute.platform.plausibility import implausible, unmodelled
     from lepaute.simulate.topology import core_topology
 
-    platform = load_platform(file)
+    try:
+        platform = load_platform(file)
+    except PlatformError as error:
+        for line in error.faults:
+            complain(line)
+        raise typer.Exit(BAD_INPUT) from None
     core_topology(platform)  # refuses names of parts that are not there, and nodes that nothing joins
-    print(f"{file}: platform {platform.name} is valid, sha256 {platform.sha256}")
+    warnings = [*implausible(platform), *unmodelled(platform, sorted(MODELLED))]
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    found = f"; {len(warnings)} warning{'s' * (len(warnings) > 1)}" if warnings else ""
+    print(f"{file}: platform {platform.name} is valid, sha256 {platform.sha256}{found}")
 
 
 @app.command("export")
@@ -123,5 +139,6 @@ def import_platform(
     print(f"{output}: platform {imported.platform.name}, {imported.platform.nodes.count} nodes")
 
 
+app.command()(new)
 app.command()(synthesize)
 app.command()(population)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def synthesize(
     nodes: Annotated[int, typer.Option("--nodes", help="nodes of the cluster")],
     like: Annotated[
-        str, typer.Option("--like", help="a shipped dahu platform, or a platform file with a population")
+        str, typer.Option("--like", help="platform; without a population, its CPUs differ by a factor on dgemm")
     ] = "dahu",
     spatial: Annotated[
         str, typer.Option("--spatial", help="factor of standard deviations between CPUs, such as 2x or 0.5")
@@ -32,14 +32,14 @@ def synthesize(
     """Make a hypothetical cluster: nodes drawn from a population, network and all else as on a platform."""
     from lepaute.kit.quantities import factor_of
     from lepaute.platform import dump_platform, load_platform
-    from lepaute.platform.populations import population_of
+    from lepaute.platform.populations import known_population
     from lepaute.simulate import synthesis
 
     check_outputs({"--output": output}, inputs=[like])
     platform = load_platform(like)
     cluster = synthesis.synthesize(
         platform,
-        population_of(platform),
+        known_population(platform),
         nodes=nodes,
         spatial=factor_of(spatial, "--spatial"),
         temporal=factor_of(temporal, "--temporal"),

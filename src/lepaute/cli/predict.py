@@ -70,6 +70,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         from lepaute.kit.outputs import check_outputs
         from lepaute.simulate import predict_all
         from lepaute.simulate.plot import plot_sweep
+        from lepaute.simulate.sweep import Sweep
 
         check_outputs(
             {**files.outputs, "--plot": plot, **traces.outputs},
@@ -113,7 +114,8 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
             objects = [prediction.to_dict() for prediction in predictions]
             if compared:
                 objects[0]["differences"] = [one.to_dict() for one in compared]
-            json.dump({"predictions": objects} if from_file else objects[0], sys.stdout, indent=2)
+            several = {"predictions": objects, "best": Sweep(tuple(predictions)).best_places}
+            json.dump(several if from_file else objects[0], sys.stdout, indent=2)
             sys.stdout.write("\n")
         elif len(predictions) == 1:
             print(readable(predictions[0], machine))

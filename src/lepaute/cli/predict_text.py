@@ -83,25 +83,25 @@ def summary(predictions: Sequence["Prediction"]) -> str:
     return "\n".join([*lines, *(f"  warning: {warning}" for warning in joint_warnings(predictions))])
 
 
+MOST_LISTED = 8
+
+
 def ranking(sweep: Sweep) -> list[str]:
-    """The best and the worst of those that are comparable."""
+    """The best, with all that cannot be told from it, and the worst of those that are comparable."""
     best, worst = sweep.best, sweep.worst
     if best is None or worst is None:
         return [f"  best    none: more than {100.0 * MOST_EXTRAPOLATED:.0f} % of the time of each is extrapolated"]
-    lines = [
-        f"  best    {in_short(best)}, {four_digits(best.time_s.mean)} s",
-        *(parts_line(best) if best.parts else []),
-    ]
-    low = best.rate.low if best.rate is not None else None
-    if low is not None:
-        near = sum(one is not best and one.rate is not None and one.rate.mean >= low for one in sweep.comparable)
-        lines.append(
-            f"  near    {near} other(s) with a mean inside that interval: more runs, or real ones, tell them apart"
-        )
+    bests = sweep.bests
+    if len(bests) == 1:
+        lines = [f"  best    {in_short(best)}, {four_digits(best.time_s.mean)} s"]
+    else:
+        runs = len(best.run_list)
+        why = "one run of each tells nothing apart; give --runs 10" if runs == 1 else "which cannot be told apart"
+        lines = [f"  best    one of these {len(bests)}, {why}:"]
+        lines += [f"    {in_short(one)}, {four_digits(one.time_s.mean)} s" for one in bests[:MOST_LISTED]]
+        lines += [f"    and {len(bests) - MOST_LISTED} more"] if len(bests) > MOST_LISTED else []
+    lines += parts_line(best) if best.parts else []
     return [*lines, f"  worst   {in_short(worst)}, {four_digits(worst.time_s.mean)} s"]
-
-
-MOST_LISTED = 8
 
 
 def apart(sweep: Sweep) -> list[str]:

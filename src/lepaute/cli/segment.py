@@ -56,7 +56,7 @@ def command(
         raise InputError(f"--plot draws one table; choose it with --table: {_names(chosen)}")
     objects = []
     for number, one in enumerate(chosen):
-        line = segment(one.x, one.duration_s, objective=objective, n_breakpoints=breakpoints)
+        line = segment(one.x, one.duration_s, objective=objective, n_breakpoints=breakpoints)  # type: ignore[arg-type]
         if plot is not None:
             x_label, y_label = axis_labels(one)
             line.plot(plot, x_label=x_label, y_label=y_label, y_unit=SECONDS[one.unit])

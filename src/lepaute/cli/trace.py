@@ -95,6 +95,21 @@ def perfetto(
 
 
 @app.command()
+def otf2(
+    file: File, output: Annotated[Path, typer.Option("--output", "-o", help="The folder to make.", show_default=False)]
+) -> None:
+    """Writes the trace in OTF2, for Vampir and other tools of Score-P; needs the Python package otf2."""
+    import sys
+
+    from lepaute.trace import read_trace
+    from lepaute.trace.otf2_archive import write_otf2
+
+    check_outputs({"--output": output}, inputs=[file])
+    count = write_otf2(read_trace(file), output)
+    print(f"{output}: {count} events; open {output / 'traces.otf2'}", file=sys.stderr)
+
+
+@app.command()
 def breakdown(
     file: File,
     as_json: Json = False,

@@ -8,12 +8,16 @@ sets of columns; any other design declares its columns and their types in its he
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from lepaute.design.cells import Value, is_one_line, joined, shortened, split_cells
 from lepaute.design.columns import DECLARATION, ROW_NUMBER, Column, DeclaredColumn, declared, schema_of
 from lepaute.errors import DesignError
 from lepaute.kit.files import write_whole
+from lepaute.kit.notebook import table_html
+
+if TYPE_CHECKING:
+    import pandas
 
 #: Limits for untrusted files: about a gigabyte of memory.
 MOST_BYTES = 256 << 20
@@ -67,6 +71,27 @@ class Design:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"<Design of {len(self)} rows: {shortened(', '.join(self.columns), 200)}>"
+
+    def _repr_html_(self) -> str:
+        shown = self.rows[:10]
+        notes = [f"{len(self) - len(shown)} more rows"] if len(self) > len(shown) else []
+        return table_html(repr(self)[1:-1], self.columns, shown, notes)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """A row a measurement in the order of execution; whole numbers as Int64, real as Float64, others as string.
+
+        A cell that has no value is missing, whatever its column.
+        """
+        import pandas
+
+        kinds = {}
+        for name in self.columns:
+            types = {type(value) for value in self.column(name) if value is not None}
+            kinds[name] = "Int64" if types <= {int} else "Float64" if types <= {int, float} else "string"
+        return pandas.DataFrame({name: self.column(name) for name in self.columns}, dtype=object).astype(kinds)
 
     def __iter__(self) -> Iterator[dict[str, Value]]:
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)

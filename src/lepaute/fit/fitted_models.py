@@ -1,7 +1,7 @@
 """From archives to models: reads observations, fits everything, and makes a platform of it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +38,7 @@ from lepaute.fit.variability.discrepancy import discrepancies
 from lepaute.fit.variability.episodes import episode_effect
 from lepaute.fit.variability.frequency import FrequencyEffect, frequency_effect, monitoring_of
 from lepaute.fit.variability.wandering import drift_of, sentinel_of, wandering_warnings
+from lepaute.kit.notebook import table_html
 
 if TYPE_CHECKING:
     import pandas
@@ -86,6 +87,20 @@ class FittedModels:
     factor_tests: tuple[FactorTest, ...] = ()
     frequency: FrequencyEffect | None = None
     sentinel: "Sentinel | None" = None
+
+    def __repr__(self) -> str:
+        return f"<FittedModels of {', '.join(self.hosts)}: {', '.join(model.kernel for model in self.kernels)}>"
+
+    def _repr_html_(self) -> str:
+        shown = ["kernel", "threads", "form", "n_calls", "time_s", "discrepancy", "ranges"]
+        rows = [[getattr(row, name) for name in shown] for row in self.quality]
+        return table_html(f"Models of {', '.join(self.hosts)}", shown, rows, self.warnings)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """The quality of each kernel's model, a row a model; columns are the fields of `QualityRow`."""
+        import pandas
+
+        return pandas.DataFrame([asdict(row) for row in self.quality], columns=[one.name for one in fields(QualityRow)])
 
 
 @one_blas_thread()

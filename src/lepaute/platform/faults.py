@@ -1,4 +1,4 @@
-"""What is wrong with a platform file, in one line: file, line, field, value, what is wanted, what to do.
+"""What is wrong with a platform file, a line for each fault: file, line, field, value, what is wanted, what to do.
 
 Imported only when a file has been refused, so it may take its time: it parses the text once more to find the line.
 """
@@ -12,33 +12,45 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from lepaute.errors import PlatformError
+from lepaute.platform.all_faults import all_errors
 from lepaute.platform.schema import FORMAT, Platform
 
 Path = tuple[str | int, ...]
 
 _LONGEST_PROBLEM = 600
+#: Of one file; more of them are one slip, made in many lines.
+_MOST_FAULTS = 100
 _OVERHEADS = ("send", "isend", "receive")
 
 
-def describe(error: ValidationError, content: object, text: str | None, origin: str) -> str:
-    """One line on the first fault of a refused platform, and how many more there are.
+def described(error: ValidationError, content: object, text: str | None, origin: str) -> PlatformError:
+    """The error of a refused platform: one line on its first fault and on how many more there are, and a line on each.
 
     content : what was validated;  text : the YAML it was read from, None where there is none
     """
     if not isinstance(content, dict):
         actual = "empty" if content is None else f"a {type(content).__name__}"
-        return f"{origin}: is {actual}; a platform is a mapping, as 'lepaute platform show dahu --yaml' prints one"
+        return PlatformError(
+            f"{origin}: is {actual}; a platform is a mapping, as 'lepaute platform show dahu --yaml' prints one"
+        )
     # a misspelt field is both unknown and missing: the unknown one tells more
-    faults = sorted(error.errors(include_url=False), key=lambda fault: fault["type"] != "extra_forbidden")
-    first = faults[0]
-    path = _path(first)
-    line = None if text is None else line_of(path, text)
+    errors = sorted(all_errors(error, content), key=lambda fault: fault["type"] != "extra_forbidden")
+    root = None if text is None else yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    lines = list(dict.fromkeys(_fault_line(each, root, origin) for each in errors[:_MOST_FAULTS]))
+    others = len(errors) - len(errors[:_MOST_FAULTS]) + len(lines) - 1
+    more = "" if not others else f" ({others} more fault{'s' * (others > 1)}: lepaute platform check lists them)"
+    return PlatformError(f"{lines[0]}{more if text is not None else ''}", faults=lines)
+
+
+def _fault_line(error: ErrorDetails, root: yaml.Node | None, origin: str) -> str:
+    path = _path(error)
+    line = None if root is None else _line_in(path, root)
     where = origin if line is None else f"{origin}:{line}"
-    more = "" if len(faults) == 1 else f" ({len(faults) - 1} more fault{'s' * (len(faults) > 2)} after this one)"
-    problem = f"{_spoken(path)} {_problem(first, path)}"
+    problem = f"{_spoken(path)} {_problem(error, path)}"
     if len(problem) > _LONGEST_PROBLEM:  # it quotes something of the file
         problem = f"{problem[: _LONGEST_PROBLEM // 2]} ... {problem[-_LONGEST_PROBLEM // 2 :]}"
-    return f"{where}: {problem}{more}"
+    return f"{where}: {problem}"
 
 
 def unknown_name(name: str, known: Sequence[str]) -> str:
@@ -58,11 +70,9 @@ def unknown_field(keys: Sequence[str | int], inside: object) -> str:
     return f"the platform has no field {_spoken(tuple(keys))}{_guess(str(last), known)}{alternatives}"
 
 
-def line_of(path: Path, text: str) -> int | None:
+def _line_in(path: Path, root: yaml.Node) -> int:
     """The line, from 1, of the key (or element) that `path` leads to, or of the deepest part of it that is there."""
-    node = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    if node is None:
-        return None
+    node = root
     line = node.start_mark.line
     for step in path:
         if isinstance(node, yaml.MappingNode):

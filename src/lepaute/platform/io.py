@@ -68,8 +68,13 @@ def platform_text(platform: Platform) -> str:
 def override(platform: Platform, settings: Mapping[str, str]) -> Platform:
     """`platform` with fields replaced: {"network.flow_factor": "scale", "kernels[0].threads": "2"}; values are YAML.
 
+    With another nodes.count, tables of single nodes and the topology follow (`resizing`).
     Raises InputError for a field that is not there, PlatformError for a value that cannot be.
     """
+    if (nodes := _number_of_nodes(settings)) is not None:
+        from lepaute.platform.resizing import resized
+
+        platform = resized(platform, nodes, topology=not any(field.startswith("topology") for field in settings))
     content = platform.model_dump()
     if platform.population is None and any(field.startswith("population.") for field in settings):
         content["population"] = _shipped_population(platform)
@@ -88,6 +93,14 @@ def with_population(platform: Platform, population: Mapping[str, Any]) -> Platfo
     """
     content = platform.model_dump() | {"population": _of_as_many(dict(population), platform)}
     return _validated(content, None, platform.name)
+
+
+def _number_of_nodes(settings: Mapping[str, str]) -> int | None:
+    """The number of nodes that is set, where it can be one."""
+    from lepaute.platform.values import MOST_NODES
+
+    value = read_yaml(settings["nodes.count"], "--set nodes.count") if "nodes.count" in settings else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_NODES else None
 
 
 def _shipped_population(platform: Platform) -> dict[str, Any] | None:
@@ -114,9 +127,9 @@ def _validated(content: object, text: str | None, origin: str) -> Platform:
     try:
         return Platform.model_validate(content)
     except ValidationError as error:
-        from lepaute.platform.faults import describe
+        from lepaute.platform.faults import described
 
-        raise PlatformError(describe(error, content, text, origin)) from None
+        raise described(error, content, text, origin) from None
 
 
 def _replace(content: Any, field: str, value: object) -> None:

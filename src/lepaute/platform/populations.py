@@ -29,14 +29,22 @@ def population_of(platform: "Platform") -> "Population":
 
     Raises PlatformError where there is none.
     """
-    if platform.population is not None:
-        return platform.population
-    content = shipped_population(platform.name)
-    if content is None:
+    population = known_population(platform)
+    if population is None:
         raise PlatformError(
             f"platform {platform.name} has no population to draw nodes from; fit one to calibrations of several days "
             "with 'lepaute platform population', or use a platform that has one, such as dahu"
         )
+    return population
+
+
+def known_population(platform: "Platform") -> "Population | None":
+    """As `population_of`, None where there is none."""
+    if platform.population is not None:
+        return platform.population
+    content = shipped_population(platform.name)
+    if content is None:
+        return None
     from lepaute.platform.population import Population
 
     return Population.model_validate(content)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from lepaute.platform.assumption import Assumption
 from lepaute.platform.covariance import Covariance
 from lepaute.platform.drift import Drift, Sentinel
 from lepaute.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, Piece
@@ -20,6 +21,7 @@ from lepaute.platform.values import MOST_CORES, CoreCount, Count, NodeCount, Non
 
 __all__ = [
     "FORMAT",
+    "Assumption",
     "Blas",
     "Costs",
     "Covariance",
@@ -55,6 +57,7 @@ class Nodes(Value):
 
     A cpu is what models tell apart: a core, a processor, or the node. `sockets`: processors whose cores share caches,
     memory and power; null where that is the whole node. CPUs of a socket are numbered consecutively.
+    `memory_bandwidth_Bps`, `core_memory_bandwidth_Bps`: of STREAM's triad on all cores at once, and on one core alone.
     `cpu_model`: the processor, as the kernel of the nodes calls it; null: not known.
     """
 
@@ -65,6 +68,8 @@ class Nodes(Value):
     core_to_cpu: Literal["modulo", "block"] = "modulo"
     sockets: CoreCount | None = None
     memory_bytes: Count | None = None
+    memory_bandwidth_Bps: Positive | None = None  # noqa: N815 - the unit
+    core_memory_bandwidth_Bps: Positive | None = None  # noqa: N815
     peak_flops_per_core: Positive | None = None
     cpu_model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
@@ -152,13 +157,17 @@ class Blas(Value):
 
 
 class Platform(Value):
-    """A machine, as far as its performance is concerned."""
+    """A machine, as far as its performance is concerned.
+
+    `assumed`: what of it was not measured; null: nothing, or not known.
+    """
 
     format: Literal["lepaute-platform/1"] = FORMAT
     name: Annotated[str, Field(min_length=1)]
     description: str = ""
     source: str | None = None
     archive_id: str | None = None
+    assumed: tuple[Assumption, ...] | None = None
     blas: Blas | None = None
     sentinel: Sentinel | None = None
     nodes: Nodes
@@ -169,6 +178,17 @@ class Platform(Value):
     population: Population | None = None
     episodes: Episodes | None = None
     power: Power | None = None
+
+    def __repr__(self) -> str:
+        nodes = self.nodes
+        return f"<Platform {self.name!r}: {nodes.count} x {nodes.cores} cores, {len(self.kernels)} kernel models>"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        from lepaute.platform.summary import facts_html_of
+
+        return facts_html_of(self)
 
     def kernel(self, name: str, threads: int = 1) -> KernelModel | None:
         """The model of kernel `name` run by `threads` threads; None where there is none."""

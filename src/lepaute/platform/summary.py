@@ -23,6 +23,21 @@ def facts_in_short(platform: Platform) -> dict[str, object]:
     return {"nodes": nodes.count, "cores": nodes.cores, "description": first, "sha256": platform.sha256}
 
 
+def facts_html_of(platform: Platform) -> str:
+    """What `one_line` tells and which models there are, for a notebook."""
+    from lepaute.kit.notebook import facts_html
+
+    facts = facts_in_short(platform)
+    rows = [
+        ("nodes", f"{facts['nodes']} of {facts['cores']} cores"),
+        ("kernels", ", ".join(sorted({model.kernel for model in platform.kernels}))),
+        ("topology", platform.topology.kind),
+        ("source", platform.source),
+        ("sha256", platform.sha256[:12]),
+    ]
+    return facts_html(platform.name, rows, [str(facts["description"])] if platform.description else [])
+
+
 def summary(platform: Platform) -> str:
     """All that matters of `platform`, in lines of text."""
     return "\n".join(_lines(platform))
@@ -37,6 +52,8 @@ def _lines(platform: Platform) -> Iterator[str]:
         yield f"source: {platform.source}"
     if platform.archive_id:
         yield f"archive: {platform.archive_id}"
+    for assumption in platform.assumed or ():
+        yield f"assumed: {assumption.text}" + (f": {assumption.source}" if assumption.source else "")
     if platform.blas is not None:
         setting = platform.blas.coretype_env
         yield f"BLAS kernels: {platform.blas.core}" + (f" (OPENBLAS_CORETYPE={setting})" if setting else "")

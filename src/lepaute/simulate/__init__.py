@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.apps.stencil import Stencil as Stencil
     from lepaute.simulate.comparing import Difference as Difference
     from lepaute.simulate.comparing import difference as difference
+    from lepaute.simulate.emulating import emulate as emulate
     from lepaute.simulate.layers import Layers as Layers
     from lepaute.simulate.mapping import Mapping as Mapping
     from lepaute.simulate.predicting import predict as predict
@@ -34,6 +35,7 @@ _MODULE_OF = {
     "Run": "prediction",
     "Spread": "prediction",
     "difference": "comparing",
+    "emulate": "emulating",
     "predict": "predicting",
     "predict_all": "predicting",
     "simulate_one": "predicting",
@@ -51,6 +53,7 @@ __all__ = [
     "Spread",
     "Stencil",
     "difference",
+    "emulate",
     "predict",
     "predict_all",
     "simulate_one",

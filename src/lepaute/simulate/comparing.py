@@ -8,7 +8,7 @@ between two real runs.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import fsum
+from math import fsum, hypot
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
@@ -81,18 +81,37 @@ def difference(reference: "Prediction", other: "Prediction") -> Difference:
         [time_s / run.time_s for time_s, run in zip(times_s, reference.run_list, strict=True)],
         shared=shared,
         run_noise=run_noise,
+        sampling_sd=hypot(reference.sampling_sd, other.sampling_sd),
     )
+
+
+def may_be_as_fast(best: "Prediction", other: "Prediction") -> bool:
+    """Whether two predictions of one sweep may be the other way round.
+
+    Runs of equal seeds are of one machine on one day: 1 is inside the 95 % interval of the ratios of their speeds,
+    which holds errors of models that the two do not share, noise, and the error of sampling. True for a single run.
+    """
+    if min(run.time_s for both in (best, other) for run in both.run_list) <= 0.0:
+        return True
+    ratios = [of_other / of_best for of_other, of_best in zip(_speeds(other), _speeds(best), strict=True)]
+    low, high = prediction_interval(ratios, hypot(best.sampling_sd, other.sampling_sd))
+    return low is None or high is None or low <= 1.0 <= high
+
+
+def _speeds(prediction: "Prediction") -> list[float]:
+    """Of each run: its rate, or what is in the place of one."""
+    return [1.0 / run.time_s if run.rate is None else run.rate for run in prediction.run_list]
 
 
 def _decimal(ratio: float) -> str:
     return f"{ratio:.3f}" if 0.1 <= ratio < 10.0 else f"{ratio:.4g}"
 
 
-def _of_ratios(ratios: Sequence[float], *, shared: bool, run_noise: bool) -> Difference:
+def _of_ratios(ratios: Sequence[float], *, shared: bool, run_noise: bool, sampling_sd: float) -> Difference:
     from lepaute import _core  # its log and exp have the same bits on every processor
 
     mean = fsum(_core.natural_log(ratio) for ratio in ratios) / len(ratios)
-    low, high = prediction_interval(ratios)
+    low, high = prediction_interval(ratios, sampling_sd)
     return Difference(_core.exponential(mean), low, high, shared, run_noise)
 
 

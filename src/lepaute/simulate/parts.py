@@ -92,8 +92,9 @@ def parts_of(
     conditions: "Conditions",
     simulator: "Simulator",
     runs_of: "Mapping[str, Sequence[SimulatedRun]]",
+    sampling_sd: float = 0.0,
 ) -> Parts:
-    """The parts that the runs of each tell, and the layer learnt from other studies, in the order of their size.
+    """The parts that the runs of each tell, the layer learnt from other studies, and sampling, the largest first.
 
     simulator : of the prediction itself
     runs_of : by name of the part, of equal seeds at equal places
@@ -108,6 +109,8 @@ def parts_of(
         sds[name] = standard_deviation([alone - same for alone, same in zip(values, own, strict=True)])
     if conditions.transfer is not None:
         sds["transfer"] = conditions.transfer.relative_sd
+    if sampling_sd:
+        sds["sampling"] = sampling_sd
     first = next((runs[0] for runs in runs_of.values()), None)
     return Parts(
         dict(sorted(sds.items(), key=lambda item: -item[1])), RUNS, "" if first is None else simulator.fidelity(first)

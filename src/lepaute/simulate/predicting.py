@@ -11,7 +11,7 @@ from lepaute.errors import InputError
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.energy import energy_of_run
 from lepaute.simulate.estimate import available_cores
-from lepaute.simulate.fidelity import sampling_warnings
+from lepaute.simulate.fidelity import sampling_sd, sampling_warnings
 from lepaute.simulate.lag import at_lag
 from lepaute.simulate.layers import Layers
 from lepaute.simulate.mapping import Mapping
@@ -276,6 +276,7 @@ def prediction_of(
         version=__version__,
         mapping={} if mapping == USUAL_MAPPING and not application.names_mapping else mapping,
         nodes=len(ranks_on_node),
+        sampling_sd=sampling_sd(runs),
         outside=outside_ranges(
             first.kernels,
             first_day,
@@ -284,7 +285,9 @@ def prediction_of(
             messages_s=first.messages_s,
             moving=first.moving,
         ),
-        parts=None if runs_of_parts is None else parts_of(application, conditions, simulator, runs_of_parts),
+        parts=None
+        if runs_of_parts is None
+        else parts_of(application, conditions, simulator, runs_of_parts, sampling_sd(runs)),
         first=first,
         conditions=conditions,
     )

@@ -41,17 +41,37 @@ class Spread:
     def to_dict(self) -> dict[str, float | None]:
         return {"mean": self.mean, "low": self.low, "high": self.high}
 
+    def text(self) -> str:
+        """With three digits, without a unit."""
+        bounds = "" if self.low is None or self.high is None else f" ({_digits(self.low)} to {_digits(self.high)})"
+        return f"{_digits(self.mean)}{bounds}"
 
-def spread_of(values: list[float]) -> Spread:
-    """Spread of the values of the runs (design, section 2)."""
-    low, high = prediction_interval(values)
+
+def _cell(value: Any) -> Any:
+    """A parameter as a cell of a table: a box or grid as 8x8x4, what else is no plain value as text."""
+    if isinstance(value, list | tuple):
+        return ("x" if all(isinstance(one, int) for one in value) else " ").join(map(str, value))
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'s' if count != 1 else ''}"
+
+
+def spread_of(values: list[float], sampling_sd: float = 0.0) -> Spread:
+    """Spread of the values of the runs (design, section 2); sampling_sd : of an error that they have in common."""
+    low, high = prediction_interval(values, sampling_sd)
     return Spread(sum(values) / len(values), low, high)
 
 
-def spread_where_known(values: list[float | None]) -> Spread | None:
+def spread_where_known(values: list[float | None], sampling_sd: float = 0.0) -> Spread | None:
     """Spread of the values of the runs; None unless all are known."""
     known = [value for value in values if value is not None]
-    return spread_of(known) if len(known) == len(values) else None
+    return spread_of(known, sampling_sd) if len(known) == len(values) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +133,7 @@ class Prediction:
 
     mapping : ranks to cores, as the parameters show it
     nodes   : number of nodes that hold ranks
+    sampling_sd : relative standard deviation of what windows of steps are off from all; 0 where all were simulated
     outside : what the first run spent outside the ranges of the models
     parts   : what the half-widths of its intervals are made of; None where that was not asked for
     first   : all that is known of the first run
@@ -131,6 +152,7 @@ class Prediction:
     version: str
     mapping: dict[str, Any] = field(default_factory=lambda: {"mapping": "sequential"})
     nodes: int = 1
+    sampling_sd: float = 0.0
     outside: "OutsideRanges | None" = None
     parts: "Parts | None" = None
     first: "SimulatedRun | None" = field(default=None, compare=False, repr=False)
@@ -139,12 +161,12 @@ class Prediction:
     @property
     def time_s(self) -> Spread:
         """Time of what the application times, in seconds."""
-        return spread_of([run.time_s for run in self.run_list])
+        return spread_of([run.time_s for run in self.run_list], self.sampling_sd)
 
     @property
     def rate(self) -> Spread | None:
         """In the unit of the application; its mean is the mean of the runs' rates."""
-        return spread_where_known([run.rate for run in self.run_list])
+        return spread_where_known([run.rate for run in self.run_list], self.sampling_sd)
 
     @property
     def rate_gflops(self) -> Spread:
@@ -156,7 +178,7 @@ class Prediction:
     @property
     def energy_j(self) -> Spread | None:
         """Energy of the nodes used, in joules; None where the platform does not say what a node draws."""
-        return spread_where_known([run.energy_j for run in self.run_list])
+        return spread_where_known([run.energy_j for run in self.run_list], self.sampling_sd)
 
     @property
     def extrapolated_share(self) -> float | None:
@@ -174,6 +196,52 @@ class Prediction:
         import pandas as pd
 
         return pd.DataFrame([self._run_to_dict(run) for run in self.run_list])
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A row a run: application, platform, the parameters, then what `runs` has, and the energy where known.
+
+        Frames of several predictions can be put one below the other (`pandas.concat`).
+        """
+        import pandas as pd
+
+        parameters = self.to_dict()["parameters"]
+        parameters |= {f"set {name}": value for name, value in parameters.pop("set", {}).items()}
+        given = {
+            "application": self.application.name,
+            "platform": self.platform_name,
+            **{name: _cell(value) for name, value in parameters.items()},
+        }
+        of_run = ("seed", "time_s", *((self.application.rate.key,) if self.application.rate else ()))
+        rows = [
+            {
+                **{name: value for name, value in given.items() if name not in of_run},
+                **self._run_to_dict(run),
+                **({} if run.energy_j is None else {"energy_j": run.energy_j}),
+            }
+            for run in self.run_list
+        ]
+        return pd.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        return f"<Prediction of {self._subject}: {self.time_s.text()} s, {_runs(len(self.run_list))}>"
+
+    def _repr_html_(self) -> str:
+        from lepaute.kit.notebook import facts_html
+
+        rate, unit = self.rate, self.application.rate.unit if self.application.rate else ""
+        energy = self.energy_j
+        facts = [
+            ("time", f"{self.time_s.text()} s{', 95 % of further runs' if self.time_s.low is not None else ''}"),
+            ("rate", "" if rate is None else f"{rate.text()} {unit}"),
+            ("energy", "" if energy is None else f"{energy.text()} J"),
+            ("runs", f"{len(self.run_list)} simulated, seed {self.seed}, fidelity {self.fidelity}"),
+            ("platform", f"{self.platform_name}, sha256 {self.platform_sha256[:12]}"),
+        ]
+        return facts_html(self._subject, facts, [f"warning: {warning}" for warning in self.warnings])
+
+    @property
+    def _subject(self) -> str:
+        return f"{self.application.title} {self.application.label} on {self.platform_name}"
 
     @property
     def kernel_time_s(self) -> dict[str, float]:
@@ -216,6 +284,7 @@ class Prediction:
             **({"interval_parts": self.parts.to_dict(self.time_s.half_width_percent)} if self.parts else {}),
             "runs": [self._run_to_dict(run) for run in self.run_list],
             "fidelity": self.fidelity,
+            **({"sampling_relative_sd": self.sampling_sd} if self.sampling_sd else {}),
             "warnings": list(self.warnings),
             **({"outside_ranges": self.outside.to_dict()} if self.outside else {}),
             "extrapolated_share": self.extrapolated_share,

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lepaute.simulate.comparing import may_be_as_fast
+
 if TYPE_CHECKING:
     from lepaute.simulate.prediction import Prediction
 
@@ -34,6 +36,21 @@ class Sweep:
     def best(self) -> "Prediction | None":
         """The fastest of those that are comparable; None where none is."""
         return max(self.comparable, key=speed, default=None)
+
+    @property
+    def bests(self) -> tuple["Prediction", ...]:
+        """The best and all that cannot be told from it, the fastest first; empty where none is comparable."""
+        best = self.best
+        if best is None:
+            return ()
+        near = sorted((one for one in self.comparable if one is not best), key=speed, reverse=True)
+        return best, *(one for one in near if may_be_as_fast(best, one))
+
+    @property
+    def best_places(self) -> list[int]:
+        """Where `bests` stand among the predictions, from 0."""
+        places = {id(one): place for place, one in enumerate(self.predictions)}
+        return [places[id(one)] for one in self.bests]
 
     @property
     def worst(self) -> "Prediction | None":

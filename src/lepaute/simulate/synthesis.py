@@ -1,6 +1,5 @@
 """A hypothetical cluster: nodes drawn from a population, all else as on the platform that they are like."""
 
-import math
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
@@ -8,7 +7,7 @@ from lepaute.simulate.population import drawn_nodes, drawn_scales, scaled, with_
 
 if TYPE_CHECKING:
     from lepaute.platform.population import Population
-    from lepaute.platform.schema import KernelModel, Platform, Topology
+    from lepaute.platform.schema import KernelModel, Platform
 
 #: The file of more would be larger than what is read.
 MOST_NODES = 40_000
@@ -18,7 +17,7 @@ LARGEST_FACTOR = 1e6
 
 def synthesize(
     like: "Platform",
-    population: "Population",
+    population: "Population | None",
     *,
     nodes: int,
     spatial: float = 1.0,
@@ -26,13 +25,14 @@ def synthesize(
     seed: int = 1,
 ) -> "Platform":
     """A cluster of `nodes` nodes drawn from `population`, deterministic for a seed: a smaller cluster is the beginning
-    of a larger one.
+    of a larger one. Without a population, the CPUs of `like` differ by a factor on dgemm (`unlike_cpus`).
 
     like : gives the shape of a node, the network, and the other kernels, with the mean of their CPUs
     spatial, temporal : factors of the standard deviations between CPUs and between days
     The layer `days` of `like` is left out: the population draws the days of dgemm.
     Raises InputError for a number that cannot be, or a topology that has no form with so many nodes.
     """
+    from lepaute.platform.resizing import topology_for
     from lepaute.platform.schema import Platform
 
     if not 1 <= nodes <= MOST_NODES:
@@ -42,6 +42,10 @@ def synthesize(
             raise InputError(f"{name} is {value:g}; a factor of a standard deviation is 0 to {LARGEST_FACTOR:g}")
     if not 0 <= seed < 2**63:
         raise InputError(f"seed is {seed}; it is a whole number from 0 to 2^63 - 1")
+    if population is None:
+        from lepaute.simulate.unlike_cpus import synthesize_by_factor
+
+        return synthesize_by_factor(like, nodes=nodes, spatial=spatial, temporal=temporal, seed=seed)
     model = like.kernel(population.kernel, population.threads)
     if model is None:
         raise InputError(
@@ -90,33 +94,6 @@ def odd_cpus(cluster: "Platform") -> list[str]:
                 "cost nothing; choose a smaller --spatial"
             )
     return warnings
-
-
-def topology_for(topology: "Topology", nodes: int, name: str) -> "Topology":
-    """`topology` with `nodes` nodes: one switch has any number, a fat tree grows or shrinks at its top.
-
-    Raises InputError where there is no such form.
-    """
-    from lepaute.platform.schema import Topology
-
-    if topology.kind == "switch" or topology.node_count == nodes:
-        return topology
-    if topology.kind == "fat-tree":
-        levels, children, parents, cables = (part.split(",") for part in (topology.parameters or "").split(";"))
-        below = math.prod(map(int, children[:-1]))
-        if nodes % below == 0 and not topology.changed and not topology.removed:
-            parts = (levels, [*children[:-1], str(nodes // below)], parents, cables)
-            parameters = ";".join(",".join(part) for part in parts)
-            return Topology.model_validate(topology.model_dump() | {"parameters": parameters})
-        raise InputError(
-            f"the topology of {name} is a fat tree {topology.parameters}; with {nodes} nodes it has no such form: take "
-            f"a multiple of {below}, or a platform with one switch"
-        )
-    stated = "the nodes that its links name" if topology.node_count is None else f"{topology.node_count} nodes"
-    raise InputError(
-        f"the topology of {name} is a {topology.kind} for {stated}, which {nodes} nodes do not fill; give that number, "
-        "or a platform with one switch"
-    )
 
 
 def _of_the_mean_cpu(model: "KernelModel") -> "KernelModel":

@@ -23,6 +23,8 @@ def model_warnings(
     across_nodes = application.ranks > most_ranks_on_a_node
     return [
         *layer_warnings(application, platform),
+        *assumption_warnings(platform),
+        *plausibility_warnings(platform),
         *kernel_warnings(kernels, platform),
         *(link_warnings(platform) if across_nodes else []),
         *busy_warnings(application, platform, most_ranks_on_a_node),
@@ -35,6 +37,20 @@ def layer_warnings(application: "Application", platform: "Platform") -> list[str
     if set(layers_of(platform, application)) & {"days", "discrepancy"}:
         return []
     return ["the interval covers call noise only: the platform has neither a day nor a discrepancy layer"]
+
+
+def assumption_warnings(platform: "Platform") -> list[str]:
+    """What of the platform was assumed: where the width of the interval comes from."""
+    if not platform.assumed:
+        return []
+    return [f"assumed, not measured: {', '.join(each.text for each in platform.assumed)}; a calibration replaces these"]
+
+
+def plausibility_warnings(platform: "Platform") -> list[str]:
+    """Values of the platform that no machine has."""
+    from lepaute.platform.plausibility import implausible
+
+    return [f"implausible: {sentence}" for sentence in implausible(platform)]
 
 
 def kernel_warnings(kernels: "Mapping[str, KernelUse]", platform: "Platform") -> list[str]:

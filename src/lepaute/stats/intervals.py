@@ -10,6 +10,7 @@ from lepaute.stats.student import student_quantile
 #: From this many runs on, the quantiles of the runs themselves are taken. With fewer, the 2.5 % quantile would lie
 #: outside the runs seen: its position is 0.025 (R + 1), which reaches the first of them at R = 39.
 EMPIRICAL_FROM = 40
+_NORMAL_975 = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 _LARGEST_LOG = 700.0  # what exponential() takes
 
 
@@ -20,7 +21,7 @@ class Interval(NamedTuple):
     high: float | None
 
 
-def prediction_interval(values: Sequence[float]) -> Interval:
+def prediction_interval(values: Sequence[float], common_sd: float = 0.0) -> Interval:
     """The 95 % prediction interval for one further value of the same kind: durations, or rates of the same work.
 
     values : R >= 1 finite numbers >= 0, any one unit
@@ -29,6 +30,9 @@ def prediction_interval(values: Sequence[float]) -> Interval:
     among the ordered logarithms; their expected coverage is 95 % whatever the distribution. Student's holds less where
     tails are long (docs/predict.md). The interval of rates is that of durations, inverted. A 0 has no logarithm: where
     there is one, the bounds are those of the values themselves, and not below 0.
+    common_sd : standard deviation of the logarithm of a factor that all values lack alike, unknown and near 1, so that
+        they do not show it; each bound moves away from the mean: the squares of its distance and of 1.96 common_sd
+        add up
     Raises InputError where there is no value, or one that is not finite or below 0.
     """
     if not values or not all(isfinite(value) and value >= 0.0 for value in values):
@@ -36,13 +40,18 @@ def prediction_interval(values: Sequence[float]) -> Interval:
     if len(values) == 1:
         return Interval(None, None)
     least, most = min(values), max(values)
-    if least == most:
+    if least == most and (common_sd == 0.0 or most == 0.0):
         return Interval(least, least)
     if least == 0.0:
         low, high = _bounds(values)
         return Interval(max(low, 0.0), high)
     log, exp = _logarithm()
-    low, high = _bounds([log(value) for value in values])
+    logs = [log(value) for value in values]
+    low, high = _bounds(logs)
+    if common_sd > 0.0:
+        mean, reach = fsum(logs) / len(logs), _NORMAL_975 * common_sd
+        low = mean - sqrt(max(0.0, mean - low) ** 2 + reach**2)
+        high = mean + sqrt(max(0.0, high - mean) ** 2 + reach**2)
     return Interval(exp(max(low, -_LARGEST_LOG)), exp(min(high, _LARGEST_LOG)))
 
 

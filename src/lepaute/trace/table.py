@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 
 if TYPE_CHECKING:
+    import pandas
     from numpy.typing import NDArray
 
 FORMAT = "lepaute-trace/1"
@@ -84,6 +86,26 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.rank)
+
+    def __repr__(self) -> str:
+        ends = f", {float(self.end_s.max()):.3g} s" if len(self) else ""
+        return f"<Trace: {len(self)} calls of {len(self.ranks)} ranks{ends}>"
+
+    def _repr_html_(self) -> str:
+        import numpy
+
+        shown = self.where(numpy.arange(min(10, len(self)))).to_frame().to_html(index=False)
+        return f"<div><b>{escape(repr(self)[1:-1])}</b>{shown}</div>"
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """A row a call, with the columns of the file: kind and name as categories, all others numbers."""
+        import pandas
+
+        texts = {
+            "kind": pandas.Categorical.from_codes(self.kind.astype("int64"), categories=pandas.Index(KINDS)),
+            "name": pandas.Categorical.from_codes(self.name.astype("int64"), categories=pandas.Index(self.names)),
+        }
+        return pandas.DataFrame({**texts, **{name: getattr(self, name) for name, _, _ in NUMBERS}})
 
     @property
     def end_s(self) -> "NDArray[Any]":

@@ -75,6 +75,9 @@ class Diagnosis:
     factor_tests: Any = None
     dependence: Any = None
 
+    def __repr__(self) -> str:
+        return f"<Diagnosis: {len(self.serious)} serious of {len(self.flags)} findings on {len(self.subjects)} models>"
+
     @property
     def serious(self) -> tuple[Flag, ...]:
         """The flags that speak against using the models."""

@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lepaute.fit.numeric.arrays import Floats
+from lepaute.kit.notebook import table_html
+
+if TYPE_CHECKING:
+    import pandas
 
 Interval = tuple[float, float]
 
@@ -66,6 +70,25 @@ class SegmentedLine:
     x: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
     y: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        places = ", ".join(f"{place:.7g}" for place in self.breakpoints)
+        return f"<SegmentedLine of {len(self.x)} points: {f'breakpoints {places}' if places else 'no breakpoint'}>"
+
+    def _repr_html_(self) -> str:
+        frame = self.to_frame()
+        return table_html(repr(self)[1:-1], [str(name) for name in frame], frame.to_numpy().tolist(), self.notes)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """A row a segment: low, high, n_points, intercept, slope, and the ends of their intervals."""
+        import pandas
+
+        names = ("low", "high", "n_points", "intercept", "intercept_low", "intercept_high")
+        rows = [
+            (one.low, one.high, one.n_points, one.intercept, *one.intercept_interval, one.slope, *one.slope_interval)
+            for one in self.segments
+        ]
+        return pandas.DataFrame(rows, columns=[*names, "slope", "slope_low", "slope_high"])
 
     def predict(self, x: Any) -> Floats:
         """Fitted values, shape of x; beyond the data the first and the last line go on."""

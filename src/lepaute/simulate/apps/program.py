@@ -78,5 +78,8 @@ class Program(Application):
                 for name, use in uses.items()
             },
             "computing_s": emulated.computing_s,
+            "own_measured_s": emulated.own.measured_s,
+            "own_charged_s": emulated.own.charged_s,
+            "memory_share": emulated.slowdowns.memory_share if emulated.slowdowns else None,
             "unmodelled_share": emulated.unmodelled_share,
         }

@@ -8,6 +8,7 @@ from pathlib import Path
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
 from lepaute.simulate.smpi.compilers import compilers, skip_flags
+from lepaute.simulate.smpi.program import other_mpi_of
 
 _BUILD_LIMIT_S = 1800.0
 _COMPILERS = {
@@ -33,7 +34,7 @@ def build_program(source: Path, make: str, skip: Sequence[str], folder: Path) ->
         raise InputError(f"--source {source}: not a folder")
     wrappers = compilers()
     copy = folder / source.resolve().name
-    shutil.copytree(source, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", "*.o", "*.a"))
+    shutil.copytree(source, copy, symlinks=True, ignore=_left_out)
     environment = _COMPILERS | {
         "PATH": f"{wrappers}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "LEPAUTE_LINK_FLAGS": " ".join(skip_flags(skip, wrappers)),
@@ -46,6 +47,12 @@ def build_program(source: Path, make: str, skip: Sequence[str], folder: Path) ->
         folder=copy,
     )
     return copy
+
+
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    """What must not be copied: make would take for up to date what was built with another MPI."""
+    of_another_build = set(shutil.ignore_patterns(".git", "*.o", "*.a", "*.mod")(folder, names))
+    return of_another_build | {name for name in names if other_mpi_of(Path(folder, name)) is not None}
 
 
 def program_in(folder: Path, word: str) -> Path:

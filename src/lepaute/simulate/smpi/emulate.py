@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError, SimulationError
 from lepaute.kit.temporary import plain_name, temporary_folder
@@ -19,9 +19,10 @@ from lepaute.simulate.smpi.emulated_run import EmulatedRun, read_report, run_of
 from lepaute.simulate.smpi.failures import OwnLines, why_it_failed
 from lepaute.simulate.smpi.library import LIBRARY, build_library
 from lepaute.simulate.smpi.limits import check_copies, check_limits
+from lepaute.simulate.smpi.own_computing import Slowdowns
 from lepaute.simulate.smpi.process import Limits, run_watched
 from lepaute.simulate.smpi.program import check_program
-from lepaute.simulate.smpi.request import Files, Folding, request_text
+from lepaute.simulate.smpi.request import Computing, Files, Folding, request_text
 from lepaute.simulate.smpi.simgrid import find_simgrid
 from lepaute.simulate.topology import wiring
 from lepaute.simulate.tracing import nodes_of
@@ -29,7 +30,6 @@ from lepaute.simulate.tracing import nodes_of
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
 
-Computing = Literal["none", "measured"]
 #: A call of MPI_Test that costs nothing would let a loop of them spin at one simulated date for ever.
 _LEAST_TEST_S = 1e-8
 #: Below each stack: a large array on the stack reaches over a single page into the memory of another rank.
@@ -40,15 +40,20 @@ _GUARD_PAGES = 1024
 class Options:
     """How a program is emulated.
 
-    computing : what happens outside of the routines that have a model: nothing is charged for it ("none"), or it is
-        timed on this machine ("measured")
+    computing : what the program computes itself, outside of BLAS and LAPACK, is timed on this machine and charged
+        ("measured"), timed and not charged ("none"), or neither ("untimed")
+    contention : what is measured becomes slower where ranks share a node, as far as it waits for memory; the program
+        runs once more for that
+    memory_share : of what it computes itself that waits for memory; None: what that run shows
     privatize : each rank has its own global variables
     stack_kib : of each rank
     value_pattern : a regular expression with one group, of the seconds that the program prints; the last match counts
     sleeping_probes : a loop of MPI_Iprobe costs no event a turn
     """
 
-    computing: Computing = "none"
+    computing: Computing = "measured"
+    contention: bool = True
+    memory_share: float | None = None
     privatize: bool = True
     folding: Folding = field(default_factory=Folding)
     limits: Limits = field(default_factory=Limits)
@@ -74,6 +79,8 @@ def emulate_run(
     on_complaint: Callable[[str], None] | None = None,
     on_progress: Callable[[float], None] | None = None,
     keep: "Keep | None" = None,
+    load_cpus: Sequence[int] = (),
+    slowdowns: Slowdowns | None = None,
 ) -> EmulatedRun:
     """Runs `program` once on `ranks` ranks of the simulated platform.
 
@@ -81,6 +88,7 @@ def emulate_run(
     folder : where the program runs; the present one unless given
     on_line, on_complaint : are given each line that the program prints on standard output, and on standard error
     keep : traces to keep
+    load_cpus, slowdowns : of what the program computes itself, see own_computing
     Raises InputError for what does not fit, EnvironmentProblem where SimGrid or a limit of this system stands in the
     way, SimulationError where the program fails, hangs or ends in a deadlock. Nothing is left behind.
     """
@@ -121,7 +129,9 @@ def emulate_run(
             folding=options.folding,
             files=files,
             threads=threads,
-            measures=options.computing == "measured",
+            computing=options.computing,
+            load_cpus=load_cpus,
+            slowdowns=slowdowns,
             sleeping_probes=options.sleeping_probes,
         )
         (folder_of_run / "request").write_text(text, encoding="utf-8")
@@ -220,7 +230,7 @@ def settings_of(platform: "Platform", ranks: int, options: Options, folder: Path
         "smpi/tmpdir": str(folder),
         "smpi/wtime": "0",  # simblas charges it without the sleep
         "smpi/test": repr(max(platform.network.costs.test_s, _LEAST_TEST_S)),
-        "smpi/simulate-computation": "yes" if options.computing == "measured" else "no",
+        "smpi/simulate-computation": "no",  # simblas times it
         "smpi/display-timing": "no",
         "contexts/stack-size": str(options.stack_kib),
         "contexts/guard-size": str(_GUARD_PAGES),

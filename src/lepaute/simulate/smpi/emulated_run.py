@@ -10,6 +10,7 @@ from typing import Any
 
 from lepaute.errors import InputError, SimulationError
 from lepaute.simulate.run import KernelUse, Sizes
+from lepaute.simulate.smpi.own_computing import OwnTimes, Slowdowns, own_times
 from lepaute.simulate.smpi.process import Ended
 
 
@@ -20,6 +21,7 @@ class EmulatedRun:
     time_s : of the value that the program prints where one was asked for, else of the region between MPI_Pcontrol(1)
         and MPI_Pcontrol(0) where there is one, else of the program
     program_s : until the last rank calls MPI_Finalize
+    computing_s : over all ranks, as simulated; own: the part of it that no routine of BLAS or LAPACK is
     kernels : with a model of the platform; fallback: routines without, from their operations and the rate of dgemm
     """
 
@@ -29,6 +31,7 @@ class EmulatedRun:
     region_s: float | None
     value_s: float | None
     computing_s: float
+    own: OwnTimes
     wtime_s: float
     kernels: dict[str, KernelUse]
     fallback: dict[str, KernelUse]
@@ -41,10 +44,18 @@ class EmulatedRun:
     peak_rss_bytes: int
     stdout: tuple[str, ...]
     warnings: tuple[str, ...] = ()  # about the program
+    slowdowns: Slowdowns | None = None  # of its own computing; None where no first run told any
+    cores_timed: int = 1  # of this machine, busy during that run
+    ranks_on_node: int = 1
+
+    @property
+    def own_share(self) -> float:
+        """Share of the computing that is the program's own, measured here, from 0 to 1."""
+        return self.own.charged_s / self.computing_s if self.computing_s > 0.0 else 0.0
 
     @property
     def unmodelled_share(self) -> float:
-        """Share of the computing that no model of the platform stands for, from 0 to 1."""
+        """Share of the computing that is of routines of BLAS and LAPACK without a model, from 0 to 1."""
         if self.computing_s <= 0.0:
             return 0.0
         return sum(use.time_s for use in self.fallback.values()) / self.computing_s
@@ -71,6 +82,7 @@ def run_of(
         region_s=region_s,
         value_s=value_s,
         computing_s=report["computing_s"],
+        own=own_times(report["own_computing"]),
         wtime_s=report["wtime_s"],
         kernels=_uses(report["kernels"]),
         fallback=_uses(report["fallback"]),

@@ -36,7 +36,9 @@ def check_program(program: Path, library: Path) -> tuple[str, ...]:
     loaded = _loaded(program)
     for name, path in loaded.items():
         if LIBRARY_FILE.match(name):
-            raise InputError(f"{program} needs {name}, another MPI than SimGrid's; {_BUILD}")
+            raise InputError(
+                f"{program} needs {name}, another MPI than SimGrid's; {_BUILD}, all of it (make clean, make -B)"
+            )
         if path is None and name != LIBRARY:
             raise InputError(f"{program} needs {name}, which is not found; name its folder in LD_LIBRARY_PATH")
     if LIBRARY not in loaded:
@@ -44,6 +46,17 @@ def check_program(program: Path, library: Path) -> tuple[str, ...]:
         what = "by SMPI's own compilers" if by_smpi else "for this machine"
         raise InputError(f"{program} was built {what}, without simblas; {_BUILD}")
     return (*_own_routines(program, library), *_real_routines(program, library, loaded))
+
+
+def other_mpi_of(path: Path) -> str | None:
+    """The library of an MPI other than SimGrid's that a compiled program needs; None for any other file."""
+    if not path.is_file() or path.is_symlink():
+        return None
+    with path.open("rb") as file:
+        if file.read(4) != b"\x7fELF":
+            return None
+    needed = re.findall(r"\(NEEDED\).*\[([^]]+)\]", _output_of("readelf", "-d", str(path)))
+    return next((name for name in needed if LIBRARY_FILE.match(name)), None)
 
 
 def _own_routines(program: Path, library: Path) -> list[str]:

@@ -1,20 +1,25 @@
 """What simblas is told: the file that the variable LEPAUTE_EMULATION names."""
 
 import math
+import os
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from lepaute.platform.simgrid import holds_loopback
+from lepaute.platform.simgrid.speed import node_speeds_flops
 from lepaute.simulate.layers import Layers
 from lepaute.simulate.machine import machine_of
 from lepaute.simulate.population import on_its_day
 from lepaute.simulate.smpi.limits import free_huge_bytes
+from lepaute.simulate.smpi.own_computing import Slowdowns
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
 
+Computing = Literal["measured", "none", "untimed"]
 #: Sizes of the dgemm whose rate stands for what has no model, where the model was not fitted in a range.
 _REFERENCE = {"m": 1024.0, "n": 1024.0, "k": 128.0}
 
@@ -63,10 +68,12 @@ def request_text(
     folding: Folding,
     files: Files,
     threads: int = 1,
-    measures: bool = False,
+    computing: Computing = "untimed",
+    load_cpus: Sequence[int] = (),
+    slowdowns: Slowdowns | None = None,
     sleeping_probes: bool = True,
 ) -> str:
-    """The file, for ranks on `cores` (node * cores per node + core); measures : computing is timed by SMPI.
+    """The file, for ranks on `cores` (node * cores per node + core).
 
     Raises InputError where the platform has no models for `threads` threads.
     """
@@ -81,13 +88,33 @@ def request_text(
         f"report {files.report}",
         f"progress {files.progress}",
         *([f"kernel_log {files.kernel_log}"] if files.kernel_log is not None else []),
-        f"measures {int(measures)}",
+        f"measures {int(computing != 'untimed')} {int(computing == 'measured')}",
+        f"host_flops {statistics.fmean(node_speeds_flops(platform))!r}",
+        *_cpu_lines(computing, len(cores), load_cpus),
+        *_slowdown_lines(slowdowns or Slowdowns()),
         f"sleeping_probes {int(sleeping_probes)}",
         f"own_factors {int(not holds_loopback(platform))}",
         "machine",
         machine_of(on_its_day(platform, seed, days=layers.days), threads).text(),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _cpu_lines(computing: Computing, ranks: int, load_cpus: Sequence[int]) -> list[str]:
+    """Where ranks compute: in a run under load on one cpu, else each on one of its own where there are enough."""
+    if computing != "measured":
+        return []
+    if load_cpus:
+        return [f"load_cpus {' '.join(map(str, load_cpus))}"]
+    allowed = sorted(os.sched_getaffinity(0))
+    return [f"rank_cpus {' '.join(map(str, allowed[:ranks]))}"] if ranks <= len(allowed) else []
+
+
+def _slowdown_lines(slowdowns: Slowdowns) -> list[str]:
+    return [
+        f"slowdown {slowdowns.other!r}",
+        *(f"slowdown_from {place} {factor!r}" for place, factor in slowdowns.by_place.items()),
+    ]
 
 
 def uses_huge_pages(folding: Folding) -> bool:

@@ -2,8 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from lepaute.measure.node_agent.facts import cpu_model
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.emulated_run import EmulatedRun
+from lepaute.simulate.smpi.own_computing import LEAST_SHARE as LEAST_OWN_SHARE
+from lepaute.simulate.smpi.own_computing import Slowdowns
 from lepaute.simulate.warnings import outside
 
 if TYPE_CHECKING:
@@ -15,7 +18,7 @@ LEAST_SHARE = 0.001  # of it; below, an extrapolation is not worth a sentence
 
 def program_warnings(run: EmulatedRun, platform: "Platform", options: Options) -> list[str]:
     """Sentences about the run of a program."""
-    return [*run.warnings, *routine_warnings(run, platform), *_of_clock(run), *_of_computing(run, options)]
+    return [*run.warnings, *routine_warnings(run, platform), *_of_clock(run), *_of_computing(run, platform, options)]
 
 
 def network_warnings(platform: "Platform") -> list[str]:
@@ -70,12 +73,56 @@ def _of_clock(run: EmulatedRun) -> list[str]:
     return [f"{100.0 * run.wtime_s / run.computing_s:.2g} % of the computing is calls of MPI_Wtime"]
 
 
-def _of_computing(run: EmulatedRun, options: Options) -> list[str]:
-    if options.computing == "measured":
-        return ["computing outside of BLAS was timed on this machine, and taken to be as fast on the platform"]
-    if not run.kernels and not run.fallback:
+def _of_computing(run: EmulatedRun, platform: "Platform", options: Options) -> list[str]:
+    own = run.own
+    if options.computing != "measured":
+        share = own.measured_s / (own.measured_s + run.computing_s) if own.measured_s > 0.0 else 0.0
+        if share <= LEAST_OWN_SHARE:
+            return []
         return [
-            "the program called no BLAS or LAPACK routine, so that its computing costs nothing; "
-            "with --computing measured it is timed on this machine"
+            f"{100.0 * share:.0f} % of the computing was not charged: {own.measured_s:.3g} s of CPU time here, over "
+            "all ranks, outside of BLAS and LAPACK; --computing measured charges it"
         ]
-    return []
+    if run.own_share <= LEAST_OWN_SHARE:
+        return []
+    speed = (
+        f"{100.0 * run.own_share:.0f} % of the computing is the program's own, timed on this machine"
+        f"{_machines(platform)}, and taken to be as fast on the platform"
+    )
+    warnings = [speed, *_of_memory(run, platform)]
+    if options.folding.from_bytes is not None:
+        warnings.append(
+            "the program's own computing was timed on folded memory, which caches hold better than real one"
+        )
+    return warnings
+
+
+def _machines(platform: "Platform") -> str:
+    """Both processors, where they differ."""
+    here, there = cpu_model(), platform.nodes.cpu_model
+    return f" ({here}; there {there})" if here and there and here != there else ""
+
+
+def _of_memory(run: EmulatedRun, platform: "Platform") -> list[str]:
+    """What is not known of ranks that share the memory of a node."""
+    ranks, here, nodes = run.ranks_on_node, run.cores_timed, platform.nodes
+    if ranks <= here and nodes.memory_bandwidth_Bps is None:
+        return []
+    slowdowns = run.slowdowns or Slowdowns()
+    if slowdowns.memory_share is None:
+        bound = ""
+        if nodes.memory_bandwidth_Bps and nodes.core_memory_bandwidth_Bps:
+            most = ranks * nodes.core_memory_bandwidth_Bps / nodes.memory_bandwidth_Bps
+            bound = f", up to {max(1.0, most):.2g} times as long"
+        return [
+            f"{ranks} ranks share the memory of a node; how much of the program's own computing waits for memory was "
+            f"not seen with {here} busy cores here: taken as none, where it may take longer{bound}; --memory-share"
+        ]
+    if nodes.memory_bandwidth_Bps is not None or slowdowns.memory_share < LEAST_OWN_SHARE:
+        return []
+    return [
+        f"{ranks} ranks share the memory of a node, whose bandwidth for all cores is not known: the "
+        f"{100.0 * slowdowns.memory_share:.0f} % of the program's own computing that waits for memory is as slow as "
+        f"with {here} busy cores here, and may take up to {ranks / here:.2g} times as long; tell it (STREAM's triad) "
+        "by --set nodes.memory_bandwidth_Bps=..."
+    ]

@@ -115,6 +115,7 @@ def hpl_arguments(hpl: Hpl, seed: int) -> list[str]:
 def hpl_options() -> Options:
     """How the program is emulated."""
     return Options(
+        computing="untimed",
         privatize=False,  # HPL has no global variables that differ between ranks
         folding=Folding(_FOLD_FROM_BYTES),
         stack_kib=256,  # HPL has no large arrays on the stack

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from lepaute.kit.notebook import changed_fields
 from lepaute.kit.options import check_fields, option, word_of
 from lepaute.kit.quantities import whole_of
 from lepaute.simulate.application import GFLOPS, Application, Files, Rate
@@ -150,6 +151,8 @@ class Hpl(Application):
     copy_l: bool = False
     pivots: str = parameter("where pivots come from", "random", choices=PIVOTS, hidden=True)
     threads_per_rank: int = whole("cores that each rank computes on", 1)
+
+    __repr__ = changed_fields
 
     def __post_init__(self) -> None:
         check_fields(self, largest=MOST)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute.errors import InputError
+from lepaute.kit.notebook import changed_fields
 from lepaute.kit.options import check_fields, option
 from lepaute.kit.quantities import box_of, whole_of
 from lepaute.simulate import estimate
@@ -67,6 +68,8 @@ class Stencil(Application):
     noise_relative_sd: float = field(
         default=0.0, metadata=option("relative standard deviation of a sweep", name="noise", minimum=0.0)
     )
+
+    __repr__ = changed_fields
 
     def __post_init__(self) -> None:
         check_fields(self, largest=MOST)

@@ -1,0 +1,262 @@
+"""A platform from what a data sheet says: few numbers are given, the rest is guessed, and each guess has an error.
+
+All constants below were chosen before any prediction with them was compared with a real run (docs/accuracy.md has what
+came out). A standard deviation is of the logarithm, drawn once a run.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError
+from lepaute.platform.evaluation import mean_s
+from lepaute.platform.scaling import LIKENED_RELATIVE_SD, SCALED_RELATIVE_SD, UPDATE, dgemm_rate, scaled, scaled_kernels
+
+if TYPE_CHECKING:
+    from lepaute.platform.kernel_model import KernelModel
+    from lepaute.platform.schema import Assumption, Platform
+
+#: The platform whose dgemm lends its shape: how much longer per operation small and narrow calls take.
+SHAPE = "dahu"
+#: Of a given dgemm: HPL has other block sizes and shapes (Dahu: 7 % between k = 128 and 256), and other nodes.
+GIVEN_DGEMM_SD = 0.05
+#: Share of the nominal peak that dgemm reaches, and its error: 49 % on Dahu's cores (AVX2 kernels on AVX-512 cores),
+#: 74 to 90 % on others.
+SHARE_OF_PEAK, SHARE_OF_PEAK_SD = 0.75, 0.2
+#: Messages between nodes: a flow alone, as a share of the nominal bandwidth (79 % on Stampede, 99 % on Dahu), and the
+#: error of latencies and transfers together; with an unknown latency.
+SHARE_OF_LINK, REMOTE_SD = 0.95, 0.25
+LATENCY_S, REMOTE_SD_WITHOUT_LATENCY = 2e-6, 0.4
+#: Messages inside a node: one flow (18 GB/s on Dahu, 4.5 GB/s on a virtual machine), half a round trip, error.
+LOOPBACK_BPS, LOOPBACK_LATENCY_S, LOOPBACK_SD = 8e9, 6e-7, 0.5
+#: Messages that find their receiver computing: a quarter of the bandwidth on Dahu, all of it on a virtual machine.
+BUSY_SHARE, BUSY_SD = 0.5, 0.5
+#: Shares of the latency (half a round trip) that are the sender's, the link's and the receiver's.
+OF_SENDER, OF_LINK, OF_RECEIVER = 0.2, 0.5, 0.3
+#: Copies of eager messages, on both sides, in seconds per byte; above the threshold, a handshake of some latencies.
+COPY_S_PER_BYTE = 1e-10
+EAGER_BYTES = 16384
+HANDSHAKE = 4.0
+#: A call of MPI_Iprobe or MPI_Test that finds nothing.
+PROBE_S = 3e-7
+#: Of days, and of CPUs among each other (Dahu: 0.7 % and 3.4 %).
+DAY_SD, CPU_SD, FREEDOM = 0.01, 0.03, 20
+#: Nodes of a leaf switch, at most.
+MOST_OF_A_LEAF = 24
+
+
+@dataclass(frozen=True, slots=True)
+class DataSheet:
+    """What is known of a machine. At least one of `dgemm_flops` and `peak_flops` is given.
+
+    sockets, cores_per_socket : of a node
+    dgemm_flops  : of one core in an update of HPL, while all cores compute
+    peak_flops   : nominal, of one core
+    link_Bps     : of a node, nominal; None for a single node
+    latency_s    : of a small message between two nodes: half a round trip
+    fat_tree     : (nodes, uplinks) of a leaf switch in lowest terms, such as (2, 1); None: one switch
+    leaf         : nodes of a leaf switch; None: as many as divide the nodes, up to MOST_OF_A_LEAF
+    """
+
+    nodes: int
+    sockets: int
+    cores_per_socket: int
+    dgemm_flops: float | None = None
+    peak_flops: float | None = None
+    link_Bps: float | None = None  # noqa: N815 - the unit
+    latency_s: float | None = None
+    fat_tree: tuple[int, int] | None = None
+    leaf: int | None = None
+    memory_bytes: int | None = None
+    name: str = "data-sheet"
+
+
+def platform_from(sheet: DataSheet, like: "Platform") -> "Platform":
+    """The platform of a data sheet; `like` has the core that was measured, whose small kernels are scaled.
+
+    Raises InputError for what cannot be: neither rate, no link between several nodes, a fat tree without a form.
+    """
+    from lepaute.platform.io import load_platform
+    from lepaute.platform.schema import Platform
+
+    if sheet.nodes > 1 and sheet.link_Bps is None:
+        raise InputError("several nodes need the bandwidth of their link: --link, such as 100Gb")
+    if sheet.dgemm_flops is not None:
+        flops, flops_sd, flops_from = sheet.dgemm_flops, GIVEN_DGEMM_SD, "given; other block sizes and nodes differ"
+    elif sheet.peak_flops is not None:
+        flops, flops_sd = SHARE_OF_PEAK * sheet.peak_flops, SHARE_OF_PEAK_SD
+        flops_from = f"{100 * SHARE_OF_PEAK:.0f} % of the nominal peak"
+    else:
+        raise InputError("give the speed of a core: --dgemm, such as 45G, or its nominal --peak")
+    rate = dgemm_rate(like)
+    if rate is None:
+        raise InputError(f"platform {like.name} has no dgemm for one thread, by which its kernels would be scaled")
+    source = f"those of a core of {like.name}, scaled by dgemm from {rate / 1e9:.3g} to {flops / 1e9:.3g} Gflop/s"
+    kernels = [
+        _dgemm(load_platform(SHAPE), flops, flops_sd, flops_from),
+        *scaled_kernels(like, rate / flops, f"assumed: {source}"),
+    ]
+    topology, leaf_text = _topology(sheet)
+    content = {
+        "name": sheet.name,
+        "description": _description(sheet, leaf_text),
+        "source": "lepaute platform new: a data sheet; nothing was measured",
+        "assumed": [each.model_dump() for each in _assumptions(sheet, flops, flops_sd, flops_from, source)],
+        "nodes": {
+            "count": sheet.nodes,
+            "cores": sheet.sockets * sheet.cores_per_socket,
+            "cpus": sheet.sockets,
+            "core_to_cpu": "block",
+            "sockets": sheet.sockets,
+            "memory_bytes": sheet.memory_bytes,
+            "peak_flops_per_core": sheet.peak_flops,
+        },
+        "kernels": [kernel.model_dump() for kernel in kernels],
+        "network": _network(sheet),
+        "topology": topology,
+        "days": {
+            "common_relative_sd": DAY_SD,
+            "cpu_relative_sd": CPU_SD,
+            "degrees_of_freedom": FREEDOM,
+            "source": "assumed, about as on Dahu: 0.7 % between days, 3.4 % between CPUs",
+        },
+    }
+    return Platform.model_validate(content)
+
+
+def _dgemm(shape: "Platform", flops: float, relative_sd: float, source: str) -> "KernelModel":
+    """dgemm of `flops` in UPDATE; other calls take as much longer per operation as on `shape`."""
+    model = shape.kernel("dgemm")
+    assert model is not None
+    last = model.model_copy(update={"pieces": model.pieces[-1:]})
+    m, n, k = UPDATE
+    factor = 2.0 * m * n * k / flops / mean_s(last, m, n, k)
+    return scaled(last, factor, relative_sd, f"{flops / 1e9:.3g} Gflop/s {source}; its form is that of {shape.name}")
+
+
+def _network(sheet: DataSheet) -> dict[str, Any]:
+    inside = _segments(LOOPBACK_LATENCY_S, LOOPBACK_BPS)
+    loopback: dict[str, Any] = {
+        "bandwidth_Bps": LOOPBACK_BPS,
+        "segments": inside,
+        "discrepancy_relative_sd": LOOPBACK_SD,
+        "busy": _busy(inside),
+    }
+    link_Bps = sheet.link_Bps or LOOPBACK_BPS
+    latency_s = LATENCY_S if sheet.latency_s is None else sheet.latency_s
+    between = _segments(latency_s, SHARE_OF_LINK * link_Bps)
+    return {
+        "node_link": {"bandwidth_Bps": link_Bps},
+        "loopback": loopback,
+        "remote": {"segments": between, "discrepancy_relative_sd": _remote_sd(sheet), "busy": _busy(between)},
+        "costs": {"iprobe_s": PROBE_S, "test_s": PROBE_S},
+    }
+
+
+def _remote_sd(sheet: DataSheet) -> float:
+    return REMOTE_SD_WITHOUT_LATENCY if sheet.latency_s is None else REMOTE_SD
+
+
+def _segments(latency_s: float, bandwidth_Bps: float) -> list[dict[str, Any]]:
+    sender_s, receiver_s = OF_SENDER * latency_s, OF_RECEIVER * latency_s
+    return [
+        {
+            "above_bytes": 0,
+            "protocol": "eager",
+            "latency_s": OF_LINK * latency_s,
+            "bandwidth_Bps": bandwidth_Bps,
+            "send": (sender_s, COPY_S_PER_BYTE),
+            "isend": (sender_s, COPY_S_PER_BYTE),
+            "receive": (receiver_s, COPY_S_PER_BYTE),
+        },
+        {
+            "above_bytes": EAGER_BYTES,
+            "protocol": "rendezvous",
+            "latency_s": HANDSHAKE * latency_s,
+            "bandwidth_Bps": bandwidth_Bps,
+            "isend": (sender_s, 0.0),
+        },
+    ]
+
+
+def _busy(segments: list[dict[str, Any]]) -> dict[str, Any]:
+    slower = [
+        segment
+        | ({"bandwidth_Bps": BUSY_SHARE * segment["bandwidth_Bps"]} if segment["protocol"] == "rendezvous" else {})
+        for segment in segments
+    ]
+    return {"segments": slower, "discrepancy_relative_sd": BUSY_SD}
+
+
+def _topology(sheet: DataSheet) -> tuple[dict[str, Any], str]:
+    """The topology, and what to say of it."""
+    if sheet.fat_tree is None:
+        return {"kind": "switch"}, "one switch"
+    down, up = sheet.fat_tree
+    sizes = [size for size in range(down, min(sheet.nodes // 2, MOST_OF_A_LEAF) + 1, down) if sheet.nodes % size == 0]
+    if sheet.leaf is not None:
+        sizes = [sheet.leaf] if sheet.nodes % sheet.leaf == 0 and sheet.leaf % down == 0 else []
+    if not sizes:
+        raise InputError(
+            f"{sheet.nodes} nodes have no fat tree {down}:{up}"
+            + (f" with leaf switches of {sheet.leaf} nodes" if sheet.leaf else "")
+            + f": a leaf switch has a multiple of {down} nodes that divides all of them; choose --leaf, or more --nodes"
+        )
+    leaf = sizes[-1]
+    uplinks = leaf // down * up
+    text = f"a fat tree of {sheet.nodes // leaf} leaf switches with {leaf} nodes and {uplinks} uplinks each"
+    return {"kind": "fat-tree", "parameters": f"2;{leaf},{sheet.nodes // leaf};1,{uplinks};1,1"}, text
+
+
+def _assumptions(
+    sheet: DataSheet, flops: float, flops_sd: float, flops_from: str, scaled_from: str
+) -> "list[Assumption]":
+    from lepaute.platform.schema import Assumption
+
+    assumed = [
+        Assumption(what=f"dgemm at {flops / 1e9:.3g} Gflop/s a core", relative_sd=flops_sd, source=flops_from),
+        Assumption(
+            what="all other kernels",
+            relative_sd=SCALED_RELATIVE_SD,
+            source=f"{scaled_from}; those not measured there either as others (sd {100 * LIKENED_RELATIVE_SD:.0f} %)",
+        ),
+        Assumption(
+            what="messages inside nodes",
+            relative_sd=LOOPBACK_SD,
+            source=f"{LOOPBACK_BPS / 1e9:g} GB/s and {LOOPBACK_LATENCY_S * 1e6:g} us, on Dahu 18 GB/s",
+        ),
+    ]
+    if sheet.nodes > 1:
+        latency = "the given latency" if sheet.latency_s is not None else f"{LATENCY_S * 1e6:g} us"
+        assumed.append(
+            Assumption(
+                what="messages between nodes",
+                relative_sd=_remote_sd(sheet),
+                source=f"{100 * SHARE_OF_LINK:.0f} % of the link, {latency}, eager up to {EAGER_BYTES} bytes",
+            )
+        )
+    return [
+        *assumed,
+        Assumption(
+            what="messages to ranks that compute",
+            relative_sd=BUSY_SD,
+            source=f"{100 * BUSY_SHARE:.0f} % of the bandwidth of others; 20 % on Dahu, 100 % on a virtual machine",
+        ),
+        Assumption(what="differences between CPUs", relative_sd=CPU_SD, source="3.4 % on Dahu"),
+        Assumption(what="differences between days", relative_sd=DAY_SD, source="0.7 % on Dahu"),
+    ]
+
+
+def _description(sheet: DataSheet, topology: str) -> str:
+    given = [f"{sheet.nodes} nodes of {sheet.sockets} x {sheet.cores_per_socket} cores", topology]
+    if sheet.dgemm_flops is not None:
+        given.append(f"dgemm {sheet.dgemm_flops / 1e9:.4g} Gflop/s a core")
+    if sheet.peak_flops is not None:
+        given.append(f"peak {sheet.peak_flops / 1e9:.4g} Gflop/s a core")
+    if sheet.link_Bps is not None:
+        given.append(f"link {sheet.link_Bps / 1e9:.4g} GB/s")
+    if sheet.latency_s is not None:
+        given.append(f"latency {sheet.latency_s * 1e6:.4g} us")
+    if sheet.memory_bytes is not None:
+        given.append(f"{sheet.memory_bytes / 2**30:.4g} GiB a node")
+    text = f"From a data sheet: nothing was measured on it. Given: {', '.join(given)}."
+    return f"{text}\nThe rest is assumed, see `assumed`.\n"

@@ -1,0 +1,200 @@
+"""Values that a platform file may have and no machine has: a rate in the place of seconds, bits for bytes, per cents.
+
+Bounds are wide: from a slow embedded core to an accelerator that counts as one core, from a shared-memory copy to a
+network across continents. What is outside of them is a slip of the unit, most of the time.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from lepaute.platform.evaluation import mean_s, piece_of, value_of
+from lepaute.platform.scaling import UPDATE
+from lepaute.platform.variants import VARIANTS, models_of
+
+if TYPE_CHECKING:
+    from lepaute.platform.kernel_model import KernelModel
+    from lepaute.platform.network_model import Segment
+    from lepaute.platform.schema import Nodes, Platform
+
+#: Operations of a call with m·n·k = 1, of kernels whose cost is one of computing.
+_FLOPS = {"dgemm": 2.0, "dgemm_nn": 2.0, "dtrsm": 1.0, "dtrsm_left": 1.0}
+_CORE_FLOPS = (1e8, 2e14)
+#: What is above the nominal rate by less than this is a clock above the nominal one.
+_ABOVE_PEAK = 1.3
+_ELEMENT_S = (1e-14, 1e-6)
+_CALL_S = (1e-9, 1e-2)
+#: A call whose size is that of a block of HPL.
+_BLOCK = (256, 256, 256)
+_MESSAGE_S = (3e-8, 1e-3)
+_BANDWIDTH_BPS = (1e5, 1e13)
+_LINK_BPS = 4e11
+_OVERHEAD_S, _OVERHEAD_S_PER_BYTE = 1e-3, 1e-7
+_CORE_MEMORY_BYTES, _NODE_MEMORY_BYTES = 1 << 24, 1e14
+_NODE_W = (1.0, 1e6)
+_SPREAD = 1.0
+_MOST_ROWS = 2000
+
+
+def implausible(platform: "Platform") -> list[str]:
+    """Sentences on values that no machine has: field, what was found, what is usual, what was probably meant."""
+    return [
+        *_nodes(platform.nodes),
+        *(
+            sentence
+            for position, model in enumerate(platform.kernels)
+            for sentence in _kernel(model, f"kernels[{position}] ({model.kernel})", platform)
+        ),
+        *_network(platform),
+        *_spreads(platform),
+    ]
+
+
+def unmodelled(platform: "Platform", kernels: Iterable[str]) -> list[str]:
+    """Sentences on those of `kernels` that the platform has no model for, and on those that cost nothing in it."""
+    kernels, sentences = list(kernels), []
+    for threads in sorted({model.threads for model in platform.kernels}) or [1]:
+        found = models_of(platform.kernels, kernels, threads)
+        several = f" with {threads} threads" if threads > 1 else ""
+        missing = [kernel for kernel in kernels if kernel not in found]
+        free = [kernel for kernel, model in found.items() if _is_free(model) and kernel not in VARIANTS]
+        if missing:
+            sentences.append(
+                f"kernels: HPL calls some{several} that have no model, and cost nothing: {', '.join(missing)}"
+            )
+        if free:
+            sentences.append(f"kernels: HPL calls some{several} whose mean is 0: {', '.join(free)}")
+    return sentences
+
+
+def _is_free(model: "KernelModel") -> bool:
+    return not any(value for piece in model.pieces for value in piece.mean.values())
+
+
+def _nodes(nodes: "Nodes") -> Iterator[str]:
+    peak = nodes.peak_flops_per_core
+    low, high = _CORE_FLOPS
+    if peak is not None and not low <= peak <= 10.0 * high:
+        yield f"nodes.peak_flops_per_core is {peak:.3g} flop/s; a core has {low:.0e} to {10 * high:.0e}: 45e9, not 45"
+    memory = nodes.memory_bytes
+    if memory is not None and not _CORE_MEMORY_BYTES * nodes.cores <= memory <= _NODE_MEMORY_BYTES:
+        yield f"nodes.memory_bytes is {memory}: {memory / 2**30:.3g} GiB a node; it is in bytes, such as 206158430208"
+
+
+def _kernel(model: "KernelModel", where: str, platform: "Platform") -> Iterator[str]:
+    if _is_free(model):
+        return
+    odd = list(_rates(model, where, platform) if model.kernel in _FLOPS else _durations(model, where))
+    yield from odd
+    duration_s = mean_s(model, *UPDATE)
+    sd_s = value_of(piece_of(model, *UPDATE).noise.sd, *UPDATE)
+    if not odd and duration_s > 0.0 and sd_s > 3.0 * duration_s:
+        yield f"{where}: its noise has {sd_s / duration_s:.3g} times its mean; noise.sd is in seconds, not in per cent"
+
+
+def _rates(model: "KernelModel", where: str, platform: "Platform") -> Iterator[str]:
+    m, n, k = UPDATE
+    call = f"{model.kernel}({m}, {n}, {k})"
+    piece = piece_of(model, m, n, k)
+    durations_s = [mean_s(model, m, n, k)]
+    if piece.per_cpu is not None:
+        terms = piece.per_cpu.mean_terms
+        rows = piece.per_cpu.rows[:_MOST_ROWS]
+        durations_s += [value_of(dict(zip(terms, row[2:], strict=False)), m, n, k) for row in rows]
+    if min(durations_s) <= 0.0:
+        yield f"{where}: {call} takes {min(durations_s):.3g} s; a duration is above 0"
+        return
+    operations = _FLOPS[model.kernel] * m * n * k / model.threads
+    slowest, fastest = operations / max(durations_s), operations / min(durations_s)
+    low, high = _CORE_FLOPS
+    if slowest < low or fastest > high:
+        rate = slowest if slowest < low else fastest
+        yield (
+            f"{where}: {call} at {rate:.3g} flop/s a core; a core does {low:.0e} to {high:.0e}: coefficients are "
+            "seconds per m·n·k, not rates"
+        )
+        return
+    peak = platform.nodes.peak_flops_per_core
+    if peak is None or not low <= peak:
+        return
+    if fastest > _ABOVE_PEAK * peak:
+        yield f"{where}: {call} at {fastest:.3g} flop/s a core is {fastest / peak:.3g} times nodes.peak_flops_per_core"
+    elif model.kernel == "dgemm" and slowest < 0.02 * peak:
+        yield f"{where}: {call} at {slowest:.3g} flop/s a core is {slowest / peak:.1%} of nodes.peak_flops_per_core"
+
+
+def _durations(model: "KernelModel", where: str) -> Iterator[str]:
+    duration_s = mean_s(model, *_BLOCK)
+    terms = [term for term, value in piece_of(model, *_BLOCK).mean.items() if value]
+    size = _BLOCK[0] ** max((len(term) for term in terms if term != "1"), default=0)
+    low, high = _CALL_S if size == 1 else _ELEMENT_S
+    each_s = duration_s / size
+    if not low <= each_s <= high and not _is_negative_within_range(model, duration_s):
+        unit = "a call" if size == 1 else "an element"
+        yield f"{where}: {each_s:.3g} s {unit}; {low:.0e} to {high:.0e} s are usual: coefficients are seconds per term"
+
+
+def _is_negative_within_range(model: "KernelModel", duration_s: float) -> bool:
+    """Whether a duration of 0 or less is of a call that the model was not fitted to."""
+    fitted = piece_of(model, *_BLOCK).range
+    sizes = dict(zip("mnk", _BLOCK, strict=True))
+    return duration_s <= 0.0 and any(not low <= sizes[name] <= high for name, (low, high) in (fitted or {}).items())
+
+
+def _network(platform: "Platform") -> Iterator[str]:
+    network = platform.network
+    link_Bps = network.node_link.bandwidth_Bps
+    if not _BANDWIDTH_BPS[0] <= link_Bps or (platform.nodes.count > 1 and link_Bps > _LINK_BPS):
+        yield (
+            f"network.node_link.bandwidth_Bps is {link_Bps:.3g}; a link has {_BANDWIDTH_BPS[0]:.0e} to {_LINK_BPS:.0e} "
+            "bytes a second: 12.5e9 for 100 Gb/s"
+        )
+    for name, links in (("remote", network.remote), ("loopback", network.loopback)):
+        for position, segment in enumerate(links.segments or ()):
+            yield from _segment(segment, f"network.{name}.segments[{position}]")
+    last = network.remote.segments[-1].bandwidth_Bps
+    if platform.nodes.count > 1 and last > 1.05 * link_Bps >= _BANDWIDTH_BPS[0]:
+        yield (
+            f"network.remote.segments: a long message has {last:.3g} B/s, the link of its node {link_Bps:.3g} B/s "
+            "(network.node_link)"
+        )
+    for name in ("iprobe_s", "test_s", "wtime_s"):
+        if (cost_s := getattr(network.costs, name)) > _OVERHEAD_S:
+            yield f"network.costs.{name} is {cost_s:.3g} s; such a call takes less than {_OVERHEAD_S:.0e} s"
+
+
+def _segment(segment: "Segment", where: str) -> Iterator[str]:
+    low, high = _MESSAGE_S
+    small_s = segment.latency_s + segment.send[0] + segment.receive[0]
+    if segment.latency_s > max(high, 10.0 * segment.above_bytes / segment.bandwidth_Bps):
+        yield f"{where}.latency_s is {segment.latency_s:.3g} s; up to {high:.0e} s are usual: 1.5e-6 for 1.5 us"
+    elif segment.above_bytes == 0 and small_s < low:
+        yield f"{where}: 0 bytes take {small_s:.3g} s (send, latency, receive); at least {low:.0e} s are usual"
+    if not _BANDWIDTH_BPS[0] <= segment.bandwidth_Bps <= _BANDWIDTH_BPS[1]:
+        bounds = f"{_BANDWIDTH_BPS[0]:.0e} to {_BANDWIDTH_BPS[1]:.0e}"
+        yield f"{where}.bandwidth_Bps is {segment.bandwidth_Bps:.3g}; {bounds} bytes a second are usual: 12.5e9"
+    for name in ("send", "isend", "receive"):
+        call_s, byte_s = getattr(segment, name)
+        if call_s > _OVERHEAD_S or byte_s > _OVERHEAD_S_PER_BYTE:
+            yield (
+                f"{where}.{name} is [{call_s:.3g}, {byte_s:.3g}]; less than {_OVERHEAD_S:.0e} s and "
+                f"{_OVERHEAD_S_PER_BYTE:.0e} s a byte are usual"
+            )
+
+
+def _spreads(platform: "Platform") -> Iterator[str]:
+    """Standard deviations in per cent, and powers in kilowatts."""
+    spreads = {
+        f"kernels[{position}].discrepancy_relative_sd": model.discrepancy_relative_sd
+        for position, model in enumerate(platform.kernels)
+    }
+    network, days = platform.network, platform.days
+    for name, links in (("remote", network.remote), ("loopback", network.loopback)):
+        spreads[f"network.{name}.discrepancy_relative_sd"] = links.discrepancy_relative_sd or 0.0
+    for name in ("common_relative_sd", "cpu_relative_sd", "run_relative_sd") if days is not None else ():
+        spreads[f"days.{name}"] = getattr(days, name) or 0.0
+    for field, spread in spreads.items():
+        if spread > _SPREAD:
+            yield f"{field} is {spread:.3g}; it is a fraction, 0.02 for 2 %"
+    power = platform.power
+    if power is not None and not _NODE_W[0] <= power.computing_W <= _NODE_W[1]:
+        yield f"power.computing_W is {power.computing_W:.3g}; a node draws {_NODE_W[0]:g} to {_NODE_W[1]:.0e} W"

@@ -1,0 +1,187 @@
+"""A trace in OTF2, the format of Score-P, which Vampir and other tools open."""
+
+import importlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.trace.describe import headline, node_name
+from lepaute.trace.messages import ALL_TO_ALL, ARRIVAL, COLLECTIVES, FROM_ROOT, TO_ROOT, match_messages
+from lepaute.trace.table import Trace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Ticks a second of the time stamps.
+RESOLUTION = 1_000_000_000
+#: The region that holds all calls of a rank: what is in none of them is the program's own code.
+PROGRAM = "the program"
+WORLD = 0
+_NO_ROOT = 0xFFFFFFFF
+#: Operations of OTF2 that are not named after the routine.
+_OPERATIONS = {f"MPI_Comm_{form}": "CREATE_HANDLE" for form in ("split", "dup", "create")}
+
+
+def write_otf2(trace: Trace, folder: Path) -> int:
+    """Writes the archive, traces.otf2 and what belongs to it, into a new folder; returns the number of events.
+
+    A location is a rank, below its node. Messages of which both ends are in the trace go from the call that sends to
+    the call in which they were received; collective operations have their communicator where that is known.
+    Raises InputError where the folder exists, EnvironmentProblem where the package otf2 is missing.
+    """
+    otf2 = _package()
+    if folder.exists():
+        raise InputError(f"{folder}: exists; name a folder that is to be made")
+    with tempfile.TemporaryDirectory(prefix=".lepaute-otf2-", dir=folder.absolute().parent) as temporary:
+        archive = Path(temporary, "archive")
+        with otf2.writer.open(str(archive), timer_resolution=RESOLUTION) as writer:
+            writer.creator = "lepaute"
+            writer.description = headline(trace)
+            count = _Archive(otf2, writer, trace).write()
+        archive.rename(folder)
+    return count
+
+
+def _package() -> Any:
+    try:
+        otf2 = importlib.import_module("otf2")
+        importlib.import_module("otf2.writer")
+    except ImportError:
+        raise EnvironmentProblem(
+            "the Python package otf2 is missing: pip install otf2, or Debian's python3-otf2"
+        ) from None
+    return otf2
+
+
+class _Archive:
+    """Definitions of the archive, and its events rank by rank."""
+
+    def __init__(self, otf2: Any, writer: Any, trace: Trace) -> None:
+        self.otf2, self.writer, self.trace = otf2, writer, trace
+        definitions = writer.definitions
+        self.regions = [self._region(code) for code in range(len(trace.names))]
+        self.program = definitions.region(PROGRAM)
+        self.locations = self._locations()
+        self.communicators = self._communicators()
+
+    def _region(self, code: int) -> Any:
+        roles, paradigms, name = self.otf2.RegionRole, self.otf2.Paradigm, self.trace.names[code]
+        if not name.startswith("MPI_"):
+            return self.writer.definitions.region(name, region_role=roles.FUNCTION)
+        kinds = ((ALL_TO_ALL, roles.COLL_ALL2ALL), (FROM_ROOT, roles.COLL_ONE2ALL), (TO_ROOT, roles.COLL_ALL2ONE))
+        role = next((role for names, role in kinds if name in names), roles.POINT2POINT)
+        return self.writer.definitions.region(name, region_role=role, paradigm=paradigms.MPI)
+
+    def _locations(self) -> dict[int, Any]:
+        definitions, trace = self.writer.definitions, self.trace
+        nodes = trace.metadata.get("nodes") or []
+        machine = definitions.system_tree_node(str(trace.metadata.get("platform") or "machine"), "machine")
+        tree: dict[int, Any] = {}
+        locations = {}
+        for rank in trace.ranks:
+            node = int(nodes[rank]) if rank < len(nodes) else 0
+            if node not in tree:
+                tree[node] = definitions.system_tree_node(node_name(trace, node), "node", parent=machine)
+            group = definitions.location_group(f"rank {rank}", system_tree_parent=tree[node])
+            locations[rank] = definitions.location(f"rank {rank}", group=group)
+        return locations
+
+    def _communicators(self) -> dict[int, tuple[Any, list[int]]]:
+        """Of each group of ranks its communicator and its members, which are ordered by their rank in the world."""
+        import numpy
+
+        definitions, mpi, groups = self.writer.definitions, self.otf2.Paradigm.MPI, self.otf2.GroupType
+        everybody = tuple(self.locations.values())
+        definitions.group("ranks", group_type=groups.COMM_LOCATIONS, paradigm=mpi, members=everybody)
+        made: dict[int, tuple[Any, list[int]]] = {}
+        known = self.trace.where(self.trace.comm > WORLD)
+        for number in (WORLD, *numpy.unique(known.comm).tolist()):
+            members = self.trace.ranks if number == WORLD else known.where(known.comm == number).ranks
+            name = "MPI_COMM_WORLD" if number == WORLD else f"group {number}"
+            places = tuple(self.locations[rank] for rank in members)
+            group = definitions.group(name, group_type=groups.COMM_GROUP, paradigm=mpi, members=places)
+            made[number] = definitions.comm(name, group=group), members
+        return made
+
+    def write(self) -> int:
+        """Writes the events of all ranks and returns their number."""
+        trace = self.trace
+        matches = match_messages(trace)
+        complete = matches.end >= 0
+        sends = dict(zip(matches.send[complete].tolist(), matches.end[complete].tolist(), strict=True))
+        arrivals: dict[int, list[int]] = {}
+        for send, end in sends.items():
+            arrivals.setdefault(end, []).append(send)
+        first = min(0, round(float(trace.start_s.min()) * RESOLUTION)) if len(trace) else 0
+        events = 0
+        for rank in trace.ranks:
+            writer = self.writer.event_writer_from_location(self.locations[rank])
+            rows = ((trace.rank == rank) & ~trace.named((ARRIVAL,))).nonzero()[0]  # no routine, but what one received
+            events += self._write_rank(writer, rows, sends, arrivals, first)
+        return events
+
+    def _write_rank(
+        self, writer: Any, rows: "NDArray[Any]", sends: dict[int, int], arrivals: dict[int, list[int]], first: int
+    ) -> int:
+        trace, count = self.trace, 0
+        place = {rank: at for at, rank in enumerate(trace.ranks)}
+        world = self.communicators[WORLD][0]
+        at = 0
+        writer.enter(0, self.program)
+        for row, begins, at_ns in _brackets(trace, rows):
+            at = at_ns - first
+            region = self.regions[trace.name[row]]
+            collective = self._collective(row)
+            if begins:
+                writer.enter(at, region)
+                if row in sends:
+                    tag, size = max(int(trace.tag[row]), 0), int(trace.size_bytes[row])
+                    writer.mpi_send(at, place[int(trace.peer[row])], world, tag, size)
+                if collective:
+                    writer.mpi_collective_begin(at)
+            else:
+                for send in arrivals.get(row, ()):
+                    tag, size = max(int(trace.tag[send]), 0), int(trace.size_bytes[send])
+                    writer.mpi_recv(at, place[int(trace.rank[send])], world, tag, size)
+                if collective:
+                    writer.mpi_collective_end(at, *collective)
+                writer.leave(at, region)
+            count += 1 + (row in sends and begins) + (0 if begins else len(arrivals.get(row, ()))) + bool(collective)
+        writer.leave(at, self.program)
+        return count + 2
+
+    def _collective(self, row: int) -> tuple[Any, ...] | None:
+        """Operation, communicator, root, bytes sent and received; None where the row is none, or its group unknown."""
+        trace = self.trace
+        name, number = trace.names[trace.name[row]], int(trace.comm[row])
+        if name not in COLLECTIVES or number not in self.communicators:
+            return None
+        communicator, members = self.communicators[number]
+        operation = getattr(self.otf2.CollectiveOp, _OPERATIONS.get(name, name.removeprefix("MPI_").upper()))
+        root, size = int(trace.peer[row]), int(trace.size_bytes[row])
+        gets = name in FROM_ROOT and root != int(trace.rank[row])
+        sizes = (0, size) if gets else (size, 0)
+        return operation, communicator, members.index(root) if root in members else _NO_ROOT, *sizes
+
+
+def _brackets(trace: Trace, rows: "Sequence[int] | NDArray[Any]") -> Iterator[tuple[int, bool, int]]:
+    """Of each row of a rank when it begins (True) and ends (False), in nanoseconds, one inside the other.
+
+    A row that begins inside another and ends after it, such as a phase or a call of another thread, ends with it.
+    """
+    inside: list[tuple[int, int]] = []
+    for row in map(int, rows):
+        start = round(float(trace.start_s[row]) * RESOLUTION)
+        end = max(start, round(float(trace.start_s[row] + trace.duration_s[row]) * RESOLUTION))
+        while inside and inside[-1][1] <= start:
+            ended, at = inside.pop()
+            yield ended, False, at
+        if inside:
+            end = min(end, inside[-1][1])
+        inside.append((row, end))
+        yield row, True, start
+    while inside:
+        ended, at = inside.pop()
+        yield ended, False, at

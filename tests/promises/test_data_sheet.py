@@ -1,0 +1,87 @@
+"""Platforms from a data sheet: machines that differ from the guesses as these say lie inside the intervals."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lepaute.platform import Platform, load_platform
+from lepaute.platform.data_sheet import BUSY_SD, LOOPBACK_SD, REMOTE_SD, DataSheet, platform_from
+from lepaute.platform.network_model import Segment
+from lepaute.platform.scaling import scaled
+from lepaute.simulate import Layers
+from lepaute.simulate.apps.hpl.parameters import Hpl
+from lepaute.simulate.predicting import predict
+
+pytestmark = pytest.mark.slow
+
+HPL = Hpl(n=1536, nb=64, p=2, q=2)
+GUESSED = platform_from(
+    DataSheet(nodes=2, sockets=1, cores_per_socket=2, dgemm_flops=45e9, link_Bps=12.5e9, latency_s=1.5e-6),
+    load_platform("dahu"),
+)
+MACHINES = 120
+
+
+def machine(rng: np.random.Generator) -> Platform:
+    """One whose kernels and messages take other times than the guesses, log-normal with mean 1 and the claimed sd."""
+
+    def factor(relative_sd: float) -> float:
+        sd = np.sqrt(np.log1p(relative_sd**2))
+        return float(np.exp(sd * rng.normal() - sd * sd / 2.0))
+
+    kernels = tuple(scaled(model, factor(model.discrepancy_relative_sd), 0.0, "the truth") for model in GUESSED.kernels)
+    network = GUESSED.network
+    between, inside = factor(REMOTE_SD), factor(LOOPBACK_SD)
+    remote = network.remote.model_copy(
+        update={
+            "segments": slower(network.remote.segments, between),
+            "discrepancy_relative_sd": None,
+            "busy": busy(network.remote.busy, factor(BUSY_SD)),
+        }
+    )
+    assert network.loopback.segments is not None
+    loopback = network.loopback.model_copy(
+        update={
+            "segments": slower(network.loopback.segments, inside),
+            "discrepancy_relative_sd": None,
+            "busy": busy(network.loopback.busy, factor(BUSY_SD)),
+        }
+    )
+    update = {"remote": remote, "loopback": loopback}
+    return GUESSED.model_copy(update={"kernels": kernels, "network": network.model_copy(update=update)})
+
+
+def busy(links: object, factor: float) -> object:
+    update = {"segments": slower(links.segments, factor), "discrepancy_relative_sd": None}  # type: ignore[attr-defined]
+    return links.model_copy(update=update)  # type: ignore[attr-defined]
+
+
+def slower(segments: tuple[Segment, ...], factor: float) -> tuple[Segment, ...]:
+    return tuple(
+        each.model_copy(update={"latency_s": each.latency_s * factor, "bandwidth_Bps": each.bandwidth_Bps / factor})
+        for each in segments
+    )
+
+
+def inside(layers: Layers) -> int:
+    """How many made-up machines lie inside of the interval that draws `layers`."""
+    rng = np.random.default_rng(20261122)
+    interval = predict(HPL, GUESSED, runs=200, seed=1, layers=layers).time_s
+    assert interval.low is not None
+    assert interval.high is not None
+    count = 0
+    for number in range(MACHINES):
+        time_s = predict(HPL, machine(rng), runs=1, seed=10_000 + number).time_s.mean
+        count += interval.low <= time_s <= interval.high
+    return count
+
+
+def test_machines_that_differ_as_the_guesses_say_are_inside_the_interval() -> None:
+    # 95 %, and of 200 runs the empirical quantiles are off by 1.5 % themselves: 93 % at least
+    low = stats.binom.ppf(1e-6, MACHINES, 0.93)
+    assert inside(Layers()) >= low
+
+
+def test_without_the_errors_of_the_guesses_most_machines_are_outside() -> None:
+    high = stats.binom.ppf(1 - 1e-6, MACHINES, 0.75)
+    assert inside(Layers.without(["discrepancy", "network"])) <= high

@@ -1,0 +1,156 @@
+"""`lepaute platform new`: what is given is taken, what is guessed is marked and has an error of its own."""
+
+from pathlib import Path
+
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.kit.rates import bandwidth_of, flops_of, ratio_of, seconds_of
+from lepaute.platform import Platform, load_platform
+from lepaute.platform.data_sheet import DataSheet, platform_from
+from lepaute.platform.evaluation import mean_s
+from lepaute.platform.scaling import SCALED_RELATIVE_SD, UPDATE, dgemm_rate
+from lepaute.simulate.apps.hpl.parameters import Hpl
+from lepaute.simulate.machine import KERNELS
+from lepaute.simulate.predicting import predict
+
+OPTIONS = {
+    "--nodes": "16",
+    "--cores": "2x24",
+    "--dgemm": "45G",
+    "--link": "100Gb",
+    "--latency": "1.5us",
+    "--fat-tree": "2:1",
+    "--memory": "192G",
+}
+
+
+def sheet(**changed: object) -> Platform:
+    given: dict[str, object] = {
+        "nodes": 2,
+        "sockets": 2,
+        "cores_per_socket": 4,
+        "dgemm_flops": 45e9,
+        "link_Bps": 1.25e10,
+    }
+    return platform_from(DataSheet(**(given | changed)), load_platform("dahu"))  # type: ignore[arg-type]
+
+
+def made(tmp_path: Path, **changed: str | None) -> tuple[int, Path]:
+    options = OPTIONS | {f"--{name.replace('_', '-')}": value for name, value in changed.items()}
+    words = [word for name, value in options.items() if value is not None for word in (name, value)]
+    file = tmp_path / "mine.yaml"
+    return main(["platform", "new", *words, "-o", str(file)]), file
+
+
+def test_the_command_of_the_docs_writes_a_platform_that_is_complete(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, file = made(tmp_path)
+    assert status == 0
+    printed = capsys.readouterr()
+    assert "platform mine, 16 nodes of 48 cores" in printed.out
+    assert "assumed: all other kernels (sd 37 %): those of a core of dahu-2020-01, scaled by dgemm" in printed.err
+    platform = load_platform(file)
+    nodes = platform.nodes
+    assert (nodes.count, nodes.cores, nodes.sockets, nodes.memory_bytes) == (16, 48, 2, 192 * 2**30)
+    assert dgemm_rate(platform) == pytest.approx(45e9, rel=1e-6)
+    assert platform.network.node_link.bandwidth_Bps == 12.5e9
+    first = platform.network.remote.segments[0]
+    assert first.send[0] + first.latency_s + first.receive[0] == pytest.approx(1.5e-6)  # half a round trip
+    # the largest leaf that divides 16 and has a multiple of two nodes, with half as many uplinks
+    assert platform.topology.parameters == "2;8,2;1,4;1,1"
+    assert main(["platform", "check", str(file)]) == 0
+
+
+def test_every_guess_has_an_error_of_its_own_and_is_named_by_predictions() -> None:
+    platform = sheet()
+    assert all(model.discrepancy_relative_sd > 0.0 and model.discrepancy_source for model in platform.kernels)
+    assert platform.kernel("dgemm").discrepancy_relative_sd < SCALED_RELATIVE_SD  # type: ignore[union-attr]
+    assert min(platform.network.discrepancies.values()) > 0.0
+    assert platform.days is not None
+    assert platform.assumed is not None
+    assert len(platform.assumed) == 7
+    warnings = predict(Hpl(n=256, nb=64, p=2, q=1), platform, runs=1).warnings
+    told = next(warning for warning in warnings if warning.startswith("assumed, not measured: "))
+    assert "dgemm at 45 Gflop/s a core (sd 5 %), all other kernels (sd 37 %)" in told
+    assert not any("call noise only" in warning for warning in warnings)
+
+
+def test_no_kernel_of_hpl_costs_nothing() -> None:
+    from lepaute.platform.variants import models_of
+
+    found = models_of(sheet().kernels, KERNELS, 1)
+    assert set(KERNELS) - set(found) == {"pdfact_glue", "pdupdate_glue", "sweep"}
+    assert all(mean_s(model, 100, 100, 100) > 0.0 for model in found.values())
+
+
+def test_a_core_of_twice_the_dgemm_takes_half_of_the_time_for_every_kernel() -> None:
+    slow, fast = sheet(dgemm_flops=20e9), sheet(dgemm_flops=40e9)
+    for one, other in zip(slow.kernels, fast.kernels, strict=True):
+        assert mean_s(one, *UPDATE) == pytest.approx(2.0 * mean_s(other, *UPDATE), rel=1e-5)
+
+
+def test_a_peak_is_a_worse_guess_than_a_rate_of_dgemm() -> None:
+    platform = sheet(dgemm_flops=None, peak_flops=60e9)
+    assert dgemm_rate(platform) == pytest.approx(45e9, rel=1e-6)
+    assert platform.nodes.peak_flops_per_core == 60e9
+    assert platform.kernel("dgemm").discrepancy_relative_sd == 0.2  # type: ignore[union-attr]
+
+
+def test_the_core_may_be_one_that_the_user_has_measured(tmp_path: Path) -> None:
+    mine = sheet(dgemm_flops=90e9, name="measured")
+    twice = platform_from(DataSheet(1, 1, 4, dgemm_flops=45e9), mine)
+    assert twice.kernel("dtrsm").pieces[0].mean["mnk"] == pytest.approx(  # type: ignore[union-attr]
+        2.0 * mine.kernel("dtrsm").pieces[0].mean["mnk"]  # type: ignore[union-attr]
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"dgemm": None}, "give the speed of a core: --dgemm, such as 45G, or its nominal --peak"),
+        ({"link": None}, "several nodes need the bandwidth of their link: --link, such as 100Gb"),
+        ({"link": "100G"}, "--link is '100G'; it must be bits or bytes a second such as 100Gb or 12.5GB"),
+        ({"dgemm": "45 apples"}, "--dgemm is '45 apples'; it must be operations a second such as 45G or 1.4T"),
+        ({"latency": "1.5"}, "--latency is '1.5'; it must be a time such as 1.5us or 900ns"),
+        ({"fat_tree": "2"}, "--fat-tree is '2'; it must be a ratio such as 2:1"),
+        ({"nodes": "17"}, "17 nodes have no fat tree 2:1: a leaf switch has a multiple of 2 nodes that divides"),
+        ({"leaf": "6"}, "16 nodes have no fat tree 2:1 with leaf switches of 6 nodes"),
+        ({"cores": "2x"}, "--cores is '2x'"),
+        ({"like": "stampede"}, "no shipped platform and no file is named 'stampede'"),
+    ],
+)
+def test_what_cannot_be_is_one_line_that_says_what_to_do(
+    changed: dict[str, str | None], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, file = made(tmp_path, **changed)
+    assert status == 2
+    printed = capsys.readouterr().err
+    assert told in printed
+    assert len(printed.splitlines()) == 1
+    assert not file.exists()
+
+
+def test_the_example_of_the_docs_is_complete_and_plausible(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "platform.md").read_text(encoding="utf-8")
+    file = tmp_path / "example.yaml"
+    file.write_text(page.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
+    assert main(["platform", "check", str(file)]) == 0
+    assert capsys.readouterr().err == ""
+    platform = load_platform(file)
+    unused = {"archive_id", "blas", "sentinel", "population", "episodes"}  # what calibrations add
+    assert {name for name, value in platform if value is None} == unused
+    warnings = predict(Hpl(n=512, nb=64, p=2, q=2), platform, runs=1).warnings
+    assert [
+        warning for warning in warnings if not warning.startswith("assumed") and "network.*.busy" not in warning
+    ] == []
+
+
+def test_rates_are_read_as_data_sheets_write_them() -> None:
+    assert [flops_of(text, "x") for text in ("45G", "45e9", "1.4T", "45 Gflop/s")] == [45e9, 45e9, 1.4e12, 45e9]
+    assert {
+        bandwidth_of(text, "x") for text in ("100Gb", "100Gb/s", "100Gbps", "100 Gbit/s", "12.5GB", "12.5GB/s")
+    } == {12.5e9}
+    assert [seconds_of(text, "x") for text in ("1.5us", "1500ns", "0.0015ms")] == pytest.approx([1.5e-6] * 3)
+    assert ratio_of("4:2", "x") == (2, 1)

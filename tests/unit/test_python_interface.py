@@ -1,0 +1,163 @@
+"""What `import lepaute as lp` offers in an interpreter and in a notebook."""
+
+import doctest
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+from support_archive import experiment_archive
+
+import lepaute as lp
+from lepaute.errors import InputError
+from lepaute.trace import trace_of_columns
+
+DATA = Path(__file__).parents[1] / "data" / "duration_tables"
+
+
+@pytest.fixture(scope="module")
+def prediction():
+    return lp.predict(lp.Hpl(n=2000, p=2, q=2), "dahu", runs=3)
+
+
+@pytest.fixture(scope="module")
+def line():
+    (table,) = lp.fit.read_durations(DATA / "osu_three_protocols.txt")
+    return lp.fit.segment(table.x, table.duration_s)
+
+
+@pytest.fixture(scope="module")
+def design():
+    return lp.design.full_factorial({"size_bytes": [1, 1024], "op": ["<b>", "recv"], "r": [0.5, 2.0]}, seed=1)
+
+
+@pytest.fixture(scope="module")
+def trace():
+    columns = {
+        "rank": np.array([0, 0, 1]),
+        "start_s": np.array([0.0, 1.0, 0.0]),
+        "duration_s": np.array([1.0, 0.5, 2.0]),
+        "kind": np.array([0, 1, 0]),
+        "name": np.array([0, 1, 0]),
+    }
+    return trace_of_columns(columns, ("dgemm", "MPI_Send"), {"source": "recording"})
+
+
+def test_dir_lists_what_there_is_and_nothing_else():
+    for package in (lp, lp.fit):
+        shown = [name for name in dir(package) if not name.startswith("__")]
+        assert set(shown) == {name for name in package.__all__ if not name.startswith("__")}
+        assert all(getattr(package, name) is not None for name in shown)
+
+
+def test_the_lines_that_help_opens_with_run():
+    test = doctest.DocTestParser().get_doctest(str(lp.__doc__), {}, "lepaute", None, None)
+    assert 4 <= len(test.examples) <= 5
+    assert doctest.DocTestRunner().run(test).failed == 0
+
+
+def test_import_stays_light():
+    # Names are loaded when they are first used.
+    heavy = "[name for name in ('numpy', 'pandas', 'scipy', 'pydantic', 'typer') if name in sys.modules]"
+    code = f"import sys, lepaute; dir(lepaute); lepaute.fit; print({heavy})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", ["segment", "segment_jointly", "diagnose", "read_durations", "platform_and_models"])
+def test_help_shows_the_arguments_of_each_function(name):
+    parameters = inspect.signature(getattr(lp.fit, name)).parameters.values()
+    assert all(one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in parameters)
+    assert len(inspect.getdoc(getattr(lp.fit, name)) or "") > 100
+
+
+def test_whatever_is_shown_in_an_interpreter_is_short(prediction, line, design, trace):
+    assert repr(lp.load_platform("dahu")) == "<Platform 'dahu-2020-01': 32 x 32 cores, 25 kernel models>"
+    assert str(lp.load_platform("dahu")) == repr(lp.load_platform("dahu"))
+    assert repr(prediction).startswith("<Prediction of HPL N = 2000")
+    assert repr(prediction).endswith(" s, 3 runs>")
+    assert repr(line) == "<SegmentedLine of 23 points: breakpoints 512, 16384, 262144>"
+    assert repr(design) == "<Design of 8 rows: size_bytes, op, r>"
+    assert repr(trace) == "<Trace: 3 calls of 2 ranks, 2 s>"
+    for shown in (prediction, line, design, trace):
+        assert len(repr(shown)) < 200
+
+
+def test_the_parameters_of_an_application_show_what_was_set_and_are_read_back():
+    hpl = lp.Hpl(n=2000, nb=64, p=2, q=2)
+    assert repr(hpl) == "Hpl(n=2000, nb=64, p=2, q=2)"
+    assert eval(repr(hpl), {"Hpl": lp.Hpl}) == hpl  # noqa: S307 - a text of ours
+
+
+def test_in_a_notebook_everything_is_a_table_of_plain_text(prediction, line, design, trace):
+    for shown in (lp.load_platform("dahu"), prediction, line, design, trace):
+        html = shown._repr_html_()
+        assert html.count("<table") == 1
+        assert len(html) < 6000
+    assert "<b>&lt;" not in prediction._repr_html_()
+    assert "&lt;b&gt;" in design._repr_html_()
+    assert prediction.warnings
+    assert "warning: not modelled by the platform" in prediction._repr_html_()
+
+
+def test_a_prediction_is_a_frame_with_a_row_a_run_that_can_be_put_below_others(prediction):
+    stencil = lp.predict(lp.Stencil(cells=(64, 64, 64), grid=(2, 1, 1), cell_time_s=1e-9), "dahu", runs=2)
+    both = pandas.concat([prediction.to_frame(), stencil.to_frame()], ignore_index=True)
+    assert both["application"].tolist() == ["hpl"] * 3 + ["stencil"] * 2
+    assert both["cells"].tolist()[3:] == ["64x64x64"] * 2
+    assert both["n"].tolist()[:3] == [2000] * 3
+    assert both["time_s"].tolist() == [run.time_s for one in (prediction, stencil) for run in one.run_list]
+    assert prediction.to_frame()["rate_gflops"].mean() == pytest.approx(prediction.rate_gflops.mean)
+
+
+def test_overrides_of_the_platform_are_columns():
+    from lepaute.platform.io import override
+
+    settings = {"network.flow_factor": "scale"}
+    platform = override(lp.load_platform("dahu"), settings)
+    frame = lp.predict(lp.Hpl(n=1000), platform, runs=1, settings=settings).to_frame()
+    assert frame["set network.flow_factor"].tolist() == ["scale"]
+
+
+def test_a_segmentation_is_a_frame_with_a_row_a_segment(line):
+    frame = line.to_frame()
+    assert frame["high"].tolist() == [512.0, 16384.0, 262144.0, 4194304.0]
+    assert ((frame["slope_low"] <= frame["slope"]) & (frame["slope"] <= frame["slope_high"])).all()
+
+
+def test_the_columns_of_a_design_have_the_types_of_their_factors(design):
+    frame = design.to_frame()
+    assert [str(kind) for kind in frame.dtypes] == ["Int64", "string", "Float64"]
+    mixed = lp.design.mix(design, lp.design.full_factorial({"n": [1, 2]}, seed=1), seed=1).to_frame()
+    assert str(mixed["n"].dtype) == "Int64"
+    assert mixed["n"].isna().sum() == 8
+    assert mixed["op"].isna().sum() == 2
+
+
+def test_a_trace_is_a_frame_with_a_row_a_call(trace):
+    frame = trace.to_frame()
+    assert frame["name"].tolist() == ["dgemm", "MPI_Send", "dgemm"]
+    assert str(frame["kind"].dtype) == "category"
+    assert frame["duration_s"].sum() == 3.5
+
+
+def test_a_trace_is_read_by_its_name(tmp_path, trace):
+    from lepaute.trace import write_trace
+
+    write_trace(trace, tmp_path / "t.parquet")
+    assert lp.read_trace(tmp_path / "t.parquet").to_frame().equals(trace.to_frame())
+
+
+def test_an_emulation_from_python_checks_what_it_is_given():
+    with pytest.raises(InputError, match="np is 0; a program has at least one rank"):
+        lp.emulate("a.out", "dahu", ranks=0)
+    with pytest.raises(InputError, match=r"a\.out"):
+        lp.emulate("a.out", "dahu", ranks=2)
+
+
+def test_an_archive_shows_what_it_is_and_the_tables_it_has(tmp_path):
+    archive = lp.Archive.open(experiment_archive(tmp_path / "a.zip"))
+    assert repr(archive).startswith(f"<Archive '{tmp_path}/a.zip': experiment, ")
+    assert "observations/bench.parquet" in archive._repr_html_()

@@ -1,0 +1,254 @@
+"""Three real programs that are not BLAS, emulated on the platform of this machine and then run here.
+
+    .venv/bin/python validation/own_computing.py [--quick] [--summarise]
+
+Fixed before any result was looked at (the model is that of simulate/smpi/own_computing.py):
+
+* programs, of examples/emulation as they stand: halo (a stencil), cg (conjugate gradients with a sparse matrix) and fft
+  (rows and a transposition by MPI_Alltoall); three sizes of each, within the second-level cache of a core, within the
+  third level, and beyond what this machine lets one core keep there; on 1 and on 2 ranks: 18 cases;
+* platform: that of the file that LEPAUTE_PLATFORM names, else one written by `lepaute calibrate` at the start; only its
+  network matters here;
+* rounds: 4, all cases in a new random order in each (seed 16): an emulation with the default options of `lepaute
+  emulate`, then a real run, a fresh process with rank r on core r;
+* what is compared: the time that the program prints, around its iterations, the slower rank's;
+* statistic: error of a case, median of the emulated times / median of the real times - 1;
+* goals: median absolute error at most 10 %, the worst at most 25 %.
+
+Nothing else may run meanwhile: both the emulation and the real runs are timed.
+
+A first design had one emulation of each case, all before the first of 5 real runs. It gave a median absolute error of
+10.95 % and a worst of 30.03 %, with real runs of one case that differed by up to 50 % within the minute: the speed of
+this machine changes, and what is timed at one moment says little of another. So emulations and real runs alternate.
+That gave a median of 3.27 %, a worst of 84.25 % (halo of 1600 on 2 ranks, whose halves fit into a cache that the whole
+does not: the emulation computed both ranks on one core, each of which found the data of the other in its cache) and a
+second worst of 16.4 %. Then ranks computed on cores of their own in an emulation, as far as there are some; with sizes
+chosen anew, the median was 5.33 % and the worst 46.3 % (cg of 450 on 2 ranks): a core that sleeps in between is slow
+when its turn comes, and now none sleeps. The sizes were chosen anew again, before any result for them was looked at;
+those of fft are powers of two and came back.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import emulated_program
+import numpy
+import pandas
+from matplotlib.figure import Figure
+from support.goals import Goal, at_most, markdown
+from support.options import ROOT, Options, options_of
+from support.page import write_whole
+from support.report import finish, seconds, signed
+
+from lepaute import Platform, load_platform
+from lepaute.errors import LepauteError
+from lepaute.kit.command import run_command
+from lepaute.measure.toolchain import start_here
+from lepaute.simulate import Program, predict
+from lepaute.simulate.smpi.building import build_program, program_in
+from lepaute.simulate.smpi.emulate import Options as Emulated
+from lepaute.simulate.smpi.process import Limits
+
+STUDY = "own_computing"
+SOURCES = ROOT / "examples" / "emulation"
+WORK = ROOT / "build" / STUDY
+SEED, ROUNDS, LIMIT_S = 16, 4, 120.0
+#: Size and iterations.
+SIZES = {
+    "halo": ((350, 700), (1400, 50), (5200, 5)),
+    "cg": ((120, 2200), (520, 100), (2100, 6)),
+    "fft": ((256, 40), (1024, 3), (2048, 1)),
+}
+MEDIAN_LIMIT_PERCENT, WORST_LIMIT_PERCENT = 10.0, 25.0
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A program, its size and iterations, on so many ranks."""
+
+    program: str
+    size: int
+    iterations: int
+    ranks: int
+
+    def arguments(self) -> list[str]:
+        """What the program is given."""
+        return [str(self.size), str(self.iterations)]
+
+
+def main() -> int:
+    options = options_of(__doc__, ())
+    if options.summarise:
+        frame = pandas.read_csv(options.table(STUDY))
+    else:
+        try:
+            frame = compared(options)
+        except LepauteError as problem:
+            print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
+            return 2
+    return finish(options, STUDY, frame, judged(frame), text(frame), picture(frame))
+
+
+def cases_of(quick: bool) -> list[Case]:
+    """All, in the order of the table; a quick trial has the smallest size of each program."""
+    return [
+        Case(program, size, iterations, ranks)
+        for program, sizes in SIZES.items()
+        for size, iterations in sizes[: 1 if quick else None]
+        for ranks in (1, 2)
+    ]
+
+
+def compared(options: Options) -> pandas.DataFrame:
+    """A row a case; the table of all runs is written beside."""
+    cases = cases_of(options.quick)
+    WORK.mkdir(parents=True, exist_ok=True)
+    given = os.environ.get("LEPAUTE_PLATFORM")
+    path = Path(given) if given else emulated_program.calibrated(options.quick)[0]
+    platform = load_platform(path)
+    with tempfile.TemporaryDirectory(prefix=f"{STUDY}-") as folder:
+        stand_ins = {name: program_in(build_program(SOURCES / name, "make", (), Path(folder)), name) for name in SIZES}
+        real = {name: built(name) for name in SIZES}
+        runs = timed(cases, stand_ins, real, platform, 2 if options.quick else ROUNDS)
+    write_whole(options.output / "accuracy" / f"{STUDY}_runs.csv", runs.to_csv(index=False).encode())
+    frame = pandas.DataFrame([asdict(case) for case in cases])
+    by_case = runs.groupby("case")
+    for name in ("emulated", "real"):
+        found = by_case[f"{name}_s"]
+        frame[f"{name}_s"], frame[f"{name}_low_s"], frame[f"{name}_high_s"] = found.median(), found.min(), found.max()
+    frame["memory_share"] = by_case["memory_share"].median()
+    frame["error_percent"] = 100.0 * (frame["emulated_s"] / frame["real_s"] - 1.0)
+    frame["platform_sha256"] = platform.sha256
+    return frame
+
+
+def built(name: str) -> Path:
+    """The real program, built by its Makefile in a copy of its folder."""
+    folder = WORK / name
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(SOURCES / name, folder)
+    run_command(["make", "-s", "-B", "-C", folder], what=f"make in {name}", timeout_s=LIMIT_S)
+    return folder / name
+
+
+def emulated(case: Case, program: Path, platform: Platform) -> tuple[float, float]:
+    """Emulated time in s, and the memory share that it found, NaN for none."""
+    options = Emulated(limits=Limits(timeout_s=LIMIT_S), value_pattern=emulated_program.TIME.pattern)
+    prediction = predict(Program(program, tuple(case.arguments()), case.ranks, options=options), platform, runs=1)
+    run = prediction.first
+    assert run is not None
+    assert run.emulated is not None
+    slowdowns = run.emulated.slowdowns
+    share = slowdowns.memory_share if slowdowns is not None else None
+    return run.time_s, numpy.nan if share is None else share
+
+
+def timed(
+    cases: list[Case], stand_ins: dict[str, Path], programs: dict[str, Path], platform: Platform, rounds: int
+) -> pandas.DataFrame:
+    """A row an emulation and the real run after it, in the order in which they were made."""
+    rng = numpy.random.default_rng(SEED)
+    coretype = platform.blas.coretype_env if platform.blas is not None else None
+    cpus = sorted(os.sched_getaffinity(0))
+    starts = {ranks: start_here(ranks, cpus[:ranks], coretype=coretype) for ranks in (1, 2)}
+    rows = []
+    for number in range(rounds):
+        for index in (int(value) for value in rng.permutation(len(cases))):
+            case = cases[index]
+            start = starts[case.ranks]
+            emulated_s, share = emulated(case, stand_ins[case.program], platform)
+            record = run_command(
+                [*start.argv, programs[case.program], *case.arguments()],
+                what="the real program",
+                timeout_s=LIMIT_S,
+                environment=start.environment,
+            )
+            real_s = emulated_program.time_in(record.stdout)
+            rows.append((index, number, emulated_s, real_s, share, record.start))
+        print(f"round {number + 1} of {rounds} done", file=sys.stderr, flush=True)
+    return pandas.DataFrame(rows, columns=["case", "round", "emulated_s", "real_s", "memory_share", "start"])
+
+
+def judged(frame: pandas.DataFrame) -> list[Goal]:
+    """The goals."""
+    errors = frame["error_percent"].abs()
+    return [
+        at_most("median absolute error in time", MEDIAN_LIMIT_PERCENT, errors.median()),
+        at_most("largest absolute error in time", WORST_LIMIT_PERCENT, errors.max()),
+    ]
+
+
+def text(frame: pandas.DataFrame) -> str:
+    """The section of the page."""
+    rows = [
+        (
+            row["program"],
+            str(row["size"]),
+            str(row["iterations"]),
+            str(row["ranks"]),
+            "–" if pandas.isna(row["memory_share"]) else f"{100.0 * row['memory_share']:.0f} %",
+            seconds(row["emulated_s"]),
+            f"{seconds(row['emulated_low_s'])} to {seconds(row['emulated_high_s'])}",
+            seconds(row["real_s"]),
+            f"{seconds(row['real_low_s'])} to {seconds(row['real_high_s'])}",
+            signed(row["error_percent"]),
+        )
+        for row in frame.to_dict("records")
+    ]
+    header = (
+        "program",
+        "size",
+        "iterations",
+        "ranks",
+        "waits for memory",
+        "emulated, s",
+        "range, s",
+        "real, s",
+        "range, s",
+        "error",
+    )
+    return f"""## This machine: emulated programs without BLAS against the real ones
+
+A stencil, conjugate gradients and a Fourier transform ([sources](emulate_examples.md)), emulated on the platform of
+this machine with the default options, and run here, four times in turn. What they compute was timed during the
+emulation. Error: median of the emulated times / median of the real times − 1. Written by
+`validation/own_computing.py`, which tells what was fixed in advance, and what a first design gave.
+
+{{goals}}
+
+![emulated relative to real time, by case, with the ranges of both]({{picture}})
+
+{markdown(header, rows)}
+
+*waits for memory*: the part of the program's own computing, as the first run shows it; a dash where ranks do not share
+the node, or where this machine's cores did not slow each other when they streamed through memory.
+"""
+
+
+def picture(frame: pandas.DataFrame) -> Figure:
+    """Differences by case, and the range of the real runs."""
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    axes = figure.subplots()
+    places = numpy.arange(len(frame), dtype=float)
+    real = frame["real_s"]
+    axes.axhspan(-MEDIAN_LIMIT_PERCENT, MEDIAN_LIMIT_PERCENT, color="#000000", alpha=0.05, lw=0)
+    axes.axhline(0.0, color="#222222", lw=0.8)
+    low, high = (100.0 * (frame[f"real_{end}_s"] / real - 1.0) for end in ("low", "high"))
+    axes.vlines(places, low, high, color="#222222", lw=1.2, label="real runs, range")
+    low, high = (100.0 * (frame[f"emulated_{end}_s"] / real - 1.0) for end in ("low", "high"))
+    axes.vlines(places + 0.2, low, high, color="#4c78a8", lw=1.2)
+    axes.plot(places + 0.2, frame["error_percent"], "o", color="#4c78a8", ms=5, label="emulated, median and range")
+    labels = [f"{row['program']}\n{row['size']}\n{row['ranks']}" for row in frame.to_dict("records")]
+    axes.set_xticks(places, labels, fontsize=8)
+    axes.set_xlabel("program, size, ranks")
+    axes.set_ylabel("relative to the median of the real runs (%)")
+    axes.legend(fontsize=8, frameon=False)
+    return figure
+
+
+if __name__ == "__main__":
+    sys.exit(main())
