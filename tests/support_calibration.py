@@ -12,9 +12,19 @@ from lepaute.measure.calibration.attempt import Attempts, Site
 from lepaute.measure.calibration.sentinels import Sentinels
 from lepaute.measure.experiment import job
 from lepaute.measure.kernel_set import KernelSet
+from lepaute.measure.layout import made_up_layout
 from lepaute.measure.machine_load import Sample
+from lepaute.measure.plan import QUICK, plan, room
 from lepaute.measure.probes import Probes
 from lepaute.measure.schedulers.types import Given, NodeAddress
+
+#: Runs of a quick calibration of one node, and of each block; the tests of send-completion semantics come after.
+TWO = made_up_layout("1x2", (0, 1))
+LIMITS = room(QUICK, 64 << 30, 2)
+RUNS = len(plan(QUICK, 1, TWO, LIMITS))
+BLOCK = RUNS // QUICK.blocks
+#: Tables of durations.
+KINDS = ("kernels", "p2p", "ring")
 
 _HEAD = "#@clock_cost_s=2e-8\\n#@blas_core="
 _KERNELS = f"{_HEAD}Zen\\ndesign_row,kind,position,kernel,m,n,k,start_s,duration_s,rank,cpu\\n"
@@ -127,6 +137,11 @@ def fake_machine(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: int, *, 
     if not sentinels:
         monkeypatch.setattr(Sentinels, "watch", lambda _self, _site, _block: None)
     return machine
+
+
+def names_in(place: Path) -> list[str]:
+    """The files beside an archive, and it."""
+    return sorted(path.name for path in place.parent.iterdir())
 
 
 def write_program(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Runs command lines, each in a process forked off one that has the package imported already: milliseconds each."""
+"""Runs command lines in processes forked off one that has the package imported already: milliseconds each."""
 
 import contextlib
 import ctypes
@@ -13,12 +13,15 @@ import sys
 import time
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import lepaute
 
 WALL_LIMIT_S = 5.0
 CPU_LIMIT_S = 5
 MEMORY_BYTES = 1 << 30
+#: Command lines of a process.
+TOGETHER = 16
 #: Of addresses: libraries reserve more than they use.
 RESERVED_BYTES = 3 << 30
 #: Of other packages; of ours, everything.
@@ -28,7 +31,7 @@ NOT_PRELOADED = ("lepaute.fit.population.posterior",)
 
 
 def serve() -> None:
-    """Reads {"words": [...], "folder": ..., "fifo": ...} as lines of JSON, and answers each with what became of it."""
+    """Reads {"cases": [[word, ...], ...], "folder": ..., "fifo": ...} as lines of JSON; answers what became of each."""
     for module in pkgutil.walk_packages(lepaute.__path__, "lepaute."):
         if module.name not in NOT_PRELOADED and "node_agent" not in module.name and not module.name.endswith("main"):
             import_module(module.name)
@@ -39,25 +42,56 @@ def serve() -> None:
     gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
-        print(json.dumps(run_one(request["words"], Path(request["folder"]), Path(request["fifo"]))), flush=True)
+        print(json.dumps(run_all(request["cases"], Path(request["folder"]), Path(request["fifo"]))), flush=True)
 
 
-def run_one(words: list[str], folder: Path, fifo: Path) -> dict[str, object]:
-    """Status (negative: signal), output, seconds and bytes of one command line; what it has left in its folders."""
+def run_all(cases: list[list[str]], folder: Path, fifo: Path) -> list[dict[str, object]]:
+    """What became of each command line; several in one process, which is quicker than a process for each.
+
+    One that the process did not survive, or whose answer is not a plain one, is run again in a process of its own: its
+    answer is that.
+    """
+    answers: list[dict[str, object]] = []
+    while len(answers) < len(cases):
+        together = run_in_one(cases[len(answers) : len(answers) + TOGETHER], folder, fifo)
+        assert together, "a process that ran no command line"
+        for answer in together:
+            words = cases[len(answers)]
+            answers.append(answer if _is_plain(answer) else run_in_one([words], folder, fifo)[0])
+    return answers
+
+
+def _is_plain(answer: dict[str, Any]) -> bool:
+    return (
+        answer["status"] in (0, 1, 2)
+        and answer["wall_s"] < WALL_LIMIT_S / 2
+        and answer["memory_bytes"] < MEMORY_BYTES / 2
+        and "Traceback" not in answer["stderr"]
+        and not (answer["left"]["tmp"] or answer["left"]["home"])
+    )
+
+
+def run_in_one(cases: list[list[str]], folder: Path, fifo: Path) -> list[dict[str, object]]:
+    """Answers of command lines that one process ran one after the other, up to the one that ended or stopped it.
+
+    An answer: status (negative: signal), output, seconds, bytes at most until then, what is left in the folders.
+    """
     shutil.rmtree(folder, ignore_errors=True)
-    for name in ("work", "tmp", "home", "path"):
-        (folder / name).mkdir(parents=True)
-    began_s = time.monotonic()
+    for number in range(len(cases)):
+        for name in ("work", "tmp", "home", "path"):
+            (folder / str(number) / name).mkdir(parents=True)
     child = os.fork()
     if child == 0:
-        _be_the_command(words, folder)
+        _be_the_commands(cases, folder)
     # Somebody at the other end of the pipe, who writes nothing and reads all.
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
-    timed_out = False
+    timed_out, done, began_s = False, 0, time.monotonic()
     while True:
-        pid, status, used = os.wait4(child, os.WNOHANG)
+        pid, status, _ = os.wait4(child, os.WNOHANG)
         if pid:
             break
+        if (folder / str(done) / "ended").exists():
+            done, began_s = done + 1, time.monotonic()
         if time.monotonic() - began_s > WALL_LIMIT_S + 1.0:
             timed_out = True
             os.killpg(child, signal.SIGKILL)
@@ -66,35 +100,57 @@ def run_one(words: list[str], folder: Path, fifo: Path) -> dict[str, object]:
             os.read(reader, 1 << 20)
         time.sleep(0.002)
     os.close(reader)
-    left = {name: sorted(os.listdir(folder / name)) for name in ("work", "tmp", "home")}
-    return {
-        "status": -9999 if timed_out else os.waitstatus_to_exitcode(status),
-        "stdout": (folder / "stdout").read_text(errors="surrogateescape")[:100_000],
-        "stderr": (folder / "stderr").read_text(errors="surrogateescape")[:100_000],
-        "wall_s": time.monotonic() - began_s,
-        "cpu_s": used.ru_utime + used.ru_stime,
-        "memory_bytes": used.ru_maxrss * 1024,
-        "left": left,
-    }
+    answers = []
+    for number in range(len(cases)):
+        place = folder / str(number)
+        if not (place / "stderr").exists():
+            break
+        if (place / "ended").exists():
+            ended = json.loads((place / "ended").read_text())
+        else:
+            code = -9999 if timed_out else os.waitstatus_to_exitcode(status)
+            ended = {"status": code, "wall_s": time.monotonic() - began_s, "memory_bytes": 0}
+        answers.append(
+            {
+                **ended,
+                "stdout": (place / "stdout").read_text(errors="surrogateescape")[:100_000],
+                "stderr": (place / "stderr").read_text(errors="surrogateescape")[:100_000],
+                "left": {name: sorted(os.listdir(place / name)) for name in ("work", "tmp", "home")},
+            }
+        )
+    return answers
 
 
-def _be_the_command(words: list[str], folder: Path) -> None:
-    status = 99
+def _be_the_commands(cases: list[list[str]], folder: Path) -> None:
     try:
         os.setsid()
-        os.environ.update(TMPDIR=str(folder / "tmp"), LEPAUTE_HOME=str(folder / "home"), PATH=str(folder / "path"))
-        os.chdir(folder / "work")
-        for descriptor, name, flags in ((0, os.devnull, os.O_RDONLY), (1, "stdout", 0), (2, "stderr", 0)):
-            opened = os.open(folder / name if descriptor else name, flags or os.O_WRONLY | os.O_CREAT, 0o600)
-            os.dup2(opened, descriptor)
-            os.close(opened)
-        sys.stdin = open(0, closefd=False)  # noqa: SIM115
-        sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
         _obey_permissions()
         size_bytes = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (size_bytes + RESERVED_BYTES,) * 2)
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S + 1))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        for number, words in enumerate(cases):
+            place = folder / str(number)
+            began_s, status = time.monotonic(), _run_command(words, place)
+            used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            told = {"status": status, "wall_s": time.monotonic() - began_s, "memory_bytes": used}
+            (place / "ended.part").write_text(json.dumps(told))
+            (place / "ended.part").rename(place / "ended")
+    finally:
+        os._exit(0)
+
+
+def _run_command(words: list[str], place: Path) -> int:
+    status = 99
+    try:
+        os.environ.update(TMPDIR=str(place / "tmp"), LEPAUTE_HOME=str(place / "home"), PATH=str(place / "path"))
+        os.chdir(place / "work")
+        for descriptor, name, flags in ((0, os.devnull, os.O_RDONLY), (1, "stdout", 0), (2, "stderr", 0)):
+            opened = os.open(place / name if descriptor else name, flags or os.O_WRONLY | os.O_CREAT, 0o600)
+            os.dup2(opened, descriptor)
+            os.close(opened)
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+        sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
         import tempfile
 
         from lepaute.cli.main import main
@@ -110,8 +166,7 @@ def _be_the_command(words: list[str], folder: Path) -> None:
         traceback.print_exc()
         sys.stderr.flush()
         status = 1
-    finally:
-        os._exit(status)
+    return status
 
 
 def _obey_permissions() -> None:

@@ -34,14 +34,15 @@ class Server:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
         )  # fmt: skip
 
-    def run(self, case: Case) -> dict[str, Any]:
+    def run(self, cases: list[Case]) -> list[dict[str, Any]]:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        request = {"words": case.words, "folder": str(self.folder / "case"), "fifo": str(self.inputs / "fifo")}
+        words = [case.words for case in cases]
+        request = {"cases": words, "folder": str(self.folder / "cases"), "fifo": str(self.inputs / "fifo")}
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return answer
+        answers: list[dict[str, Any]] = json.loads(self.process.stdout.readline())
+        return answers
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +91,12 @@ def test_every_command_has_a_command_line_to_start_from() -> None:
 
 @pytest.mark.parametrize("command", sorted(BASES))
 def test_no_value_breaks(command: str, server: Server) -> None:
-    failures = []
-    for case in cases_of(command, server.inputs):
-        if any(case.label.startswith(known) for known in KNOWN):
-            continue
-        wrong = complaints(case, server.run(case))
-        failures += [f"{case.label}: {each}" for each in wrong]
+    cases = [
+        case for case in cases_of(command, server.inputs) if not any(case.label.startswith(known) for known in KNOWN)
+    ]
+    failures = [
+        f"{case.label}: {each}"
+        for case, answer in zip(cases, server.run(cases), strict=True)
+        for each in complaints(case, answer)
+    ]
     assert not failures, "\n".join(failures)

@@ -11,7 +11,7 @@ from support_archive import experiment_archive, failed_archive
 from lepaute.archive import Archive
 from lepaute.archive.setups.setup import setup_of
 
-COUNT = 1000
+COUNT = 500
 
 
 @pytest.mark.slow
@@ -31,8 +31,8 @@ def test_every_mutant_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
         if way == "raw bytes" and ends[way, OPENED] > opened:  # some changes change nothing
             assert mutant.read_bytes() in unharmed
             opened += 1
-    assert ends["headers, sealed again", REFUSED] > 30
-    assert ends["document, in order again", OPENED] > 100
+    assert ends["headers, sealed again", REFUSED] > 15
+    assert ends["document, in order again", OPENED] > 50
 
 
 def test_the_same_seed_gives_the_same_mutants(tmp_path: Path) -> None:

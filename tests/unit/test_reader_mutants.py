@@ -13,7 +13,7 @@ from mutants.readers import FAILED, KINDS, READ, REFUSED, Outcome, outcome_of, o
 
 from lepaute.errors import InputError
 
-COUNT = 400  # of each kind
+COUNT = 200  # of each kind
 
 
 @pytest.mark.slow

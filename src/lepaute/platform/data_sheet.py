@@ -73,8 +73,11 @@ class DataSheet:
 def platform_from(sheet: DataSheet, like: "Platform") -> "Platform":
     """The platform of a data sheet; `like` has the core that was measured, whose small kernels are scaled.
 
-    Raises InputError for what cannot be: neither rate, no link between several nodes, a fat tree without a form.
+    Raises InputError for what cannot be: neither rate, no link between several nodes, a fat tree without a form; and
+    PlatformError for a number that no platform has.
     """
+    from pydantic import ValidationError
+
     from lepaute.platform.io import load_platform
     from lepaute.platform.schema import Platform
 
@@ -120,7 +123,12 @@ def platform_from(sheet: DataSheet, like: "Platform") -> "Platform":
             "source": "assumed, about as on Dahu: 0.7 % between days, 3.4 % between CPUs",
         },
     }
-    return Platform.model_validate(content)
+    try:
+        return Platform.model_validate(content)
+    except ValidationError as error:
+        from lepaute.platform.faults import described
+
+        raise described(error, content, None, "data sheet") from None
 
 
 def _dgemm(shape: "Platform", flops: float, relative_sd: float, source: str) -> "KernelModel":

@@ -212,12 +212,14 @@ def positions(frame: "pandas.DataFrame", hosts: Sequence[str]) -> Integers:
     """The position among `hosts` of the node of each row; 0 throughout where there is only one."""
     if len(hosts) < 2:
         return np.zeros(len(frame), dtype=np.int64)
+    import pandas
+
     known = {host: position for position, host in enumerate(hosts)}
-    names = frame["host"].astype(str)
+    code, names = pandas.factorize(frame["host"].astype(str))
     strange = sorted(set(names) - set(known)) if "host" in frame.columns else ["none"]
     if strange:
         raise FitError(f"the observations name the node {strange[0]}, which the archive does not describe")
-    return np.asarray(names.map(known), dtype=np.int64)
+    return np.array([known[name] for name in names], dtype=np.int64)[code]
 
 
 def place_of(cpu: int) -> tuple[int, int]:

@@ -88,12 +88,12 @@ def dependence_reports(
 
     table : observations as `pooled_observations` makes them, in the order in which `fitted` got its calls
     """
-    names = table["kernel"].astype(str).to_numpy()
+    codes, categories = table["kernel"].cat.codes.to_numpy(), table["kernel"].cat.categories
     process = _process_numbers(table)
     start_s = table["start_s"].to_numpy(dtype=np.float64)
     reports = []
     for name, (calls, kernel) in fitted.items():
-        rows = np.flatnonzero(names == name)
+        rows = np.flatnonzero(codes == categories.get_loc(name)) if name in categories else codes[:0]
         if len(rows) != len(calls):  # the glue, which is no row of the table
             continue
         counted = np.flatnonzero(calls.in_context & ~calls.cold & calls.nonempty())
@@ -145,9 +145,11 @@ def report_of(
 
 
 def _process_numbers(table: "pandas.DataFrame") -> Integers:
+    import pandas
+
     number = np.zeros(len(table), dtype=np.int64)
     for column in PROCESS:
-        _, code = np.unique(table[column].astype(str).to_numpy(), return_inverse=True)
+        code, _ = pandas.factorize(table[column].astype(str), sort=True)  # hashes: np.unique would sort all texts
         number = number * (int(code.max()) + 1) + code
     return number
 

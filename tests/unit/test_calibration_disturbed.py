@@ -1,0 +1,116 @@
+"""Load of others during a calibration: runs that are repeated, and the sentinels between them."""
+
+import collections
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support_calibration import BLOCK, KINDS, LIMITS, RUNS, SEMANTIC_ROUNDS, TWO, FakeMachine, disturb, fake_machine
+
+from lepaute.archive import Archive
+from lepaute.errors import EnvironmentProblem
+from lepaute.measure.calibration import sentinels
+from lepaute.measure.calibration.attempt import Attempt
+from lepaute.measure.calibration.campaign import calibrate
+from lepaute.measure.calibration.entries import AttemptEntry
+from lepaute.measure.calibration.repetition import disturbance_warning, next_repetition
+from lepaute.measure.plan import QUICK, PlannedRun, plan
+
+pytest_plugins = ["support_calibration_fixtures"]
+
+
+def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt_is_kept(
+    machine: FakeMachine, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two runs of the first block are disturbed, and of their repetitions the second: a third follows.
+    first_again = BLOCK
+    disturb(monkeypatch, {1, 3, first_again + 1})
+    archive = Archive.open(calibrate(place, quick=True))
+    records = json.loads(archive.read_bytes("blocks.json"))
+    assert [record["block"] for record in records] == [0] * (BLOCK + 3 + SEMANTIC_ROUNDS) + [1] * BLOCK
+    names = [record["name"] for record in records]
+    assert [
+        (name, record["attempt"])
+        for name, record in zip(names[BLOCK : BLOCK + 3], records[BLOCK : BLOCK + 3], strict=True)
+    ] == [
+        (names[1], 1),
+        (names[3], 1),
+        (names[3], 2),
+    ]
+    assert {record["seed"] for record in records if record["name"] == names[3] and record["block"] == 0} == {
+        records[3]["seed"]
+    }
+    assert [position for position, record in enumerate(records) if record["disturbed"]] == [1, 3, first_again + 1]
+    raw = [name for name in archive.members() if name.startswith("raw/") and "semantics" not in name]
+    assert any(name.startswith(f"raw/alone/block0/{names[3]}.attempt2") for name in raw)
+    tables = [archive.table(f"observations/{kind}.parquet") for kind in KINDS]
+    assert sum(len(table) for table in tables) == len(raw)  # a row each
+    attempts = {row for table in tables for row in table[["block", "attempt", "disturbed"]].itertuples(index=False)}
+    assert attempts == {(0, 0, False), (0, 0, True), (0, 1, False), (0, 1, True), (0, 2, False), (1, 0, False)}
+    assert archive.metadata["warnings"] == [
+        f"2 of {RUNS} probe runs were disturbed by other load (blocks.json): 2 repeated, "
+        "0 without an undisturbed attempt"
+    ]
+
+
+def test_load_that_stays_costs_no_more_time_than_a_part_of_the_campaign(
+    machine: FakeMachine, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disturb(monkeypatch, set(range(100)), wall_s=1.0)
+    archive = Archive.open(calibrate(place, quick=True))
+    numbers = collections.Counter(record["attempt"] for record in json.loads(archive.read_bytes("blocks.json")))
+    assert numbers == {0: RUNS + SEMANTIC_ROUNDS, 1: 4}  # 4 s, used up in the first block
+    assert archive.metadata["warnings"] == [
+        f"{RUNS} of {RUNS} probe runs were disturbed by other load (blocks.json): 4 repeated, "
+        f"{RUNS} without an undisturbed attempt"
+    ]
+
+
+def test_a_repetition_that_would_last_too_long_is_left_for_one_that_fits() -> None:
+    def attempt(name: str, number: int, wall_s: float, disturbed: bool = True) -> Attempt:
+        design = plan(QUICK, 1, TWO, LIMITS)[0].design
+        return Attempt("alone", PlannedRun(0, name, "dgemm", (0,), 1, design), number, wall_s, disturbed)
+
+    first = [attempt("a", 0, 15.0), attempt("b", 0, 12.0), attempt("c", 0, 3.0), attempt("d", 0, 1.0, disturbed=False)]
+    following = []
+    while (again := next_repetition(first, 0, 20.0)) is not None:
+        following.append((again.run.name, again.number))
+        first.append(attempt(again.run.name, again.number + 1, again.wall_s))
+    assert following == [("a", 0), ("c", 0)]  # 15 + 12 s and 15 + 3 + 3 s would be too much
+    assert next_repetition(first, 1, 20.0) is None
+    lasting = [attempt("a", number, 1.0) for number in range(3)]
+    assert next_repetition(lasting, 0, 20.0) is None  # twice is enough
+    ended = AttemptEntry("n", None, 0, "d", 0, "dgemm", (0,), "one", 1, 1, "", 0.0, 0.0, 1.0, False, (), {})
+    assert disturbance_warning([ended]) is None
+    assert "1 of 1 probe runs were disturbed" in (disturbance_warning([replace(ended, disturbed=True)]) or "")
+
+
+def test_sentinels_are_run_between_the_probes_on_all_cores_and_have_a_table_of_their_own(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = fake_machine(tmp_path / "programs", monkeypatch, os.getpid(), sentinels=True)
+    monkeypatch.setattr(sentinels, "gap_s", lambda _cost_s: 0.0)
+    machine.break_at(7, "fail")
+    with pytest.raises(EnvironmentProblem):
+        calibrate(place, quick=True)
+    archive = Archive.open(calibrate(place, quick=True, resume=True))
+    table = archive.table("observations/sentinels.parquet")
+    # One before each run and one at the end of a block; numbered on, also where the calibration was broken off.
+    assert len(set(table["order"])) >= RUNS + QUICK.blocks
+    assert set(table["cpu"]) == {0, 1}
+    assert set(table["block"]) == {0, 1}
+    assert table["started_s"].is_monotonic_increasing
+    assert (table["active_cores"] == 2).all()
+    entries = [entry for entry in archive.json("blocks.json") if entry["probe"] == "sentinel"]
+    assert len({entry["name"] for entry in entries}) == len(entries)
+    assert {tuple(entry["run_cores"]) for entry in entries} == {(0, 1)}
+    assert "sentinel" not in set(archive.table("observations/kernels.parquet")["probe"])
+
+
+def test_sentinels_take_a_small_share_of_the_time(tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_machine(tmp_path / "programs", monkeypatch, os.getpid(), sentinels=True)
+    archive = Archive.open(calibrate(place, quick=True))
+    # All takes a second or two here: only the first is due, and what the least gap lets through.
+    assert 1 <= archive.table("observations/sentinels.parquet")["order"].nunique() <= 12
