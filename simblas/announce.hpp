@@ -14,6 +14,9 @@ void announce(const void* caller, Sending how, int count, MPI_Datatype type, int
 /// A send whose receiver is not known here (persistent requests): from now on, nobody sleeps while probing.
 void announce_anything(const void* caller);
 
+/// The rank of the world that `rank` of `comm` is; -1 where that cannot be said.
+int world_rank(int rank, MPI_Comm comm);
+
 void forget_communicator(MPI_Comm comm);
 
 } // namespace lepaute::simblas

@@ -3,8 +3,10 @@
 
 #include "announce.hpp"
 #include "computing.hpp"
+#include "progress.hpp"
 #include "state.hpp"
 
+#include <algorithm>
 #include <dlfcn.h>
 #include <smpi/smpi.h>
 
@@ -15,6 +17,7 @@ extern "C" void lepaute_pass(const void* caller) {
     if (Rank* rank = current_rank()) {
         rank->polling.failures = 0;
         pass(*rank, caller);
+        start_receives(*rank, false, true);
     }
 }
 
@@ -50,20 +53,11 @@ Function* next(const char* name) {
 FORWARD(Init);
 FORWARD(Init_thread);
 FORWARD(Recv);
-FORWARD(Irecv);
 FORWARD(Mrecv);
 FORWARD(Imrecv);
 FORWARD(Probe);
 FORWARD(Mprobe);
 FORWARD(Improbe);
-FORWARD(Wait);
-FORWARD(Waitall);
-FORWARD(Waitany);
-FORWARD(Waitsome);
-FORWARD(Test);
-FORWARD(Testall);
-FORWARD(Testany);
-FORWARD(Testsome);
 FORWARD(Request_get_status);
 FORWARD(Cancel);
 FORWARD(Barrier);
@@ -193,6 +187,12 @@ FORWARD(File_preallocate);
 namespace {
 
 /// A call in which SMPI 3.32 lets other ranks run while its clock of this rank's computing goes on: their computing
+void forget_some(MPI_Request* requests, int completed, const int* indices) {
+    for (int i = 0; i < completed && completed != MPI_UNDEFINED; ++i) {
+        forget_receive(requests[indices[i]]);
+    }
+}
+
 /// would be counted as this rank's too.
 template <typename Call>
 int unmeasured(const void* caller, Call call) {
@@ -255,6 +255,72 @@ int MPI_Ibsend(const void* buffer, int count, MPI_Datatype type, int to, int tag
 int MPI_Irsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
     announce(CALLER, Sending::nonblocking, count, type, to, tag, comm);
     return SMPI(Irsend)(buffer, count, type, to, tag, comm, request);
+}
+int MPI_Irecv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
+    if (Rank* rank = current_rank()) {
+        rank->polling.failures = 0;
+        pass(*rank, CALLER);
+        if (puts_off_receive(*rank, buffer, count, type, from, tag, comm, request)) {
+            return MPI_SUCCESS;
+        }
+    }
+    return SMPI(Irecv)(buffer, count, type, from, tag, comm, request);
+}
+int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+    lepaute_pass(CALLER);
+    const int result = SMPI(Wait)(request, status);
+    forget_receive(*request);
+    return result;
+}
+int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+    lepaute_pass(CALLER);
+    const int result = SMPI(Waitall)(count, requests, statuses);
+    std::for_each_n(requests, count, forget_receive);
+    return result;
+}
+int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+    lepaute_pass(CALLER);
+    const int result = SMPI(Waitany)(count, requests, index, status);
+    if (*index != MPI_UNDEFINED) {
+        forget_receive(requests[*index]);
+    }
+    return result;
+}
+int MPI_Waitsome(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
+    lepaute_pass(CALLER);
+    const int result = SMPI(Waitsome)(count, requests, completed, indices, statuses);
+    forget_some(requests, *completed, indices);
+    return result;
+}
+int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+    lepaute_pass(CALLER);
+    const int result = SMPI(Test)(request, flag, status);
+    if (*flag != 0) {
+        forget_receive(*request);
+    }
+    return result;
+}
+int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+    lepaute_pass(CALLER);
+    const int result = SMPI(Testall)(count, requests, flag, statuses);
+    if (*flag != 0) {
+        std::for_each_n(requests, count, forget_receive);
+    }
+    return result;
+}
+int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+    lepaute_pass(CALLER);
+    const int result = SMPI(Testany)(count, requests, index, flag, status);
+    if (*flag != 0 && *index != MPI_UNDEFINED) {
+        forget_receive(requests[*index]);
+    }
+    return result;
+}
+int MPI_Testsome(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
+    lepaute_pass(CALLER);
+    const int result = SMPI(Testsome)(count, requests, completed, indices, statuses);
+    forget_some(requests, *completed, indices);
+    return result;
 }
 int MPI_Sendrecv(const void* sent, int sent_count, MPI_Datatype sent_type, int to, int sent_tag, void* received,
                  int received_count, MPI_Datatype received_type, int from, int received_tag, MPI_Comm comm,

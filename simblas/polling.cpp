@@ -31,39 +31,6 @@ Probing& probing() {
     return the_one;
 }
 
-/// The rank of the world that `rank` of `comm` is; -1 where that cannot be said.
-int world_rank(int rank, MPI_Comm comm) {
-    if (comm == MPI_COMM_WORLD) {
-        return rank;
-    }
-    auto& known = probing().world_ranks;
-    auto found = known.find(comm);
-    if (found == known.end()) {
-        std::vector<int> numbers;
-        int is_inter = 0;
-        PMPI_Comm_test_inter(comm, &is_inter);
-        if (is_inter == 0) {
-            int size = 0;
-            PMPI_Comm_size(comm, &size);
-            MPI_Group group = MPI_GROUP_NULL;
-            MPI_Group world = MPI_GROUP_NULL;
-            PMPI_Comm_group(comm, &group);
-            PMPI_Comm_group(MPI_COMM_WORLD, &world);
-            std::vector<int> own(static_cast<std::size_t>(size));
-            for (int i = 0; i < size; ++i) {
-                own[static_cast<std::size_t>(i)] = i;
-            }
-            numbers.resize(own.size());
-            PMPI_Group_translate_ranks(group, size, own.data(), world, numbers.data());
-            PMPI_Group_free(&group);
-            PMPI_Group_free(&world);
-        }
-        found = known.emplace(comm, std::move(numbers)).first;
-    }
-    const auto& numbers = found->second;
-    return rank >= 0 && static_cast<std::size_t>(rank) < numbers.size() ? numbers[static_cast<std::size_t>(rank)] : -1;
-}
-
 /// A message of `size` is posted this long after its send began. SMPI charges a rendezvous for nothing but MPI_Isend.
 double overhead_s(Sending how, double size, const Rank& from, const Rank& to) {
     const State& there = state();
@@ -112,6 +79,38 @@ bool sleep_until_announced(Rank& rank, int source, int tag, MPI_Comm comm) {
 }
 
 } // namespace
+
+int world_rank(int rank, MPI_Comm comm) {
+    if (comm == MPI_COMM_WORLD) {
+        return rank;
+    }
+    auto& known = probing().world_ranks;
+    auto found = known.find(comm);
+    if (found == known.end()) {
+        std::vector<int> numbers;
+        int is_inter = 0;
+        PMPI_Comm_test_inter(comm, &is_inter);
+        if (is_inter == 0) {
+            int size = 0;
+            PMPI_Comm_size(comm, &size);
+            MPI_Group group = MPI_GROUP_NULL;
+            MPI_Group world = MPI_GROUP_NULL;
+            PMPI_Comm_group(comm, &group);
+            PMPI_Comm_group(MPI_COMM_WORLD, &world);
+            std::vector<int> own(static_cast<std::size_t>(size));
+            for (int i = 0; i < size; ++i) {
+                own[static_cast<std::size_t>(i)] = i;
+            }
+            numbers.resize(own.size());
+            PMPI_Group_translate_ranks(group, size, own.data(), world, numbers.data());
+            PMPI_Group_free(&group);
+            PMPI_Group_free(&world);
+        }
+        found = known.emplace(comm, std::move(numbers)).first;
+    }
+    const auto& numbers = found->second;
+    return rank >= 0 && static_cast<std::size_t>(rank) < numbers.size() ? numbers[static_cast<std::size_t>(rank)] : -1;
+}
 
 void announce(const void* caller, Sending how, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
     Rank* rank = current_rank();

@@ -97,12 +97,14 @@ void write_report() {
                  "{\"time_s\": %.17g, \"finished_ranks\": %zu, \"aborted_rank\": %d, \"abort_code\": %d, "
                  "\"exited_rank\": %d, \"exit_code\": %d, \"region_s\": "
                  "%.17g, \"computing_s\": %.17g, "
-                 "\"wtime_s\": %.17g, \"messages\": %llu, \"probes\": %llu, \"folded\": %llu, \"folded_bytes\": %.0f,\n"
+                 "\"wtime_s\": %.17g, \"put_off\": [%llu, %.0f, %.0f], \"messages\": %llu, \"probes\": %llu, "
+                 "\"folded\": %llu, \"folded_bytes\": %.0f,\n"
                  " \"kernels\": {",
                  ended_s, finished, there.aborted_rank, there.abort_code, there.exited_rank, there.exit_code, region_s,
-                 there.computing_s, there.wtime_s, static_cast<unsigned long long>(there.messages),
-                 static_cast<unsigned long long>(there.probes), static_cast<unsigned long long>(there.folded),
-                 there.folded_bytes);
+                 there.computing_s, there.wtime_s, static_cast<unsigned long long>(there.put_off),
+                 there.put_off > 0 ? there.put_off_low_bytes : 0.0, there.put_off_high_bytes,
+                 static_cast<unsigned long long>(there.messages), static_cast<unsigned long long>(there.probes),
+                 static_cast<unsigned long long>(there.folded), there.folded_bytes);
     write_kernels(file, there);
     std::fputs("},\n \"fallback\": {", file);
     write_fallback(file, there);

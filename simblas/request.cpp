@@ -69,6 +69,7 @@ const Keys& keys() {
              line >> place;
              line >> to.slowdowns[place];
          }},
+        {"puts_off", [](Line& line, Request& to) { line >> to.puts_off; }},
         {"rank_cpus",
          [](Line& line, Request& to) {
              to.rank_cpus.assign(std::istream_iterator<int>(line), std::istream_iterator<int>());

@@ -3,6 +3,7 @@
 #include "computing.hpp"
 #include "factors.hpp"
 #include "folded_memory.hpp"
+#include "progress.hpp"
 #include "report.hpp"
 #include "request.hpp"
 #include "state.hpp"
@@ -22,6 +23,8 @@ State& state() {
 }
 
 namespace {
+
+constexpr double least_computed_s = 1e-6; // less is the way from one call of MPI to the next
 
 /// The file that says what is asked for; empty where nobody asks.
 std::string asked_by() {
@@ -87,11 +90,13 @@ void pass(Rank& rank, const void* caller) {
     if (rank.pending_s <= 0.0) {
         return;
     }
+    const bool has_computed = rank.pending_s > least_computed_s;
     const double seconds = rank.pending_s;
     rank.pending_s = 0.0;
     state().computing_s += seconds;
     s4u::this_actor::sleep_for(seconds);
     restart_clock(rank); // other ranks ran in this thread
+    start_receives(rank, has_computed, false);
 }
 
 double now_s(const Rank& rank) { return s4u::Engine::get_clock() + rank.pending_s; }

@@ -10,6 +10,7 @@
 #include <simgrid/s4u.hpp>
 #include <smpi/smpi.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -44,6 +45,7 @@ struct Request {
     double host_flops = 0.0;                 // mean speed of the hosts; 0: all are alike
     double slowdown = 1.0;                   // of what the program computes itself, where no place says otherwise
     std::map<std::string, double> slowdowns; // by the place where it begins
+    bool puts_off = false;                   // rendezvous receives wait for their rank to be in MPI
     std::vector<int> rank_cpus;  // those on which ranks compute, in turn; empty: whatever the system chooses
     std::vector<int> load_cpus;  // our own, then those that stream through memory now and then; empty: none
     bool sleeping_probes = true; // polling.cpp
@@ -102,6 +104,11 @@ struct Rank {
     bool in_call = false;   // of MPI, on the way in
     const void* caller = nullptr;
     Site* site = nullptr;
+    struct PutOff {
+        MPI_Request request;
+        double bytes; // 0: no rendezvous
+    };
+    std::vector<PutOff> put_off; // receives that wait for the rank to be in MPI (progress.cpp)
     Polling polling;
 };
 
@@ -127,6 +134,9 @@ struct State {
     std::uint64_t probes = 0;
     double computing_s = 0.0; // over all ranks
     double wtime_s = 0.0;
+    std::uint64_t put_off = 0; // receives during which their rank computed, and their least and largest size
+    double put_off_low_bytes = HUGE_VAL;
+    double put_off_high_bytes = 0.0;
     double measured_s = 0.0; // computed by the program itself, over all ranks: CPU time here,
     double charged_s = 0.0;  // and what it was charged
     double stream_alone_Bps = 0.0;

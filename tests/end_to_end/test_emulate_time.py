@@ -65,6 +65,18 @@ static void late(void) {{ /* the receiver waits for what the sender computes */
         printf("waited %.17g s\\n", MPI_Wtime() - before);
     }}
 }}
+static void overlap(void) {{ /* each computes between posting and waiting */
+    int count = 2000000;
+    double *sent = calloc(count, 8), *taken = calloc(count, 8);
+    MPI_Request requests[2];
+    MPI_Irecv(taken, count, MPI_DOUBLE, 1 - rank, 0, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(sent, count, MPI_DOUBLE, 1 - rank, 0, MPI_COMM_WORLD, &requests[1]);
+    dgemm(700, 700, 700);
+    double before = MPI_Wtime();
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    printf("waited %.17g s\\n", MPI_Wtime() - before);
+    if (requests[0] != MPI_REQUEST_NULL || requests[1] != MPI_REQUEST_NULL) MPI_Abort(MPI_COMM_WORLD, 3);
+}}
 static void unmodelled(void) {{
     extern void dsymv_(const char *, const int *, const double *, const double *, const int *, const double *,
                        const int *, const double *, double *, const int *);
@@ -80,6 +92,7 @@ int main(int argc, char **argv) {{
     if (!strcmp(argv[1], "often")) often();
     if (!strcmp(argv[1], "region")) region();
     if (!strcmp(argv[1], "late")) late();
+    if (!strcmp(argv[1], "overlap")) overlap();
     if (!strcmp(argv[1], "unmodelled")) unmodelled();
     MPI_Finalize();
     return 0;
@@ -123,6 +136,18 @@ def test_calls_of_the_clock_cost_what_the_platform_says_and_no_more(times: Path)
     assert free.time_s == pytest.approx(1000 * dgemm_s(100, 100, 100), rel=1e-12)
     assert charged.time_s == pytest.approx(free.time_s + 1002 * 1e-7, rel=1e-12)
     assert charged.wtime_s == pytest.approx(1002 * 1e-7, rel=1e-12)
+
+
+@pytest.mark.parametrize(("progress", "least_s", "most_s"), [("calls", 16e6 / 2e10, 1e-2), ("background", 0.0, 1e-5)])
+def test_a_large_message_waits_for_its_receiver_to_be_in_mpi(
+    times: Path, progress: str, least_s: float, most_s: float
+) -> None:
+    """16 MB need a millisecond or more, the dgemm of order 700 takes 34 ms."""
+    found = run(times, "overlap", tiny(flow_factor=f"flow_factor: scale\n  progress: {progress}"), ranks=2)
+    waited = [float(line.split()[1]) for line in found.stdout]
+    assert len(waited) == 2
+    assert all(least_s <= time_s <= most_s for time_s in waited)
+    assert found.put_off[0] == (2 if progress == "calls" else 0)
 
 
 def test_a_receiver_waits_for_what_the_sender_computes(times: Path) -> None:
@@ -348,6 +373,21 @@ int main(int argc, char **argv) {{
     assert free.time_s.mean == pytest.approx(dgemm_s(1000, 1000, 1000), rel=1e-3)
     assert measured.time_s.mean > free.time_s.mean + 0.01  # 30 million steps of several cycles each
     assert any("timed on this machine" in warning for warning in measured.warnings)
+
+
+def test_several_numbers_of_ranks_give_speed_up_and_efficiency(times: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(tiny_text())
+    words = ("emulate", "-p", tmp_path / "p.yaml", "--computing", "none", "-np", "1,2")
+    said = command(*words, "--plot", tmp_path / "s.png", "--json", "--", times, "asked")
+    assert said.status == 0, said.err
+    found = json.loads(said.out)
+    assert [point["ranks"] for point in found["scaling"]] == [1, 2]
+    # Each rank does the same whatever their number is.
+    assert found["scaling"][1]["speed_up"]["mean"] == pytest.approx(1.0, rel=1e-2)
+    assert found["scaling"][1]["efficiency"]["mean"] == pytest.approx(0.5, rel=1e-2)
+    assert (tmp_path / "s.png").stat().st_size > 1000
+    assert "speed-up" in command(*words, "--", times, "asked").err
+    assert "a trace is of one run" in command(*words, "--trace", tmp_path / "t.parquet", "--", times, "asked").err
 
 
 def test_the_command_prints_what_the_program_prints_and_where_the_time_went(times: Path, tmp_path: Path) -> None:

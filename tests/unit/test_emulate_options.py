@@ -99,6 +99,7 @@ def test_the_request_has_a_line_for_all_that_simblas_asks_for() -> None:
         "host_flops": "19999813737.219784",
         "slowdown": "1.0",
         "sleeping_probes": "1",
+        "puts_off": "1",
         "own_factors": "0",
     }
 

@@ -25,6 +25,7 @@ RUN = EmulatedRun(
     kernels={"dgemm": KernelUse(10, 2.0)},
     fallback={},
     messages=0,
+    put_off=(0, 0.0, 0.0),
     probes=0,
     folded=0,
     folded_bytes=0.0,
@@ -49,6 +50,7 @@ def test_a_run_whose_platform_says_what_smpi_does_has_nothing_to_tell() -> None:
             "25 % of dgemm time is outside the fitted ranges: ",
         ),
         ({"wtime_s": 0.1}, "5 % of the computing is calls of MPI_Wtime"),
+        ({"put_off": (12, 65536.0, 16e6)}, "12 receives of 64 KiB to 15.3 MiB, posted before their rank computed"),
         ({"warnings": ("the program has dscal of its own",)}, "dscal of its own"),
     ],
 )

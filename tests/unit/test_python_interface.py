@@ -66,7 +66,9 @@ def test_import_stays_light():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-@pytest.mark.parametrize("name", ["segment", "segment_jointly", "diagnose", "read_durations", "platform_and_models"])
+@pytest.mark.parametrize(
+    "name", ["segment", "segment_jointly", "diagnose", "findings", "read_durations", "platform_and_models"]
+)
 def test_help_shows_the_arguments_of_each_function(name):
     parameters = inspect.signature(getattr(lp.fit, name)).parameters.values()
     assert all(one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in parameters)
@@ -161,3 +163,24 @@ def test_an_archive_shows_what_it_is_and_the_tables_it_has(tmp_path):
     archive = lp.Archive.open(experiment_archive(tmp_path / "a.zip"))
     assert repr(archive).startswith(f"<Archive '{tmp_path}/a.zip': experiment, ")
     assert "observations/bench.parquet" in archive._repr_html_()
+
+
+def test_a_design_in_an_archive_keeps_the_types_of_its_columns(tmp_path):
+    text = "#@columns=n:int,policy:text,ratio:real\ndesign_row,n,policy,ratio\n0,1,NA,0.5\n1,,,2\n"
+    frame = lp.Archive.open(experiment_archive(tmp_path / "a.zip", design_csv=text)).table("design.csv")
+    assert [str(frame[name].dtype) for name in ("n", "policy", "ratio")] == ["Int64", "string", "Float64"]
+    assert frame["policy"].tolist()[0] == "NA"  # a level of that name, not a missing one
+    assert frame["n"].isna().tolist() == [False, True]
+
+
+def test_tests_of_factors_are_a_frame_with_a_row_a_level():
+    rng = np.random.default_rng(1)
+    levels = rng.choice([65536, 1048576, 8388608], 300)
+    durations = np.where(levels == 8388608, 1.2, 1.0) * rng.lognormal(0, 0.05, 300)
+    table = pandas.DataFrame({"chunk": levels, "same": "x", "duration_s": durations})
+    frame = lp.fit.factor_frame(lp.fit.factor_tests(table, factors=["chunk", "same"]))
+    assert frame["level"].tolist() == ["1048576", "8388608"]
+    assert frame["reference"].tolist() == ["65536", "65536"]
+    assert frame["matters"].all()
+    assert frame["ratio"].tolist() == pytest.approx([1.0, 1.2], abs=0.03)
+    assert lp.fit.factor_frame([]).empty

@@ -3,7 +3,7 @@
 import io
 from typing import TYPE_CHECKING, Any
 
-from lepaute.errors import ArchiveError, InputError
+from lepaute.errors import ArchiveError, DesignError, InputError
 from lepaute.kit.parquet import MOST_COLUMNS, is_text, open_parquet, reading_table, refuse_bytes
 from lepaute.kit.printable import fitted
 
@@ -18,7 +18,6 @@ _LINES_LOOKED_AT = 100
 
 def table_of(name: str, data: bytes) -> "pandas.DataFrame":
     """The data frame in the bytes of a member; raises ArchiveError where there is none or it is out of proportion."""
-    import pandas
 
     try:
         with reading_table(f"member {name}"):
@@ -26,10 +25,35 @@ def table_of(name: str, data: bytes) -> "pandas.DataFrame":
                 return _parquet(name, data)
             if name.endswith(".csv"):
                 _refuse_wide(name, data)
-                return pandas.read_csv(io.BytesIO(data[_head_size(data) :]))
+                return _csv(data)
     except InputError as problem:
         raise ArchiveError(fitted(str(problem), 300)) from None
     raise ArchiveError(f"member {name} is not a table; only .parquet and .csv are")
+
+
+def _csv(data: bytes) -> "pandas.DataFrame":
+    """The table of a CSV; of a design with the types that its head declares, whatever cells are empty."""
+    import pandas
+
+    size = _head_size(data)
+    body, types = io.BytesIO(data[size:]), _declared_types(data[:size])
+    if types is None:
+        return pandas.read_csv(body)
+    return pandas.read_csv(body, dtype=types, keep_default_na=False, na_values=[""])
+
+
+def _declared_types(head: bytes) -> "dict[str, Any] | None":
+    from lepaute.design.columns import DECLARATION, declared
+
+    start = f"#@{DECLARATION}=".encode()
+    line = next((line for line in head.splitlines() if line.startswith(start)), None)
+    if line is None:
+        return None
+    try:
+        columns = declared(line.removeprefix(start).decode())
+    except (DesignError, UnicodeDecodeError):
+        return None
+    return {column.name: {"int": "Int64", "real": "Float64"}.get(column.type, "string") for column in columns}
 
 
 def _refuse_wide(name: str, data: bytes) -> None:

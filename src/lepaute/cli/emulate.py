@@ -42,7 +42,7 @@ def group() -> None:
 @with_options_of(TraceFiles, "traces", leave_out=("trace_ranks", "trace_steps"))
 def program(
     platform: PlatformName,
-    ranks: Annotated[int, typer.Option("-np", "--np", help="number of ranks")],
+    ranks: Annotated[str, typer.Option("-np", "--np", help="number of ranks; several, as 1,2,4,8, for their speed-up")],
     uncertainty: Uncertainty,
     traces: TraceFiles,
     words: Annotated[
@@ -87,6 +87,7 @@ def program(
         bool, typer.Option("--shared-globals", help="global variables are the same for all ranks")
     ] = False,
     every_probe: Annotated[bool, typer.Option("--every-probe", help="simulate each turn of a loop of probes")] = False,
+    plot: Annotated[Path | None, typer.Option("--plot", help="a PNG of time and efficiency over the ranks")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Runs PROGRAM on NP ranks of a simulated machine; BLAS and LAPACK take the time of the platform's models.
@@ -97,10 +98,13 @@ def program(
     import signal
 
     from lepaute.cli.emulate_text import readable, tell_progress
+    from lepaute.cli.scaling_text import scaling_text
     from lepaute.errors import InputError
     from lepaute.kit.outputs import check_outputs
     from lepaute.kit.printable import unfiltered
-    from lepaute.simulate import Program, predict
+    from lepaute.simulate import Program, predict_all
+    from lepaute.simulate.plot import plot_scaling
+    from lepaute.simulate.scaling import scaling
     from lepaute.simulate.smpi.building import build_program, program_in
     from lepaute.simulate.smpi.emulate import Options
     from lepaute.simulate.smpi.engine import Smpi
@@ -115,7 +119,8 @@ def program(
     given = words or []
     if not given and binary is None:
         raise InputError("no program is named; write it after two dashes: lepaute emulate ... -- PROGRAM ARGS")
-    check_outputs(traces.outputs, inputs=[platform, binary, *uncertainty.inputs])
+    counts = _counts_of(ranks, traces, plot)
+    check_outputs({**traces.outputs, "--plot": plot}, inputs=[platform, binary, *uncertainty.inputs])
     layers, learnt = uncertainty.layers(), uncertainty.learnt()
     # A batch system ends a job with SIGTERM: SimGrid's process must end too, and its folder go.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -137,8 +142,8 @@ def program(
             arguments = given if binary is not None else given[1:]
             if source is not None:
                 path = program_in(build_program(source, make, skip or [], kept.folder), given[0])
-            prediction = predict(
-                Program(path, tuple(arguments), ranks, options=options),
+            predictions = predict_all(
+                [Program(path, tuple(arguments), count, options=options) for count in counts],
                 machine,
                 runs=runs,
                 seed=seed,
@@ -153,12 +158,17 @@ def program(
                     keep=kept.keep,
                 ),
             )
+        points = scaling(predictions) if len(predictions) > 1 else []
         if as_json:
-            json.dump(prediction.to_dict(), sys.stdout, indent=2)
+            objects = [prediction.to_dict() for prediction in predictions]
+            several = {"predictions": objects, "scaling": [point.to_dict() for point in points]}
+            json.dump(several if points else objects[0], sys.stdout, indent=2)
             sys.stdout.write("\n")
         else:
-            print(readable(prediction), file=sys.stderr)
-        kept.write(prediction)
+            print(scaling_text(points) if points else readable(predictions[0]), file=sys.stderr)
+        if plot is not None:
+            plot_scaling(points, plot)
+        kept.write(predictions[0])
 
 
 app.command()(hpl)
@@ -170,6 +180,19 @@ def print_compilers() -> None:
     from lepaute.simulate.smpi.compilers import compilers
 
     print(compilers())
+
+
+def _counts_of(ranks: str, traces: TraceFiles, plot: Path | None) -> tuple[int, ...]:
+    """The numbers of ranks; raises InputError where an output does not go with them."""
+    from lepaute.errors import InputError
+    from lepaute.kit.quantities import numbers_of
+
+    counts = numbers_of(ranks, "-np")
+    if len(counts) > 1 and traces.asked_for:
+        raise InputError("a trace is of one run; give one number of ranks to -np")
+    if len(counts) == 1 and plot is not None:
+        raise InputError("--plot shows several numbers of ranks; give them to -np, as 1,2,4,8")
+    return counts
 
 
 def folding_of(fold: str | None, private: list[str]) -> "Folding":

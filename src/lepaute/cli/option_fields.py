@@ -19,6 +19,8 @@ from lepaute.kit.options import Option, flag_of, option_of, options_of, word_of
 from lepaute.kit.quantities import product_of
 
 Result = TypeVar("Result")
+#: Key of the values of an option that may be given several of.
+EACH = "*"
 
 
 def with_options_of(
@@ -27,22 +29,35 @@ def with_options_of(
     *,
     leave_out: Collection[str] = (),
     may_lack: Collection[str] = (),
+    several: str | None = None,
     make: Callable[..., Any] | None = None,
 ) -> "Callable[[Callable[..., Result]], Callable[..., Result]]":
     """Decorates a command: its `argument` becomes the options of a dataclass, of which it gets the value.
 
     leave_out: fields that the command has options of its own for
     may_lack : fields without a default that need not be given all the same; they are None then
+    several  : argument of which several values may be given, with commas in between; `make` gets them as a list of
+               dictionaries under EACH besides the values of the first
     make     : gets the values by field name; the dataclass itself unless given
     """
-    flags = flags_of(described, leave_out)
+    flags = [
+        flag._replace(option=flag.option._replace(help=f"{flag.option.help}; several with commas in between"))
+        if flag.argument == several
+        else flag
+        for flag in flags_of(described, leave_out)
+    ]
 
     def decorate(command: "Callable[..., Result]") -> "Callable[..., Result]":
         @functools.wraps(command)
         def with_value(**given: Any) -> Result:
             values: dict[str, Any] = {}
             for flag in flags:
-                values |= flag.values(given.pop(flag.argument))
+                text = given.pop(flag.argument)
+                if flag.argument == several and isinstance(text, str):
+                    values[EACH] = [flag.values(each) for each in text.split(",")]
+                    values |= values[EACH][0]
+                else:
+                    values |= flag.values(text)
             return command(**given, **{argument: (make or described)(**values)})
 
         signature = inspect.signature(command)

@@ -28,9 +28,11 @@ from lepaute.cli.simulation_options import (
 from lepaute.simulate.apps import APPLICATIONS, application_class
 
 if TYPE_CHECKING:
+    from lepaute.cli.predict_against import Compared
     from lepaute.platform import Platform
-    from lepaute.simulate import Application, Layers, Mapping
+    from lepaute.simulate import Application, Layers, Mapping, Prediction
     from lepaute.simulate.application import Files
+    from lepaute.simulate.scaling import ScalingPoint
     from lepaute.simulate.tracing import TraceRequest
 
 BAR_AFTER_S = 2.0
@@ -41,7 +43,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
     may_lack = tuple(application.__dataclass_fields__) if application.files.input_option else ()  # type: ignore[attr-defined]
 
     @with_options_of(application.files, "files")
-    @with_options_of(application, "values", may_lack=may_lack, make=dict)
+    @with_options_of(application, "values", may_lack=may_lack, several="grid", make=dict)
     @with_options_of(Placement, "placement")
     @with_options_of(Uncertainty, "uncertainty")
     @with_options_of(TraceFiles, "traces")
@@ -65,12 +67,9 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         as_json: AsJson = False,
         plot: Annotated[Path | None, typer.Option("--plot", help="a PNG of the runs, or of all combinations")] = None,
     ) -> None:
-        from lepaute.cli.predict_text import readable, summary
         from lepaute.cli.progress import progress_bar
         from lepaute.kit.outputs import check_outputs
         from lepaute.simulate import predict_all
-        from lepaute.simulate.plot import plot_sweep
-        from lepaute.simulate.sweep import Sweep
 
         check_outputs(
             {**files.outputs, "--plot": plot, **traces.outputs},
@@ -110,25 +109,10 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         except KeyboardInterrupt:
             complain("interrupted")
             os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
-        if as_json:
-            objects = [prediction.to_dict() for prediction in predictions]
-            if compared:
-                objects[0]["differences"] = [one.to_dict() for one in compared]
-            several = {"predictions": objects, "best": Sweep(tuple(predictions)).best_places}
-            json.dump(several if from_file else objects[0], sys.stdout, indent=2)
-            sys.stdout.write("\n")
-        elif len(predictions) == 1:
-            print(readable(predictions[0], machine))
-            for one in compared:
-                print(one.text())
-        else:
-            if not any(files.outputs.values()) and (report := files.report(predictions)) is not None:
-                print(report)
-            print(summary(predictions))
-        if plot is not None and len(predictions) > 1:
-            plot_sweep(predictions, plot)
-        elif plot is not None:
-            predictions[0].plot(plot)
+        points = points_of(predictions, from_file)
+        print_results(predictions, points, compared, machine, files, as_json=as_json, as_list=from_file)
+        if plot is not None:
+            draw(predictions, points, plot)
         traces.write(predictions[0].trace)
         files.write(predictions)
 
@@ -137,6 +121,61 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         f"Predicts the {what} of {application.summary}, with the 95 % prediction interval for one further run."
     )
     return command
+
+
+def points_of(predictions: "Sequence[Prediction]", from_file: bool) -> "list[ScalingPoint]":
+    """The predictions of several grids in relation to that on the fewest ranks; none for anything else."""
+    from lepaute.simulate.scaling import scaling
+
+    return scaling(predictions) if len(predictions) > 1 and not from_file else []
+
+
+def print_results(
+    predictions: "Sequence[Prediction]",
+    points: "Sequence[ScalingPoint]",
+    compared: "Sequence[Compared]",
+    machine: "Platform",
+    files: "Files",
+    *,
+    as_json: bool,
+    as_list: bool,
+) -> None:
+    """The predictions on standard output; points : of several grids;  as_list : a single one in the JSON, too."""
+    from lepaute.cli.predict_text import readable, summary
+    from lepaute.cli.scaling_text import scaling_text
+    from lepaute.simulate.sweep import Sweep
+
+    if as_json:
+        objects = [prediction.to_dict() for prediction in predictions]
+        if compared:
+            objects[0]["differences"] = [one.to_dict() for one in compared]
+        several = {"predictions": objects, "best": Sweep(tuple(predictions)).best_places}
+        if points:
+            several["scaling"] = [point.to_dict() for point in points]
+        json.dump(several if as_list or points else objects[0], sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    elif len(predictions) == 1:
+        print(readable(predictions[0], machine))
+        for one in compared:
+            print(one.text())
+    elif points:
+        print(scaling_text(points))
+    else:
+        if not any(files.outputs.values()) and (report := files.report(predictions)) is not None:
+            print(report)
+        print(summary(predictions))
+
+
+def draw(predictions: "Sequence[Prediction]", points: "Sequence[ScalingPoint]", path: Path) -> None:
+    """The picture of one prediction, of several grids, or of all combinations."""
+    from lepaute.simulate.plot import plot_scaling, plot_sweep
+
+    if points:
+        plot_scaling(points, path)
+    elif len(predictions) > 1:
+        plot_sweep(predictions, path)
+    else:
+        predictions[0].plot(path)
 
 
 def listed(words: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.option_fields import flags_of
+from lepaute.cli.option_fields import EACH, flags_of
 from lepaute.kit.options import option
 from lepaute.kit.quantities import lag_of
 
@@ -185,12 +185,13 @@ def platform_of(name: "str | Platform", settings: list[str] | None) -> "tuple[Pl
 def applications_of(
     context: typer.Context, application: "type[Application]", values: dict[str, Any], files: Any
 ) -> "tuple[list[Application], bool]":
-    """The runs that the options describe, and whether an input file does.
+    """The runs that the options describe, one for each grid, and whether an input file does.
 
     Raises InputError where neither or both do.
     """
     from lepaute.errors import InputError
 
+    grids = values.pop(EACH, [{}])
     combinations: list[Application] | None = files.combinations(
         {name: value for name, value in values.items() if name not in files.decides}
     )
@@ -210,7 +211,7 @@ def applications_of(
         instead = f", or {files.input_option} FILE" if files.input_option else ""
         option = f"{missing[0].name} {missing[0].argument.upper()}"
         raise InputError(f"no run of {application.title} is described: give {option} and further options{instead}")
-    return [application(**values)], False
+    return list(dict.fromkeys(application(**values | grid) for grid in grids)), False
 
 
 def is_given(context: typer.Context, name: str) -> bool:

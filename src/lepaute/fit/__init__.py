@@ -8,14 +8,20 @@ if TYPE_CHECKING:
     from lepaute.archive import Archive
     from lepaute.fit.diagnostics import diagnose as diagnose
     from lepaute.fit.duration_tables import read_durations as read_durations
+    from lepaute.fit.experiments import findings as findings
     from lepaute.fit.fitted_models import FittedModels
     from lepaute.fit.fitted_models import platform_and_models as platform_and_models
     from lepaute.fit.fitted_models import platform_from_archive as platform_from_archive
+    from lepaute.fit.observations.factor_frame import factor_frame as factor_frame
+    from lepaute.fit.observations.factors import factor_tests as factor_tests
     from lepaute.fit.segmentation import segment as segment
     from lepaute.fit.segmentation import segment_jointly as segment_jointly
 
 __all__ = [
     "diagnose",
+    "factor_frame",
+    "factor_tests",
+    "findings",
     "models",
     "platform_and_models",
     "platform_from_archive",
@@ -28,6 +34,9 @@ __all__ = [
 #: Loaded when they are first used, with NumPy, SciPy and pandas.
 _MODULE_OF = {
     "diagnose": "diagnostics",
+    "factor_frame": "observations.factor_frame",
+    "factor_tests": "observations.factors",
+    "findings": "experiments",
     "platform_and_models": "fitted_models",
     "platform_from_archive": "fitted_models",
     "read_durations": "duration_tables",

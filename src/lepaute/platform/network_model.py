@@ -162,10 +162,13 @@ class Network(Value):
     `flow_factor` bound: a flow never exceeds its segment's bandwidth; scale: it gets its fair share times
     segment bandwidth / link bandwidth. `sharing` fair (what is left out means): of each link, its capacity divided by
     its flows; exact: max-min fair, which gives a flow what others that are held back elsewhere leave over.
+    `progress` of rendezvous messages whose receive was posted before its rank computes: calls, they wait for its next
+    MPI call; background, they do not; null, not known. For emulations.
     """
 
     flow_factor: Literal["bound", "scale"] = "bound"
     sharing: Literal["fair", "exact"] | None = None
+    progress: Literal["calls", "background"] | None = None
     node_link: NodeLink
     loopback: Loopback
     remote: Remote

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from lepaute.kit.files import whole_file
 
 if TYPE_CHECKING:
-    from lepaute.simulate.prediction import Prediction
+    from lepaute.simulate.prediction import Prediction, Spread
+    from lepaute.simulate.scaling import ScalingPoint
 
 
 def plot_prediction(prediction: "Prediction", path: Path) -> None:
@@ -70,3 +71,56 @@ def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
     FigureCanvasAgg(figure)
     with whole_file(path) as temporary:
         figure.savefig(temporary, format="png", dpi=130)
+
+
+def plot_scaling(points: "Sequence[ScalingPoint]", path: Path) -> None:
+    """Writes a PNG: time and efficiency over the number of ranks, with their 95 % intervals and the ideal.
+
+    The line joins the fastest of each number of ranks.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
+
+    first = points[0].prediction
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    times, efficiencies = figure.subplots(1, 2)
+    ranks = [point.ranks for point in points]
+    ideal = [first.time_s.mean * ranks[0] / count for count in ranks]
+    fastest = {point.ranks: point for point in sorted(points, key=lambda point: -point.prediction.time_s.mean)}
+    joined = [point in fastest.values() for point in points]
+    times.plot(ranks, ideal, color="#999999", lw=1, ls="--", label="ideal")
+    times.set_yscale("log")
+    times.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    times.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+    times.yaxis.set_minor_locator(NullLocator())
+    times.set_ylabel("time (s)")
+    efficiencies.axhline(100.0, color="#999999", lw=1, ls="--")
+    efficiencies.set_ylabel(f"efficiency, relative to {ranks[0]} rank(s) (%)")
+    for axes, spreads, factor in (
+        (times, [point.prediction.time_s for point in points], 1.0),
+        (efficiencies, [point.efficiency for point in points], 100.0),
+    ):
+        means = [factor * spread.mean for spread in spreads]
+        reach = [[factor * end for end in _reach(spread)] for spread in spreads]
+        errors = [[low for low, _ in reach], [high for _, high in reach]]
+        axes.errorbar(ranks, means, yerr=errors, fmt="o", color="#4c78a8", ms=5, label="mean, 95 % interval")
+        line = [(count, mean) for count, mean, is_joined in zip(ranks, means, joined, strict=True) if is_joined]
+        axes.plot(*zip(*line, strict=True), color="#4c78a8", lw=1)
+        axes.set_xscale("log")
+        axes.set_xticks(sorted(set(ranks)), [str(count) for count in sorted(set(ranks))])
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xlabel("ranks")
+    efficiencies.set_ylim(0, None)
+    times.legend(frameon=False, fontsize=8)
+    figure.suptitle(f"{first.application.title} on {first.platform_name}", fontsize=10)
+    FigureCanvasAgg(figure)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=130)
+
+
+def _reach(spread: "Spread") -> tuple[float, float]:
+    """How far the ends are from the mean; 0 where there is no interval."""
+    if spread.low is None or spread.high is None:
+        return 0.0, 0.0
+    return max(0.0, spread.mean - spread.low), max(0.0, spread.high - spread.mean)

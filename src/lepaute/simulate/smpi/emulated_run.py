@@ -22,6 +22,7 @@ class EmulatedRun:
         and MPI_Pcontrol(0) where there is one, else of the program
     program_s : until the last rank calls MPI_Finalize
     computing_s : over all ranks, as simulated; own: the part of it that no routine of BLAS or LAPACK is
+    put_off : receives of rendezvous messages during which their rank computed; least and largest size in bytes
     kernels : with a model of the platform; fallback: routines without, from their operations and the rate of dgemm
     """
 
@@ -36,6 +37,7 @@ class EmulatedRun:
     kernels: dict[str, KernelUse]
     fallback: dict[str, KernelUse]
     messages: int
+    put_off: tuple[int, float, float]
     probes: int
     folded: int
     folded_bytes: float
@@ -87,6 +89,7 @@ def run_of(
         kernels=_uses(report["kernels"]),
         fallback=_uses(report["fallback"]),
         messages=report["messages"],
+        put_off=tuple(report["put_off"]),
         probes=report["probes"],
         folded=report["folded"],
         folded_bytes=report["folded_bytes"],

@@ -93,6 +93,7 @@ def request_text(
         *_cpu_lines(computing, len(cores), load_cpus),
         *_slowdown_lines(slowdowns or Slowdowns()),
         f"sleeping_probes {int(sleeping_probes)}",
+        f"puts_off {int(platform.network.progress != 'background')}",
         f"own_factors {int(not holds_loopback(platform))}",
         "machine",
         machine_of(on_its_day(platform, seed, days=layers.days), threads).text(),

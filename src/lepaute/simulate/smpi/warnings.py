@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from lepaute.kit.text import size_text
 from lepaute.measure.node_agent.facts import cpu_model
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.emulated_run import EmulatedRun
@@ -18,7 +19,13 @@ LEAST_SHARE = 0.001  # of it; below, an extrapolation is not worth a sentence
 
 def program_warnings(run: EmulatedRun, platform: "Platform", options: Options) -> list[str]:
     """Sentences about the run of a program."""
-    return [*run.warnings, *routine_warnings(run, platform), *_of_clock(run), *_of_computing(run, platform, options)]
+    return [
+        *run.warnings,
+        *routine_warnings(run, platform),
+        *_of_progress(run, platform),
+        *_of_clock(run),
+        *_of_computing(run, platform, options),
+    ]
 
 
 def network_warnings(platform: "Platform") -> list[str]:
@@ -65,6 +72,18 @@ def routine_warnings(run: EmulatedRun, platform: "Platform") -> list[str]:
         names = ", ".join(f"{name} ({calls} calls)" for name, calls in sorted(free.items()))
         warnings.append(f"neither a model nor operations to count: {names}; taken to cost nothing")
     return warnings
+
+
+def _of_progress(run: EmulatedRun, platform: "Platform") -> list[str]:
+    """What was assumed of messages whose receiver computes."""
+    receives, low, high = run.put_off
+    if receives == 0 or platform.network.progress is not None:
+        return []
+    return [
+        f"{receives} receives of {size_text(low)} to {size_text(high)}, posted before their rank computed, were taken "
+        "to wait for its next MPI call, as MPI libraries do; the platform does not say (network.progress: calls or "
+        "background)"
+    ]
 
 
 def _of_clock(run: EmulatedRun) -> list[str]:

@@ -50,9 +50,11 @@ class HplFiles(Files):
         from lepaute.simulate.apps.hpl.hpl_out import report
         from lepaute.simulate.apps.hpl.parameters import Hpl
 
-        first = predictions[0].application
-        assert isinstance(first, Hpl)
-        return report(HplDat.of(first) if self.dat is None else read_hpl_dat(self.dat), predictions)
+        if self.dat is not None:
+            return report(read_hpl_dat(self.dat), predictions)
+        return report(
+            HplDat.covering([one.application for one in predictions if isinstance(one.application, Hpl)]), predictions
+        )
 
     def write(self, predictions: "Sequence[Prediction]") -> None:
         from lepaute.kit.files import write_whole

@@ -1,0 +1,49 @@
+"""Speed-up and efficiency as a person wants to read them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lepaute.cli.predict_text import apart, joint_warnings
+from lepaute.kit.tables import text_table
+from lepaute.kit.text import four_digits
+from lepaute.simulate.sweep import Sweep
+
+if TYPE_CHECKING:
+    from lepaute.simulate.prediction import Spread
+    from lepaute.simulate.scaling import ScalingPoint
+
+TITLES = ("ranks", "run", "time s", "95 % interval", "speed-up", "95 % interval", "efficiency")
+
+
+def scaling_text(points: "Sequence[ScalingPoint]") -> str:
+    """A table with a line for each number of ranks, what is not comparable, and the warnings with their counts."""
+    predictions = [point.prediction for point in points]
+    first = predictions[0]
+    runs = len(first.run_list)
+    rows = [
+        (
+            point.ranks,
+            point.prediction.application.label,
+            four_digits(point.prediction.time_s.mean),
+            ends(point.prediction.time_s),
+            f"{point.speed_up.mean:.2f}",
+            ends(point.speed_up),
+            f"{100.0 * point.efficiency.mean:.0f} %",
+        )
+        for point in points
+    ]
+    lines = [
+        f"{first.application.title} on {first.platform_name}: {runs} simulated run(s) of each; speed-up and efficiency "
+        f"relative to {points[0].ranks} rank(s)",
+        text_table(TITLES, rows, left=(1,)),
+        *apart(Sweep(tuple(predictions))),
+        *(f"  warning: {warning}" for warning in joint_warnings(predictions)),
+    ]
+    return "\n".join(lines)
+
+
+def ends(spread: "Spread") -> str:
+    """Both ends of an interval; a dash where there is none."""
+    if spread.low is None or spread.high is None:
+        return "-"
+    return f"{four_digits(spread.low)} to {four_digits(spread.high)}"

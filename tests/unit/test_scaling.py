@@ -1,0 +1,92 @@
+"""Several grids in one prediction: time, speed-up and efficiency, as a table, as JSON and as a picture."""
+
+import json
+import math
+
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.errors import InputError
+from lepaute.simulate import Hpl, predict, predict_all
+from lepaute.simulate.apps.hpl.hpl_dat import HplDat
+from lepaute.simulate.plot import plot_scaling
+from lepaute.simulate.scaling import scaling
+
+GRIDS = ((1, 1), (1, 2), (2, 2), (4, 1))
+WORDS = ("predict", "hpl", "-p", "dahu", "--n", "3000", "--runs", "3", "--grid")
+
+
+@pytest.fixture(scope="module")
+def predictions():
+    return predict_all([Hpl(n=3000, p=p, q=q) for p, q in GRIDS], "dahu", runs=3)
+
+
+def test_speed_up_and_efficiency_are_relative_to_the_fewest_ranks_run_by_run(predictions):
+    points = scaling(predictions[::-1])
+    assert [point.ranks for point in points] == [1, 2, 4, 4]
+    first, two = points[:2]
+    assert (first.speed_up.mean, first.speed_up.low, first.efficiency.mean) == (1.0, 1.0, 1.0)
+    ratios = [a.time_s / b.time_s for a, b in zip(predictions[0].run_list, predictions[1].run_list, strict=True)]
+    assert two.speed_up.mean == pytest.approx(sum(ratios) / 3)
+    assert two.efficiency.mean == pytest.approx(two.speed_up.mean / 2)
+    # What both grids share cancels: the ratio is known better than either time.
+    assert two.speed_up.half_width_percent < predictions[1].time_s.half_width_percent
+
+
+def test_runs_of_other_seeds_have_no_speed_up(predictions):
+    with pytest.raises(InputError, match="predict all with the same runs and seed"):
+        scaling([predictions[0], predict(Hpl(n=3000, q=2), "dahu", runs=3, seed=2)])
+
+
+def test_the_command_prints_a_table_with_a_line_for_each_grid(capsys):
+    assert main([*WORDS, "1x1,1x2,2x2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "speed-up and efficiency relative to 1 rank(s)" in lines[0]
+    assert lines[1].split()[:4] == ["ranks", "run", "time", "s"]
+    assert [line.split()[0] for line in lines[2:5]] == ["1", "2", "4"]
+    assert lines[2].endswith("100 %")
+    assert main([*WORDS, "1x1,1x1"]) == 0  # one grid is one prediction
+    assert capsys.readouterr().out.startswith("HPL  N = 3000")
+
+
+def test_the_json_has_the_predictions_and_their_scaling(capsys, predictions):
+    assert main([*WORDS, "1x1,2x2,4x1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["parameters"]["p"] for one in told["predictions"]] == [1, 2, 4]
+    assert [one["ranks"] for one in told["scaling"]] == [1, 4, 4]
+    assert told["predictions"][1]["time_s"] == predictions[2].time_s.to_dict()
+    assert told["scaling"][1]["efficiency"]["mean"] == pytest.approx(told["scaling"][1]["speed_up"]["mean"] / 4)
+
+
+def test_the_picture_and_hpls_report_hold_all_grids(tmp_path, capsys, predictions):
+    assert main([*WORDS, "1x1,1x2,4x1", "--plot", str(tmp_path / "s.png"), "-o", str(tmp_path / "HPL.out")]) == 0
+    assert len((tmp_path / "s.png").read_bytes()) > 20_000
+    report = (tmp_path / "HPL.out").read_text()
+    assert [line.split(":")[1].split() for line in report.splitlines() if line[:7] in ("P      ", "Q      ")] == [
+        ["1", "1", "4"],
+        ["1", "2", "1"],
+    ]
+    plot_scaling(scaling(predictions[:1]), tmp_path / "one.png")
+    assert HplDat.covering([Hpl(n=9, p=p, q=q) for p, q in GRIDS]).values["p"] == (1, 1, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("1x1,2",), "grid is '2'; it must be P x Q such as 8x8"),
+        (("1x1,1x2", "--against", "nb=256"), "--against compares one combination with others, and there are 2"),
+        (("1x1,1x2", "--trace", "t.parquet"), "a trace is of one combination, and there are 2"),
+    ],
+)
+def test_what_takes_one_grid_refuses_several(words, complaint, capsys):
+    assert main([*WORDS, *words]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_a_stencil_takes_several_grids_too(capsys):
+    words = ["predict", "stencil", "-p", "dahu", "--cells", "64x64x64", "--cell-time", "1e-8", "--runs", "2", "--json"]
+    assert main([*words, "--grid", "1x1x1,2x1x1"]) == 0
+    speed_up = json.loads(capsys.readouterr().out)["scaling"][1]["speed_up"]
+    low, high = speed_up["low"], speed_up["high"]
+    assert 1.0 < low <= high < 2.0
+    assert math.isfinite(high)
