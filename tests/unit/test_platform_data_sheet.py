@@ -22,6 +22,7 @@ OPTIONS = {
     "--latency": "1.5us",
     "--fat-tree": "2:1",
     "--memory": "192G",
+    "--memory-bandwidth": "200GB",
 }
 
 
@@ -54,6 +55,7 @@ def test_the_command_of_the_docs_writes_a_platform_that_is_complete(
     platform = load_platform(file)
     nodes = platform.nodes
     assert (nodes.count, nodes.cores, nodes.sockets, nodes.memory_bytes) == (16, 48, 2, 192 * 2**30)
+    assert nodes.memory_bandwidth_Bps == 200e9
     assert dgemm_rate(platform) == pytest.approx(45e9, rel=1e-6)
     assert platform.network.node_link.bandwidth_Bps == 12.5e9
     first = platform.network.remote.segments[0]
