@@ -97,4 +97,8 @@ int __wrap_cblas_idamax(const int n, const double *x, const int incx) {
     WRAP_KERNEL(symbol, LEP_##kernel, m_, n_, k_, parameters, arguments)
 #include "hpl_loops.h"
 
+void lep_panel_is(const HPL_T_panel *panel) {
+    lep_work_on(panel);
+}
+
 /* NOLINTEND(readability-identifier-naming,readability-avoid-const-params-in-decls) */

@@ -239,6 +239,7 @@ static void run_row(HPL_T_grid *grid, HPL_T_palg *algorithm, const step_row *row
         HPL_T_panel *panel = NULL;
         lep_calls.position = step;
         HPL_pdpanel_new(grid, algorithm, row->m - done, row->n + 1 - done, row->nb, &matrix, done, done, tag, &panel);
+        lep_panel_is(panel);
         factor(panel);
         for (int chunk = 0; chunk < row->chunks; chunk++)
             update(algorithm, panel, row->nb, random);

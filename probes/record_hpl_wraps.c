@@ -62,6 +62,7 @@ void __real_HPL_pdfact(HPL_T_panel *panel);
 void __wrap_HPL_pdfact(HPL_T_panel *panel);
 void __wrap_HPL_pdfact(HPL_T_panel *panel) {
     static int code;
+    lep_work_on(panel);
     if (!recorded() || panel->grid->mycol != panel->pcol) { /* the other process columns have nothing to do there */
         __real_HPL_pdfact(panel);
         return;
@@ -79,6 +80,7 @@ void __wrap_HPL_pdfact(HPL_T_panel *panel) {
     void __wrap_HPL_pdupdate##form(HPL_T_panel *waiting, int *flag, HPL_T_panel *panel, const int columns);            \
     void __wrap_HPL_pdupdate##form(HPL_T_panel *waiting, int *flag, HPL_T_panel *panel, const int columns) {           \
         static int code;                                                                                               \
+        lep_work_on(panel);                                                                                            \
         if (!recorded()) {                                                                                             \
             __real_HPL_pdupdate##form(waiting, flag, panel, columns);                                                  \
             return;                                                                                                    \

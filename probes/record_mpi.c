@@ -139,8 +139,27 @@ LEP_EXPORT int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, i
              expected(count, type, from, tag, comm),
              keep(*request, expected(count, type, from, tag, comm), true, comm, start_ns))
 
-    /* Two rows: what was sent, and at the end of the call, without a duration, what came. */
-    static int64_t write_arrival(int64_t at_ns, message what) {
+#ifdef LEP_RECORD_SMPI
+    /* An MPI_Irecv of the program may be a persistent receive here, which simblas starts later (simblas/progress.hpp).
+     */
+    LEP_EXPORT int MPI_Recv_init(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                                 MPI_Request *request) {
+    if (!lep_called_by_simblas(__builtin_return_address(0)))
+        return lep_next_MPI_Recv_init(buffer, count, type, from, tag, comm, request);
+    RECORDED("MPI_Irecv", MPI_Recv_init(buffer, count, type, from, tag, comm, request),
+             expected(count, type, from, tag, comm),
+             keep(*request, expected(count, type, from, tag, comm), true, comm, start_ns))
+}
+
+LEP_EXPORT int MPI_Start(MPI_Request *request) {
+    if (lep_called_by_simblas(__builtin_return_address(0)))
+        return lep_next_MPI_Start(request);
+    RECORDED("MPI_Start", MPI_Start(request), NONE, )
+}
+#endif
+
+/* Two rows: what was sent, and at the end of the call, without a duration, what came. */
+static int64_t write_arrival(int64_t at_ns, message what) {
     static int code;
     write_call(&code, "MPI_Sendrecv_arrival", at_ns, at_ns, what);
     return at_ns;

@@ -40,6 +40,11 @@ static rank_state *states;
 static size_t rank_count;
 static int code_count;
 
+bool lep_called_by_simblas(const void *place) {
+    Dl_info info;
+    return dladdr(place, &info) && info.dli_fname && strstr(info.dli_fname, "libsimblas");
+}
+
 static void find_entries(void) {
 #define LEP_FIND(name) lep_next_##name = (__typeof__(name) *)dlsym(RTLD_NEXT, #name);
     LEP_WRAPPED(LEP_FIND)

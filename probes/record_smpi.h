@@ -4,6 +4,7 @@
 #define LEPAUTE_RECORD_SMPI_H
 
 #include <mpi.h>
+#include <stdbool.h>
 
 // clang-format off
 #define LEP_WRAPPED(X)                                                                                                 \
@@ -12,10 +13,14 @@
     X(MPI_Testall) X(MPI_Testany) X(MPI_Testsome) X(MPI_Probe) X(MPI_Barrier) X(MPI_Bcast) X(MPI_Reduce)               \
     X(MPI_Allreduce) X(MPI_Scan) X(MPI_Exscan) X(MPI_Reduce_scatter_block) X(MPI_Reduce_scatter) X(MPI_Gather)         \
     X(MPI_Gatherv) X(MPI_Allgather) X(MPI_Allgatherv) X(MPI_Scatter) X(MPI_Scatterv) X(MPI_Alltoall) X(MPI_Alltoallv)  \
-    X(MPI_Comm_split) X(MPI_Comm_dup) X(MPI_Comm_create) X(MPI_Comm_free) X(MPI_Comm_disconnect)
+    X(MPI_Comm_split) X(MPI_Comm_dup) X(MPI_Comm_create) X(MPI_Comm_free) X(MPI_Comm_disconnect)          \
+    X(MPI_Recv_init) X(MPI_Start)
 // clang-format on
 
 #define LEP_DECLARE(name) extern __typeof__(name) *lep_next_##name;
 LEP_WRAPPED(LEP_DECLARE)
+
+/* Whether a return address lies in simblas. */
+bool lep_called_by_simblas(const void *place);
 
 #endif

@@ -391,7 +391,7 @@ def exascale_like(core: Platform) -> Platform:
     for model in scaled_core(core, flops):
         kernel, (piece,) = model["kernel"], model["pieces"]
         mean = {term: value for term, value in piece["mean"].items() if term != "1"}
-        if kernel == "dtrsm":  # M·M·N flops for mnk = M·M·N: half of dgemm's rate
+        if kernel in ("dtrsm", "dtrsm_left"):  # M·M·N flops for mnk = M·M·N: half of dgemm's rate
             mean = {"mnk": tidy(1 / (0.5 * flops))}
         moved = BYTES_PER_ELEMENT.get(kernel, GATHERED_BYTES if kernel.startswith("dlaswp") else 0)
         mean = {term: max(value, tidy(moved / memory_Bps)) for term, value in mean.items()}

@@ -19,6 +19,7 @@ extern "C" {
 void __real_HPL_pdfact(HPL_T_panel* panel);
 void __wrap_HPL_pdfact(HPL_T_panel* panel);
 void __wrap_HPL_pdfact(HPL_T_panel* panel) {
+    lep_work_on(panel);
     if (panel->grid->mycol == panel->pcol && panel->jb > 0) {
         lepaute::simblas::charge_kernel(lepaute::hpl::Kernel::pdfact_glue,
                                         {static_cast<double>(panel->mp), static_cast<double>(panel->jb), 0.0});
@@ -30,6 +31,7 @@ void __wrap_HPL_pdfact(HPL_T_panel* panel) {
     void __real_HPL_pdupdate##form(HPL_T_panel* waiting, int* flag, HPL_T_panel* panel, const int columns);            \
     void __wrap_HPL_pdupdate##form(HPL_T_panel* waiting, int* flag, HPL_T_panel* panel, const int columns);            \
     void __wrap_HPL_pdupdate##form(HPL_T_panel* waiting, int* flag, HPL_T_panel* panel, const int columns) {           \
+        lep_work_on(panel);                                                                                            \
         const int width = columns < 0 ? panel->nq : Mmin(columns, panel->nq);                                          \
         if (width > 0 && panel->jb > 0) {                                                                              \
             lepaute::simblas::charge_kernel(lepaute::hpl::Kernel::pdupdate_glue,                                       \

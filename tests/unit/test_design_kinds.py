@@ -53,7 +53,7 @@ def test_a_default_design_of_steps_takes_a_few_seconds_and_holds_both_ends() -> 
     for seed in range(5):
         rows = list(hpl_step_design(seed))
         seconds = sum(int(r["m"]) * int(r["n"]) * (int(r["steps"]) * 2 * int(r["nb"]) / 50e9 + 2e-9) for r in rows)
-        assert 2.0 < seconds < 7.0
+        assert 2.0 < seconds < 8.0
         sizes = {int(row["m"]) for row in rows}
         assert max(sizes) == 8000
         assert min(sizes) <= 512

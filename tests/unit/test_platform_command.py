@@ -55,3 +55,13 @@ def test_check_of_a_bad_file_is_status_2_and_one_line_without_a_traceback(capsys
     assert printed.out == ""
     assert len(printed.err.splitlines()) == 1
     assert "latency_with_unit.yaml:27: network.remote.segments[0].latency_s is '1.2us'" in printed.err
+
+
+def test_check_prints_json_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["platform", "check", "stampede-like", "--json"]) == 0
+    good = json.loads(capsys.readouterr().out)
+    assert (good["valid"], good["name"]) == (True, "stampede-like")
+    assert main(["platform", "check", str(DATA / "bad" / "latency_with_unit.yaml"), "--json"]) == 2
+    bad = json.loads(capsys.readouterr().out)
+    assert not bad["valid"]
+    assert "latency_s is '1.2us'" in bad["faults"][0]

@@ -22,6 +22,7 @@ OPTIONS = {
     "--latency": "1.5us",
     "--fat-tree": "2:1",
     "--memory": "192G",
+    "--memory-bandwidth": "200GB",
 }
 
 
@@ -50,10 +51,11 @@ def test_the_command_of_the_docs_writes_a_platform_that_is_complete(
     assert status == 0
     printed = capsys.readouterr()
     assert "platform mine, 16 nodes of 48 cores" in printed.out
-    assert "assumed: all other kernels (sd 37 %): those of a core of dahu-2020-01, scaled by dgemm" in printed.err
+    assert "assumed: all other kernels (sd 65 %): those of a core of dahu-2020-01, scaled by dgemm" in printed.err
     platform = load_platform(file)
     nodes = platform.nodes
     assert (nodes.count, nodes.cores, nodes.sockets, nodes.memory_bytes) == (16, 48, 2, 192 * 2**30)
+    assert nodes.memory_bandwidth_Bps == 200e9
     assert dgemm_rate(platform) == pytest.approx(45e9, rel=1e-6)
     assert platform.network.node_link.bandwidth_Bps == 12.5e9
     first = platform.network.remote.segments[0]
@@ -73,7 +75,7 @@ def test_every_guess_has_an_error_of_its_own_and_is_named_by_predictions() -> No
     assert len(platform.assumed) == 7
     warnings = predict(Hpl(n=256, nb=64, p=2, q=1), platform, runs=1).warnings
     told = next(warning for warning in warnings if warning.startswith("assumed, not measured: "))
-    assert "dgemm at 45 Gflop/s a core (sd 5 %), all other kernels (sd 37 %)" in told
+    assert "dgemm at 45 Gflop/s a core (sd 5 %), all other kernels (sd 65 %)" in told
     assert not any("call noise only" in warning for warning in warnings)
 
 
@@ -118,6 +120,7 @@ def test_the_core_may_be_one_that_the_user_has_measured(tmp_path: Path) -> None:
         ({"nodes": "17"}, "17 nodes have no fat tree 2:1: a leaf switch has a multiple of 2 nodes that divides"),
         ({"leaf": "6"}, "16 nodes have no fat tree 2:1 with leaf switches of 6 nodes"),
         ({"cores": "2x"}, "--cores is '2x'"),
+        ({"cores": "2x2000000000"}, "data sheet: nodes.cores is 4000000000; it must be <= 65536"),
         ({"like": "stampede"}, "no shipped platform and no file is named 'stampede'"),
     ],
 )

@@ -136,7 +136,7 @@ struct Program::Factorisation : Program::ProcessColumn {
         }
         if (offset > 0) {
             on_owner(transposed() ? Kernel::dlatcpy : Kernel::dlacpy,
-                     matrix(offset, width, transposed() ? processes.front().leading_dimension : 0));
+                     matrix(offset, width, transposed() ? processes.front().matrix_rows : 0));
         }
     }
 

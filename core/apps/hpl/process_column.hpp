@@ -29,6 +29,7 @@ struct Program::ProcessColumn {
         Rank rank = 0;
         std::int64_t rows = 0; // left to it; the owner's shrink as its rows are factored
         std::int64_t leading_dimension = 0;
+        std::int64_t matrix_rows = 0; // of its part of the trailing matrix, before the first column of the panel
         double clock_s = 0.0;
         double compute_s = 0.0;
         double overhead_s = 0.0;
@@ -67,6 +68,7 @@ struct Program::ProcessColumn {
             process.rank = program.rank_at(row, column);
             process.rows = shape.rows[row];
             process.leading_dimension = program.leading_dimension(row);
+            process.matrix_rows = process.rows;
             process.clock_s = program.engine_.clock(process.rank);
             process.traced = program.engine_.traced(process.rank);
         }
@@ -293,7 +295,7 @@ struct Program::ProcessColumn {
 
     /// HPL_pdmxswp and HPL_dlocswp: finds the pivot row of a column over the process column, and swaps it in.
     void pivot() {
-        const std::int64_t width = panel.width; // kernels along a row of the matrix: k is the leading dimension
+        const std::int64_t width = panel.width;
         on_all(Kernel::dcopy, [&](const Process& process, std::uint32_t) {
             return process.rows > 0 ? length(width, process.leading_dimension) : models::Size{};
         });
@@ -302,7 +304,7 @@ struct Program::ProcessColumn {
             combine();
         }
         on_all(Kernel::dlocswp,
-               [&](const Process& process, std::uint32_t) { return length(width, process.leading_dimension); });
+               [&](const Process& process, std::uint32_t) { return length(width, process.matrix_rows); });
     }
 
     /// The bidirectional exchange, distances relative to the owner; ranks beyond the power of two fold in and out.

@@ -102,7 +102,7 @@ Task Program::swap_binary_exchange(Place at, const Panel& panel, std::int64_t co
     const auto swap_kernel = [&](Kernel which, std::int64_t count) {
         const bool within_u = which == Kernel::dlaswp03T || which == Kernel::dlaswp03N;
         if (count > 0) {
-            kernel(at.rank, which, count, columns, within_u ? 0 : leading_dimension(at.row));
+            kernel(at.rank, which, count, columns, within_u ? 0 : panel.rows);
         }
     };
     const Kernel to_u = transposed ? Kernel::dlaswp01T : Kernel::dlaswp01N;

@@ -40,7 +40,7 @@ Task Program::swap_spread_roll(Place at, const Panel& panel, std::int64_t column
     const bool transposed = parameters_.u == Form::transposed;
     const auto swap_kernel = [&](Kernel which, std::int64_t count) {
         if (count > 0) {
-            kernel(at.rank, which, count, columns, leading_dimension(at.row));
+            kernel(at.rank, which, count, columns, panel.rows);
         }
     };
     if (owner) {

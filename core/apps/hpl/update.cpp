@@ -22,7 +22,7 @@ public:
         const bool u_transposed = !one_row && parameters.u == Form::transposed;
         const std::int64_t below = panel.rows - (owner ? panel.width : 0);
         if (one_row) {
-            add(Kernel::dlaswp00N, panel.width, count, program.leading_dimension(at.row));
+            add(Kernel::dlaswp00N, panel.width, count, panel.rows);
         }
         if (u_transposed) {
             add(Kernel::dtrsm, count, panel.width, panel.width);
@@ -33,7 +33,7 @@ public:
             add(u_transposed ? Kernel::dgemm : Kernel::dgemm_nn, below, count, panel.width);
         }
         if (!one_row && owner && u_transposed) {
-            add(Kernel::dlatcpy, panel.width, count, program.leading_dimension(at.row));
+            add(Kernel::dlatcpy, panel.width, count, panel.rows);
         } else if (!one_row && owner) {
             add(Kernel::dlacpy, panel.width, count, 0);
         }

@@ -34,7 +34,7 @@ class Command(NamedTuple):
 COMMANDS = (
     Command("doctor", "what is installed, what is missing, what would disturb a measurement"),
     Command("calibrate", "measure this machine and fit its models: an archive and a platform"),
-    Command("platform", "list, show, check, import and export platforms"),
+    Command("platform", "list, show, check, import and export platforms; new ones from a data sheet"),
     Command("predict", "how long an application will take on a platform"),
     Command("emulate", "run the code of an MPI program, or of HPL, on a simulated machine"),
     Command("verify", "predict, run the real application here, show both and the error"),

@@ -67,6 +67,7 @@ def show(
 @app.command()
 def check(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A platform file (or a shipped name).")],
+    as_json: Json = False,
 ) -> None:
     """Check a platform file: all faults (exit status 2), values that no machine has, kernels that cost nothing."""
     from lepaute.cli.entry import BAD_INPUT, complain
@@ -81,9 +82,15 @@ def check(
     except PlatformError as error:
         for line in error.faults:
             complain(line)
+        if as_json:
+            print(json.dumps({"valid": False, "faults": list(error.faults)}, indent=1))
         raise typer.Exit(BAD_INPUT) from None
     core_topology(platform)  # refuses names of parts that are not there, and nodes that nothing joins
     warnings = [*implausible(platform), *unmodelled(platform, sorted(MODELLED))]
+    if as_json:
+        facts = {"valid": True, "name": platform.name, "sha256": platform.sha256, "warnings": warnings}
+        print(json.dumps(facts, indent=1))
+        return
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     found = f"; {len(warnings)} warning{'s' * (len(warnings) > 1)}" if warnings else ""

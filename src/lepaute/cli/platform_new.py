@@ -38,6 +38,10 @@ def new(
     ] = None,
     leaf: Annotated[int | None, typer.Option("--leaf", min=1, help="nodes of a leaf switch of the fat tree")] = None,
     memory: Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="of a node, such as 192G")] = None,
+    memory_bandwidth: Annotated[
+        str | None,
+        typer.Option("--memory-bandwidth", metavar="RATE", help="of a node, all cores at once: 200GB; for emulations"),
+    ] = None,
     like: Annotated[
         str, typer.Option("--like", help="platform of the measured core whose small kernels are scaled by dgemm")
     ] = "dahu",
@@ -72,6 +76,7 @@ def new(
         fat_tree=None if fat_tree is None else ratio_of(fat_tree, "--fat-tree"),
         leaf=leaf,
         memory_bytes=None if memory is None else size_of(memory, "--memory"),
+        memory_Bps=None if memory_bandwidth is None else bandwidth_of(memory_bandwidth, "--memory-bandwidth"),
         name=name or output.stem or "data-sheet",
     )
     platform = platform_from(sheet, load_platform(like))

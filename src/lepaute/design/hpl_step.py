@@ -31,12 +31,13 @@ def hpl_step_design(
     ranks: of the process column that makes the steps; with more than two, m is ranks / 2 times what is said below, so
     that the work of a rank does not depend on their number.
     Each row has one of the block sizes `nbs`, each of which has as many rows as the others, or one more. Half of the m
-    are uniform, as the steps of a run are; half log-uniform, for the end of a run, where the matrix is small and the
-    copies and leaf kernels weigh most. The sizes are stratified, and neighbours in size take the block sizes in turn.
-    The largest matrix and, for one block size, the smallest with room for the fewest steps are always among them: the
-    step after the first, whose caches are those of a run, then covers nb to max_n - nb rows. n is m (one process
-    column), m/2 (two), or between. More than the fewest steps are drawn only for the smaller half of the sizes, where
-    they are cheap. In every row m >= n >= (steps + chunks) * nb.
+    have a density that grows as m does, as the time of a run is spent in its large steps; half are log-uniform, for the
+    end of a run, where the matrix is small and the copies and leaf kernels weigh most. The sizes are stratified, and
+    neighbours in size take the block sizes in turn. The largest matrix and, for one block size, the smallest with room
+    for the fewest steps are always among them: the step after the first, whose caches are those of a run, then covers
+    nb to max_n - nb rows. n is m (one process column) in half of the rows, m/2 (two) or between in the others. More
+    than the fewest steps are drawn only for the smaller half of the sizes, where they are cheap. In every row
+    m >= n >= (steps + chunks) * nb.
     Raises DesignError when no matrix up to max_n has room for the steps, or the numbers make no sense.
     """
     fewest, most = steps
@@ -51,9 +52,9 @@ def hpl_step_design(
     blocks = in_turn(rng, nbs, rows)
     smallest = [fewest * nb for nb in blocks]
     sizes = [max_n, *smallest[1:2]]
-    uniform = (rows - len(sizes) + 1) // 2
-    logarithmic = rows - len(sizes) - uniform
-    sizes += [uniform_at(u, smallest[2 + i], max_n) for i, u in enumerate(strata(rng, uniform))]
+    by_time = (rows - len(sizes) + 1) // 2
+    logarithmic = rows - len(sizes) - by_time
+    sizes += [uniform_at(u**0.5, smallest[2 + i], max_n) for i, u in enumerate(strata(rng, by_time))]
     sizes += [int(log_uniform_at(u, smallest[len(sizes) + i], max_n)) for i, u in enumerate(strata(rng, logarithmic))]
     drawn = shuffled(rng, list(zip(sizes, blocks, strict=True)))
     table = [_step(rng, m, nb, fewest, most if m <= max_n // 2 else fewest, max(ranks, 2)) for m, nb in drawn]
@@ -68,7 +69,7 @@ def _step(
 ) -> tuple[str, int, int, int, int, int]:
     """One row: the number of columns, chunks and steps drawn for m rows of two ranks, as far as there is room."""
     half = max(m // 2, fewest * nb)
-    n = (m, half, int(rng.integers(half, m + 1)))[int(rng.integers(3))]
+    n = (m, m, half, int(rng.integers(half, m + 1)))[int(rng.integers(4))]
     steps = min(int(rng.integers(fewest, most + 1)), n // nb)
     chunks = min(int(rng.integers(MOST_CHUNKS + 1)), n // nb - steps)
     return ("hpl_step", m * ranks // 2, n, nb, chunks, steps)

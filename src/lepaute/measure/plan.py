@@ -49,6 +49,9 @@ SERIAL = frozenset({DGEMM, CONTENT, SENTINEL})
 #: Share of the rows of a probe that one core and all get where there are loads in between, and that one of these gets:
 #: what changes on the way takes fewer calls, and a block takes as long as without, more starts included.
 _OUTER_SHARE, _BETWEEN_SHARE = 0.8, 0.3
+#: Of the rows of HPL's steps, that one core alone gets where all cores together get one: the models are those of a full
+#: node, and how much faster a core is alone takes fewer calls.
+_ALONE_SHARE = 0.5
 #: Of these rows, so much less with each doubling of the cores: every core makes them, and more ranks start later.
 _DOUBLING_SHARE = 0.07
 
@@ -284,7 +287,11 @@ def _kernel_drafts(
         processes = active(layout, load, threads, block, np.random.default_rng(turns) if load == ONE else rng)
         share = fewer * (1.0 if not between else _OUTER_SHARE if load in (ONE, ALL) else _BETWEEN_SHARE)
         probes = (DGEMM, STEPS) if threads > 1 else (DGEMM, CONTENT, STEPS)
-        drafts += [_Draft(f"{probe}_{load}{more}", probe, processes, load, share) for probe in probes]
+        alone = _ALONE_SHARE if load == ONE and len(every) > 1 else 1.0
+        drafts += [
+            _Draft(f"{probe}_{load}{more}", probe, processes, load, share * (alone if probe == STEPS else 1.0))
+            for probe in probes
+        ]
     column = places(layout, threads)
     if len(column) > 1:
         drafts.append(_Draft(f"{STEPS_COLUMN}{more}", STEPS_COLUMN, column, ALL, fewer))

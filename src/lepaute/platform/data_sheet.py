@@ -54,6 +54,7 @@ class DataSheet:
     link_Bps     : of a node, nominal; None for a single node
     latency_s    : of a small message between two nodes: half a round trip
     fat_tree     : (nodes, uplinks) of a leaf switch in lowest terms, such as (2, 1); None: one switch
+    memory_Bps   : of STREAM's triad on all cores of a node
     leaf         : nodes of a leaf switch; None: as many as divide the nodes, up to MOST_OF_A_LEAF
     """
 
@@ -67,14 +68,18 @@ class DataSheet:
     fat_tree: tuple[int, int] | None = None
     leaf: int | None = None
     memory_bytes: int | None = None
+    memory_Bps: float | None = None  # noqa: N815 - the unit
     name: str = "data-sheet"
 
 
 def platform_from(sheet: DataSheet, like: "Platform") -> "Platform":
     """The platform of a data sheet; `like` has the core that was measured, whose small kernels are scaled.
 
-    Raises InputError for what cannot be: neither rate, no link between several nodes, a fat tree without a form.
+    Raises InputError for what cannot be: neither rate, no link between several nodes, a fat tree without a form; and
+    PlatformError for a number that no platform has.
     """
+    from pydantic import ValidationError
+
     from lepaute.platform.io import load_platform
     from lepaute.platform.schema import Platform
 
@@ -108,6 +113,7 @@ def platform_from(sheet: DataSheet, like: "Platform") -> "Platform":
             "core_to_cpu": "block",
             "sockets": sheet.sockets,
             "memory_bytes": sheet.memory_bytes,
+            "memory_bandwidth_Bps": sheet.memory_Bps,
             "peak_flops_per_core": sheet.peak_flops,
         },
         "kernels": [kernel.model_dump() for kernel in kernels],
@@ -120,7 +126,12 @@ def platform_from(sheet: DataSheet, like: "Platform") -> "Platform":
             "source": "assumed, about as on Dahu: 0.7 % between days, 3.4 % between CPUs",
         },
     }
-    return Platform.model_validate(content)
+    try:
+        return Platform.model_validate(content)
+    except ValidationError as error:
+        from lepaute.platform.faults import described
+
+        raise described(error, content, None, "data sheet") from None
 
 
 def _dgemm(shape: "Platform", flops: float, relative_sd: float, source: str) -> "KernelModel":
@@ -258,5 +269,7 @@ def _description(sheet: DataSheet, topology: str) -> str:
         given.append(f"latency {sheet.latency_s * 1e6:.4g} us")
     if sheet.memory_bytes is not None:
         given.append(f"{sheet.memory_bytes / 2**30:.4g} GiB a node")
+    if sheet.memory_Bps is not None:
+        given.append(f"its memory {sheet.memory_Bps / 1e9:.4g} GB/s")
     text = f"From a data sheet: nothing was measured on it. Given: {', '.join(given)}."
     return f"{text}\nThe rest is assumed, see `assumed`.\n"

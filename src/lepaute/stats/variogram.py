@@ -8,10 +8,12 @@ above lag 0, the nugget, is the error of a single value; what it grows by is the
 an exponential variogram, which an infinite range makes that of a random walk, nugget + slope_per_s * h (Chiles &
 Delfiner, Geostatistics, 2nd ed., 2.5). Values are logarithms, so that a variance is that of a relative difference.
 
-The empirical variogram (Matheron's) is for the eye. Its values at neighbouring lags share their data, so that a
-curve through them says little; the model is fitted to the values themselves. Robust variants damp what few large
+Semivariances at neighbouring lags share their data, so that a curve through them says little; the model is fitted to
+the values themselves. Robust variants damp what few large
 differences contribute, as Cressie and Hawkins' fourth power of the mean of square roots does: a machine that makes one
-step of 6 % would then wander hardly at all. Values that are each a trimmed mean of many calls need no such protection.
+step of 6 % would then wander hardly at all. What is put right beforehand are single values far from their neighbours on
+both sides, by Hampel's identifier: an interruption that is over before the next value is no wandering, and as a part
+of the nugget it would hide what there is.
 """
 
 from collections.abc import Sequence
@@ -32,6 +34,11 @@ FEWEST = 6
 #: A bounded variogram is believed where it is this much more likely, in the logarithm: 90 % of chi-square(1), halved.
 #: Otherwise the machine is taken to wander on, which is the wider interval.
 BOUNDED_GAIN = 1.35
+#: What is known of a machine before it is measured: its speed changes by some such share in so many seconds, give or
+#: take an order of magnitude. The scale of a half-Cauchy distribution of the standard deviation.
+PRIOR_RELATIVE_SD, PRIOR_LAG_S = 0.01, 100.0
+#: Hampel's identifier: neighbours on each side, and robust standard deviations from their median.
+NEIGHBOURS, SPIKE_SD = 2, 3.0
 #: Ratios of slope to nugget that the likelihood is taken at, in square root, and ranges between the two ends.
 RATIOS, RANGES = 200, 8
 #: Longer series are thinned to so many means of neighbours.
@@ -109,39 +116,17 @@ def variance_between(slope_per_s: float, range_s: float, groups: "Sequence[Float
     return max(0.0, sum(halves) / len(halves)) if halves else 0.0
 
 
-def empirical_variogram(series: "Sequence[Series]", classes: int = 12) -> "tuple[Floats, Floats, Floats]":
-    """(mean lag, semivariance, number of pairs) by classes of lag with about as many pairs each; empty without pairs.
-
-    series : dates in seconds and logarithms of a duration
-    """
-    import numpy as np
-
-    lags, squares = [], []
-    for dates, values in series:
-        t, z = _thinned(*_ordered(dates, values))
-        early, late = np.triu_indices(len(t), 1)
-        lags.append(t[late] - t[early])
-        squares.append((z[late] - z[early]) ** 2 / 2.0)
-    lag, square = (np.concatenate(parts) if parts else np.zeros(0) for parts in (lags, squares))
-    order = np.argsort(lag, kind="stable")
-    groups = [part for part in np.array_split(order, classes) if len(part)]
-    return (
-        np.array([lag[part].mean() for part in groups]),
-        np.array([square[part].mean() for part in groups]),
-        np.array([float(len(part)) for part in groups]),
-    )
-
-
 def fit_variogram(series: "Sequence[Series]") -> VariogramModel | None:
     """The model of one or several series, which share it but no level; None with fewer than FEWEST values in all.
 
     series : dates in seconds, in any order, and logarithms of a duration
 
     Restricted likelihood for normal values (Patterson & Thompson, Biometrika 58, 1971), so that the level costs
-    nothing. The nugget is where it is largest; the slope is the median over the likelihood, its square root uniform
-    beforehand (Gelman, Bayesian Analysis 1, 2006): few values over minutes cannot show that a machine does not wander,
-    and the most likely slope is 0 as often as not where there is a small one. The range is infinite unless a finite one
-    is more likely by BOUNDED_GAIN.
+    nothing. The nugget is where it is largest; the slope is the median of its posterior, its square root half-Cauchy
+    beforehand (Gelman, Bayesian Analysis 1, 2006; PRIOR_RELATIVE_SD): few values over minutes cannot show that a
+    machine does not wander, and the most likely slope is 0 as often as not where there is a small one. Nor can values
+    that scatter by several per cent tell a quiet machine from one that wanders as far: a flat prior would believe the
+    latter. The range is infinite unless a finite one is more likely by BOUNDED_GAIN.
     """
     import numpy as np
 
@@ -191,9 +176,12 @@ class _Likelihood:
         self.range_s = range_s
         self.largest = float(logarithm.max())
         self.nugget = float(nugget[int(np.argmax(logarithm))])
-        cumulated = np.cumsum(np.exp(logarithm - self.largest) * np.gradient(root))
+        slope = ratio * nugget
+        changes = np.sqrt(2.0 * slope * growth(1.0, range_s, PRIOR_LAG_S))
+        prior = np.gradient(changes) / (1.0 + (changes / PRIOR_RELATIVE_SD) ** 2)
+        cumulated = np.cumsum(np.exp(logarithm - self.largest) * np.maximum(prior, 0.0))
         middle = int(np.searchsorted(cumulated, cumulated[-1] / 2.0))
-        self.slope_per_s = float(ratio[middle] * nugget[middle])
+        self.slope_per_s = float(slope[middle])
 
 
 def _ordered(dates: "Sequence[float] | Floats", values: "Sequence[float] | Floats") -> "tuple[Floats, Floats]":
@@ -201,7 +189,24 @@ def _ordered(dates: "Sequence[float] | Floats", values: "Sequence[float] | Float
 
     t, z = np.asarray(dates, dtype=np.float64), np.asarray(values, dtype=np.float64)
     order = np.argsort(t, kind="stable")
-    return t[order], z[order]
+    return t[order], without_spikes(z[order])
+
+
+def without_spikes(values: "Floats") -> "Floats":
+    """Values in the order of time, those far from their neighbours' median replaced by it (Hampel's identifier).
+
+    Far is beyond SPIKE_SD times the robust standard deviation of all such distances. A step stays where it is.
+    """
+    import numpy as np
+
+    padded = np.pad(values, NEIGHBOURS, mode="reflect") if len(values) > NEIGHBOURS else values
+    if len(padded) == len(values):
+        return values
+    medians = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * NEIGHBOURS + 1), axis=1)
+    distance = np.abs(values - medians)
+    far = distance > SPIKE_SD * 1.4826 * float(np.median(distance))
+    result: Floats = np.where(far & (np.median(distance) > 0), medians, values)
+    return result
 
 
 def _thinned(t: "Floats", z: "Floats") -> "tuple[Floats, Floats]":

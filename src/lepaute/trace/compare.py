@@ -222,7 +222,7 @@ def _side_of(trace: Trace, ranks: list[int], unsized: frozenset[str]) -> _Side:
         idle=int((mine & idle).sum()),
         nobody=int((mine & nobody & ~probes).sum()),
         span_s=float(trace.end_s.max() - trace.start_s.min()),
-        is_smpi=bool(trace.metadata.get("unsized")),
+        is_smpi=bool(trace.metadata.get("unsized")) and trace.metadata.get("calls") != "recorded",
     )
 
 

@@ -76,7 +76,8 @@ def merge_calls(trace: Trace, path: Path) -> Trace:
     import numpy
 
     columns, names = _read(path)
-    other = trace.where(~(trace.named(RECORDED) & (trace.kind == MPI)))
+    # Persistent receives may be simblas' own: it starts those of large messages later than the program does.
+    other = trace.where(~(trace.named(RECORDED | {"MPI_Start"}) & (trace.kind == MPI)))
     all_names = list(dict.fromkeys((*trace.names, *names)))
     columns["name"] = numpy.array([all_names.index(name) for name in names] or [0])[columns["name"]]
     columns["kind"] = numpy.full(len(columns["name"]), MPI)
@@ -84,9 +85,10 @@ def merge_calls(trace: Trace, path: Path) -> Trace:
     for column, default in (("kind", None), ("name", None), *((name, default) for name, _, default in NUMBERS)):
         more = columns[column] if column in columns else numpy.full(len(columns["name"]), default)
         joined[column] = numpy.concatenate((getattr(other, column), more))
-    unsized = [name for name in trace.metadata.get("unsized", []) if name not in RECORDED]
+    kept = {other.names[code] for code in numpy.unique(other.name)}
+    unsized = [name for name in trace.metadata.get("unsized", []) if name in kept]
     warnings = [text for text in trace.metadata.get("warnings", []) if "MPI_" not in text]
-    metadata = {**trace.metadata, "unsized": unsized, "warnings": warnings}
+    metadata = {**trace.metadata, "unsized": unsized, "warnings": warnings, "calls": "recorded"}
     return trace_of_columns(joined, all_names, metadata, "calls of the emulation")
 
 

@@ -14,7 +14,7 @@ from lepaute.fit.kernels.polynomial import (
     r_squared,
     settled,
 )
-from lepaute.fit.kernels.regions import ENOUGH_IN_CONTEXT, FEWEST_CALLS, Region, first_match, regions_of
+from lepaute.fit.kernels.regions import FEWEST_CALLS, Region, as_called, first_match, regions_of
 from lepaute.fit.kernels.terms import default_terms
 from lepaute.fit.numeric.arrays import Floats, Integers
 from lepaute.fit.observations.calls import Calls
@@ -122,7 +122,7 @@ def fit_kernel(calls: Calls, regions: tuple[Region, ...] | None = None, form: Fo
         regions = regions_of(warm) if SHAPES[form.mean].in_pieces else (Region(None),)
     pieces = []
     for region, mask in zip(regions, first_match(regions, warm), strict=True):
-        inside = _as_called(warm.where(mask))
+        inside = as_called(warm.where(mask))
         if len(inside) == 0:
             continue
         pooled = _with_noise(_fitted_mean(inside, form), inside, form)
@@ -216,15 +216,6 @@ def _with_noise(fit: PolynomialFit, calls: Calls, form: Form) -> PolynomialFit:
         constant = np.sqrt(np.mean(fit.deviation(calls.m, calls.n, calls.k) ** 2))
         return replace(fit, sd_terms=("1",), sd=np.array([constant]))
     return fit
-
-
-def _as_called(calls: Calls) -> Calls:
-    """The calls that an application made, where there are enough: alone, on cold operands, a small one takes
-    several times as long. Of these the calls at full load, where there are enough: that is how an application runs."""
-    if np.count_nonzero(calls.in_context) >= ENOUGH_IN_CONTEXT:
-        calls = calls.where(calls.in_context)
-    full = calls.at_full_load()
-    return calls.where(full) if np.count_nonzero(full) >= ENOUGH_IN_CONTEXT else calls
 
 
 def _own(calls: Calls, form: Form) -> dict[int, PolynomialFit]:

@@ -2,7 +2,7 @@
 
 Greedy, as in regression trees (Breiman and others 1984) with linear models in the leaves. A cut is kept when it pays
 for its parameters in Schwarz's criterion. Errors count relative to the time of a call and in proportion to it, as the
-application's time does.
+application's time does; those of copies, whose sizes in a run are others than in a design, count relative to it only.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import numpy as np
 from lepaute.fit.kernels.terms import default_terms, design_matrix
 from lepaute.fit.numeric.arrays import Floats, Integers
 from lepaute.fit.numeric.local import local_median
-from lepaute.fit.observations.calls import Calls
+from lepaute.fit.observations.calls import WALKS_ROWS, Calls
 
 Box = dict[str, tuple[float, float]]
 
@@ -41,18 +41,23 @@ class _Leaf:
     cut: _Cut | None
 
 
-def boxes_of(calls: Calls, least: int) -> list[Box]:
-    """Regions that part the whole range of the parameters, each with `least` calls or more; [{}] if one is enough."""
+def boxes_of(calls: Calls, least: int, by: str = "mnk") -> list[Box]:
+    """Regions that part the whole range of the parameters, each with `least` calls or more; [{}] if one is enough.
+
+    by: the parameters that may be cut
+    """
     y = calls.duration_s
     typical = np.maximum(local_median(calls.work(), y), 1e-3 * float(np.median(np.abs(y))) + 1e-12)
-    columns = design_matrix(default_terms(calls.kernel), calls.m, calls.n, calls.k)
-    data = np.column_stack([columns, np.minimum(y, CAP * typical)]) / np.sqrt(typical)[:, None]
+    columns = design_matrix(_terms(calls.kernel), calls.m, calls.n, calls.k)
+    counted = np.ones(len(calls)) if calls.kernel in WALKS_ROWS else typical
+    data = np.column_stack([columns, np.minimum(y, CAP * typical)]) * (np.sqrt(counted) / typical)[:, None]
     weight = np.ones(len(calls)) if calls.weight is None else calls.weight / float(np.mean(calls.weight))
     data = data * np.sqrt(weight)[:, None]
     data = data / np.maximum(np.sqrt(np.mean(data**2, axis=0)), 1e-300)
-    letters = {letter: values for letter, values in (("m", calls.m), ("n", calls.n), ("k", calls.k)) if values.any()}
+    sizes = {"m": calls.m, "n": calls.n, "k": calls.k}
+    letters = {letter: values for letter, values in sizes.items() if letter in by and values.any()}
     # Calls that last long count for more, so that the sample is as good as a smaller one of equal calls.
-    effective = float(np.sum(weight * typical)) ** 2 / float(np.sum((weight * typical) ** 2))
+    effective = float(np.sum(weight * counted)) ** 2 / float(np.sum((weight * counted) ** 2))
     price = (columns.shape[1] + 1) * np.log(max(effective, 2.0))
     leaves = [_leaf({}, np.arange(len(calls)), data, letters, least)]
     while len(leaves) < MOST_LEAVES:
@@ -63,6 +68,13 @@ def boxes_of(calls: Calls, least: int) -> list[Box]:
         leaves.remove(best)
         leaves += _halves(best, best.cut, data, letters, least)
     return [leaf.box for leaf in leaves]
+
+
+def _terms(kernel: str) -> tuple[str, ...]:
+    """What a leaf has to fit: of copies, whose time for an element grows from cache to cache, only that and a constant,
+    so that a cut costs little and there may be several."""
+    terms = default_terms(kernel)
+    return (terms[0], terms[-1]) if kernel in WALKS_ROWS else terms
 
 
 def _halves(leaf: _Leaf, cut: _Cut, data: Floats, letters: dict[str, Floats], least: int) -> list[_Leaf]:

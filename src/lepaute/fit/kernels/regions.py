@@ -71,13 +71,28 @@ def regions_of(calls: Calls) -> tuple[Region, ...]:
 
 
 def _updates(calls: Calls, depths: Box) -> tuple[Region, ...]:
-    """The chunks of updates, the short ones and all others between these depths; all in one where one has few calls."""
+    """The chunks of updates, the short ones and all others between these depths; all in one where one has few calls.
+
+    The others are cut by columns where the data say so: each column of the matrix is on pages of its own, and where
+    they are more than a core can hold the addresses of (its TLB), all of them cost more at once.
+    """
     widest_chunk = _update_depths(calls)[1]
     regions = Region({"n": (0.0, widest_chunk)} | depths), Region({"m": (0.0, MOST_ROWS_OF_SHORT)} | depths)
     masks = first_match((*regions, Region(depths)), calls)
     if min(np.count_nonzero(mask & calls.in_context) for mask in masks) < ENOUGH_IN_CONTEXT:
         return (Region(depths),)
-    return (*regions, Region(depths))
+    others = as_called(calls.where(masks[-1]))
+    *cuts, _ = sorted(boxes_of(others, ENOUGH_IN_CONTEXT, "n"), key=lambda box: box.get("n", (0.0, MOST))[1])
+    return (*regions, *(Region(box | depths) for box in cuts), Region(depths))
+
+
+def as_called(calls: Calls) -> Calls:
+    """The calls that an application made, where there are enough: alone, on cold operands, a small one takes
+    several times as long. Of these the calls at full load, where there are enough: that is how an application runs."""
+    if np.count_nonzero(calls.in_context) >= ENOUGH_IN_CONTEXT:
+        calls = calls.where(calls.in_context)
+    full = calls.at_full_load()
+    return calls.where(full) if np.count_nonzero(full) >= ENOUGH_IN_CONTEXT else calls
 
 
 def _update_depths(calls: Calls) -> tuple[float, float]:

@@ -26,13 +26,20 @@ MODELLED = frozenset(
     }
 )
 
-#: Kernels whose k is the leading dimension of the matrix: from element to element of a row they go that far.
+#: Those whose m * n is a matrix that they update.
+PRODUCTS = frozenset({"dgemm", "dgemm_nn"})
+#: Kernels whose k is the rows of the trailing matrix (of dcopy the leading dimension): what an element of a row costs
+#: depends on how much of the matrix a cache holds.
 WALKS_ROWS = frozenset(
     {
         *("dcopy", "dlocswp", "dlaswp00N", "dlaswp02N", "dlaswp10N", "dlatcpy"),
         *(f"dlaswp0{number}{form}" for number in (1, 4, 5, 6) for form in "NT"),
     }
 )
+
+#: A product of matrices of so many bytes streams through the caches; what they held before is no matter to it, so that
+#: its calls in a first step are as good as any.
+STREAMED_BYTES = 16_000_000
 
 #: More than any node has: cores are numbered through over all nodes.
 MOST_CORES = 1 << 20
@@ -49,7 +56,8 @@ class Calls:
     cpu, block  : the core, see `place_of`; the block of the campaign, numbered over all archives
     probe       : code of the probe, in the order of `probes`
     in_context  : timed inside steps of HPL, not alone
-    cold        : in the first step of its design row, when the caches hold other data than in a run
+    cold        : in the first step of its design row, when the caches hold other data than in a run, and not streamed
+                  (STREAMED_BYTES)
     weight      : how many calls each stands for, or None: one
     launch      : number of the start that its process had in common with others (the ranks of one mpirun), or None:
                   each (block, cpu, probe) is a process started by itself
@@ -127,7 +135,7 @@ class Calls:
     def work(self) -> Floats:
         """Product of the parameters that the kernel has: the size of a call, for classes of size.
 
-        The leading dimension, which k is for kernels that walk along rows, is no amount of work.
+        The rows of the matrix, which k is for kernels that walk along rows, are no amount of work.
         """
         result = np.ones(len(self))
         for letter in (self.m, self.n) if self.kernel in WALKS_ROWS else (self.m, self.n, self.k):
@@ -237,6 +245,7 @@ def calls_by_kernel(table: "pandas.DataFrame") -> dict[str, Calls]:
         if name not in MODELLED:
             continue
         rows = np.flatnonzero(codes == code)
+        streamed = name in PRODUCTS and 8.0 * letters["m"][rows] * letters["n"][rows] >= STREAMED_BYTES
         result[str(name)] = Calls(
             str(name),
             letters["m"][rows],
@@ -247,7 +256,7 @@ def calls_by_kernel(table: "pandas.DataFrame") -> dict[str, Calls]:
             block[rows],
             probe[rows],
             inside[rows],
-            cold[rows],
+            cold[rows] & ~np.asarray(streamed),
             probes,
             launch=launch[rows],
             share=share[rows],
