@@ -40,12 +40,13 @@ _SOURCES = ("record.c", "record_world.c", "record_clock.c", "record_mpi.c", "rec
 _HEADERS = ("record.h", "record_inside.h", "record_calls.h", "record_world.h", "record_clock.h", "probe_common.h")
 _HPL_SOURCES = ("xhpl_lepaute.c", "hpl_defaults.c", "record_hpl_wraps.c")
 _HPL_HEADERS = ("hpl_loops.h", "record.h")
-#: HPL's loops and phases, which the linker hands to record_hpl_wraps.c; HPL_pdgesv to the driver, as always.
+#: HPL's loops and phases, which the linker hands to record_hpl_wraps.c; HPL_pdgesv and fopen to the driver, as always.
 HPL_WRAPPED = (
     *(f"HPL_{name}" for name in ("dlocswpT", "dlocswpN", "dlatcpy", "dlacpy", "dlaswp00N", "dlaswp10N", "dlaswp02N")),
     *(f"HPL_dlaswp0{number}{form}" for number in (1, 3, 4, 5, 6) for form in "TN"),
     *(f"HPL_pdupdate{form}" for form in ("TT", "TN", "NT", "NN")),
     *(f"HPL_{name}" for name in ("pdfact", "bcast", "bwait", "pdtrsv", "pdgesv0", "pdgesvK2", "pdgesv")),
+    "fopen",
 )
 
 
