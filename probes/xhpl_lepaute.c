@@ -22,7 +22,7 @@ enum { WALL, CPU, VOLUNTARY, INVOLUNTARY, CORE, RANK, FIELDS };
 
 FILE *__wrap_fopen(const char *path, const char *mode) {
     if (strcmp(path, "hpccoutf.txt") == 0)
-        return __real_fopen("HPL.out", "w");
+        return __real_fopen("HPL.out", mode); /* appends, as HPCC does: what stands there stays */
     FILE *file = __real_fopen(path, mode);
     return file || strcmp(path, "hpccinf.txt") != 0 ? file : __real_fopen("HPL.dat", mode);
 }

@@ -135,7 +135,8 @@ def _of_memory(run: EmulatedRun, platform: "Platform") -> list[str]:
             bound = f", up to {max(1.0, most):.2g} times as long"
         return [
             f"{ranks} ranks share the memory of a node; how much of the program's own computing waits for memory was "
-            f"not seen with {here} busy cores here: taken as none, where it may take longer{bound}; --memory-share"
+            f"not seen with {here} busy core{'s' if here > 1 else ''} here: taken as none, where it may take "
+            f"longer{bound}; --memory-share"
         ]
     if nodes.memory_bandwidth_Bps is not None or slowdowns.memory_share < LEAST_OWN_SHARE:
         return []
