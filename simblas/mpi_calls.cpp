@@ -186,13 +186,13 @@ FORWARD(File_preallocate);
 
 namespace {
 
-/// A call in which SMPI 3.32 lets other ranks run while its clock of this rank's computing goes on: their computing
 void forget_some(MPI_Request* requests, int completed, const int* indices) {
     for (int i = 0; i < completed && completed != MPI_UNDEFINED; ++i) {
         forget_receive(requests[indices[i]]);
     }
 }
 
+/// A call in which SMPI 3.32 lets other ranks run while its clock of this rank's computing goes on: their computing
 /// would be counted as this rank's too.
 template <typename Call>
 int unmeasured(const void* caller, Call call) {
@@ -322,6 +322,15 @@ int MPI_Testsome(int count, MPI_Request* requests, int* completed, int* indices,
     forget_some(requests, *completed, indices);
     return result;
 }
+int MPI_Request_free(MPI_Request* request) {
+    if (const Rank* rank = current_rank(); rank != nullptr && !rank->put_off.empty()) {
+        lepaute_pass(CALLER); // what is freed may have been put off
+    }
+    const MPI_Request freed = *request;
+    const int result = SMPI(Request_free)(request);
+    disown_receive(freed);
+    return result;
+}
 int MPI_Sendrecv(const void* sent, int sent_count, MPI_Datatype sent_type, int to, int sent_tag, void* received,
                  int received_count, MPI_Datatype received_type, int from, int received_tag, MPI_Comm comm,
                  MPI_Status* status) {
@@ -375,6 +384,7 @@ void smpi_exit(int code) {
 int MPI_Finalize() {
     if (Rank* rank = current_rank()) {
         pass(*rank, CALLER);
+        start_receives(*rank, false, true);
         rank->ended_s = now_s(*rank);
     }
     return SMPI(Finalize)();

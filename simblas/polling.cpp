@@ -6,6 +6,7 @@
 
 #include "announce.hpp"
 #include "computing.hpp"
+#include "progress.hpp"
 #include "state.hpp"
 
 #include <algorithm>
@@ -119,6 +120,7 @@ void announce(const void* caller, Sending how, int count, MPI_Datatype type, int
     }
     rank->polling.failures = 0;
     pass(*rank, caller);
+    start_receives(*rank, false, how != Sending::nonblocking);
     if (to == MPI_PROC_NULL) {
         return;
     }
@@ -153,6 +155,7 @@ void announce_anything(const void* caller) {
     if (Rank* rank = current_rank()) {
         rank->polling.failures = 0;
         pass(*rank, caller);
+        start_receives(*rank, false, true); // the program's own persistent receives must not overtake them
     }
     probing().may_sleep = false;
     while (!probing().sleepers.empty()) {
@@ -197,6 +200,7 @@ extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Statu
         polling.last = probe;
         pass(*rank, __builtin_return_address(0));
     }
+    start_receives(*rank, false, true); // a probe does not see what an earlier receive takes
     if (probing().may_sleep && state().request.sleeping_probes && polling.failures >= polling.patience &&
         simgrid::s4u::Engine::get_clock() > polling.until_s) {
         const int source = from == MPI_ANY_SOURCE ? from : world_rank(from, comm);

@@ -76,4 +76,6 @@ void forget_receive(MPI_Request& request) {
     }
 }
 
+void disown_receive(MPI_Request request) { ours().erase(request); }
+
 } // namespace lepaute::simblas

@@ -1,7 +1,8 @@
 #pragma once
 // MPI libraries move a rendezvous message only while its receiver is inside of MPI (docs/accuracy.md, "Messages whose
 // peers compute"); SMPI moves it in the background once both sides are posted. So MPI_Irecv of such a message makes a
-// persistent receive here, which starts when the receiver is back in MPI after it has computed, or waits.
+// persistent receive here, which starts when the receiver is back in MPI after it has computed, or in a call that can
+// wait, probes or starts a request.
 
 #include "state.hpp"
 
@@ -19,5 +20,8 @@ bool puts_off_receive(Rank& rank, void* buffer, int count, MPI_Datatype type, in
 
 /// `request` is complete: one of ours is freed and becomes MPI_REQUEST_NULL, as the program expects.
 void forget_receive(MPI_Request& request);
+
+/// The program itself has freed `request`; another may get its address.
+void disown_receive(MPI_Request request);
 
 } // namespace lepaute::simblas

@@ -77,6 +77,34 @@ static void overlap(void) {{ /* each computes between posting and waiting */
     printf("waited %.17g s\\n", MPI_Wtime() - before);
     if (requests[0] != MPI_REQUEST_NULL || requests[1] != MPI_REQUEST_NULL) MPI_Abort(MPI_COMM_WORLD, 3);
 }}
+static void blocked(void) {{ /* in a blocking call while the receive is posted; nothing is computed */
+    int count = 100000, peer = 1 - rank, found;
+    double *sent = calloc(count, 8), *taken = calloc(count, 8);
+    MPI_Request request, other;
+    MPI_Status status;
+    MPI_Irecv(taken, count, MPI_DOUBLE, peer, 0, MPI_COMM_WORLD, &request);
+    MPI_Ssend(sent, count, MPI_DOUBLE, peer, 0, MPI_COMM_WORLD); /* as HPL exchanges */
+    MPI_Wait(&request, &status);
+    MPI_Irecv(taken, count, MPI_DOUBLE, peer, 1, MPI_COMM_WORLD, &request);
+    MPI_Send_init(sent, count, MPI_DOUBLE, peer, 1, MPI_COMM_WORLD, &other);
+    MPI_Start(&other);
+    MPI_Wait(&other, &status);
+    MPI_Request_free(&other);
+    MPI_Wait(&request, &status);
+    MPI_Irecv(taken, count, MPI_DOUBLE, peer, 2, MPI_COMM_WORLD, &request);
+    MPI_Isend(sent, count, MPI_DOUBLE, peer, 2, MPI_COMM_WORLD, &other);
+    for (int i = 0; i < 200; i++) {{ /* in vain: what the receive has taken is not there for a probe */
+        MPI_Iprobe(peer, 2, MPI_COMM_WORLD, &found, &status);
+        if (found) MPI_Abort(MPI_COMM_WORLD, 4);
+    }}
+    MPI_Wait(&request, &status);
+    MPI_Wait(&other, &status);
+    MPI_Irecv(taken, count, MPI_DOUBLE, peer, 3, MPI_COMM_WORLD, &request);
+    MPI_Request_free(&request); /* it is still received */
+    MPI_Ssend(sent, count, MPI_DOUBLE, peer, 3, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+    printf("done\\n");
+}}
 static void unmodelled(void) {{
     extern void dsymv_(const char *, const int *, const double *, const double *, const int *, const double *,
                        const int *, const double *, double *, const int *);
@@ -93,6 +121,7 @@ int main(int argc, char **argv) {{
     if (!strcmp(argv[1], "region")) region();
     if (!strcmp(argv[1], "late")) late();
     if (!strcmp(argv[1], "overlap")) overlap();
+    if (!strcmp(argv[1], "blocked")) blocked();
     if (!strcmp(argv[1], "unmodelled")) unmodelled();
     MPI_Finalize();
     return 0;
@@ -120,7 +149,7 @@ def test_a_kernel_takes_what_its_model_says_and_not_whole_microseconds(times: Pa
 
 
 def test_python_emulates_a_program_as_the_command_line_does(times: Path) -> None:
-    emulated = emulate(times, tiny(), ranks=1, arguments=["sizes"], runs=2)
+    emulated = emulate(times, tiny(), ranks=1, arguments=["sizes"], runs=2, options=KERNELS_ONLY)
     assert emulated.time_s.mean == pytest.approx(dgemm_s(3, 3, 3), rel=1e-9)
     assert emulated.to_frame()["np"].tolist() == [1, 1]
 
@@ -148,6 +177,12 @@ def test_a_large_message_waits_for_its_receiver_to_be_in_mpi(
     assert len(waited) == 2
     assert all(least_s <= time_s <= most_s for time_s in waited)
     assert found.put_off[0] == (2 if progress == "calls" else 0)
+
+
+def test_a_receive_is_posted_when_its_rank_waits_in_any_call(times: Path) -> None:
+    found = run(times, "blocked", tiny(flow_factor="flow_factor: scale\n  progress: calls"), ranks=2)
+    assert found.stdout == ("done", "done")
+    assert found.put_off[0] == 0  # nobody has computed
 
 
 def test_a_receiver_waits_for_what_the_sender_computes(times: Path) -> None:
