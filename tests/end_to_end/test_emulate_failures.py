@@ -172,9 +172,9 @@ def test_progress_in_a_loop_that_never_converges_is_no_stall(bad: Path, platform
     ("ranks", "said"),
     [
         (0, "np is 0; a program has at least one rank"),
-        (-1, "np is -1; a program has at least one rank"),
+        (-1, "-np is '-1'; it must be a list of whole numbers and ranges"),
         (17, "17 ranks of 1 threads do not fit on platform tiny"),
-        ("two", "invalid value for '-np'"),
+        ("two", "-np is 'two'; it must be a list of whole numbers and ranges"),
     ],
 )
 def test_a_number_of_ranks_that_cannot_be_is_refused(

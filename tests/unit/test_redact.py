@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from lepaute.measure.node_agent.redact import REDACTED, Redactor
@@ -252,6 +252,7 @@ _values = st.text(alphabet=st.characters(min_codepoint=33, max_codepoint=0x2FF),
 
 @pytest.mark.slow
 @given(_values, st.text(), st.text())
+@example(value="00000\x85", before="", after="")  # the last character is a blank; without it, it is too short
 def test_no_text_brings_the_value_of_a_secret_variable_through(value: str, before: str, after: str) -> None:
     # These are taken for what they look like: a path, a number, a word that says that there is no secret.
     assume(value[0] not in "/~" and not value.isdecimal() and not set(value) & set("().,;*"))

@@ -21,9 +21,10 @@ def setting(text: str, name: str) -> str:
 
 
 def with_topology(topology: str, count: int, **more: str) -> Platform:
-    base = load_platform("stampede-like").model_copy(update={"kernels": ()})
+    base = load_platform("stampede-like").model_copy(update={"kernels": (), "assumed": None})
     base = base.model_copy(update={"nodes": base.nodes.model_copy(update={"count": count})})
-    return override(base, {"topology": topology, "network.flow_factor": "scale"} | more)
+    known = {f"network.{link}.discrepancy_relative_sd": "null" for link in ("remote", "loopback")}
+    return override(base, {"topology": topology, "network.flow_factor": "scale"} | known | more)
 
 
 def lost(platform: Platform, **options: object) -> str:

@@ -312,14 +312,19 @@ def test_the_report_shows_every_run_and_brackets_the_disturbed_ones(capsys):
     assert text.rstrip().endswith(sentence(table))
 
 
-def test_equal_warnings_of_several_cases_are_told_once_and_many_are_cut():
-    def warned(*texts: str) -> Case:
-        return replace(CASES[0], prediction=replace(CASES[0].prediction, warnings=texts))
+def test_warnings_that_are_alike_are_told_once_and_many_are_cut():
+    def warned(*texts: str, case: Case = CASES[0]) -> Case:
+        return replace(case, prediction=replace(case.prediction, warnings=texts))
 
     assert warning_lines([warned("a"), warned("a", "b")], "predictions.json") == [
         "warning (N = 2000, 1x1): a",
         "warning (N = 2000, 1x1): b",
     ]
+    outside = [
+        f"{share} % of {kernel} time is outside" for share, kernel in ((1, "dgemm"), (40, "dtrsm"), (3, "dgemm"))
+    ]
+    (line,) = warning_lines([warned(outside[0]), warned(*outside[1:], case=CASES[1])], "predictions.json")
+    assert line == f"warning ({CASES[1].label}): 40 % of dtrsm time is outside (and 2 more like it, of dgemm)"
     many = warning_lines([warned(*"abcdefgh")], "predictions.json")
     assert len(many) == 6
     assert many[-1] == "and 3 more warnings in predictions.json"

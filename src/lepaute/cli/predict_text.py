@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lepaute.kit.alike import one_for_all
 from lepaute.kit.text import four_digits, quantity, scaled_unit, time_unit
 from lepaute.simulate.application import GFLOPS
 from lepaute.simulate.prediction import MOST_EXTRAPOLATED
@@ -125,11 +124,9 @@ def apart(sweep: Sweep) -> list[str]:
 
 def joint_warnings(predictions: Sequence["Prediction"]) -> list[str]:
     """The warnings of all, those that differ in numbers or kernels alone as one with its count."""
-    from lepaute import _core
+    from lepaute.simulate.warnings import alike_warnings
 
-    texts = [warning for one in predictions for warning in one.warnings]
-    names = [*_core.kernel_names(), *{kernel for one in predictions for kernel in one.kernel_time_s}]
-    return [alike.line(len(predictions)) for alike in one_for_all(texts, names)]
+    return [alike.line(len(predictions)) for alike in alike_warnings(predictions)]
 
 
 def in_short(prediction: "Prediction") -> str:

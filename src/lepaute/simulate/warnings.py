@@ -2,17 +2,27 @@
 
 from typing import TYPE_CHECKING, Any
 
+from lepaute.kit.alike import Alike, one_for_all
 from lepaute.kit.text import quantity
 from lepaute.simulate.layers import layers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
+    from lepaute.simulate.prediction import Prediction
     from lepaute.simulate.run import KernelUse, SimulatedRun
 
 SMALL_SHARE = 0.005  # of a kernel's time; below it, an extrapolation is not worth a sentence
+
+
+def alike_warnings(predictions: "Sequence[Prediction]") -> list[Alike]:
+    """The warnings of all, those that differ in numbers or kernels alone as one."""
+    from lepaute import _core
+
+    texts = [warning for one in predictions for warning in one.warnings]
+    return one_for_all(texts, [*_core.kernel_names(), *{name for one in predictions for name in one.kernel_time_s}])
 
 
 def model_warnings(

@@ -60,15 +60,17 @@ def varied_columns(table: "pandas.DataFrame") -> dict[str, str]:
 
 
 def warning_lines(cases: "list[Case]", whole_in: str) -> list[str]:
-    """What the predictions warn of, each once with the first case that says it, at most MOST_WARNINGS.
+    """What the predictions warn of, at most MOST_WARNINGS lines.
 
+    Those that differ in numbers or kernels alone are one line, with the case of the largest number.
     whole_in: the file that has them all
     """
-    first: dict[str, str] = {}
-    for case in cases:
-        for text in case.prediction.warnings:
-            first.setdefault(text, case.label)
-    lines = [f"warning ({label}): {text}" for text, label in first.items()]
+    from lepaute.simulate.warnings import alike_warnings
+
+    lines = []
+    for alike in alike_warnings([case.prediction for case in cases]):
+        label = next(case.label for case in cases if alike.text in case.prediction.warnings)
+        lines.append(f"warning ({label}): {alike.line(alike.number)}")
     more = len(lines) - MOST_WARNINGS
     return lines if more <= 0 else [*lines[:MOST_WARNINGS], f"and {more} more warnings in {whole_in}"]
 

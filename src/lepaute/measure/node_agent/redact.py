@@ -86,7 +86,7 @@ class Redactor:
         for name, value in environ.items():
             word = value.isalpha() and not _SURE_NAME.search(name)
             if SECRET_NAME.search(name) and not _INNOCENT_NAME.search(name) and not word:
-                literals.update(_forms(value.strip()))
+                literals.update(_forms(value) | _forms(value.strip()))
         ordered = sorted(literals, key=lambda text: (-len(text), text))  # the longest that fits wins
         self._literals = re.compile("|".join(map(_literal, ordered))) if ordered else None
 

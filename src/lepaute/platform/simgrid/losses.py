@@ -25,6 +25,8 @@ def losses(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
     yield from _of_topology(platform, parts, form)
     if platform.power is not None:
         yield "power: the power draw of nodes is left out."
+    if platform.assumed:
+        yield "assumed: what was guessed, and how far it may be wrong, is left out."
     if platform.archive_id is not None or platform.blas is not None:
         yield "archive_id, blas: the archive of the calibration and the BLAS it measured are left out."
 
