@@ -112,7 +112,7 @@ def test_without_json_it_ends_with_table_and_sentence_and_the_tolerance_decides_
 
 
 def test_a_users_own_xhpl_is_run_and_read(program, tmp_path):
-    # The driver prints HPL's own result line as well when HPL's report goes to standard output.
+    # The driver is one as well: HPL's own report is in HPL.out, also where HPL.dat asks for standard output.
     done = verify(tmp_path, "--xhpl", str(program.path), "--json")
     assert done.returncode == 0, done.stderr
     (run, *_) = json.loads(done.stdout)["measured"]

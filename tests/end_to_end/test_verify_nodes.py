@@ -17,8 +17,13 @@ from support_run import run_lepaute
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.journal import entries
+from lepaute.measure.nodes.channel import NodeLost
+from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.schedulers import Request
 from lepaute.platform import dump_platform, load_platform
-from lepaute.verify.real_run import built_program
+from lepaute.simulate import Hpl
+from lepaute.verify.node_site import LentNodes, NodeSite, lent_nodes
+from lepaute.verify.real_run import built_program, user_program
 
 pytestmark = [
     pytest.mark.nodes,
@@ -104,6 +109,34 @@ def test_what_does_not_fit_and_what_is_of_another_machine_is_refused(
         assert complaint in done.stderr
         assert "Traceback" not in done.stderr
         assert not (tmp_path / "out").exists()
+
+
+class LosingNode(NodeSite):
+    """A site whose second node dies after the look at whether all are there, and before the ranks are started."""
+
+    def __init__(self, farm: SshdFarm, lent: LentNodes) -> None:
+        super().__init__(lent, built_program(), 1)
+        self._farm = farm
+
+    def _used(self, hpl: Hpl) -> Nodes:
+        used = super()._used(hpl)
+        self._farm.kill("node2")
+        deadline = time.monotonic() + 60
+        while self._lent.channels[1].lost is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return used
+
+
+def test_a_users_own_xhpl_is_read_on_nodes_and_a_node_that_dies_before_its_ranks_start_is_named(tmp_path: Path) -> None:
+    with sshd_farm(tmp_path / "farm", ["node1", "node2"]) as farm:
+        request = Request(nodes="node[1-2]", ssh_config=farm.ssh_config)
+        with lent_nodes("ssh", request, None, lambda _text: None) as lent:
+            hpl = Hpl(n=96, nb=32, p=1, q=2)
+            own = NodeSite(lent, user_program(built_program().path), 1).run(hpl, 60.0)
+            assert own.time_s > 0
+            assert own.ranks == ()
+            with pytest.raises(NodeLost, match=r"^node2 was lost in a real run: "):
+                LosingNode(farm, lent).run(hpl, 60.0)
 
 
 def test_a_node_that_dies_in_a_run_is_named_and_the_others_runs_are_kept(platform: Path, tmp_path: Path) -> None:

@@ -65,6 +65,21 @@ def test_a_line_alone_says_all_but_the_swap_and_the_forms(line: str, hpl: Hpl) -
     assert result.hpl == replace(hpl, swap="spread-roll", threads_per_rank=4)
 
 
+@pytest.mark.parametrize("time_s", [0.0004, 0.00499, 0.00514, 0.0101, 0.01499, 0.0249, 0.1049, 3.004])
+def test_a_short_run_is_read_though_hpl_prints_one_digit_of_its_time(time_s: float) -> None:
+    hpl = Hpl(n=300, p=1, q=2)
+    printed = f"WR12R2C2         300   128     1     2 {time_s:18.2f} {hpl.rate_gflops(time_s):18.3e}"
+    (result,) = parse_hpl_results(printed, "HPL.out", {})
+    assert result.time_s == pytest.approx(time_s, rel=2e-3)
+
+
+@pytest.mark.parametrize(("time_s", "printed_s"), [(0.0051, "0.02"), (0.0051, "0.00"), (0.0251, "0.02"), (0.1, "1.00")])
+def test_a_short_time_that_is_not_of_its_rate_is_refused(time_s: float, printed_s: str) -> None:
+    printed = f"WR12R2C2 300 128 1 2 {printed_s} {Hpl(n=300, p=1, q=2).rate_gflops(time_s * 1.03):.3e}"
+    with pytest.raises(InputError, match="are not of one run with N = 300"):
+        parse_hpl_results(printed, "HPL.out", {})
+
+
 def test_a_failed_residual_check_is_kept_with_its_result():
     text = (
         f"{LINE}\n{'-' * 80}\n||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=  1234.0000000 ...... FAILED\n{LINE}\n"

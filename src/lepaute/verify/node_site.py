@@ -30,7 +30,7 @@ from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
 from lepaute.verify.disturbance import NodeLoad
 from lepaute.verify.rank_script import CPUS, SCRIPT, blas_environment, cpus_text, rank_script
 from lepaute.verify.real_run import (
-    HPCC_REPORT,
+    REPORTS,
     HplProgram,
     RealRun,
     available_bytes,
@@ -134,9 +134,11 @@ class NodeSite:
                 )
         used = self._used(hpl)
         shown = used.run("cat", "/proc/meminfo", timeout_s=_LOOK_S)
-        for position, (name, result) in enumerate(shown.items()):
+        for position, name in enumerate(self._names(hpl)):
+            if name not in shown:
+                raise NodeLost(f"{name} is lost")
             share = min(self._per_node, hpl.ranks - position * self._per_node) / hpl.ranks
-            check_memory(hpl, share, available_bytes(result.stdout), f" on {name}")
+            check_memory(hpl, share, available_bytes(shown[name].stdout), f" on {name}")
 
     def run(self, hpl: "Hpl", timeout_s: float) -> RealRun:
         """Runs HPL once, rank by rank in the order of the nodes, `ranks_per_node` on each.
@@ -150,7 +152,7 @@ class NodeSite:
             raise self._cause(problem, timeout_s) from problem
 
     def _made(self, hpl: "Hpl", timeout_s: float) -> RealRun:
-        used, first = self._used(hpl), self._lent.nodes[0]
+        used, names, first = self._used(hpl), self._names(hpl), self._lent.nodes[0]
         folder = f"{first.place}/run{next(self._numbers)}"
         environment = blas_environment(hpl.threads_per_rank, self._program.coretype)
         files = hpl_input_files(hpl, self._program)
@@ -158,12 +160,12 @@ class NodeSite:
         files[SCRIPT] = rank_script(folder, f"{first.place}/{self._program.path.name}", environment)
         for name, text in files.items():
             used.write(f"{folder}/{name}", text)
-        first.write(HOSTS, hosts_text(used.names, self._per_node))
+        first.write(HOSTS, hosts_text(names, self._per_node))
         words = ["sh", f"{folder}/{SCRIPT}"]
-        start = start_of_ranks(words, used.names, self._per_node, hpl.ranks, self._lent.launch, (), first.place)
-        before = self._samples(used)
+        start = start_of_ranks(words, names, self._per_node, hpl.ranks, self._lent.launch, (), first.place)
+        before = self._samples(used, names)
         result = first.run(*start.argv, environment=start.environment, timeout_s=timeout_s).only
-        loads = self._loads(hpl, used, before)
+        loads = self._loads(hpl, used, names, before)
         time_s, ranks = parse_output(self._program, hpl, result.stdout, self._report(folder))
         return RealRun(time_s, ranks, sum_of([node.load for node in loads]), loads)
 
@@ -200,7 +202,14 @@ class NodeSite:
         for channel in self._lent.channels:
             if channel.lost is not None:
                 raise NodeLost(f"{channel.name} is lost: {channel.lost}")
-        return self._lent.nodes[: -(-hpl.ranks // self._per_node)]
+        return self._lent.nodes[: self._nodes_of(hpl)]
+
+    def _nodes_of(self, hpl: "Hpl") -> int:
+        return -(-hpl.ranks // self._per_node)
+
+    def _names(self, hpl: "Hpl") -> tuple[str, ...]:
+        """Of the nodes that the ranks fill, the lost ones too: a group of nodes forgets those at any moment."""
+        return tuple(channel.name for channel in self._lent.channels[: self._nodes_of(hpl)])
 
     def _cpus(self, hpl: "Hpl") -> list[tuple[int, ...]]:
         """The hardware threads of each rank: those of its node, or of the cores that names of one machine share."""
@@ -215,27 +224,27 @@ class NodeSite:
         return places
 
     def _report(self, folder: str) -> str:
-        """What the HPL inside HPCC writes, empty where there is none."""
+        """What HPL writes into a file instead of its output, empty where there is none."""
         if self._program.is_driver:
             return ""
-        shown = self._lent.nodes[0].run("cat", f"{folder}/{HPCC_REPORT}", check=False, timeout_s=_LOOK_S).only
-        return shown.stdout if shown.ok else ""
+        words = ("cat", *(f"{folder}/{name}" for name in REPORTS))  # which fails where one is missing, and goes on
+        return self._lent.nodes[0].run(*words, check=False, timeout_s=_LOOK_S).only.stdout
 
-    def _samples(self, used: Nodes) -> dict[str, Sample]:
+    def _samples(self, used: Nodes, names: Sequence[str]) -> dict[str, Sample]:
         counters = used.call("load")
-        for name in used.names:
+        for name in names:
             if name not in counters:
                 raise NodeLost(f"{name} is lost")
-        return {name: Sample(**counters[name]) for name in used.names}
+        return {name: Sample(**counters[name]) for name in names}
 
-    def _loads(self, hpl: "Hpl", used: Nodes, before: dict[str, Sample]) -> tuple[NodeLoad, ...]:
+    def _loads(self, hpl: "Hpl", used: Nodes, names: Sequence[str], before: dict[str, Sample]) -> tuple[NodeLoad, ...]:
         """What each node did. Ranks that mpirun starts by ssh, or srun by its daemon, are no children of the agent, but
         each polls while it does not compute, so that a core for each of its threads counts as theirs."""
-        after = self._samples(used)
-        machine_of = {channel.name: channel.hello.boot for channel in used.channels}
-        ranks = Counter(machine_of[used.names[rank // self._per_node]] for rank in range(hpl.ranks))
+        after = self._samples(used, names)
+        machine_of = {channel.name: channel.hello.boot for channel in self._lent.channels}
+        ranks = Counter(machine_of[names[rank // self._per_node]] for rank in range(hpl.ranks))
         loads = []
-        for name in used.names:
+        for name in names:
             load = load_between(before[name], after[name], int(self._facts[name]["node_cores"]))
             own_s = ranks[machine_of[name]] * hpl.threads_per_rank * load.wall_s
             loads.append(NodeLoad(name, load.with_own(own_s)))

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 # HPL needs the matrix, the panels and the buffers of MPI: about a fifth more than 8 N^2 bytes at small sizes.
 MEMORY_FACTOR = 1.2
-HPCC_REPORT = "hpccoutf.txt"
+#: Files in its folder that an HPL may write its report to, whatever device its input names: what the input calls the
+#: output file (the HPL that Lepaute builds, and some vendors'), and that of the HPL inside HPCC.
+REPORTS = ("HPL.out", "hpccoutf.txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +127,9 @@ def real_run(hpl: "Hpl", program: HplProgram, timeout_s: float) -> RealRun:
             folder=folder,
         )
         machine = load_between(before, sample(), os.cpu_count() or 1)
-        report = folder / HPCC_REPORT
-        time_s, ranks = parse_output(program, hpl, record.stdout, report.read_text() if report.exists() else "")
+        reports = [folder / name for name in REPORTS]
+        report = "".join(path.read_text(errors="replace") for path in reports if path.is_file())
+        time_s, ranks = parse_output(program, hpl, record.stdout, report)
     return RealRun(time_s, ranks, machine)
 
 
@@ -143,7 +146,7 @@ def hpl_input_files(hpl: "Hpl", program: HplProgram) -> dict[str, str]:
 
 
 def parse_output(program: HplProgram, hpl: "Hpl", output: str, report: str = "") -> tuple[float, tuple[RankLoad, ...]]:
-    """Duration and ranks; report: what the HPL inside HPCC wrote into HPCC_REPORT."""
+    """Duration and ranks; report: what HPL wrote into the files REPORTS."""
     if program.is_driver:
         return parse_driver_output(output, hpl)
     return parse_hpl_output(output + report, hpl), ()

@@ -29,7 +29,7 @@ THRESHOLD = re.compile(r"(?P<name>.*?) \(threshold = (?P<threshold>\d{1,9})\)")
 FAILED = re.compile(r"\|\|Ax-b\|\|.*=\s*\S+ \.+ FAILED")
 #: Fields of Hpl that each line says.
 SAID_BY_LINES = frozenset({"n", "nb", "p", "q", "pmap", "depth", "bcast", "rfact", "ndiv", "pfact", "nbmin"})
-#: Time and rate of a line are of one run: they agree as printed, up to this.
+#: Time and rate of a line are of one run: within their rounding they agree up to this.
 MOST_DISAGREEMENT = 0.02
 
 
@@ -103,8 +103,10 @@ def _result(match: re.Match[str], known: Mapping[str, Any], name: str, number: i
     time, rate = match["time"], match["rate"]
     if float(time) == 0.0 and float(rate) == 0.0:
         _fail(name, number, "time and rate are zero; a run of that size has no result that could be compared")
-    slack = MOST_DISAGREEMENT + _half_digit(time) + _half_digit(rate)
-    if abs(float(rate) * float(time) * 1e9 / hpl.flop_count - 1.0) > slack:
+    # A run of 5 ms is printed as 0.01 s: what was rounded lies anywhere within half a digit, for both.
+    (shortest_s, longest_s), (lowest, highest) = _rounded_from(time), _rounded_from(rate)
+    flop = hpl.flop_count / 1e9
+    if not lowest * shortest_s * (1 - MOST_DISAGREEMENT) <= flop <= highest * longest_s * (1 + MOST_DISAGREEMENT):
         _fail(name, number, f"{time} s and {rate} Gflop/s are not of one run with N = {hpl.n}")
     return HplResult(hpl, finer_time_s(hpl, time, rate), number)
 
@@ -125,11 +127,17 @@ def _parameter(name: str, text: str, file: str, number: int) -> dict[str, Any]:
     return said
 
 
+def _rounded_from(number: str) -> tuple[float, float]:
+    """The lowest and the highest value that is printed as this decimal number."""
+    digits, _, exponent = number.lower().partition("e")
+    half = 0.5 * 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
+    return max(0.0, float(number) - half), float(number) + half
+
+
 def _half_digit(number: str) -> float:
     """Largest relative error of a decimal number as printed; infinite for zero."""
-    digits = number.lower().partition("e")[0]
-    decimals = len(digits.partition(".")[2])
-    return 0.5 * 10.0**-decimals / float(digits) if float(digits) else float("inf")
+    value = float(number)
+    return (_rounded_from(number)[1] - value) / value if value else float("inf")
 
 
 def _fail(name: str, number: int, problem: str) -> NoReturn:
