@@ -2,6 +2,9 @@
  * passed when a call begins, and that writes all ranks' calls into one file, in the order in which they ended.
  *
  * The file: 8 bytes "LEPCALL1", then records; the names of the codes 1, 2, ... stand in a second file, a line each. */
+#ifndef LEP_RECORD_SMPI
+#define LEP_RECORD_SMPI
+#endif
 #include "record_smpi.h"
 
 #include <dlfcn.h>

@@ -8,8 +8,9 @@
 #include "memory_load.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <ctime>
 #include <dlfcn.h>
 #include <sched.h>
@@ -35,10 +36,11 @@ std::string name_of(const void* place) {
     if (place == nullptr || dladdr(place, &info) == 0) {
         return "start";
     }
-    char text[32];
-    std::snprintf(text, sizeof text, "%zx",
-                  static_cast<std::size_t>(static_cast<const char*>(place) - static_cast<const char*>(info.dli_fbase)));
-    return text;
+    const auto offset =
+        static_cast<std::size_t>(static_cast<const char*>(place) - static_cast<const char*>(info.dli_fbase));
+    std::array<char, 2 * sizeof offset> digits{};
+    const char* end = std::to_chars(digits.data(), digits.data() + digits.size(), offset, 16).ptr;
+    return {digits.data(), static_cast<std::size_t>(end - digits.data())};
 }
 
 Site* site_of(const void* place) {
