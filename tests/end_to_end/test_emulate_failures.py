@@ -255,4 +255,7 @@ def test_an_interrupt_ends_the_program_and_leaves_nothing(bad: Path, platform: P
     _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert err.decode().splitlines() == ["lepaute: interrupted"]
+    deadline_s = time.monotonic() + 10  # a killed process takes a moment to be gone
+    while any(psutil.pid_exists(pid) for pid in found) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
     assert not any(psutil.pid_exists(pid) for pid in found)
