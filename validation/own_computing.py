@@ -2,7 +2,7 @@
 
     .venv/bin/python validation/own_computing.py [--quick] [--summarise]
 
-Fixed before any result was looked at (the model is that of simulate/smpi/own_computing.py):
+Fixed before any result for these sizes of halo and cg; the model (simulate/smpi/own_computing.py) is the fourth:
 
 * programs, of examples/emulation as they stand: halo (a stencil), cg (conjugate gradients with a sparse matrix) and fft
   (rows and a transposition by MPI_Alltoall); three sizes of each, within the second-level cache of a core, within the
@@ -216,7 +216,8 @@ def text(frame: pandas.DataFrame) -> str:
 A stencil, conjugate gradients and a Fourier transform ([sources](emulate_examples.md)), emulated on the platform of
 this machine with the default options, and run here, four times in turn. What they compute was timed during the
 emulation. Error: median of the emulated times / median of the real times − 1. Written by
-`validation/own_computing.py`, which tells what was fixed in advance, and what a first design gave.
+`validation/own_computing.py`, which tells what was fixed in advance, and what three
+earlier designs of the model gave.
 
 {{goals}}
 

@@ -58,7 +58,7 @@ _DOUBLING_SHARE = 0.07
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much a calibration measures of a node: the whole takes about 100 s, the quick one about 10 s.
+    """How much a calibration measures of a node: the whole takes about 110 s on two cores, the quick one about 10 s.
 
     steps, columns   : rows of HPL's steps, ranks for themselves and in one column
     option_runs      : runs of a block with other options of HPL; option_rows: rows of HPL's steps in each
