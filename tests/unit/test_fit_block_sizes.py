@@ -122,6 +122,42 @@ def test_long_updates_that_leave_the_caches_do_not_follow_the_many_short_and_nar
     assert fitted.predict(long).sum() == pytest.approx(long.duration_s.sum(), rel=0.015)
 
 
+def test_updates_that_cost_more_beyond_some_thousand_columns_are_cut_there() -> None:
+    """As where a matrix has more columns than a core can hold the addresses of."""
+
+    def more(calls: Calls) -> Floats:
+        return 1.0 + 0.10 * (calls.n > 4500)
+
+    plain = measured(saturating(8.0), blocks=8)
+    calls = replace(plain, duration_s=plain.duration_s * more(plain))
+    edges = [region.where["n"][1] for region in regions_of(calls) if region.where and set(region.where) == {"n", "k"}]
+    assert any(3500 < edge < 5000 for edge in edges)
+    fitted = fit_kernel(calls)
+    for low, high in ((2500, 4000), (5500, 8000)):
+        part = calls.where((calls.k >= 64) & (calls.n > low) & (calls.n < high) & (calls.m > 2000) & calls.in_context)
+        assert fitted.predict(part).sum() == pytest.approx(part.duration_s.sum(), rel=0.02)
+    assert not any(region.where and 3500 < region.where.get("n", (0, 0))[1] < 5000 for region in regions_of(plain))
+
+
+def test_copies_are_right_at_every_size_of_the_matrix_though_few_are_large() -> None:
+    """An element costs from 1 to 14 ns, by the rows that the trailing matrix has left."""
+    rng = np.random.default_rng(3)
+    count = 170
+    rows = np.floor(10 ** rng.uniform(2, 3.9, count))
+    nb, n = rng.choice([64.0, 128.0, 256.0], count), np.floor(rows * rng.uniform(0.3, 1.0, count))
+    element_s = np.select([rows < 600, rows < 2000], [1e-9, 5e-9], 14e-9)
+    duration_s = nb * n * element_s * (1 + 0.1 * np.abs(rng.normal(size=count))) + 1e-7
+    zeros = np.zeros(count, dtype=np.int64)
+    flags = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
+    blocks = np.arange(count) % 3
+    calls = Calls("dlaswp01T", nb, n, rows, duration_s, zeros, blocks, zeros, *flags, ("hpl_steps_column",))
+    fitted = fit_kernel(calls)
+    # Cuts fall between two sizes of a few tens: what is left is the step itself.
+    for low, high in ((100, 500), (800, 1800), (2500, 8000)):
+        part = calls.where((rows > low) & (rows < high))
+        assert fitted.predict(part).sum() == pytest.approx(part.duration_s.sum(), rel=0.5)
+
+
 def test_rows_permuted_in_a_u_that_is_not_transposed_do_not_move_the_model_of_those_in_the_matrix() -> None:
     rng = np.random.default_rng(1)
     nb, count = rng.choice([64.0, 128.0, 256.0], 400), 400

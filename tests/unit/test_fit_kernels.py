@@ -252,3 +252,11 @@ def test_durations_that_are_not_numbers_are_refused():
     broken = dataclasses.replace(calls("dger", 1), duration_s=np.full(2000, np.nan))
     with pytest.raises(FitError, match="not finite"):
         fit_kernel(broken)
+
+
+def test_streamed_products_of_a_first_step_are_as_good_as_any():
+    rows = [("dgemm_nn", 2000, 1500, 128, 1.0, 1e-2, 0), ("dgemm_nn", 2000, 100, 128, 1.1, 1e-3, 0)]
+    rows += [("dlaswp00N", 128, 20000, 2000, 1.2, 1e-2, 0)]
+    kernels = calls_by_kernel(pooled_observations([observations(rows)]))
+    assert kernels["dgemm_nn"].cold.tolist() == [False, True]
+    assert kernels["dlaswp00N"].cold.tolist() == [True]
