@@ -47,7 +47,8 @@ def test_errors_of_single_values_are_no_effect_of_a_process():
     found = []
     for _ in range(300):
         values, *groups = campaign(rng, 12, 0.02, 0.02, 0.01)
-        found.append(variances(nested_effects(values + 0.03 * rng.normal(size=len(values)), *groups, np.full(len(values), 0.03**2))))
+        scatter = np.full(len(values), 0.03**2)
+        found.append(variances(nested_effects(values + 0.03 * rng.normal(size=len(values)), *groups, scatter)))
     assert np.mean(found, axis=0)[:2] == pytest.approx([0.02**2] * 2, rel=0.15)
     # Estimates below 0 become 0: an effect of a third of the errors comes out too large, but not as large as these.
     assert 0.01**2 < np.mean(found, axis=0)[2] < 0.5 * 0.03**2

@@ -162,7 +162,13 @@ def hpl(
                 program,
                 plan,
                 lambda case: predict(
-                    case, machine, runs=_RUNS if runs is None else runs, seed=seed, settings=overrides, mapping=mapping, lag_s=lag_s
+                    case,
+                    machine,
+                    runs=_RUNS if runs is None else runs,
+                    seed=seed,
+                    settings=overrides,
+                    mapping=mapping,
+                    lag_s=lag_s,
                 ),
                 output_dir,
                 tell,

@@ -101,9 +101,7 @@ def nested_effects(
     )
 
 
-def _expected(
-    one: Integers, other: Integers, kind: Integers, weight: Floats, variance: Floats | None = None
-) -> float:
+def _expected(one: Integers, other: Integers, kind: Integers, weight: Floats, variance: Floats | None = None) -> float:
     """What effects of the groups `other`, of unit variance or of these, shape (groups,), add to the sum of squares
     between the groups `one`, with the means of the kinds taken off: |N^-1/2 (Z' Y - Z' W D^-1 W' Y) S^1/2|^2 with the
     weighted indicators Z, Y and W of the groups and the kinds, and diagonal N and D, their sums."""
