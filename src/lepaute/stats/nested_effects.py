@@ -73,7 +73,7 @@ def nested_effects(
     for within in (solved[0], solved[0] + solved[1], np.inf):
         variances.append(float(np.clip(within - sum(variances), 0.0, left)))
         left -= variances[-1]
-    alike, alike_launches = _alike(weight), _alike(np.bincount(launch, weight))
+    alike, alike_launches = _alike(weight), _alike(np.bincount(launch, weight).astype(np.float64))
     free = len(values) - kinds
     groups = len({tuple(sorted(kind[members])) for members in _members(launch)})
     own = max(1.0, alike * (free - launches + groups))

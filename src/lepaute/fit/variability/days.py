@@ -80,14 +80,14 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     block, launch, kind, effect = block[seen], launch[seen], kind[seen], effect[seen]
     if len(np.unique(block)) < 2:
         return None
-    of_kind = np.bincount(kind, predicted[seen] * effect) / np.maximum(np.bincount(kind, predicted[seen]), 1e-300)
-    effect = effect - of_kind[kind]
+    time_s: Floats = predicted[seen].astype(np.float64)
+    effect = effect - (np.bincount(kind, time_s * effect) / np.maximum(np.bincount(kind, time_s), 1e-300))[kind]
     # As measured: interrupted calls scatter more than the model's noise, which holds the effects of processes as well.
     level = np.divide(measured, predicted, out=np.ones_like(measured), where=predicted > 0)[process]
     variance = np.bincount(process, (single - level * of_model) ** 2)
     scatter = variance[seen] / measured[seen] ** 2
     try:
-        return BlockEffects(effect, block, nested_effects(effect, block, launch, kind, scatter, predicted[seen]))
+        return BlockEffects(effect, block, nested_effects(effect, block, launch, kind, scatter, time_s))
     except ValueError:  # each core and probe was seen in one block only
         return None
 
