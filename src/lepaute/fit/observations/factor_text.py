@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from lepaute.fit.observations.factors import FactorTest
+from lepaute.fit.observations.factors import SIGNIFICANT, FactorTest
 from lepaute.kit.tables import text_table
 
 
@@ -29,12 +29,26 @@ def sentence(test: FactorTest) -> str:
     if test.note:
         return f"{test.factor} of {test.kernel}: {test.note}"
     if not test.matters:
-        return f"{test.kernel}: no significant effect of {test.factor} (p = {test.p_holm:.2g})"
+        return f"{test.kernel}: no significant effect of {test.factor} (p = {test.p_holm:.2g}){_though(test)}"
     largest = max(test.effects, key=lambda effect: abs(math.log(effect.ratio)))
+    if largest.ratio >= 2:
+        how, than = f"{largest.ratio:.3g} times as long", "as"
+    else:
+        how, than = f"{100 * abs(largest.ratio - 1):.1f} % {'more' if largest.ratio > 1 else 'less'} time", "than"
     return (
-        f"{test.kernel} is {100 * abs(largest.ratio - 1):.1f} % {'slower' if largest.ratio > 1 else 'faster'} "
-        f"with {test.factor}={largest.level} than with {test.factor}={test.reference} "
-        f"(p = {test.p_holm:.2g}, {'all' if test.exact else ''} {test.permutations} permutations)".replace("  ", " ")
+        f"{test.kernel} takes {how} with {test.factor}={largest.level} {than} with {test.factor}={test.reference} "
+        f"(p = {test.p_holm:.2g}, {'all ' if test.exact else ''}{test.permutations} permutations)"
+    )
+
+
+def _though(test: FactorTest) -> str:
+    """The ranks, of which p is, see no effect that goes either way; the mean, of which the interval is, may."""
+    clear = [e for e in test.effects if e.low is not None and e.high is not None and not e.low <= 1.0 <= e.high]
+    if test.p_value <= SIGNIFICANT or not clear:
+        return ""
+    return (
+        f"; {clear[0].level} differs in the mean, not in the ranks: it may matter for some sizes only, "
+        "or a few durations are far off"
     )
 
 
