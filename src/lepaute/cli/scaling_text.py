@@ -36,8 +36,8 @@ def scaling_text(points: "Sequence[ScalingPoint]") -> str:
     if all(label == ranks_text(ranks) for ranks, label, *_ in rows):  # no grids: the first column says it all
         titles, rows = (TITLES[0], *TITLES[2:]), [row[:1] + row[2:] for row in rows]
     lines = [
-        f"{first.application.heading} on {first.platform_name}: {runs} simulated run(s) of each; speed-up and efficiency "
-        f"relative to {points[0].ranks} rank(s)",
+        f"{first.application.heading} on {first.platform_name}: {runs} simulated run(s) of each; speed-up and "
+        f"efficiency relative to {points[0].ranks} rank(s)",
         text_table(titles, rows, left=(1,) if titles is TITLES else ()),
         *apart(Sweep(tuple(predictions))),
         *(f"  warning: {warning}" for warning in joint_warnings(predictions)),
