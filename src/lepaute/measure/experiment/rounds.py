@@ -53,7 +53,7 @@ class Until:
 
 
 def check_recorded(workspace: Workspace, design: Design, until: Until) -> bool:
-    """Whether anything has been recorded yet. Raises InputError where the column is missing in it, or has no numbers."""
+    """Whether anything has been recorded yet. Raises InputError where the column is missing, or has no numbers."""
     path = workspace.folder / "raw" / f"{until.table}.csv"
     observed(path, until.column, until.factors(design), {})
     return path.is_file()
