@@ -255,7 +255,7 @@ def test_an_experiment_without_factors_or_durations_is_refused_in_one_line(tmp_p
 
 
 def alltoall_table(rate_at_two: float = 1.3) -> pandas.DataFrame:
-    """An experiment of three factors with results of its own: a time that depends on the size, a rate on the threads."""
+    """An experiment of three factors with own results: a time that depends on the size, a rate on the threads."""
     rng = np.random.default_rng(4)
     design = full_factorial(
         {"size_bytes": [8, 4096, 1 << 20], "ranks": [2, 4], "threads": [1, 2]}, replications=8, seed=1
