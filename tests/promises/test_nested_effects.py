@@ -47,10 +47,40 @@ def test_errors_of_single_values_are_no_effect_of_a_process():
     found = []
     for _ in range(300):
         values, *groups = campaign(rng, 12, 0.02, 0.02, 0.01)
-        found.append(variances(nested_effects(values + 0.03 * rng.normal(size=len(values)), *groups, 0.03**2)))
+        scatter = np.full(len(values), 0.03**2)
+        found.append(variances(nested_effects(values + 0.03 * rng.normal(size=len(values)), *groups, scatter)))
     assert np.mean(found, axis=0)[:2] == pytest.approx([0.02**2] * 2, rel=0.15)
     # Estimates below 0 become 0: an effect of a third of the errors comes out too large, but not as large as these.
     assert 0.01**2 < np.mean(found, axis=0)[2] < 0.5 * 0.03**2
+
+
+#: Times of processes as a demo's calibration has them: from one second to four.
+TIMES_S = np.array([1.0, 1.3, 4.4, 4.2, 1.5, 1.4])
+
+
+def test_weights_leave_the_variances_unbiased():
+    rng = np.random.default_rng(7)
+    found = []
+    for _ in range(300):
+        values, *groups = campaign(rng, 12, 0.02, 0.02, 0.02)
+        error = 0.02 / np.sqrt(np.tile(TIMES_S, 12))
+        values = values + error * rng.normal(size=len(values))
+        found.append(variances(nested_effects(values, *groups, error**2, np.tile(TIMES_S, 12))))
+    assert np.mean(found, axis=0) == pytest.approx([0.02**2] * 3, rel=0.15)
+
+
+def test_what_an_interruption_does_to_short_processes_is_not_taken_for_that_of_long_ones():
+    """Interruptions that nothing tells apart from an effect of the process, by time as in a sum of many."""
+    rng = np.random.default_rng(8)
+    times_s = np.tile(TIMES_S, 12)
+    plain, weighted = [], []
+    for _ in range(300):
+        values, *groups = campaign(rng, 12, 0.01, 0.01, 0.01)
+        values = values + 0.03 / np.sqrt(times_s) * rng.normal(size=len(values))
+        plain.append(variances(nested_effects(values, *groups)).sum())
+        weighted.append(variances(nested_effects(values, *groups, weight=times_s)).sum())
+    of_long = 3 * 0.01**2 + 0.03**2 / 4.3
+    assert of_long < np.mean(weighted) < 0.85 * np.mean(plain)
 
 
 def test_lost_and_repeated_processes_do_no_harm():
@@ -78,18 +108,20 @@ def test_what_the_data_cannot_tell_apart_belongs_to_the_wider_group():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("by_time", [False, True])
 @pytest.mark.parametrize("ranks", [2, 16])
 @pytest.mark.parametrize(
     ("blocks", "day", "run", "own"), [(5, 0.02, 0.02, 0.01), (5, 0.0, 0.02, 0.02), (2, 0.02, 0.02, 0.01)]
 )
-def test_the_mean_over_the_ranks_of_a_further_run_lies_inside(blocks, day, run, own, ranks):
+def test_the_mean_over_the_ranks_of_a_further_run_lies_inside(blocks, day, run, own, ranks, by_time):
     """Each effect with the degrees of freedom that it rests on; the level itself is known here."""
     rng = np.random.default_rng(5)
     campaigns, drawn = 200, 1000
     true_sd = np.sqrt(day**2 + run**2 + own**2 / ranks)
     covered, widths = [], []
     for _ in range(campaigns):
-        found = nested_effects(*campaign(rng, blocks, day, run, own))
+        weight = np.tile(TIMES_S, blocks) if by_time else None
+        found = nested_effects(*campaign(rng, blocks, day, run, own), weight=weight)
         of_run = found.block_sd * rng.standard_t(found.block_degrees_of_freedom, drawn)
         of_run += found.launch_sd * rng.standard_t(found.launch_degrees_of_freedom, drawn)
         of_run += found.process_sd * rng.standard_t(found.process_degrees_of_freedom, (ranks, drawn)).mean(axis=0)

@@ -24,6 +24,9 @@ app = typer.Typer(help="Predict, run the real application here or on nodes, show
 CALIBRATION_FILE = "calibration.zip"
 PLATFORM_FILE = "platform.yaml"
 QUALITY_FILE = "fit_quality.csv"
+#: From 40 simulated runs on, an interval is that of the runs themselves; with ten, Student's is half as wide again.
+_RUNS = 100
+_RUNS_OF_RESULTS = 10
 
 
 @app.callback()
@@ -50,7 +53,9 @@ def hpl(
         typer.Option("--results", help="an HPL.out: its cases are predicted and compared with it; nothing is run"),
     ] = None,
     settings: Settings = None,
-    runs: Annotated[int, typer.Option("--runs", help="simulated runs of each case")] = 10,
+    runs: Annotated[
+        int | None, typer.Option("--runs", help="simulated runs of each case (default: 100; with --results 10)")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="of the simulated runs, the order and the calibration")] = 1,
     repeats: Annotated[int, typer.Option("--repeats", help="real runs of each case")] = 4,
     xhpl: Annotated[Path | None, typer.Option("--xhpl", help="your own xhpl instead of the one built here")] = None,
@@ -117,7 +122,7 @@ def hpl(
             values,
             platform,
             settings,
-            runs=runs,
+            runs=_RUNS_OF_RESULTS if runs is None else runs,
             seed=seed,
             ranks_per_node=ranks_per_node,
             as_json=as_json,
@@ -157,7 +162,13 @@ def hpl(
                 program,
                 plan,
                 lambda case: predict(
-                    case, machine, runs=runs, seed=seed, settings=overrides, mapping=mapping, lag_s=lag_s
+                    case,
+                    machine,
+                    runs=_RUNS if runs is None else runs,
+                    seed=seed,
+                    settings=overrides,
+                    mapping=mapping,
+                    lag_s=lag_s,
                 ),
                 output_dir,
                 tell,

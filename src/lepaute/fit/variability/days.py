@@ -51,8 +51,10 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     that kernels weigh as in the application. Each core and probe is first set to ratio 1 over all blocks: what differs
     between them lastingly is no effect of a block, nor is what other options of HPL cost. The processes of a block are
     not averaged: a run of the application is one fresh process a core, with the pages and the state of the machine that
-    it happens to get, all of one launch. What the scatter of single calls about the level of their process adds to a
-    sum is no effect of the process: a simulation draws it call by call, and that of interrupted calls as episodes.
+    it happens to get, all of one launch. A process counts by its time, as the model has it: an interruption of a tenth
+    of a second moves a short process more than a long one, and most time of HPL is in long ones. What the scatter of
+    single calls about the level of their process adds to a sum is no effect of the process: a simulation draws it call
+    by call, and that of interrupted calls as episodes.
     """
     chosen = [(calls.where(calls.in_context & ~calls.cold & ~_other_options(calls)), kernel) for calls, kernel in pairs]
     chosen = [(calls, kernel) for calls, kernel in chosen if len(calls)]
@@ -78,13 +80,14 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     block, launch, kind, effect = block[seen], launch[seen], kind[seen], effect[seen]
     if len(np.unique(block)) < 2:
         return None
-    effect = effect - (np.bincount(kind, effect) / np.maximum(np.bincount(kind), 1))[kind]
+    time_s: Floats = predicted[seen].astype(np.float64)
+    effect = effect - (np.bincount(kind, time_s * effect) / np.maximum(np.bincount(kind, time_s), 1e-300))[kind]
     # As measured: interrupted calls scatter more than the model's noise, which holds the effects of processes as well.
     level = np.divide(measured, predicted, out=np.ones_like(measured), where=predicted > 0)[process]
     variance = np.bincount(process, (single - level * of_model) ** 2)
-    scatter = float(np.mean(variance[seen] / measured[seen] ** 2))
+    scatter = variance[seen] / measured[seen] ** 2
     try:
-        return BlockEffects(effect, block, nested_effects(effect, block, launch, kind, scatter))
+        return BlockEffects(effect, block, nested_effects(effect, block, launch, kind, scatter, time_s))
     except ValueError:  # each core and probe was seen in one block only
         return None
 
