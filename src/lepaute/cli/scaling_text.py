@@ -20,7 +20,7 @@ def scaling_text(points: "Sequence[ScalingPoint]") -> str:
     predictions = [point.prediction for point in points]
     first = predictions[0]
     runs = len(first.run_list)
-    rows = [
+    rows: list[tuple[object, ...]] = [
         (
             point.ranks,
             point.prediction.application.label,
@@ -32,9 +32,9 @@ def scaling_text(points: "Sequence[ScalingPoint]") -> str:
         )
         for point in points
     ]
-    titles: Sequence[str] = TITLES
-    if all(label == ranks_text(ranks) for ranks, label, *_ in rows):  # no grids: the first column says it all
-        titles, rows = (TITLES[0], *TITLES[2:]), [row[:1] + row[2:] for row in rows]
+    titles: tuple[str, ...] = TITLES
+    if all(row[1] == ranks_text(point.ranks) for row, point in zip(rows, points, strict=True)):
+        titles, rows = TITLES[:1] + TITLES[2:], [row[:1] + row[2:] for row in rows]  # the first column says it all
     lines = [
         f"{first.application.heading} on {first.platform_name}: {runs} simulated run(s) of each; speed-up and "
         f"efficiency relative to {points[0].ranks} rank(s)",
