@@ -3,13 +3,23 @@
 import math
 from collections.abc import Sequence
 
-from lepaute.fit.observations.factors import SIGNIFICANT, FactorTest
+from lepaute.fit.observations.factors import ANY_KERNEL, DURATION, SIGNIFICANT, FactorTest
 from lepaute.kit.tables import text_table
 
 
 def factor_table(tests: Sequence[FactorTest]) -> str:
     """The tests as lines of text, and a sentence on each that finds something."""
-    header = ("factor", "kernel", "level", "time", "95 % interval", "p", "p (Holm)", "exchanged")
+    what = {test.column for test in tests}
+    header = (
+        "factor",
+        "kernel",
+        "level",
+        "time" if what <= {DURATION} else ", ".join(sorted(what)),
+        "95 % interval",
+        "p",
+        "p (Holm)",
+        "exchanged",
+    )
     lines: list[tuple[str, ...]] = []
     for test in tests:
         test_cells = (f"{test.p_value:.2g}", f"{test.p_holm:.2g}", f"{test.n} {test.exchanged} in {test.strata} strata")
@@ -29,14 +39,20 @@ def sentence(test: FactorTest) -> str:
     if test.note:
         return f"{test.factor} of {test.kernel}: {test.note}"
     if not test.matters:
-        return f"{test.kernel}: no significant effect of {test.factor} (p = {test.p_holm:.2g}){_though(test)}"
+        on = "" if test.column == DURATION else f" on {test.column}"
+        return f"{test.kernel}: no significant effect of {test.factor}{on} (p = {test.p_holm:.2g}){_though(test)}"
     largest = max(test.effects, key=lambda effect: abs(math.log(effect.ratio)))
-    if largest.ratio >= 2:
-        how, than = f"{largest.ratio:.3g} times as long", "as"
+    ratio, percent = largest.ratio, f"{100 * abs(largest.ratio - 1):.1f} %"
+    if test.column == DURATION:
+        how = f"{test.kernel} takes "
+        how += f"{ratio:.3g} times as long" if ratio >= 2 else f"{percent} {'more' if ratio > 1 else 'less'} time"
     else:
-        how, than = f"{100 * abs(largest.ratio - 1):.1f} % {'more' if largest.ratio > 1 else 'less'} time", "than"
+        of = "" if test.kernel == ANY_KERNEL else f" of {test.kernel}"
+        how = f"{test.column}{of} is "
+        how += f"{ratio:.3g} times as high" if ratio >= 2 else f"{percent} {'higher' if ratio > 1 else 'lower'}"
     return (
-        f"{test.kernel} takes {how} with {test.factor}={largest.level} {than} with {test.factor}={test.reference} "
+        f"{how} with {test.factor}={largest.level} {'as' if ratio >= 2 else 'than'} with "
+        f"{test.factor}={test.reference} "
         f"(p = {test.p_holm:.2g}, {'all ' if test.exact else ''}{test.permutations} permutations)"
     )
 
@@ -48,7 +64,7 @@ def _though(test: FactorTest) -> str:
         return ""
     return (
         f"; {clear[0].level} differs in the mean, not in the ranks: it may matter for some sizes only, "
-        "or a few durations are far off"
+        "or a few values are far off"
     )
 
 
