@@ -117,8 +117,8 @@ def _collectives(program: Path, ranks: int, chosen: str | None) -> list[str]:
         )
     if immediate:
         warnings.append(
-            f"{immediate}: under SMPI each rank, or the root, sends to each other one directly, where MPI libraries use "
-            "trees and rings; with many ranks or large vectors they come out too slow: compare with the blocking ones"
+            f"{immediate}: under SMPI each rank, or the root, sends to each other one directly, where MPI libraries "
+            "use trees and rings; with many ranks or large vectors they come out too slow; compare with blocking ones"
         )
     return warnings
 
