@@ -255,6 +255,25 @@ def test_a_case_with_disturbed_runs_only_is_judged_by_them_and_says_so():
     assert "every run was disturbed" in run_lines(table, frame)
 
 
+def test_cases_of_which_every_run_was_disturbed_are_told_apart_from_the_others():
+    table, _, _ = whole({1: [1.0], 2: [1.0]}, {0: [2.0] * 4}, CASES[:3])
+    assert sentence(table).splitlines()[1:] == [
+        "Every run of 1 case was disturbed by other load. The other 2: inside in 2 of 2 cases; "
+        "error 0.0 % for N >= 4000."
+    ]
+    table, _, _ = whole({}, {0: [2.0] * 4}, CASES[:1])
+    assert sentence(table).splitlines()[1:] == [
+        "Every run of every case was disturbed, so nothing is verified: close other programs and run it again."
+    ]
+
+
+def test_an_interval_that_holds_nearly_any_run_is_said_to_say_little():
+    table, _, _ = whole({0: [1.0]}, {}, [predicted(Hpl(n=2000), [0.5, 1.0, 2.0])])
+    assert "so inside says little" in sentence(table)
+    table, _, _ = whole({0: [1.0]}, {}, CASES[:1])
+    assert "says little" not in sentence(table)
+
+
 def test_one_simulated_run_gives_no_interval_and_no_verdict():
     table, _, _ = whole({0: [1.0]}, {}, [predicted(Hpl(n=2000), [1.0])])
     assert table["inside_interval"].tolist() == [None]
@@ -283,6 +302,12 @@ def test_errors_to_one_side_are_told_whatever_the_intervals_hold(measured_s, sai
     assert [line[: len(said)] for line in more] == ([said] if said else [])
     if said:
         assert "would do so in 12 % of campaigns" in more[0]  # 2 / 2^4
+
+
+def test_errors_to_one_side_of_many_cases_have_no_digits_of_their_chance():
+    found = one_sided([-1.0] * 192)
+    assert found is not None
+    assert "in less than 0.01 % of campaigns. Look for a cause that they share: the load." in found.text("the load")
 
 
 def test_two_errors_to_one_side_say_nothing():
