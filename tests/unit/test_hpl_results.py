@@ -172,8 +172,8 @@ def test_what_no_file_and_no_option_says_of_the_runs_is_told(tmp_path, capsys):
     words = ["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "2"]
     assert main(words) == 0
     assert (
-        "warning: grep.out: no list of parameters above the results; assumed, unless --dat HPL.dat or other options are "
-        "given: --swap binary-exchange --l1 transposed --u transposed --equil 1 --align 8\n"
+        "warning: grep.out: no list of parameters above the results; assumed, unless --dat HPL.dat or other options "
+        "are given: --swap binary-exchange --l1 transposed --u transposed --equil 1 --align 8\n"
     ) in capsys.readouterr().err
     assert main([*words, *"--swap mix --swap-threshold 64 --l1 transposed --equil 1 --align 8".split()]) == 0
     assert "given: --u transposed\n" in capsys.readouterr().err

@@ -383,3 +383,38 @@ def test_the_picture_is_drawn_for_several_grids_for_one_and_without_interval(tmp
         data = (tmp_path / f"{name}.png").read_bytes()
         assert data.startswith(b"\x89PNG")
         assert len(data) > 20_000
+
+
+def words_of(monkeypatch, table, frame, path, **more) -> list[str]:
+    """All text of the picture that `plot` draws."""
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+    figures = []
+    saved = Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, *words, **options: figures.append(self) or saved(self, *words, **options)
+    )
+    plot(table, frame, path, "title", **more)
+    return list(dict.fromkeys(text.get_text() for text in figures[0].findobj(Text)))
+
+
+def test_the_picture_tells_cases_apart_that_have_one_size_and_grid(tmp_path, monkeypatch):
+    cases = [predicted(Hpl(n=2000, nb=nb, bcast=bcast), [0.99, 1.0]) for nb in (32, 64) for bcast in ("1ring", "long")]
+    table, frame, _ = whole({case: [1.0] for case in range(4)}, {}, cases)
+    words = words_of(monkeypatch, table, frame, tmp_path / "a.png")
+    assert [word for word in words if word.startswith("2,000")] == [
+        "2,000\n32\nWR10R2C2", "2,000\n32\nWR14R2C2", "2,000\n64\nWR10R2C2", "2,000\n64\nWR14R2C2",
+    ]  # fmt: skip
+    assert "predicted before the runs: 95 % interval for one run" in words
+    words = words_of(monkeypatch, table, frame, tmp_path / "b.png", known=True)
+    assert "predicted: 95 % interval for one run" in words
+
+
+def test_many_cases_are_drawn_as_predicted_against_measured(tmp_path, monkeypatch):
+    cases = [predicted(Hpl(n=1000 + n, q=q), [0.99, 1.0]) for n in range(96) for q in (1, 2)]
+    table, frame, _ = whole({case: [1.0] for case in range(191)}, {191: [2.0] * 4}, cases)
+    words = words_of(monkeypatch, table, frame, tmp_path / "many.png")
+    assert {"predicted = measured", "grid 1 × 1", "grid 1 × 2", "hollow: outside"} <= set(words)
+    assert "grey: every run disturbed by other load" in words
+    assert not [word for word in words if word.startswith("1,0")]

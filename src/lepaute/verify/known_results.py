@@ -42,7 +42,8 @@ class KnownResults:
         if failed := [result.line for result in self.results if result.failed]:
             lines = ", ".join(map(str, failed[:8])) + (", ..." if len(failed) > 8 else "")
             told.append(
-                f"{self.source}: HPL's residual check FAILED for {len(failed)} result(s) (line {lines}); all are compared"
+                f"{self.source}: HPL's residual check FAILED for {len(failed)} result(s) (line {lines}); "
+                "all are compared"
             )
         if assumed := dict.fromkeys(field for result in self.results for field in result.assumed):
             values = " ".join(f"--{field.replace('_', '-')} {default_of(field)}" for field in assumed)
@@ -82,7 +83,7 @@ class KnownResults:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / RESULTS_FILE, self.table.to_csv(index=False))
         write_whole(folder / JSON_FILE, json.dumps(self.to_dict(), indent=1) + "\n")
-        plot(self.table, self.run_table, folder / PLOT_FILE, f"HPL: predicted, and as in {self.source}")
+        plot(self.table, self.run_table, folder / PLOT_FILE, f"HPL: predicted, and as in {self.source}", known=True)
 
 
 def known_results(
