@@ -123,6 +123,19 @@ def test_the_report_of_a_campaign_is_read_as_what_it_was():
         HplDat.covering([cases[0], Hpl(n=1000)])
 
 
+def test_runs_of_several_files_are_reported_one_file_after_the_other():
+    """By default the threshold of the row swap is the block size, and a file has one."""
+    cases = [Hpl(n=n, nb=nb, p=1, q=2, swap="mix") for n in (1000, 2000) for nb in (64, 128)]
+    text = real_report("HPL", [(hpl, 0.01) for hpl in cases])
+    read = [result.hpl for result in parse_hpl_results(text, "HPL.out", {})]
+    assert sorted((hpl.n, hpl.nb, hpl.threshold) for hpl in read) == [
+        (1000, 64, 64),
+        (1000, 128, 128),
+        (2000, 64, 64),
+        (2000, 128, 128),
+    ]
+
+
 def test_the_command_shows_prediction_and_result_of_each_case_and_runs_nothing(capsys):
     assert main([*COMMAND]) == 0
     lines = capsys.readouterr().out.splitlines()
