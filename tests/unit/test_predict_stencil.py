@@ -96,7 +96,7 @@ def test_parameters_that_cannot_be_are_refused(parameters, words):
 
 
 def test_a_grid_larger_than_the_machine_is_refused(dahu):
-    with pytest.raises(InputError, match="1089 ranks of 1 threads do not fit"):
+    with pytest.raises(InputError, match="1089 ranks do not fit"):
         predict(Stencil(cells=(64, 64, 64), grid=(33, 33, 1), cell_time_s=1e-9), dahu)
 
 

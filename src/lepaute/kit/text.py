@@ -68,6 +68,11 @@ def size_text(size_bytes: float) -> str:
     return f"{size_bytes:.0f} B"
 
 
+def ranks_text(ranks: int) -> str:
+    """ "1 rank", "2 ranks"."""
+    return f"{ranks} rank{'' if ranks == 1 else 's'}"
+
+
 def percent(share: float) -> str:
     """A share as per cent, one decimal; "-" where it is not known."""
     return "-" if math.isnan(share) else f"{100 * share:.1f} %"

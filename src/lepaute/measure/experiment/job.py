@@ -22,7 +22,7 @@ from lepaute.measure.experiment.machine import Machine
 from lepaute.measure.experiment.options import Options, options_from
 from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.record import Record, now
-from lepaute.measure.experiment.rounds import Until, rounds
+from lepaute.measure.experiment.rounds import Until, check_recorded, rounds
 from lepaute.measure.experiment.script import line_in
 from lepaute.measure.experiment.state import RunState, Settings
 from lepaute.measure.experiment.workspace import Workspace, folder_of
@@ -109,9 +109,11 @@ class Job(Helpers):
         if design is None:
             raise InputError("rows() needs a design; define the method design()")
         done = self.workspace.done()
+        checked = until is None or check_recorded(self.workspace, design, until)
         for number, row in enumerate(design):
             if number not in done:
                 yield from self._measuring(number, row)
+                checked = checked or until is None or check_recorded(self.workspace, design, until)
         if until is not None:
             for number, further in rounds(self.workspace, design, until, self.seed, self.record_of_run.log):
                 yield from self._measuring(number, further)
@@ -119,12 +121,13 @@ class Job(Helpers):
 
     def _measuring(self, number: int, row: Mapping[str, Value]) -> Iterator[Mapping[str, Value]]:
         self.machine.check_if_due()
+        began_s = time.monotonic()
         self._row = {"design_row": number, **row}
         try:
             yield self._row
         finally:
             self._row = None
-        self.workspace.note(MeasuredRow(number, now()))
+        self.workspace.note(MeasuredRow(number, now(), time.monotonic() - began_s))
         self._rows_done += 1
         self.on_row(self._rows_done)
         if not len(self.nodes):

@@ -159,5 +159,6 @@ def options_from(stem: str, settings: Mapping[str, Any]) -> Options:
             raise InputError(f"an experiment has no setting {name!r}; it has {known}")
     rest["archive"] = Path(rest.get("archive") or new_name(stem.lower()))
     check_archive(rest["archive"])
+    rest["parameters"] = {name: str(value) for name, value in rest.get("parameters", {}).items()}
     rest.setdefault("scheduler", default_scheduler(of_request.get("nodes")))
     return Options(**rest, request=Request(**of_request))
