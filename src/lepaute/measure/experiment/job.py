@@ -131,7 +131,7 @@ class Job(Helpers):
         self._rows_done += 1
         self.on_row(self._rows_done)
         if not len(self.nodes):
-            raise EnvironmentProblem("no node is left; what was measured so far is kept")
+            raise EnvironmentProblem(f"{self.nodes.none_left()}; what was measured so far is kept")
 
     def record(self, table: str = "observations", **columns: Value) -> None:
         """Writes down one measurement: a row of a table, on the disk before this returns.

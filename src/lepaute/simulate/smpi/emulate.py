@@ -1,6 +1,7 @@
 """Program + platform -> predicted distribution of runs, by SimGrid/SMPI: the program's own code is executed."""
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from lepaute.simulate.smpi.library import LIBRARY, build_library
 from lepaute.simulate.smpi.limits import check_copies, check_limits
 from lepaute.simulate.smpi.own_computing import Slowdowns
 from lepaute.simulate.smpi.process import Limits, run_watched
-from lepaute.simulate.smpi.program import check_program
+from lepaute.simulate.smpi.program import calls_blas, check_program
 from lepaute.simulate.smpi.request import Computing, Files, Folding, request_text
 from lepaute.simulate.smpi.simgrid import find_simgrid
 from lepaute.simulate.topology import wiring
@@ -97,12 +98,15 @@ def emulate_run(
         raise InputError(f"np is {ranks}; a program has at least one rank")
     program = program.resolve()
     if not program.is_file():
-        raise InputError(f"there is no {program}; build the program with the compilers of 'lepaute emulate compilers'")
+        raise InputError(
+            f"there is no {program}; name a program that was built with the compilers of 'lepaute emulate compilers', "
+            "by its path (scripts, as with mpi4py, cannot be emulated)"
+        )
     most_ranks = platform.nodes.count * (platform.nodes.cores // threads)
     if mapping is None and ranks > most_ranks:
         raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most_ranks} ranks")
     simgrid, library = find_simgrid(), build_library()
-    warnings = check_program(program, library / LIBRARY)
+    warnings = check_program(program, library / LIBRARY, ranks)
     cores = (mapping or Mapping()).cores(platform, ranks, threads)
     check_limits(ranks, options.stack_kib, options.folding.from_bytes)
     with (
@@ -154,6 +158,8 @@ def emulate_run(
         ended = run_watched(
             argv,
             environment={
+                # The threads of OpenMP compute on cores of this machine that nobody times.
+                "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
                 "LD_PRELOAD": f"{preloaded}{recorder}",
                 "LEPAUTE_EMULATION": str(folder_of_run / "request"),
                 **({recording.VARIABLE: str(keep.calls)} if recorder and keep else {}),
@@ -166,7 +172,7 @@ def emulate_run(
             on_progress=on_progress,
         )
         report = read_report(files.report)
-        failure = why_it_failed(ended, report, ranks)
+        failure = why_it_failed(ended, report, ranks, has_blas=calls_blas(program, library / LIBRARY))
         if failure is not None:
             raise SimulationError(f"{program.name} on {ranks} ranks: {failure}")
         if keep is not None and files.kernel_log is not None:
