@@ -5,6 +5,10 @@ from collections.abc import Sequence
 
 from lepaute.fit.observations.factors import ANY_KERNEL, DURATION, SIGNIFICANT, FactorTest
 from lepaute.kit.tables import text_table
+from lepaute.kit.text import three_digits
+
+#: From this ratio on a sentence says times as much, not per cent more.
+MANIFOLD = 2.0
 
 
 def factor_table(tests: Sequence[FactorTest]) -> str:
@@ -42,17 +46,16 @@ def sentence(test: FactorTest) -> str:
         on = "" if test.column == DURATION else f" on {test.column}"
         return f"{test.kernel}: no significant effect of {test.factor}{on} (p = {test.p_holm:.2g}){_though(test)}"
     largest = max(test.effects, key=lambda effect: abs(math.log(effect.ratio)))
-    ratio, percent = largest.ratio, f"{100 * abs(largest.ratio - 1):.1f} %"
-    if test.column == DURATION:
-        how = f"{test.kernel} takes "
-        how += f"{ratio:.3g} times as long" if ratio >= 2 else f"{percent} {'more' if ratio > 1 else 'less'} time"
-    else:
+    subject, more, less, high = f"{test.kernel} takes", "more time", "less time", "long"
+    if test.column != DURATION:
         of = "" if test.kernel == ANY_KERNEL else f" of {test.kernel}"
-        how = f"{test.column}{of} is "
-        how += f"{ratio:.3g} times as high" if ratio >= 2 else f"{percent} {'higher' if ratio > 1 else 'lower'}"
+        subject, more, less, high = f"{test.column}{of} is", "higher", "lower", "high"
+    if largest.ratio >= MANIFOLD:
+        how, than = f"{three_digits(largest.ratio)} times as {high}", "as"
+    else:
+        how, than = f"{100 * abs(largest.ratio - 1):.1f} % {more if largest.ratio > 1 else less}", "than"
     return (
-        f"{how} with {test.factor}={largest.level} {'as' if ratio >= 2 else 'than'} with "
-        f"{test.factor}={test.reference} "
+        f"{subject} {how} with {test.factor}={largest.level} {than} with {test.factor}={test.reference} "
         f"(p = {test.p_holm:.2g}, {'all ' if test.exact else ''}{test.permutations} permutations)"
     )
 
