@@ -179,6 +179,21 @@ def test_several_results_of_one_case_are_one_row_with_their_spread(tmp_path, cap
     assert len(text.splitlines()) == 2 + 1 + 3 + 1
 
 
+def test_what_no_file_and_no_option_says_of_the_runs_is_told(tmp_path, capsys):
+    file = tmp_path / "grep.out"
+    file.write_text(LINE)
+    words = ["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "2"]
+    assert main(words) == 0
+    assert (
+        "warning: grep.out: no list of parameters above the results; assumed, unless --dat HPL.dat or other options "
+        "are given: --swap binary-exchange --l1 transposed --u transposed --equil 1 --align 8\n"
+    ) in capsys.readouterr().err
+    assert main([*words, *"--swap mix --swap-threshold 64 --l1 transposed --equil 1 --align 8".split()]) == 0
+    assert "given: --u transposed\n" in capsys.readouterr().err
+    assert main([*COMMAND]) == 0
+    assert "assumed" not in capsys.readouterr().err
+
+
 def test_an_hpl_dat_gives_what_lines_without_a_list_of_parameters_leave_out(tmp_path, capsys):
     file, dat = tmp_path / "grep.out", tmp_path / "HPL.dat"
     file.write_text(LINE)
