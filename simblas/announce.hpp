@@ -9,7 +9,8 @@ namespace lepaute::simblas {
 enum class Sending { blocking, synchronous, nonblocking };
 
 /// The rank that runs is about to send: its computing passes, and the receiver is told. `caller`: see begin_call().
-void announce(const void* caller, Sending how, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm);
+void announce(const void* caller, Sending how, const void* buffer, int count, MPI_Datatype type, int to, int tag,
+              MPI_Comm comm);
 
 /// A send whose receiver is not known here (persistent requests): from now on, nobody sleeps while probing.
 void announce_anything(const void* caller);

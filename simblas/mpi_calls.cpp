@@ -51,7 +51,6 @@ Function* next(const char* name) {
         "jmp *lepaute_smpi_" #name "(%rip)\n.size MPI_" #name ", .-MPI_" #name "\n")
 
 FORWARD(Init);
-FORWARD(Init_thread);
 FORWARD(Recv);
 FORWARD(Mrecv);
 FORWARD(Imrecv);
@@ -208,6 +207,22 @@ int unmeasured(const void* caller, Call call) {
 
 extern "C" {
 
+/// SMPI provides MPI_THREAD_SINGLE whatever is asked for, which many programs refuse. With one thread a rank, each
+/// level keeps what it promises.
+int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+    lepaute_pass(CALLER);
+    const int result = SMPI(Init_thread)(argc, argv, required, provided);
+    state().thread_level = required;
+    if (provided != nullptr) {
+        *provided = required;
+    }
+    return result;
+}
+int MPI_Query_thread(int* provided) {
+    *provided = state().thread_level;
+    return MPI_SUCCESS;
+}
+
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
     return unmeasured(CALLER, [=] { return SMPI(Comm_dup)(comm, made); });
 }
@@ -225,35 +240,35 @@ int MPI_Cart_sub(MPI_Comm comm, const int* remaining, MPI_Comm* made) {
 }
 
 int MPI_Send(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-    announce(CALLER, Sending::blocking, count, type, to, tag, comm);
+    announce(CALLER, Sending::blocking, buffer, count, type, to, tag, comm);
     return SMPI(Send)(buffer, count, type, to, tag, comm);
 }
 int MPI_Ssend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-    announce(CALLER, Sending::synchronous, count, type, to, tag, comm);
+    announce(CALLER, Sending::synchronous, buffer, count, type, to, tag, comm);
     return SMPI(Ssend)(buffer, count, type, to, tag, comm);
 }
 int MPI_Bsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-    announce(CALLER, Sending::blocking, count, type, to, tag, comm);
+    announce(CALLER, Sending::blocking, buffer, count, type, to, tag, comm);
     return SMPI(Bsend)(buffer, count, type, to, tag, comm);
 }
 int MPI_Rsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-    announce(CALLER, Sending::blocking, count, type, to, tag, comm);
+    announce(CALLER, Sending::blocking, buffer, count, type, to, tag, comm);
     return SMPI(Rsend)(buffer, count, type, to, tag, comm);
 }
 int MPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
-    announce(CALLER, Sending::nonblocking, count, type, to, tag, comm);
+    announce(CALLER, Sending::nonblocking, buffer, count, type, to, tag, comm);
     return SMPI(Isend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Issend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
-    announce(CALLER, Sending::nonblocking, count, type, to, tag, comm);
+    announce(CALLER, Sending::nonblocking, buffer, count, type, to, tag, comm);
     return SMPI(Issend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Ibsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
-    announce(CALLER, Sending::nonblocking, count, type, to, tag, comm);
+    announce(CALLER, Sending::nonblocking, buffer, count, type, to, tag, comm);
     return SMPI(Ibsend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Irsend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
-    announce(CALLER, Sending::nonblocking, count, type, to, tag, comm);
+    announce(CALLER, Sending::nonblocking, buffer, count, type, to, tag, comm);
     return SMPI(Irsend)(buffer, count, type, to, tag, comm, request);
 }
 int MPI_Irecv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
@@ -334,13 +349,13 @@ int MPI_Request_free(MPI_Request* request) {
 int MPI_Sendrecv(const void* sent, int sent_count, MPI_Datatype sent_type, int to, int sent_tag, void* received,
                  int received_count, MPI_Datatype received_type, int from, int received_tag, MPI_Comm comm,
                  MPI_Status* status) {
-    announce(CALLER, Sending::blocking, sent_count, sent_type, to, sent_tag, comm);
+    announce(CALLER, Sending::blocking, sent, sent_count, sent_type, to, sent_tag, comm);
     return SMPI(Sendrecv)(sent, sent_count, sent_type, to, sent_tag, received, received_count, received_type, from,
                           received_tag, comm, status);
 }
 int MPI_Sendrecv_replace(void* buffer, int count, MPI_Datatype type, int to, int sent_tag, int from, int received_tag,
                          MPI_Comm comm, MPI_Status* status) {
-    announce(CALLER, Sending::blocking, count, type, to, sent_tag, comm);
+    announce(CALLER, Sending::blocking, buffer, count, type, to, sent_tag, comm);
     return SMPI(Sendrecv_replace)(buffer, count, type, to, sent_tag, from, received_tag, comm, status);
 }
 int MPI_Start(MPI_Request* request) {

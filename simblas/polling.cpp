@@ -6,6 +6,7 @@
 
 #include "announce.hpp"
 #include "computing.hpp"
+#include "gaps.hpp"
 #include "progress.hpp"
 #include "state.hpp"
 
@@ -113,7 +114,8 @@ int world_rank(int rank, MPI_Comm comm) {
     return rank >= 0 && static_cast<std::size_t>(rank) < numbers.size() ? numbers[static_cast<std::size_t>(rank)] : -1;
 }
 
-void announce(const void* caller, Sending how, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+void announce(const void* caller, Sending how, const void* buffer, int count, MPI_Datatype type, int to, int tag,
+              MPI_Comm comm) {
     Rank* rank = current_rank();
     if (rank == nullptr) {
         return;
@@ -126,6 +128,7 @@ void announce(const void* caller, Sending how, int count, MPI_Datatype type, int
     }
     State& there = state();
     ++there.messages;
+    note_gaps(buffer, count, type, comm);
     const int receiver = world_rank(to, comm);
     if (receiver < 0 || static_cast<std::size_t>(receiver) >= there.ranks.size()) {
         announce_anything(caller);

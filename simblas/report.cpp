@@ -98,12 +98,17 @@ void write_report() {
                  "\"exited_rank\": %d, \"exit_code\": %d, \"region_s\": "
                  "%.17g, \"computing_s\": %.17g, "
                  "\"wtime_s\": %.17g, \"put_off\": [%llu, %.0f, %.0f], \"messages\": %llu, \"probes\": %llu, "
+                 "\"threads\": %llu, \"gapped\": [%llu, %.0f, %.17g], "
                  "\"folded\": %llu, \"folded_bytes\": %.0f,\n"
                  " \"kernels\": {",
                  ended_s, finished, there.aborted_rank, there.abort_code, there.exited_rank, there.exit_code, region_s,
                  there.computing_s, there.wtime_s, static_cast<unsigned long long>(there.put_off),
                  there.put_off > 0 ? there.put_off_low_bytes : 0.0, there.put_off_high_bytes,
                  static_cast<unsigned long long>(there.messages), static_cast<unsigned long long>(there.probes),
+                 static_cast<unsigned long long>(there.threads), static_cast<unsigned long long>(there.gapped.messages),
+                 there.gapped.bytes,
+                 there.gapped.timed_bytes > 0.0 ? there.gapped.timed_s / there.gapped.timed_bytes * there.gapped.bytes
+                                                : 0.0,
                  static_cast<unsigned long long>(there.folded), there.folded_bytes);
     write_kernels(file, there);
     std::fputs("},\n \"fallback\": {", file);

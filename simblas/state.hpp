@@ -118,6 +118,14 @@ struct FallbackUse {
     double time_s = 0.0;
 };
 
+/// Messages sent of datatypes with gaps, and what packing the first of them took here (gaps.cpp).
+struct Gapped {
+    std::uint64_t messages = 0;
+    double bytes = 0.0;
+    double timed_s = 0.0;
+    double timed_bytes = 0.0;
+};
+
 struct State {
     Request request;
     models::Machine machine;
@@ -132,6 +140,9 @@ struct State {
     std::uint64_t calls = 0;    // of MPI that can wait
     std::uint64_t messages = 0; // point-to-point, sent
     std::uint64_t probes = 0;
+    int thread_level = MPI_THREAD_SINGLE; // that MPI_Init_thread() asked for
+    std::uint64_t threads = 0;            // that ranks have started (threads.cpp)
+    Gapped gapped;
     double computing_s = 0.0; // over all ranks
     double wtime_s = 0.0;
     std::uint64_t put_off = 0; // receives during which their rank computed, and their least and largest size

@@ -40,6 +40,7 @@ from lepaute.measure.calibration.campaign import calibrate
 from lepaute.platform import dump_platform
 from lepaute.verify.campaign import Plan
 from lepaute.verify.real_run import built_program, check_machine
+from lepaute.verify.run_journal import JOURNAL_FILE
 from lepaute.verify.verification import verify
 
 STUDY = "block_sizes"
@@ -97,6 +98,7 @@ def campaign(platform: Platform, folder: Path, *, quick: bool) -> pandas.DataFra
         folder,
         tell,
         lambda seal, _: print(f"sealed: {seal.sha256} at {seal.created}"),
+        resume=(folder / JOURNAL_FILE).is_file(),
     )
     found.save(folder, "HPL by block size: predicted and measured")
     predictions = [case.prediction for case in found.cases]

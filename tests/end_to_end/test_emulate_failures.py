@@ -173,7 +173,7 @@ def test_progress_in_a_loop_that_never_converges_is_no_stall(bad: Path, platform
     [
         (0, "np is 0; a program has at least one rank"),
         (-1, "-np is '-1'; it must be a list of whole numbers and ranges"),
-        (17, "17 ranks of 1 threads do not fit on platform tiny"),
+        (17, "17 ranks do not fit on platform tiny"),
         ("two", "-np is 'two'; it must be a list of whole numbers and ranges"),
     ],
 )
@@ -209,7 +209,7 @@ def test_a_program_that_is_not_built_for_emulation_is_refused_with_how_to_build_
 
 def test_a_program_that_is_not_there_is_named(platform: Path, temporary: Path) -> None:
     compiler_folder()
-    assert "/none; build the program" in complaint(emulate(platform, "--", platform.parent / "none"))
+    assert "/none; name a program that was built" in complaint(emulate(platform, "--", platform.parent / "none"))
 
 
 def test_without_simgrid_the_package_is_named(

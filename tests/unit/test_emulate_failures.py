@@ -26,6 +26,19 @@ def test_a_program_that_ended_well_has_no_reason() -> None:
         (ended("no input"), FINE | {"aborted_rank": 0, "abort_code": 9}, "rank 0 called MPI_Abort with code 9: no inp"),
         (ended(status=-11), None, "it ended by SIGSEGV: it printed nothing; where it runs on a real machine"),
         (ended("Access violation or Bus error detected.", status=-11), None, "more: --stack"),
+        (
+            ended(
+                "[h:0:(1) 0.1] ./f.cpp:33: [root/CRITICAL] SMPI/IO : Trying to open a file on a diskless host",
+                status=-6,
+            ),
+            None,
+            "it opens a file by MPI, and the simulated nodes have no disks",
+        ),
+        (
+            ended("[h:0:(1) 0.1] ./f.cpp:33: [root/CRITICAL] no such route", status=-6),
+            None,
+            "it ended by SIGABRT: SimGrid says: no such route",
+        ),
         (ended(status=-9), None, "it was killed from outside, as the system does when memory runs out"),
         (
             ended("terminate called after throwing an instance of 'std::bad_alloc'", status=-6),
@@ -61,6 +74,13 @@ def test_the_reason_is_the_most_telling_one(end: Ended, report: dict[str, int] |
 
 def test_a_program_that_speaks_of_deadlock_or_memory_maps_is_believed_to_be_well() -> None:
     assert why_it_failed(ended("Deadlock detection: on, mmap_threshold=3"), FINE, 4) is None
+
+
+@pytest.mark.parametrize("end", [ended(stopped="it took too long"), ended(DEADLOCK, status=1), ended(status=-11)])
+def test_a_program_without_blas_is_not_told_of_results_of_blas(end: Ended) -> None:
+    reason = why_it_failed(end, None, 4, has_blas=False)
+    assert reason is not None
+    assert "BLAS" not in reason
 
 
 def test_the_last_line_is_the_programs_own_and_short() -> None:

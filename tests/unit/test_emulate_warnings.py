@@ -40,6 +40,10 @@ def test_a_run_whose_platform_says_what_smpi_does_has_nothing_to_tell() -> None:
     assert program_warnings(RUN, tiny(), Options()) == []
 
 
+def test_packing_that_takes_less_than_a_hundredth_of_the_computing_is_not_told() -> None:
+    assert program_warnings(replace(RUN, gapped=(480, 25e6, 0.01)), tiny(), Options()) == []
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -51,6 +55,9 @@ def test_a_run_whose_platform_says_what_smpi_does_has_nothing_to_tell() -> None:
         ),
         ({"wtime_s": 0.1}, "5 % of the computing is calls of MPI_Wtime"),
         ({"put_off": (12, 65536.0, 16e6)}, "12 receives of 64 KiB to 15.3 MiB, posted before their rank computed"),
+        ({"threads": 3}, "the ranks started 3 threads of their own, whose computing takes no simulated time"),
+        ({"gapped": (480, 25e6, 0.3)}, "packing alone takes some 0.3 s of CPU time here, over all ranks, 15 % of the"),
+        ({"put_off": (12, 65536.0, 65536.0)}, "12 receives of 64 KiB, posted"),
         ({"warnings": ("the program has dscal of its own",)}, "dscal of its own"),
     ],
 )
@@ -90,6 +97,12 @@ def test_a_node_with_more_ranks_than_cores_here_needs_the_bandwidth_of_all_its_c
         [True, True] if said else [True]
     )
     assert len(warnings) == (2 if said else 1)
+
+
+def test_a_rank_alone_on_its_node_shares_no_memory() -> None:
+    alone = replace(RUN, own=OwnTimes(1.5, 1.5), ranks_on_node=1)
+    (warning,) = program_warnings(alone, tiny(cores="cores: 4, memory_bandwidth_Bps: 1e11"), Options())
+    assert "timed on this machine" in warning
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,9 @@
 import contextlib
 import multiprocessing
 import subprocess
+import sys
+import time
+import types
 from pathlib import Path
 
 import pytest
@@ -14,12 +17,15 @@ from lepaute.design import full_factorial
 from lepaute.errors import InputError
 from lepaute.kit.journal import Journal, drop_broken_end, entries
 from lepaute.measure.experiment.closing import close_interrupted
-from lepaute.measure.experiment.entries import MeasuredRow
+from lepaute.measure.experiment.entries import AddedRow, MeasuredRow
 from lepaute.measure.experiment.helpers import relative
+from lepaute.measure.experiment.job import Job
+from lepaute.measure.experiment.log_lines import NotebookLog, usual_log
 from lepaute.measure.experiment.options import Options, options_from, read_installation
 from lepaute.measure.experiment.raw_rows import Table
 from lepaute.measure.experiment.record import Record
-from lepaute.measure.experiment.rounds import Until, observed, rounds
+from lepaute.measure.experiment.rounds import Until, check_recorded, observed, rounds
+from lepaute.measure.experiment.script import source_of
 from lepaute.measure.experiment.state import RunState
 from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.nodes.results import Result
@@ -181,6 +187,51 @@ def test_rounds_go_on_until_every_level_is_known_and_are_the_same_when_resumed(t
     again.close()
 
 
+@pytest.mark.parametrize(("wall_s", "first_round"), [(0.001, 2 * 18), (1.0, 30)])
+def test_a_budget_counts_what_rows_take_and_not_what_they_record(
+    tmp_path: Path, wall_s: float, first_round: int
+) -> None:
+    """Of rows of a millisecond as many are planned as the first look needs, 20 a level; of rows of a second, 30."""
+    design = full_factorial({"level": ["a", "b"]}, replications=2, seed=1)
+    workspace = Workspace.create(tmp_path / "x.zip", RunState())
+    for number, row in enumerate(design):
+        workspace.table("observations").add({"level": row["level"], "gflops": 5000.0 + 1000.0 * (number % 2)})
+        workspace.note(MeasuredRow(number, wall_s=wall_s))
+    until = Until("gflops", Target(0.02, least=20, most=40), budget_s=30.5)
+    next(rounds(workspace, design, until, 7, lambda _text: None))
+    assert len(workspace.noted(AddedRow)) == first_round
+    workspace.close()
+
+
+def test_a_round_ends_where_its_budget_does(tmp_path: Path) -> None:
+    design = full_factorial({"level": ["a", "b"]}, replications=2, seed=1)
+    workspace = Workspace.create(tmp_path / "x.zip", RunState())
+    until = Until("gflops", Target(0.02, least=20, most=40), budget_s=0.05)
+    for number, row in enumerate(design):
+        workspace.table("observations").add({"level": row["level"], "gflops": 1.0 + number})
+        workspace.note(MeasuredRow(number, wall_s=1e-4))  # so that a round of many is planned
+    made = 0
+    for _ in rounds(workspace, design, until, 7, lambda _text: None):
+        time.sleep(0.1)  # it takes longer than was thought
+        made += 1
+    assert made == 1
+    assert not any(entry["reached"] for entry in workspace.entries("reached"))
+    workspace.close()
+
+
+def test_a_column_that_was_not_recorded_is_told_after_the_first_row(tmp_path: Path) -> None:
+    design = full_factorial({"level": ["a", "b"]}, seed=1)
+    workspace = Workspace.create(tmp_path / "x.zip", RunState())
+    assert not check_recorded(workspace, design, Until("rate"))
+    workspace.table("observations").add({"level": "a", "gflops": 1.0})
+    assert check_recorded(workspace, design, Until("gflops"))
+    with pytest.raises(InputError, match="nothing was recorded as rate"):
+        check_recorded(workspace, design, Until("rate"))
+    with pytest.raises(InputError, match="the design has no factor 'size'"):
+        check_recorded(workspace, design, Until("gflops", per=["size"]))
+    workspace.close()
+
+
 def test_a_column_that_was_not_recorded_is_told(tmp_path: Path) -> None:
     table = Table(tmp_path / "observations.csv", {})
     table.add({"level": "a", "seen": 1.0})
@@ -192,6 +243,7 @@ def test_a_column_that_was_not_recorded_is_told(tmp_path: Path) -> None:
 def test_options_by_name_are_those_of_the_run_and_of_the_request() -> None:
     options = options_from("test", {"nodes": "node[1-2]", "seed": 3, "monitor_period_s": 0.5})
     assert (options.scheduler, options.seed, options.request) == ("ssh", 3, Request(nodes="node[1-2]"))
+    assert options_from("test", {"parameters": {"replications": 3}}).parameters == {"replications": "3"}  # as --set
     with pytest.raises(InputError, match="has no setting 'node'"):
         options_from("test", {"node": "x"})
 
@@ -315,3 +367,52 @@ def test_a_damaged_line_or_strange_value_keeps_nothing_else_out_of_the_archive(
 def test_a_file_that_no_archive_can_hold_is_refused_when_it_is_kept(tmp_path: Path, name: str) -> None:
     with contextlib.closing(begun(tmp_path)) as workspace, pytest.raises(InputError, match="cannot be the name"):
         workspace.keep_file(name, b"x")
+
+
+def test_the_cells_of_a_notebook_are_the_script_of_a_class_that_they_define(monkeypatch: pytest.MonkeyPatch) -> None:
+    main = types.ModuleType("__main__")
+    main.In = ["", "import lepaute as lp\n", "class Mine(lp.Job):\n    pass"]  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    mine = type("Mine", (Job,), {"__module__": "__main__"})
+    name, text = source_of(mine, None) or ("", b"")
+    assert (name, text.decode()) == ("session.py", "import lepaute as lp\n\n# %%\nclass Mine(lp.Job):\n    pass\n")
+    assert source_of(Job, None) == (name, text)  # `with lp.Job(...)`, by hand
+    monkeypatch.delattr(main, "In")
+    assert source_of(Job, None) is None
+    here = type("Mine", (Job,), {"__module__": __name__})
+    assert (source_of(here, None) or ("", b""))[0] == Path(__file__).name
+
+
+def test_a_notebook_shows_one_line_of_the_log_and_every_warning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, content, raw):
+            assert raw
+            shown[-1] = content["text/plain"]
+
+    def display(content, raw, display_id):
+        shown.append(content["text/plain"])
+        return Handle()
+
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display))
+    log = usual_log()
+    assert isinstance(log, NotebookLog)
+    for line in ("first", "second", "warning: hot", "third"):
+        log(line)
+    log.show("x.zip: complete")
+    assert shown == ["x.zip: complete"]
+    assert capsys.readouterr().err == "warning: hot\n"
+
+
+def test_a_notebook_shows_the_message_of_an_error_and_the_lines_that_led_to_it() -> None:
+    with pytest.raises(InputError) as caught:
+        options_from("test", {"node": "x"})
+    lines = caught.value._render_traceback_()
+    assert lines[0].endswith('options_from("test", {"node": "x"})')
+    assert [line for line in lines if "src/lepaute" in line] == []
+    assert lines[-1].startswith("InputError: an experiment has no setting 'node'")

@@ -104,11 +104,22 @@ def test_a_rate_of_another_law_is_known_within_four_per_cent(depth: float) -> No
 def test_updates_of_all_block_sizes_share_pieces_and_the_panel_has_its_own() -> None:
     bounds = [region.where for region in regions_of(measured(saturating(16.0)))]
     depths = {"k": (64.0, 256.0)}
-    assert bounds[3:] == [{"n": (0.0, 256.0)} | depths, {"m": (0.0, 2000.0)} | depths, depths, None]
+    shallower = {"k": (0.0, 63.0)}
+    assert bounds[3:] == [{"n": (0.0, 256.0)} | depths, {"m": (0.0, 2000.0)} | depths, depths, shallower, None]
     # One block size, as in earlier calibrations: from the depth of its panel's recursion on.
     bounds = [region.where for region in regions_of(measured(saturating(16.0), nbs=(128,)))]
     depths = {"k": (65.0, 128.0)}
-    assert bounds[3:] == [{"n": (0.0, 128.0)} | depths, {"m": (0.0, 2000.0)} | depths, depths, None]
+    assert bounds[3:] == [{"n": (0.0, 128.0)} | depths, {"m": (0.0, 2000.0)} | depths, depths, {"k": (0.0, 64.0)}, None]
+
+
+def test_wide_products_of_small_blocks_measured_alone_count_as_extrapolated_in_an_application() -> None:
+    """Alone, their operands are cold, which doubles the time of a shallow product; deep ones compute."""
+    fitted = fit_kernel(measured(saturating(16.0)))
+    (shallow,) = [piece for piece in fitted.pieces if piece.region.where == {"k": (0.0, 63.0)}]
+    octaves = [box for box in shallow.ranges if box["k"][0] <= 32.0 <= box["k"][1]]
+    assert octaves
+    assert all(box["n"][1] <= 64.0 for box in octaves)
+    assert fitted.pieces[-1].range["k"][1] > 256.0
 
 
 def test_long_updates_that_leave_the_caches_do_not_follow_the_many_short_and_narrow_ones() -> None:

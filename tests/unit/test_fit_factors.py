@@ -1,5 +1,6 @@
 """Tests of factors in observations: what was exchanged, what is confounded, and what stays out of the models."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -252,6 +253,69 @@ def test_an_experiment_without_factors_or_durations_is_refused_in_one_line(tmp_p
         with pytest.raises(FitError, match="there is nothing to fit"):
             findings(archive)
         assert main(["fit", str(archive.path)]) == 2
+
+
+def alltoall_table(rate_at_two: float = 1.3) -> pandas.DataFrame:
+    """An experiment of three factors with own results: a time that depends on the size, a rate on the threads."""
+    rng = np.random.default_rng(4)
+    design = full_factorial(
+        {"size_bytes": [8, 4096, 1 << 20], "ranks": [2, 4], "threads": [1, 2]}, replications=8, seed=1
+    )
+    table = pandas.DataFrame({name: design.column(name) for name in design.columns})
+    noise = rng.lognormal(0, 0.02, (2, len(table)))
+    return table.assign(
+        design_row=range(len(table)),
+        alltoall_s=(1e-6 + table["size_bytes"] * 1e-9) * noise[0],
+        gflops=60.0 * np.where(table["threads"] == 2, rate_at_two, 1.0) * noise[1],
+        recorded_s=1.8e9 + np.arange(len(table)),
+    )
+
+
+def own_experiment(path: Path, table: pandas.DataFrame) -> Archive:
+    with ArchiveWriter(path, {"kind": "experiment", "created": "2026-11-21T00:00:00+00:00", "warnings": []}) as archive:
+        archive.add_table("observations/observations.parquet", table)
+        design = full_factorial({"size_bytes": [8, 4096], "ranks": [2, 4], "threads": [1, 2]}, seed=1)
+        archive.add_bytes("design.csv", design.to_csv().encode())
+    return Archive.open(path)
+
+
+def test_any_recorded_column_can_be_compared_and_threads_are_a_factor_of_a_design_that_has_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = own_experiment(tmp_path / "e.zip", alltoall_table())
+    (found,) = findings(archive, column="gflops")
+    tests = named(found.factor_tests)
+    assert set(tests) == {"ranks", "threads"}  # the size is a size
+    assert tests["threads"].effects[0].ratio == pytest.approx(1.3, rel=0.02)
+    assert [test.factor for test in found.factor_tests if test.matters] == ["threads"]
+    assert "threads matters" in repr(found)
+    assert "<table>" in found._repr_html_()
+    assert found.to_frame()["column"].tolist() == ["gflops", "gflops"]
+    assert main(["fit", str(archive.path), "--column", "gflops"]) == 0
+    assert "gflops is 29.7 % higher with threads=2 than with threads=1" in capsys.readouterr().out
+
+
+def test_a_size_is_tested_where_it_is_named(tmp_path: Path) -> None:
+    archive = own_experiment(tmp_path / "e.zip", alltoall_table())
+    (found,) = findings(archive, factors=["size_bytes"], column="alltoall_s")
+    matters = {test.factor: test.matters for test in found.factor_tests}
+    assert matters == {"size_bytes": True, "ranks": False, "threads": False}
+    by_size = named(found.factor_tests)["size_bytes"]
+    assert by_size.effects[-1].ratio == pytest.approx((1e-6 + 2**20 * 1e-9) / 1.008e-6, rel=0.05)
+    assert re.search(r"alltoall_s is 10\d\d times as high with size_bytes=1048576 as with", str(found))
+
+
+def test_what_cannot_be_compared_is_told_with_what_there_is(tmp_path: Path) -> None:
+    archive = own_experiment(tmp_path / "e.zip", alltoall_table())
+    with pytest.raises(FitError, match=r"no .* column duration_s; .*--column\): alltoall_s, gflops$"):
+        findings(archive)
+    with pytest.raises(FitError, match=r"no .* column size;"):
+        findings(archive, factors=["size"], column="gflops")
+    with pytest.raises(FitError, match="has no column 'duration_s'; it has size_bytes"):
+        factor_tests(alltoall_table(), factors=["ranks"])
+    only_sizes = own_experiment(tmp_path / "s.zip", alltoall_table()[["size_bytes", "alltoall_s"]])
+    with pytest.raises(FitError, match=r"no factor has several levels; .* but sizes"):
+        findings(only_sizes, column="alltoall_s")
 
 
 def test_a_picture_of_what_was_not_measured_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

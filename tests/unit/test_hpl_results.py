@@ -123,6 +123,19 @@ def test_the_report_of_a_campaign_is_read_as_what_it_was():
         HplDat.covering([cases[0], Hpl(n=1000)])
 
 
+def test_runs_of_several_files_are_reported_one_file_after_the_other():
+    """By default the threshold of the row swap is the block size, and a file has one."""
+    cases = [Hpl(n=n, nb=nb, p=1, q=2, swap="mix") for n in (1000, 2000) for nb in (64, 128)]
+    text = real_report("HPL", [(hpl, 0.01) for hpl in cases])
+    read = [result.hpl for result in parse_hpl_results(text, "HPL.out", {})]
+    assert sorted((hpl.n, hpl.nb, hpl.threshold) for hpl in read) == [
+        (1000, 64, 64),
+        (1000, 128, 128),
+        (2000, 64, 64),
+        (2000, 128, 128),
+    ]
+
+
 def test_the_command_shows_prediction_and_result_of_each_case_and_runs_nothing(capsys):
     assert main([*COMMAND]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -164,6 +177,21 @@ def test_several_results_of_one_case_are_one_row_with_their_spread(tmp_path, cap
     text = capsys.readouterr().out
     assert "All real runs, s:" in text
     assert len(text.splitlines()) == 2 + 1 + 3 + 1
+
+
+def test_what_no_file_and_no_option_says_of_the_runs_is_told(tmp_path, capsys):
+    file = tmp_path / "grep.out"
+    file.write_text(LINE)
+    words = ["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "2"]
+    assert main(words) == 0
+    assert (
+        "warning: grep.out: no list of parameters above the results; assumed, unless --dat HPL.dat or other options "
+        "are given: --swap binary-exchange --l1 transposed --u transposed --equil 1 --align 8\n"
+    ) in capsys.readouterr().err
+    assert main([*words, *"--swap mix --swap-threshold 64 --l1 transposed --equil 1 --align 8".split()]) == 0
+    assert "given: --u transposed\n" in capsys.readouterr().err
+    assert main([*COMMAND]) == 0
+    assert "assumed" not in capsys.readouterr().err
 
 
 def test_an_hpl_dat_gives_what_lines_without_a_list_of_parameters_leave_out(tmp_path, capsys):

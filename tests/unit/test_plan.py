@@ -139,7 +139,7 @@ def test_the_time_does_not_depend_on_the_number_of_cores_and_is_bounded() -> Non
     full, quick = (
         {text: calibration_s(planned(text, scale), gflops=60.0) for text in NODES} for scale in (FULL, QUICK)
     )
-    assert full["1x2"] < 130  # `make demo` has five minutes for this and 36 real runs
+    assert full["1x2"] < 145  # `make demo` has five minutes for this and 36 real runs, which take two
     middle = (max(full.values()) + min(full.values())) / 2
     assert all(abs(time_s - middle) < 0.1 * middle for time_s in full.values()), full
     assert max(full.values()) < 600

@@ -122,7 +122,7 @@ def test_parameters_that_hpl_does_not_have_are_refused(parameters, words):
 
 
 def test_a_grid_larger_than_the_machine_is_refused(dahu):
-    with pytest.raises(InputError, match="1056 ranks of 1 threads do not fit on platform dahu-2020-01"):
+    with pytest.raises(InputError, match="1056 ranks do not fit on platform dahu-2020-01"):
         predict(Hpl(n=1000, p=33, q=32), dahu)
 
 

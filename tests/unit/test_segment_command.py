@@ -10,7 +10,7 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.fit import segment
 from lepaute.fit.duration_tables import read_durations
-from lepaute.fit.duration_tables.headings import is_duration, is_rate, unit_in
+from lepaute.fit.duration_tables.headings import is_duration, is_rate, rate_in, unit_in
 
 DATA = Path(__file__).parents[1] / "data" / "duration_tables"
 MADE = (512.0, 16384.0, 262144.0)  # the breakpoints of the tables that were made, see DATA/README.md
@@ -62,6 +62,13 @@ def test_rows_of_csv_are_chosen_by_their_columns():
         ("a\tb\tc\n1\t2\t3\n", {"x": "c", "y": "a", "unit": "s"}, [3], [1.0]),
         ("\ufeffsize,time_us\r\n1,2\r\n3,\r\n4,0.00\r\n", {}, [1], [2e-6]),
         ('"size","avg (us)","min (us)"\n1,2,1\n', {}, [1], [2e-6]),
+        ("Message size [B],run,half round trip [µs],BW [MB/s]\n8,0,2,4\n", {}, [8], [2e-6]),
+        ("size_kib,t_ms\n0.5,2\n", {}, [512], [2e-3]),
+        ("size [MB];t [s]\n2;3\n", {}, [2097152], [3.0]),
+        ("size_bytes,bandwidth_MBps\n1000,2\n0,0\n", {}, [1000], [5e-4]),
+        ("size,time_us,bw_Gbps\n1000,9,8\n", {"y": "bw_Gbps"}, [1000], [1e-6]),
+        ("size,bandwidth\n1000,2\n", {"unit": "GB/s"}, [1000], [5e-7]),
+        ("size,t[us],wait[us]\n1,2,3\n", {"y": "t"}, [1], [2e-6]),
     ],
 )
 def test_csv_is_read_as_its_heading_says(tmp_path, text, options, sizes, seconds):
@@ -79,9 +86,19 @@ def test_csv_is_read_as_its_heading_says(tmp_path, text, options, sizes, seconds
         ("a,b,c\n1,2,3\n", {"unit": "s"}, "which column has the sizes? name it with --x: a, b, c"),
         ("size,time_us,wait_us\n1,2,3\n", {}, "which column has the durations? name it with --y"),
         ("size,time_us\n1,2\n3\n", {}, ":3: 1 cells, where the first line has 2"),
-        ("size,time_us\n1,2\n-3,4\n", {}, ":3: the size is -3; it is a number of at least 0"),
-        ("size,time_us\n1,-2\n", {}, ":2: the duration is -2e-06; it is a number of at least 0"),
-        ("size,time_us\n1,two\n", {}, ":2: the duration is 'two'; it is a number"),
+        ("size,time_us\n1,2\n-3,4\n", {}, ":3: the size is -3; it must be a number of at least 0"),
+        ("size,time_us\n1,-2\n", {}, ":2: the duration is -2; it must be a number of at least 0"),
+        ("size,time_us\n1,two\n", {}, ":2: the duration is 'two'; it must be a number"),
+        ("size;time_us\n1;1,5\n", {}, ":2: the duration is '1,5'; it must be a number; write decimals with a point"),
+        ("size,MB/s\n1,-2\n", {}, ":2: the rate is -2; it must be a number of at least 0"),
+        (
+            "size,bw_MBps\n1,2\n",
+            {"unit": "us"},
+            "column 'bw_MBps' tells its unit, and --unit says us; leave --unit out",
+        ),
+        ("size,bw_MBps\n1,2\n", {"unit": "GB/s"}, "and --unit says GB/s; leave --unit out"),
+        ("size,bw\n1,2\n", {"unit": "us"}, "'bw' is a rate by its name, of unknown unit; give --unit MB/s, GB/s, Gb/s"),
+        ("size,bw_mbps\n1,2\n", {}, "the unit of 'bw_mbps' is not told; give --unit"),
         ("size,time_us\n1,0\n", {}, "no row has a size and a duration above 0"),
         ("", {}, "holds no rows"),
         ("# OSU MPI Barrier Latency Test v5.9\n# Size\n", {}, "holds no table of sizes and durations"),
@@ -113,6 +130,27 @@ def test_a_heading_tells_its_unit_or_none(name, unit):
     assert unit_in(name) == unit
     assert is_rate(name) == ("MB/s" in name)
     assert is_duration(name) == (unit is not None or name == "time")
+
+
+@pytest.mark.parametrize(
+    ("name", "bytes_per_s"),
+    [
+        *(("MB/s", 1e6), ("Mbytes/sec", 1e6), ("BW [GB/s]", 1e9), ("bw_MiBps", 1048576.0), ("rate (B/s)", 1.0)),
+        *(("link Gb/s", 1.25e8), ("bw_Mbps", 1.25e5), ("Gbit/s", 1.25e8), ("bandwidth_Bps", 1.0)),
+        *(("mbps", None), ("msgs/s", None), ("Messages/s", None), ("time_us", None), ("jobs", None)),
+    ],
+)
+def test_a_heading_tells_its_rate_or_none(name, bytes_per_s):
+    assert rate_in(name) == bytes_per_s
+
+
+def test_the_rate_of_several_messages_at_once_is_said_to_be_that(tmp_path):
+    lines = "# OSU MPI Bi-Directional Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n1000  2000\n"
+    (tmp_path / "t.txt").write_text(lines)
+    (table,) = read_durations(tmp_path / "t.txt")
+    assert table.notes == (
+        "durations are size / Bandwidth (MB/s), which is of both directions together: shorter than the message of one",
+    )
 
 
 def test_the_command_says_where_the_line_changes_and_what_each_line_is(capsys):

@@ -16,7 +16,7 @@ from lepaute.trace import colours
 from lepaute.trace.breakdown import breakdown_of
 from lepaute.trace.compare import compare_traces
 from lepaute.trace.compare_report import plot_comparison
-from lepaute.trace.gantt import _binned, plot_gantt
+from lepaute.trace.gantt import Window, _binned, _messages_in, plot_gantt
 from lepaute.trace.perfetto import events, write_perfetto
 from lepaute.trace.report import plot_breakdown
 
@@ -211,3 +211,15 @@ def test_nodes_are_processes_and_phases_that_cross_calls_have_a_line_of_their_ow
     lines = {(event["pid"], event["name"]): event["tid"] for event in found if event["ph"] == "X"}
     assert lines[0, "pdupdate"] != lines[0, "dgemm"]
     assert lines[1, "pdupdate"] == lines[1, "dgemm"]
+
+
+def test_the_arrows_of_a_window_are_those_of_the_whole_trace() -> None:
+    # Rank 0 sends each second what rank 1 receives 0.6 s later. The window begins between the first send and its
+    # receive; paired within the window alone, the first receive would go with the second send, back in time.
+    made = trace(
+        *(call(0, "MPI_Send", float(i), 0.1, size_bytes=8.0, peer=1, tag=7) for i in range(4)),
+        *(call(1, "MPI_Recv", i + 0.5, 0.1, size_bytes=8.0, peer=0, tag=7) for i in range(4)),
+    )
+    send, end = _messages_in(made, Window((0, 1), 0.4, 2.2))
+    assert made.start_s[send].tolist() == [0.0, 1.0, 2.0]
+    assert made.end_s[end].tolist() == pytest.approx([0.6, 1.6, 2.6])

@@ -255,6 +255,25 @@ def test_a_case_with_disturbed_runs_only_is_judged_by_them_and_says_so():
     assert "every run was disturbed" in run_lines(table, frame)
 
 
+def test_cases_of_which_every_run_was_disturbed_are_told_apart_from_the_others():
+    table, _, _ = whole({1: [1.0], 2: [1.0]}, {0: [2.0] * 4}, CASES[:3])
+    assert sentence(table).splitlines()[1:] == [
+        "Every run of 1 case was disturbed by other load. The other 2: inside in 2 of 2 cases; "
+        "error 0.0 % for N >= 4000."
+    ]
+    table, _, _ = whole({}, {0: [2.0] * 4}, CASES[:1])
+    assert sentence(table).splitlines()[1:] == [
+        "Every run of every case was disturbed, so nothing is verified: close other programs and run it again."
+    ]
+
+
+def test_an_interval_that_holds_nearly_any_run_is_said_to_say_little():
+    table, _, _ = whole({0: [1.0]}, {}, [predicted(Hpl(n=2000), [0.5, 1.0, 2.0])])
+    assert "so inside says little" in sentence(table)
+    table, _, _ = whole({0: [1.0]}, {}, CASES[:1])
+    assert "says little" not in sentence(table)
+
+
 def test_one_simulated_run_gives_no_interval_and_no_verdict():
     table, _, _ = whole({0: [1.0]}, {}, [predicted(Hpl(n=2000), [1.0])])
     assert table["inside_interval"].tolist() == [None]
@@ -283,6 +302,12 @@ def test_errors_to_one_side_are_told_whatever_the_intervals_hold(measured_s, sai
     assert [line[: len(said)] for line in more] == ([said] if said else [])
     if said:
         assert "would do so in 12 % of campaigns" in more[0]  # 2 / 2^4
+
+
+def test_errors_to_one_side_of_many_cases_have_no_digits_of_their_chance():
+    found = one_sided([-1.0] * 192)
+    assert found is not None
+    assert "in less than 0.01 % of campaigns. Look for a cause that they share: the load." in found.text("the load")
 
 
 def test_two_errors_to_one_side_say_nothing():
@@ -358,3 +383,38 @@ def test_the_picture_is_drawn_for_several_grids_for_one_and_without_interval(tmp
         data = (tmp_path / f"{name}.png").read_bytes()
         assert data.startswith(b"\x89PNG")
         assert len(data) > 20_000
+
+
+def words_of(monkeypatch, table, frame, path, **more) -> list[str]:
+    """All text of the picture that `plot` draws."""
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+    figures = []
+    saved = Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, *words, **options: figures.append(self) or saved(self, *words, **options)
+    )
+    plot(table, frame, path, "title", **more)
+    return list(dict.fromkeys(text.get_text() for text in figures[0].findobj(Text)))
+
+
+def test_the_picture_tells_cases_apart_that_have_one_size_and_grid(tmp_path, monkeypatch):
+    cases = [predicted(Hpl(n=2000, nb=nb, bcast=bcast), [0.99, 1.0]) for nb in (32, 64) for bcast in ("1ring", "long")]
+    table, frame, _ = whole({case: [1.0] for case in range(4)}, {}, cases)
+    words = words_of(monkeypatch, table, frame, tmp_path / "a.png")
+    assert [word for word in words if word.startswith("2,000")] == [
+        "2,000\n32\nWR10R2C2", "2,000\n32\nWR14R2C2", "2,000\n64\nWR10R2C2", "2,000\n64\nWR14R2C2",
+    ]  # fmt: skip
+    assert "predicted before the runs: 95 % interval for one run" in words
+    words = words_of(monkeypatch, table, frame, tmp_path / "b.png", known=True)
+    assert "predicted: 95 % interval for one run" in words
+
+
+def test_many_cases_are_drawn_as_predicted_against_measured(tmp_path, monkeypatch):
+    cases = [predicted(Hpl(n=1000 + n, q=q), [0.99, 1.0]) for n in range(96) for q in (1, 2)]
+    table, frame, _ = whole({case: [1.0] for case in range(191)}, {191: [2.0] * 4}, cases)
+    words = words_of(monkeypatch, table, frame, tmp_path / "many.png")
+    assert {"predicted = measured", "grid 1 × 1", "grid 1 × 2", "hollow: outside"} <= set(words)
+    assert "grey: every run disturbed by other load" in words
+    assert not [word for word in words if word.startswith("1,0")]

@@ -59,6 +59,10 @@ def command(
             help="a column of an experiment's observations to test besides those of its design; may be repeated",
         ),
     ] = None,
+    column: Annotated[
+        str | None,
+        typer.Option("--column", metavar="COLUMN", help="result of an experiment to compare; default: duration_s"),
+    ] = None,
 ) -> None:
     """Fit kernel and network models to calibrations and write a platform.
 
@@ -68,12 +72,10 @@ def command(
     from lepaute.cli.fit_kernels import dependence_text, selection_table
     from lepaute.fit import diagnose, platform_and_models
     from lepaute.fit.kernels.form import requested_forms
-    from lepaute.fit.messages.conditions import CONDITIONS
     from lepaute.platform import dump_platform
     from lepaute.report.files import check_report_name
 
-    if network_condition not in ("", *CONDITIONS):
-        raise InputError(f"--network-condition is {network_condition}; it is one of {', '.join(CONDITIONS)}")
+    _check_condition(network_condition)
     forms = requested_forms(kernel_model or [])
     for path in report or ():
         check_report_name(path)
@@ -84,10 +86,11 @@ def command(
         of_models = {"--report": report, "--kernel-model": forms, "--network-condition": network_condition}
         if given := [option for option, value in of_models.items() if value]:
             raise InputError(f"{given[0]} applies to models, and experiments yield none; give calibrations")
-        _print_findings(opened, plot, factor or ())
+        _print_findings(opened, plot, factor or (), column)
         return
-    if factor:
-        raise InputError("--factor names a column of an experiment; calibrations declare theirs")
+    for option, value in (("--factor", factor), ("--column", column)):
+        if value:
+            raise InputError(f"{option} names a column of an experiment; calibrations declare theirs")
     if plot is not None:
         raise InputError("--plot draws the memory hierarchy of an experiment; calibrations have none")
     platform, fitted = platform_and_models(opened, name or output.stem, forms, network_condition or None)
@@ -108,14 +111,23 @@ def command(
     print(f"wrote {output}", file=sys.stderr)
 
 
-def _print_findings(archives: "list[Archive]", plot: Path | None, factors: Sequence[str]) -> None:
+def _check_condition(condition: str) -> None:
+    """Raises InputError where messages are not measured under it."""
+    from lepaute.fit.messages.conditions import CONDITIONS
+
+    if condition not in ("", *CONDITIONS):
+        raise InputError(f"--network-condition is {condition}; it is one of {', '.join(CONDITIONS)}")
+
+
+def _print_findings(archives: "list[Archive]", plot: Path | None, factors: Sequence[str], column: str | None) -> None:
     """What experiments show that are no calibrations; they make no platform."""
     from lepaute.fit.experiments import findings
     from lepaute.fit.memory.text import hierarchy_text
+    from lepaute.fit.observations.factors import DURATION
 
     hierarchies = []
     for archive in archives:
-        for result in findings(archive, factors):
+        for result in findings(archive, factors, column or DURATION):
             print(f"{archive.path}: {result.table}")
             print_factors(result.factor_tests)
             for hierarchy in result.hierarchies:

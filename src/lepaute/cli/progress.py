@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from lepaute.kit.printable import PrintableStream, printable
+from lepaute.kit.printable import PrintableStream, printable, unfiltered
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -57,6 +57,6 @@ def drawn_bar() -> "Progress":
         TextColumn("{task.percentage:3.0f} %"),
         TimeElapsedColumn(),
     )
-    bar = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
+    bar = Progress(*columns, console=Console(file=unfiltered(sys.stderr)), transient=True, auto_refresh=False)
     bar.add_task("", total=1.0)
     return bar

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.cli.predict_text import apart, joint_warnings
 from lepaute.kit.tables import text_table
-from lepaute.kit.text import four_digits
+from lepaute.kit.text import four_digits, ranks_text
 from lepaute.simulate.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -20,22 +20,25 @@ def scaling_text(points: "Sequence[ScalingPoint]") -> str:
     predictions = [point.prediction for point in points]
     first = predictions[0]
     runs = len(first.run_list)
-    rows = [
+    rows: list[tuple[object, ...]] = [
         (
             point.ranks,
             point.prediction.application.label,
             four_digits(point.prediction.time_s.mean),
             ends(point.prediction.time_s),
             f"{point.speed_up.mean:.2f}",
-            ends(point.speed_up),
+            "-" if point is points[0] else ends(point.speed_up),
             f"{100.0 * point.efficiency.mean:.0f} %",
         )
         for point in points
     ]
+    titles: tuple[str, ...] = TITLES
+    if all(row[1] == ranks_text(point.ranks) for row, point in zip(rows, points, strict=True)):
+        titles, rows = TITLES[:1] + TITLES[2:], [row[:1] + row[2:] for row in rows]  # the first column says it all
     lines = [
-        f"{first.application.title} on {first.platform_name}: {runs} simulated run(s) of each; speed-up and efficiency "
-        f"relative to {points[0].ranks} rank(s)",
-        text_table(TITLES, rows, left=(1,)),
+        f"{first.application.heading} on {first.platform_name}: {runs} simulated run(s) of each; speed-up and "
+        f"efficiency relative to {points[0].ranks} rank(s)",
+        text_table(titles, rows, left=(1,) if titles is TITLES else ()),
         *apart(Sweep(tuple(predictions))),
         *(f"  warning: {warning}" for warning in joint_warnings(predictions)),
     ]

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 def command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="output of an OSU or Intel MPI benchmark, or CSV")],
     unit: Annotated[
-        str, typer.Option("--unit", metavar="UNIT", help="of the durations where the file does not tell: s, ms, us, ns")
+        str,
+        typer.Option("--unit", metavar="UNIT", help="where the file tells none: s, ms, us, ns; of rates MB/s, Gb/s"),
     ] = "",
     x: Annotated[str, typer.Option("--x", metavar="COLUMN", help="of CSV: the column of sizes")] = "",
-    y: Annotated[str, typer.Option("--y", metavar="COLUMN", help="the column of durations")] = "",
+    y: Annotated[str, typer.Option("--y", metavar="COLUMN", help="the column of durations, or of rates")] = "",
     where: Annotated[
         list[str] | None,
         typer.Option("--where", metavar="COLUMN=VALUE", help="of CSV: only these rows; may be repeated"),

@@ -44,7 +44,7 @@ def compare_results(
     from lepaute.errors import InputError
     from lepaute.kit.outputs import check_output_folder
     from lepaute.simulate import Mapping, predict_all
-    from lepaute.verify.known_results import FILES, known_results
+    from lepaute.verify.known_results import CAUSES, FILES, known_results
     from lepaute.verify.report import show, warning_lines
     from lepaute.verify.verification import JSON_FILE, PLOT_FILE, check_unused, exceeds
 
@@ -88,7 +88,7 @@ def compare_results(
         else:
             for line in warning_lines(known.cases, JSON_FILE if saved else "--json"):
                 print(line, file=sys.stderr)
-            show(known.table, known.run_table, sys.stdout)
+            show(known.table, known.run_table, sys.stdout, causes=CAUSES)
         sys.stdout.flush()
     finally:  # whoever does not read the results to their end has them in the folder
         if saved:

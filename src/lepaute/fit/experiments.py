@@ -2,15 +2,20 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 from lepaute.archive.setups.topology import Cache, data_caches
 from lepaute.design.table import parse_design
 from lepaute.errors import FitError
 from lepaute.fit.memory.hierarchy import MemoryHierarchy, is_memory, memory_hierarchy
+from lepaute.fit.memory.text import hierarchy_text
 from lepaute.fit.observations.checks import Place, check_durations
-from lepaute.fit.observations.columns import factors_of
-from lepaute.fit.observations.factors import FactorTest, factor_tests
+from lepaute.fit.observations.columns import BY_NAME, factors_of
+from lepaute.fit.observations.factor_frame import factor_frame
+from lepaute.fit.observations.factor_text import factor_table, sentence
+from lepaute.fit.observations.factors import DURATION, FactorTest, factor_tests
+from lepaute.kit.notebook import table_html
 from lepaute.kit.ordering import natural_order
 
 if TYPE_CHECKING:
@@ -22,7 +27,7 @@ _TABLES = "observations/"
 _DESIGN = "design.csv"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Findings:
     """table: the observations that were looked at.
 
@@ -35,32 +40,86 @@ class Findings:
     factor_tests: tuple[FactorTest, ...]
     hierarchies: tuple[MemoryHierarchy, ...]
 
+    def __repr__(self) -> str:
+        about = [f"{test.factor} matters" if test.matters else test.factor for test in self.factor_tests]
+        about += [f"memory of {hierarchy.node}" for hierarchy in self.hierarchies]
+        return f"<Findings of {self.table}: {', '.join(about)}>"
 
-def findings(archive: "Archive", factors: Collection[str] = ()) -> list[Findings]:
+    def __str__(self) -> str:
+        return "\n\n".join(
+            [*([factor_table(self.factor_tests)] if self.factor_tests else []), *map(hierarchy_text, self.hierarchies)]
+        )
+
+    def _repr_html_(self) -> str:
+        if not self.factor_tests:
+            return f"<pre>{escape(str(self))}</pre>"
+        header = ("factor", "kernel", "reference", "level", "ratio", "low", "high", "p (Holm)")
+        rows = [
+            (test.factor, test.kernel, test.reference, one.level, one.ratio, one.low, one.high, test.p_holm)
+            for test in self.factor_tests
+            for one in test.effects
+        ]
+        return table_html(
+            f"{self.table}: {self.factor_tests[0].column}", header, rows, list(map(sentence, self.factor_tests))
+        )
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """The tests of factors, a row for each level but the reference, see `factor_frame`."""
+        return factor_frame(self.factor_tests)
+
+
+def findings(archive: "Archive", factors: Collection[str] = (), column: str = DURATION) -> list[Findings]:
     """Of every table of observations that has durations. Raises FitError where there is none, or nothing varies.
 
-    factors : columns that are factors besides those that are declared and those of the archive's design
+    factors : columns that are factors besides those that are declared and those of the archive's design; sizes are
+              tested where they are named here
+    column  : what is compared: durations, or another result that was recorded, such as a rate
     """
     design = _design_columns(archive)
     declared = None if design is None else (*design, *factors)
-    results = []
+    results, columns, looked_at = [], set(), False
     for name in archive.members():
         if not name.startswith(_TABLES) or not name.endswith(".parquet"):
             continue
         table = archive.table(name)
-        if "duration_s" not in table.columns or len(table) == 0:
+        columns |= set(map(str, table.columns))
+        if column not in table.columns or len(table) == 0 or not set(factors) <= set(table.columns):
             continue
-        check_durations(table, Place(archive.path, name))
+        looked_at = True
+        check_durations(table, Place(archive.path, name), column)
         if is_memory(table):
             results.append(Findings(name, (), tuple(_hierarchies(archive, table))))
-        elif tests := factor_tests(table, factors=factors_of(table, declared)):
+        elif tests := factor_tests(table, factors=_factors(table, declared, factors), column=column):
             results.append(Findings(name, tests, ()))
     if not results:
-        raise FitError(
-            f"{archive.path}: no table of observations has durations (duration_s) under several levels of a factor; "
-            "there is nothing to fit; factors are the columns of the design and those that --factor names"
-        )
+        results_only = columns - set(design or ())
+        raise FitError(f"{archive.path}: {_nothing(column, factors, columns, results_only, looked_at=looked_at)}")
     return results
+
+
+def _factors(
+    table: "pandas.DataFrame", declared: tuple[str, ...] | None, asked_for: Collection[str]
+) -> tuple[str, ...]:
+    """Those that are declared, and those that were asked for whatever they are declared as."""
+    factors = factors_of(table, declared)
+    return (*factors, *(name for name in asked_for if name not in factors))
+
+
+def _nothing(
+    column: str, factors: Collection[str], columns: Collection[str], recorded: Collection[str], *, looked_at: bool
+) -> str:
+    """Why there is nothing to fit, and what to do."""
+    if looked_at:
+        return (
+            "no factor has several levels; there is nothing to fit; factors are the columns of the design but sizes, "
+            "and those that are named (factors=, --factor); durations by size: lp.fit.segment"
+        )
+    unknown = [name for name in (column, *factors) if name not in columns]
+    missing = f"no table of observations has a column {unknown[0]}" if unknown else "no table has all these columns"
+    own = sorted(name for name in recorded if name not in BY_NAME)
+    return f"{missing}; there is nothing to fit; name what was recorded with column= (--column)" + (
+        f": {', '.join(own)}" if own else ""
+    )
 
 
 def _design_columns(archive: "Archive") -> tuple[str, ...] | None:

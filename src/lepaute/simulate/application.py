@@ -98,6 +98,11 @@ class Application:
         raise NotImplementedError
 
     @property
+    def heading(self) -> str:
+        """What tables and pictures are titled with."""
+        return self.title
+
+    @property
     def ranks(self) -> int:
         """Number of MPI processes."""
         raise NotImplementedError

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from lepaute.errors import InputError
+from lepaute.kit.text import ranks_text
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
@@ -82,9 +83,10 @@ def platform_slots(platform: "Platform", ranks: int, threads: int = 1) -> list[S
     nodes = platform.nodes
     per_node = nodes.cores // threads
     if ranks > per_node * nodes.count:
+        of_threads = f" of {threads} threads" if threads > 1 else ""
         raise InputError(
-            f"{ranks} ranks of {threads} threads do not fit on platform {platform.name}, which has "
-            f"{nodes.count} x {nodes.cores} cores; take a smaller grid or another platform"
+            f"{ranks_text(ranks)}{of_threads} do not fit on platform {platform.name}, which has "
+            f"{nodes.count} x {nodes.cores} cores; take fewer ranks, another platform or --set nodes.count=N"
         )
     return [Slot(node, slot * threads) for node in range(-(-ranks // per_node)) for slot in range(per_node)]
 

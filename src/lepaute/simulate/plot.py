@@ -96,6 +96,7 @@ def plot_scaling(points: "Sequence[ScalingPoint]", path: Path) -> None:
     ideal = [first.time_s.mean * ranks[0] / count for count in ranks]
     fastest = {point.ranks: point for point in sorted(points, key=lambda point: -point.prediction.time_s.mean)}
     joined = [point in fastest.values() for point in points]
+    label = "one run each: no interval" if first.time_s.low is None else "mean, 95 % interval"
     times.plot(ranks, ideal, color="#999999", lw=1, ls="--", label="ideal")
     times.set_yscale("log")
     times.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -111,7 +112,7 @@ def plot_scaling(points: "Sequence[ScalingPoint]", path: Path) -> None:
         means = [factor * spread.mean for spread in spreads]
         reach = [[factor * end for end in _reach(spread)] for spread in spreads]
         errors = [[low for low, _ in reach], [high for _, high in reach]]
-        axes.errorbar(ranks, means, yerr=errors, fmt="o", color="#4c78a8", ms=5, label="mean, 95 % interval")
+        axes.errorbar(ranks, means, yerr=errors, fmt="o", color="#4c78a8", ms=5, label=label)
         line = [(count, mean) for count, mean, is_joined in zip(ranks, means, joined, strict=True) if is_joined]
         axes.plot(*zip(*line, strict=True), color="#4c78a8", lw=1)
         axes.set_xscale("log")
@@ -120,7 +121,7 @@ def plot_scaling(points: "Sequence[ScalingPoint]", path: Path) -> None:
         axes.set_xlabel("ranks")
     efficiencies.set_ylim(0, None)
     times.legend(frameon=False, fontsize=8)
-    figure.suptitle(f"{first.application.title} on {first.platform_name}", fontsize=10)
+    figure.suptitle(f"{first.application.heading} on {first.platform_name}", fontsize=10)
     FigureCanvasAgg(figure)
     with whole_file(path) as temporary:
         figure.savefig(temporary, format="png", dpi=130)

@@ -241,7 +241,7 @@ class Prediction:
 
     @property
     def _subject(self) -> str:
-        return f"{self.application.title} {self.application.label} on {self.platform_name}"
+        return f"{self.application.heading} {self.application.label} on {self.platform_name}"
 
     @property
     def kernel_time_s(self) -> dict[str, float]:

@@ -262,21 +262,33 @@ def _draw_steps(axis: Any, trace: Trace, window: Window) -> None:
 
 def _draw_arrows(axis: Any, trace: Trace, window: Window, row_inch: float) -> None:
     """Messages between ranks that are drawn, where there are few enough to be followed."""
-    inside = trace.between(window.low_s, window.high_s)
-    matches = match_messages(inside)
-    complete = matches.end >= 0
-    send, end = matches.send[complete], matches.end[complete]
+    send, end = _messages_in(trace, window)
     if len(send) > MOST_ARROWS or row_inch < 0.2:
         return
     row_of = {rank: row for row, rank in enumerate(window.ranks)}
     for one, other in zip(send.tolist(), end.tolist(), strict=True):
-        axis.annotate(
+        arrow = axis.annotate(
             "",
-            xy=(float(inside.end_s[other]), row_of[int(inside.rank[other])]),
-            xytext=(float(inside.start_s[one]), row_of[int(inside.rank[one])]),
+            xy=(float(trace.end_s[other]), row_of[int(trace.rank[other])]),
+            xytext=(float(trace.start_s[one]), row_of[int(trace.rank[one])]),
             arrowprops={"arrowstyle": "->", "color": "black", "lw": 0.5, "alpha": 0.6, "shrinkA": 0, "shrinkB": 0},
+            annotation_clip=False,  # one that leaves the window is cut at its edge
             zorder=5,
-        )
+        ).arrow_patch
+        arrow.set_clip_box(axis.bbox)
+        arrow.set_clip_on(True)
+
+
+def _messages_in(trace: Trace, window: Window) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Rows of the sends, and of the calls in which their messages were received, of messages under way in the window.
+
+    Paired over the whole trace: a window may begin between a send and its receive.
+    """
+    matches = match_messages(trace)
+    complete = matches.end >= 0
+    send, end = matches.send[complete], matches.end[complete]
+    inside = (trace.start_s[send] < window.high_s) & (trace.end_s[end] > window.low_s)
+    return send[inside], end[inside]
 
 
 def _draw_overview(axis: Any, trace: Trace, seconds: "NDArray[Any]", whole: Window, window: Window) -> None:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from lepaute.platform.schema import Sentinel
 
 LEAST_OF_ONE_SIGN = 3  # cases; of two, both err to one side half of the time
+LEAST_CHANCE_PERCENT = 0.01  # smaller ones are told as below it
+WIDE = 2.0  # of the upper end over the lower one, in the median: a run inside such an interval says little
+#: What errors of one sign may share, where the machine was measured by the same command.
+CAUSES = "the speed of the machine since it was calibrated, or the platform"
 LARGE_N = 4000  # from here on the summary gives its mean absolute error: below, a run lasts a tenth of a second
 
 
@@ -119,14 +123,48 @@ def comparison_record(row: dict[Any, Any]) -> dict[str, Any]:
     return {key: row[key] for key in keys}
 
 
-def sentence(table: "pandas.DataFrame") -> str:
-    """The verification in one sentence."""
+def sentence(table: "pandas.DataFrame", causes: str = CAUSES) -> str:
+    """The verification in one sentence, and others where something limits what it says.
+
+    causes: what errors of one sign may share
+    """
     judged = table[table["inside_interval"].notna()]
     if judged.empty:
         inside = "No interval: a single simulated run has none (use --runs 10)"
     else:
         inside = f"Measured inside the 95 % prediction interval in {_counted(judged['inside_interval'])}"
-    return f"{inside}; {_errors(table, 'error_percent')}.{_one_sided(table, 'error_percent')}"
+    found = one_sided(table["error_percent"].tolist())
+    lines = [
+        f"{inside}; {_errors(table, 'error_percent')}.{_wide(judged)}",
+        *_without_disturbed(table),
+        *([] if found is None else [found.text(causes)]),
+    ]
+    return "\n".join(lines)
+
+
+def _wide(judged: "pandas.DataFrame") -> str:
+    """What follows from intervals that nearly any run is inside of."""
+    ratio = float((judged["high_s"] / judged["low_s"].where(judged["low_s"] > 0.0)).median())
+    if not ratio > WIDE:  # NaN too
+        return ""
+    return f" The intervals are wide (upper end / lower end: {ratio:.2g} in the median), so inside says little."
+
+
+def _without_disturbed(table: "pandas.DataFrame") -> list[str]:
+    """What remains without the cases of which every run was disturbed; nothing to say where there are none."""
+    spoilt = table["only_disturbed"].astype(bool)
+    if not spoilt.any():
+        return []
+    if spoilt.all():
+        return ["Every run of every case was disturbed, so nothing is verified: close other programs and run it again."]
+    rest = table[~spoilt]
+    judged = rest[rest["inside_interval"].notna()]
+    inside = "" if judged.empty else f"inside in {_counted(judged['inside_interval'])}; "
+    number = int(spoilt.sum())
+    return [
+        f"Every run of {number} {'case' if number == 1 else 'cases'} was disturbed by other load. "
+        f"The other {len(rest)}: {inside}{_errors(rest, 'error_percent')}."
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +188,14 @@ class OneSided:
     def chance(self) -> float:
         return 2.0 ** (1 - self.cases)
 
-    @property
-    def text(self) -> str:
+    def text(self, causes: str = CAUSES, when: str = "") -> str:
+        """For people; causes: what the cases may share; when: after what the errors are so, such as a correction."""
+        percent = 100.0 * self.chance
+        often = f"in {percent:.2g} %" if percent >= LEAST_CHANCE_PERCENT else f"in less than {LEAST_CHANCE_PERCENT} %"
         return (
-            f"All {self.cases} predictions are {self.side}, by {self.least_percent:.1f} to "
+            f"All {self.cases} predictions are {self.side}{when}, by {self.least_percent:.1f} to "
             f"{self.largest_percent:.1f} % ({self.mean_percent:.1f} % on average): cases with independent errors "
-            f"would do so in {100.0 * self.chance:.2g} % of campaigns. Look for a cause that they share: the "
-            "speed of the machine since it was calibrated, or the platform."
+            f"would do so {often} of campaigns. Look for a cause that they share: {causes}."
         )
 
 
@@ -169,11 +208,6 @@ def one_sided(errors_percent: Sequence[float]) -> OneSided | None:
     return OneSided(len(sizes), side, min(sizes), sum(sizes) / len(sizes), max(sizes))
 
 
-def _one_sided(table: "pandas.DataFrame", column: str) -> str:
-    found = one_sided(table[column].dropna().tolist())
-    return "" if found is None else f"\n{found.text}"
-
-
 def sentence_without_drift(table: "pandas.DataFrame") -> str:
     """The same with the machine's drift taken out; empty where that is not known."""
     known = table[table["error_without_drift_percent"].notna()]
@@ -181,10 +215,11 @@ def sentence_without_drift(table: "pandas.DataFrame") -> str:
         return ""
     judged = known[known["inside_without_drift"].notna()]
     inside = "" if judged.empty else f"inside in {_counted(judged['inside_without_drift'])}; "
+    found = one_sided(known["error_without_drift_percent"].tolist())
+    shared = "" if found is None else "\n" + found.text("the platform, or other load", " with the drift taken out")
     return (
         f"With that taken out: {inside}{_errors(known, 'error_without_drift_percent')} (assuming that all but the "
-        "moving of messages goes with the speed of dgemm)."
-        f"{_one_sided(known, 'error_without_drift_percent')}"
+        f"moving of messages goes with the speed of dgemm).{shared}"
     )
 
 

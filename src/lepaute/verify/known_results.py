@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.files import write_whole
-from lepaute.simulate.apps.hpl.hpl_results import HplResult, read_hpl_results
+from lepaute.simulate.apps.hpl.hpl_results import HplResult, default_of, read_hpl_results
 from lepaute.verify.campaign import Case
 from lepaute.verify.comparison import compare, comparison_record, predicted_table
 from lepaute.verify.verification import JSON_FILE, PLOT_FILE, RESULTS_FILE, joint_record
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
     from lepaute.simulate import Hpl, Prediction
 
+#: What errors of one sign may share, where nobody but the user knows how the runs were made.
+CAUSES = (
+    "how the runs were made (--threads-per-rank, --ranks-per-node, other load, another BLAS or MPI library), the speed "
+    "of the machine since it was calibrated, or the platform"
+)
 #: What is left in a folder.
 FILES = (RESULTS_FILE, JSON_FILE, PLOT_FILE)
 
@@ -32,14 +37,21 @@ class KnownResults:
     run_table: "pandas.DataFrame"
 
     def warnings(self) -> list[str]:
-        """Results that their own file calls wrong."""
-        failed = [result.line for result in self.results if result.failed]
-        if not failed:
-            return []
-        lines = ", ".join(map(str, failed[:8])) + (", ..." if len(failed) > 8 else "")
-        return [
-            f"{self.source}: HPL's residual check FAILED for {len(failed)} result(s) (line {lines}); all are compared"
-        ]
+        """Results that their own file calls wrong, and parameters that neither it nor the command line says."""
+        told = []
+        if failed := [result.line for result in self.results if result.failed]:
+            lines = ", ".join(map(str, failed[:8])) + (", ..." if len(failed) > 8 else "")
+            told.append(
+                f"{self.source}: HPL's residual check FAILED for {len(failed)} result(s) (line {lines}); "
+                "all are compared"
+            )
+        if assumed := dict.fromkeys(field for result in self.results for field in result.assumed):
+            values = " ".join(f"--{field.replace('_', '-')} {default_of(field)}" for field in assumed)
+            told.append(
+                f"{self.source}: no list of parameters above the results; assumed, unless --dat HPL.dat or other "
+                f"options are given: {values}"
+            )
+        return told
 
     def to_dict(self) -> dict[str, Any]:
         """What --json prints, with the keys of a verification that has run something."""
@@ -71,7 +83,7 @@ class KnownResults:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / RESULTS_FILE, self.table.to_csv(index=False))
         write_whole(folder / JSON_FILE, json.dumps(self.to_dict(), indent=1) + "\n")
-        plot(self.table, self.run_table, folder / PLOT_FILE, f"HPL: predicted, and as in {self.source}")
+        plot(self.table, self.run_table, folder / PLOT_FILE, f"HPL: predicted, and as in {self.source}", known=True)
 
 
 def known_results(

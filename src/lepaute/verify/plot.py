@@ -15,37 +15,57 @@ DISTURBED = "#7a7a7a"
 WITHOUT_DRIFT = "#2a7f62"
 OFFSET = 0.18  # of predictions to the left and runs to the right of their case, in units of the categories
 HALF_WIDTH = 0.13  # of an interval, and of the spread of the runs of a case
+CASE_INCHES = 0.68  # a case needs for its numbers, side by side with others
+GRID_INCHES = 3.2
+#: A picture wider than this shows predicted against measured instead.
+MOST_INCHES = 24.0
 # Smallest reach of the axis of errors, so that an error of 1 % never fills the picture.
 LEAST_REACH_PERCENT = 8.0
 
 
-def plot(table: "pandas.DataFrame", runs: "pandas.DataFrame", path: Path, title: str) -> None:
-    """Write a PNG: a column of panels a grid, the sizes side by side.
+def plot(table: "pandas.DataFrame", runs: "pandas.DataFrame", path: Path, title: str, *, known: bool = False) -> None:
+    """Write a PNG: a column of panels a grid, the cases side by side; of more cases than fit, see scatter.
 
+    Below each case is what tells it from the others of its grid: N, and block size and algorithms where they vary.
     Above Gflop/s from zero; below durations relative to the measured mean, where the predicted mean stands at
     error_percent and the signs are those of the table.
     table: as of comparison.compare; runs: columns case, time_s, disturbed.
+    known: the runs were made before they were predicted
     Intervals are those of the predicted duration, turned into rates, so that a run inside one is inside the other.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    from lepaute.verify.report import varied_columns
+    from lepaute.verify.scatter import scatter
+
     grids = list(dict.fromkeys(zip(table["p"], table["q"], strict=True)))
-    figure = Figure(figsize=(2.2 + 3.2 * len(grids), 7.0), dpi=150, layout="constrained")
+    sizes = table.groupby(["p", "q"]).size()
+    widths = [max(GRID_INCHES, CASE_INCHES * int(sizes[grid])) for grid in grids]
+    if sum(widths) > MOST_INCHES:
+        scatter(table, path, title)
+        return
+    varied = varied_columns(table)
+    figure = Figure(figsize=(2.2 + sum(widths), 7.0 + 0.2 * len(varied)), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(2, len(grids), squeeze=False, sharey="row", sharex="col", height_ratios=(1.0, 1.1))
+    axes = figure.subplots(
+        2, len(grids), squeeze=False, sharey="row", sharex="col", height_ratios=(1.0, 1.1), width_ratios=widths
+    )
     reach = _reach_percent(table, runs)
     for column, (p, q) in enumerate(grids):
-        rows = table[(table["p"] == p) & (table["q"] == q)].sort_values("n").reset_index(drop=True)
+        rows = table[(table["p"] == p) & (table["q"] == q)].sort_values(["n", "nb", "variant"]).reset_index(drop=True)
         top, bottom = axes[0][column], axes[1][column]
         top.set_title(f"grid {p} × {q}", fontsize=11)
-        bottom.set_xlabel("order of the matrix, N")
+        bottom.set_xlabel(
+            "\n".join(["order of the matrix, N", *varied.values()]) if varied else "order of the matrix, N"
+        )
         bottom.axhline(0, color="#b0b0b0", lw=0.8, zorder=1)
         for position, row in enumerate(rows.to_dict("records")):
             case_runs = runs[runs["case"] == row["case"]]
             _draw_rates(top, position, row, case_runs)
             _draw_errors(bottom, position, row, case_runs, reach)
-        bottom.set_xticks(range(len(rows)), [f"{n:,}" for n in rows["n"]])
+        labels = ["\n".join([f"{row['n']:,}", *(str(row[key]) for key in varied)]) for row in rows.to_dict("records")]
+        bottom.set_xticks(range(len(rows)), labels, fontsize=8 if varied else None)
         for axis in (top, bottom):
             axis.set_xlim(-0.6, len(rows) - 0.4)
             axis.grid(axis="y", color="#e8e8e8", lw=0.8)
@@ -57,7 +77,7 @@ def plot(table: "pandas.DataFrame", runs: "pandas.DataFrame", path: Path, title:
     axes[1][0].set_ylabel("duration against the measured mean, %")
     figure.suptitle(title, fontsize=12)
     any_drift = any(has_drift(row) for row in table.to_dict("records"))
-    handles = _legend_handles(bool(runs["disturbed"].astype(bool).any()), any_drift)
+    handles = _legend_handles(bool(runs["disturbed"].astype(bool).any()), any_drift, known)
     columns = 1 if len(grids) == 1 else 2
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
     with whole_file(path) as temporary:
@@ -144,12 +164,13 @@ def has_drift(row: dict[Any, Any]) -> bool:
     return not math.isnan(row.get("measured_without_drift_s", math.nan))
 
 
-def _legend_handles(any_disturbed: bool, any_drift: bool) -> list[Any]:
+def _legend_handles(any_disturbed: bool, any_drift: bool, known: bool) -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
+    predicted = "predicted" if known else "predicted before the runs"
     handles: list[Any] = [
-        Patch(color=PREDICTED, alpha=0.28, lw=0, label="predicted before the runs: 95 % interval for one run"),
+        Patch(color=PREDICTED, alpha=0.28, lw=0, label=f"{predicted}: 95 % interval for one run"),
         Line2D([], [], color=PREDICTED, lw=2.0, label="predicted mean, with its error"),
         Line2D([], [], color=MEASURED, marker="o", ms=4.5, lw=1.4, label="measured: every run, and their mean"),
     ]

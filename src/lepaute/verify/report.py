@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any, TextIO
 
 from lepaute.kit.tables import text_table
-from lepaute.verify.comparison import sentence, sentence_without_drift
+from lepaute.verify.comparison import CAUSES, sentence, sentence_without_drift
 
 if TYPE_CHECKING:
     import pandas
@@ -21,11 +21,16 @@ MOST_WARNINGS = 5
 
 
 def show(
-    table: "pandas.DataFrame", runs: "pandas.DataFrame", stream: TextIO, drift: "MachineDrift | None" = None
+    table: "pandas.DataFrame",
+    runs: "pandas.DataFrame",
+    stream: TextIO,
+    drift: "MachineDrift | None" = None,
+    causes: str = CAUSES,
 ) -> None:
     """Print the table of cases, every run, the sentence, and what the machine drifted by since it was calibrated.
 
     The table has a column with the drift taken out where it is worth saying.
+    causes: as of comparison.sentence
     """
     told = drift is not None and drift.significant
     varied = varied_columns(table)
@@ -47,7 +52,7 @@ def show(
     print(file=stream)
     if len(runs) > len(table) or table["n_disturbed"].any():
         print(f"{run_lines(table, runs)}\n", file=stream)
-    print(sentence(table), file=stream)
+    print(sentence(table, causes), file=stream)
     if drift is not None:
         print(drift.sentence, file=stream)
         if told:

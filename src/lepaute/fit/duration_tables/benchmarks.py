@@ -8,11 +8,18 @@ import re
 from dataclasses import dataclass, field
 
 from lepaute.errors import InputError
-from lepaute.fit.duration_tables.headings import SECONDS, is_rate, preferred, unit_in
-from lepaute.fit.duration_tables.table import DurationTable, table_of
+from lepaute.fit.duration_tables.headings import SECONDS, column_named, preferred, rate_in, unit_in
+from lepaute.fit.duration_tables.table import DurationTable, checked, table_of
 
 _OSU_HEADING = re.compile(r"#\s*Size\b")
 _IMB_HEADING = re.compile(r"\s*#bytes\b")
+#: Benchmarks whose rate adds up several messages that travel at once, by the beginning of their titles.
+_TOGETHER = {
+    "OSU MPI Bi-Directional": "of both directions together",
+    "OSU MPI Multiple Bandwidth": "of all pairs together",
+    "Sendrecv": "of the message sent and the one received",
+    "Exchange": "of the two messages sent and the two received",
+}
 
 
 @dataclass
@@ -39,7 +46,8 @@ def benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[
     tables = tuple(table for block in blocks if (table := _table(block, where, column)) is not None)
     if not tables:
         named = f" with a column {column!r}" if column else ""
-        has = "; ".join(", ".join(block.columns) for block in blocks) or "no rows under any heading"
+        headings = dict.fromkeys(", ".join(block.columns) for block in blocks)
+        has = "; ".join(headings) or "no rows under any heading"
         raise InputError(f"{where}: holds no table of sizes and durations{named}; it has {has}")
     return tables
 
@@ -71,28 +79,39 @@ def _blocks(lines: list[str]) -> list[_Block]:
 def _table(block: _Block, where: str, column: str | None) -> DurationTable | None:
     name = block.title or where
     times = [one for one in block.columns[1:] if unit_in(one)]
-    rates = [one for one in block.columns[1:] if is_rate(one)]
-    notes: tuple[str, ...] = ()
+    rates = [one for one in block.columns[1:] if rate_in(one)]
     if column is not None:
-        chosen = column if column in (*times, *rates) else None
+        named = column_named(column, block.columns)
+        chosen = named if named in (*times, *rates) else None
     else:
         chosen = preferred(times) or next(iter((*times, *rates)), None)
     if chosen is None:
         return None
-    at, unit = block.columns.index(chosen), unit_in(chosen)
+    at, unit, rate_Bps = block.columns.index(chosen), unit_in(chosen), rate_in(chosen)
     rows: list[tuple[int, float, float | None]] = []
     for number, cells in block.rows:
-        value = _number(cells[at]) if at < len(cells) else None
         size = _number(cells[0])
         if size is None:
-            raise InputError(f"{where}:{number}: the size is {cells[0][:40]!r}; it is a whole number of bytes")
+            raise InputError(f"{where}:{number}: the size is {cells[0][:40]!r}; it must be a whole number of bytes")
+        checked(size, cells[0], "size", f"{where}:{number}")
+        value = _number(cells[at]) if at < len(cells) else None
+        if value is not None:
+            checked(value, cells[at], "duration" if unit else "rate", f"{where}:{number}")
         if unit is not None:
             rows.append((number, size, None if value is None else value * SECONDS[unit]))
         else:
-            rows.append((number, size, size / (value * 1e6) if value and size else None))
-    if unit is None:
-        notes = (f"durations are size / {chosen}: with a window of messages, the time that each adds",)
+            rows.append((number, size, size / (value * rate_Bps) if value and rate_Bps and size else None))
+    notes = () if unit else (_of_rate(chosen, name),)
     return table_of(name, rows, where, (block.columns[0].lstrip("#"), chosen), unit or "us", notes=notes)
+
+
+def _of_rate(column: str, title: str) -> str:
+    """What the durations are that come from a rate."""
+    together = next((what for begin, what in _TOGETHER.items() if title.startswith(begin)), "")
+    if together:
+        return f"durations are size / {column}, which is {together}: shorter than the message of one"
+    window = ": with a window of messages, the time that each adds" if title.startswith("OSU ") else ""
+    return f"durations are size / {column}{window}"
 
 
 def _number(cell: str) -> float | None:

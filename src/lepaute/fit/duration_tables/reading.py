@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lepaute.errors import InputError
 from lepaute.fit.duration_tables.benchmarks import benchmark_tables, is_benchmark
-from lepaute.fit.duration_tables.headings import SECONDS
+from lepaute.fit.duration_tables.headings import RATES, SECONDS, rate_in
 from lepaute.fit.duration_tables.plain import plain_table
 from lepaute.fit.duration_tables.table import DurationTable
 from lepaute.kit.documents import read_text
@@ -25,12 +25,12 @@ def read_durations(
     """The tables of sizes and durations in a file: of OSU's and Intel's benchmarks each block, of CSV one.
 
     x, y : columns of sizes and durations, where their names do not tell; of a benchmark y only, such as t_max[usec]
-    unit : of the durations, s, ms, us or ns, where the file does not tell it
+    unit : of the durations, s, ms, us or ns, or of the rates, such as MB/s, where the file does not tell it
     only : of CSV, the rows where these columns have these values
     Raises InputError, one line naming file and line, for what is no such table.
     """
-    if unit is not None and unit not in SECONDS:
-        raise InputError(f"the unit is {unit!r:.40}; it is one of {', '.join(SECONDS)}")
+    if unit is not None and unit not in SECONDS and rate_in(unit) is None:
+        raise InputError(f"the unit is {unit!r:.40}; it must be one of {', '.join(SECONDS)}, or of a rate: {RATES}")
     lines = read_text(path, "a table of sizes and durations", MOST_BYTES).removeprefix("\ufeff").splitlines()
     if not is_benchmark(lines):
         return (plain_table(lines, str(path), x=x, y=y, unit=unit, only=only or {}),)

@@ -34,6 +34,13 @@ class DurationTable:
         return f"<DurationTable {self.name!r}: {len(np.unique(self.x))} sizes, {self.y_name!r}>"
 
 
+def checked(value: float, cell: str, what: str, where: str) -> float:
+    """The value of a cell; raises InputError, with the text of the cell, where it is below zero or not finite."""
+    if not (value >= 0 and np.isfinite(value)):
+        raise InputError(f"{where}: the {what} is {cell[:40]}; it must be a number of at least 0")
+    return value
+
+
 def table_of(
     name: str,
     rows: list[tuple[int, float, float | None]],
@@ -46,13 +53,10 @@ def table_of(
 ) -> DurationTable:
     """The table of rows (number of the line, size, duration in s or None where the cell has no number).
 
+    rows : sizes and durations as `checked` lets them pass
     Durations that are missing, or rounded to zero in the file, are left out with a note.
-    Raises InputError for sizes or durations below zero or not finite, and where no row is left.
+    Raises InputError where no row is left.
     """
-    for line, size, duration in rows:
-        for what, value in (("size", size), ("duration", duration)):
-            if value is not None and not (value >= 0 and np.isfinite(value)):
-                raise InputError(f"{where}:{line}: the {what} is {value:g}; it is a number of at least 0")
     missing = sum(duration is None for _, _, duration in rows)
     zero = sum(duration == 0 for _, _, duration in rows)
     kept = [(size, duration) for _, size, duration in rows if duration]

@@ -27,7 +27,11 @@ FEWEST_FOR_TWO = 6
 
 @dataclass(frozen=True, slots=True)
 class FittedPiece:
-    """Polynomials in one region: one of all cores together, and one for each core, or socket, that has its own."""
+    """Polynomials in one region: one of all cores together, and one for each core, or socket, that has its own.
+
+    range, ranges: where it counts as fitted; of a bounded region in which an application was never measured, where that
+    was measured in others
+    """
 
     region: Region
     pooled: PolynomialFit
@@ -126,7 +130,11 @@ def fit_kernel(calls: Calls, regions: tuple[Region, ...] | None = None, form: Fo
         if len(inside) == 0:
             continue
         pooled = _with_noise(_fitted_mean(inside, form), inside, form)
-        pieces.append(FittedPiece(region, pooled, _own(inside, form), ranges(inside), ranges_by_depth(inside)))
+        of_range = inside
+        if region.where is not None and not inside.in_context.any() and warm.in_context.any():
+            # Measured alone, on cold operands, and small or narrow: in an application it may take half as long.
+            of_range = warm.where(warm.in_context)
+        pieces.append(FittedPiece(region, pooled, _own(inside, form), ranges(of_range), ranges_by_depth(of_range)))
     if pieces[-1].region.where is not None:
         # Nothing was measured outside; the nearest thing to a model there is the last piece.
         last = pieces[-1]

@@ -55,7 +55,10 @@ def regions_of(calls: Calls) -> tuple[Region, ...]:
     """
     panel = tuple(Region(where) for where in DGEMM_PANEL)
     if calls.kernel == "dgemm" and calls.in_context.any():
-        return _populated(calls, (*panel, *_updates(calls, {"k": _update_depths(calls)}), Region(None)))
+        shallowest, deepest = _update_depths(calls)
+        # Wide products of smaller block sizes than were measured: their time is that of moving the result.
+        shallow = Region({"k": (0.0, shallowest - 1.0)})
+        return _populated(calls, (*panel, *_updates(calls, {"k": (shallowest, deepest)}), shallow, Region(None)))
     if calls.kernel == "dgemm_nn" and calls.in_context.any():
         return _populated(calls, (*panel, *_updates(calls, {})[:-1], Region(None)))
     inside_u = (calls.k == calls.m) & (calls.kernel == "dlaswp00N")

@@ -68,9 +68,9 @@ def check_observations(frame: "pandas.DataFrame", place: Place) -> None:
         _check_clock(frame, place)
 
 
-def check_durations(frame: "pandas.DataFrame", place: Place) -> None:
-    """The same of the durations alone, for experiments, whose other columns are their own."""
-    _check_numbers(frame, "duration_s", 0.0, place)
+def check_durations(frame: "pandas.DataFrame", place: Place, column: str = "duration_s") -> None:
+    """The same of the durations alone, or of another result, for experiments, whose other columns are their own."""
+    _check_numbers(frame, column, 0.0, place)
 
 
 def _check_text(frame: "pandas.DataFrame", column: str, place: Place) -> None:

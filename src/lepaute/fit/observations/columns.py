@@ -36,6 +36,7 @@ class Column:
     least     : of a number, checked in every table of a calibration; None: not checked
     complete  : a text that every row of a calibration has
     reference : level that others are compared with; "": the first, see `level_order`
+    varied    : of a process, a factor all the same where the experiment's own design has it
     """
 
     name: str
@@ -45,6 +46,7 @@ class Column:
     least: float | None = None
     complete: bool = False
     reference: str = ""
+    varied: bool = False
 
 
 _ANY = float("-inf")
@@ -70,7 +72,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("process", "integer", "1", "process"),
     Column("active_cores", "integer", "1", "process", least=1.0),
     Column("active_socket_cores", "integer", "1", "process", least=1.0),
-    Column("threads", "integer", "1", "process", least=1.0),
+    Column("threads", "integer", "1", "process", least=1.0, varied=True),
     Column("start_s", "real", "s", "time", least=_ANY),
     Column("duration_s", "real", "s", "time", least=0.0),
     Column("recorded_s", "real", "s", "time"),
@@ -136,7 +138,7 @@ def factors_of(table: "pandas.DataFrame", design: Sequence[str] | None = ()) -> 
     for name in map(str, table.columns):
         column = BY_NAME.get(name)
         if column is not None:
-            is_factor = column.role == "factor"
+            is_factor = column.role == "factor" or (column.varied and design is not None and name in design)
         else:
             is_factor = not name.endswith(("_s", "_hz")) if design is None else name in design
         if is_factor and 2 <= table[name].nunique() <= MOST_LEVELS:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import pandas
 
 _TYPES = {
-    **dict.fromkeys(("factor", "kernel", "reference", "level"), "string"),
+    **dict.fromkeys(("column", "factor", "kernel", "reference", "level"), "string"),
     **dict.fromkeys(("ratio", "low", "high", "p_value", "p_holm"), "float64"),
     "matters": "bool",
     "exchanged": "string",

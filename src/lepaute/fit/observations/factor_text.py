@@ -3,13 +3,27 @@
 import math
 from collections.abc import Sequence
 
-from lepaute.fit.observations.factors import FactorTest
+from lepaute.fit.observations.factors import ANY_KERNEL, DURATION, FactorTest
 from lepaute.kit.tables import text_table
+from lepaute.kit.text import three_digits
+
+#: From this ratio on a sentence says times as much, not per cent more.
+MANIFOLD = 2.0
 
 
 def factor_table(tests: Sequence[FactorTest]) -> str:
     """The tests as lines of text, and a sentence on each that finds something."""
-    header = ("factor", "kernel", "level", "time", "95 % interval", "p", "p (Holm)", "exchanged")
+    what = {test.column for test in tests}
+    header = (
+        "factor",
+        "kernel",
+        "level",
+        "time" if what <= {DURATION} else ", ".join(sorted(what)),
+        "95 % interval",
+        "p",
+        "p (Holm)",
+        "exchanged",
+    )
     lines: list[tuple[str, ...]] = []
     for test in tests:
         test_cells = (f"{test.p_value:.2g}", f"{test.p_holm:.2g}", f"{test.n} {test.exchanged} in {test.strata} strata")
@@ -29,11 +43,20 @@ def sentence(test: FactorTest) -> str:
     if test.note:
         return f"{test.factor} of {test.kernel}: {test.note}"
     if not test.matters:
-        return f"{test.kernel}: no significant effect of {test.factor} (p = {test.p_holm:.2g})"
+        on = "" if test.column == DURATION else f" on {test.column}"
+        return f"{test.kernel}: no significant effect of {test.factor}{on} (p = {test.p_holm:.2g})"
     largest = max(test.effects, key=lambda effect: abs(math.log(effect.ratio)))
+    subject, more, less = test.kernel, "slower", "faster"
+    if test.column != DURATION:
+        of = "" if test.kernel == ANY_KERNEL else f" of {test.kernel}"
+        subject, more, less = f"{test.column}{of}", "higher", "lower"
+    if largest.ratio >= MANIFOLD:
+        how = f"{three_digits(largest.ratio)} times as {'slow' if test.column == DURATION else 'high'}"
+    else:
+        how = f"{100 * abs(largest.ratio - 1):.1f} % {more if largest.ratio > 1 else less}"
+    than = "as" if largest.ratio >= MANIFOLD else "than"
     return (
-        f"{test.kernel} is {100 * abs(largest.ratio - 1):.1f} % {'slower' if largest.ratio > 1 else 'faster'} "
-        f"with {test.factor}={largest.level} than with {test.factor}={test.reference} "
+        f"{subject} is {how} with {test.factor}={largest.level} {than} with {test.factor}={test.reference} "
         f"(p = {test.p_holm:.2g}, {'all' if test.exact else ''} {test.permutations} permutations)".replace("  ", " ")
     )
 

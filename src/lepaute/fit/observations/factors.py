@@ -27,6 +27,10 @@ CONTENT, WARM = "content", "warm"
 RANDOM, PLACED = "random", 0
 #: Probe that makes a few calls often, to test contents: it would weigh too much in a model.
 CONTENT_PROBE = "dgemm_content"
+#: What is compared unless something else is asked for.
+DURATION = "duration_s"
+#: What a test says it is of where rows do not name their kernel.
+ANY_KERNEL = "measurement"
 #: Corrected p-value up to which a factor is said to matter.
 SIGNIFICANT = 0.05
 #: What to do where too few of what is exchanged were measured.
@@ -54,6 +58,7 @@ class FactorTest:
     strata    : how many; n: how many of what is exchanged can distinguish levels
     p_holm    : p_value corrected for the number of tests made together
     note      : why it was not testable, or ""
+    column    : what was compared, durations unless something else was asked for
     """
 
     factor: str
@@ -69,6 +74,7 @@ class FactorTest:
     n: int
     strata: int
     note: str
+    column: str = DURATION
 
     @property
     def matters(self) -> bool:
@@ -79,30 +85,40 @@ def factor_tests(
     table: "pandas.DataFrame",
     *,
     factors: Sequence[str] | None = None,
+    column: str = DURATION,
     permutations: int = PERMUTATIONS,
     seed: int = 1,
 ) -> tuple[FactorTest, ...]:
     """A test of every factor for every kernel, with Holm's correction over all of them; deterministic.
 
-    table  : observations, a row a call, with `duration_s`, the sizes, and the columns of PROCESS as far as they are
+    table  : observations, a row a call, with `column`, the sizes, and the columns of PROCESS as far as they are
              there; rows in which a factor has no value are left out of its tests
-    factors: names of columns; the declared ones unless given, see `factors_of`
-    Values are logarithms of durations. Strata of calls: same process, same sizes, same levels of the other factors;
+    factors: names of columns; the declared ones unless given, see `factors_of`. Sizes and columns of PROCESS are none
+             of these any more where they are named here
+    column : what is compared: durations, or rates or whatever else is above 0
+    Values are logarithms of that column. Strata of calls: same process, same sizes, same levels of the other factors;
     where sizes are not repeated, a quarter of a decade of their product in the place of the same sizes. Strata of
     processes: same block and core, same levels of the other factors of processes; a process counts as the median of its
     calls, each less the median of its sizes. Stretches count likewise; their strata are processes. The order of calls
-    is that of `start_s` where it tells them apart, else that of the rows.
+    is that of `start_s` where it tells them apart, else that of the rows. Raises FitError for a column that is missing.
     """
+    from lepaute.errors import FitError
+
     names = tuple(factors) if factors is not None else factors_of(table)
+    for name in (column, *names):
+        if name not in table.columns:
+            raise FitError(f"the table has no column {name!r}; it has {', '.join(map(str, table.columns))}")
+    if column != DURATION:
+        table = table.assign(**{DURATION: table[column]})
     results = []
     for kernel, rows in _by_kernel(table):
         for name in names:
-            mine = rows[rows[name].notna() & (rows["duration_s"] > 0)]
+            mine = rows[rows[name].notna() & (rows[DURATION] > 0)]
             if mine[name].nunique() > 1:
                 others = [other for other in names if other != name]
                 results.append(_tested(mine, name, others, kernel, permutations, seed))
     corrected = holm([result.p_value for result in results])
-    return tuple(replace(result, p_holm=p) for result, p in zip(results, corrected, strict=True))
+    return tuple(replace(result, p_holm=p, column=column) for result, p in zip(results, corrected, strict=True))
 
 
 def usual_conditions(table: "pandas.DataFrame") -> "pandas.DataFrame":
@@ -135,14 +151,18 @@ def pooled_factors(frames: "Sequence[pandas.DataFrame]") -> "pandas.DataFrame":
 
 def _by_kernel(table: "pandas.DataFrame") -> "list[tuple[str, pandas.DataFrame]]":
     if "kernel" not in table.columns:
-        return [("measurement", table)]
+        return [(ANY_KERNEL, table)]
     return [(str(name), rows) for name, rows in table.groupby("kernel", observed=True)]
 
 
 def _tested(
     rows: "pandas.DataFrame", name: str, others: Sequence[str], kernel: str, permutations: int, seed: int
 ) -> FactorTest:
-    process = [column for column in PROCESS if column in rows.columns]
+    # What is tested is neither a size nor part of a process.
+    process, sizes = (
+        [column for column in columns if column in rows.columns and column not in (name, *others)]
+        for columns in (PROCESS, SIZES)
+    )
     inside = not process or bool((rows.groupby(process, observed=True, dropna=False)[name].nunique() > 1).any())
     labels = [_label(value) for value in rows[name]]
     reference = BY_NAME[name].reference if name in BY_NAME else ""
@@ -151,11 +171,11 @@ def _tested(
     stretches = _stretches(rows, process, labels) if inside else None
     if stretches is not None:
         exchanged = "places" if stretches.same_order else "stretches"
-        values, labels, strata = _of_stretches(rows, labels, stretches, process, others)
+        values, labels, strata = _of_stretches(rows, labels, stretches, process, others, sizes)
     elif inside:
-        values, strata = _of_calls(rows, labels, [*process, *others])
+        values, strata = _of_calls(rows, labels, [*process, *others], sizes)
     else:
-        values, labels, strata = _of_processes(rows, name, process, others)
+        values, labels, strata = _of_processes(rows, name, process, others, sizes)
     test = permutation_test(values, labels, strata, reference=reference, permutations=permutations, seed=seed)
     return _result(test, name, kernel, reference, exchanged)
 
@@ -169,11 +189,16 @@ def _stretches(rows: "pandas.DataFrame", process: Sequence[str], labels: list[st
 
 
 def _of_stretches(
-    rows: "pandas.DataFrame", labels: list[str], stretches: Stretches, process: Sequence[str], others: Sequence[str]
+    rows: "pandas.DataFrame",
+    labels: list[str],
+    stretches: Stretches,
+    process: Sequence[str],
+    others: Sequence[str],
+    sizes: Sequence[str],
 ) -> tuple[Floats, list[str], list[str]]:
     """Values, labels and strata of stretches, or of their places in an order that all processes have in common."""
     process_of = np.array(_joined(rows, process))
-    value, cells = _of_calls(rows, labels, others)
+    value, cells = _of_calls(rows, labels, others, sizes)
     table = rows.loc[:, []].assign(_value=value, _process=process_of, _cell=cells)
     # The level of the process, and what sizes and other factors do, off; what is left are the stretches.
     for by in ("_process", "_cell"):
@@ -187,9 +212,10 @@ def _of_stretches(
     return np.bincount(stretches.place, values) / count, levels.tolist()[: len(count)], [""] * len(count)
 
 
-def _of_calls(rows: "pandas.DataFrame", labels: list[str], fixed: Sequence[str]) -> tuple[Floats, list[str]]:
+def _of_calls(
+    rows: "pandas.DataFrame", labels: list[str], fixed: Sequence[str], sizes: Sequence[str]
+) -> tuple[Floats, list[str]]:
     """Values and strata of single calls."""
-    sizes = [column for column in SIZES if column in rows.columns]
     values: Floats = np.log(rows["duration_s"].to_numpy(dtype=np.float64))
     base = _joined(rows, fixed)
     strata = [f"{one} {size}" for one, size in zip(base, _joined(rows, sizes), strict=True)]
@@ -200,17 +226,16 @@ def _of_calls(rows: "pandas.DataFrame", labels: list[str], fixed: Sequence[str])
         return values, strata
     work = np.ones(len(rows))
     for letter in ("m", "n", "k", "size_bytes"):
-        if letter in rows.columns:
+        if letter in sizes:
             work *= np.maximum(rows[letter].to_numpy(dtype=np.float64), 1.0)
     classes = np.round(4 * np.log10(work)).astype(int)
     return values - np.log(work), [f"{one} {size}" for one, size in zip(base, classes, strict=True)]
 
 
 def _of_processes(
-    rows: "pandas.DataFrame", name: str, process: Sequence[str], others: Sequence[str]
+    rows: "pandas.DataFrame", name: str, process: Sequence[str], others: Sequence[str], sizes: Sequence[str]
 ) -> tuple[Floats, list[str], list[str]]:
     """Values, labels and strata of whole processes."""
-    sizes = [column for column in SIZES if column in rows.columns]
     inner = [other for other in others if (rows.groupby(list(process), dropna=False)[other].nunique() > 1).any()]
     outer = [other for other in others if other not in inner]
     where = [column for column in process if column not in ("process", "attempt", "rank")]

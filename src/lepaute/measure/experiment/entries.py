@@ -16,11 +16,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRow(Entry):
-    """A row of the design that has been measured; date: ISO 8601, UTC."""
+    """A row of the design that has been measured; date: ISO 8601, UTC; wall_s: how long that took, None: not noted."""
 
     JOURNAL: ClassVar[str] = "done"
     design_row: int
     date: str = ""
+    wall_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

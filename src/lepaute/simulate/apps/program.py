@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute.errors import InputError
+from lepaute.kit.text import ranks_text
 from lepaute.simulate.application import Application
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.emulated_run import checked_pattern
@@ -42,14 +43,19 @@ class Program(Application):
         return self.path.name
 
     @property
+    def heading(self) -> str:
+        return self.name
+
+    @property
     def label(self) -> str:
-        return f"{self.ranks}"
+        return ranks_text(self.ranks)
 
     def parameters(self) -> dict[str, Any]:
         return {
             "np": self.ranks,
             "arguments": list(self.arguments),
             "computing": self.options.computing,
+            "collectives": self.options.collectives,
             "fold_bytes": self.options.folding.from_bytes,
         }
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
 from lepaute.simulate.smpi.compilers import compilers, skip_flags
-from lepaute.simulate.smpi.program import other_mpi_of
+from lepaute.simulate.smpi.program import is_compiled, other_mpi_of
 
 _BUILD_LIMIT_S = 1800.0
+_MOST_NAMED = 8
 _COMPILERS = {
     "CC": "mpicc",
     "CXX": "mpicxx",
@@ -39,14 +40,29 @@ def build_program(source: Path, make: str, skip: Sequence[str], folder: Path) ->
         "PATH": f"{wrappers}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "LEPAUTE_LINK_FLAGS": " ".join(skip_flags(skip, wrappers)),
     }
-    run_command(
-        ["sh", "-c", make],
-        what=f"'{make}' in a copy of {source}",
-        timeout_s=_BUILD_LIMIT_S,
-        environment=environment,
-        folder=copy,
-    )
+    try:
+        run_command(
+            ["sh", "-c", make],
+            what=f"'{make}' in a copy of {source}",
+            timeout_s=_BUILD_LIMIT_S,
+            environment=environment,
+            folder=copy,
+        )
+    except EnvironmentProblem as problem:
+        advice = _advice(copy, make, str(problem))
+        raise EnvironmentProblem(f"{str(problem).rstrip('.')}; {advice}" if advice else str(problem)) from None
     return copy
+
+
+def _advice(copy: Path, make: str, complaint: str) -> str:
+    """What to do where the reason of a failed build is known."""
+    if "mpi_f08" in complaint:
+        return "SMPI has no module mpi_f08: use mpi, or include 'mpif.h'"
+    if make == "make" and not any((copy / name).exists() for name in ("Makefile", "makefile", "GNUmakefile")):
+        if (copy / "CMakeLists.txt").exists():
+            return "a project of CMake needs --make 'cmake -B b && cmake --build b', and its program is b/NAME"
+        return "name the command that builds it: --make 'mpicc -O2 -o solver solver.c -lm'"
+    return ""
 
 
 def _left_out(folder: str, names: list[str]) -> set[str]:
@@ -59,7 +75,8 @@ def program_in(folder: Path, word: str) -> Path:
     """The program that `word` names in the folder where it was built."""
     path = folder / word
     if not path.is_file():
-        programs = sorted(file.name for file in folder.iterdir() if os.access(file, os.X_OK) and file.is_file())
-        built = f"; there are {', '.join(programs)}" if programs else ""
+        files = (file for file in sorted(folder.rglob("*")) if os.access(file, os.X_OK) and file.is_file())
+        programs = [str(file.relative_to(folder)) for file in files if is_compiled(file)]
+        built = f"; what was built: {', '.join(programs[:_MOST_NAMED])}" if programs else ""
         raise EnvironmentProblem(f"{word} was not built{built}; name the program as it is called in the source folder")
     return path

@@ -1,6 +1,7 @@
 """Program + platform -> predicted distribution of runs, by SimGrid/SMPI: the program's own code is executed."""
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from lepaute.simulate.smpi.library import LIBRARY, build_library
 from lepaute.simulate.smpi.limits import check_copies, check_limits
 from lepaute.simulate.smpi.own_computing import Slowdowns
 from lepaute.simulate.smpi.process import Limits, run_watched
-from lepaute.simulate.smpi.program import check_program
+from lepaute.simulate.smpi.program import calls_blas, check_program
 from lepaute.simulate.smpi.request import Computing, Files, Folding, request_text
 from lepaute.simulate.smpi.simgrid import find_simgrid
 from lepaute.simulate.topology import wiring
@@ -36,6 +37,10 @@ _LEAST_TEST_S = 1e-8
 _GUARD_PAGES = 1024
 
 
+#: MPI libraries whose choice of algorithms SMPI knows, by its own names.
+COLLECTIVES = {"openmpi": "ompi", "mpich": "mpich", "mvapich2": "mvapich2", "intelmpi": "impi"}
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How a program is emulated.
@@ -48,6 +53,8 @@ class Options:
     privatize : each rank has its own global variables
     stack_kib : of each rank
     value_pattern : a regular expression with one group, of the seconds that the program prints; the last match counts
+    collectives : the MPI library whose choice of algorithms collective operations follow, of COLLECTIVES; None: SMPI's
+        own, the simplest
     sleeping_probes : a loop of MPI_Iprobe costs no event a turn
     """
 
@@ -59,7 +66,12 @@ class Options:
     limits: Limits = field(default_factory=Limits)
     stack_kib: int = 1024
     value_pattern: str | None = None
+    collectives: str | None = None
     sleeping_probes: bool = True
+
+    def __post_init__(self) -> None:
+        if self.collectives is not None and self.collectives not in COLLECTIVES:
+            raise InputError(f"collectives is {self.collectives[:80]!r}; it must be one of {', '.join(COLLECTIVES)}")
 
 
 def emulate_run(
@@ -97,12 +109,15 @@ def emulate_run(
         raise InputError(f"np is {ranks}; a program has at least one rank")
     program = program.resolve()
     if not program.is_file():
-        raise InputError(f"there is no {program}; build the program with the compilers of 'lepaute emulate compilers'")
+        raise InputError(
+            f"there is no {program}; name a program that was built with the compilers of 'lepaute emulate compilers', "
+            "by its path (scripts, as with mpi4py, cannot be emulated)"
+        )
     most_ranks = platform.nodes.count * (platform.nodes.cores // threads)
     if mapping is None and ranks > most_ranks:
         raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most_ranks} ranks")
     simgrid, library = find_simgrid(), build_library()
-    warnings = check_program(program, library / LIBRARY)
+    warnings = check_program(program, library / LIBRARY, ranks, options.collectives)
     cores = (mapping or Mapping()).cores(platform, ranks, threads)
     check_limits(ranks, options.stack_kib, options.folding.from_bytes)
     with (
@@ -154,6 +169,8 @@ def emulate_run(
         ended = run_watched(
             argv,
             environment={
+                # The threads of OpenMP compute on cores of this machine that nobody times.
+                "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
                 "LD_PRELOAD": f"{preloaded}{recorder}",
                 "LEPAUTE_EMULATION": str(folder_of_run / "request"),
                 **({recording.VARIABLE: str(keep.calls)} if recorder and keep else {}),
@@ -166,7 +183,7 @@ def emulate_run(
             on_progress=on_progress,
         )
         report = read_report(files.report)
-        failure = why_it_failed(ended, report, ranks)
+        failure = why_it_failed(ended, report, ranks, has_blas=calls_blas(program, library / LIBRARY))
         if failure is not None:
             raise SimulationError(f"{program.name} on {ranks} ranks: {failure}")
         if keep is not None and files.kernel_log is not None:
@@ -222,7 +239,8 @@ def _xml_of(platform: "Platform") -> str:
 
 def settings_of(platform: "Platform", ranks: int, options: Options, folder: Path) -> dict[str, str]:
     """Settings that the file of the platform does not decide; they win over those in it."""
-    return {
+    selector = {} if options.collectives is None else {"smpi/coll-selector": COLLECTIVES[options.collectives]}
+    return selector | {
         "network/model": "SMPI",  # as smpirun says
         "smpi/np": str(ranks),
         "smpi/hostfile": str(folder / "hostfile"),

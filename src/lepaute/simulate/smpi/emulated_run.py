@@ -22,6 +22,8 @@ class EmulatedRun:
         and MPI_Pcontrol(0) where there is one, else of the program
     program_s : until the last rank calls MPI_Finalize
     computing_s : over all ranks, as simulated; own: the part of it that no routine of BLAS or LAPACK is
+    threads : that the ranks started
+    gapped : messages of datatypes with gaps, their bytes, and the CPU seconds that packing them would take here
     put_off : receives of rendezvous messages during which their rank computed; least and largest size in bytes
     kernels : with a model of the platform; fallback: routines without, from their operations and the rate of dgemm
     """
@@ -49,6 +51,8 @@ class EmulatedRun:
     slowdowns: Slowdowns | None = None  # of its own computing; None where no first run told any
     cores_timed: int = 1  # of this machine, busy during that run
     ranks_on_node: int = 1
+    threads: int = 0
+    gapped: tuple[int, float, float] = (0, 0.0, 0.0)
 
     @property
     def own_share(self) -> float:
@@ -98,6 +102,8 @@ def run_of(
         peak_rss_bytes=ended.peak_rss_bytes,
         stdout=ended.stdout,
         warnings=warnings,
+        threads=report["threads"],
+        gapped=tuple(report["gapped"]),
     )
 
 
@@ -116,9 +122,11 @@ def checked_pattern(pattern: str) -> str:
     try:
         groups = re.compile(pattern).groups
     except re.error as problem:
-        raise InputError(f"the pattern {pattern!r} is no regular expression: {problem}") from None
+        raise InputError(f"the pattern '{pattern}' is no regular expression: {problem}") from None
     if groups != 1:
-        raise InputError(f"the pattern {pattern!r} has {groups} groups; it needs one, around the seconds")
+        raise InputError(
+            f"the pattern '{pattern}' has {groups} groups; it needs one, around the seconds: 'time: (\\S+) s'"
+        )
     return pattern
 
 
@@ -128,6 +136,6 @@ def value_in(lines: Sequence[str], pattern: str) -> float:
     try:
         return float(matches[-1])
     except IndexError:
-        raise SimulationError(f"the program printed nothing that matches {pattern!r}") from None
+        raise SimulationError(f"the program printed nothing that matches '{pattern}' on standard output") from None
     except ValueError:
-        raise SimulationError(f"the program printed {matches[-1]!r} for {pattern!r}, which is not a number") from None
+        raise SimulationError(f"the program printed {matches[-1]!r} for '{pattern}', which is not a number") from None

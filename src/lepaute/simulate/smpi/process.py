@@ -15,6 +15,7 @@ from lepaute.errors import EnvironmentProblem
 from lepaute.kit.sessions import kill_session
 
 _LOOK_EVERY_S = 0.05
+_LONGEST_LOOK_S = 2.0
 _GRACE_S = 2.0
 _KEPT_LINES = 2000
 
@@ -38,7 +39,8 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Wall seconds that a process may take in all, and without any sign of progress."""
+    """Wall seconds that a process may take in all, and without any sign of progress; not those in which it is
+    suspended."""
 
     timeout_s: float = 3600.0
     stall_s: float = 120.0
@@ -81,16 +83,17 @@ def run_watched(
     stderr: list[str] = []
     readers = [_reader(process.stdout, stdout, on_line), _reader(process.stderr, stderr, on_complaint)]
     stopped: str | None = None
-    last, last_s = "", began_s
+    last, last_s = "", 0.0
     child = _Child(process)
+    awake = _AwakeTime()
     try:
         while not child.has_ended():
-            now_s = time.monotonic()
+            now_s = awake.look(suspended=child.is_suspended)
             if (seen := _read(progress_file)) != last:
                 last, last_s = seen, now_s
                 if on_progress is not None:
                     on_progress(_date(seen))
-            if now_s - began_s > limits.timeout_s:
+            if now_s > limits.timeout_s:
                 stopped = f"it took longer than {limits.timeout_s:g} s; simulated so far: {_date(last):.6g} s"
             elif now_s - last_s > limits.stall_s:
                 still = f"for {limits.stall_s:g} s it made no MPI call and its simulated date stood still"
@@ -113,6 +116,23 @@ def run_watched(
     )
 
 
+class _AwakeTime:
+    """Seconds of the wall clock during which the process could run: a suspended one makes no progress."""
+
+    def __init__(self) -> None:
+        self._passed_s = 0.0
+        self._looked_s = time.monotonic()
+
+    def look(self, *, suspended: bool) -> float:
+        """The seconds until now; those since the last look count for _LONGEST_LOOK_S at most, as they are longer where
+        this process has been suspended, too, and for nothing where the other one is."""
+        now_s = time.monotonic()
+        if not suspended:
+            self._passed_s += min(now_s - self._looked_s, _LONGEST_LOOK_S)
+        self._looked_s = now_s
+        return self._passed_s
+
+
 class _Child:
     """The process, waited for by wait4, which tells its resource use."""
 
@@ -120,11 +140,14 @@ class _Child:
         self.process = process
         self.cpu_s = 0.0
         self.peak_rss_bytes = 0
+        self.is_suspended = False
 
     def has_ended(self) -> bool:
         if self.process.returncode is None:
             # What wait4 says of memory begins with that of the process which this one was forked from.
-            self.peak_rss_bytes = _peak_rss_bytes(self.process.pid) or self.peak_rss_bytes
+            status_text = _read(Path(f"/proc/{self.process.pid}/status"))
+            self.peak_rss_bytes = _peak_rss_bytes(status_text) or self.peak_rss_bytes
+            self.is_suspended = re.search(r"^State:\s+T", status_text, re.MULTILINE) is not None
             pid, status, used = os.wait4(self.process.pid, os.WNOHANG)
             if pid != 0:
                 self.process.returncode = os.waitstatus_to_exitcode(status)
@@ -158,9 +181,9 @@ def _reader(stream: IO[bytes], lines: list[str], on_line: Callable[[str], None] 
     return thread
 
 
-def _peak_rss_bytes(pid: int) -> int:
-    """Of a process that runs; 0 where the system does not say."""
-    match = re.search(r"^VmHWM:\s+(\d+) kB$", _read(Path(f"/proc/{pid}/status")), re.MULTILINE)
+def _peak_rss_bytes(status: str) -> int:
+    """From the status of a process that runs, as Linux shows it; 0 where it does not say."""
+    match = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
     return int(match[1]) * 1024 if match else 0
 
 

@@ -16,28 +16,39 @@ from lepaute.errors import InputError
 from lepaute.kit.mpi_library import LIBRARY_FILE
 from lepaute.simulate.smpi.library import LIBRARY
 
-_BUILD = "build it with the compilers of 'lepaute emulate compilers'"
+_BUILD = "build it with the compilers of 'lepaute emulate compilers' (mpicc, mpicxx, mpif90)"
 _BLAS_LIBRARY = re.compile(r"lib(?:\w*blas\w*|\w*lapack\w*|mkl_\w+|atlas|blis|flame)\.so")
 #: What simblas defines for itself and for SMPI, beside routines.
-_NOT_ROUTINES = re.compile(r"MPI_|_?smpi_|lepaute_|_|clock_gettime|openblas_|xerbla|cblas_xerbla|ls?ame")
+_NOT_ROUTINES = re.compile(r"MPI_|_?smpi_|lepaute_|_|clock_gettime|pthread_create|openblas_|xerbla|cblas_xerbla|ls?ame")
+#: Collective operations by their names in C and in Fortran, in small letters: blocking ones whose algorithms are much
+#: simpler in SMPI by default, and non-blocking ones, which have none.
+_NAIVE = re.compile(r"p?mpi_(reduce|allreduce|reduce_scatter|reduce_scatter_block|allgatherv?)_*")
+_IMMEDIATE = re.compile(
+    r"p?mpi_(i(?:bcast|allreduce|reduce|reduce_scatter|reduce_scatter_block|allgatherv?|gatherv?|scatterv?|"
+    r"alltoall[vw]?|barrier|scan|exscan))_*"
+)
 _SHOWN = 6
 _LIMIT_S = 60.0
 
 
-def check_program(program: Path, library: Path) -> tuple[str, ...]:
+def check_program(program: Path, library: Path, ranks: int = 1, collectives: str | None = None) -> tuple[str, ...]:
     """Sentences about what will not be emulated as it should.
 
-    library : libsimblas.so
+    library     : libsimblas.so
+    collectives : the MPI library whose algorithms they follow; None: SMPI's own
     Raises InputError where `program` is none that SMPI and simblas can run.
     """
-    with program.open("rb") as file:
-        if file.read(4) != b"\x7fELF":
-            raise InputError(f"{program} is no compiled program; name the program itself, and {_BUILD}")
+    if not is_compiled(program):
+        raise InputError(
+            f"{program} is no compiled program; name the program itself, and {_BUILD}; scripts, as with mpi4py, "
+            "cannot be emulated"
+        )
     loaded = _loaded(program)
     for name, path in loaded.items():
         if LIBRARY_FILE.match(name):
             raise InputError(
-                f"{program} needs {name}, another MPI than SimGrid's; {_BUILD}, all of it (make clean, make -B)"
+                f"{program} needs {name}, another MPI than SimGrid's; {_BUILD}, all of it (make clean, make -B); "
+                "a makefile that names another compiler or -lmpi needs --make 'make CC=mpicc'"
             )
         if path is None and name != LIBRARY:
             raise InputError(f"{program} needs {name}, which is not found; name its folder in LD_LIBRARY_PATH")
@@ -45,16 +56,28 @@ def check_program(program: Path, library: Path) -> tuple[str, ...]:
         by_smpi = any(name.startswith("libsimgrid") for name in loaded)
         what = "by SMPI's own compilers" if by_smpi else "for this machine"
         raise InputError(f"{program} was built {what}, without simblas; {_BUILD}")
-    return (*_own_routines(program, library), *_real_routines(program, library, loaded))
+    return (
+        *_own_routines(program, library),
+        *_real_routines(program, library, loaded),
+        *_collectives(program, ranks, collectives),
+    )
+
+
+def is_compiled(file: Path) -> bool:
+    """Whether it is a program, library or object file."""
+    with file.open("rb") as opened:
+        return opened.read(4) == b"\x7fELF"
+
+
+def calls_blas(program: Path, library: Path) -> bool:
+    """Whether a program refers to routines of BLAS or LAPACK that simblas has."""
+    return bool(_symbols(program, "--undefined-only") & _routines(library))
 
 
 def other_mpi_of(path: Path) -> str | None:
     """The library of an MPI other than SimGrid's that a compiled program needs; None for any other file."""
-    if not path.is_file() or path.is_symlink():
+    if not path.is_file() or path.is_symlink() or not is_compiled(path):
         return None
-    with path.open("rb") as file:
-        if file.read(4) != b"\x7fELF":
-            return None
     needed = re.findall(r"\(NEEDED\).*\[([^]]+)\]", _output_of("readelf", "-d", str(path)))
     return next((name for name in needed if LIBRARY_FILE.match(name)), None)
 
@@ -74,6 +97,29 @@ def _real_routines(program: Path, library: Path, loaded: dict[str, Path | None])
             warnings.append(
                 f"simblas has no {_list(real)}: that of {name} runs, on numbers that mean nothing, at no cost"
             )
+    return warnings
+
+
+def _collectives(program: Path, ranks: int, chosen: str | None) -> list[str]:
+    """Those that SMPI 3.32 sends by other algorithms than MPI libraries, with more ranks than two."""
+    if ranks <= 2:
+        return []
+    symbols = {name.lower() for name in _symbols(program, "--undefined-only")}
+    naive, immediate = (
+        ", ".join(sorted({f"MPI_{match[1].capitalize()}" for match in map(which.fullmatch, symbols) if match}))
+        for which in (_NAIVE, _IMMEDIATE)
+    )
+    warnings = []
+    if naive and chosen is None:
+        warnings.append(
+            f"{naive}: SMPI's own algorithms take up to ten times as long as those of MPI libraries; --collectives "
+            "openmpi, mpich, mvapich2 or intelmpi"
+        )
+    if immediate:
+        warnings.append(
+            f"{immediate}: under SMPI each rank, or the root, sends to each other one directly, where MPI libraries "
+            "use trees and rings; with many ranks or large vectors they come out too slow; compare with blocking ones"
+        )
     return warnings
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
 
 WTIME_SHARE = 0.01  # of the computing time
+PACKING_SHARE = 0.01  # of it
 LEAST_SHARE = 0.001  # of it; below, an extrapolation is not worth a sentence
 
 
@@ -22,7 +23,9 @@ def program_warnings(run: EmulatedRun, platform: "Platform", options: Options) -
     return [
         *run.warnings,
         *routine_warnings(run, platform),
+        *_of_threads(run),
         *_of_progress(run, platform),
+        *_of_packing(run),
         *_of_clock(run),
         *_of_computing(run, platform, options),
     ]
@@ -79,10 +82,32 @@ def _of_progress(run: EmulatedRun, platform: "Platform") -> list[str]:
     receives, low, high = run.put_off
     if receives == 0 or platform.network.progress is not None:
         return []
+    sizes = size_text(low) if low == high else f"{size_text(low)} to {size_text(high)}"
     return [
-        f"{receives} receives of {size_text(low)} to {size_text(high)}, posted before their rank computed, were taken "
+        f"{receives} receives of {sizes}, posted before their rank computed, were taken "
         "to wait for its next MPI call, as MPI libraries do; the platform does not say (network.progress: calls or "
         "background)"
+    ]
+
+
+def _of_threads(run: EmulatedRun) -> list[str]:
+    if run.threads == 0:
+        return []
+    return [
+        f"the ranks started {run.threads} thread{'s' if run.threads > 1 else ''} of their own, whose computing takes "
+        "no simulated time, and waiting for which may count as computing: the time means little; give each rank one "
+        "thread (OMP_NUM_THREADS=1)"
+    ]
+
+
+def _of_packing(run: EmulatedRun) -> list[str]:
+    messages, size_bytes, packing_s = run.gapped
+    if packing_s <= PACKING_SHARE * run.computing_s or run.computing_s == 0.0:
+        return []
+    return [
+        f"{messages} messages, {size_text(size_bytes)} in all, have datatypes with gaps, which SMPI packs and unpacks "
+        f"in no time: packing alone takes some {packing_s:.2g} s of CPU time here, over all ranks, "
+        f"{100.0 * packing_s / run.computing_s:.2g} % of the computing"
     ]
 
 
@@ -125,7 +150,7 @@ def _machines(platform: "Platform") -> str:
 def _of_memory(run: EmulatedRun, platform: "Platform") -> list[str]:
     """What is not known of ranks that share the memory of a node."""
     ranks, here, nodes = run.ranks_on_node, run.cores_timed, platform.nodes
-    if ranks <= here and nodes.memory_bandwidth_Bps is None:
+    if ranks == 1 or (ranks <= here and nodes.memory_bandwidth_Bps is None):
         return []
     slowdowns = run.slowdowns or Slowdowns()
     if slowdowns.memory_share is None:

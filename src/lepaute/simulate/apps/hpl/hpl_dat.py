@@ -130,6 +130,13 @@ def parse_hpl_dat(text: str, name: str = "HPL.dat") -> HplDat:
     return HplDat(values, threshold, output_file, device)
 
 
+def of_whole_file(hpl: Hpl) -> tuple[Any, ...]:
+    """The parameters of which an HPL.dat has one value: runs where they are the same can be of one file."""
+    parameters = hpl.parameters()
+    several = {name for name, dat in places() if dat.several}
+    return tuple(parameters[name] for name, dat in places() if not dat.several and dat.beside not in several)
+
+
 def check_sayable(hpl: Hpl, *handled: str) -> None:
     """Raises InputError where a field that HPL.dat has no line for is not as the real HPL has it, its default.
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from lepaute.simulate.apps.hpl.hpl_dat import HplDat
+from lepaute.simulate.apps.hpl.hpl_dat import HplDat, of_whole_file
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS, Hpl, places
 
 if TYPE_CHECKING:
@@ -69,8 +69,15 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
 def real_report(title: str, runs: "Sequence[tuple[Hpl, float]]") -> str:
     """Real runs in the form of HPL's report: parameters, then a line for each of the (run, seconds).
 
-    Raises what HplDat.covering raises.
+    Runs that no one HPL.dat has are reported one file after the other, as HPL appends to its output.
     """
+    of_files: dict[tuple[object, ...], list[tuple[Hpl, float]]] = {}
+    for run in runs:
+        of_files.setdefault(of_whole_file(run[0]), []).append(run)
+    return "\n".join(_real_report(title, each) for each in of_files.values())
+
+
+def _real_report(title: str, runs: "Sequence[tuple[Hpl, float]]") -> str:
     lines = [
         *("=" * WIDTH, title, "=" * WIDTH, ""),
         *parameter_lines(HplDat.covering([hpl for hpl, _ in runs])),

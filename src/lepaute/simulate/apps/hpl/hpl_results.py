@@ -6,7 +6,7 @@ U, equilibration, alignment) is in the list of parameters above the table; a fil
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,12 +35,17 @@ MOST_DISAGREEMENT = 0.02
 
 @dataclass(frozen=True, slots=True)
 class HplResult:
-    """One real run; time_s: the finer of time and rate as printed;  line: its number in the file, from 1."""
+    """One real run.
+
+    time_s: the finer of time and rate as printed;  line: its number in the file, from 1
+    assumed: fields of hpl that nothing said, which have their defaults
+    """
 
     hpl: Hpl
     time_s: float
     line: int
     failed: bool = False  # its residual check
+    assumed: tuple[str, ...] = ()
 
 
 def read_hpl_results(path: Path, given: Mapping[str, Any]) -> list[HplResult]:
@@ -71,7 +76,7 @@ def parse_hpl_results(text: str, name: str, given: Mapping[str, Any]) -> list[Hp
             listed |= said
         elif results and FAILED.search(line):
             last = results[-1]
-            results[-1] = HplResult(last.hpl, last.time_s, last.line, failed=True)
+            results[-1] = replace(last, failed=True)
     if not results:
         raise InputError(
             f"{name}: has no line of results of HPL (WR... or WC..., N, NB, P, Q, time, Gflops); give what xhpl "
@@ -83,6 +88,18 @@ def parse_hpl_results(text: str, name: str, given: Mapping[str, Any]) -> list[Hp
 def finer_time_s(hpl: Hpl, time: str, rate: str) -> float:
     """Duration of a run as printed: HPL gives the time two decimals and the rate four digits; the finer is taken."""
     return hpl.flop_count / (float(rate) * 1e9) if _half_digit(rate) < _half_digit(time) else float(time)
+
+
+def default_of(field: str) -> str:
+    """What a field has unless something says otherwise, as the command line takes it."""
+    hpl = Hpl(n=1)
+    value = hpl.threshold if field == "swap_threshold" else getattr(hpl, field)
+    return str(int(value) if isinstance(value, bool) else value)
+
+
+def _that_matter(fields: tuple[str, ...], hpl: Hpl) -> tuple[str, ...]:
+    """Without the threshold of the row swap, which only a mix of both swaps looks at."""
+    return tuple(field for field in fields if field != "swap_threshold" or hpl.swap == "mix")
 
 
 def _result(match: re.Match[str], known: Mapping[str, Any], name: str, number: int) -> HplResult:
@@ -108,7 +125,8 @@ def _result(match: re.Match[str], known: Mapping[str, Any], name: str, number: i
     flop = hpl.flop_count / 1e9
     if not lowest * shortest_s * (1 - MOST_DISAGREEMENT) <= flop <= highest * longest_s * (1 + MOST_DISAGREEMENT):
         _fail(name, number, f"{time} s and {rate} Gflop/s are not of one run with N = {hpl.n}")
-    return HplResult(hpl, finer_time_s(hpl, time, rate), number)
+    assumed = tuple(field for field, _ in places() if field not in SAID_BY_LINES and field not in known)
+    return HplResult(hpl, finer_time_s(hpl, time, rate), number, assumed=_that_matter(assumed, hpl))
 
 
 def _parameter(name: str, text: str, file: str, number: int) -> dict[str, Any]:

@@ -1,0 +1,132 @@
+"""What MPI programs commonly do and SMPI does not do as MPI libraries: it is provided, or told."""
+
+import json
+from pathlib import Path
+
+import pytest
+from oracles.emulated import command, compiler_folder, tiny_text
+
+pytestmark = pytest.mark.machine
+
+#: Insists on a level of threads; columns of a matrix as datatypes; a non-blocking reduction; threads of OpenMP.
+SOLVER = r"""
+#include <mpi.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#define N 512
+int main(int argc, char** argv) {
+    int provided, asked = -1, rank, ranks;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Query_thread(&asked);
+    if (provided < MPI_THREAD_MULTIPLE || asked != provided)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (argc > 1)
+        omp_set_num_threads(atoi(argv[1]));
+    double* a = calloc(N * N, sizeof *a);
+    double mine = 0, sum = 0;
+#pragma omp parallel reduction(+ : mine)
+    mine += omp_get_num_threads();
+    MPI_Datatype column;
+    MPI_Type_vector(N, 1, N, MPI_DOUBLE, &column);
+    MPI_Type_commit(&column);
+    MPI_Request requests[2];
+    for (int i = 0; i < 50; i++) {
+        MPI_Irecv(a, 1, column, (rank + 1) % ranks, 1, MPI_COMM_WORLD, &requests[0]);
+        MPI_Isend(a + N - 1, 1, column, (rank + ranks - 1) % ranks, 1, MPI_COMM_WORLD, &requests[1]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    }
+    MPI_Iallreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &requests[0]);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    if (rank == 0)
+        printf("threads: %g\n", sum / ranks);
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler_folder()
+    made = tmp_path_factory.mktemp("habits")
+    (made / "solver.c").write_text(SOLVER)
+    (made / "Makefile").write_text("bin/solver: solver.c\n\tmkdir -p bin\n\tmpicc -O2 -fopenmp -o $@ $<\n")
+    (made / "p.yaml").write_text(tiny_text())
+    return made
+
+
+def emulated(folder: Path, *words: object, ranks: int = 4, program: str = "bin/solver"):
+    options = ("-p", folder / "p.yaml", "-np", ranks, "--source", folder, "--no-contention")
+    return command("emulate", *options, "--json", "--time-pattern", r"threads: (\S+)", "--", program, *words)
+
+
+def test_each_level_of_threads_is_provided_and_openmp_has_one_thread(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    said = emulated(folder)
+    assert said.status == 0, said.err
+    told = json.loads(said.out)
+    assert told["time_s"]["mean"] == 1.0  # the number of threads that it printed; as many as cores without the setting
+    assert not [text for text in told["warnings"] if "threads of their own" in text]
+
+
+def test_threads_of_their_own_packing_and_naive_collectives_are_told(folder: Path) -> None:
+    said = emulated(folder, 3)
+    assert said.status == 0, said.err
+    warnings = json.loads(said.out)["warnings"]
+    for text in (
+        "of their own, whose computing takes no simulated time",
+        "200 messages, 800 KiB in all, have datatypes",
+    ):
+        assert len([warning for warning in warnings if text in warning]) == 1, warnings
+    assert any(warning.startswith("MPI_Iallreduce: under SMPI each rank") for warning in warnings)
+
+
+def test_collectives_by_the_algorithms_of_a_library_are_faster_than_by_those_of_smpi(folder: Path) -> None:
+    source = (
+        SOLVER.partition("    if (argc > 1)")[0]
+        + r"""
+    double* vector = calloc(N * N, sizeof *vector);
+    MPI_Allreduce(MPI_IN_PLACE, vector, N * N, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}
+"""
+    )
+    (folder / "reduce.c").write_text(source)
+    options = (
+        "-p",
+        folder / "p.yaml",
+        "-np",
+        16,
+        "--source",
+        folder,
+        "--make",
+        "mpicc -O2 -fopenmp reduce.c -o reduce",
+    )
+    times = {}
+    for words in ((), ("--collectives", "openmpi"), ("--collectives", "mpich")):
+        said = command("emulate", *options, *words, "--computing", "none", "--json", "--", "reduce")
+        assert said.status == 0, said.err
+        told = json.loads(said.out)
+        times[words[-1:]] = told["time_s"]["mean"]
+        assert told["parameters"]["collectives"] == (words[1] if words else None)
+        advice = [text for text in told["warnings"] if text.startswith("MPI_Allreduce: SMPI's own algorithms")]
+        assert len(advice) == (0 if words else 1)
+    assert max(times["openmpi",], times["mpich",]) < 0.5 * times[()]
+
+
+def test_two_ranks_have_no_tree_to_miss(folder: Path) -> None:
+    warnings = json.loads(emulated(folder, ranks=2).out)["warnings"]
+    assert not [text for text in warnings if "under SMPI each rank" in text]
+
+
+def test_a_program_in_a_folder_below_is_named_where_another_word_was_given(folder: Path) -> None:
+    said = emulated(folder, program="solver")
+    assert said.status == 2
+    assert "solver was not built; what was built: bin/solver; name the program" in said.err
