@@ -134,13 +134,10 @@ def print_outcome(outcome: "Outcome", options: "Options") -> int:
     """Prints how it ended; the exit status."""
     import sys
 
-    rows = f", {outcome.rows_done} of {outcome.rows} rows of the design measured" if outcome.rows else ""
+    print(outcome)
     if outcome.status == "complete":
-        print(f"{outcome.archive}: complete{rows}")
         return 0
     failure = " ".join((outcome.failure or "").split())
-    why = f": {failure}" if failure else ""
-    print(f"{outcome.archive}: {outcome.status}{rows}{why}")
     print(f"lepaute: {failure or 'interrupted'}; resume with: {resume_command(options)}", file=sys.stderr)
     return 130 if outcome.status == "partial" else 1
 
