@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.kit.files import whole_file
+from lepaute.kit.text import scaled_unit
 
 if TYPE_CHECKING:
     from lepaute.simulate.prediction import Prediction, Spread
@@ -17,14 +18,15 @@ def plot_prediction(prediction: "Prediction", path: Path) -> None:
     from matplotlib.figure import Figure
 
     application = prediction.application
-    rate, quantity = prediction.rate, f"rate ({application.rate.unit})" if application.rate else ""
-    values = sorted(run.rate for run in prediction.run_list if run.rate is not None)
-    if rate is None:
-        rate, quantity, values = prediction.time_s, "time (s)", sorted(run.time_s for run in prediction.run_list)
+    spread = prediction.time_s if prediction.rate is None else prediction.rate
+    runs = [run.time_s if prediction.rate is None else run.rate for run in prediction.run_list]
+    quantity, factor = quantity_axis([prediction])
+    mean, low, high = (factor * (spread.mean if end is None else end) for end in (spread.mean, spread.low, spread.high))
+    values = sorted(factor * value for value in runs if value is not None)
     figure = Figure(figsize=(8, 3), layout="constrained")
     axes = figure.add_subplot()
-    axes.axvspan(rate.low or rate.mean, rate.high or rate.mean, color="#4c78a8", alpha=0.2, lw=0, label="95 % interval")
-    axes.axvline(rate.mean, color="#4c78a8", lw=1.5, label="mean of the runs")
+    axes.axvspan(low, high, color="#4c78a8", alpha=0.2, lw=0, label="95 % interval")
+    axes.axvline(mean, color="#4c78a8", lw=1.5, label="mean of the runs")
     shares = [(i + 0.5) / len(values) for i in range(len(values))]
     axes.plot(values, shares, "o", color="#222222", ms=5, label="simulated runs")
     axes.set_ylim(0, 1)
@@ -41,20 +43,19 @@ def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
     """Writes a PNG: a line a prediction, its mean and 95 % prediction interval; hollow and grey if not comparable."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
-    rate = predictions[0].application.rate
+    quantity, factor = quantity_axis(predictions)
     figure = Figure(figsize=(9, min(1.5 + 0.28 * len(predictions), 200.0)), layout="constrained")
     axes = figure.add_subplot()
     named = set()
-    for line, one in enumerate(predictions):
-        spread = one.time_s if one.rate is None else one.rate
+    spreads = [one.time_s if one.rate is None else one.rate for one in predictions]
+    for line, (one, spread) in enumerate(zip(predictions, spreads, strict=True)):
         label = "comparable" if one.comparable else "not comparable: extrapolated"
         axes.errorbar(
-            spread.mean,
+            factor * spread.mean,
             line,
-            xerr=None
-            if spread.low is None or spread.high is None
-            else [[spread.mean - spread.low], [spread.high - spread.mean]],
+            xerr=[[factor * reach] for reach in _reach(spread)],
             fmt="o",
             color="#4c78a8" if one.comparable else "#999999",
             mfc="#4c78a8" if one.comparable else "white",
@@ -64,10 +65,16 @@ def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
         named.add(label)
     axes.set_yticks(range(len(predictions)), [one.application.label for one in predictions], fontsize=8)
     axes.invert_yaxis()
-    axes.set_xscale("log")
-    axes.set_xlabel(f"rate ({rate.unit})" if rate else "time (s)")
+    ends = [factor * end for one in spreads for end in (one.mean, one.low or one.mean, one.high or one.mean)]
+    if max(ends) > 10.0 * min(ends):
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+        axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel(quantity)
     axes.set_title(f"{predictions[0].application.title} on {predictions[0].platform_name}", fontsize=10)
-    axes.legend(loc="best", fontsize=8)
+    if not all(one.comparable for one in predictions):
+        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     FigureCanvasAgg(figure)
     with whole_file(path) as temporary:
         figure.savefig(temporary, format="png", dpi=130)
@@ -118,6 +125,16 @@ def plot_scaling(points: "Sequence[ScalingPoint]", path: Path) -> None:
     FigureCanvasAgg(figure)
     with whole_file(path) as temporary:
         figure.savefig(temporary, format="png", dpi=130)
+
+
+def quantity_axis(predictions: "Sequence[Prediction]") -> tuple[str, float]:
+    """The label of an axis of rates, or else of times, in the unit that suits the highest, and its factor."""
+    rates = [prediction.rate.mean for prediction in predictions if prediction.rate is not None]
+    rate = predictions[0].application.rate
+    if rate is None or len(rates) < len(predictions):
+        return "time (s)", 1.0
+    unit, factor = scaled_unit(rate.unit, max(rates))
+    return f"rate ({unit})", factor
 
 
 def _reach(spread: "Spread") -> tuple[float, float]:
