@@ -59,8 +59,9 @@ def summary_of(design: Design) -> DesignSummary:
     blocks = 0 if place is None else len({row[place] for row in design.rows})
     times = list(cells.values())
     held: dict[Value, Counter[tuple[Value, ...]]] = {}
-    for row in design.rows if place is not None else ():
-        held.setdefault(row[place], Counter())[tuple(v for i, v in enumerate(row) if i != place)] += 1
+    if place is not None:
+        for row in design.rows:
+            held.setdefault(row[place], Counter())[row[:place] + row[place + 1 :]] += 1
     complete = all(one == next(iter(held.values())) for one in held.values())
     replications = (min(times, default=0), max(times, default=0))
     return DesignSummary(len(design), factors, len(treatments), replications, blocks, complete)
