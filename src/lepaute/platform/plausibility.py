@@ -33,6 +33,8 @@ _CORE_MEMORY_BYTES, _NODE_MEMORY_BYTES = 1 << 24, 1e14
 _NODE_W = (1.0, 1e6)
 _SPREAD = 1.0
 _MOST_ROWS = 2000
+#: What spreads beyond measure mean in a platform that was fitted: nobody mistook a unit.
+POOR_FIT = "the calibration was disturbed or too short (--quick): calibrate again on an idle machine"
 
 
 def implausible(platform: "Platform") -> list[str]:
@@ -47,6 +49,11 @@ def implausible(platform: "Platform") -> list[str]:
         *_network(platform),
         *_spreads(platform),
     ]
+
+
+def is_fitted(platform: "Platform") -> bool:
+    """Whether measurements, and nobody's hand, gave the platform its numbers."""
+    return platform.archive_id is not None
 
 
 def unmodelled(platform: "Platform", kernels: Iterable[str]) -> list[str]:
@@ -88,7 +95,8 @@ def _kernel(model: "KernelModel", where: str, platform: "Platform") -> Iterator[
     duration_s = mean_s(model, *UPDATE)
     sd_s = value_of(piece_of(model, *UPDATE).noise.sd, *UPDATE)
     if not odd and duration_s > 0.0 and sd_s > 3.0 * duration_s:
-        yield f"{where}: its noise has {sd_s / duration_s:.3g} times its mean; noise.sd is in seconds, not in per cent"
+        meant = POOR_FIT if is_fitted(platform) else "noise.sd is in seconds, not in per cent"
+        yield f"{where}: its noise has {sd_s / duration_s:.3g} times its mean; {meant}"
 
 
 def _rates(model: "KernelModel", where: str, platform: "Platform") -> Iterator[str]:
@@ -184,7 +192,7 @@ def _segment(segment: "Segment", where: str) -> Iterator[str]:
 def _spreads(platform: "Platform") -> Iterator[str]:
     """Standard deviations in per cent, and powers in kilowatts."""
     spreads = {
-        f"kernels[{position}].discrepancy_relative_sd": model.discrepancy_relative_sd
+        f"kernels[{position}] ({model.kernel}): discrepancy_relative_sd": model.discrepancy_relative_sd
         for position, model in enumerate(platform.kernels)
     }
     network, days = platform.network, platform.days
@@ -194,7 +202,7 @@ def _spreads(platform: "Platform") -> Iterator[str]:
         spreads[f"days.{name}"] = getattr(days, name) or 0.0
     for field, spread in spreads.items():
         if spread > _SPREAD:
-            yield f"{field} is {spread:.3g}; it is a fraction, 0.02 for 2 %"
+            yield f"{field} is {spread:.3g}; {POOR_FIT if is_fitted(platform) else 'it is a fraction, 0.02 for 2 %'}"
     power = platform.power
     if power is not None and not _NODE_W[0] <= power.computing_W <= _NODE_W[1]:
         yield f"power.computing_W is {power.computing_W:.3g}; a node draws {_NODE_W[0]:g} to {_NODE_W[1]:.0e} W"
