@@ -345,7 +345,7 @@ def stampede_like(source: dict[str, Any], core: Platform) -> Platform:
                 "Xeon Phi (61 cores, 1.1 GHz, 16 flop a cycle), nominally "
                 f"{nominal_flops / 1e9:.1f} Gflop/s; (2) its dgemm runs at 80 % of that, whatever the shape, with 1 % "
                 "of noise; (3) all other kernels are those of one core of Dahu, scaled by dgemm; (4) one switch in the "
-                "place of the fat tree, which comes later; (5) protocols as SMPI has them by default, the sender does "
+                "place of the fat tree; (5) protocols as SMPI has them by default, the sender does "
                 "not wait up to 65536 bytes; (6) no differences between nodes or days. Nothing was fitted to the HPL "
                 "run of the machine."
             ),

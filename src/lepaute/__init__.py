@@ -10,7 +10,7 @@ True
 Platforms      load_platform("dahu" or a file), Platform
 Predictions    predict(Hpl(...) or Stencil(...), platform), emulate(program, platform, ranks=...), difference
 Measurements   Archive.open(file), fit.models(archives), fit.segment(x, y), fit.read_durations(file), read_trace(file)
-Experiments    design (tables of what to measure), Job (the script of `lepaute run`)
+Experiments    design (tables of what to measure), Job (what is measured, and how), run(Job, archive)
 
 In a notebook each of these shows itself as a table; help(lp.predict) has the arguments. Every name is loaded when it is
 first used: `import lepaute` stays light.
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lepaute.errors import LepauteError as LepauteError
     from lepaute.measure.experiment.job import Job as Job
     from lepaute.measure.experiment.rounds import Until as Until
+    from lepaute.measure.experiment.session import run as run
     from lepaute.platform import Platform as Platform
     from lepaute.platform import load_platform as load_platform
     from lepaute.simulate import Hpl as Hpl
@@ -59,6 +60,7 @@ _HOME_OF = {  # the public names, and the package each is loaded from
     "emulate": "lepaute.simulate",
     "predict": "lepaute.simulate",
     "read_trace": "lepaute.trace",
+    "run": "lepaute.measure.experiment.session",
     "simulate_one": "lepaute.simulate",
 }
 
@@ -83,6 +85,7 @@ __all__ = [
     "load_platform",
     "predict",
     "read_trace",
+    "run",
     "simulate_one",
 ]
 

@@ -6,6 +6,22 @@ from collections.abc import Iterable
 class LepauteError(Exception):
     """Root of all errors that a user can mend; the command line prints the message and exits with 2."""
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks show: the lines of one's own that led to it, and the message.
+
+        The lines of this package would be dozens; `import traceback; traceback.print_exc()` has them.
+        """
+        import traceback
+        from pathlib import Path
+
+        package = str(Path(__file__).parent)
+        lines = [
+            f"line {frame.lineno}: {frame.line}"
+            for frame in traceback.extract_tb(self.__traceback__)
+            if not frame.filename.startswith(package) and not {"IPython", "ipykernel"} & set(Path(frame.filename).parts)
+        ]
+        return [*lines, f"{type(self).__name__}: {self}", *getattr(self, "__notes__", ())]
+
 
 class InputError(LepauteError):
     """An argument or a parameter has a value that cannot be."""

@@ -87,6 +87,40 @@ def test_threads_of_their_own_packing_and_naive_collectives_are_told(folder: Pat
     assert any(warning.startswith("MPI_Iallreduce: under SMPI each rank") for warning in warnings)
 
 
+def test_collectives_by_the_algorithms_of_a_library_are_faster_than_by_those_of_smpi(folder: Path) -> None:
+    source = (
+        SOLVER.partition("    if (argc > 1)")[0]
+        + r"""
+    double* vector = calloc(N * N, sizeof *vector);
+    MPI_Allreduce(MPI_IN_PLACE, vector, N * N, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}
+"""
+    )
+    (folder / "reduce.c").write_text(source)
+    options = (
+        "-p",
+        folder / "p.yaml",
+        "-np",
+        16,
+        "--source",
+        folder,
+        "--make",
+        "mpicc -O2 -fopenmp reduce.c -o reduce",
+    )
+    times = {}
+    for words in ((), ("--collectives", "openmpi"), ("--collectives", "mpich")):
+        said = command("emulate", *options, *words, "--computing", "none", "--json", "--", "reduce")
+        assert said.status == 0, said.err
+        told = json.loads(said.out)
+        times[words[-1:]] = told["time_s"]["mean"]
+        assert told["parameters"]["collectives"] == (words[1] if words else None)
+        advice = [text for text in told["warnings"] if text.startswith("MPI_Allreduce: SMPI's own algorithms")]
+        assert len(advice) == (0 if words else 1)
+    assert max(times["openmpi",], times["mpich",]) < 0.5 * times[()]
+
+
 def test_two_ranks_have_no_tree_to_miss(folder: Path) -> None:
     warnings = json.loads(emulated(folder, ranks=2).out)["warnings"]
     assert not [text for text in warnings if "under SMPI each rank" in text]

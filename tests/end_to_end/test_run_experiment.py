@@ -116,6 +116,51 @@ for settings in ({"archive": "x.zip"}, {"archive": "y"}, {"archive": "z.zip", "n
     assert sorted(path.name for path in tmp_path.iterdir()) == ["by_hand.py", "x.zip"]
 
 
+OWN_CLASS = """
+import sys
+import lepaute as lp
+
+class Mine(lp.Job):
+    def design(self):
+        return lp.design.full_factorial({"n": [1, 2, 3]}, seed=self.seed)
+
+    def run(self):
+        for row in self.rows():
+            if row["n"] == 2 and "fail" in sys.argv:
+                raise ValueError("on purpose")
+            self.record(seen=row["n"], replications=int(self.parameters["replications"]))
+
+settings = {"resume": "resume" in sys.argv, "force": "force" in sys.argv}
+archive = lp.run(Mine, "x.zip", parameters={"replications": 2}, monitor_period_s=0.0, **settings)
+print(archive.metadata["status"], archive.metadata["script"], len(archive.table("observations/observations.parquet")))
+"""
+
+
+def test_a_class_of_a_python_session_is_run_resumed_and_replaced(tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text(OWN_CLASS)
+
+    def session(*words: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, str(script), *words]
+        return subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+
+    failed = session("fail")
+    assert failed.returncode == 1
+    assert 'mine.py", line' in failed.stderr  # the user's own traceback
+    assert "ValueError: on purpose" in failed.stderr
+    assert "x.partial.zip; go on with lp.run(..., resume=True)" in failed.stderr
+    again = session()
+    assert "an interrupted run is there; resume it (--resume; lp.run(..., resume=True))" in again.stderr
+    done = session("resume")
+    assert done.stdout.splitlines()[0] == "complete mine.py 3", done.stderr
+    assert "x.zip: complete, 3 of 3 rows of the design measured" in done.stderr
+    assert Archive.open(tmp_path / "x.zip").read_bytes("experiment/mine.py").decode() == OWN_CLASS
+    assert "replace the archive with --force (force=True)" in session().stderr
+    assert session("fail", "force").returncode == 1
+    assert session("force").stdout.startswith("complete mine.py 3")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.py", "x.zip"]
+
+
 def test_resume_without_a_name_takes_the_last_interrupted_run(tmp_path: Path) -> None:
     run(tmp_path, FAILING)
     done = run(tmp_path, FAILING.replace("exit 7", "exit 0"), "--resume")

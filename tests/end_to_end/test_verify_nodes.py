@@ -162,7 +162,11 @@ def test_a_node_that_dies_in_a_run_is_named_and_the_others_runs_are_kept(platfor
         before = runs(tmp_path)
         assert 2 <= len(before) < 12
         farm.start("node2")
-        done = verify(tmp_path, *options, "--resume", repeats=12)
+        # Daemons of Open MPI on hosts that are one machine lose their way to each other now and then, which ends a run.
+        for _attempt in range(3):
+            done = verify(tmp_path, *options, "--resume", repeats=12)
+            if "the real HPL failed" not in done.stderr:
+                break
         assert done.returncode == 0, done.stderr
         after = runs(tmp_path)
         assert after[: len(before)] == before

@@ -312,3 +312,19 @@ def test_help_of_a_command_is_what_its_option_prints(command: str, capsys: pytes
 def test_help_of_what_is_no_command_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help", "doktor"]) == 2
     assert "there is no command 'doktor'; did you mean 'doctor'?" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_named_where_the_system_names_no_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import shutil
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: type("Usage", (), {"free": 3 << 10}))
+
+    def run() -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert guarded(run) == 2
+    expected = f"lepaute: No space left on device: {tmp_path} has 3 KiB left; make room there\n"
+    assert capsys.readouterr().err == expected

@@ -91,7 +91,7 @@ def test_without_simgrid_a_calibration_can_be_made_and_an_emulation_cannot(empty
     (check,) = doctor.check_simgrid()
     assert (check.status, check.found) == ("warning", "without smpif90")
     (empty_path / "smpif90").symlink_to(empty_path / "smpicc")
-    assert doctor.check_simgrid() == [Check("SimGrid", "ok", "SimGrid version 3.32")]
+    assert doctor.check_simgrid() == [Check("SimGrid", "ok", "3.32")]
 
 
 def test_tools_of_experiments_that_are_missing_are_named_with_what_is_lacking(empty_path: Path) -> None:
@@ -177,3 +177,13 @@ def test_into_a_pipe_a_finding_is_one_line_that_nothing_breaks(
     assert line.split("  ", 1)[0] == "warning"
     assert found in line
     assert remedy in line
+
+
+def test_hpl_is_missing_where_no_folder_for_builds_can_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path / "file" / "cache"))
+    monkeypatch.delenv("LEPAUTE_HPCC_TARBALL", raising=False)
+    (check,) = doctor.check_hpl()
+    assert check.status == "missing"
+    assert "cannot be written" in check.found
+    assert "LEPAUTE_HOME" in check.remedy

@@ -50,6 +50,7 @@ def test_private_without_folding_is_refused() -> None:
         (["--fold", "much"], "--fold is 'much'; it must be a size in bytes"),
         (["--stack", "1"], "invalid value for '--stack'"),
         (["--time-pattern", "t=(", "--binary", "x"], "is no regular expression"),
+        (["--collectives", "ompi", "--binary", "x"], "collectives is 'ompi'; it must be one of openmpi, mpich"),
         (["--set", "network.nonsense=1"], "nonsense"),
         (["--trace", "no/such/folder/t.parquet"], "there is no folder no/such/folder"),
     ],

@@ -3,7 +3,9 @@
 import contextlib
 import multiprocessing
 import subprocess
+import sys
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -17,10 +19,13 @@ from lepaute.kit.journal import Journal, drop_broken_end, entries
 from lepaute.measure.experiment.closing import close_interrupted
 from lepaute.measure.experiment.entries import AddedRow, MeasuredRow
 from lepaute.measure.experiment.helpers import relative
+from lepaute.measure.experiment.job import Job
+from lepaute.measure.experiment.log_lines import NotebookLog, usual_log
 from lepaute.measure.experiment.options import Options, options_from, read_installation
 from lepaute.measure.experiment.raw_rows import Table
 from lepaute.measure.experiment.record import Record
 from lepaute.measure.experiment.rounds import Until, check_recorded, observed, rounds
+from lepaute.measure.experiment.script import source_of
 from lepaute.measure.experiment.state import RunState
 from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.nodes.results import Result
@@ -362,3 +367,52 @@ def test_a_damaged_line_or_strange_value_keeps_nothing_else_out_of_the_archive(
 def test_a_file_that_no_archive_can_hold_is_refused_when_it_is_kept(tmp_path: Path, name: str) -> None:
     with contextlib.closing(begun(tmp_path)) as workspace, pytest.raises(InputError, match="cannot be the name"):
         workspace.keep_file(name, b"x")
+
+
+def test_the_cells_of_a_notebook_are_the_script_of_a_class_that_they_define(monkeypatch: pytest.MonkeyPatch) -> None:
+    main = types.ModuleType("__main__")
+    main.In = ["", "import lepaute as lp\n", "class Mine(lp.Job):\n    pass"]  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    mine = type("Mine", (Job,), {"__module__": "__main__"})
+    name, text = source_of(mine, None) or ("", b"")
+    assert (name, text.decode()) == ("session.py", "import lepaute as lp\n\n# %%\nclass Mine(lp.Job):\n    pass\n")
+    assert source_of(Job, None) == (name, text)  # `with lp.Job(...)`, by hand
+    monkeypatch.delattr(main, "In")
+    assert source_of(Job, None) is None
+    here = type("Mine", (Job,), {"__module__": __name__})
+    assert (source_of(here, None) or ("", b""))[0] == Path(__file__).name
+
+
+def test_a_notebook_shows_one_line_of_the_log_and_every_warning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, content, raw):
+            assert raw
+            shown[-1] = content["text/plain"]
+
+    def display(content, raw, display_id):
+        shown.append(content["text/plain"])
+        return Handle()
+
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display))
+    log = usual_log()
+    assert isinstance(log, NotebookLog)
+    for line in ("first", "second", "warning: hot", "third"):
+        log(line)
+    log.show("x.zip: complete")
+    assert shown == ["x.zip: complete"]
+    assert capsys.readouterr().err == "warning: hot\n"
+
+
+def test_a_notebook_shows_the_message_of_an_error_and_the_lines_that_led_to_it() -> None:
+    with pytest.raises(InputError) as caught:
+        options_from("test", {"node": "x"})
+    lines = caught.value._render_traceback_()
+    assert lines[0].endswith('options_from("test", {"node": "x"})')
+    assert [line for line in lines if "src/lepaute" in line] == []
+    assert lines[-1].startswith("InputError: an experiment has no setting 'node'")

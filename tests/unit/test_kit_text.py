@@ -48,6 +48,7 @@ def test_long_tables_keep_both_ends() -> None:
         (seconds(9.994e-7), "999 ns"),
         (quantity(5200.4, "Gflop/s"), "5200 Gflop/s"),
         (quantity(2.604e6, "Gflop/s"), "2.604 Pflop/s"),
+        (quantity(101378763939.0, "cells/s"), "101.4 Gcells/s"),
         (quantity(9999.6, "Gflop/s"), "10 Tflop/s"),
         (quantity(1.2e9, "Gflop/s"), "1.2 Eflop/s"),
         (quantity(3.2e7, "J"), "32 MJ"),

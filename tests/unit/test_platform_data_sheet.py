@@ -1,14 +1,16 @@
 """`lepaute platform new`: what is given is taken, what is guessed is marked and has an error of its own."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.kit.rates import bandwidth_of, flops_of, ratio_of, seconds_of
+from lepaute.kit.rates import bandwidth_of, flops_of, memory_of, ratio_of, seconds_of
 from lepaute.platform import Platform, load_platform
 from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.platform.evaluation import mean_s
+from lepaute.platform.plausibility import implausible
 from lepaute.platform.scaling import SCALED_RELATIVE_SD, UPDATE, dgemm_rate
 from lepaute.simulate.apps.hpl.parameters import Hpl
 from lepaute.simulate.machine import KERNELS
@@ -50,7 +52,11 @@ def test_the_command_of_the_docs_writes_a_platform_that_is_complete(
     status, file = made(tmp_path)
     assert status == 0
     printed = capsys.readouterr()
-    assert "platform mine, 16 nodes of 48 cores" in printed.out
+    assert "platform mine: 16 nodes of 2 x 24 cores, a fat tree of 2 leaf switches with 8 nodes and 4 " in printed.out
+    # what was understood, in the units in which a slip of a unit shows
+    assert (
+        "dgemm 45 Gflop/s a core (2160 Gflop/s a node, 34.56 Tflop/s in all), link 12.5 GB/s (100 Gb/s)" in printed.out
+    )
     assert "assumed: all other kernels (sd 65 %): those of a core of dahu-2020-01, scaled by dgemm" in printed.err
     platform = load_platform(file)
     nodes = platform.nodes
@@ -100,6 +106,62 @@ def test_a_peak_is_a_worse_guess_than_a_rate_of_dgemm() -> None:
     assert platform.kernel("dgemm").discrepancy_relative_sd == 0.2  # type: ignore[union-attr]
 
 
+def test_ranks_of_several_threads_have_dgemm_and_dtrsm_of_so_many_cores_and_the_rest_of_one() -> None:
+    from lepaute.platform.variants import models_of
+
+    platform = sheet(threads=4)
+    one, four = (models_of(platform.kernels, KERNELS, threads) for threads in (1, 4))
+    for kernel in ("dgemm", "dgemm_nn", "dtrsm", "dtrsm_left"):
+        assert mean_s(one[kernel], *UPDATE) == pytest.approx(0.93 * 4 * mean_s(four[kernel], *UPDATE), rel=1e-5)
+        assert four[kernel].discrepancy_relative_sd > one[kernel].discrepancy_relative_sd
+    for kernel in ("dlaswp01T", "dgemv", "dlacpy"):  # HPL's own loops, and memory: one core of the rank
+        assert four[kernel] == one[kernel]
+    assert "4 threads a rank" in {assumption.what for assumption in platform.assumed or ()}
+    times = [predict(Hpl(n=2048, nb=64, p=2, q=1, threads_per_rank=t), platform, runs=1).time_s.mean for t in (1, 4)]
+    assert 1.5 < times[0] / times[1] < 4.0
+
+
+def test_memory_is_understood_as_it_is_sold() -> None:
+    gib = 2**30
+    sizes = {"192G": 192, "192GB": 192, "192GiB": 192, "192 GB": 192, "1.5T": 1536, "1TiB": 1024, "98304M": 96}
+    assert {text: memory_of(text, "--memory") for text in sizes} == {text: n * gib for text, n in sizes.items()}
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (
+            {"dgemm": None, "peak": "2.15T"},
+            "nodes.peak_flops_per_core is 2.15e+12 flop/s, of one core: 103 Tflop/s for",
+        ),
+        ({"dgemm": "2.15T"}, "(dgemm): dgemm(4096, 4096, 128) at 2.15e+12 flop/s a core; is that of a node, or of a"),
+        ({"latency": "1.5ms"}, "latency_s is 0.006 s; up to 1e-03 s are usual"),
+    ],
+)
+def test_a_slip_of_a_unit_is_told_when_the_file_is_written(
+    changed: dict[str, str | None], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _ = made(tmp_path, **changed)
+    assert status == 0
+    assert told in "".join(line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: "))
+
+
+def test_a_node_of_few_fast_cores_is_one_of_accelerators() -> None:
+    assert not any("of a processor?" in sentence for sentence in implausible(load_platform("exascale-like")))
+
+
+def test_a_prediction_tells_the_interval_of_the_share_of_the_peak_and_the_share_of_the_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, file = made(tmp_path, dgemm=None, peak="60G")
+    assert main(["predict", "hpl", "-p", str(file), "--n", "8k", "--nb", "128", "--grid", "2x2", "--runs", "3"]) == 0
+    text = capsys.readouterr().out
+    # peak of four cores; 8 * 8000^2 bytes of 192 GiB
+    (peak,) = re.findall(r"peak +([0-9.]+) % of 240 Gflop/s \(([0-9]+) to ([0-9]+) %\)", text)
+    assert float(peak[1]) < float(peak[0]) < float(peak[2])
+    assert re.search(r"memory +0\.512\d* GB needed of 206\.2 GB on 1 node\(s\), 0\.25 %", text)
+
+
 def test_the_core_may_be_one_that_the_user_has_measured(tmp_path: Path) -> None:
     mine = sheet(dgemm_flops=90e9, name="measured")
     twice = platform_from(DataSheet(1, 1, 4, dgemm_flops=45e9), mine)
@@ -119,7 +181,12 @@ def test_the_core_may_be_one_that_the_user_has_measured(tmp_path: Path) -> None:
         ({"fat_tree": "2"}, "--fat-tree is '2'; it must be a ratio such as 2:1"),
         ({"nodes": "17"}, "17 nodes have no fat tree 2:1: a leaf switch has a multiple of 2 nodes that divides"),
         ({"leaf": "6"}, "16 nodes have no fat tree 2:1 with leaf switches of 6 nodes"),
-        ({"cores": "2x"}, "--cores is '2x'"),
+        ({"cores": "2x"}, "--cores is '2x'; it must be sockets x cores such as 2x24, or cores such as 24"),
+        ({"cores": "2*24"}, "--cores is '2*24'; it must be sockets x cores such as 2x24"),
+        ({"memory": "192"}, "--memory is '192', 192 bytes; write it with its unit, such as 192G"),
+        ({"memory": "192Gb"}, "--memory is '192Gb'; it must be a size such as 192G or 1.5T"),
+        ({"dgemm": "45"}, "--dgemm is '45', 45 operations a second; write 45G for Gflop/s"),
+        ({"threads": "49"}, "--threads is 49; a node has 48 cores"),
         ({"cores": "2x2000000000"}, "data sheet: nodes.cores is 4000000000; it must be <= 65536"),
         ({"like": "stampede"}, "no shipped platform and no file is named 'stampede'"),
     ],

@@ -7,6 +7,7 @@ import numpy
 import pytest
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.record import library_of_command
 from lepaute.measure.record_file import RankRecord, read_rank, trace_of_records
 
 HEADER_BYTES, NAMES, NOTES_BYTES = 20480, 448, 4096
@@ -162,3 +163,11 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(numpy.zeros(30000, dtype="u1").tobytes())
     with pytest.raises(EnvironmentProblem, match="not a Lepaute recording"):
         read_rank(tmp_path / "x")
+
+
+def test_a_launcher_that_is_not_installed_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(EnvironmentProblem, match=r"mpirun is missing .*apt-get install openmpi-bin"):
+        library_of_command(["mpirun", "-np", "2", "./program"])
+    with pytest.raises(InputError, match="no such program; write lepaute record"):
+        library_of_command(["./program"])

@@ -11,6 +11,7 @@ from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import Options, new_name
 from lepaute.measure.experiment.workspace import folder_of, latest_workspace
 from lepaute.measure.schedulers import Given, NodeAddress, Request
+from lepaute.measure.shipped import shipped_experiments
 
 
 class Quiet(Job):
@@ -88,3 +89,9 @@ def test_the_run_of_a_script_is_not_taken_for_that_of_another_whose_name_goes_on
     own = folder_of(tmp_path / new_name("sort"))
     own.mkdir()
     assert latest_workspace(tmp_path, "sort") == own
+
+
+def test_a_shipped_experiment_is_resumed_by_its_name() -> None:
+    script = shipped_experiments()["memory"]
+    words = shlex.split(resume_command(Options(archive=Path("m.zip"), script=script)))
+    assert words == ["lepaute", "run", "memory", "--resume", "-o", "m.zip"]

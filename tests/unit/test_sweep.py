@@ -1,6 +1,7 @@
 """Several predictions side by side: no best among those that are mostly extrapolated."""
 
 import json
+import re
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,10 @@ from matplotlib.figure import Figure
 from lepaute.cli.main import main
 from lepaute.cli.predict_text import joint_warnings, summary
 from lepaute.platform import load_platform
+from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate import Difference, Hpl, Layers, Prediction, difference, predict, predict_all
 from lepaute.simulate.comparing import may_be_as_fast
-from lepaute.simulate.plot import plot_sweep
+from lepaute.simulate.plot import plot_sweep, quantity_axis
 from lepaute.simulate.sweep import Sweep, calibration_of, speed
 
 #: dgemm of `dahu` was fitted for k = 128, 256 and 512.
@@ -93,9 +95,28 @@ def test_all_that_cannot_be_told_from_the_best_are_named() -> None:
     assert [line.split(":")[0].strip() for line in lines[at + 1 : at + 4]] == [one.application.label for one in bests]
     assert lines[at + 4].startswith("  worst   N = 6000  NB = 128  WR12R2C2  16 x 1")
     single = predict_all(alike[:2], "dahu", runs=1)
-    assert (
-        "  best    one of these 2, one run of each tells nothing apart; give --runs 10:" in summary(single).splitlines()
-    )
+    lines = summary(single).splitlines()
+    assert "  best    one of these 2, one run of each tells nothing apart; give --runs 10:" in lines
+    assert not any(line.startswith("  worst") for line in lines)  # it may be the best
+
+
+def test_block_sizes_that_nobody_measured_are_not_ranked_without_a_warning(sweep: list[Prediction]) -> None:
+    # dgemm of a data sheet has the form of another core: what NB does to it is a guess that no interval holds
+    platform = platform_from(DataSheet(2, 2, 4, dgemm_flops=45e9, link_Bps=12.5e9), load_platform("dahu"))
+    applications = [Hpl(n=2000, nb=nb, p=2, q=2) for nb in (64, 128)]
+    text = summary(predict_all(applications, platform, runs=2))
+    assert "warning: block sizes are compared by a model of dgemm without fitted ranges" in text
+    line = next(line for line in text.splitlines() if line.startswith("  ranges"))
+    assert re.search("none of the simulated time was outside the fitted ranges; another [0-9.]+ to [0-9.]+ % has", line)
+    assert "block sizes are compared" not in summary(sweep)  # fitted: those outside are apart
+
+
+def test_the_axis_of_a_sweep_is_in_the_unit_of_the_text(sweep: list[Prediction]) -> None:
+    assert quantity_axis(sweep) == ("rate (Gflop/s)", 1.0)
+    faster = [
+        replace(one, run_list=type(one.run_list)(replace(run, rate=2e5) for run in one.run_list)) for one in sweep
+    ]
+    assert quantity_axis(faster) == ("rate (Tflop/s)", 1e-3)
 
 
 def test_the_error_of_sampling_counts_where_predictions_are_told_apart(sweep: list[Prediction]) -> None:

@@ -192,7 +192,7 @@ def _next_steps(archive: Archive, status: str) -> list[str]:
     script = archive.about.script
     file = archive.path.name
     if archive.about.kind != "experiment":
-        return [_line("go on", "what was measured can be fitted; calibrate again for the rest")]
+        return [_line("go on", "what was measured can be fitted; --resume of the same command measures the rest")]
     import shlex
 
     name = shlex.quote(printable(f"{file.removesuffix('.partial.zip').removesuffix('.zip')}.zip"))

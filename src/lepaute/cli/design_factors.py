@@ -102,7 +102,7 @@ def mix(
     from lepaute.design import mix as make
     from lepaute.design import read_design
 
-    check_outputs({"--out": out}, inputs=files)
+    check_outputs({"--output": out}, inputs=files)
     names = kinds.split(",") if kinds is not None else None
     design = make(*(read_design(file) for file in files), kinds=names, seed=seed)
     write(design if blocks is None else in_blocks(design, count=blocks, seed=seed), out)

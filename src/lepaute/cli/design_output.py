@@ -14,14 +14,19 @@ Seed = Annotated[int, typer.Option(help="The same seed gives the same table, byt
 
 
 def _checked(out: Path | None) -> Path | None:
-    check_outputs({"--out": out})
+    check_outputs({"--output": out})
     return out
 
 
 Out = Annotated[
     Path | None,
     typer.Option(
-        "--out", "-o", help="File to write; standard output unless given.", show_default=False, callback=_checked
+        "--output",
+        "-o",
+        "--out",
+        help="File to write; standard output unless given.",
+        show_default=False,
+        callback=_checked,
     ),
 ]
 

@@ -72,16 +72,25 @@ def program(
     ] = True,
     memory_share: Annotated[
         float | None,
-        typer.Option("--memory-share", help="of it that waits for memory, 0 to 1, instead", min=0.0, max=1.0),
+        typer.Option("--memory-share", help="share of it that waits for memory, 0 to 1, instead", min=0.0, max=1.0),
     ] = None,
     pattern: Annotated[
-        str | None, typer.Option("--time-pattern", help="regular expression around the seconds that the program prints")
+        str | None,
+        typer.Option(
+            "--time-pattern", help=r"regular expression for the seconds that the program prints: 'time: (\S+) s'"
+        ),
+    ] = None,
+    collectives: Annotated[
+        str | None,
+        typer.Option(
+            "--collectives", help="algorithms as in openmpi, mpich, mvapich2 or intelmpi; SMPI's own unless given"
+        ),
     ] = None,
     settings: Settings = None,
     runs: Runs = 1,
     seed: Seed = 1,
     timeout: Annotated[float, typer.Option("--timeout", help="wall seconds of a run")] = 3600.0,
-    stall: Annotated[float, typer.Option("--stall", help="wall seconds without any sign of progress")] = 120.0,
+    stall: Annotated[float, typer.Option("--stall", help="wall seconds without an MPI call or simulated time")] = 120.0,
     stack: Annotated[int, typer.Option("--stack", help="KiB of each rank", min=64, max=1 << 30)] = 1024,
     shared_globals: Annotated[
         bool, typer.Option("--shared-globals", help="global variables are the same for all ranks")
@@ -134,6 +143,7 @@ def program(
         limits=Limits(timeout, stall),
         stack_kib=stack,
         value_pattern=pattern,
+        collectives=collectives,
         sleeping_probes=not every_probe,
     )
     with EmulatedTrace(traces) as kept:

@@ -23,6 +23,8 @@ PIPE_CLOSED = 141  # 128 + SIGPIPE
 
 #: No file system and no network gives these: a descriptor or an address of ours is wrong.
 _OF_A_DEFECT = frozenset({errno.EBADF, errno.EFAULT, errno.ENOTSOCK})
+#: A disk with less room than this is full.
+_LITTLE_BYTES = 1 << 20
 #: A longer message is cut in the middle: what is wrong stands at its beginning, what to do at its end.
 _MOST_CHARACTERS = 1200
 
@@ -59,7 +61,8 @@ def answer(error: BaseException) -> tuple[int, str]:
         return BAD_INPUT, str(error)
     if isinstance(error, OSError) and error.errno is not None and _is_of_the_system(error):
         where = f"{_text(error.filename)}: " if error.filename else ""
-        return BAD_INPUT, f"{where}{error.strerror or os.strerror(error.errno)}"
+        full = _full_folder() if not where and error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        return BAD_INPUT, f"{where}{error.strerror or os.strerror(error.errno)}{full}"
     if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # of Path.resolve()
         return BAD_INPUT, f"{error}; name the file itself"
     if isinstance(error, TimeoutError | ConnectionError):
@@ -76,6 +79,19 @@ def answer(error: BaseException) -> tuple[int, str]:
     kept = _kept_traceback(error)
     where = f"its traceback is in {kept}" if kept else "LEPAUTE_DEBUG=1 shows its traceback"
     return DEFECT, f"this is a defect of Lepaute ({name}: {_short(str(error), 300)}); {where}: please report it"
+
+
+def _full_folder() -> str:
+    """Where there is no room, among the folders that commands write to; what is written does not say."""
+    import shutil
+    import tempfile
+    from pathlib import Path
+
+    for folder in (Path.cwd(), Path(tempfile.gettempdir())):
+        with contextlib.suppress(OSError):
+            if (free_bytes := shutil.disk_usage(folder).free) < _LITTLE_BYTES:
+                return f": {folder} has {free_bytes >> 10} KiB left; make room there"
+    return "; make room where the output goes"
 
 
 def complain(message: str) -> None:

@@ -48,6 +48,9 @@ COMMANDS = (
     Command("completion", "the script with which bash, zsh or fish completes command lines"),
 )
 
+#: What asks for the help of any command.
+HELP = ("-h", "--help")
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit status; `arguments` are those after the program's name."""
@@ -79,7 +82,7 @@ def dispatch(arguments: list[str]) -> int:
     first, *rest = arguments
     if first == "help" and rest:  # `help COMMAND` is `COMMAND --help`
         first, rest = rest[0], [*rest[1:], "--help"]
-    if first in ("-h", "--help", "help"):
+    if first in (*HELP, "help"):
         print(usage())
         return DONE
     if first in ("-V", "--version"):
@@ -110,10 +113,13 @@ def built(name: str, arguments: list[str]) -> "tuple[Any, str | None]":
 
     from typer.main import get_command, get_group
 
+    from lepaute.cli.help_text import dress
+
     module = import_module(f"lepaute.cli.{name}")
     # Not get_command() for an app: it drops the name of a subcommand that is the only one ("predict hpl" -> "predict").
     app = module.app_for(arguments) if hasattr(module, "app_for") else getattr(module, "app", None)
     command = get_group(plain(app)) if app is not None else get_command(app_of(module))
+    dress(command, name)
     return command, getattr(module, "DEFAULT", None)
 
 
@@ -122,12 +128,12 @@ def run_command(name: str, arguments: list[str]) -> int:
     import typer
 
     command, default = built(name, arguments)
-    if default is not None and arguments and arguments[0] not in (*getattr(command, "commands", ()), "--help"):
+    if default is not None and arguments and arguments[0] not in (*getattr(command, "commands", ()), *HELP):
         arguments = [default, *arguments]
     _check_values(command)
     try:
         # Not command.main(): it has its own ideas about interrupts and closed pipes, and those are guarded()'s.
-        with command.make_context(f"lepaute {name}", arguments) as context:
+        with command.make_context(f"lepaute {name}", arguments, help_option_names=list(HELP)) as context:
             result = command.invoke(context)
     except typer.Exit as end:
         return end.exit_code

@@ -1,5 +1,6 @@
 """`lepaute platform new`: a platform from a data sheet."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -38,6 +39,10 @@ def new(
     ] = None,
     leaf: Annotated[int | None, typer.Option("--leaf", min=1, help="nodes of a leaf switch of the fat tree")] = None,
     memory: Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="of a node, such as 192G")] = None,
+    threads: Annotated[
+        int,
+        typer.Option("--threads", metavar="T", min=1, help="also for ranks of T threads, such as 32: guessed as well"),
+    ] = 1,
     memory_bandwidth: Annotated[
         str | None,
         typer.Option("--memory-bandwidth", metavar="RATE", help="of a node, all cores at once: 200GB; for emulations"),
@@ -53,16 +58,21 @@ def new(
     """Write a platform from a data sheet: what is not given is guessed, marked, and widens the interval."""
     from lepaute.errors import InputError
     from lepaute.kit.files import write_whole
-    from lepaute.kit.quantities import product_of, size_of
-    from lepaute.kit.rates import bandwidth_of, flops_of, ratio_of, seconds_of
+    from lepaute.kit.quantities import product_of
+    from lepaute.kit.rates import bandwidth_of, flops_of, memory_of, ratio_of, seconds_of
     from lepaute.platform import load_platform
-    from lepaute.platform.data_sheet import DataSheet, platform_from
+    from lepaute.platform.data_sheet import DataSheet, platform_from, what_is_given
     from lepaute.platform.io import platform_text
+    from lepaute.platform.plausibility import implausible
 
     check_outputs({"--output": output}, inputs=[like])
+    if re.fullmatch("[0-9]+(?:[xX][0-9]+)?", cores, re.ASCII) is None:
+        raise InputError(f"--cores is {cores[:80]!r}; it must be sockets x cores such as 2x24, or cores such as 24")
     sockets, per_socket = product_of(cores if "x" in cores.lower() else f"1x{cores}", "--cores", "S x C such as 2x24")
     if min(sockets, per_socket) < 1:
         raise InputError(f"--cores is {cores!r}; a node has at least one core")
+    if threads > sockets * per_socket:
+        raise InputError(f"--threads is {threads}; a node has {sockets * per_socket} cores")
     if leaf is not None and fat_tree is None:
         raise InputError("--leaf is of a fat tree; give --fat-tree too, such as 2:1")
     sheet = DataSheet(
@@ -75,12 +85,15 @@ def new(
         latency_s=None if latency is None else seconds_of(latency, "--latency"),
         fat_tree=None if fat_tree is None else ratio_of(fat_tree, "--fat-tree"),
         leaf=leaf,
-        memory_bytes=None if memory is None else size_of(memory, "--memory"),
+        memory_bytes=None if memory is None else memory_of(memory, "--memory"),
+        threads=threads,
         memory_Bps=None if memory_bandwidth is None else bandwidth_of(memory_bandwidth, "--memory-bandwidth"),
         name=name or output.stem or "data-sheet",
     )
     platform = platform_from(sheet, load_platform(like))
     write_whole(output, platform_text(platform))
-    print(f"{output}: platform {platform.name}, {nodes} nodes of {platform.nodes.cores} cores")
+    print(f"{output}: platform {platform.name}: {', '.join(what_is_given(sheet))}")
     for assumption in platform.assumed or ():
         print(f"assumed: {assumption.text}: {assumption.source}", file=sys.stderr)
+    for sentence in implausible(platform):
+        print(f"warning: {sentence}", file=sys.stderr)

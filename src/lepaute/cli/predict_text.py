@@ -75,18 +75,49 @@ def summary(predictions: Sequence["Prediction"]) -> str:
     outside = [100.0 * one.outside.share for one in predictions if one.outside is not None]
     lines = [f"{len(predictions)} combinations on {predictions[0].platform_name}", *ranking(sweep), *apart(sweep)]
     if outside:
-        lines.append(
-            f"  ranges  {min(outside):.2g} to {max(outside):.2g} % of the simulated time was outside the fitted ranges"
-        )
+        unknown = [100.0 * one.outside.unknown_share for one in predictions if one.outside is not None]
+        text = f"{_span(outside)} of the simulated time was outside the fitted ranges"
+        if max(unknown) >= 0.1:
+            text += f"; another {_span(unknown)} has no fitted ranges in the platform"
+        lines.append(f"  ranges  {text}")
     lines.append(f"  from    {sum(len(one.run_list) for one in predictions)} simulated runs")
-    return "\n".join([*lines, *(f"  warning: {warning}" for warning in joint_warnings(predictions))])
+    warnings = [*joint_warnings(predictions), *block_size_warnings(predictions)]
+    return "\n".join([*lines, *(f"  warning: {warning}" for warning in warnings)])
+
+
+def block_size_warnings(predictions: Sequence["Prediction"]) -> list[str]:
+    """Block sizes that are compared by a dgemm of which nobody says at which sizes it was measured."""
+    sizes = {getattr(one.application, "nb", None) for one in predictions}
+    if len(sizes) < 2 or not any(map(_has_dgemm_of_unknown_sizes, predictions)):
+        return []
+    return [
+        "block sizes are compared by a model of dgemm without fitted ranges: how it depends on NB on this machine is "
+        "not known, so that their order may be another one; a calibration at these sizes tells"
+    ]
+
+
+def _has_dgemm_of_unknown_sizes(prediction: "Prediction") -> bool:
+    """Whether more of the time has no fitted ranges than all other kernels take."""
+    if prediction.outside is None or prediction.breakdown is None:
+        return False
+    whole_s = prediction.breakdown.time_s * prediction.breakdown.ranks
+    others_s = sum(time_s for name, time_s in prediction.kernel_time_s.items() if name not in ("dgemm", "dgemm_nn"))
+    return prediction.outside.unknown_share > others_s / whole_s + 0.01
+
+
+def _span(percents: Sequence[float]) -> str:
+    """The least and the most of some shares: 84 to 88 %, 3 %, none."""
+    low, high = (f"{end:.2g}" for end in (min(percents), max(percents)))
+    if max(percents) < 0.05:
+        return "none"
+    return f"{low} %" if low == high else f"{low} to {high} %"
 
 
 MOST_LISTED = 8
 
 
 def ranking(sweep: Sweep) -> list[str]:
-    """The best, with all that cannot be told from it, and the worst of those that are comparable."""
+    """The best, with all that cannot be told from it, and the worst of those that are comparable and none of these."""
     best, worst = sweep.best, sweep.worst
     if best is None or worst is None:
         return [f"  best    none: more than {100.0 * MOST_EXTRAPOLATED:.0f} % of the time of each is extrapolated"]
@@ -100,6 +131,8 @@ def ranking(sweep: Sweep) -> list[str]:
         lines += [f"    {in_short(one)}, {four_digits(one.time_s.mean)} s" for one in bests[:MOST_LISTED]]
         lines += [f"    and {len(bests) - MOST_LISTED} more"] if len(bests) > MOST_LISTED else []
     lines += parts_line(best) if best.parts else []
+    if any(one is worst for one in bests):
+        return lines
     return [*lines, f"  worst   {in_short(worst)}, {four_digits(worst.time_s.mean)} s"]
 
 
@@ -175,7 +208,12 @@ def peak_line(prediction: "Prediction", machine: "Platform") -> list[str]:
     if not machine.nodes.peak_flops_per_core or rate is None or application.rate != GFLOPS:
         return []
     peak = machine.nodes.peak_flops_per_core * application.ranks * application.threads_per_rank / 1e9
-    return [f"  peak    {100.0 * rate.mean / peak:.1f} % of {quantity(peak, 'Gflop/s')}"]
+    ends = (
+        ""
+        if rate.low is None or rate.high is None
+        else f" ({100 * rate.low / peak:.0f} to {100 * rate.high / peak:.0f} %)"
+    )
+    return [f"  peak    {100.0 * rate.mean / peak:.1f} % of {quantity(peak, 'Gflop/s')}{ends}"]
 
 
 def memory_line(prediction: "Prediction", machine: "Platform") -> list[str]:
@@ -183,8 +221,12 @@ def memory_line(prediction: "Prediction", machine: "Platform") -> list[str]:
     nodes, node_bytes, needed_bytes = prediction.nodes, machine.nodes.memory_bytes, prediction.application.memory_bytes
     if needed_bytes is None:
         return []
-    available = f" of {nodes * node_bytes / 1e9:.1f} GB on {nodes} node(s)" if node_bytes else f" on {nodes} node(s)"
-    return [f"  memory  {needed_bytes / 1e9:.2f} GB needed{available}"]
+    needed = f"{quantity(needed_bytes / 1e9, 'GB')} needed"
+    if not node_bytes:
+        return [f"  memory  {needed} on {nodes} node(s)"]
+    there_bytes = nodes * node_bytes
+    share = f"{100.0 * needed_bytes / there_bytes:.2g} %" if needed_bytes < there_bytes else "too much"
+    return [f"  memory  {needed} of {quantity(there_bytes / 1e9, 'GB')} on {nodes} node(s), {share}"]
 
 
 def interval(spread: "Spread", unit: str) -> str:

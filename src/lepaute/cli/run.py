@@ -64,7 +64,8 @@ def command(
     # A batch system ends a job with SIGTERM: the nodes must be given back then too, and what was measured be kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if not script.is_file():
-        script = shipped_experiments().get(str(script), script)
+        # An archive names the script of an experiment, memory.py, in the command that resumes it.
+        script = shipped_experiments().get(str(script).removesuffix(".py"), script)
     job_class = load_job_class(script, class_name)
     options = options_of(
         script=script,
@@ -133,13 +134,10 @@ def print_outcome(outcome: "Outcome", options: "Options") -> int:
     """Prints how it ended; the exit status."""
     import sys
 
-    rows = f", {outcome.rows_done} of {outcome.rows} rows of the design measured" if outcome.rows else ""
+    print(outcome)
     if outcome.status == "complete":
-        print(f"{outcome.archive}: complete{rows}")
         return 0
     failure = " ".join((outcome.failure or "").split())
-    why = f": {failure}" if failure else ""
-    print(f"{outcome.archive}: {outcome.status}{rows}{why}")
     print(f"lepaute: {failure or 'interrupted'}; resume with: {resume_command(options)}", file=sys.stderr)
     return 130 if outcome.status == "partial" else 1
 
@@ -149,8 +147,10 @@ def resume_command(options: "Options") -> str:
     import shlex
 
     from lepaute.measure.experiment.options import DEFAULT_MONITOR_PERIOD_S
+    from lepaute.measure.shipped import name_of_shipped
 
-    words = ["lepaute", "run", str(options.script), "--resume", "-o", str(options.archive)]
+    script = name_of_shipped(options.script) if options.script is not None else None
+    words = ["lepaute", "run", script or str(options.script), "--resume", "-o", str(options.archive)]
     if options.scheduler != default_scheduler(options.request.nodes):
         words.append(f"--scheduler={options.scheduler}")
     words += options.request.words()

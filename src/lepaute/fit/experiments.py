@@ -92,7 +92,8 @@ def findings(archive: "Archive", factors: Collection[str] = (), column: str = DU
         elif tests := factor_tests(table, factors=_factors(table, declared, factors), column=column):
             results.append(Findings(name, tests, ()))
     if not results:
-        raise FitError(f"{archive.path}: {_nothing(column, factors, columns, looked_at=looked_at)}")
+        results_only = columns - set(design or ())
+        raise FitError(f"{archive.path}: {_nothing(column, factors, columns, results_only, looked_at=looked_at)}")
     return results
 
 
@@ -104,7 +105,9 @@ def _factors(
     return (*factors, *(name for name in asked_for if name not in factors))
 
 
-def _nothing(column: str, factors: Collection[str], columns: Collection[str], *, looked_at: bool) -> str:
+def _nothing(
+    column: str, factors: Collection[str], columns: Collection[str], recorded: Collection[str], *, looked_at: bool
+) -> str:
     """Why there is nothing to fit, and what to do."""
     if looked_at:
         return (
@@ -113,7 +116,7 @@ def _nothing(column: str, factors: Collection[str], columns: Collection[str], *,
         )
     unknown = [name for name in (column, *factors) if name not in columns]
     missing = f"no table of observations has a column {unknown[0]}" if unknown else "no table has all these columns"
-    own = sorted(name for name in columns if name not in BY_NAME)
+    own = sorted(name for name in recorded if name not in BY_NAME)
     return f"{missing}; there is nothing to fit; name what was recorded with column= (--column)" + (
         f": {', '.join(own)}" if own else ""
     )

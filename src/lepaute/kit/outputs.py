@@ -39,7 +39,9 @@ def check_archive_output(path: Path, *, force: bool) -> None:
     if is_stream(check_output(path)):
         raise InputError(f"{path}: not a regular file; choose another name for the archive")
     if not force and os.path.lexists(path):
-        raise InputError(f"{path}: already exists; choose another name, or replace the archive with --force")
+        raise InputError(
+            f"{path}: already exists; choose another name, or replace the archive with --force (force=True)"
+        )
 
 
 def check_output_folder(path: Path, option: str) -> None:

@@ -22,16 +22,18 @@ def time_unit(value_s: float, least: float = 1.0) -> tuple[str, float]:
 def scaled_unit(unit: str, value: float) -> tuple[str, float]:
     """`unit` with the prefix that suits the value, and what the value is to be multiplied by.
 
-    Of units that begin with G, as Gflop/s has it, from 10^4 on; of W and J likewise; any other stays.
+    Of units that begin with G, as Gflop/s has it, from 10^4 on; of W, J and cells/s likewise; any other stays.
     """
     letter, base = ("G", unit[1:]) if unit[:1] == "G" else ("", unit)
-    if abs(value) < 9999.5 or not (letter or unit in ("W", "J")):
+    if abs(value) < 9999.5 or not (letter or unit in _SCALED):
         return unit, 1.0
     ladder = _PREFIXES[_PREFIXES.index(letter) + 1 :]
     steps = next((step for step in range(1, len(ladder)) if abs(value) * 1000.0**-step < 999.95), len(ladder))
     return f"{ladder[steps - 1]}{base}", 1000.0**-steps
 
 
+#: Units without a prefix of their own that get one.
+_SCALED = frozenset({"W", "J", "cells/s"})
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
 
 

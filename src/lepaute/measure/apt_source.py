@@ -157,6 +157,8 @@ def _fetch(folder: Path) -> Path:
             folder=folder,
         )
     except EnvironmentProblem as problem:
+        if "deb-src" in str(problem):  # apt-get update does not fail where nothing can be fetched
+            problem = EnvironmentProblem("apt-get update has fetched no list of source packages: is there a network?")
         raise EnvironmentProblem(
             f"{problem}. The source of HPL cannot be fetched; set {OVERRIDE} to a copy of {TARBALL}"
         ) from None

@@ -137,6 +137,15 @@ def check_hpl() -> list[Check]:
         return [Check(name, "missing", f"{OVERRIDE} is {given}; no such file", f"set it to the path of {TARBALL}")]
     if any(cache_folder().glob("*/xhpl-lepaute")):
         return [Check(name, "ok", "built")]
+    if not _can_be_made(cache_folder()):
+        return [
+            Check(
+                name,
+                "missing",
+                f"not built, and {cache_folder()} cannot be written",
+                "set LEPAUTE_HOME to a folder that can",
+            )
+        ]
     if given or kept.is_file():
         return [Check(name, "ok", f"not built yet; source available ({given or kept})")]
     entries = [*Path("/etc/apt").glob("sources.list*"), *Path("/etc/apt").glob("sources.list.d/*")]
@@ -144,6 +153,12 @@ def check_hpl() -> list[Check]:
         remedy = f"copy {TARBALL} of Debian's source package hpcc here and set {OVERRIDE} to its path"
         return [Check(name, "missing", "not built, and apt is missing to fetch its source", remedy)]
     return [Check(name, "ok", "not built yet; its source (Debian package hpcc) will be fetched by apt")]
+
+
+def _can_be_made(folder: Path) -> bool:
+    """Whether a folder can be written, or made."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 def check_simgrid() -> list[Check]:
@@ -157,7 +172,7 @@ def check_simgrid() -> list[Check]:
     version = first_line(("smpirun", "-version"))
     if version is None:
         return [Check(name, "warning", "smpirun does not run", install)]
-    return [Check(name, "ok", version)]
+    return [Check(name, "ok", version.removeprefix("SimGrid version "))]
 
 
 #: Optional programs of experiments: program, its Debian package, and what is missing without it.
@@ -264,13 +279,13 @@ def check_load() -> list[Check]:
 def check_limits() -> list[Check]:
     """Limits of this shell that MPI programs run into."""
     checks = []
-    for name, number, least, remedy in (
-        ("stack", resource.RLIMIT_STACK, _WANTED_STACK_BYTES, "ulimit -s 8192"),
-        ("open files", resource.RLIMIT_NOFILE, _WANTED_FILES, f"ulimit -n {_WANTED_FILES}"),
+    for name, number, least, unit, remedy in (
+        ("stack", resource.RLIMIT_STACK, _WANTED_STACK_BYTES, " bytes", "ulimit -s 8192"),
+        ("open files", resource.RLIMIT_NOFILE, _WANTED_FILES, "", f"ulimit -n {_WANTED_FILES}"),
     ):
         soft, _hard = resource.getrlimit(number)
         enough = soft == resource.RLIM_INFINITY or soft >= least
-        state = "unlimited" if soft == resource.RLIM_INFINITY else str(soft)
+        state = "unlimited" if soft == resource.RLIM_INFINITY else f"{soft}{unit}"
         checks.append(Check(f"limit: {name}", "ok" if enough else "warning", state, "" if enough else remedy))
     soft, _hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     # Locked memory matters to network cards only: a figure to know, not a fault of a single machine.

@@ -125,14 +125,18 @@ def record(
 # ---- the command -----------------------------------------------------------------------------------------------------
 
 
+#: Programs of MPI libraries; where one is not there, find_launcher() says what to install.
+_LAUNCHERS = frozenset({"mpirun", "mpiexec"})
+
+
 def library_of_command(words: Sequence[str], mpicc: Path | None = None) -> tuple[Launcher, MpiLibrary]:
     """The launcher of a command, and the MPI library that the recorder is built for.
 
     mpicc: that library, as find_library() takes it; by default the one that belongs to the launcher
     Raises InputError where there is no such program, or the two belong to different libraries; EnvironmentProblem where
-    no wrapper is found.
+    no launcher of MPI or no wrapper is found.
     """
-    if shutil.which(words[0]) is None:
+    if shutil.which(words[0]) is None and Path(words[0]).name not in _LAUNCHERS:
         raise InputError(f"{words[0]}: no such program; write lepaute record -- mpirun -np 2 PROGRAM")
     launcher = find_launcher(words[0])
     if mpicc is None:

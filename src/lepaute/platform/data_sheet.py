@@ -4,10 +4,12 @@ All constants below were chosen before any prediction with them was compared wit
 came out). A standard deviation is of the logarithm, drawn once a run.
 """
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.text import quantity, three_digits
 from lepaute.platform.evaluation import mean_s
 from lepaute.platform.scaling import LIKENED_RELATIVE_SD, SCALED_RELATIVE_SD, UPDATE, dgemm_rate, scaled, scaled_kernels
 
@@ -36,6 +38,9 @@ OF_SENDER, OF_LINK, OF_RECEIVER = 0.2, 0.5, 0.3
 COPY_S_PER_BYTE = 1e-10
 EAGER_BYTES = 16384
 HANDSHAKE = 4.0
+#: Ranks of several threads: the share of so many cores' rate that dgemm and dtrsm reach on them, and its error, on top
+#: of that of one core. HPL's own loops, such as row swaps, and small BLAS calls run on one of the cores.
+SHARE_OF_THREADS, THREADS_SD = 0.93, 0.05
 #: A call of MPI_Iprobe or MPI_Test that finds nothing.
 PROBE_S = 3e-7
 #: Of days, and of CPUs among each other (Dahu: 0.7 % and 3.4 %).
@@ -55,6 +60,7 @@ class DataSheet:
     latency_s    : of a small message between two nodes: half a round trip
     fat_tree     : (nodes, uplinks) of a leaf switch in lowest terms, such as (2, 1); None: one switch
     memory_Bps   : of STREAM's triad on all cores of a node
+    threads      : of a rank; above 1 the platform is for ranks of one thread and for ranks of so many
     leaf         : nodes of a leaf switch; None: as many as divide the nodes, up to MOST_OF_A_LEAF
     """
 
@@ -69,6 +75,7 @@ class DataSheet:
     leaf: int | None = None
     memory_bytes: int | None = None
     memory_Bps: float | None = None  # noqa: N815 - the unit
+    threads: int = 1
     name: str = "data-sheet"
 
 
@@ -95,15 +102,17 @@ def platform_from(sheet: DataSheet, like: "Platform") -> "Platform":
     rate = dgemm_rate(like)
     if rate is None:
         raise InputError(f"platform {like.name} has no dgemm for one thread, by which its kernels would be scaled")
-    source = f"those of a core of {like.name}, scaled by dgemm from {rate / 1e9:.3g} to {flops / 1e9:.3g} Gflop/s"
+    rates = f"from {three_digits(rate / 1e9)} to {three_digits(flops / 1e9)} Gflop/s"
+    source = f"those of a core of {like.name}, scaled by dgemm {rates}"
     kernels = [
         _dgemm(load_platform(SHAPE), flops, flops_sd, flops_from),
         *scaled_kernels(like, rate / flops, f"assumed: {source}"),
     ]
-    topology, leaf_text = _topology(sheet)
+    kernels += _of_threads(kernels, sheet.threads)
+    topology, _ = _topology(sheet)
     content = {
         "name": sheet.name,
-        "description": _description(sheet, leaf_text),
+        "description": _description(sheet),
         "source": "lepaute platform new: a data sheet; nothing was measured",
         "assumed": [each.model_dump() for each in _assumptions(sheet, flops, flops_sd, flops_from, source)],
         "nodes": {
@@ -141,7 +150,26 @@ def _dgemm(shape: "Platform", flops: float, relative_sd: float, source: str) -> 
     last = model.model_copy(update={"pieces": model.pieces[-1:]})
     m, n, k = UPDATE
     factor = 2.0 * m * n * k / flops / mean_s(last, m, n, k)
-    return scaled(last, factor, relative_sd, f"{flops / 1e9:.3g} Gflop/s {source}; its form is that of {shape.name}")
+    return scaled(
+        last, factor, relative_sd, f"{three_digits(flops / 1e9)} Gflop/s {source}; its form is that of {shape.name}"
+    )
+
+
+def _of_threads(kernels: "list[KernelModel]", threads: int) -> "list[KernelModel]":
+    """dgemm and dtrsm of ranks with so many threads; whatever is not here takes the model of one thread."""
+    if threads == 1:
+        return []
+    source = f"{100 * SHARE_OF_THREADS:.0f} % of the rate of {threads} cores"
+    models = []
+    for model in kernels:
+        if model.kernel not in ("dgemm", "dtrsm", "dtrsm_left"):
+            continue
+        relative_sd = round(math.hypot(model.discrepancy_relative_sd, THREADS_SD), 4)
+        several = scaled(
+            model, 1.0 / (threads * SHARE_OF_THREADS), relative_sd, f"{model.discrepancy_source}; {source}"
+        )
+        models.append(several.model_copy(update={"threads": threads}))
+    return models
 
 
 def _network(sheet: DataSheet) -> dict[str, Any]:
@@ -224,7 +252,9 @@ def _assumptions(
     from lepaute.platform.schema import Assumption
 
     assumed = [
-        Assumption(what=f"dgemm at {flops / 1e9:.3g} Gflop/s a core", relative_sd=flops_sd, source=flops_from),
+        Assumption(
+            what=f"dgemm at {three_digits(flops / 1e9)} Gflop/s a core", relative_sd=flops_sd, source=flops_from
+        ),
         Assumption(
             what="all other kernels",
             relative_sd=SCALED_RELATIVE_SD,
@@ -245,6 +275,15 @@ def _assumptions(
                 source=f"{100 * SHARE_OF_LINK:.0f} % of the link, {latency}, eager up to {EAGER_BYTES} bytes",
             )
         )
+    if sheet.threads > 1:
+        assumed.append(
+            Assumption(
+                what=f"{sheet.threads} threads a rank",
+                relative_sd=THREADS_SD,
+                source=f"dgemm and dtrsm at {100 * SHARE_OF_THREADS:.0f} % of the rate of {sheet.threads} cores, "
+                "all other kernels on one of them",
+            )
+        )
     return [
         *assumed,
         Assumption(
@@ -257,19 +296,25 @@ def _assumptions(
     ]
 
 
-def _description(sheet: DataSheet, topology: str) -> str:
-    given = [f"{sheet.nodes} nodes of {sheet.sockets} x {sheet.cores_per_socket} cores", topology]
-    if sheet.dgemm_flops is not None:
-        given.append(f"dgemm {sheet.dgemm_flops / 1e9:.4g} Gflop/s a core")
-    if sheet.peak_flops is not None:
-        given.append(f"peak {sheet.peak_flops / 1e9:.4g} Gflop/s a core")
+def _description(sheet: DataSheet) -> str:
+    text = f"From a data sheet: nothing was measured on it. Given: {', '.join(what_is_given(sheet))}."
+    return f"{text}\nThe rest is assumed, see `assumed`.\n"
+
+
+def what_is_given(sheet: DataSheet) -> list[str]:
+    """What a data sheet says, in words; the form of a fat tree is completed."""
+    given = [f"{sheet.nodes} nodes of {sheet.sockets} x {sheet.cores_per_socket} cores", _topology(sheet)[1]]
+    cores = sheet.sockets * sheet.cores_per_socket
+    for what, flops in (("dgemm", sheet.dgemm_flops), ("peak", sheet.peak_flops)):
+        if flops is not None:
+            one, node, whole = (quantity(count * flops / 1e9, "Gflop/s") for count in (1, cores, cores * sheet.nodes))
+            given.append(f"{what} {one} a core ({node} a node, {whole} in all)")
     if sheet.link_Bps is not None:
-        given.append(f"link {sheet.link_Bps / 1e9:.4g} GB/s")
+        given.append(f"link {sheet.link_Bps / 1e9:.4g} GB/s ({sheet.link_Bps / 1.25e8:.4g} Gb/s)")
     if sheet.latency_s is not None:
         given.append(f"latency {sheet.latency_s * 1e6:.4g} us")
     if sheet.memory_bytes is not None:
         given.append(f"{sheet.memory_bytes / 2**30:.4g} GiB a node")
     if sheet.memory_Bps is not None:
         given.append(f"its memory {sheet.memory_Bps / 1e9:.4g} GB/s")
-    text = f"From a data sheet: nothing was measured on it. Given: {', '.join(given)}."
-    return f"{text}\nThe rest is assumed, see `assumed`.\n"
+    return given

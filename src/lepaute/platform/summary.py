@@ -215,7 +215,7 @@ def _fitted(sizes: tuple[int, int] | None) -> Iterator[str]:
 
 def _error(relative_sd: float | None) -> Iterator[str]:
     if relative_sd:
-        yield f"    error {relative_sd:.2%} from one calibration to another"
+        yield f"    error {100.0 * relative_sd:.3g} % (a standard deviation), drawn once a run"
 
 
 def _busy(busy: BusyReceiver | None) -> Iterator[str]:

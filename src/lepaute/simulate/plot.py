@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.kit.files import whole_file
+from lepaute.kit.text import scaled_unit
 
 if TYPE_CHECKING:
     from lepaute.simulate.prediction import Prediction, Spread
@@ -17,14 +18,15 @@ def plot_prediction(prediction: "Prediction", path: Path) -> None:
     from matplotlib.figure import Figure
 
     application = prediction.application
-    rate, quantity = prediction.rate, f"rate ({application.rate.unit})" if application.rate else ""
-    values = sorted(run.rate for run in prediction.run_list if run.rate is not None)
-    if rate is None:
-        rate, quantity, values = prediction.time_s, "time (s)", sorted(run.time_s for run in prediction.run_list)
+    spread = prediction.time_s if prediction.rate is None else prediction.rate
+    runs = [run.time_s if prediction.rate is None else run.rate for run in prediction.run_list]
+    quantity, factor = quantity_axis([prediction])
+    mean, low, high = (factor * (spread.mean if end is None else end) for end in (spread.mean, spread.low, spread.high))
+    values = sorted(factor * value for value in runs if value is not None)
     figure = Figure(figsize=(8, 3), layout="constrained")
     axes = figure.add_subplot()
-    axes.axvspan(rate.low or rate.mean, rate.high or rate.mean, color="#4c78a8", alpha=0.2, lw=0, label="95 % interval")
-    axes.axvline(rate.mean, color="#4c78a8", lw=1.5, label="mean of the runs")
+    axes.axvspan(low, high, color="#4c78a8", alpha=0.2, lw=0, label="95 % interval")
+    axes.axvline(mean, color="#4c78a8", lw=1.5, label="mean of the runs")
     shares = [(i + 0.5) / len(values) for i in range(len(values))]
     axes.plot(values, shares, "o", color="#222222", ms=5, label="simulated runs")
     axes.set_ylim(0, 1)
@@ -53,26 +55,22 @@ def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
     from lepaute.kit.axes import plain_decades
     from lepaute.simulate.sweep import Sweep, speed
 
-    rate = predictions[0].application.rate
+    quantity, factor = quantity_axis(predictions)
     bests = {id(one) for one in Sweep(tuple(predictions)).bests}
-    fastest = sorted(predictions, key=speed, reverse=True)[:MOST_LINES]
-    chosen = {id(one) for one in fastest}
+    chosen = {id(one) for one in sorted(predictions, key=speed, reverse=True)[:MOST_LINES]}
     drawn = [one for one in predictions if id(one) in chosen]
     figure = Figure(figsize=(9, 1.5 + 0.28 * len(drawn)), layout="constrained")
     axes = figure.add_subplot()
-    named, values = set(), []
-    for line, one in enumerate(drawn):
-        spread = one.time_s if one.rate is None else one.rate
+    named = set()
+    spreads = [one.time_s if one.rate is None else one.rate for one in drawn]
+    for line, (one, spread) in enumerate(zip(drawn, spreads, strict=True)):
         kind = "may be the best" if id(one) in bests else "comparable"
         label = kind if one.comparable else "not comparable: extrapolated"
         colour = "#999999" if not one.comparable else "#e07b00" if id(one) in bests else "#4c78a8"
-        values += [value for value in (spread.low, spread.mean, spread.high) if value]
         axes.errorbar(
-            spread.mean,
+            factor * spread.mean,
             line,
-            xerr=None
-            if spread.low is None or spread.high is None
-            else [[spread.mean - spread.low], [spread.high - spread.mean]],
+            xerr=[[factor * reach] for reach in _reach(spread)],
             fmt="o",
             color=colour,
             mfc=colour if one.comparable else "white",
@@ -82,15 +80,18 @@ def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
         named.add(label)
     axes.set_yticks(range(len(drawn)), [one.application.label for one in drawn], fontsize=8)
     axes.set_ylim(len(drawn) - 0.4, -0.6)
-    axes.set_xscale("log")
-    plain_decades(axes.xaxis, (min(values), max(values)))
+    ends = [factor * end for one in spreads for end in (one.mean, one.low or one.mean, one.high or one.mean)]
+    if max(ends) > 10.0 * min(ends):
+        axes.set_xscale("log")
+        plain_decades(axes.xaxis, (min(ends), max(ends)))
     axes.grid(axis="x", color="#e8e8e8", lw=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(axis="x", top=len(drawn) > 20, labeltop=len(drawn) > 20)
-    axes.set_xlabel(f"rate ({rate.unit})" if rate else "time (s)")
+    axes.set_xlabel(quantity)
     which = f", the {len(drawn)} fastest of {len(predictions)}" if len(drawn) < len(predictions) else ""
     axes.set_title(f"{predictions[0].application.title} on {predictions[0].platform_name}{which}", fontsize=10)
-    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    if len(named) > 1:
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     FigureCanvasAgg(figure)
     with whole_file(path) as temporary:
         figure.savefig(temporary, format="png", dpi=130)
@@ -141,6 +142,16 @@ def plot_scaling(points: "Sequence[ScalingPoint]", path: Path) -> None:
     FigureCanvasAgg(figure)
     with whole_file(path) as temporary:
         figure.savefig(temporary, format="png", dpi=130)
+
+
+def quantity_axis(predictions: "Sequence[Prediction]") -> tuple[str, float]:
+    """The label of an axis of rates, or else of times, in the unit that suits the highest, and its factor."""
+    rates = [prediction.rate.mean for prediction in predictions if prediction.rate is not None]
+    rate = predictions[0].application.rate
+    if rate is None or len(rates) < len(predictions):
+        return "time (s)", 1.0
+    unit, factor = scaled_unit(rate.unit, max(rates))
+    return f"rate ({unit})", factor
 
 
 def _reach(spread: "Spread") -> tuple[float, float]:

@@ -194,7 +194,7 @@ class NodeSite:
         except (CommandFailed, NodeLost) as problem:
             raise self._cause(problem, SENTINEL_LIMIT_S) from problem
         if not found:
-            raise NodeLost("no node is left")
+            raise NodeLost(self._lent.nodes.none_left())
         return sum(found.values()) / len(found)
 
     def _used(self, hpl: "Hpl") -> Nodes:

@@ -5,6 +5,10 @@ from collections.abc import Sequence
 
 from lepaute.fit.observations.factors import ANY_KERNEL, DURATION, FactorTest
 from lepaute.kit.tables import text_table
+from lepaute.kit.text import three_digits
+
+#: From this ratio on a sentence says times as much, not per cent more.
+MANIFOLD = 2.0
 
 
 def factor_table(tests: Sequence[FactorTest]) -> str:
@@ -46,9 +50,13 @@ def sentence(test: FactorTest) -> str:
     if test.column != DURATION:
         of = "" if test.kernel == ANY_KERNEL else f" of {test.kernel}"
         subject, more, less = f"{test.column}{of}", "higher", "lower"
+    if largest.ratio >= MANIFOLD:
+        how = f"{three_digits(largest.ratio)} times as {'slow' if test.column == DURATION else 'high'}"
+    else:
+        how = f"{100 * abs(largest.ratio - 1):.1f} % {more if largest.ratio > 1 else less}"
+    than = "as" if largest.ratio >= MANIFOLD else "than"
     return (
-        f"{subject} is {100 * abs(largest.ratio - 1):.1f} % {more if largest.ratio > 1 else less} "
-        f"with {test.factor}={largest.level} than with {test.factor}={test.reference} "
+        f"{subject} is {how} with {test.factor}={largest.level} {than} with {test.factor}={test.reference} "
         f"(p = {test.p_holm:.2g}, {'all' if test.exact else ''} {test.permutations} permutations)".replace("  ", " ")
     )
 

@@ -94,7 +94,7 @@ class Calibration(Job):
         equip(self.nodes, self._probes, built_there=self.options.on_this_machine)
         self._measured = look_at(self.nodes, self.python_on_nodes)
         if not self._measured:
-            raise NodeLost("no node is left")
+            raise NodeLost(self.nodes.none_left())
         check_alike(self._measured)
         self._note_machines()
 
@@ -194,7 +194,7 @@ class Calibration(Job):
             if block == 0:
                 self._find_semantics(by_name)
             if not len(self.nodes):
-                raise EnvironmentProblem("no node is left; what was measured so far is kept")
+                raise EnvironmentProblem(f"{self.nodes.none_left()}; what was measured so far is kept")
 
     def _take_up_attempts(self, runs: list[PlannedRun]) -> None:
         """What earlier sessions of this calibration have done."""

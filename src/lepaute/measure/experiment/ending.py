@@ -38,13 +38,27 @@ class Run(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """status: complete, failed, or partial (interrupted); failure: in one line, None where there is none."""
+    """status: complete, failed, or partial (interrupted); failure: in one line, None where there is none.
+
+    problem: what was raised
+    """
 
     archive: Path
     status: str
     failure: str | None
     rows_done: int
     rows: int
+    problem: BaseException | None = None
+
+    @property
+    def headline(self) -> str:
+        """The archive, the status, and the rows that were measured."""
+        rows = f", {self.rows_done} of {self.rows} rows of the design measured" if self.rows else ""
+        return f"{self.archive}: {self.status}{rows}"
+
+    def __str__(self) -> str:
+        why = f": {' '.join(self.failure.split())}" if self.failure and self.status != COMPLETE else ""
+        return self.headline + why
 
 
 def failure_of(run: Run, phase: str, problem: BaseException) -> Failure:
@@ -117,7 +131,8 @@ def _finished(run: Run, problem: BaseException | None) -> Outcome:
         run.close()
         workspace.remove()
         partial_name(run.options.archive).unlink(missing_ok=True)
-    return Outcome(target, state.status, failure_text(state.failure) if state.failure else None, done, rows)
+    failure = failure_text(state.failure) if state.failure else None
+    return Outcome(target, state.status, failure, done, rows, problem)
 
 
 def failure_text(failure: Failure) -> str:

@@ -33,6 +33,10 @@ for package; do
   esac
 done
 [ -n "$missing" ] || exit 0
+if ! command -v apt-get >/dev/null; then
+  echo "not installed, and there is no apt-get to install it:$missing" >&2
+  exit 1
+fi
 [ "$(id -u)" = 0 ] && sudo= || sudo=sudo
 export DEBIAN_FRONTEND=noninteractive
 $sudo apt-get -qq -o DPkg::Lock::Timeout=120 update || true

@@ -15,7 +15,7 @@ from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.experiment.content import EXPERIMENT, Content
-from lepaute.measure.experiment.ending import finish
+from lepaute.measure.experiment.ending import Outcome, finish
 from lepaute.measure.experiment.entries import MeasuredRow
 from lepaute.measure.experiment.helpers import Helpers
 from lepaute.measure.experiment.machine import Machine
@@ -23,7 +23,7 @@ from lepaute.measure.experiment.options import Options, options_from
 from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.record import Record, now
 from lepaute.measure.experiment.rounds import Until, check_recorded, rounds
-from lepaute.measure.experiment.script import line_in
+from lepaute.measure.experiment.script import line_in, source_of
 from lepaute.measure.experiment.state import RunState, Settings
 from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.node_agent.control_wishes import problems as control_problems
@@ -47,8 +47,8 @@ class Job(Helpers):
                 for node, result in self.nodes.run("./bench", row["size_bytes"]).items():
                     self.record(node=node, duration_s=float(result.stdout))
 
-    Every step that `lepaute run` makes by itself is a method too, so that the same can be done by hand, in a Python
-    session: `with lp.Job(...) as job: job.nodes.run("uname", "-a")`.
+    `lp.run(Sizes, "sizes.zip")` does the same in a Python session, for a class defined there. Every step is a method
+    too: `with lp.Job(archive="hand.zip") as job: job.nodes.run("uname", "-a")`.
 
     control, warm_up_s, monitor_period_s, reference_period_s: defaults of the class for what `Options` has; None: those
     of `Options`
@@ -131,7 +131,7 @@ class Job(Helpers):
         self._rows_done += 1
         self.on_row(self._rows_done)
         if not len(self.nodes):
-            raise EnvironmentProblem("no node is left; what was measured so far is kept")
+            raise EnvironmentProblem(f"{self.nodes.none_left()}; what was measured so far is kept")
 
     def record(self, table: str = "observations", **columns: Value) -> None:
         """Writes down one measurement: a row of a table, on the disk before this returns.
@@ -194,10 +194,11 @@ class Job(Helpers):
             workspace.keep_design(design)
         elif resume and (begun := workspace.design) is not None and (design is None or begun.rows != design.rows):
             self.record_of_run.warn("the script's design has changed; continuing with the original one")
-        script, installation = self.options.script, self.options.installation
-        if script is not None:
+        installation = self.options.installation
+        if (source := source_of(type(self), self.options.script)) is not None:
+            name, text = source
             again = f"{len(workspace.state.sessions)}-" if resume else ""
-            self.record_of_run.keep(f"experiment/{again}{script.name}", script.read_bytes())
+            self.record_of_run.keep(f"experiment/{again}{name}", text)
         if installation is not None:
             self.record_of_run.keep("experiment/installation.yaml", installation.read_bytes())
         workspace.state.sessions.append(Session(now()))
@@ -219,11 +220,12 @@ class Job(Helpers):
 
     def _state(self) -> RunState:
         options, kind = self.options, self.archive_content.kind
+        source = source_of(type(self), options.script)
         return RunState(
             run_id=secrets.token_hex(4),
             kind=None if kind == EXPERIMENT.kind else kind,
             name=type(self).__name__,
-            script=options.script.name if options.script is not None else None,
+            script=source[0] if source is not None else None,
             created=now(),
             lepaute_version=__version__,
             python=sys.version.split()[0],
@@ -364,8 +366,14 @@ class Job(Helpers):
         return self
 
     def close(self) -> None:
-        """Ends the connections and gives the nodes back; the workspace stays until it is archived."""
+        """Ends the connections and gives the nodes back; the workspace stays until it is archived, see `end`."""
         self._stack.close()
+
+    def end(self, error: BaseException | None = None) -> Outcome:
+        """Undoes every setting, gives the nodes back, and writes the archive: NAME.partial.zip after an error."""
+        outcome = finish(self, error)
+        self.record_of_run.tell(outcome.headline)
+        return outcome
 
     def __enter__(self) -> Self:
         return self.open()
@@ -373,7 +381,7 @@ class Job(Helpers):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        finish(self, error)
+        self.end(error)
 
 
 def _ignore(_rows: int) -> None:

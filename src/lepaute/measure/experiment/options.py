@@ -149,8 +149,11 @@ def new_name(stem: str) -> Path:
     return Path(f"{stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}.zip")
 
 
-def options_from(stem: str, settings: Mapping[str, Any]) -> Options:
-    """Options from the names of their fields and of a request's, for use by hand; `ssh` where nodes are given."""
+def options_from(stem: str, settings: Mapping[str, Any], *, force: bool = False) -> Options:
+    """Options from the names of their fields and of a request's, for use by hand; `ssh` where nodes are given.
+
+    force: an archive of that name will be replaced
+    """
     of_request = {name: value for name, value in settings.items() if name in Request.__dataclass_fields__}
     rest = {name: value for name, value in settings.items() if name not in of_request}
     for name in rest:
@@ -158,7 +161,7 @@ def options_from(stem: str, settings: Mapping[str, Any]) -> Options:
             known = ", ".join((*Options.__dataclass_fields__, *Request.__dataclass_fields__))
             raise InputError(f"an experiment has no setting {name!r}; it has {known}")
     rest["archive"] = Path(rest.get("archive") or new_name(stem.lower()))
-    check_archive(rest["archive"])
+    check_archive(rest["archive"], force=force)
     rest["parameters"] = {name: str(value) for name, value in rest.get("parameters", {}).items()}
     rest.setdefault("scheduler", default_scheduler(of_request.get("nodes")))
     return Options(**rest, request=Request(**of_request))

@@ -1,7 +1,6 @@
 """Writes down what happens in a run, without secrets."""
 
 import os
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from typing import Any
 from lepaute.archive.metadata import LostNode
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.measure.experiment.entries import Entry, Transfer
+from lepaute.measure.experiment.log_lines import NotebookLog, usual_log
 from lepaute.measure.experiment.raw_rows import Value
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.node_agent.redact import Redactor
@@ -42,7 +42,7 @@ class Record:
         self.phase = "start"
         self._variables = {**os.environ, **(parameters or {})}
         self._redactor = Redactor(self._variables)
-        self._say = say if say is not None else _to_standard_error
+        self._say = say if say is not None else usual_log()
         self._log_lock = threading.Lock()
 
     def clean(self, value: Any) -> Any:
@@ -61,6 +61,12 @@ class Record:
         with self._log_lock, (self.workspace.folder / "log.txt").open("a", encoding="utf-8") as file:
             file.write(f"{now()} {self.phase}: {line}\n")
         self._say(line)
+
+    def tell(self, text: str) -> None:
+        """How it ended, for people, when there is no log any more."""
+        line = " ".join(self._redactor.text(text).split())
+        show = self._say.show if isinstance(self._say, NotebookLog) else self._say
+        show(line)
 
     def warn(self, text: str) -> None:
         """A warning for whoever reads the archive; each text once."""
@@ -114,7 +120,3 @@ class Record:
         if b"\0" not in data[:_TEXT_BYTES]:  # else no text: a picture, a Parquet file
             data = self._redactor.data(data)
         self.workspace.keep_file(name, data)
-
-
-def _to_standard_error(line: str) -> None:
-    print(line, file=sys.stderr)

@@ -52,8 +52,8 @@ class Workspace:
             work.folder.mkdir()
         except FileExistsError:
             raise InputError(
-                f"{work.folder}: an interrupted run is there; resume it (--resume), archive what it measured "
-                f"(lepaute archive close {work.folder}), or give the archive another name"
+                f"{work.folder}: an interrupted run is there; resume it (--resume; lp.run(..., resume=True)), archive "
+                f"what it measured (lepaute archive close {work.folder}), or give the archive another name"
             ) from None
         except OSError as problem:
             raise InputError(

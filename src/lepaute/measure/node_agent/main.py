@@ -25,6 +25,7 @@ from .load import machine_load
 from .monitor import Monitor
 from .processes import Processes
 from .reference_kernel import ReferenceKernel
+from .silence import Silence
 from .system_files import SystemFiles
 from .wire import ALIVE_S, CUT_S, PIECE_BYTES, Sender, WireError, receive
 
@@ -45,7 +46,7 @@ class Agent:
         self._reference: ReferenceKernel | None = None
         self._folder: Path | None = None
         self._keep_folder = False
-        self.heard = time.monotonic()
+        self.silence = Silence(ALIVE_S)
         self._calls: dict[str, Callable[[dict[str, Any]], Any]] = {
             "control": self._control,
             "facts": lambda _arguments: machine_facts(),
@@ -240,7 +241,7 @@ def main(nonce: str, root: str = "/") -> None:
     threading.Thread(target=watch_controller, args=(agent,), daemon=True).start()
     try:
         while (received := receive(source)) is not None:
-            agent.heard = time.monotonic()
+            agent.silence.heard()
             message, payload = received
             if message.get("do") == "bye":
                 break
@@ -278,6 +279,6 @@ def tell_alive(sender: Sender) -> None:
 
 def watch_controller(agent: Agent) -> None:
     """Ends the agent when the controller is silent for long. Sends nothing, so a full connection cannot block it."""
-    while time.monotonic() - agent.heard <= CUT_S:
+    while agent.silence.seconds() <= CUT_S:
         time.sleep(ALIVE_S)
     os.kill(os.getpid(), signal.SIGTERM)

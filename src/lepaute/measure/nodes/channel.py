@@ -7,7 +7,6 @@ import secrets
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -15,12 +14,15 @@ from typing import IO, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.json_values import from_json
+from lepaute.measure.node_agent.silence import Silence
 from lepaute.measure.node_agent.wire import ALIVE_S, Sender, WireError, receive
 from lepaute.measure.nodes.bootstrap import agent_argv, agent_program
 from lepaute.measure.schedulers.types import NodeAddress
 
 #: A node that says nothing for so long is lost: its agent says every ALIVE_S that it lives.
 SILENCE_S = 6 * ALIVE_S
+#: How often that is looked at.
+CHECK_S = 2 * ALIVE_S
 #: What the shell of a node may print before its agent's first message.
 _MOST_GREETING_BYTES = 1 << 16
 _LEAVE_S = 10.0
@@ -90,7 +92,7 @@ class Channel:
         self._lock = threading.Lock()
         self._next = 0
         self._leaving = False
-        self._heard = time.monotonic()
+        self._silence = Silence(CHECK_S)
         self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the channel
         self._start(python, root)
 
@@ -204,7 +206,7 @@ class Channel:
         try:
             self._find_hello(stream)
             while (received := receive(stream)) is not None:  # type: ignore[arg-type]
-                self._heard = time.monotonic()
+                self._silence.heard()
                 self._take(*received)
         except (WireError, LookupError, TypeError) as problem:
             why = f"its agent sent {problem if isinstance(problem, WireError) else 'an invalid message'}"
@@ -228,7 +230,7 @@ class Channel:
             if line.startswith(b"{") and self._nonce.encode() in line:
                 with contextlib.suppress(ValueError):
                     self.hello = checked_hello(json.loads(line))
-                    self._heard = time.monotonic()
+                    self._silence.heard()
                     self._started.set_result(None)
                     return
         raise WireError("no greeting of an agent among the first output")
@@ -249,10 +251,13 @@ class Channel:
             answer.on_piece(str(event), message, payload)
 
     def check_alive(self) -> None:
-        """Tells the agent that the controller is alive; abandons the node when its agent was silent for too long."""
+        """Tells the agent that the controller is alive; abandons the node when its agent was silent for too long.
+
+        To be called every CHECK_S.
+        """
         if self.lost is not None:
             return
-        silent_s = time.monotonic() - self._heard
+        silent_s = self._silence.seconds()
         if silent_s > SILENCE_S and self._started.done():
             self.abandon(f"its agent has been silent for {silent_s:.0f} s")
         else:

@@ -147,7 +147,7 @@ class Nodes:
             raise CommandFailed(f"{failed[0].node}: {argv[0]} failed ({failed[0].complaint()})", failed[0])
         results = Results({node: result for node, result in results.items() if result not in failed})
         if not results:
-            raise NodeLost(f"{argv[0]}: no node is left; {self._why_lost()}")
+            raise NodeLost(f"{argv[0]}: {self.none_left()}")
         return results
 
     def shell(self, script: str, *arguments: object, shell: str = "sh", **options: Any) -> Results:
@@ -273,14 +273,14 @@ class Nodes:
 
     def _present(self) -> tuple[Channel, ...]:
         if not (present := self.channels):
-            raise NodeLost(f"no node is left; {self._why_lost()}")
+            raise NodeLost(self.none_left())
         return present
 
-    def _why_lost(self) -> str:
-        return (
-            "; ".join(f"{channel.name}: {channel.lost}" for channel in self._all if channel.lost)
-            or "there were no nodes"
-        )
+    def none_left(self) -> str:
+        """That no node is left, and why."""
+        lost = [f"{channel.name}: {channel.lost}" for channel in self._all if channel.lost]
+        more = f" (and {len(lost) - 3} more)" if len(lost) > 3 else ""
+        return f"no node is left; {'; '.join(lost[:3]) or 'there were no nodes'}{more}"
 
 
 def _never() -> bool:

@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
-from lepaute.measure.node_agent.wire import ALIVE_S
-from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
+from lepaute.measure.nodes.channel import CHECK_S, Channel, NodeLost, NodeRefused
 from lepaute.measure.schedulers.types import NodeAddress
 
 #: Connections that are being made at the same time: each is a process here until it is through.
@@ -101,7 +100,7 @@ class Pool:
                 raise NodeLost(f"{problem}; make room there, or set TMPDIR on the node") from None
 
     def _keep_alive(self) -> None:
-        while not self._done.wait(2 * ALIVE_S):
+        while not self._done.wait(CHECK_S):
             for channel in self.channels:
                 channel.check_alive()
 

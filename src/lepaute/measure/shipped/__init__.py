@@ -7,3 +7,8 @@ def shipped_experiments() -> dict[str, Path]:
     """The scripts by the names that `lepaute run` takes."""
     folder = Path(__file__).resolve().parent
     return {path.stem: path for path in sorted(folder.glob("*.py")) if path.stem != "__init__"}
+
+
+def name_of_shipped(script: Path) -> str | None:
+    """What `lepaute run` calls a script that comes with Lepaute; None for any other."""
+    return next((name for name, path in shipped_experiments().items() if path == script), None)

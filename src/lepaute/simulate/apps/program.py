@@ -55,6 +55,7 @@ class Program(Application):
             "np": self.ranks,
             "arguments": list(self.arguments),
             "computing": self.options.computing,
+            "collectives": self.options.collectives,
             "fold_bytes": self.options.folding.from_bytes,
         }
 

@@ -37,6 +37,10 @@ _LEAST_TEST_S = 1e-8
 _GUARD_PAGES = 1024
 
 
+#: MPI libraries whose choice of algorithms SMPI knows, by its own names.
+COLLECTIVES = {"openmpi": "ompi", "mpich": "mpich", "mvapich2": "mvapich2", "intelmpi": "impi"}
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How a program is emulated.
@@ -49,6 +53,8 @@ class Options:
     privatize : each rank has its own global variables
     stack_kib : of each rank
     value_pattern : a regular expression with one group, of the seconds that the program prints; the last match counts
+    collectives : the MPI library whose choice of algorithms collective operations follow, of COLLECTIVES; None: SMPI's
+        own, the simplest
     sleeping_probes : a loop of MPI_Iprobe costs no event a turn
     """
 
@@ -60,7 +66,12 @@ class Options:
     limits: Limits = field(default_factory=Limits)
     stack_kib: int = 1024
     value_pattern: str | None = None
+    collectives: str | None = None
     sleeping_probes: bool = True
+
+    def __post_init__(self) -> None:
+        if self.collectives is not None and self.collectives not in COLLECTIVES:
+            raise InputError(f"collectives is {self.collectives[:80]!r}; it must be one of {', '.join(COLLECTIVES)}")
 
 
 def emulate_run(
@@ -106,7 +117,7 @@ def emulate_run(
     if mapping is None and ranks > most_ranks:
         raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most_ranks} ranks")
     simgrid, library = find_simgrid(), build_library()
-    warnings = check_program(program, library / LIBRARY, ranks)
+    warnings = check_program(program, library / LIBRARY, ranks, options.collectives)
     cores = (mapping or Mapping()).cores(platform, ranks, threads)
     check_limits(ranks, options.stack_kib, options.folding.from_bytes)
     with (
@@ -228,7 +239,8 @@ def _xml_of(platform: "Platform") -> str:
 
 def settings_of(platform: "Platform", ranks: int, options: Options, folder: Path) -> dict[str, str]:
     """Settings that the file of the platform does not decide; they win over those in it."""
-    return {
+    selector = {} if options.collectives is None else {"smpi/coll-selector": COLLECTIVES[options.collectives]}
+    return selector | {
         "network/model": "SMPI",  # as smpirun says
         "smpi/np": str(ranks),
         "smpi/hostfile": str(folder / "hostfile"),

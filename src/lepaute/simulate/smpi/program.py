@@ -20,19 +20,22 @@ _BUILD = "build it with the compilers of 'lepaute emulate compilers' (mpicc, mpi
 _BLAS_LIBRARY = re.compile(r"lib(?:\w*blas\w*|\w*lapack\w*|mkl_\w+|atlas|blis|flame)\.so")
 #: What simblas defines for itself and for SMPI, beside routines.
 _NOT_ROUTINES = re.compile(r"MPI_|_?smpi_|lepaute_|_|clock_gettime|pthread_create|openblas_|xerbla|cblas_xerbla|ls?ame")
-#: Non-blocking collectives, by their names in C and in Fortran.
+#: Collective operations by their names in C and in Fortran, in small letters: blocking ones whose algorithms are much
+#: simpler in SMPI by default, and non-blocking ones, which have none.
+_NAIVE = re.compile(r"p?mpi_(reduce|allreduce|reduce_scatter|reduce_scatter_block|allgatherv?)_*")
 _IMMEDIATE = re.compile(
-    r"p?mpi_i(bcast|allreduce|reduce|reduce_scatter|reduce_scatter_block|allgatherv?|gatherv?|scatterv?|alltoall[vw]?|"
-    r"barrier|scan|exscan)_*"
+    r"p?mpi_(i(?:bcast|allreduce|reduce|reduce_scatter|reduce_scatter_block|allgatherv?|gatherv?|scatterv?|"
+    r"alltoall[vw]?|barrier|scan|exscan))_*"
 )
 _SHOWN = 6
 _LIMIT_S = 60.0
 
 
-def check_program(program: Path, library: Path, ranks: int = 1) -> tuple[str, ...]:
+def check_program(program: Path, library: Path, ranks: int = 1, collectives: str | None = None) -> tuple[str, ...]:
     """Sentences about what will not be emulated as it should.
 
-    library : libsimblas.so
+    library     : libsimblas.so
+    collectives : the MPI library whose algorithms they follow; None: SMPI's own
     Raises InputError where `program` is none that SMPI and simblas can run.
     """
     if not is_compiled(program):
@@ -53,7 +56,11 @@ def check_program(program: Path, library: Path, ranks: int = 1) -> tuple[str, ..
         by_smpi = any(name.startswith("libsimgrid") for name in loaded)
         what = "by SMPI's own compilers" if by_smpi else "for this machine"
         raise InputError(f"{program} was built {what}, without simblas; {_BUILD}")
-    return (*_own_routines(program, library), *_real_routines(program, library, loaded), *_collectives(program, ranks))
+    return (
+        *_own_routines(program, library),
+        *_real_routines(program, library, loaded),
+        *_collectives(program, ranks, collectives),
+    )
 
 
 def is_compiled(file: Path) -> bool:
@@ -93,18 +100,27 @@ def _real_routines(program: Path, library: Path, loaded: dict[str, Path | None])
     return warnings
 
 
-def _collectives(program: Path, ranks: int) -> list[str]:
-    """Non-blocking ones, which SMPI 3.32 sends without any algorithm."""
-    called = {
-        match[1] for name in _symbols(program, "--undefined-only") if (match := _IMMEDIATE.fullmatch(name.lower()))
-    }
-    if not called or ranks <= 2:
+def _collectives(program: Path, ranks: int, chosen: str | None) -> list[str]:
+    """Those that SMPI 3.32 sends by other algorithms than MPI libraries, with more ranks than two."""
+    if ranks <= 2:
         return []
-    names = ", ".join(f"MPI_I{name}" for name in sorted(called))
-    return [
-        f"{names}: under SMPI each rank, or the root, sends to each other one directly, where MPI libraries use trees "
-        "and rings; with many ranks or large vectors they come out too slow: compare with the blocking ones"
-    ]
+    symbols = {name.lower() for name in _symbols(program, "--undefined-only")}
+    naive, immediate = (
+        ", ".join(sorted({f"MPI_{match[1].capitalize()}" for match in map(which.fullmatch, symbols) if match}))
+        for which in (_NAIVE, _IMMEDIATE)
+    )
+    warnings = []
+    if naive and chosen is None:
+        warnings.append(
+            f"{naive}: SMPI's own algorithms take up to ten times as long as those of MPI libraries; --collectives "
+            "openmpi, mpich, mvapich2 or intelmpi"
+        )
+    if immediate:
+        warnings.append(
+            f"{immediate}: under SMPI each rank, or the root, sends to each other one directly, where MPI libraries "
+            "use trees and rings; with many ranks or large vectors they come out too slow; compare with blocking ones"
+        )
+    return warnings
 
 
 def _list(symbols: Iterable[str]) -> str:

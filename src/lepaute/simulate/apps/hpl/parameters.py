@@ -143,7 +143,7 @@ class Hpl(Application):
         choices=(),
         parse=switch,
         default="1",
-        metavar="INTEGER",
+        metavar="0|1",
     )
     align: int = whole(
         "alignment in doubles", 8, Dat(31, "ALIGN", "memory alignment", report=" double precision words")

@@ -82,9 +82,15 @@ class Stencil(Application):
                     f"{self.halo} layers of the halo; take fewer processes along {axis} or a thinner halo"
                 )
         if self.cell_bytes > 0.0 and not (self.node_memory_Bps and 0.0 < self.node_memory_Bps < math.inf):
-            raise InputError("the time of cell_bytes needs the memory bandwidth of a node, in bytes per second")
+            raise InputError(
+                "cell_bytes (--cell-bytes) needs the memory bandwidth of a node in bytes per second: node_memory_Bps "
+                "(--node-memory-bandwidth)"
+            )
         if self.cell_time_s == 0.0 and self.cell_bytes == 0.0:
-            raise InputError("say what a cell costs: a cell time, or bytes per cell and the memory bandwidth of a node")
+            raise InputError(
+                "say what a cell costs: cell_time_s (--cell-time), or cell_bytes and node_memory_Bps (--cell-bytes, "
+                "--node-memory-bandwidth)"
+            )
 
     @property
     def name(self) -> str:

@@ -1,0 +1,50 @@
+"""The help of every command: names of values that say something, whole summaries, examples that parse."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lepaute.cli import main as dispatcher
+from lepaute.cli.help_text import EXAMPLES
+from lepaute.cli.main import COMMANDS, HELP, main
+
+
+def each_command(words: str, command: Any) -> Iterator[tuple[str, Any]]:
+    yield words, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from each_command(f"{words} {name}", below)
+
+
+ALL = [each for command in COMMANDS for each in each_command(command.name, dispatcher.built(command.name, [])[0])]
+
+
+@pytest.mark.parametrize("words", [words for words, _ in ALL])
+def test_help_names_values_and_cuts_nothing(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words.split(), "-h"]) == 0
+    shown = capsys.readouterr().out
+    assert not re.search(r"<[a-z]|list\[|\bINTEGER\b", shown), "a type of Python instead of a name"
+    commands = shown.partition("\nCommands:\n")[2].partition("\nExamples:")[0]
+    assert "..." not in commands, "a summary that was cut"
+    assert main([*words.split(), "--help"]) == 0
+    assert capsys.readouterr().out == shown
+
+
+@pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
+def test_an_example_of_the_help_is_a_command_line_that_parses(line: str) -> None:
+    program, name, *arguments = shlex.split(line)
+    assert program == "lepaute"
+    command, default = dispatcher.built(name, arguments)
+    if default is not None and arguments[0] not in command.commands:
+        arguments = [default, *arguments]
+    context = command.make_context(name, arguments, help_option_names=list(HELP))
+    for word in getattr(command, "commands", {}) and arguments[:1]:
+        below = command.commands[word]
+        context = below.make_context(word, arguments[1:], parent=context)
+    assert context.params
+
+
+def test_examples_are_of_commands_that_exist() -> None:
+    assert EXAMPLES.keys() <= {words for words, _ in ALL}
