@@ -1,6 +1,7 @@
 """`lepaute design` over any factors, from the command line: tables, show, pictures, and one line for each error."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,14 @@ def test_a_folder_in_the_place_of_the_output_is_one_line(tmp_path: Path, capsys:
     assert main(["design", "picture", str(path), "-o", str(tmp_path / "none" / "d.png")]) == 2
     assert capsys.readouterr().err.count("\n") == 3
     assert [entry.name for entry in tmp_path.iterdir()] == ["d.csv"]
+
+
+def test_the_commands_at_the_top_of_the_documentation_run_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (Path(__file__).parents[2] / "docs/design.md").read_text()
+    lines = [line.strip() for line in text.splitlines() if line.startswith("    lepaute design ")]
+    assert len(lines) >= 5
+    monkeypatch.chdir(tmp_path)
+    for line in lines:
+        assert main(shlex.split(line)[1:]) == 0, line

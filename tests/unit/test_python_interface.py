@@ -184,3 +184,30 @@ def test_tests_of_factors_are_a_frame_with_a_row_a_level():
     assert frame["matters"].all()
     assert frame["ratio"].tolist() == pytest.approx([1.0, 1.2], abs=0.03)
     assert lp.fit.factor_frame([]).empty
+
+
+@pytest.mark.parametrize("wrong", [{"mapping": "random"}, {"layers": "days"}, {"trace": True}])
+def test_an_argument_of_another_type_is_told_with_where_the_right_one_is(wrong):
+    (name,) = wrong
+    with pytest.raises(InputError, match=rf"{name} is .*; give a \w+ \(from lepaute\.simulate\."):
+        lp.predict(lp.Hpl(n=2000, p=2, q=2), "dahu", runs=1, **wrong)
+
+
+def test_a_platform_is_written_and_read_back(tmp_path):
+    platform = lp.load_platform("dahu")
+    platform.to_yaml(tmp_path / "mine.yaml")
+    assert lp.load_platform(tmp_path / "mine.yaml").sha256 == platform.sha256
+
+
+def test_the_name_of_an_archive_and_of_a_table_that_is_not_there_are_told_with_what_to_give(tmp_path):
+    path = experiment_archive(tmp_path / "a.zip")
+    with pytest.raises(lp.LepauteError, match=r"is the name of an archive; give lepaute\.Archive\.open\("):
+        lp.fit.models(str(path))
+    with pytest.raises(lp.LepauteError, match=r"has no member bench; observations/bench\.parquet is one"):
+        lp.Archive.open(path).table("bench")
+
+
+def test_a_difference_shows_itself_in_words(prediction):
+    other = lp.predict(lp.Hpl(n=2000, p=2, q=2, depth=0), "dahu", runs=3, repeat=1)
+    difference = lp.difference(prediction, other)
+    assert repr(difference) == f"<Difference {difference.text}>"

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import io
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -92,8 +93,11 @@ class Archive:
         """
         member = self._members.get(name)
         if member is None:
+            table = f"observations/{name}.parquet"
+            near = [table] if table in self._members else get_close_matches(name, self._members, n=1)
+            meant = f"; {printable(near[0][:80])} is one" if near else ""
             raise ArchiveError(
-                f"{self.path}: has no member {printable(name[:80])}; `lepaute archive show` lists those it has"
+                f"{self.path}: has no member {printable(name[:80])}{meant}; `lepaute archive show` lists those it has"
             )
         try:
             with self.path.open("rb") as file:

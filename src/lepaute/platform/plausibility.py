@@ -5,6 +5,7 @@ network across continents. What is outside of them is a slip of the unit, most o
 """
 
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from lepaute.platform.evaluation import mean_s, piece_of, value_of
@@ -68,8 +69,13 @@ def unmodelled(platform: "Platform", kernels: Iterable[str]) -> list[str]:
         missing = [kernel for kernel in kernels if kernel not in found]
         free = [kernel for kernel, model in found.items() if _is_free(model) and kernel not in VARIANTS]
         if missing:
+            others = sorted({model.kernel for model in platform.kernels} - set(kernels))
+            names = [
+                f"{name} (is {near[0]} meant for it?)" if (near := get_close_matches(name, others, 1, 0.8)) else name
+                for name in missing
+            ]
             sentences.append(
-                f"kernels: HPL calls some{several} that have no model, and cost nothing: {', '.join(missing)}"
+                f"kernels: HPL calls some{several} that have no model, and cost nothing: {', '.join(names)}"
             )
         if free:
             sentences.append(f"kernels: HPL calls some{several} whose mean is 0: {', '.join(free)}")

@@ -6,6 +6,7 @@ is made, so nothing later has to check again. `Platform` is the whole; the file 
 
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -189,6 +190,12 @@ class Platform(Value):
         from lepaute.platform.summary import facts_html_of
 
         return facts_html_of(self)
+
+    def to_yaml(self, path: "str | Path") -> None:
+        """Writes the platform file, whole or not at all; `load_platform` reads it back."""
+        from lepaute.platform.io import dump_platform
+
+        dump_platform(self, path)
 
     def kernel(self, name: str, threads: int = 1) -> KernelModel | None:
         """The model of kernel `name` run by `threads` threads; None where there is none."""

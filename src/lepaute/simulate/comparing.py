@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.prediction import Prediction
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Difference:
     """How many times as long one application takes as another.
 
@@ -36,6 +36,9 @@ class Difference:
     high: float | None
     shared: bool
     run_noise: bool
+
+    def __repr__(self) -> str:
+        return f"<Difference {self.text}>"
 
     @property
     def is_told_apart(self) -> bool:

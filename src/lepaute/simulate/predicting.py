@@ -21,6 +21,7 @@ from lepaute.simulate.parts import parts_of, simulators_of_parts
 from lepaute.simulate.population import on_its_day
 from lepaute.simulate.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.tasks import Task, run_tasks
+from lepaute.simulate.tracing import TraceRequest
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -123,6 +124,13 @@ def predict_all(
         raise InputError(f"seed is {seed}; it is a whole number from 0 to 2^63 - 1")
     if not 0 <= repeat < 2**31:
         raise InputError(f"repeat is {repeat}; it is a whole number from 0 to 2^31 - 1")
+    for name, value, kind in (
+        ("layers", layers, Layers),
+        ("mapping", mapping, Mapping),
+        ("trace", trace, TraceRequest),
+    ):
+        if value is not None and not isinstance(value, kind):
+            raise InputError(f"{name} is {value!r:.80}; give a {kind.__name__} (from {kind.__module__})")
     if trace is not None and len(applications) > 1:
         raise InputError(f"a trace is of one combination, and there are {len(applications)}; shorten the lists")
     machine, lag = at_lag(loaded(platform), lag_s)

@@ -1,6 +1,7 @@
 """The archives that are fitted together: calibrations of the same nodes, all of one kind."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.errors import FitError
@@ -19,6 +20,8 @@ def calibrations(archives: "Archive | Iterable[Archive]") -> "list[Archive]":
     nodes are not alike."""
     from lepaute.archive import Archive
 
+    if isinstance(archives, str | Path):
+        raise FitError(f"{archives}: is the name of an archive; give lepaute.Archive.open({str(archives)!r})")
     given = [archives] if isinstance(archives, Archive) else list(archives)
     if not given:
         raise FitError("no archive to fit; give at least one")
