@@ -1,6 +1,6 @@
 """Repeats the whole demo (calibration, fit, prediction, real runs) and summarises all repetitions.
 
-    python benchmarks/demo_repetitions.py DIR                    ten, half an hour apart, in DIR/rep1 ... rep10; the summary
+    python benchmarks/demo_repetitions.py DIR                    ten, half an hour apart, in DIR/rep1 to DIR/rep10
     python benchmarks/demo_repetitions.py DIR --repetition 3     the third alone (about five minutes)
     python benchmarks/demo_repetitions.py DIR --summarise        the summary of what is there
 
