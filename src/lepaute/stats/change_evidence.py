@@ -1,0 +1,256 @@
+"""Evidence that the level of a stream changed, one value a day: an e-process, which may be looked at on every day.
+
+E(t) is a martingale of mean at most 1 where nothing changes, so that P(it ever reaches 1 / a) <= a (Ville's inequality;
+Ramdas, Grünwald, Vovk & Shafer, Statistical Science 38, 2023). Looking daily needs no correction, and one hypothesis is
+one stream between two events, not one day. Steps, for each new value x(t) of a stream:
+
+1. its deviation from the mean of the earlier values, less rho times that of the value before: what the past does not
+   predict. rho errs upwards, since correlation that is left makes false alarms and too much taken off only costs power;
+2. z: that, over its scale so far. Mean and scale grow with winsorised values, so that neither a spike nor the first
+   days of a new level inflates them;
+3. exp(+- theta clip(z) - kappa) has mean at most 1 for the noise that is promised (normal, or Student's t with 4 degrees
+   of freedom; the degrees of freedom of a young scale included). z is clipped: without that, the mean would be infinite
+   for a heavy tail, and one spike would be a change;
+4. the product of these factors from day tau on is the evidence for a change at tau; E is their mean over all tau with
+   weights that sum to 1, over both directions and over four theta (the mixture of Shiryaev and Roberts).
+
+Where the normal or t noise is not white, steps 1 and 2 are approximate; tests/promises/test_alarms.py counts.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+from lepaute.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+#: Changes of 0.25 to 2 standard deviations of an innovation and more are looked for.
+THETAS = np.array([0.25, 0.5, 1.0, 2.0])
+#: z counts as no more than this. One day then multiplies the evidence by exp(7) at most: a spike alone is no alarm.
+CLIP = 6.0
+#: Values further than this many scales from the mean move mean and scale as if they were there.
+WINSOR = 2.0
+#: The root mean square of a standard normal variable winsorised at WINSOR times itself, and that of t(4) over it.
+NORMAL_SCALE, HEAVY_SCALE = 0.945, 1.2
+#: Fewer earlier values say nothing.
+FEWEST = 3
+#: Correlation of neighbours before any value is seen, worth so many values; never above the last.
+PRIOR_RHO, PRIOR_VALUES, MOST_RHO = 0.6, 20, 0.9
+#: Days: as many again have half of the weight of a change.
+HALF_WEIGHT_DAYS = 50
+#: The scale of all streams of a group is worth so many values of one's own.
+POOLED_VALUES = 20
+FEWEST_PEERS = 5
+#: Values that a mean remembers: of a machine, and of what is common to many, which also follows seasons.
+MACHINE_MEMORY, COMMON_MEMORY = 200, 20
+_MOST = 1e250
+
+
+@dataclass(slots=True)
+class ChangeEvidence:
+    """What the past of each stream says, shape (streams,) but for `products`; plain numbers, so it can be stored.
+
+    count     : values so far; tests: those that were judged
+    level     : winsorised mean
+    last, before_last : the latest two values, NaN before there are such
+    near, far : winsorised sums of squared differences to the last value and to the one before, and their counts
+    scale_sum, scale_count : winsorised squares of innovations
+    products  : sum over tau of weight times product of factors, shape (streams, 2 len(THETAS))
+    """
+
+    memory: int
+    count: Integers
+    tests: Integers
+    level: Floats
+    last: Floats
+    before_last: Floats
+    near: Floats
+    far: Floats
+    scale_sum: Floats
+    scale_count: Floats
+    products: Floats
+
+    @classmethod
+    def start(cls, streams: int, memory: int = MACHINE_MEMORY) -> "ChangeEvidence":
+        """Streams of which nothing is known."""
+        if streams < 1 or memory < FEWEST:
+            raise InputError(f"{streams} streams with a memory of {memory} values; give at least 1 and {FEWEST}")
+        zeros, whole, nothing = np.zeros(streams), np.zeros(streams, np.int64), np.full(streams, np.nan)
+        return cls(
+            memory,
+            whole,
+            whole.copy(),
+            zeros,
+            nothing,
+            nothing.copy(),
+            zeros.copy(),
+            zeros.copy(),
+            zeros.copy(),
+            zeros.copy(),
+            np.zeros((streams, 2 * len(THETAS))),
+        )
+
+    def deviations(self, values: Floats) -> Floats:
+        """Values less the level of their stream, 0 for a first value, NaN where there is none; shape (streams,)."""
+        return np.where(self.count > 0, values - self.level, np.where(np.isnan(values), np.nan, 0.0))
+
+    def rho(self) -> Floats:
+        """An upper estimate of the correlation of neighbours; steps hardly touch it, since it rests on differences."""
+        pairs = np.maximum(self.count - 2.0, 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # E (x(t) - x(t-2))^2 / E (x(t) - x(t-1))^2 = 1 + rho
+            seen = np.clip(np.where(self.near > 0, self.far / self.near - 1, 0.0), 0.0, MOST_RHO)
+        shrunk = (pairs * seen + PRIOR_VALUES * PRIOR_RHO) / (pairs + PRIOR_VALUES)
+        return np.minimum(MOST_RHO, shrunk + 1 / np.sqrt(pairs + 1))
+
+    def update(self, values: Floats, groups: Integers | None = None) -> Floats:
+        """Takes a value of each stream, NaN where there is none, and gives E of each so far, shape (streams,).
+
+        groups : numbers of streams with noise alike, such as the machines of a cluster: their scale is pooled
+        Raises InputError for another number of values, and for infinite ones.
+        """
+        if values.shape != self.level.shape or np.isinf(values).any():
+            raise InputError(f"{values.size} values for {self.level.size} streams; give a finite one or NaN for each")
+        seen = ~np.isnan(values)
+        rho = self.rho()
+        known = seen & (self.count > 0)
+        deviation = np.where(known, values - self.level, 0.0)
+        innovation = np.where(known, deviation - rho * (self.last - self.level), 0.0)
+        own = np.sqrt(self.scale_sum / np.maximum(self.scale_count, 1))
+        scale, degrees = self._scale(own, groups)
+        tested = known & (self.count >= FEWEST) & (scale > 0)
+        if tested.any():
+            self._multiply(tested, innovation[tested] / scale[tested] * NORMAL_SCALE, degrees[tested])
+        self._learn(values, seen, known, deviation, innovation, scale)
+        return self.evidence()
+
+    def evidence(self) -> Floats:
+        """E of each stream: 1 before anything was judged."""
+        left = HALF_WEIGHT_DAYS / (HALF_WEIGHT_DAYS + self.tests)
+        return np.asarray(self.products.mean(axis=1) + left, dtype=np.float64)
+
+    def _scale(self, own: Floats, groups: Integers | None) -> tuple[Floats, Integers]:
+        count = self.scale_count
+        degrees = np.maximum(count - 1, 1)
+        if groups is None:
+            return own, degrees.astype(np.int64)
+        pooled = own.copy()
+        for group in np.unique(groups):
+            peers = (groups == group) & (count >= 1)
+            if peers.sum() >= FEWEST_PEERS:
+                common = float((own[peers] ** 2).mean())
+                inside = groups == group
+                share = POOLED_VALUES / (POOLED_VALUES + count[inside])
+                pooled[inside] = np.sqrt(share * common + (1 - share) * own[inside] ** 2)
+                worth = min(POOLED_VALUES, int(count[peers].sum()))
+                degrees[inside] = count[inside] + worth - 1
+        return pooled, np.maximum(degrees, 1).astype(np.int64)
+
+    def _multiply(self, tested: npt.NDArray[np.bool_], z: Floats, degrees: Integers) -> None:
+        begun = HALF_WEIGHT_DAYS + self.tests[tested].astype(np.float64)
+        weight = HALF_WEIGHT_DAYS / (begun * (begun + 1))
+        push = np.clip(z, -CLIP, CLIP)[:, None] * np.concatenate([THETAS, -THETAS])
+        factor = np.exp(push - log_mean_factors(int(degrees.max()))[degrees - 1])
+        self.products[tested] = np.minimum((self.products[tested] + weight[:, None]) * factor, _MOST)
+        self.tests[tested] += 1
+
+    def _learn(
+        self,
+        values: Floats,
+        seen: npt.NDArray[np.bool_],
+        known: npt.NDArray[np.bool_],
+        deviation: Floats,
+        innovation: Floats,
+        scale: Floats,
+    ) -> None:
+        limit = np.where((self.scale_count >= FEWEST - 1) & (scale > 0), WINSOR * scale, np.inf)
+        self.scale_sum += np.where(known, np.minimum(np.abs(innovation), limit) ** 2, 0.0)
+        self.scale_count += known
+        # of the deviation, whose scale is that of the innovation over root (1 - rho^2), and of differences of two
+        wide = 2 * limit
+        near, far = np.abs(values - self.last), np.abs(values - self.before_last)
+        both = seen & ~np.isnan(self.before_last)
+        self.near += np.where(both, np.minimum(near, 2 * wide) ** 2, 0.0)
+        self.far += np.where(both, np.minimum(far, 2 * wide) ** 2, 0.0)
+        gain = 1.0 / np.minimum(self.count + 1.0, self.memory)
+        moved = self.level + gain * np.clip(deviation, -wide, wide)
+        self.level = np.where(known, moved, np.where(seen, values, self.level))
+        self.before_last = np.where(seen, self.last, self.before_last)
+        self.last = np.where(seen, values, self.last)
+        self.count = self.count + seen
+
+    def as_json(self) -> dict[str, object]:
+        """Numbers and lists; `from_json` makes the same state of them, bit by bit."""
+        fields = {name: getattr(self, name) for name in self.__slots__ if name != "memory"}
+        return {
+            "memory": self.memory,
+            **{
+                name: [None if value != value else value for value in array.tolist()]
+                if array.ndim == 1
+                else array.tolist()
+                for name, array in fields.items()
+            },
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, object]) -> "ChangeEvidence":
+        """Raises InputError where a field is missing."""
+        try:
+            arrays = {
+                name: np.array(stored[name], dtype=np.int64 if name in ("count", "tests") else np.float64)
+                for name in cls.__slots__
+                if name != "memory"
+            }
+            return cls(memory=int(str(stored["memory"])), **arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"this is no stored evidence: {error}; judge the observations again") from error
+
+
+@lru_cache(maxsize=8)
+def _table(most: int) -> Floats:
+    z = np.linspace(-200.0, 200.0, 400_001)
+    step = z[1] - z[0]
+
+    def density(degrees: float) -> Floats:
+        constant = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - 0.5 * np.log(degrees * np.pi)
+        return np.asarray(np.exp(constant - (degrees + 1) / 2 * np.log1p(z * z / degrees)), dtype=np.float64)
+
+    def means(degrees: int, unit: float) -> Floats:
+        weights = density(degrees) * step
+        # what lies beyond the grid, a few per mille for one degree of freedom, is clipped like its ends
+        weights[[0, -1]] += max(0.0, 1 - float(weights.sum())) / 2
+        # a scale may be too small by its standard error
+        push = np.clip(z / unit * (1 + 1 / np.sqrt(2 * (degrees + 4))), -CLIP, CLIP)
+        return np.array([float((np.exp(theta * push) * weights).sum()) for theta in THETAS])
+
+    rows = [np.log(np.maximum(means(d, 1.0), means(min(d, 4), HEAVY_SCALE))) for d in range(1, most + 1)]
+    return np.array([np.concatenate([row, row]) for row in rows])
+
+
+def log_mean_factors(degrees: int) -> Floats:
+    """kappa, row d - 1 for a scale with d degrees of freedom up to `degrees`, a column each theta and direction."""
+    size = 64
+    rows = _table(size)
+    if degrees <= size:
+        return rows
+    return np.concatenate([rows, np.broadcast_to(rows[-1], (degrees - size, rows.shape[1]))])
+
+
+def common_effect(deviations: Floats, groups: Integers) -> Floats:
+    """For each stream, the median deviation of its group on this day: what all share; 0 for fewer than FEWEST_PEERS.
+
+    It is taken off the values before these are judged, and is a stream of its own: a change there is a platform event.
+    """
+    shared = np.zeros_like(deviations)
+    for group in np.unique(groups):
+        inside = groups == group
+        here = deviations[inside]
+        if np.isfinite(here).sum() >= FEWEST_PEERS:
+            shared[inside] = np.nanmedian(here)
+    return shared
