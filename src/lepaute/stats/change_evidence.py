@@ -23,7 +23,7 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
+from scipy.special import gammaln, ndtr, stdtrit
 
 from lepaute.errors import InputError
 
@@ -34,7 +34,9 @@ Integers = npt.NDArray[np.int64]
 THETAS = np.array([0.25, 0.5, 1.0, 2.0])
 #: z counts as no more than this. One day then multiplies the evidence by exp(7) at most: a spike alone is no alarm.
 CLIP = 6.0
-#: Values further than this many scales from the mean move mean and scale as if they were there.
+#: Values further than this many scales from the mean move mean and scale as if they were there; for a scale that rests on
+#: few values, as far out in Student's t as this is in the normal distribution: a scale that is too small by chance would
+#: otherwise hold fast to itself and to a wrong level.
 WINSOR = 2.0
 #: The root mean square of a standard normal variable winsorised at WINSOR times itself, and that of t(4) over it.
 NORMAL_SCALE, HEAVY_SCALE = 0.945, 1.2
@@ -47,6 +49,8 @@ HALF_WEIGHT_DAYS = 50
 #: The scale of all streams of a group is worth so many values of one's own.
 POOLED_VALUES = 20
 FEWEST_PEERS = 5
+#: How strongly a machine responds to what is common: 1, worth so many values, until it has shown its own, 0 to 2.
+RESPONSE_VALUES, MOST_RESPONSE = 20, 2.0
 #: Values that a mean remembers: of a machine, and of what is common to many, which also follows seasons.
 MACHINE_MEMORY, COMMON_MEMORY = 200, 20
 _MOST = 1e250
@@ -61,6 +65,7 @@ class ChangeEvidence:
     last, before_last : the latest two values, NaN before there are such
     near, far : winsorised sums of squared differences to the last value and to the one before, and their counts
     scale_sum, scale_count : winsorised squares of innovations
+    shared_own, shared_shared : sums of products of the common effect with the deviation, and with itself
     products  : sum over tau of weight times product of factors, shape (streams, 2 len(THETAS))
     """
 
@@ -74,6 +79,8 @@ class ChangeEvidence:
     far: Floats
     scale_sum: Floats
     scale_count: Floats
+    shared_own: Floats
+    shared_shared: Floats
     products: Floats
 
     @classmethod
@@ -89,6 +96,8 @@ class ChangeEvidence:
             zeros,
             nothing,
             nothing.copy(),
+            zeros.copy(),
+            zeros.copy(),
             zeros.copy(),
             zeros.copy(),
             zeros.copy(),
@@ -109,9 +118,17 @@ class ChangeEvidence:
         shrunk = (pairs * seen + PRIOR_VALUES * PRIOR_RHO) / (pairs + PRIOR_VALUES)
         return np.minimum(MOST_RHO, shrunk + 1 / np.sqrt(pairs + 1))
 
-    def update(self, values: Floats, groups: Integers | None = None) -> Floats:
+    def response(self) -> Floats:
+        """By how much a stream moves where the median of its group moves by 1, shape (streams,)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            seen = np.where(self.shared_shared > 0, self.shared_own / self.shared_shared, 1.0)
+        seen = np.clip(seen, 0.0, MOST_RESPONSE)
+        return np.asarray((self.count * seen + RESPONSE_VALUES) / (self.count + RESPONSE_VALUES), dtype=np.float64)
+
+    def update(self, values: Floats, groups: Integers | None = None, common: Floats | None = None) -> Floats:
         """Takes a value of each stream, NaN where there is none, and gives E of each so far, shape (streams,).
 
+        common : `common_effect` of this day, shape (streams,), which is taken off as each stream responds to it
         groups : numbers of streams with noise alike, such as the machines of a cluster: their scale is pooled
         Raises InputError for another number of values, and for infinite ones.
         """
@@ -120,6 +137,9 @@ class ChangeEvidence:
         seen = ~np.isnan(values)
         rho = self.rho()
         known = seen & (self.count > 0)
+        raw = values
+        if common is not None:
+            values = values - self.response() * common
         deviation = np.where(known, values - self.level, 0.0)
         innovation = np.where(known, deviation - rho * (self.last - self.level), 0.0)
         own = np.sqrt(self.scale_sum / np.maximum(self.scale_count, 1))
@@ -127,7 +147,12 @@ class ChangeEvidence:
         tested = known & (self.count >= FEWEST) & (scale > 0)
         if tested.any():
             self._multiply(tested, innovation[tested] / scale[tested] * NORMAL_SCALE, degrees[tested])
-        self._learn(values, seen, known, deviation, innovation, scale)
+        limit = np.where((self.scale_count >= FEWEST - 1) & (scale > 0), _winsor(degrees) * scale, np.inf)
+        if common is not None:
+            apart = np.where(known, np.clip(raw - self.level - common, -2 * limit, 2 * limit), 0.0)
+            self.shared_own += np.where(known, (common + apart) * common, 0.0)
+            self.shared_shared += np.where(known, common * common, 0.0)
+        self._learn(values, seen, known, deviation, innovation, limit)
         return self.evidence()
 
     def evidence(self) -> Floats:
@@ -167,9 +192,8 @@ class ChangeEvidence:
         known: npt.NDArray[np.bool_],
         deviation: Floats,
         innovation: Floats,
-        scale: Floats,
+        limit: Floats,
     ) -> None:
-        limit = np.where((self.scale_count >= FEWEST - 1) & (scale > 0), WINSOR * scale, np.inf)
         self.scale_sum += np.where(known, np.minimum(np.abs(innovation), limit) ** 2, 0.0)
         self.scale_count += known
         # of the deviation, whose scale is that of the innovation over root (1 - rho^2), and of differences of two
@@ -212,24 +236,29 @@ class ChangeEvidence:
             raise InputError(f"this is no stored evidence: {error}; judge the observations again") from error
 
 
+def _winsor(degrees: Integers) -> Floats:
+    """WINSOR for a scale with these degrees of freedom: the quantile of Student's t as far out."""
+    return np.asarray(-stdtrit(degrees, float(ndtr(-WINSOR))), dtype=np.float64)
+
+
 @lru_cache(maxsize=8)
 def _table(most: int) -> Floats:
-    z = np.linspace(-200.0, 200.0, 400_001)
+    z = np.linspace(-200.0, 200.0, 20_001)
     step = z[1] - z[0]
 
     def density(degrees: float) -> Floats:
         constant = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - 0.5 * np.log(degrees * np.pi)
         return np.asarray(np.exp(constant - (degrees + 1) / 2 * np.log1p(z * z / degrees)), dtype=np.float64)
 
-    def means(degrees: int, unit: float) -> Floats:
-        weights = density(degrees) * step
+    def means(degrees: int, heaviness: int, unit: float) -> Floats:
+        weights = density(heaviness) * step
         # what lies beyond the grid, a few per mille for one degree of freedom, is clipped like its ends
         weights[[0, -1]] += max(0.0, 1 - float(weights.sum())) / 2
         # a scale may be too small by its standard error
         push = np.clip(z / unit * (1 + 1 / np.sqrt(2 * (degrees + 4))), -CLIP, CLIP)
         return np.array([float((np.exp(theta * push) * weights).sum()) for theta in THETAS])
 
-    rows = [np.log(np.maximum(means(d, 1.0), means(min(d, 4), HEAVY_SCALE))) for d in range(1, most + 1)]
+    rows = [np.log(np.maximum(means(d, d, 1.0), means(d, min(d, 4), HEAVY_SCALE))) for d in range(1, most + 1)]
     return np.array([np.concatenate([row, row]) for row in rows])
 
 
