@@ -8,9 +8,9 @@ one stream between two events, not one day. Steps, for each new value x(t) of a 
    predict. rho errs upwards, since correlation that is left makes false alarms and too much taken off only costs power;
 2. z: that, over its scale so far. Mean and scale grow with winsorised values, so that neither a spike nor the first
    days of a new level inflates them;
-3. exp(+- theta clip(z) - kappa) has mean at most 1 for the noise that is promised (normal, or Student's t with 4 degrees
-   of freedom; the degrees of freedom of a young scale included). z is clipped: without that, the mean would be infinite
-   for a heavy tail, and one spike would be a change;
+3. exp(+- theta clip(z) - kappa) has mean at most 1 for the noise that is promised (normal, or Student's t with 4
+   degrees of freedom; the degrees of freedom of a young scale included). z is clipped: without that, the mean would be
+   infinite for a heavy tail, and one spike would be a change;
 4. the product of these factors from day tau on is the evidence for a change at tau; E is their mean over all tau with
    weights that sum to 1, over both directions and over four theta (the mixture of Shiryaev and Roberts).
 
@@ -20,6 +20,8 @@ Where the normal or t noise is not white, steps 1 and 2 are approximate; tests/p
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import isnan
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,14 +31,15 @@ from lepaute.errors import InputError
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
 
 #: Changes of 0.25 to 2 standard deviations of an innovation and more are looked for.
 THETAS = np.array([0.25, 0.5, 1.0, 2.0])
 #: z counts as no more than this. One day then multiplies the evidence by exp(7) at most: a spike alone is no alarm.
 CLIP = 6.0
-#: Values further than this many scales from the mean move mean and scale as if they were there; for a scale that rests on
-#: few values, as far out in Student's t as this is in the normal distribution: a scale that is too small by chance would
-#: otherwise hold fast to itself and to a wrong level.
+#: Values further than this many scales from the mean move mean and scale as if they were there; for a scale that rests
+#: on few values, as far out in Student's t as this is in the normal distribution: a scale that is too small by chance
+#: would otherwise hold fast to itself and to a wrong level.
 WINSOR = 2.0
 #: The root mean square of a standard normal variable winsorised at WINSOR times itself, and that of t(4) over it.
 NORMAL_SCALE, HEAVY_SCALE = 0.945, 1.2
@@ -49,11 +52,12 @@ HALF_WEIGHT_DAYS = 50
 #: The scale of all streams of a group is worth so many values of one's own.
 POOLED_VALUES = 20
 FEWEST_PEERS = 5
-#: How strongly a machine responds to what is common: 1, worth so many values, until it has shown its own, 0 to 2.
-RESPONSE_VALUES, MOST_RESPONSE = 20, 2.0
+#: How strongly a machine responds to what is common: 1, give or take this, until it has shown its own, 0 to 2.
+RESPONSE_SPREAD, MOST_RESPONSE = 0.2, 2.0
 #: Values that a mean remembers: of a machine, and of what is common to many, which also follows seasons.
 MACHINE_MEMORY, COMMON_MEMORY = 200, 20
 _MOST = 1e250
+_COUNTS = ("count", "tests")
 
 
 @dataclass(slots=True)
@@ -61,11 +65,12 @@ class ChangeEvidence:
     """What the past of each stream says, shape (streams,) but for `products`; plain numbers, so it can be stored.
 
     count     : values so far; tests: those that were judged
-    level     : winsorised mean
-    last, before_last : the latest two values, NaN before there are such
+    level, common : winsorised mean, and that of the common effect, which belongs to it
+    last, before_last : the latest two values without the common effect, NaN before there are such
+    last_deviation    : of the latest value from what was expected
     near, far : winsorised sums of squared differences to the last value and to the one before, and their counts
     scale_sum, scale_count : winsorised squares of innovations
-    shared_own, shared_shared : sums of products of the common effect with the deviation, and with itself
+    shared_own, shared_shared : sums of products of centred common effects with values, and with themselves
     products  : sum over tau of weight times product of factors, shape (streams, 2 len(THETAS))
     """
 
@@ -73,8 +78,10 @@ class ChangeEvidence:
     count: Integers
     tests: Integers
     level: Floats
+    common: Floats
     last: Floats
     before_last: Floats
+    last_deviation: Floats
     near: Floats
     far: Floats
     scale_sum: Floats
@@ -88,71 +95,77 @@ class ChangeEvidence:
         """Streams of which nothing is known."""
         if streams < 1 or memory < FEWEST:
             raise InputError(f"{streams} streams with a memory of {memory} values; give at least 1 and {FEWEST}")
-        zeros, whole, nothing = np.zeros(streams), np.zeros(streams, np.int64), np.full(streams, np.nan)
-        return cls(
-            memory,
-            whole,
-            whole.copy(),
-            zeros,
-            nothing,
-            nothing.copy(),
-            zeros.copy(),
-            zeros.copy(),
-            zeros.copy(),
-            zeros.copy(),
-            zeros.copy(),
-            zeros.copy(),
-            np.zeros((streams, 2 * len(THETAS))),
-        )
+        nothing = ("last", "before_last", "last_deviation")
+        arrays: dict[str, Any] = {
+            name: np.zeros(streams, np.int64)
+            if name in _COUNTS
+            else np.full(streams, np.nan if name in nothing else 0.0)
+            for name in cls.__slots__
+            if name not in ("memory", "products")
+        }
+        return cls(memory=memory, products=np.zeros((streams, 2 * len(THETAS))), **arrays)
 
     def deviations(self, values: Floats) -> Floats:
-        """Values less the level of their stream, 0 for a first value, NaN where there is none; shape (streams,)."""
-        return np.where(self.count > 0, values - self.level, np.where(np.isnan(values), np.nan, 0.0))
+        """Values less what their stream has without a common effect, 0 for a first one, NaN where there is none."""
+        without = self.level - self.response() * self.common
+        return np.where(self.count > 0, values - without, np.where(np.isnan(values), np.nan, 0.0))
 
-    def rho(self) -> Floats:
-        """An upper estimate of the correlation of neighbours; steps hardly touch it, since it rests on differences."""
-        pairs = np.maximum(self.count - 2.0, 0.0)
+    def rho(self, groups: Integers | None = None) -> Floats:
+        """An upper estimate of the correlation of neighbours, from differences, which a step hardly touches.
+
+        With `groups`, that of all streams of a group together.
+        """
+        near, far, pairs = self.near, self.far, np.maximum(self.count - 2.0, 0.0)
+        if groups is not None:
+            _, group = np.unique(groups, return_inverse=True)
+            near, far, pairs = (np.bincount(group, weights=each)[group] for each in (near, far, pairs))
         with np.errstate(invalid="ignore", divide="ignore"):
             # E (x(t) - x(t-2))^2 / E (x(t) - x(t-1))^2 = 1 + rho
-            seen = np.clip(np.where(self.near > 0, self.far / self.near - 1, 0.0), 0.0, MOST_RHO)
+            seen = np.clip(np.where(near > 0, far / near - 1, 0.0), 0.0, MOST_RHO)
         shrunk = (pairs * seen + PRIOR_VALUES * PRIOR_RHO) / (pairs + PRIOR_VALUES)
-        return np.minimum(MOST_RHO, shrunk + 1 / np.sqrt(pairs + 1))
+        return np.asarray(np.minimum(MOST_RHO, shrunk + 1 / np.sqrt(pairs + 1)), dtype=np.float64)
 
     def response(self) -> Floats:
         """By how much a stream moves where the median of its group moves by 1, shape (streams,)."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            seen = np.where(self.shared_shared > 0, self.shared_own / self.shared_shared, 1.0)
-        seen = np.clip(seen, 0.0, MOST_RESPONSE)
-        return np.asarray((self.count * seen + RESPONSE_VALUES) / (self.count + RESPONSE_VALUES), dtype=np.float64)
+        noise = self.scale_sum / np.maximum(self.scale_count, 1) / RESPONSE_SPREAD**2
+        most_likely = (self.shared_own + noise) / np.where(noise > 0, self.shared_shared + noise, 1.0)
+        return np.asarray(np.where(noise > 0, np.clip(most_likely, 0.0, MOST_RESPONSE), 1.0), dtype=np.float64)
 
     def update(self, values: Floats, groups: Integers | None = None, common: Floats | None = None) -> Floats:
         """Takes a value of each stream, NaN where there is none, and gives E of each so far, shape (streams,).
 
         common : `common_effect` of this day, shape (streams,), which is taken off as each stream responds to it
-        groups : numbers of streams with noise alike, such as the machines of a cluster: their scale is pooled
+        groups : numbers of streams with noise alike, such as the machines of a cluster: their scale and
+                 correlation are pooled
         Raises InputError for another number of values, and for infinite ones.
         """
         if values.shape != self.level.shape or np.isinf(values).any():
             raise InputError(f"{values.size} values for {self.level.size} streams; give a finite one or NaN for each")
         seen = ~np.isnan(values)
-        rho = self.rho()
+        rho = self.rho(groups)
         known = seen & (self.count > 0)
-        raw = values
-        if common is not None:
-            values = values - self.response() * common
-        deviation = np.where(known, values - self.level, 0.0)
-        innovation = np.where(known, deviation - rho * (self.last - self.level), 0.0)
+        response = self.response()
+        moved = response * (common - self.common) if common is not None else np.zeros(values.shape)
+        deviation = np.where(known, values - moved - self.level, 0.0)
+        innovation = np.where(known, deviation - rho * np.nan_to_num(self.last_deviation), 0.0)
         own = np.sqrt(self.scale_sum / np.maximum(self.scale_count, 1))
         scale, degrees = self._scale(own, groups)
         tested = known & (self.count >= FEWEST) & (scale > 0)
         if tested.any():
             self._multiply(tested, innovation[tested] / scale[tested] * NORMAL_SCALE, degrees[tested])
         limit = np.where((self.scale_count >= FEWEST - 1) & (scale > 0), _winsor(degrees) * scale, np.inf)
+        # of a deviation, whose scale is that of the innovation over root (1 - rho^2)
+        kept = np.clip(deviation, -2 * limit, 2 * limit)
+        gain = 1.0 / np.minimum(self.count + 1.0, self.memory)
         if common is not None:
-            apart = np.where(known, np.clip(raw - self.level - common, -2 * limit, 2 * limit), 0.0)
-            self.shared_own += np.where(known, (common + apart) * common, 0.0)
-            self.shared_shared += np.where(known, common * common, 0.0)
-        self._learn(values, seen, known, deviation, innovation, limit)
+            self._learn_response(known, kept + moved, np.where(known, common - self.common, 0.0), gain)
+            self.common = np.where(self.count > 0, self.common + gain * known * (common - self.common), common)
+        self.level = np.where(known, self.level + gain * (kept + moved), np.where(seen, values, self.level))
+        self.scale_sum += np.where(known, np.minimum(np.abs(innovation), limit) ** 2, 0.0)
+        self.scale_count += known
+        self._learn_differences(values - (response * common if common is not None else 0.0), seen, limit)
+        self.last_deviation = np.where(known, deviation, np.where(seen, 0.0, self.last_deviation))
+        self.count = self.count + seen
         return self.evidence()
 
     def evidence(self) -> Floats:
@@ -177,7 +190,7 @@ class ChangeEvidence:
                 degrees[inside] = count[inside] + worth - 1
         return pooled, np.maximum(degrees, 1).astype(np.int64)
 
-    def _multiply(self, tested: npt.NDArray[np.bool_], z: Floats, degrees: Integers) -> None:
+    def _multiply(self, tested: Booleans, z: Floats, degrees: Integers) -> None:
         begun = HALF_WEIGHT_DAYS + self.tests[tested].astype(np.float64)
         weight = HALF_WEIGHT_DAYS / (begun * (begun + 1))
         push = np.clip(z, -CLIP, CLIP)[:, None] * np.concatenate([THETAS, -THETAS])
@@ -185,29 +198,18 @@ class ChangeEvidence:
         self.products[tested] = np.minimum((self.products[tested] + weight[:, None]) * factor, _MOST)
         self.tests[tested] += 1
 
-    def _learn(
-        self,
-        values: Floats,
-        seen: npt.NDArray[np.bool_],
-        known: npt.NDArray[np.bool_],
-        deviation: Floats,
-        innovation: Floats,
-        limit: Floats,
-    ) -> None:
-        self.scale_sum += np.where(known, np.minimum(np.abs(innovation), limit) ** 2, 0.0)
-        self.scale_count += known
-        # of the deviation, whose scale is that of the innovation over root (1 - rho^2), and of differences of two
-        wide = 2 * limit
-        near, far = np.abs(values - self.last), np.abs(values - self.before_last)
+    def _learn_response(self, known: Booleans, value: Floats, common: Floats, gain: Floats) -> None:
+        """Welford's update of centred products; value and common less their means."""
+        self.shared_own += np.where(known, (1 - gain) * common * value, 0.0)
+        self.shared_shared += np.where(known, (1 - gain) * common**2, 0.0)
+
+    def _learn_differences(self, values: Floats, seen: Booleans, limit: Floats) -> None:
         both = seen & ~np.isnan(self.before_last)
-        self.near += np.where(both, np.minimum(near, 2 * wide) ** 2, 0.0)
-        self.far += np.where(both, np.minimum(far, 2 * wide) ** 2, 0.0)
-        gain = 1.0 / np.minimum(self.count + 1.0, self.memory)
-        moved = self.level + gain * np.clip(deviation, -wide, wide)
-        self.level = np.where(known, moved, np.where(seen, values, self.level))
+        near, far = np.abs(values - self.last), np.abs(values - self.before_last)
+        self.near += np.where(both, np.minimum(near, 4 * limit) ** 2, 0.0)
+        self.far += np.where(both, np.minimum(far, 4 * limit) ** 2, 0.0)
         self.before_last = np.where(seen, self.last, self.before_last)
         self.last = np.where(seen, values, self.last)
-        self.count = self.count + seen
 
     def as_json(self) -> dict[str, object]:
         """Numbers and lists; `from_json` makes the same state of them, bit by bit."""
@@ -215,7 +217,7 @@ class ChangeEvidence:
         return {
             "memory": self.memory,
             **{
-                name: [None if value != value else value for value in array.tolist()]
+                name: [None if isnan(value) else value for value in array.tolist()]
                 if array.ndim == 1
                 else array.tolist()
                 for name, array in fields.items()
@@ -226,8 +228,8 @@ class ChangeEvidence:
     def from_json(cls, stored: Mapping[str, object]) -> "ChangeEvidence":
         """Raises InputError where a field is missing."""
         try:
-            arrays = {
-                name: np.array(stored[name], dtype=np.int64 if name in ("count", "tests") else np.float64)
+            arrays: dict[str, Any] = {
+                name: np.array(stored[name], dtype=np.int64 if name in _COUNTS else np.float64)
                 for name in cls.__slots__
                 if name != "memory"
             }

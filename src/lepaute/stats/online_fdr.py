@@ -1,8 +1,8 @@
 """Which streams are said to have changed, a batch of evidence a day, so that few of the alarms are false.
 
 The rule is e-LOND (Xu & Ramdas, Online multiple testing with e-values, AISTATS 2024) with a batch a day, in the manner
-of e-BH (Wang & Ramdas, Journal of the Royal Statistical Society B 84, 2022): hypothesis i, "stream i did not change since
-its last event", gets the share gamma(i) of the level alpha when it is first seen, and is rejected on the day on which
+of e-BH (Wang & Ramdas, Journal of the Royal Statistical Society B 84, 2022): hypothesis i, "stream i did not change
+since its last event", gets the share gamma(i) of the level alpha when it is first seen, and is rejected on the day when
 
     E(i) >= 1 / (alpha gamma(i) (R + k)),
 

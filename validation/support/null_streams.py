@@ -1,0 +1,103 @@
+"""Streams of a watched factor, one value a day: nothing changes in them, whatever the noise; and the alarms they give.
+
+The same streams serve tests/promises/test_alarms.py and validation/alarms.py. Noise of a machine has a standard
+deviation of 1 (0.5 % of the value, say).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from lepaute.stats.change_evidence import (
+    COMMON_MEMORY,
+    ChangeEvidence,
+    common_effect,
+)
+
+Floats = npt.NDArray[np.float64]
+
+DAYS = 365
+CPUS = 64
+KINDS = ("independent", "AR(1) 0.6", "Student t, 4 df", "AR(1) 0.6 of t, 4 df", "season", "day effect")
+#: Kinds in which machines come as fleets of CPUS, with something in common.
+FLEETS = ("season", "day effect")
+
+
+def autoregressive(innovations: Floats, rho: float) -> Floats:
+    """Along the last axis, stationary after a while: scaled so that the variance is that of the innovations."""
+    x = innovations.copy()
+    x[..., 1:] *= np.sqrt(1 - rho * rho)
+    for t in range(1, x.shape[-1]):
+        x[..., t] += rho * x[..., t - 1]
+    return x
+
+
+def null_streams(kind: str, streams: int, days: int = DAYS, seed: int = 20261123) -> Floats:
+    """Shape (streams, days). Fleets lie one after the other, CPUS streams each.
+
+    season     : 4 standard deviations up and down in a year from any phase, a tenth more or less a machine, and an
+                 effect of the day with AR(1) 0.6 and a standard deviation of 2
+    day effect : AR(1) 0.6 with a standard deviation of 2, common to a fleet
+    """
+    rng = np.random.default_rng((seed, KINDS.index(kind)))
+    shape = (streams, days)
+    if kind == "AR(1) 0.6":
+        return autoregressive(rng.normal(size=shape), 0.6)
+    if kind.startswith("Student"):
+        return rng.standard_t(4, size=shape) / np.sqrt(2)
+    if kind.endswith("df"):
+        return autoregressive(rng.standard_t(4, size=shape) / np.sqrt(2), 0.6)
+    own = rng.normal(size=shape)
+    if kind == "independent":
+        return own
+    fleets = -(-streams // CPUS)
+    shared = 2 * autoregressive(rng.normal(size=(fleets, days)), 0.6)
+    own += np.repeat(shared, CPUS, axis=0)[:streams]
+    if kind == "season":
+        phase = np.repeat(rng.uniform(size=fleets), CPUS)[:streams]
+        wave = np.sin(2 * np.pi * (np.arange(days) / 365 + phase[:, None]))
+        own += 4 * (1 + 0.1 * rng.normal(size=(streams, 1))) * wave
+    return own
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """E of each machine, shape (streams, days), and of what is common to each fleet, shape (fleets, days)."""
+
+    machines: Floats
+    common: Floats
+
+
+def evidence(values: Floats, fleet: int = 0, pooled: bool = False, memory: int = COMMON_MEMORY) -> Evidence:
+    """Day by day. fleet: machines that have a day effect in common, 0 for none; pooled: their noise is alike too."""
+    streams, days = values.shape
+    size = fleet or streams
+    groups = np.arange(streams) // size
+    state = ChangeEvidence.start(streams)
+    fleets = int(groups[-1]) + 1 if fleet else 1
+    common = ChangeEvidence.start(fleets, memory)
+    found, shared_found = np.empty(values.shape), np.ones((fleets, days))
+    for day in range(days):
+        today = values[:, day]
+        shared = None
+        if fleet:
+            shared = common_effect(state.deviations(today), groups)
+            shared_found[:, day] = common.update(shared[::size])
+        found[:, day] = state.update(today, groups if pooled else None, shared)
+    return Evidence(found, shared_found)
+
+
+def raw_p_values(values: Floats) -> Floats:
+    """The raw test of each value against all earlier ones of its stream (r = 1, p = 1), NaN before the fourth."""
+    n = np.arange(values.shape[1], dtype=np.float64)
+    before = np.cumsum(values, axis=1) - values
+    squares = np.cumsum(values**2, axis=1) - values**2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = before / n
+        variance = (squares - n * mean**2) / (n - 1)
+        t = (values - mean) ** 2 / variance * n / (n + 1)
+        p = special.fdtrc(1, n - 1, t)
+    p[:, :3] = np.nan
+    return np.asarray(p, dtype=np.float64)
