@@ -3,10 +3,10 @@
     .venv/bin/python validation/alarms.py
 
 Fixed before any result was looked at: the kinds of noise (support/null_streams.py), the sizes of change, n = 3, 10, 50
-earlier values, 120 days afterwards, noise of 0.5 %, level 5 %, raw level 1e-4. Fleets of 64 machines; in the power table
-one machine in eight changes on the same day. Steps and PELT: 100 series of 80 values; PELT (ruptures, cost l2, segments
-of at least 4) on values over their robust scale, its penalty such that 1 % of other series of *independent normal* noise
-get a change, and then, for power, such that 1 % of series with the noise at hand do. Writes docs/accuracy/alarms.md.
+earlier values, 120 days afterwards, noise of 0.5 %, level 5 %, raw level 1e-4. Fleets of 64 machines; for power, one
+machine in eight changes on the same day. Steps and PELT: 100 series of 80 values; PELT (ruptures, cost l2, segments of
+at least 4) on values over their robust scale, its penalty such that 1 % of other series of *independent normal* noise
+get a change, and then, for power, such that 1 % of series with the noise at hand do.
 """
 
 from pathlib import Path
@@ -144,16 +144,18 @@ def main() -> None:
         "",
         "## Years in which nothing changes",
         "",
-        "Every alarm is false, so the false-discovery rate is the chance of any alarm; the promise is at most 5 %. With",
+        "Every alarm is false, so the false-discovery rate is the chance of any alarm: promised 5 %. With",
         f"{FLEETS_OF_NULLS} fleets, up to 6 are what 5 % gives in 99 cases of 100.",
         "",
         *nulls(),
         "",
+        "Pooled noise does not hold the level where machines respond differently to a season: there, do not pool.",
+        "",
         "## Days from a change to its alarm",
         "",
-        f"Independent noise of {NOISE} %, fleets of 64 of which one machine in eight changes; the median, and how many are",
-        f"found within {AFTER} days. The raw test does not correct for the number of tests, and its reference never takes in the",
-        "new level.",
+        f"Independent noise of {NOISE} %, fleets of 64 of which one machine in eight changes; the median, and how many",
+        f"are found within {AFTER} days. The raw test does not correct for the number of tests, and its reference",
+        "never takes in the new level.",
         "",
         *power(),
         "",
