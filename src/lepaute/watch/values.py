@@ -71,9 +71,10 @@ def check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
 def _refuse(faulty: "pd.Series[bool]", frame: "pd.DataFrame", column: str, what: str) -> None:
     if faulty.any():
         at = int(faulty.to_numpy().argmax())
+        value = frame[column].iloc[at]
+        more = f"; {int(faulty.sum()) - 1} more like it" if faulty.sum() > 1 else ""
         raise InputError(
-            f"factor values, row {at + 1}: {column} {frame[column].iloc[at]!r} {what} "
-            f"({int(faulty.sum())} such row{'s' if faulty.sum() > 1 else ''})"
+            f"factor values, row {at + 1}: {column} {repr(value) if isinstance(value, str) else value} {what}{more}"
         )
 
 
