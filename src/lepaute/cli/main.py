@@ -48,6 +48,8 @@ COMMANDS = (
     Command("completion", "the script with which bash, zsh or fish completes command lines"),
 )
 
+#: Those that run a program of the user's, with options of its own.
+RUN_PROGRAMS = ("emulate", "record")
 #: What asks for the help of any command.
 HELP = ("-h", "--help")
 
@@ -191,6 +193,8 @@ def misuse(name: str, error: "typer.TyperException") -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else f"lepaute {name}"
     message = error.format_message().strip().splitlines()[0].rstrip(".")
+    if name in RUN_PROGRAMS and message.lower().startswith("no such option"):
+        message += "; options of the program come after two dashes: -- PROGRAM ARGS"
     return f"{message[:1].lower()}{message[1:]}; see '{path} --help'"
 
 
