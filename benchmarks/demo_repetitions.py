@@ -1,26 +1,30 @@
 """Repeats the whole demo (calibration, fit, prediction, real runs) and summarises all repetitions.
 
-    python benchmarks/demo_repetitions.py DIR                    five, into DIR/rep1 ... DIR/rep5, then the summary
+    python benchmarks/demo_repetitions.py DIR                    ten, half an hour apart, in DIR/rep1 to DIR/rep10
     python benchmarks/demo_repetitions.py DIR --repetition 3     the third alone (about five minutes)
     python benchmarks/demo_repetitions.py DIR --summarise        the summary of what is there
 
 The summary goes to standard output as Markdown, and to DIR/summary.md, DIR/cases.csv and DIR/summary.png.
 The answer is checked: exit status 1 where it misses the goals that the project has set itself (below). Without DIR,
-as `make bench` calls it, it only says so: five repetitions take 25 minutes.
+as `make bench` calls it, it only says so: ten repetitions take five hours.
 """
 
 import argparse
+import math
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pandas
 
-REPETITIONS = 5
+REPETITIONS = 10
+#: From start to start: a machine that others share is another one half an hour later.
+APART_S = 1800.0
 # Goals, fixed before the first measurement.
-LEAST_SHARE_INSIDE = 36 / 45
-MOST_HALF_WIDTH_PERCENT = {"N >= 4000": 10.0, "N < 4000": 20.0}
-MOST_MEAN_ERROR_PERCENT = 10.0  # N >= 4000
+LEAST_SHARE_INSIDE = 0.9
+MOST_HALF_WIDTH_PERCENT = 8.0  # median over all cases
+MOST_MEAN_ERROR_PERCENT = 2.5  # N >= 4000, with the drift that the sentinels saw taken out
 LARGE_N = 4000
 # Far apart: prediction run i of a demo uses seed + i.
 SEED_STEP = 1000
@@ -34,11 +38,13 @@ def main() -> int:
     parser.add_argument("--summarise", action="store_true", help="only the summary of what is there")
     options, demo_options = parser.parse_known_args()
     if options.folder is None:
-        print("five demos take 25 minutes, so not here: python benchmarks/demo_repetitions.py DIR")
+        print("ten demos take five hours, so not here: python benchmarks/demo_repetitions.py DIR")
         return 0
     if not options.summarise:
         wanted = [options.repetition] if options.repetition else range(1, options.repetitions + 1)
-        for repetition in wanted:
+        start_s = time.monotonic()
+        for position, repetition in enumerate(wanted):
+            time.sleep(max(0.0, start_s + position * APART_S - time.monotonic()))
             run_demo(options.folder / f"rep{repetition}", 1 + SEED_STEP * (repetition - 1), demo_options)
     if options.repetition:
         return 0
@@ -61,7 +67,7 @@ def summarise(folder: Path) -> bool:
     cases.to_csv(folder / "cases.csv", index=False)
     draw(cases, folder / "summary.png")
     print(text)
-    return bool((goals["met"] == "yes").all())
+    return bool((goals["met"] != "NO").all())
 
 
 def read(folder: Path, name: str) -> pandas.DataFrame:
@@ -84,24 +90,39 @@ def headline(cases: pandas.DataFrame, runs: pandas.DataFrame) -> str:
 
 def judged(cases: pandas.DataFrame) -> pandas.DataFrame:
     """The goals, what was reached without and with the disturbed runs, and whether the first meets them."""
-    large = cases["n"] >= LARGE_N
-    needed = LEAST_SHARE_INSIDE * len(cases)
-    rows = []
+    large = cases[cases["n"] >= LARGE_N]
+    needed = math.ceil(LEAST_SHARE_INSIDE * len(cases))
     inside, inside_all = (int(cases[column].sum()) for column in ("inside_interval", "inside_interval_all"))
-    goal = f"at least {needed:.0f} of {len(cases)}"
-    rows.append(("measured mean inside the 95 % interval", goal, str(inside), str(inside_all), inside >= needed))
-    for name, chosen in (("N >= 4000", large), ("N < 4000", ~large)):
-        if chosen.any():
-            most, limit = cases[chosen]["half_width_percent"].max(), MOST_HALF_WIDTH_PERCENT[name]
-            what = f"largest half-width of an interval, {name}"
-            rows.append((what, f"at most {limit:.0f} %", f"{most:.1f} %", "same", most <= limit))
-    if large.any():
-        error, error_all = (cases[large][column].abs().mean() for column in ("error_percent", "error_all_percent"))
-        goal = f"at most {MOST_MEAN_ERROR_PERCENT:.0f} %"
-        met = error <= MOST_MEAN_ERROR_PERCENT
-        rows.append(("mean absolute error, N >= 4000", goal, f"{error:.1f} %", f"{error_all:.1f} %", met))
+    half_width = cases["half_width_percent"].median()
+    # Where the sentinels show no drift there is none to take out.
+    without_drift = large["error_without_drift_percent"].fillna(large["error_percent"]).abs().mean()
+    error, error_all = (large[column].abs().mean() for column in ("error_percent", "error_all_percent"))
+    rows = [
+        (
+            "measured mean inside the 95 % interval",
+            f"at least {needed} of {len(cases)}",
+            str(inside),
+            str(inside_all),
+            inside >= needed,
+        ),
+        (
+            "median half-width of an interval",
+            f"at most {MOST_HALF_WIDTH_PERCENT:g} %",
+            f"{half_width:.1f} %",
+            "same",
+            half_width <= MOST_HALF_WIDTH_PERCENT,
+        ),
+        (
+            "mean absolute error without drift, N >= 4000",
+            f"at most {MOST_MEAN_ERROR_PERCENT:g} %",
+            f"{without_drift:.1f} %",
+            "",
+            without_drift <= MOST_MEAN_ERROR_PERCENT,
+        ),
+        ("mean absolute error, N >= 4000", "", f"{error:.1f} %", f"{error_all:.1f} %", None),
+    ]
     table = pandas.DataFrame(rows, columns=["", "goal", "undisturbed runs", "all runs", "met"])
-    return table.assign(met=["yes" if met else "NO" for met in table["met"]])
+    return table.assign(met=[{True: "yes", False: "NO"}.get(met, "") for met in table["met"]])
 
 
 def shown(cases: pandas.DataFrame) -> pandas.DataFrame:
@@ -122,10 +143,16 @@ def shown(cases: pandas.DataFrame) -> pandas.DataFrame:
             "runs (disturbed)": [f"{n} ({d})" for n, d in zip(cases["n_runs"], cases["n_disturbed"], strict=True)],
             "error": cases["error_percent"].map("{:+.1f} %".format),
             "inside": cases["inside_interval"].map(yes_no),
+            "error without drift": cases["error_without_drift_percent"].map(percent),
             "error, all runs": cases["error_all_percent"].map("{:+.1f} %".format),
             "inside, all runs": cases["inside_interval_all"].map(yes_no),
         }
     )
+
+
+def percent(value: float) -> str:
+    """A dash for what is not known."""
+    return "–" if math.isnan(value) else f"{value:+.1f} %"
 
 
 def by_size(cases: pandas.DataFrame) -> pandas.DataFrame:

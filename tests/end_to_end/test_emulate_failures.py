@@ -168,6 +168,12 @@ def test_progress_in_a_loop_that_never_converges_is_no_stall(bad: Path, platform
     assert date_s > 0.001  # it went on to the end of its three seconds
 
 
+def test_an_option_of_the_program_without_two_dashes_is_told_where_it_belongs(platform: Path) -> None:
+    said = complaint(command("emulate", "-p", platform, "-np", 2, "solver", "--verbose"))
+    assert "no such option: --verbose" in said
+    assert "options of the program come after two dashes: -- PROGRAM ARGS" in said
+
+
 @pytest.mark.parametrize(
     ("ranks", "said"),
     [

@@ -66,6 +66,9 @@ BASES = {
     "platform new": Base(
         {"--nodes": "2", "--cores": "2x2", "--dgemm": "45G", "--link": "100Gb", "--output": "out.yaml"}
     ),
+    "platform messages": Base(
+        {"--between": "{in}/durations.txt", "--unit": "us", "--output": "out.yaml"}, {"name": "{in}/platform.yaml"}
+    ),
     "platform import": Base({}, {"file": "{in}/platform.xml"}),
     "platform synthesize": Base({"--nodes": "2", "--output": "out.yaml"}),
     "platform population": Base({"--of": "{in}/platform.yaml"}, {"sources": ("{in}/table.csv",)}),

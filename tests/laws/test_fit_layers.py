@@ -9,7 +9,7 @@ MAY_IMPORT = {
     "numeric": set(),
     "observations": {"numeric"},
     "segmentation": {"numeric"},
-    "duration_tables": {"numeric"},
+    "duration_tables": {"numeric", "segmentation"},
     "kernels": {"numeric", "observations"},
     "messages": {"numeric", "observations", "segmentation"},
     "memory": {"numeric", "segmentation"},

@@ -1,6 +1,7 @@
 """`lepaute design` over any factors, from the command line: tables, show, pictures, and one line for each error."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,10 @@ def test_values_too_wide_to_draw_are_refused(tmp_path: Path, capsys: pytest.Capt
         ("factorial -f x", "write NAME=LEVEL,LEVEL,... or NAME=loguniform:LOW:HIGH"),
         ("factorial -f x=1,a", "put the numbers in quotes"),
         ("factorial -f x=1,,2", "levels are numbers and texts"),
+        ("factorial -f x=1:4", "1:4 is no range; write uniform:1:4"),
+        ("factorial -f x=10..20", "10..20 is no range"),
+        ("factorial -f x=1KiB,2KiB", "1KiB is no number; write 64k (thousands) or 64Ki (times 1024), or quote it"),
+        ("factorial -f x=1K,2K", "1K is no number"),
         ("factorial -f x=1 -f x=2", "--factor x is given twice"),
         ("factorial -f x=uniform:1:5", "x is a distribution"),
         ("factorial -f block=1,2 --blocks 2", "two columns are named block"),
@@ -134,3 +139,14 @@ def test_a_folder_in_the_place_of_the_output_is_one_line(tmp_path: Path, capsys:
     assert main(["design", "picture", str(path), "-o", str(tmp_path / "none" / "d.png")]) == 2
     assert capsys.readouterr().err.count("\n") == 3
     assert [entry.name for entry in tmp_path.iterdir()] == ["d.csv"]
+
+
+def test_the_commands_at_the_top_of_the_documentation_run_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (Path(__file__).parents[2] / "docs/design.md").read_text()
+    lines = [line.strip() for line in text.splitlines() if line.startswith("    lepaute design ")]
+    assert len(lines) >= 5
+    monkeypatch.chdir(tmp_path)
+    for line in lines:
+        assert main(shlex.split(line)[1:]) == 0, line

@@ -14,6 +14,8 @@ import lepaute as lp
 from lepaute.design import balanced, two_level
 from lepaute.design.distributions import MOST_LEVELS
 from lepaute.design.draws import Draws
+from lepaute.design.factors import levels_of
+from lepaute.design.grammar import factor_text, parse_factor
 from lepaute.design.summary import summary_of
 from lepaute.errors import DesignError
 
@@ -157,6 +159,20 @@ def test_numbers_of_numpy_are_taken_as_they_are_meant() -> None:
     )
     assert design.header["columns"] == "n:int,x:real,s:text"
     assert {type(value) for row in design.rows for value in row} == {int, float, str}
+
+
+def test_blocks_of_a_mix_hold_every_treatment_though_some_more_often() -> None:
+    often = lp.design.full_factorial({"a": [1, 2]}, replications=10, blocks=3, seed=1)
+    once = lp.design.full_factorial({"b": [1, 2, 3]}, blocks=3, seed=1)
+    summary = summary_of(lp.design.mix(often, once, seed=1))
+    assert (summary.treatments, summary.replications, summary.complete) == (5, (1, 10), True)
+
+
+@pytest.mark.parametrize("levels", [["1:4"], ["1KiB", "2KiB"], ["4.1.4", "5.0.1"], ["2:1", "1:1"], ["2x4", "4x2"]])
+def test_texts_like_numbers_come_back_from_the_text_of_their_factor(levels: list[str]) -> None:
+    names, factor = parse_factor(factor_text(("x",), levels_of(("x",), levels)))
+    assert names == ("x",)
+    assert factor.values == tuple((level,) for level in levels)
 
 
 def test_a_summary_counts_treatments_replications_and_incomplete_blocks() -> None:

@@ -9,6 +9,8 @@ from lepaute.cli.emulate import folding_of, private_of
 from lepaute.errors import InputError, SimulationError
 from lepaute.platform.io import parse_platform
 from lepaute.simulate import Layers
+from lepaute.simulate.machine import machine_of
+from lepaute.simulate.network_of_run import with_network_of_run
 from lepaute.simulate.smpi.compilers import _script, skip_flags
 from lepaute.simulate.smpi.emulate import Keep, Options, settings_of
 from lepaute.simulate.smpi.emulated_run import value_in
@@ -154,3 +156,20 @@ def test_the_last_value_that_matches_counts() -> None:
     assert value_in(lines, r"time (\S+)") == 2e-3
     with pytest.raises(SimulationError, match="nothing that matches"):
         value_in(lines, r"Time (\S+)")
+
+
+def test_the_request_has_the_messages_that_the_run_draws() -> None:
+    network = tiny().network
+    unsure = network.remote.model_copy(update={"discrepancy_relative_sd": 0.25})
+    platform = tiny().model_copy(update={"network": network.model_copy(update={"remote": unsure})})
+
+    def machine(seed: int, layers: Layers) -> str:
+        text = request_text(
+            platform, [0], seed=seed, layers=layers, folding=Folding(), files=Files(Path("/r"), Path("/p"))
+        )
+        return text.partition("\nmachine\n")[2].rstrip("\n")
+
+    drawn = machine_of(with_network_of_run(platform, 8, Layers()), 1).text().rstrip("\n")
+    # Factors of messages come from the request: with other latencies than the file of the run they would undo its own.
+    assert machine(8, Layers()) == drawn != machine(9, Layers())
+    assert machine(8, Layers(network=False)) == machine(9, Layers(network=False))

@@ -16,7 +16,7 @@ from lepaute.fit import models
 from lepaute.fit.experiments import findings
 from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
 from lepaute.fit.observations.factor_text import sentence
-from lepaute.fit.observations.factors import FactorTest, factor_tests, usual_conditions
+from lepaute.fit.observations.factors import FactorTest, LevelEffect, factor_tests, usual_conditions
 
 CONTENTS = ("random", "constant", "masked:40")
 
@@ -74,8 +74,23 @@ def test_a_data_dependent_dgemm_shows_itself() -> None:
     assert masked.low is not None
     assert masked.high is not None
     assert masked.low < 1 < masked.high
-    assert sentence(test).startswith("dgemm is 5.")
-    assert "faster with content=constant than with content=random" in sentence(test)
+    assert sentence(test).startswith("dgemm takes 5.")
+    assert "less time with content=constant than with content=random" in sentence(test)
+
+
+def test_a_mean_that_differs_where_the_ranks_do_not_is_no_contradiction_left_unsaid() -> None:
+    def told(p: float, low: float) -> str:
+        effect = LevelEffect("16384", 0.65, low, 0.95)
+        return sentence(FactorTest("eager", "x", "4096", (effect,), 0.0, p, p, 1999, False, "calls", 64, 16, ""))
+
+    assert "(p = 0.5); 16384 differs in the mean, not in the ranks" in told(0.5, 0.46)
+    assert told(0.04, 0.46).startswith("x takes 35.0 % less time with eager=16384")
+
+
+def test_a_ratio_of_many_is_told_as_times() -> None:
+    effect = LevelEffect("tcp", 41.2, 30.0, 50.0)
+    test = FactorTest("btl", "x", "vader", (effect,), 9.0, 0.001, 0.001, 1999, False, "calls", 64, 16, "")
+    assert sentence(test).startswith("x takes 41.2 times as long with btl=tcp as with btl=vader")
 
 
 def test_a_dgemm_that_does_not_care_is_said_to_show_no_effect() -> None:
@@ -224,10 +239,10 @@ def test_a_calibration_tells_of_content_and_its_models_stay_the_same(
     assert plain.factor_tests == ()
     (test,) = fitted.factor_tests
     assert test.matters
-    assert any("faster with content=constant" in note and "random content" in note for note in fitted.notes)
+    assert any("less time with content=constant" in note and "random content" in note for note in fitted.notes)
     assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml")]) == 0
     told = capsys.readouterr().out
-    assert "faster with content=constant than with content=random" in told
+    assert "less time with content=constant than with content=random" in told
     assert "masked:40" in told
 
 

@@ -10,7 +10,7 @@ from lepaute.kit.rates import bandwidth_of, flops_of, memory_of, ratio_of, secon
 from lepaute.platform import Platform, load_platform
 from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.platform.evaluation import mean_s
-from lepaute.platform.plausibility import implausible
+from lepaute.platform.plausibility import implausible, unmodelled
 from lepaute.platform.scaling import SCALED_RELATIVE_SD, UPDATE, dgemm_rate
 from lepaute.simulate.apps.hpl.parameters import Hpl
 from lepaute.simulate.machine import KERNELS
@@ -146,6 +146,16 @@ def test_a_slip_of_a_unit_is_told_when_the_file_is_written(
     assert told in "".join(line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: "))
 
 
+def test_a_kernel_whose_name_is_misspelt_is_asked_for() -> None:
+    platform = sheet()
+    kernels = [
+        model.model_copy(update={"kernel": "dlatcopy"}) if model.kernel == "dlatcpy" else model
+        for model in platform.kernels
+    ]
+    (told,) = unmodelled(platform.model_copy(update={"kernels": tuple(kernels)}), ["dgemm", "dlatcpy", "dlacpy"])
+    assert told.endswith("cost nothing: dlatcpy (is dlatcopy meant for it?)")
+
+
 def test_a_node_of_few_fast_cores_is_one_of_accelerators() -> None:
     assert not any("of a processor?" in sentence for sentence in implausible(load_platform("exascale-like")))
 
@@ -186,6 +196,7 @@ def test_the_core_may_be_one_that_the_user_has_measured(tmp_path: Path) -> None:
         ({"memory": "192"}, "--memory is '192', 192 bytes; write it with its unit, such as 192G"),
         ({"memory": "192Gb"}, "--memory is '192Gb'; it must be a size such as 192G or 1.5T"),
         ({"dgemm": "45"}, "--dgemm is '45', 45 operations a second; write 45G for Gflop/s"),
+        ({"dgemm": "45e9G"}, "--dgemm is '45e9G'; no core has more than 10^16 operations a second"),
         ({"threads": "49"}, "--threads is 49; a node has 48 cores"),
         ({"cores": "2x2000000000"}, "data sheet: nodes.cores is 4000000000; it must be <= 65536"),
         ({"like": "stampede"}, "no shipped platform and no file is named 'stampede'"),

@@ -45,7 +45,18 @@ def test_a_platform_of_a_real_machine_is_plausible(name: str) -> None:
         ),
         ({"network.costs.iprobe_s": "0.2"}, "network.costs.iprobe_s is 0.2 s"),
         ({"days.common_relative_sd": "1.5"}, "days.common_relative_sd is 1.5; it is a fraction, 0.02 for 2 %"),
-        ({"kernels[0].discrepancy_relative_sd": "5"}, "kernels[0].discrepancy_relative_sd is 5; it is a fraction"),
+        (
+            {"kernels[0].discrepancy_relative_sd": "5"},
+            "kernels[0] (dgemm): discrepancy_relative_sd is 5; it is a fraction",
+        ),
+        (
+            {"kernels[0].discrepancy_relative_sd": "5", "archive_id": "abc"},
+            "kernels[0] (dgemm): discrepancy_relative_sd is 5; the calibration was disturbed or too short",
+        ),
+        (
+            {"kernels[0].pieces[1].noise.sd": "{mnk: 5e-9}", "archive_id": "abc"},
+            "its noise has 50.4 times its mean; the calibration was disturbed or too short",
+        ),
         ({"kernels[0].pieces[1].noise.sd": "{mnk: 5e-9}"}, "its noise has 50.4 times its mean"),
         (
             {"kernels": "[{kernel: dgemv, pieces: [{mean: {mn: 8e9}}]}]"},

@@ -1,4 +1,4 @@
-"""`lepaute platform list | show | check | new | import | export | synthesize | population`."""
+"""`lepaute platform list | show | check | new | messages | import | export | synthesize | population`."""
 
 import json
 import sys
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lepaute.cli.platform_messages import messages
 from lepaute.cli.platform_new import new
 from lepaute.cli.platform_population import population, synthesize
 from lepaute.cli.simulation_options import platform_names
@@ -147,5 +148,6 @@ def import_platform(
 
 
 app.command()(new)
+app.command()(messages)
 app.command()(synthesize)
 app.command()(population)

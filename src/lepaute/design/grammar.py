@@ -28,6 +28,10 @@ _DISTRIBUTION = re.compile(r"(uniform|loguniform|logspace|uniformproduct|logunif
 #: A header names the levels of a factor up to this length; of more it gives the number and the two ends.
 _LONGEST_LEVELS = 20_000
 
+#: Texts that were hardly meant as one: a range as the only level, and sizes with suffixes that are none here.
+_RANGE = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?::|\.\.)-?[0-9]+(?:\.[0-9]+)?")
+_SIZE = re.compile(r"[0-9]+(?:\.[0-9]+)? ?(?:[kKMG]i?[bB]?|[bB])")
+
 _EXAMPLE = "write NAME=LEVEL,LEVEL,... or NAME=loguniform:LOW:HIGH"
 
 
@@ -106,6 +110,12 @@ def _column(given: list[str]) -> list[Value]:
         return [number_of(cell) for cell in cells]
     if numbers:
         raise ValueError('levels are numbers and texts; put the numbers in quotes where they are texts: "1",all')
+    if len(cells) == 1 and _RANGE.fullmatch(cells[0]):
+        raise ValueError(
+            f"{cells[0]} is no range; write uniform:1:4, loguniform:1:1e6 or logspace:1:1Mi:21, or list the levels"
+        )
+    if sized := next((cell for cell in cells if _SIZE.fullmatch(cell)), None):
+        raise ValueError(f"{sized} is no number; write 64k (thousands) or 64Ki (times 1024), or quote it as a text")
     if "" in cells:
         raise ValueError('a level is empty; write "" for an empty text')
     return [text_of(cell) for cell in cells]
@@ -139,7 +149,7 @@ def _word(value: Value) -> str:
         return text if "." in text else f"{mantissa}.0{e}{exponent}"
     if isinstance(value, str):
         cell = cell_of(value)
-        special = _is_number(cell) or _DISTRIBUTION.fullmatch(cell) or ";" in cell
+        special = any(form.fullmatch(cell) for form in (_WHOLE, _REAL, _DISTRIBUTION, _RANGE, _SIZE)) or ";" in cell
         return quoted(value) if special and not cell.startswith('"') else cell
     return cell_of(value)
 

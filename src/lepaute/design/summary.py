@@ -39,7 +39,7 @@ class DesignSummary:
     treatments   : different rows, whatever their block
     replications : fewest and most rows of a treatment, in a block where there are blocks
     blocks       : how many; 0 where the design has none
-    complete     : whether each block holds each treatment, equally often
+    complete     : whether each block holds each treatment, as often as the others do
     """
 
     rows: int
@@ -58,7 +58,11 @@ def summary_of(design: Design) -> DesignSummary:
     cells = Counter(design.rows)
     blocks = 0 if place is None else len({row[place] for row in design.rows})
     times = list(cells.values())
-    complete = blocks == 0 or (len(cells) == blocks * len(treatments) and len(set(times)) <= 1)
+    held: dict[Value, Counter[tuple[Value, ...]]] = {}
+    if place is not None:
+        for row in design.rows:
+            held.setdefault(row[place], Counter())[row[:place] + row[place + 1 :]] += 1
+    complete = all(one == next(iter(held.values())) for one in held.values())
     replications = (min(times, default=0), max(times, default=0))
     return DesignSummary(len(design), factors, len(treatments), replications, blocks, complete)
 

@@ -12,13 +12,15 @@ _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e
 
 
 def flops_of(text: str, name: str) -> float:
-    """Flop/s of a rate such as 45G, 1.4T, 45GF or 45Gflop/s; raises InputError for anything else, and below 10^6."""
+    """Flop/s of a rate such as 45G, 1.4T, 45GF or 45Gflop/s, from 10^6 to 10^16; InputError for anything else."""
     expected = "operations a second such as 45G or 1.4T"
     value = _rate(text, name, r"(?:[fF]|[fF][lL][oO][pP][sS]?(?:/s)?)?", expected)
     if value < 1e6:
         raise InputError(
             f"{name} is {text[:80]!r}, {value:g} operations a second; write {text[:80].strip()}G for Gflop/s"
         )
+    if value > 1e16:
+        raise InputError(f"{name} is {text[:80]!r}; no core has more than 10^16 operations a second")
     return value
 
 

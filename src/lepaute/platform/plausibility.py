@@ -5,6 +5,7 @@ network across continents. What is outside of them is a slip of the unit, most o
 """
 
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from lepaute.platform.evaluation import mean_s, piece_of, value_of
@@ -36,6 +37,8 @@ _NODE_W = (1.0, 1e6)
 _SPREAD_OF_KERNELS = 2.0
 _SPREAD = 1.0
 _MOST_ROWS = 2000
+#: What spreads beyond measure mean in a platform that was fitted: nobody mistook a unit.
+POOR_FIT = "the calibration was disturbed or too short (--quick): calibrate again on an idle machine"
 
 
 def implausible(platform: "Platform") -> list[str]:
@@ -52,6 +55,11 @@ def implausible(platform: "Platform") -> list[str]:
     ]
 
 
+def is_fitted(platform: "Platform") -> bool:
+    """Whether measurements, and nobody's hand, gave the platform its numbers."""
+    return platform.archive_id is not None
+
+
 def unmodelled(platform: "Platform", kernels: Iterable[str]) -> list[str]:
     """Sentences on those of `kernels` that the platform has no model for, and on those that cost nothing in it."""
     kernels, sentences = list(kernels), []
@@ -61,8 +69,13 @@ def unmodelled(platform: "Platform", kernels: Iterable[str]) -> list[str]:
         missing = [kernel for kernel in kernels if kernel not in found]
         free = [kernel for kernel, model in found.items() if _is_free(model) and kernel not in VARIANTS]
         if missing:
+            others = sorted({model.kernel for model in platform.kernels} - set(kernels))
+            names = [
+                f"{name} (is {near[0]} meant for it?)" if (near := get_close_matches(name, others, 1, 0.8)) else name
+                for name in missing
+            ]
             sentences.append(
-                f"kernels: HPL calls some{several} that have no model, and cost nothing: {', '.join(missing)}"
+                f"kernels: HPL calls some{several} that have no model, and cost nothing: {', '.join(names)}"
             )
         if free:
             sentences.append(f"kernels: HPL calls some{several} whose mean is 0: {', '.join(free)}")
@@ -96,7 +109,8 @@ def _kernel(model: "KernelModel", where: str, platform: "Platform") -> Iterator[
     duration_s = mean_s(model, *UPDATE)
     sd_s = value_of(piece_of(model, *UPDATE).noise.sd, *UPDATE)
     if not odd and duration_s > 0.0 and sd_s > 3.0 * duration_s:
-        yield f"{where}: its noise has {sd_s / duration_s:.3g} times its mean; noise.sd is in seconds, not in per cent"
+        meant = POOR_FIT if is_fitted(platform) else "noise.sd is in seconds, not in per cent"
+        yield f"{where}: its noise has {sd_s / duration_s:.3g} times its mean; {meant}"
 
 
 def _rates(model: "KernelModel", where: str, platform: "Platform") -> Iterator[str]:
@@ -199,7 +213,7 @@ def _segment(segment: "Segment", where: str) -> Iterator[str]:
 def _spreads(platform: "Platform") -> Iterator[str]:
     """Standard deviations in per cent, and powers in kilowatts."""
     spreads = {
-        f"kernels[{position}].discrepancy_relative_sd": model.discrepancy_relative_sd
+        f"kernels[{position}] ({model.kernel}): discrepancy_relative_sd": model.discrepancy_relative_sd
         for position, model in enumerate(platform.kernels)
     }
     network, days = platform.network, platform.days
@@ -210,7 +224,7 @@ def _spreads(platform: "Platform") -> Iterator[str]:
     for field, spread in spreads.items():
         # The model of a kernel of some calls of a microsecond may be wrong by its own size.
         if spread > _SPREAD and not (field.startswith("kernels") and spread < _SPREAD_OF_KERNELS):
-            yield f"{field} is {spread:.3g}; it is a fraction, 0.02 for 2 %"
+            yield f"{field} is {spread:.3g}; {POOR_FIT if is_fitted(platform) else 'it is a fraction, 0.02 for 2 %'}"
     power = platform.power
     if power is not None and not _NODE_W[0] <= power.computing_W <= _NODE_W[1]:
         yield f"power.computing_W is {power.computing_W:.3g}; a node draws {_NODE_W[0]:g} to {_NODE_W[1]:.0e} W"

@@ -39,42 +39,65 @@ def plot_prediction(prediction: "Prediction", path: Path) -> None:
         figure.savefig(temporary, format="png", dpi=130)
 
 
+#: Lines of a picture of many predictions; of more, the fastest.
+MOST_LINES = 80
+
+
 def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
-    """Writes a PNG: a line a prediction, its mean and 95 % prediction interval; hollow and grey if not comparable."""
+    """Writes a PNG: a line a prediction, its mean and 95 % prediction interval, in the order asked for.
+
+    Hollow and grey if not comparable; orange if it is the best or cannot be told from it. Of more than MOST_LINES
+    those with the highest rate, or the shortest time, are drawn, of each problem as many; the title says of how many.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
+
+    from lepaute.kit.axes import plain_decades
+    from lepaute.simulate.sweep import Sweep, speed
 
     quantity, factor = quantity_axis(predictions)
-    figure = Figure(figsize=(9, min(1.5 + 0.28 * len(predictions), 200.0)), layout="constrained")
+    sweep = Sweep(tuple(predictions))
+    problems = sweep.problems
+    bests = {id(predictions[place]) for place in sweep.best_places}
+    most = MOST_LINES if len(problems) == 1 else max(1, MOST_LINES // len(problems))
+    chosen = {id(one) for each in problems for one in sorted(each.predictions, key=speed, reverse=True)[:most]}
+    drawn = [one for one in predictions if id(one) in chosen]
+    figure = Figure(figsize=(9, 1.5 + 0.28 * len(drawn)), layout="constrained")
     axes = figure.add_subplot()
     named = set()
-    spreads = [one.time_s if one.rate is None else one.rate for one in predictions]
-    for line, (one, spread) in enumerate(zip(predictions, spreads, strict=True)):
-        label = "comparable" if one.comparable else "not comparable: extrapolated"
+    spreads = [one.time_s if one.rate is None else one.rate for one in drawn]
+    for line, (one, spread) in enumerate(zip(drawn, spreads, strict=True)):
+        kind = "may be the best" if id(one) in bests else "comparable"
+        label = kind if one.comparable else "not comparable: extrapolated"
+        colour = "#999999" if not one.comparable else "#e07b00" if id(one) in bests else "#4c78a8"
         axes.errorbar(
             factor * spread.mean,
             line,
             xerr=[[factor * reach] for reach in _reach(spread)],
             fmt="o",
-            color="#4c78a8" if one.comparable else "#999999",
-            mfc="#4c78a8" if one.comparable else "white",
+            color=colour,
+            mfc=colour if one.comparable else "white",
             ms=5,
             label=None if label in named else label,
         )
         named.add(label)
-    axes.set_yticks(range(len(predictions)), [one.application.label for one in predictions], fontsize=8)
-    axes.invert_yaxis()
+    axes.set_yticks(range(len(drawn)), [one.application.label for one in drawn], fontsize=8)
+    axes.set_ylim(len(drawn) - 0.4, -0.6)
     ends = [factor * end for one in spreads for end in (one.mean, one.low or one.mean, one.high or one.mean)]
     if max(ends) > 10.0 * min(ends):
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
-        axes.xaxis.set_minor_locator(NullLocator())
+        plain_decades(axes.xaxis, (min(ends), max(ends)))
+    axes.grid(axis="x", color="#e8e8e8", lw=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(axis="x", top=len(drawn) > 20, labeltop=len(drawn) > 20)
     axes.set_xlabel(quantity)
-    axes.set_title(f"{predictions[0].application.title} on {predictions[0].platform_name}", fontsize=10)
-    if not all(one.comparable for one in predictions):
-        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
+    named_most = (
+        f"{len(drawn)} fastest of {len(predictions)}" if len(problems) == 1 else f"{most} fastest of each problem"
+    )
+    which = f", the {named_most}" if len(drawn) < len(predictions) else ""
+    axes.set_title(f"{predictions[0].application.title} on {predictions[0].platform_name}{which}", fontsize=10)
+    if len(named) > 1:
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     FigureCanvasAgg(figure)
     with whole_file(path) as temporary:
         figure.savefig(temporary, format="png", dpi=130)

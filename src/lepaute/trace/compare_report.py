@@ -155,7 +155,9 @@ def _label(one: ClassComparison) -> str:
 
 def _draw_ratio(axis: Any, row: int, one: ClassComparison) -> None:
     if not one.ratio_percentiles:
-        axis.text(1.0, row, "  no calls of the same sizes", fontsize=7, va="center", color="#666666")
+        timeless = one.paired > 0 and 0.0 in (one.left_s, one.right_s)
+        reason = "no time on one side" if timeless else "no calls of the same sizes"
+        axis.text(1.0, row, f"  {reason}", fontsize=7, va="center", color="#666666")
         return
     low, lower, middle, upper, high = one.ratio_percentiles
     axis.plot([low, high], [row, row], color="#666666", lw=1.2, zorder=2)

@@ -97,7 +97,7 @@ def calls_table(trace: Trace) -> str:
     rows = []
     for entry in calls(trace):
         extent = ""
-        if "most_m" in entry:
+        if any(entry.get(f"most_{letter}") for letter in ("m", "n", "k")):
             extent = "m, n, k <= " + ", ".join(str(entry[f"most_{letter}"]) for letter in ("m", "n", "k"))
         elif "bytes" in entry:
             extent = f"{size_text(float(entry['bytes']))} in total"

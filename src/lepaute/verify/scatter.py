@@ -1,9 +1,9 @@
 """The picture of a verification of many cases: predicted against measured, a point a case."""
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lepaute.kit.axes import plain_decades
 from lepaute.kit.files import whole_file
 
 if TYPE_CHECKING:
@@ -65,17 +65,6 @@ def scatter(table: "pandas.DataFrame", path: Path, title: str) -> None:
     figure.suptitle(title, fontsize=12)
     with whole_file(path) as temporary:
         figure.savefig(temporary, format="png")
-
-
-def plain_decades(axis: Any, ends: tuple[float, float]) -> None:
-    """Ticks of a logarithmic axis that are numbers, not powers: 1, 2 and 5 of each decade, fewer of many decades."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    decades = math.log10(ends[1] / ends[0])
-    steps = (1.0,) if decades > 4 else (1.0, 2.0, 5.0) if decades > 0.7 else (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
-    axis.set_major_locator(LogLocator(subs=steps))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(NullLocator())
 
 
 def _draw_case(axis: Any, row: dict[Any, Any], marker: str) -> None:

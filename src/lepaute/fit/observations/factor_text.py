@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from lepaute.fit.observations.factors import ANY_KERNEL, DURATION, FactorTest
+from lepaute.fit.observations.factors import ANY_KERNEL, DURATION, SIGNIFICANT, FactorTest
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import three_digits
 
@@ -44,20 +44,30 @@ def sentence(test: FactorTest) -> str:
         return f"{test.factor} of {test.kernel}: {test.note}"
     if not test.matters:
         on = "" if test.column == DURATION else f" on {test.column}"
-        return f"{test.kernel}: no significant effect of {test.factor}{on} (p = {test.p_holm:.2g})"
+        return f"{test.kernel}: no significant effect of {test.factor}{on} (p = {test.p_holm:.2g}){_though(test)}"
     largest = max(test.effects, key=lambda effect: abs(math.log(effect.ratio)))
-    subject, more, less = test.kernel, "slower", "faster"
+    subject, more, less, high = f"{test.kernel} takes", "more time", "less time", "long"
     if test.column != DURATION:
         of = "" if test.kernel == ANY_KERNEL else f" of {test.kernel}"
-        subject, more, less = f"{test.column}{of}", "higher", "lower"
+        subject, more, less, high = f"{test.column}{of} is", "higher", "lower", "high"
     if largest.ratio >= MANIFOLD:
-        how = f"{three_digits(largest.ratio)} times as {'slow' if test.column == DURATION else 'high'}"
+        how, than = f"{three_digits(largest.ratio)} times as {high}", "as"
     else:
-        how = f"{100 * abs(largest.ratio - 1):.1f} % {more if largest.ratio > 1 else less}"
-    than = "as" if largest.ratio >= MANIFOLD else "than"
+        how, than = f"{100 * abs(largest.ratio - 1):.1f} % {more if largest.ratio > 1 else less}", "than"
     return (
-        f"{subject} is {how} with {test.factor}={largest.level} {than} with {test.factor}={test.reference} "
-        f"(p = {test.p_holm:.2g}, {'all' if test.exact else ''} {test.permutations} permutations)".replace("  ", " ")
+        f"{subject} {how} with {test.factor}={largest.level} {than} with {test.factor}={test.reference} "
+        f"(p = {test.p_holm:.2g}, {'all ' if test.exact else ''}{test.permutations} permutations)"
+    )
+
+
+def _though(test: FactorTest) -> str:
+    """The ranks, of which p is, see no effect that goes either way; the mean, of which the interval is, may."""
+    clear = [e for e in test.effects if e.low is not None and e.high is not None and not e.low <= 1.0 <= e.high]
+    if test.p_value <= SIGNIFICANT or not clear:
+        return ""
+    return (
+        f"; {clear[0].level} differs in the mean, not in the ranks: it may matter for some sizes only, "
+        "or a few values are far off"
     )
 
 

@@ -12,6 +12,7 @@ from lepaute.platform.simgrid import holds_loopback
 from lepaute.platform.simgrid.speed import node_speeds_flops
 from lepaute.simulate.layers import Layers
 from lepaute.simulate.machine import machine_of
+from lepaute.simulate.network_of_run import with_network_of_run
 from lepaute.simulate.population import on_its_day
 from lepaute.simulate.smpi.limits import free_huge_bytes
 from lepaute.simulate.smpi.own_computing import Slowdowns
@@ -75,6 +76,8 @@ def request_text(
 ) -> str:
     """The file, for ranks on `cores` (node * cores per node + core).
 
+    The network is that of the run, as in the platform file of the run: factors of messages come from here.
+
     Raises InputError where the platform has no models for `threads` threads.
     """
     lines = [
@@ -96,7 +99,7 @@ def request_text(
         f"puts_off {int(platform.network.progress != 'background')}",
         f"own_factors {int(not holds_loopback(platform))}",
         "machine",
-        machine_of(on_its_day(platform, seed, days=layers.days), threads).text(),
+        machine_of(on_its_day(with_network_of_run(platform, seed, layers), seed, days=layers.days), threads).text(),
     ]
     return "\n".join(lines) + "\n"
 

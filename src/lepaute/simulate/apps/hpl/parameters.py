@@ -210,6 +210,19 @@ class Hpl(Application):
         return {each.name: getattr(self, each.name) for each in fields(self)} | {"swap_threshold": self.threshold}
 
     @property
+    def problem(self) -> str:
+        return f"N = {self.n}"
+
+    def choices(self) -> dict[str, Any]:
+        """All but N, as given: a threshold of the row swap that follows NB is the same choice for each NB."""
+        known = dict(places())
+        names = {
+            each.name: known[each.name].name or each.name if each.name in known else each.name for each in fields(self)
+        }
+        single = {names[name]: getattr(self, name) for name in names if name not in ("n", "p", "q")}
+        return {"P x Q": f"{self.p} x {self.q}", **single}
+
+    @property
     def events(self) -> float:
         from lepaute.simulate.apps.hpl.estimate import work_of
 

@@ -1,0 +1,100 @@
+"""`lepaute platform messages`: ping-pongs of other benchmarks as the messages of a platform."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.fit import segment
+from lepaute.fit.duration_tables.ping_pongs import eager_bytes_of, with_ping_pong
+from lepaute.platform import load_platform
+from lepaute.platform.network_model import Segment
+
+DATA = Path(__file__).parents[1] / "data" / "duration_tables"
+SIZES = 2.0 ** np.arange(23)
+
+
+def half_round_trips(sizes: np.ndarray) -> np.ndarray:
+    """1.2 µs and 3 GB/s up to 8 KiB, then 4 µs and 12 GB/s."""
+    return np.where(sizes <= 8192, 1.2e-6 + sizes / 3e9, 4e-6 + sizes / 12e9)
+
+
+def of_ping_pong(segments: tuple[Segment, ...], size: float) -> float:
+    """Half a round trip: MPI_Send, the route, the transfer, MPI_Recv."""
+    one = next(s for s in reversed(segments) if s.above_bytes < size or s.above_bytes == 0)
+    overheads = sum(base + each * size for base, each in (one.send, one.receive))
+    return overheads + one.latency_s + size / one.bandwidth_Bps
+
+
+@pytest.mark.parametrize("eager_bytes", [None, 0, 100, 8192, 1 << 30])
+@pytest.mark.parametrize("within", [False, True])
+def test_half_a_round_trip_takes_what_was_measured_whatever_is_eager(eager_bytes, within):
+    line = segment(SIZES, half_round_trips(SIZES))
+    platform = with_ping_pong(load_platform("dahu"), line, source="mine", within=within, eager_bytes=eager_bytes)
+    links = platform.network.loopback if within else platform.network.remote
+    assert [of_ping_pong(links.segments, size) for size in SIZES] == pytest.approx(half_round_trips(SIZES), rel=1e-6)
+    assert links.range_bytes == (1, 4194304)
+    eager = [s.above_bytes for s in links.segments if s.protocol == "eager"]
+    assert bool(eager) == (eager_bytes != 0)
+
+
+def test_the_largest_jump_is_taken_as_the_end_of_eager_messages():
+    assert eager_bytes_of(segment(SIZES, half_round_trips(SIZES)), load_platform("dahu")) == 8192
+    flat = segment(SIZES, 1e-6 + SIZES / 1e9)
+    dahu = load_platform("dahu")
+    above = next(s.above_bytes for s in dahu.network.remote.segments if s.protocol == "rendezvous")
+    assert eager_bytes_of(flat, dahu) == above
+
+
+def test_the_scatter_of_the_sizes_widens_what_runs_draw():
+    scattered = half_round_trips(SIZES) * np.exp(np.random.default_rng(3).normal(0, 0.3, len(SIZES)))
+    sds = [
+        with_ping_pong(load_platform("dahu"), segment(SIZES, y), source="mine").network.remote.discrepancy_relative_sd
+        for y in (half_round_trips(SIZES), scattered)
+    ]
+    assert sds[0] == pytest.approx(0.1)
+    assert 0.2 < sds[1] < 0.6
+
+
+def test_the_command_writes_a_platform_that_names_what_was_guessed(tmp_path, capsys):
+    sheet, made = tmp_path / "mine.yaml", tmp_path / "measured.yaml"
+    words = ["--nodes", "4", "--cores", "8", "--dgemm", "40G", "--link", "100Gb"]
+    assert main(["platform", "new", *words, "-o", str(sheet)]) == 0
+    given = ["--between", str(DATA / "osu_three_protocols.txt"), "--within", str(DATA / "imb_mpi1.txt")]
+    assert main(["platform", "messages", str(sheet), *given, "--eager", "16K", "-o", str(made)]) == 0
+    told = capsys.readouterr()
+    assert "The durations change their line after 512 B" in told.out
+    platform = load_platform(made)
+    assert [(s.above_bytes, s.protocol) for s in platform.network.remote.segments] == [
+        (0, "eager"),
+        (512, "eager"),
+        (16384, "rendezvous"),
+        (262144, "rendezvous"),
+    ]
+    assumed = [each.what for each in platform.assumed]
+    assert assumed.count("messages between nodes of other pairs and times") == 1
+    assert "messages between nodes" not in assumed
+    assert "messages inside nodes" not in assumed
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# OSU MPI Bandwidth Test v7.4\n# Size  Bandwidth (MB/s)\n1 2\n", "holds no ping-pong"),
+        ("# OSU MPI Allreduce Latency Test v7.4\n# Size  Avg Latency(us)\n1 2\n", "holds no ping-pong"),
+        ("# Benchmarking Allreduce\n# #processes = 2\n#bytes #repetitions t_avg[usec]\n1 9 2\n", "holds no ping-pong"),
+        ("m,time_us\n1,2\n2,3\n", "the sizes, 'm', are not known to be bytes; call the column size_bytes"),
+    ],
+)
+def test_what_is_no_ping_pong_is_refused(tmp_path, capsys, text, message):
+    (tmp_path / "t.txt").write_text(text)
+    words = ["platform", "messages", "dahu", "--between", str(tmp_path / "t.txt"), "-o", str(tmp_path / "p.yaml")]
+    assert main(words) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "p.yaml").exists()
+
+
+def test_without_a_ping_pong_the_command_asks_for_one(tmp_path, capsys):
+    assert main(["platform", "messages", "dahu", "-o", str(tmp_path / "p.yaml")]) == 2
+    assert "give a ping-pong: --between two nodes, --within one, or both" in capsys.readouterr().err
