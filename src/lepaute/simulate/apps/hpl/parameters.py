@@ -239,8 +239,11 @@ class Hpl(Application):
         return "pivots" if self.pivots == "random" and self.p > 1 else ""
 
     def simulated_share(self, fidelity: str) -> float:
-        windows, warm_up, measured = WINDOWS
-        return min(1.0, windows * (warm_up + measured) / self.steps) if self.is_sampled(fidelity, traced=False) else 1.0
+        from lepaute.simulate.apps.hpl.estimate import sampled_steps
+
+        if not self.is_sampled(fidelity, traced=False):
+            return 1.0
+        return sampled_steps(self, WINDOWS) / self.steps
 
     def core_parameters(self, *, sampled: bool = False) -> Any:
         from lepaute import _core
