@@ -118,7 +118,9 @@ class ChangeEvidence:
         near, far, pairs = self.near, self.far, np.maximum(self.count - 2.0, 0.0)
         if groups is not None:
             _, group = np.unique(groups, return_inverse=True)
-            near, far, pairs = (np.bincount(group, weights=each)[group] for each in (near, far, pairs))
+            near, far, pairs = (
+                np.asarray(np.bincount(group, weights=each)[group], dtype=np.float64) for each in (near, far, pairs)
+            )
         with np.errstate(invalid="ignore", divide="ignore"):
             # E (x(t) - x(t-2))^2 / E (x(t) - x(t-1))^2 = 1 + rho
             seen = np.clip(np.where(near > 0, far / near - 1, 0.0), 0.0, MOST_RHO)
