@@ -123,6 +123,7 @@ def test_draws_stay_below_their_bound(seed: int, bound: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 40), seeds, st.integers(1, 7))
+@example(33, 3593, 1)  # log10(y) / 6 is 17.9999994 / 33
 def test_a_latin_hypercube_has_one_row_in_each_stratum_of_each_factor(count: int, seed: int, level_count: int) -> None:
     factors = {
         "x": uniform(0.0, 1.0),
@@ -132,14 +133,12 @@ def test_a_latin_hypercube_has_one_row_in_each_stratum_of_each_factor(count: int
     }
     design = latin_hypercube(factors, count=count, seed=seed)
 
-    def strata(positions: list[float]) -> list[int]:
-        # Twelve digits are kept: a position at the edge of a stratum may lie that little outside.
-        return sorted(
-            math.floor(p * count + 1e-6) if (p * count) % 1 > 0.5 else math.floor(p * count) for p in positions
-        )
+    def one_in_each(positions: list[float]) -> bool:
+        # Twelve digits are kept: a position at either edge of a stratum may lie that little outside.
+        return all(-1e-6 <= p * count - k <= 1 + 1e-6 for k, p in enumerate(sorted(positions)))
 
-    assert strata([float(x) for x in design.column("x")]) == list(range(count))  # type: ignore[arg-type]
-    assert strata([math.log10(float(y)) / 6 for y in design.column("y")]) == list(range(count))  # type: ignore[arg-type]
+    assert one_in_each([float(x) for x in design.column("x")])  # type: ignore[arg-type]
+    assert one_in_each([math.log10(float(y)) / 6 for y in design.column("y")])  # type: ignore[arg-type]
     assert sorted(int(n) // 1000 for n in design.column("n")) == list(range(count))  # type: ignore[arg-type]
     counts = Counter(design.column("op"))
     assert max(counts.values()) - min(counts.get(f"op{i}", 0) for i in range(level_count)) <= 1

@@ -3,15 +3,19 @@
 import pytest
 
 from lepaute.platform import load_platform
+from lepaute.platform.io import override
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.apps.hpl.estimate import (
     EventCosts,
     estimated_run_s,
     exchange_messages,
+    sampled_steps,
     turns_of,
     work_of,
 )
+from lepaute.simulate.apps.hpl.parameters import WINDOWS
 from lepaute.simulate.estimate import estimated_wall_s
+from lepaute.simulate.predicting import simulate_one
 
 
 def test_an_exchange_has_the_messages_that_the_real_hpl_was_counted_to_send():
@@ -86,3 +90,30 @@ def test_a_long_broadcast_and_a_spread_roll_swap_have_more_messages():
     wide = Hpl(n=10_000, p=8, q=8, swap="mix", swap_threshold=64)
     narrow = Hpl(n=10_000, p=8, q=8, swap="mix", swap_threshold=5000)
     assert work_of(wide).others > work_of(narrow).others == plain
+
+
+@pytest.mark.parametrize("depth", [0, 1, 16])
+@pytest.mark.parametrize(("steps", "q"), [(484, 1), (500, 3), (500, 9), (500, 40), (1000, 37), (2540, 64), (1100, 300)])
+def test_the_steps_of_a_sampled_run_are_those_that_the_engine_counts(steps, q, depth):
+    # Blocks of one column and a single process row: steps cost next to nothing.
+    hpl = Hpl(n=steps, nb=1, p=1, q=q, depth=depth)
+    sampling = simulate_one(hpl, override(load_platform("dahu"), {"nodes.count": "32"}), fidelity="sampled").sampling
+    assert sampled_steps(hpl, WINDOWS) == (steps if sampling is None else sampling.simulated_steps)
+    assert hpl.simulated_share("sampled") == sampled_steps(hpl, WINDOWS) / steps
+
+
+def test_a_sampled_run_simulates_the_whole_rounds_of_process_columns_that_windows_do_not_fit_into():
+    # 224 x 336 ranks, 46,875 steps: five windows are 240 steps, and up to 335 more stand at the end.
+    hpl = Hpl(n=24_000_000, nb=512, p=224, q=336)
+    assert 240 < sampled_steps(hpl, WINDOWS) < 240 + 336
+    assert hpl.simulated_share("full") == 1.0
+    # Just too short to save half: every step is simulated, whatever the fidelity is called.
+    assert Hpl(n=300 * 128, p=1, q=336).simulated_share("sampled") == 1.0
+
+
+def test_an_event_costs_more_on_more_ranks_than_were_measured():
+    costs = EventCosts(pivot_s=0.0, other_s=5e-7, ranks=1024)
+    small, large = Hpl(n=100_000, p=32, q=32), Hpl(n=100_000, p=128, q=128)
+    an_event_s = [costs.run_s(hpl) / work_of(hpl).others for hpl in (small, large)]
+    assert an_event_s[1] > 2.0 * an_event_s[0]
+    assert an_event_s[0] == pytest.approx(5e-7)

@@ -141,8 +141,8 @@ def test_the_command_shows_prediction_and_result_of_each_case_and_runs_nothing(c
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:4] == ["N", "NB", "T/V", "grid"]  # the cases differ in NB and in the broadcast
     assert lines[1].split()[:4] == ["1000", "64", "WR10R2C4", "1x2"]
-    assert len(lines) == 1 + 16 + 2
-    assert lines[-1].startswith("Measured inside the 95 % prediction interval in ")
+    assert len(lines) == 1 + 16 + 2 + 2  # a row a case, the sentence, and the fastest of each of two N
+    assert lines[-3].startswith("Measured inside the 95 % prediction interval in ")
 
 
 def test_the_command_gives_json_and_files_and_an_exit_status(tmp_path, capsys):
@@ -202,3 +202,16 @@ def test_an_hpl_dat_gives_what_lines_without_a_list_of_parameters_leave_out(tmp_
     assert main([*words, "--dat", str(dat)]) == 0
     parameters = json.loads(capsys.readouterr().out)["parameters"]
     assert (parameters["swap"], parameters["u"], parameters["n"]) == ("spread-roll", "no-transposed", 2000)
+
+
+def test_the_fastest_of_each_n_is_named_as_measured_and_as_predicted(capsys):
+    assert main(["verify", "hpl", "--results", str(FILE), "-p", "dahu", "--runs", "3"]) == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Fastest for N = ")]
+    cases = {result.hpl for result in read_hpl_results(FILE, {})}
+    orders = {hpl.n for hpl in cases}
+    several = [n for n in orders if sum(hpl.n == n for hpl in cases) > 1]
+    assert several  # or the test shows nothing
+    assert sorted(told) == sorted(
+        line for n in several for line in told if line.startswith(f"Fastest for N = {n}, measured: N = {n}  NB = ")
+    )
+    assert len(told) == len(several)

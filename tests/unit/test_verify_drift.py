@@ -12,6 +12,7 @@ from scipy import stats
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.machine_load import Load
+from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.sentinel import Guard, call_seconds, calls_of, duration_of, gap_s
 from lepaute.platform import load_platform, override
 from lepaute.platform.schema import Sentinel
@@ -243,3 +244,59 @@ def test_a_sentinel_takes_a_third_of_a_second_and_a_seventh_of_the_time() -> Non
     assert guard.design.count("dgemm,64,64,32") == 3
     assert guard.environment["OPENBLAS_CORETYPE"] == "Zen"
     assert not math.isnan(call_s)
+
+
+def once_a_second(_hpl: Hpl, _limit: float) -> RealRun:
+    return RealRun(1.0, (), Load(wall_s=1.0, cores=2, own_cpu_s=1.0, others_cpu_s=0, steal_s=0))
+
+
+def watched(readings: list[float | BaseException], kept: list[RecordedRun]) -> list[RecordedRun]:
+    """Two runs of one case, with these sentinels, or with what they raise."""
+    made = iter(readings)
+
+    def watch() -> float:
+        if isinstance(reading := next(made), BaseException):
+            raise reading
+        return reading
+
+    return run_cases(CASES[:1], Plan(2, 1), once_a_second, lambda *_: None, keep=kept.append, watch=watch)
+
+
+LATE = EnvironmentProblem("the sentinel did not finish within 60 s and was stopped")
+
+
+def test_a_sentinel_that_fails_marks_the_run_before_it_and_the_campaign_goes_on() -> None:
+    kept: list[RecordedRun] = []
+    # The first one is run twice; the one after the first run fails, so two more precede the second one.
+    runs = watched([1.0, 1.0, LATE, LATE, 1.0, 1.0, 1.0, 1.0], kept)
+    assert runs == kept
+    assert [run.disturbed for run in runs] == [True, False, False]
+    assert runs[0].causes == (f"the sentinel after the run failed: {LATE}",)
+    assert (runs[0].sentinel_before_s, runs[0].sentinel_after_s, runs[1].sentinel_before_s) == (1.0, None, 1.0)
+    assert (runs[2].repeat, runs[2].attempt) == (runs[0].repeat, 1)
+    assert readings_of(run_table(CASES[:1], runs, SENTINEL)) == [1.0]
+
+
+def test_three_sentinels_that_fail_in_a_row_end_the_campaign_and_lose_no_run() -> None:
+    kept: list[RecordedRun] = []
+    with pytest.raises(EnvironmentProblem, match=r"^3 sentinels failed in a row, .* 60 s and was stopped; the runs"):
+        watched([1.0, 1.0, LATE, LATE, LATE], kept)
+    assert [run.disturbed for run in kept] == [True]
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), NodeLost("node-2 is lost")])
+def test_a_run_is_kept_where_the_campaign_ends_during_the_sentinel_after_it(problem: BaseException) -> None:
+    kept: list[RecordedRun] = []
+    with pytest.raises(type(problem)):
+        watched([1.0, 1.0, problem], kept)
+    assert [(run.disturbed, run.sentinel_after_s) for run in kept] == [(True, None)]
+
+
+def test_a_run_whose_sentinel_failed_is_read_back_from_the_journal(tmp_path: Path) -> None:
+    seal = seal_predictions(CASES[:1], Plan(2, 1), PROGRAM, tmp_path)
+    journal = RunJournal(tmp_path, seal)
+    runs = watched([1.0, 1.0, LATE, 1.0, 1.0, 1.0, 1.0], [])
+    for run in runs:
+        journal.add(run)
+    journal.close()
+    assert RunJournal(tmp_path, seal).finished == runs

@@ -157,9 +157,11 @@ def _check_values(command: Any) -> None:
     for parameter in command.params:
         kind = parameter.type_descriptor.annotation
         kinds = {kind, *get_args(kind), *(inner for each in get_args(kind) for inner in get_args(each))}
+        name = next((each for each in parameter.opts if each.startswith("--")), parameter.opts[0])
         if Path in kinds or float in kinds:
-            name = next((each for each in parameter.opts if each.startswith("--")), parameter.opts[0])
             parameter.process_value = partial(_checked, name, Path in kinds, parameter.process_value)
+        elif int in kinds and bool not in kinds:
+            parameter.process_value = partial(_one_number, name, parameter.process_value)
 
 
 def _checked(name: str, is_path: bool, convert: Callable[..., Any], context: "typer.Context", given: Any) -> Any:
@@ -170,6 +172,23 @@ def _checked(name: str, is_path: bool, convert: Callable[..., Any], context: "ty
     if isinstance(value, float) and not -inf < value < inf:
         raise InputError(f"{name} is {given:.80}; it is a finite number")
     return value
+
+
+def _one_number(name: str, convert: Callable[..., Any], context: "typer.Context", given: Any) -> Any:
+    """The value of a whole number; raises InputError for a list with commas in between."""
+    if isinstance(given, str) and "," in given:
+        raise InputError(f"{name} is {given[:80]!r}; it takes one whole number{_elsewhere(name, context)}")
+    return convert(context, given)
+
+
+def _elsewhere(name: str, context: "typer.Context") -> str:
+    """Where several values of an option of HPL go, for a command that predicts all combinations of an HPL.dat."""
+    options = {each for parameter in context.command.params for each in parameter.opts}
+    if "--dat" not in options:
+        return ""
+    from lepaute.simulate.apps.hpl.files import SEVERAL, in_hpl_dat
+
+    return f"; {SEVERAL}" if in_hpl_dat(name) else ""
 
 
 def app_of(module: ModuleType) -> "typer.Typer":

@@ -15,6 +15,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
 
+from lepaute.errors import InputError
 from lepaute.kit.options import Option, flag_of, option_of, options_of, word_of
 from lepaute.kit.quantities import product_of
 
@@ -31,6 +32,7 @@ def with_options_of(
     may_lack: Collection[str] = (),
     several: str | None = None,
     make: Callable[..., Any] | None = None,
+    lists: str = "",
 ) -> "Callable[[Callable[..., Result]], Callable[..., Result]]":
     """Decorates a command: its `argument` becomes the options of a dataclass, of which it gets the value.
 
@@ -39,6 +41,7 @@ def with_options_of(
     several  : argument of which several values may be given, with commas in between; `make` gets them as a list of
                dictionaries under EACH besides the values of the first
     make     : gets the values by field name; the dataclass itself unless given
+    lists    : where several values of the other arguments go, which messages about a comma tell
     """
     flags = [
         flag._replace(option=flag.option._replace(help=f"{flag.option.help}; several with commas in between"))
@@ -57,7 +60,12 @@ def with_options_of(
                     values[EACH] = [flag.values(each) for each in text.split(",")]
                     values |= values[EACH][0]
                 else:
-                    values |= flag.values(text)
+                    try:
+                        values |= flag.values(text)
+                    except InputError as error:
+                        if not lists or "," not in str(text):
+                            raise
+                        raise InputError(f"{error}; {lists}") from None
             return command(**given, **{argument: (make or described)(**values)})
 
         signature = inspect.signature(command)

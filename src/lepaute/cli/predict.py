@@ -42,8 +42,10 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
     """The command that predicts an application: its options, its files, and what all commands have."""
     may_lack = tuple(application.__dataclass_fields__) if application.files.input_option else ()  # type: ignore[attr-defined]
 
+    lists = application.files.several_in_file
+
     @with_options_of(application.files, "files")
-    @with_options_of(application, "values", may_lack=may_lack, several="grid", make=dict)
+    @with_options_of(application, "values", may_lack=may_lack, several="grid", make=dict, lists=lists)
     @with_options_of(Placement, "placement")
     @with_options_of(Uncertainty, "uncertainty")
     @with_options_of(TraceFiles, "traces")
@@ -149,7 +151,7 @@ def print_results(
         objects = [prediction.to_dict() for prediction in predictions]
         if compared:
             objects[0]["differences"] = [one.to_dict() for one in compared]
-        several = {"predictions": objects, "best": Sweep(tuple(predictions)).best_places}
+        several = {"predictions": objects, **Sweep(tuple(predictions)).to_dict()}
         if points:
             several["scaling"] = [point.to_dict() for point in points]
         json.dump(several if as_list or points else objects[0], sys.stdout, indent=2)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lepaute.cli.effects_text import effect_lines
 from lepaute.kit.text import four_digits, quantity, scaled_unit, time_unit
 from lepaute.simulate.application import GFLOPS
 from lepaute.simulate.prediction import MOST_EXTRAPOLATED
@@ -69,11 +70,16 @@ def condition_lines(prediction: "Prediction") -> list[str]:
 
 
 def summary(predictions: Sequence["Prediction"]) -> str:
-    """Several predictions: the best one, those that cannot be told from it, the worst, those that are not comparable,
-    warnings with their counts."""
+    """Several predictions: for each problem the best, those that cannot be told from it, the worst, and what each
+    parameter changes; those that are not comparable, warnings with their counts."""
     sweep = Sweep(tuple(predictions))
     outside = [100.0 * one.outside.share for one in predictions if one.outside is not None]
-    lines = [f"{len(predictions)} combinations on {predictions[0].platform_name}", *ranking(sweep), *apart(sweep)]
+    lines = [f"{len(predictions)} combinations on {predictions[0].platform_name}"]
+    problems = sweep.problems
+    for each in problems:
+        lines += [f"  {each.problem}, {len(each.predictions)} combination(s)"] if len(problems) > 1 else []
+        lines += [*ranking(each), *effect_lines(each.predictions)]
+    lines += apart(sweep)
     if outside:
         unknown = [100.0 * one.outside.unknown_share for one in predictions if one.outside is not None]
         text = f"{_span(outside)} of the simulated time was outside the fitted ranges"
@@ -117,8 +123,12 @@ MOST_LISTED = 8
 
 
 def ranking(sweep: Sweep) -> list[str]:
-    """The best, with all that cannot be told from it, and the worst of those that are comparable and none of these."""
+    """The best, with all that cannot be told from it, and the worst of those that are comparable and none of these;
+    of a sweep of one problem. A single prediction is not ranked."""
     best, worst = sweep.best, sweep.worst
+    if len(sweep.predictions) == 1:
+        (only,) = sweep.predictions
+        return [f"  run     {in_short(only)}, {four_digits(only.time_s.mean)} s"]
     if best is None or worst is None:
         return [f"  best    none: more than {100.0 * MOST_EXTRAPOLATED:.0f} % of the time of each is extrapolated"]
     bests = sweep.bests

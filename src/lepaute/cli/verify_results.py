@@ -89,6 +89,7 @@ def compare_results(
             for line in warning_lines(known.cases, JSON_FILE if saved else "--json"):
                 print(line, file=sys.stderr)
             show(known.table, known.run_table, sys.stdout, causes=CAUSES)
+            print("".join(f"{line}\n" for line in known.bests()), end="")
         sys.stdout.flush()
     finally:  # whoever does not read the results to their end has them in the folder
         if saved:

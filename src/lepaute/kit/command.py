@@ -10,12 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.awake import AwakeTime
 from lepaute.kit.sessions import kill_session
 
 #: Longer output is cut in the middle when it is kept; a program that prints this much is broken anyway.
 _MOST_OUTPUT = 1 << 20
 #: What mpirun gets to end its ranks by itself before everything is killed.
 _GRACE_S = 2.0
+#: Between two looks at the time that a program had.
+_LOOK_EVERY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ def run_command(
 
     what       : what it does, for messages: "the dgemm probe"
     environment: variables to set on top of this process's own
+    timeout_s  : in which neither it nor this process was suspended
 
     Raises EnvironmentProblem when it cannot be started, fails, or takes longer than timeout_s; nothing that it
     started is left running then. The message holds the program's own complaint.
@@ -68,7 +72,7 @@ def run_command(
     except OSError as problem:
         raise EnvironmentProblem(f"{what} cannot be started: {words[0]}: {problem.strerror}") from None
     try:
-        stdout, stderr = process.communicate(timeout=timeout_s)
+        stdout, stderr = _communicate(process, timeout_s)
     except subprocess.TimeoutExpired:
         end_session(process)
         raise EnvironmentProblem(
@@ -89,6 +93,28 @@ def run_command(
     if record.returncode != 0:
         raise EnvironmentProblem(f"{what} failed ({_status(record.returncode)}): {complaint(record)}")
     return record
+
+
+def _communicate(process: "subprocess.Popen[bytes]", timeout_s: float) -> tuple[bytes, bytes]:
+    """Both streams to their end; raises TimeoutExpired after so many seconds in which it could run."""
+    awake = AwakeTime(2.0 * _LOOK_EVERY_S)
+    left_s = timeout_s
+    while True:
+        try:
+            return process.communicate(timeout=min(left_s, _LOOK_EVERY_S))
+        except subprocess.TimeoutExpired:
+            left_s = timeout_s - awake.look(suspended=_is_suspended(process.pid))
+            if left_s <= 0.0:
+                raise
+
+
+def _is_suspended(number: int) -> bool:
+    """Whether the process of this number is stopped by a signal."""
+    try:
+        status = Path(f"/proc/{number}/stat").read_text(errors="replace")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[:1] == ["T"]
 
 
 def complaint(record: CommandRecord) -> str:

@@ -35,9 +35,11 @@ class Files:
     """The input and output files of an application, as options of the command line: fields with metadata of options.
 
     input_option : that of the input file; empty where there is none
+    several_in_file : where several values of an option go, for who gave them with commas; empty without such a file
     """
 
     input_option: ClassVar[str] = ""
+    several_in_file: ClassVar[str] = ""
 
     @property
     def decides(self) -> frozenset[str]:
@@ -115,6 +117,15 @@ class Application:
     def parameters(self) -> dict[str, Any]:
         """The parameters by name, as a prediction's JSON shows them."""
         raise NotImplementedError
+
+    @property
+    def problem(self) -> str:
+        """What is solved, in short: runs of different problems are not better or worse than each other."""
+        return ""
+
+    def choices(self) -> dict[str, Any]:
+        """What may be chosen for a problem, by the name that its users know; empty where a sweep does not tell it."""
+        return {}
 
     @property
     def computes_between_probes(self) -> bool:

@@ -47,7 +47,7 @@ def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
     """Writes a PNG: a line a prediction, its mean and 95 % prediction interval, in the order asked for.
 
     Hollow and grey if not comparable; orange if it is the best or cannot be told from it. Of more than MOST_LINES
-    those with the highest rate, or the shortest time, are drawn, the title says of how many.
+    those with the highest rate, or the shortest time, are drawn, of each problem as many; the title says of how many.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -56,8 +56,11 @@ def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
     from lepaute.simulate.sweep import Sweep, speed
 
     quantity, factor = quantity_axis(predictions)
-    bests = {id(one) for one in Sweep(tuple(predictions)).bests}
-    chosen = {id(one) for one in sorted(predictions, key=speed, reverse=True)[:MOST_LINES]}
+    sweep = Sweep(tuple(predictions))
+    problems = sweep.problems
+    bests = {id(predictions[place]) for place in sweep.best_places}
+    most = MOST_LINES if len(problems) == 1 else max(1, MOST_LINES // len(problems))
+    chosen = {id(one) for each in problems for one in sorted(each.predictions, key=speed, reverse=True)[:most]}
     drawn = [one for one in predictions if id(one) in chosen]
     figure = Figure(figsize=(9, 1.5 + 0.28 * len(drawn)), layout="constrained")
     axes = figure.add_subplot()
@@ -88,7 +91,10 @@ def plot_sweep(predictions: "Sequence[Prediction]", path: Path) -> None:
     axes.set_axisbelow(True)
     axes.tick_params(axis="x", top=len(drawn) > 20, labeltop=len(drawn) > 20)
     axes.set_xlabel(quantity)
-    which = f", the {len(drawn)} fastest of {len(predictions)}" if len(drawn) < len(predictions) else ""
+    named_most = (
+        f"{len(drawn)} fastest of {len(predictions)}" if len(problems) == 1 else f"{most} fastest of each problem"
+    )
+    which = f", the {named_most}" if len(drawn) < len(predictions) else ""
     axes.set_title(f"{predictions[0].application.title} on {predictions[0].platform_name}{which}", fontsize=10)
     if len(named) > 1:
         figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)

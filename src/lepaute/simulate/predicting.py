@@ -213,7 +213,7 @@ def expected_run_s(
 ) -> list[float] | None:
     """Seconds that one core takes to simulate a run of each; None where all runs together are quick, or nobody knows.
 
-    Some tiny problems are simulated for it by the native engine, in a tenth of a second or 3 % of the prediction.
+    Some tiny problems are simulated for it by the native engine, in a tenth of a second, up to two where it is long.
     Raises InputError for a number of runs that cannot be.
     """
     from lepaute.simulate.native import Native

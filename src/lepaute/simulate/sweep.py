@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lepaute.simulate.comparing import may_be_as_fast
+from lepaute.simulate.effects import effects
 
 if TYPE_CHECKING:
     from lepaute.simulate.prediction import Prediction
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 MOST_BLOCK_SIZES, LEAST_RATIO = 6, 1.4
 #: Kernels whose k is the block size in the update, where nearly all of HPL's time goes.
 UPDATES = ("dgemm", "dgemm_nn")
+#: A calibration reaches matrices of order 8000, one with --quick 1200: one that does not reach this is of that kind.
+LEAST_ORDER = 2000
+#: What is advised then.
+LARGER = "lepaute calibrate, without --quick, which measures small matrices only"
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,19 @@ class Sweep:
     predictions: tuple["Prediction", ...]
 
     @property
+    def problems(self) -> tuple["Sweep", ...]:
+        """A sweep for each problem, such as each N of HPL, in the order asked for: there is a best of each."""
+        found: dict[str, list[Prediction]] = {}
+        for one in self.predictions:
+            found.setdefault(one.application.problem, []).append(one)
+        return tuple(Sweep(tuple(each)) for each in found.values())
+
+    @property
+    def problem(self) -> str:
+        """That of the first prediction, for a sweep of one problem."""
+        return self.predictions[0].application.problem
+
+    @property
     def comparable(self) -> tuple["Prediction", ...]:
         return tuple(one for one in self.predictions if one.comparable)
 
@@ -34,7 +52,7 @@ class Sweep:
 
     @property
     def best(self) -> "Prediction | None":
-        """The fastest of those that are comparable; None where none is."""
+        """The fastest of those that are comparable, of a sweep of one problem; None where none is."""
         return max(self.comparable, key=speed, default=None)
 
     @property
@@ -48,9 +66,24 @@ class Sweep:
 
     @property
     def best_places(self) -> list[int]:
-        """Where `bests` stand among the predictions, from 0."""
+        """Where the `bests` of each problem stand among the predictions, from 0."""
         places = {id(one): place for place, one in enumerate(self.predictions)}
-        return [places[id(one)] for one in self.bests]
+        return [places[id(one)] for each in self.problems for one in each.bests]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Entries of the JSON: the places of all that may be the best; the same, and the parameters, by problem."""
+        places = {id(one): place for place, one in enumerate(self.predictions)}
+        return {
+            "best": self.best_places,
+            "problems": [
+                {
+                    "problem": each.problem,
+                    "best": [places[id(one)] for one in each.bests],
+                    "parameters": [parameter.to_dict() for parameter in effects(each.predictions)],
+                }
+                for each in self.problems
+            ],
+        }
 
     @property
     def worst(self) -> "Prediction | None":
@@ -59,9 +92,10 @@ class Sweep:
 
     @property
     def remedy(self) -> str | None:
-        """The calibration that makes block sizes comparable; None where the block size is not what is extrapolated."""
+        """The calibration that makes more of them comparable: one of these block sizes, or of larger matrices; None
+        where neither is what is extrapolated."""
         if not any(_is_new_block_size(one) for one in self.apart):
-            return None
+            return LARGER if any(_is_of_quick_calibration(one) for one in self.apart) else None
         sizes = {getattr(one.application, "nb", None) for one in self.predictions}
         return calibration_of(sorted(size for size in sizes if size is not None))
 
@@ -84,16 +118,26 @@ def calibration_of(block_sizes: Sequence[int]) -> str:
 
 def _is_new_block_size(prediction: "Prediction") -> bool:
     """Whether HPL's update was calibrated for other block sizes only: larger ones, or smaller ones."""
+    order = getattr(prediction.application, "n", None)
+    return order is not None and any(depth != 0.0 for _, _, depth in _distances_of_updates(prediction, order))
+
+
+def _is_of_quick_calibration(prediction: "Prediction") -> bool:
+    """Whether the platform is of a calibration whose largest update is smaller than any without --quick."""
+    if prediction.conditions is None or prediction.conditions.platform.archive_id is None:
+        return False
+    return any(rows > 0.0 and columns > 0.0 for rows, columns, _ in _distances_of_updates(prediction, LEAST_ORDER))
+
+
+def _distances_of_updates(prediction: "Prediction", order: int) -> list[tuple[float, float, float]]:
+    """How far an update of a matrix of that order is from the fitted sizes, in m, n and k, by model of a dgemm."""
     from lepaute import _core
     from lepaute.simulate.machine import per_cpu_models
 
-    application, conditions = prediction.application, prediction.conditions
-    size, order = getattr(application, "nb", None), getattr(application, "n", None)
-    if size is None or order is None or conditions is None:
-        return False
-    for model in conditions.platform.kernels:
-        if model.kernel in UPDATES:
-            _, _, depth = per_cpu_models(model, conditions.platform)[0].distance(_core.Size(order, order, size)).log
-            if depth != 0.0:
-                return True
-    return False
+    size, conditions = getattr(prediction.application, "nb", None), prediction.conditions
+    if size is None or conditions is None:
+        return []
+    updates = [model for model in conditions.platform.kernels if model.kernel in UPDATES]
+    met = _core.Size(order, order, size)
+    found = [per_cpu_models(model, conditions.platform)[0].distance(met).log for model in updates]
+    return [(rows, columns, depth) for rows, columns, depth in found]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.prediction import Prediction
     from lepaute.simulate.run import KernelUse, SimulatedRun
 
+CLIPPED_SHARE = 0.1  # of a kernel's calls; above it, the kernel as a whole costs too little
 SMALL_SHARE = 0.005  # of a kernel's time; below it, an extrapolation is not worth a sentence
 
 
@@ -76,8 +77,22 @@ def kernel_warnings(kernels: "Mapping[str, KernelUse]", platform: "Platform") ->
             ranges = outside(name, use, platform)
             warnings.append(f"{share:.0f} % of {name} time is outside the fitted ranges: {ranges}")
         if use.clipped_means > 0.01 * use.calls:
-            warnings.append(f"{use.clipped_means} of {use.calls} durations of {name} were below zero and taken as zero")
+            warnings.append(clipped_warning(name, use))
     return warnings
+
+
+def clipped_warning(name: str, use: "KernelUse") -> str:
+    """That the model of a kernel gives durations below zero; what to do, where these are more than a few."""
+    counts = f"{use.clipped_means} of {use.calls} durations of {name} were below zero and taken as zero"
+    share = use.clipped_means / use.calls
+    if share <= CLIPPED_SHARE:
+        return counts
+    costs = "next to nothing" if share > 0.5 else "too little"
+    return (
+        f"{name} costs {costs} in this prediction, which is that much too short: {counts}, "
+        f"{100.0 * share:.3g} % of its calls; the model does not fit them. "
+        "Calibrate again, without --quick, or with these sizes"
+    )
 
 
 def link_warnings(platform: "Platform") -> list[str]:

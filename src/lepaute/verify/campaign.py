@@ -2,12 +2,13 @@
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lepaute.errors import InputError
+from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.node_sets import fold_node_set
+from lepaute.measure.nodes.channel import NodeLost
 from lepaute.verify.disturbance import MOST_SENTINEL_CHANGE, disturbances, sentinel_disturbances
 from lepaute.verify.real_run import RealRun
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from lepaute.simulate import Hpl, Prediction
 
 MAXIMUM_EXTRA_ATTEMPTS = 3  # of a run that was disturbed
+MOST_FAILED_SENTINELS = 3  # in a row; then the campaign ends
 
 # A run is given up after this much more than predicted: far beyond any disturbance, so that only a hang is cut.
 TIMEOUT_BASE_S = 60.0
@@ -100,6 +102,7 @@ def run_cases(
     finished: runs of this campaign that were made before it was interrupted; the others are made, in the same order
     keep(recorded) is called as each run ends, before the next one starts.
     watch() runs a sentinel, before the first run and after each, which is that before the next one; see `confirmed`.
+        One that fails marks the run before it as disturbed, and is run again before the next run.
     Returns every run that was made, disturbed ones too, in the order in which they were made.
     """
     order = [(case, repeat, 0) for repeat in range(plan.repeats) for case in range(len(cases))]
@@ -110,27 +113,72 @@ def run_cases(
     queue = [attempt for attempt in order if attempt not in made]
     runs = list(finished)
     sentinels = [value for recorded in runs for value in _sentinels_of(recorded)]
+    look = _Sentinels(watch)
     before_s: float | None = None
     while queue:
         case, repeat, attempt = queue.pop(0)
         again = f" (again: {attempt})" if attempt else ""
         progress(cases[case].label + again, len(runs) / (len(runs) + 1 + len(queue)))
-        before_s = confirmed(watch, None) if before_s is None else before_s
+        before_s = look.until_one_works() if before_s is None else before_s
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         expected_s = cases[case].prediction.time_s.mean
         run = run_once(cases[case].hpl, TIMEOUT_BASE_S + TIMEOUT_FACTOR * expected_s)
-        after_s = confirmed(watch, before_s)
         causes = disturbances(run.ranks, run.machine, run.nodes)
-        if before_s is not None and after_s is not None:
-            causes += sentinel_disturbances(before_s, after_s, sentinels)
         order_of_run = runs[-1].order + 1 if runs else 0
-        recorded = RecordedRun(order_of_run, case, repeat, attempt, started, run, causes, before_s, after_s)
+        recorded = RecordedRun(order_of_run, case, repeat, attempt, started, run, causes, before_s)
+        try:
+            after_s = look.after(before_s)
+        except BaseException as problem:  # an interrupt too: what was run is kept
+            keep(replace(recorded, causes=(*causes, _failed_sentinel(problem))))
+            raise
+        if isinstance(after_s, EnvironmentProblem):
+            causes, after_s = (*causes, _failed_sentinel(after_s)), None
+        elif before_s is not None and after_s is not None:
+            causes += sentinel_disturbances(before_s, after_s, sentinels)
+        recorded = replace(recorded, causes=causes, sentinel_after_s=after_s)
         keep(recorded)
         runs.append(recorded)
         sentinels += _sentinels_of(recorded)
         before_s = after_s
         queue += [attempt for attempt in _made_again(recorded) if attempt not in made]
     return runs
+
+
+class _Sentinels:
+    """The sentinels of a campaign, with the number of those that have failed in a row."""
+
+    def __init__(self, watch: Callable[[], float | None]) -> None:
+        self._watch, self._failed = watch, 0
+
+    def after(self, before_s: float | None) -> float | EnvironmentProblem | None:
+        """The sentinel after a run, or why it failed.
+
+        Raises EnvironmentProblem where too many have failed in a row, NodeLost where a node is lost.
+        """
+        try:
+            value = confirmed(self._watch, before_s)
+        except NodeLost:
+            raise
+        except EnvironmentProblem as problem:
+            self._failed += 1
+            if self._failed >= MOST_FAILED_SENTINELS:
+                raise EnvironmentProblem(
+                    f"{self._failed} sentinels failed in a row, the last one so: {problem}; "
+                    "the runs that were made are kept"
+                ) from problem
+            return problem
+        self._failed = 0
+        return value
+
+    def until_one_works(self) -> float | None:
+        """The sentinel before a run; raises EnvironmentProblem where too many have failed."""
+        while isinstance(value := self.after(None), EnvironmentProblem):
+            pass
+        return value
+
+
+def _failed_sentinel(problem: BaseException) -> str:
+    return f"the sentinel after the run failed: {str(problem) or type(problem).__name__}"
 
 
 def confirmed(watch: Callable[[], float | None], before_s: float | None) -> float | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.files import write_whole
 from lepaute.simulate.apps.hpl.hpl_results import HplResult, default_of, read_hpl_results
+from lepaute.simulate.sweep import Sweep
 from lepaute.verify.campaign import Case
 from lepaute.verify.comparison import compare, comparison_record, predicted_table
 from lepaute.verify.verification import JSON_FILE, PLOT_FILE, RESULTS_FILE, joint_record
@@ -51,6 +52,29 @@ class KnownResults:
                 f"{self.source}: no list of parameters above the results; assumed, unless --dat HPL.dat or other "
                 f"options are given: {values}"
             )
+        return told
+
+    def bests(self) -> list[str]:
+        """For each N of which there are several cases: the fastest that was measured, and that was predicted."""
+        measured_s = dict(
+            zip(map(id, (case.prediction for case in self.cases)), self.table["measured_time_s"], strict=True)
+        )
+        told = []
+        for sweep in Sweep(tuple(case.prediction for case in self.cases)).problems:
+            if len(sweep.predictions) < 2:
+                continue
+            real = min(sweep.predictions, key=lambda one: measured_s[id(one)])
+            told.append(f"Fastest for {sweep.problem}, measured: {real.application.label}; predicted: ")
+            best = sweep.best
+            if best is None:
+                told[-1] += "none, all are mostly extrapolated."
+                continue
+            among = ", with the measured one" if best is not real and any(one is real for one in sweep.bests) else ""
+            number = len(sweep.bests)
+            apart = f" (one of {number} that cannot be told apart{among})" if number > 1 else ""
+            longer = 100.0 * (measured_s[id(best)] / measured_s[id(real)] - 1.0)
+            took = "" if best is real else f", which took {longer:.1f} % longer"
+            told[-1] += f"{'the same' if best is real else best.application.label}{apart}{took}."
         return told
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.awake import AwakeTime
 from lepaute.kit.sessions import kill_session
 
 _LOOK_EVERY_S = 0.05
@@ -85,7 +86,7 @@ def run_watched(
     stopped: str | None = None
     last, last_s = "", 0.0
     child = _Child(process)
-    awake = _AwakeTime()
+    awake = AwakeTime(_LONGEST_LOOK_S)
     try:
         while not child.has_ended():
             now_s = awake.look(suspended=child.is_suspended)
@@ -114,23 +115,6 @@ def run_watched(
         child.cpu_s,
         child.peak_rss_bytes,
     )
-
-
-class _AwakeTime:
-    """Seconds of the wall clock during which the process could run: a suspended one makes no progress."""
-
-    def __init__(self) -> None:
-        self._passed_s = 0.0
-        self._looked_s = time.monotonic()
-
-    def look(self, *, suspended: bool) -> float:
-        """The seconds until now; those since the last look count for _LONGEST_LOOK_S at most, as they are longer where
-        this process has been suspended, too, and for nothing where the other one is."""
-        now_s = time.monotonic()
-        if not suspended:
-            self._passed_s += min(now_s - self._looked_s, _LONGEST_LOOK_S)
-        self._looked_s = now_s
-        return self._passed_s
 
 
 class _Child:

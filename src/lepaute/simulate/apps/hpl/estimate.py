@@ -15,10 +15,15 @@ from lepaute.simulate import estimate
 if TYPE_CHECKING:
     from lepaute.simulate.apps.hpl.parameters import Hpl
 
-LEAST_BUDGET_S, MOST_BUDGET_S, BUDGET_SHARE = 0.1, 1.0, 0.03  # of the measurements; the share is of the prediction
+#: Of the measurements; the share is of the prediction, if it were simulated in full.
+LEAST_BUDGET_S, MOST_BUDGET_S, BUDGET_SHARE = 0.1, 2.0, 0.03
 PIVOT_S = 0.01  # for the cost of a pivot message, about
 MOST_GROWTH = 1.0  # of the exponent with which the cost of an event grows with the number of ranks
+#: Beyond the ranks that were measured: an event costs 1.8 times as much with 4096 ranks as with 1024 (exascale-like,
+#: N = 1,300,000, NB = 512), since the state of more ranks fits into no cache.
+LEAST_GROWTH = 0.4
 SMALLEST_GRID = 32  # ranks of the first measurement, about
+MOST_SAMPLED_DEPTH = 16  # from this look-ahead on, every step is simulated
 MOST_NB = 128  # of the measurements: larger blocks mean more pivots and no more of anything else
 
 
@@ -34,7 +39,10 @@ class Work(NamedTuple):
 
 
 class EventCosts(NamedTuple):
-    """Seconds an event of each kind costs; that of others is for `ranks` ranks and grows as ranks ** growth."""
+    """Seconds an event of each kind costs; that of others is for `ranks` ranks and grows as ranks ** growth.
+
+    Beyond `ranks` it grows by LEAST_GROWTH at least.
+    """
 
     pivot_s: float
     other_s: float
@@ -44,7 +52,8 @@ class EventCosts(NamedTuple):
     def run_s(self, hpl: "Hpl") -> float:
         """Seconds that one core takes to simulate one run."""
         work = work_of(hpl)
-        other_s = self.other_s * math.pow(hpl.ranks / self.ranks, self.growth)
+        growth = max(self.growth, LEAST_GROWTH) if hpl.ranks > self.ranks else self.growth
+        other_s = self.other_s * math.pow(hpl.ranks / self.ranks, growth)
         return work.pivots * self.pivot_s + work.others * other_s
 
 
@@ -76,6 +85,24 @@ def work_of(hpl: "Hpl") -> Work:
     solve = steps * (p - 1 + min(1, q - 1))
     others = swaps + steps * p * a_row + solve + turns_of(hpl)
     return Work(pivots=float(hpl.n * exchange), others=float(others))
+
+
+def sampled_steps(hpl: "Hpl", windows: tuple[int, int, int]) -> int:
+    """Steps that a sampled run simulates: (number of windows, warm-up of each, steps measured in each).
+
+    More than those of the windows, since whole rounds of the process columns are left out between them and the last
+    window reaches to the end; all where that would not save half (core/apps/hpl/sampling.cpp).
+    """
+    count, warm_up, measured = windows
+    steps, length = hpl.steps, warm_up + measured
+    if 2 * (length * count + hpl.q) > steps or hpl.depth >= MOST_SAMPLED_DEPTH:
+        return steps
+    left_out, following = 0, length
+    for window in range(1, count):
+        share = 0.5 - 0.5 * math.cos(math.pi * window / (count - 1))
+        gap = max(0, int(share * (steps - length)) - following) // hpl.q * hpl.q
+        left_out, following = left_out + gap, following + gap + length
+    return steps - left_out
 
 
 def swapping(last: int, q: int) -> float:

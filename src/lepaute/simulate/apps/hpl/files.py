@@ -13,11 +13,24 @@ if TYPE_CHECKING:
     from lepaute.simulate.prediction import Prediction
 
 
+#: What to do where an option takes one value, and several were given.
+SEVERAL = "several go into an HPL.dat, of which --dat takes all combinations"
+
+
+def in_hpl_dat(option_name: str) -> bool:
+    """Whether an option, such as --nb, is a list in HPL.dat."""
+    from lepaute.kit.options import flag_of
+    from lepaute.simulate.apps.hpl.parameters import Hpl, places
+
+    return option_name in {flag_of(Hpl, name) for name, dat in places() if dat.several}
+
+
 @dataclass(frozen=True)
 class HplFiles(Files):
     """HPL.dat and HPL.out."""
 
     input_option: ClassVar[str] = "--dat"
+    several_in_file: ClassVar[str] = SEVERAL
 
     dat: Path | None = field(
         default=None, metadata=option("an HPL.dat: all its combinations, in the place of the options")

@@ -16,6 +16,7 @@ from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
 from lepaute.kit.options import options_of
 from lepaute.simulate.apps.hpl.hpl_dat_lines import DatLines
+from lepaute.simulate.apps.hpl.hpl_results import is_hpl_output
 from lepaute.simulate.apps.hpl.parameters import Dat, Hpl, places
 
 TO_STDOUT = 6  # HPL's device numbers: 6 standard output, 7 standard error, anything else its file
@@ -103,7 +104,16 @@ class HplDat:
 
 def read_hpl_dat(path: Path) -> HplDat:
     """The HPL.dat at `path`; raises InputError with its name and the line for what HPL would not or not so read."""
-    return parse_hpl_dat(read_bytes(path, "an HPL.dat", MOST_BYTES).decode(errors="replace"), path.name)
+    text = read_bytes(path, "an HPL.dat", MOST_BYTES).decode(errors="replace")
+    try:
+        return parse_hpl_dat(text, path.name)
+    except InputError:
+        if not is_hpl_output(text):
+            raise
+    raise InputError(
+        f"{path.name}: is output of HPL (HPL.out), not its input; `lepaute verify hpl --results {path.name}` compares "
+        "it with predictions, and --dat takes the HPL.dat of that run"
+    )
 
 
 def parse_hpl_dat(text: str, name: str = "HPL.dat") -> HplDat:

@@ -26,6 +26,7 @@ RESULT_LINE = re.compile(
 )
 PARAMETER_LINE = re.compile(r"(?<![\w/.-])(?P<name>SWAP|L1|U|EQUIL|ALIGN)\s*: +(?P<text>\S.*?)\s*$")
 THRESHOLD = re.compile(r"(?P<name>.*?) \(threshold = (?P<threshold>\d{1,9})\)")
+HEADING = re.compile(r"^HPLinpack \d[\d.]* +-- +High-Performance Linpack benchmark", re.MULTILINE)
 FAILED = re.compile(r"\|\|Ax-b\|\|.*=\s*\S+ \.+ FAILED")
 #: Fields of Hpl that each line says.
 SAID_BY_LINES = frozenset({"n", "nb", "p", "q", "pmap", "depth", "bcast", "rfact", "ndiv", "pfact", "nbmin"})
@@ -83,6 +84,11 @@ def parse_hpl_results(text: str, name: str, given: Mapping[str, Any]) -> list[Hp
             "printed, its HPL.out, or hpccoutf.txt of HPCC"
         )
     return results
+
+
+def is_hpl_output(text: str) -> bool:
+    """Whether HPL, or a table in its form, printed this: its heading, or a line of results."""
+    return HEADING.search(text) is not None or RESULT_LINE.search(text) is not None
 
 
 def finer_time_s(hpl: Hpl, time: str, rate: str) -> float:

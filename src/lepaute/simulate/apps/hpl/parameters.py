@@ -210,6 +210,19 @@ class Hpl(Application):
         return {each.name: getattr(self, each.name) for each in fields(self)} | {"swap_threshold": self.threshold}
 
     @property
+    def problem(self) -> str:
+        return f"N = {self.n}"
+
+    def choices(self) -> dict[str, Any]:
+        """All but N, as given: a threshold of the row swap that follows NB is the same choice for each NB."""
+        known = dict(places())
+        names = {
+            each.name: known[each.name].name or each.name if each.name in known else each.name for each in fields(self)
+        }
+        single = {names[name]: getattr(self, name) for name in names if name not in ("n", "p", "q")}
+        return {"P x Q": f"{self.p} x {self.q}", **single}
+
+    @property
     def events(self) -> float:
         from lepaute.simulate.apps.hpl.estimate import work_of
 
@@ -226,8 +239,11 @@ class Hpl(Application):
         return "pivots" if self.pivots == "random" and self.p > 1 else ""
 
     def simulated_share(self, fidelity: str) -> float:
-        windows, warm_up, measured = WINDOWS
-        return min(1.0, windows * (warm_up + measured) / self.steps) if self.is_sampled(fidelity, traced=False) else 1.0
+        from lepaute.simulate.apps.hpl.estimate import sampled_steps
+
+        if not self.is_sampled(fidelity, traced=False):
+            return 1.0
+        return sampled_steps(self, WINDOWS) / self.steps
 
     def core_parameters(self, *, sampled: bool = False) -> Any:
         from lepaute import _core

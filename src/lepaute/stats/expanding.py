@@ -1,0 +1,97 @@
+"""Moments of reference sets that grow: for each value of a series, the mean and scatter of those before it.
+
+Welford's update (Technometrics 4, 1962), for vectors as in Chan, Golub & LeVeque (The American Statistician 37, 1983),
+a step for all series at once: sums of squares less the square of the sum cancel where the spread is 1e-8 of the mean.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lepaute.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandingMoments:
+    """A row for each value, in the order given.
+
+    n           : values of the reference set, shape (rows,); 0 or below: so many less one are missing to the first one
+    mean        : of the reference set, shape (rows, p); 0 where n < 1
+    scatter     : its sum of products of deviations, (n - 1) S, shape (rows, p, p); 0 where n < 2
+    window_mean : of the r values tested, shape (rows, p); NaN where there are fewer
+    window_scatter : what the r - 1 earlier values of the window add to the scatter, shape (rows, p, p)
+    increment   : what the value itself adds to the scatter of its series, shape (rows, p, p); 0 unless it is kept
+    """
+
+    n: Integers
+    mean: Floats
+    scatter: Floats
+    window_mean: Floats
+    window_scatter: Floats
+    increment: Floats
+
+
+def expanding_moments(values: Floats, series: Integers, kept: Booleans, r: int = 1) -> ExpandingMoments:
+    """The window of each value, itself and the r - 1 kept ones before it, and the kept ones before that window.
+
+    values : finite, shape (rows, p), in the order of time in each series
+    series : its number, shape (rows,)
+    kept   : False for what never enters a reference set or the window of another value, shape (rows,)
+    Raises InputError for r < 1 and for values that are not finite.
+    """
+    if r < 1:
+        raise InputError(f"a window has {r} values; it needs at least 1")
+    if not np.isfinite(values).all():
+        raise InputError("there are values that are not finite; leave them out")
+    rows, p = values.shape
+    order = np.argsort(series, kind="stable")
+    number = np.unique(series[order], return_inverse=True)[1].reshape(-1)
+    # kept values, series after series; those of series s begin at begin[s]
+    is_kept = kept[order]
+    kept_rows = order[is_kept]
+    count = np.bincount(number, is_kept, minlength=int(number.max(initial=-1)) + 1).astype(np.int64)
+    begin = np.concatenate([[0], np.cumsum(count)[:-1]]).astype(np.int64) if len(count) else np.zeros(0, np.int64)
+    own_series: Integers = np.empty(rows, np.int64)
+    own_series[order] = number
+    before: Integers = np.empty(rows, np.int64)
+    before[order] = np.cumsum(is_kept) - is_kept - begin[number]
+    mean_after, scatter_after, increments = _welford(values[kept_rows], count, begin)
+    n = before - (r - 1)
+    mean, scatter = np.zeros((rows, p)), np.zeros((rows, p, p))
+    some = n >= 1
+    at = begin[own_series[some]] + n[some] - 1
+    mean[some], scatter[some] = mean_after[at], scatter_after[at]
+    window, window_scatter = values.copy(), np.zeros((rows, p, p))
+    full = before >= r - 1
+    for back in range(1, r):
+        at = begin[own_series[full]] + before[full] - back
+        window[full] += values[kept_rows[at]]
+        window_scatter[full] += increments[at]
+    window /= r
+    window[~full] = np.nan
+    increment = np.zeros((rows, p, p))
+    increment[kept_rows] = increments
+    return ExpandingMoments(n, mean, scatter, window, window_scatter, increment)
+
+
+def _welford(x: Floats, count: Integers, begin: Integers) -> tuple[Floats, Floats, Floats]:
+    """(mean, scatter, increment of the scatter) after each value; series s has count[s] rows from begin[s]."""
+    mean, increment = np.empty_like(x), np.empty((*x.shape, x.shape[1]))
+    scatter = np.empty_like(increment)
+    longest_first = np.argsort(-count, kind="stable")
+    lengths = -count[longest_first]
+    for k in range(1, int(count.max(initial=0)) + 1):
+        at = begin[longest_first[: np.searchsorted(lengths, -k, side="right")]] + k - 1
+        if k == 1:
+            mean[at], increment[at], scatter[at] = x[at], 0.0, 0.0
+            continue
+        delta = x[at] - mean[at - 1]
+        mean[at] = mean[at - 1] + delta / k
+        increment[at] = delta[:, :, None] * delta[:, None, :] * ((k - 1) / k)
+        scatter[at] = scatter[at - 1] + increment[at]
+    return mean, scatter, increment

@@ -1,0 +1,171 @@
+"""Does the mean of r new observations belong to the population of n earlier ones? The prediction region as a test.
+
+For independent vectors of p normal variables with unknown mean and covariance (Chew, Journal of the American
+Statistical Association 61, 1966, section 4.4; equations 9.1 to 9.4 of Cornebize's thesis),
+
+    t = nr (n - p) / ((n + r) (n - 1) p) (m - x)' S^-1 (m - x)
+
+is distributed as F(p, n - p), with m the mean of the new observations, x and S the sample mean and covariance of the
+earlier ones. S may rest on more than these: with nu degrees of freedom (n - 1 above), independent of both means,
+
+    t = nr (nu - p + 1) / ((n + r) nu p) (m - x)' S^-1 (m - x)  ~  F(p, nu - p + 1)
+
+(Hotelling's T² with nu degrees of freedom; Anderson, An Introduction to Multivariate Statistical Analysis, 3rd ed.,
+5.2.2).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lepaute.errors import InputError
+from lepaute.stats.expanding import Floats, Integers
+
+#: A test needs so many degrees of freedom in the denominator, n >= p + 2: with one, quantiles are beyond any use.
+LEAST_DEGREES = 2
+#: A standard deviation below this share of the mean is rounding, hence none.
+ROUNDING = 8 * float(np.finfo(np.float64).eps)
+#: Eigenvalues of a correlation matrix below this, times p, are 0: rounding leaves about 1e-14.
+SINGULAR = 1e-12
+_CHUNK = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class RegionTests:
+    """One element a test, shape (tests,).
+
+    n, degrees_of_freedom : of the reference mean and of its covariance (nu)
+    statistic, p_value    : t and P(F >= t), which the thesis calls likelihood (9.4); NaN where nothing could be tested
+    direction : 1 where the new mean is above the old one, -1 below, 0 for p > 1, where there is no such thing
+    low, high : what a mean of r new observations lies between with the asked confidence (9.3); NaN for p > 1
+    missing   : observations that are missing to a test, at least; 0 where it was made
+    """
+
+    n: Integers
+    degrees_of_freedom: Integers
+    statistic: Floats
+    p_value: Floats
+    direction: npt.NDArray[np.int8]
+    low: Floats
+    high: Floats
+    missing: Integers
+
+
+def region_tests(
+    new: Floats, mean: Floats, scatter: Floats, n: Integers, degrees_of_freedom: Integers, r: int, confidence: float
+) -> RegionTests:
+    """Many tests of the same p and r.
+
+    new, mean : of the r new and of the n earlier observations, shape (tests, p), any units
+    scatter   : sum of products of deviations with these degrees of freedom, n - 1 or more, shape (tests, p, p)
+    n, degrees_of_freedom : shape (tests,); n below 1 says that so many less one are missing
+    confidence : of low and high, in (0, 1)
+    A covariance without full rank is one that does not yet have enough observations: each adds at most one to its rank.
+    Raises InputError for r below 1, and for a confidence that is none.
+    """
+    from scipy.special import fdtrc, stdtrit
+
+    if r < 1:
+        raise InputError(f"a window has {r} values; it needs at least 1")
+    if not 0 < confidence < 1:
+        raise InputError(f"the confidence is {confidence!r}; it must lie between 0 and 1")
+    tests, p = mean.shape
+    nu = np.asarray(degrees_of_freedom, dtype=np.int64)
+    n = np.asarray(n, dtype=np.int64)
+    missing: Integers = np.maximum(0, np.maximum(p - 1 + LEAST_DEGREES - nu, 1 - n))
+    statistic = np.full(tests, np.nan)
+    for begin in range(0, tests, _CHUNK):
+        at = begin + np.flatnonzero(missing[begin : begin + _CHUNK] == 0)
+        squares, rank = _distances(new[at] - mean[at], mean[at], scatter[at], nu[at])
+        missing[at] = p - rank
+        at, squares = at[rank == p], squares[rank == p]
+        statistic[at] = squares * (n[at] * r / (n[at] + r)) * ((nu[at] - p + 1) / (nu[at] * p))
+    done = missing == 0
+    p_value, low, high = np.full(tests, np.nan), np.full(tests, np.nan), np.full(tests, np.nan)
+    p_value[done] = fdtrc(p, nu[done] - p + 1, statistic[done])
+    direction = np.zeros(tests, np.int8)
+    if p == 1:
+        direction[done] = np.sign(new[done, 0] - mean[done, 0]).astype(np.int8)
+        # F(1, nu) is the square of Student's t
+        quantile = -stdtrit(nu[done], 0.5 * (1 - confidence))
+        half = quantile * np.sqrt(scatter[done, 0, 0] / nu[done] * (n[done] + r) / (n[done] * r))
+        low[done], high[done] = mean[done, 0] - half, mean[done, 0] + half
+    return RegionTests(np.maximum(n, 0), np.maximum(nu, 0), statistic, p_value, direction, low, high, missing)
+
+
+@dataclass(frozen=True, slots=True)
+class RegionTest:
+    """One test; fields as in RegionTests, low and high None for p > 1, all None where `missing` is not 0."""
+
+    n: int
+    r: int
+    p: int
+    statistic: float | None
+    p_value: float | None
+    direction: int
+    low: float | None
+    high: float | None
+    missing: int
+
+
+def region_test(reference: npt.ArrayLike, new: npt.ArrayLike, confidence: float = 0.9999) -> RegionTest:
+    """The test of the mean of `new`, shape (r, p) or (r,), against `reference`, shape (n, p) or (n,).
+
+    Raises InputError for shapes that do not match and for values that are not finite.
+    """
+    earlier, later = _table(reference, "reference"), _table(new, "new")
+    if earlier.shape[1] != later.shape[1]:
+        raise InputError(f"the reference has {earlier.shape[1]} variables, the new observations have {later.shape[1]}")
+    n, p = earlier.shape
+    mean = earlier.mean(axis=0) if n else np.zeros(p)
+    centred = earlier - mean
+    count = np.array([n], dtype=np.int64)
+    found = region_tests(
+        later.mean(axis=0)[None], mean[None], (centred.T @ centred)[None], count, count - 1, len(later), confidence
+    )
+
+    def known(value: float) -> float | None:
+        return None if np.isnan(value) else float(value)
+
+    return RegionTest(
+        n,
+        len(later),
+        p,
+        known(found.statistic[0]),
+        known(found.p_value[0]),
+        int(found.direction[0]),
+        known(found.low[0]),
+        known(found.high[0]),
+        int(found.missing[0]),
+    )
+
+
+def _table(values: npt.ArrayLike, name: str) -> Floats:
+    table: Floats = np.asarray(values, dtype=np.float64)
+    table = table[:, None] if table.ndim == 1 else table
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise InputError(f"the {name} observations have the shape {table.shape}; give (observations, variables)")
+    if name == "new" and len(table) == 0:
+        raise InputError("there are no new observations to test")
+    if not np.isfinite(table).all():
+        raise InputError(f"there are {name} observations that are not finite; leave them out")
+    return table
+
+
+def _distances(difference: Floats, mean: Floats, scatter: Floats, nu: Integers) -> tuple[Floats, Integers]:
+    """(difference' S^-1 difference, rank of S); by the eigenvalues of the correlations, so that units do not matter."""
+    p = difference.shape[1]
+    sd = np.sqrt(np.maximum(0.0, np.diagonal(scatter, axis1=1, axis2=2)) / nu[:, None])
+    varies = sd > ROUNDING * np.abs(mean)
+    sd = np.where(varies, sd, 1.0)
+    scaled = np.where(varies, difference / sd, 0.0)
+    if p == 1:
+        return scaled[:, 0] ** 2, varies[:, 0].astype(np.int64)
+    both = varies[:, :, None] & varies[:, None, :]
+    correlation = np.where(both, scatter / nu[:, None, None] / (sd[:, :, None] * sd[:, None, :]), 0.0)
+    eigenvalues, vectors = np.linalg.eigh(correlation)
+    full = eigenvalues > SINGULAR * p
+    along = np.einsum("tij,ti->tj", vectors, scaled)
+    squares: Floats = np.sum(along**2 / np.where(full, eigenvalues, np.inf), axis=1)
+    return squares, full.sum(axis=1).astype(np.int64)

@@ -1,0 +1,58 @@
+"""What an observation is compared with: those of its machine and stratum since the last event that touches the node.
+
+Outliers are tested, but are never part of a reference.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lepaute.stats.expanding import Booleans, Floats, Integers
+from lepaute.watch.changelog import Changelog
+from lepaute.watch.values import MACHINE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """For each observation, shape (rows,).
+
+    series  : a number for each machine, stratum and stretch between events: only within it is anything compared
+    outlier : logged as one
+    begin_s, end_s : of the stretch, shape (series,): from the event at its beginning to the next; -inf and inf without
+    """
+
+    series: Integers
+    outlier: Booleans
+    begin_s: Floats
+    end_s: Floats
+
+
+def references(observations: "pd.DataFrame", changelog: Changelog) -> References:
+    """The series of observations, a table with the columns of MACHINE, started_s, job and stratum.
+
+    An event counts from 00:00 UTC of its date, itself included.
+    """
+    node = observations.groupby(["cluster", "node"], sort=False).ngroup().to_numpy()
+    nodes = list(observations[["cluster", "node"]].drop_duplicates().itertuples(index=False, name=None))
+    resets_s = changelog.resets_s(nodes)
+    started_s = observations["started_s"].to_numpy(np.float64)
+    stretch: Integers = np.zeros(len(observations), np.int64)
+    begin_s, end_s = np.full(len(observations), -np.inf), np.full(len(observations), np.inf)
+    order = np.argsort(node, kind="stable")
+    ends = np.cumsum(np.bincount(node, minlength=len(nodes)))
+    for number, name in enumerate(nodes):
+        rows = order[ends[number - 1] if number else 0 : ends[number]]
+        bounds = np.array([-np.inf, *resets_s[name], np.inf])
+        stretch[rows] = np.searchsorted(bounds, started_s[rows], side="right") - 1
+        begin_s[rows], end_s[rows] = bounds[stretch[rows]], bounds[stretch[rows] + 1]
+    keys = observations[[*MACHINE, "stratum"]].assign(stretch=stretch)
+    series: Integers = keys.groupby([*MACHINE, "stratum", "stretch"], sort=False).ngroup().to_numpy().astype(np.int64)
+    first = np.unique(series, return_index=True)[1]
+    jobs = changelog.outlying_jobs(nodes)
+    names = observations[["cluster", "node", "job"]].itertuples(index=False, name=None)
+    outlier = np.array([name in jobs for name in names], dtype=np.bool_)
+    return References(series, outlier, begin_s[first], end_s[first])

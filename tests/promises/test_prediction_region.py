@@ -1,0 +1,120 @@
+"""The promise of a raw test: under independent normal observations, its p-value is uniform, whatever n, r and p."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lepaute.stats.expanding import expanding_moments
+from lepaute.stats.prediction_region import RegionTests, region_tests
+from lepaute.watch.judge import judge
+from lepaute.watch.values import COLUMNS
+
+STREAMS = 2000
+SEED = 20261123
+#: A test of uniformity below this: another seed fails once in a million.
+RARE = 1e-6
+LONGEST = 200
+
+
+def null_tests(p: int, r: int, sizes: list[int]) -> dict[int, RegionTests]:
+    """n -> the tests of STREAMS streams, each of its own mean and covariance, at that size of the reference set."""
+    rng = np.random.default_rng((SEED, p, r))
+    rows = LONGEST + r
+    found: dict[int, list[RegionTests]] = {n: [] for n in sizes}
+    for begin in range(0, STREAMS, 250):
+        streams = min(250, STREAMS - begin)
+        mixing = rng.normal(size=(streams, p, p)) * 10.0 ** rng.integers(-6, 7, size=(streams, 1, p))
+        x = np.einsum("std,sdp->stp", rng.normal(size=(streams, rows, p)), mixing)
+        x += 100.0 * np.abs(mixing).sum(axis=1)[:, None, :]
+        series = np.repeat(np.arange(streams), rows)
+        moments = expanding_moments(x.reshape(-1, p), series, np.ones(len(series), np.bool_), r)
+        for n in sizes:
+            at = moments.n == n
+            found[n].append(
+                region_tests(
+                    moments.window_mean[at], moments.mean[at], moments.scatter[at], moments.n[at], moments.n[at] - 1, r,
+                    0.99,
+                )
+            )  # fmt: skip
+    joined = {}
+    for n, parts in found.items():
+        fields = {name: np.concatenate([getattr(part, name) for part in parts]) for name in RegionTests.__slots__}
+        joined[n] = RegionTests(**fields)
+    return joined
+
+
+def sizes_of(p: int) -> list[int]:
+    """From the least to LONGEST: each while quantiles change fast, then some."""
+    return sorted({*range(p + 2, p + 12), 25, 50, 100, 150, LONGEST})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("r", [1, 5])
+@pytest.mark.parametrize("p", [1, 3, 8])
+def test_p_values_are_uniform_under_independent_normal_observations(p: int, r: int) -> None:
+    for n, tests in null_tests(p, r, sizes_of(p)).items():
+        assert len(tests.p_value) == STREAMS
+        assert (tests.missing == 0).all(), n
+        assert stats.kstest(tests.p_value, "uniform").pvalue > RARE, n
+        # the tail, where alarms are: 1 % of 2000
+        low, high = stats.binom.ppf([RARE, 1 - RARE], STREAMS, 0.01)
+        assert low <= (tests.p_value < 0.01).sum() <= high, n
+        if p == 1:
+            mean = (tests.low + tests.high) / 2
+            assert (mean > 0).all()
+            up = int((tests.direction > 0).sum())
+            low, high = stats.binom.ppf([RARE, 1 - RARE], STREAMS, 0.5)
+            assert low <= up <= high, n
+
+
+def test_a_test_against_the_normal_distribution_breaks_the_promise() -> None:
+    # with a variance from five values, 1.96 standard deviations are not 5 %, so the bounds above can tell
+    tests = null_tests(1, 1, [5])[5]
+    assert stats.kstest(stats.chi2.sf(tests.statistic, 1), "uniform").pvalue < RARE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("p", "r"), [(1, 1), (1, 5), (3, 1)])
+def test_pooled_p_values_are_uniform_where_machines_share_their_covariance(p: int, r: int) -> None:
+    import datetime as dt
+
+    import pandas as pd
+
+    from lepaute.watch.changelog import Changelog, Event, NodeSet
+
+    rng = np.random.default_rng((SEED, p, r, 1))
+    groups, machines, jobs = 200, 10, 16
+    # 200 clusters of ten machines; node 3 is another one from its eighth job on, node 0 from the fourth
+    levels = 1e3 * rng.normal(size=(groups, machines, 1, p))
+    x = levels + rng.normal(size=(groups, machines, jobs, p)) @ rng.normal(size=(p, p))
+    x[:, 3, 8:] += 500.0
+    x[:, 0, 4:] -= 300.0
+    where = np.indices((groups, machines, jobs)).reshape(3, -1)
+    parts = [
+        pd.DataFrame(
+            {
+                "cluster": np.char.add("c", where[0].astype(str)), "node": where[1].astype(str), "cpu": 0,
+                "job": where[2].astype(str), "started_s": 86400.0 * where[2] + where[1], "stratum": "",
+                "factor": f"f{column}", "value": x[..., column].reshape(-1), "state": "done", "archive": "",
+            }
+        )[list(COLUMNS)]
+        for column in range(p)
+    ]  # fmt: skip
+    log = Changelog(
+        (
+            Event(dt.date(1970, 1, 9), NodeSet("all", "3"), "platform", "new board"),
+            Event(dt.date(1970, 1, 5), NodeSet("all", "0"), "platform", "new board"),
+        )
+    )
+    factors = [[f"f{column}" for column in range(p)]]
+    found = judge(pd.concat(parts), log, factors=factors, windows=[r], pooled=True)
+    made = found[found.missing == 0]
+    # a job after the event, one machine of the group each: independent between groups
+    for node, n in (("3", 1), ("3", 2), ("0", 1), ("7", 3), ("7", jobs - r)):
+        chosen = made[(made.node == node) & (made.n == n)].p_value
+        chosen = chosen[:groups] if node != "7" else chosen
+        assert len(chosen) >= groups
+        assert stats.kstest(chosen, "uniform").pvalue > RARE, (node, n)
+    # all machines of a job are tested with one covariance, so they are not quite independent; that averages out here
+    share = float((made.p_value < 0.05).mean())
+    assert abs(share - 0.05) < 0.01

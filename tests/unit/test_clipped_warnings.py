@@ -1,0 +1,29 @@
+"""A kernel whose model gives durations below zero is named, and loudly where that is much of it."""
+
+import pytest
+
+from lepaute.platform import load_platform
+from lepaute.simulate.run import KernelUse
+from lepaute.simulate.warnings import kernel_warnings
+
+
+def warnings_of(clipped: int) -> list[str]:
+    return kernel_warnings({"dcopy": KernelUse(4000, 0.1, clipped_means=clipped)}, load_platform("dahu"))
+
+
+@pytest.mark.parametrize(
+    ("clipped", "costs", "percent"),
+    [(4000, "next to nothing", "100 %"), (2500, "next to nothing", "62.5 %"), (401, "too little", "10 %")],
+)
+def test_a_kernel_that_is_mostly_taken_as_zero_says_so_and_what_to_do(clipped: int, costs: str, percent: str) -> None:
+    (warning,) = warnings_of(clipped)
+    assert warning.startswith(
+        f"dcopy costs {costs} in this prediction, which is that much too short: {clipped} of 4000"
+    )
+    assert f"{percent} of its calls" in warning
+    assert "Calibrate again, without --quick" in warning
+
+
+def test_a_few_durations_below_zero_are_counted_only() -> None:
+    assert warnings_of(400) == ["400 of 4000 durations of dcopy were below zero and taken as zero"]
+    assert warnings_of(40) == []

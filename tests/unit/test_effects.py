@@ -1,0 +1,180 @@
+"""What each parameter of a sweep changes: from predictions that differ in it alone, for each problem by itself."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from math import exp
+from pathlib import Path
+
+import pytest
+
+from lepaute.cli.effects_text import effect_lines
+from lepaute.cli.main import main
+from lepaute.cli.predict_text import summary
+from lepaute.platform import load_platform
+from lepaute.simulate import Hpl, Prediction, predict
+from lepaute.simulate.effects import effects
+from lepaute.simulate.sweep import Sweep
+
+#: Of each run, what the machine of its seed does to all times.
+DAYS = (0.9, 1.0, 1.1, 1.05, 0.95)
+
+
+@pytest.fixture(scope="module")
+def one() -> Prediction:
+    return predict(Hpl(n=600, nb=128, p=1, q=1), "dahu", runs=len(DAYS))
+
+
+@pytest.fixture(scope="module")
+def of(one: Prediction) -> Callable[..., Prediction]:
+    """A prediction of that time, on machines that differ from run to run by far more than the parameters do."""
+
+    def made(hpl: Hpl, time_s: float, noise: float = 0.0, extrapolated: bool = False) -> Prediction:
+        wobble = (1.0, -1.0, 0.5, -0.5, 0.0)
+        times_s = [time_s * day * exp(noise * off) for day, off in zip(DAYS, wobble, strict=True)]
+        runs = tuple(
+            replace(run, time_s=each, rate=hpl.rate_of(each)) for run, each in zip(one.run_list, times_s, strict=True)
+        )
+        assert one.outside is not None
+        share = replace(one.outside.kernels[0], share=0.5 if extrapolated else 0.0) if one.outside.kernels else None
+        outside = replace(one.outside, kernels=(share,) if share else (), messages=())
+        return replace(one, application=hpl, run_list=runs, outside=outside)
+
+    return made
+
+
+def hpl(nb: int, bcast: str, n: int = 20_000, swap_threshold: int | None = None, p: int = 2) -> Hpl:
+    return Hpl(n=n, nb=nb, p=p, q=4 // p, bcast=bcast, swap_threshold=swap_threshold)
+
+
+def test_an_effect_is_found_whatever_the_machine_of_a_run(of: Callable[..., Prediction]) -> None:
+    of_block, of_broadcast = {128: 10.0, 192: 10.16}, {"1ring": 1.0, "long": 1.3}
+    sweep = [
+        of(hpl(nb, bcast), time_s * factor, nb / 1e5)
+        for nb, time_s in of_block.items()
+        for bcast, factor in of_broadcast.items()
+    ]
+    block, broadcast = effects(sweep)
+    assert (block.name, block.reference, broadcast.name, broadcast.reference) == ("NB", 128, "BCAST", "1ring")
+    (wider,) = block.others
+    # days of +-10 % are the same in both and cancel: 1.6 % is told apart
+    assert wider.value == 192
+    assert wider.ratio == pytest.approx(1.016, abs=1e-4)
+    assert wider.is_told_apart
+    assert (wider.pairs, wider.all_pairs, wider.faster_in) == (2, 2, 0)
+    (slow,) = broadcast.others
+    assert slow.ratio == pytest.approx(1.3)
+    lines = effect_lines(sweep)
+    assert lines[1].startswith("    NB     128; 192 is 1.6 % slower (")
+    assert lines[2].startswith("    BCAST  1ring; long is 30 % slower (")
+
+
+def test_values_that_the_noise_hides_cannot_be_told_apart(of: Callable[..., Prediction]) -> None:
+    sweep = [of(hpl(128, "1ring"), 10.0), of(hpl(192, "1ring"), 10.01, 0.05)]
+    (line,) = effect_lines(sweep)[1:]
+    assert line.startswith("    NB  128; 192 cannot be told apart (-")
+
+
+def test_the_direction_that_differs_between_combinations_is_told(of: Callable[..., Prediction]) -> None:
+    times = {(128, "1ring"): 10.0, (192, "1ring"): 12.0, (128, "long"): 10.0, (192, "long"): 9.5}
+    sweep = [of(hpl(nb, bcast), time_s, 0.0001 * nb) for (nb, bcast), time_s in times.items()]
+    block = effects(sweep)[0]
+    assert (block.reference, block.others[0].faster_in, block.others[0].pairs) == (128, 1, 2)
+    assert effect_lines(sweep)[1].endswith(", faster in 1 of 2")
+
+
+def test_extrapolated_values_are_not_comparable(of: Callable[..., Prediction]) -> None:
+    sweep = [of(hpl(nb, bcast), 10.0 + nb / 1000.0, extrapolated=nb == 32 or (nb == 256 and bcast == "long"))
+             for nb in (32, 128, 256) for bcast in ("1ring", "long")]  # fmt: skip
+    assert sweep[0].comparable is False  # or the test shows nothing
+    block = effects(sweep)[0]
+    assert block.reference == 128
+    assert [(each.value, each.pairs, each.all_pairs) for each in block.others] == [(256, 1, 2), (32, 0, 2)]
+    assert block.others[1].ratio is None
+    text = effect_lines(sweep)[1]
+    assert text.endswith("32 not comparable")
+    assert "1 of 2 pairs not comparable" in text
+
+
+def test_a_threshold_that_follows_the_block_size_is_the_same_choice(of: Callable[..., Prediction]) -> None:
+    sweep = [of(hpl(nb, "1ring"), 10.0 + nb / 1000.0, 0.00001 * nb) for nb in (128, 192)]
+    assert {one.application.parameters()["swap_threshold"] for one in sweep} == {128, 192}
+    assert [parameter.name for parameter in effects(sweep)] == ["NB"]
+
+
+def test_grids_are_one_parameter(of: Callable[..., Prediction]) -> None:
+    sweep = [of(hpl(128, "1ring", p=p), time_s) for p, time_s in ((1, 10.0), (2, 10.0), (4, 30.0))]
+    (grid,) = effects(sweep)
+    assert (grid.name, grid.reference) == ("P x Q", "1 x 4")
+    assert effect_lines(sweep)[1] == "    P x Q  1 x 4; 2 x 2 takes the same time; 4 x 1 takes 3 times as long (3 to 3)"
+
+
+def test_each_n_has_a_best_of_its_own(of: Callable[..., Prediction]) -> None:
+    times = {(1000, 128): 0.010, (1000, 192): 0.012, (4000, 128): 0.6, (4000, 192): 0.5}
+    sweep = [of(hpl(nb, "1ring", n), time_s) for (n, nb), time_s in times.items()]
+    joint = Sweep(tuple(sweep))
+    assert joint.best_places == [0, 3]
+    told = joint.to_dict()["problems"]
+    assert [(each["problem"], each["best"]) for each in told] == [("N = 1000", [0]), ("N = 4000", [3])]
+    assert [each["parameters"][0]["reference"] for each in told] == [128, 192]
+    lines = summary(sweep).splitlines()
+    assert [line for line in lines if line.startswith("  N = ")] == [
+        "  N = 1000, 2 combination(s)",
+        "  N = 4000, 2 combination(s)",
+    ]
+    assert [line.split("WR")[0].strip() for line in lines if line.startswith("  best")] == [
+        "best    N = 1000  NB = 128",
+        "best    N = 4000  NB = 192",
+    ]
+
+
+def test_a_quick_calibration_asked_for_larger_matrices_has_a_remedy(of: Callable[..., Prediction]) -> None:
+    far = of(hpl(128, "1ring"), 10.0, extrapolated=True)
+    assert far.conditions is not None
+    dahu = load_platform("dahu")
+    assert Sweep((far, far)).remedy is None  # measured up to larger ones
+    small = []
+    for model in dahu.kernels:
+        pieces = [
+            piece.model_copy(update={"ranges": None, "range": {**piece.range, "m": (1, 1200), "n": (1, 1200)}})
+            for piece in model.pieces
+            if piece.range is not None
+        ]
+        small.append(model.model_copy(update={"pieces": tuple(pieces)}))
+    quick = dahu.model_copy(update={"kernels": tuple(small), "archive_id": "0" * 64})
+    calibrated = replace(far, conditions=replace(far.conditions, platform=quick))
+    remedy = Sweep((calibrated, calibrated)).remedy
+    assert remedy is not None
+    assert remedy.startswith("lepaute calibrate, without --quick")
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(list(words)) == 2
+    return capsys.readouterr().err
+
+
+def test_several_values_of_one_option_are_sent_to_an_hpl_dat(capsys: pytest.CaptureFixture[str]) -> None:
+    run = ("predict", "hpl", "-p", "dahu", "--n", "2000")
+    for option, values in (("--nb", "128,256"), ("--depth", "0,1"), ("--bcast", "1,2")):
+        told = complaint(capsys, *run, option, values)
+        assert f"is '{values}'; it" in told
+        assert "several go into an HPL.dat, of which --dat takes all combinations" in told
+    assert complaint(capsys, *run, "--runs", "1,2") == "lepaute: --runs is '1,2'; it takes one whole number\n"
+
+
+def test_an_hpl_out_given_as_hpl_dat_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Path(__file__).parents[1] / "data/hpl_out/HPL.out"
+    told = complaint(capsys, "predict", "hpl", "-p", "dahu", "--dat", str(output))
+    assert "HPL.out: is output of HPL (HPL.out), not its input" in told
+    assert "--results" in told
+
+
+def test_the_json_of_a_sweep_has_the_effects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = (Path(__file__).parents[1] / "data/hpl_dat/HPL.dat").read_text().splitlines()
+    for line, text in ((5, "1"), (6, "6000"), (7, "2"), (8, "128 256"), (10, "1"), (11, "4"), (12, "4")):
+        lines[line - 1] = text
+    (tmp_path / "HPL.dat").write_text("\n".join(lines))
+    assert main(["predict", "hpl", "-p", "dahu", "--dat", str(tmp_path / "HPL.dat"), "--runs", "2", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["best"] == [place for each in told["problems"] for place in each["best"]]
+    assert all(each["parameters"] for each in told["problems"])
