@@ -7,12 +7,12 @@ case ${1:-} in
   build) wanted=(build-essential cmake ninja-build python3 python3-venv python3-dev pkg-config
                  openmpi-bin libopenmpi-dev libopenblas-dev libgtest-dev ca-certificates
                  libsimgrid-dev gfortran) ;;
-  # Real sshd's and a real Slurm for the tests of experiments, the tools that describe and warm up a machine, and the
+  # Real sshd's and a real Slurm for the tests of experiments, PostgreSQL for those of the store, the tools that describe and warm up a machine, and the
   # `clush` that they are compared with. Tests start daemons of their own: the packages' must not run. A browser for the
   # pages of reports, with a font. MPICH beside Open MPI, which stays the default of Debian's alternatives.
   test) wanted=(openssh-server openssh-client slurmctld slurmd slurm-client munge clustershell git
                 chromium fonts-liberation mpich libmpich-dev stress-ng hwloc-nox pciutils dmidecode kmod util-linux
-                procps libfaketime) ;;
+                procps libfaketime postgresql) ;;
   lint) wanted=(clang-format-16 clang-tidy-16) ;;
   *) echo "usage: scripts/install_debian.sh build|test|lint" >&2; exit 2 ;;
 esac
@@ -51,7 +51,7 @@ services=()
 for package in "${missing[@]}"; do
   case $package in
     openssh-server) services+=(ssh.service ssh.socket) ;;
-    slurmctld | slurmd | munge) services+=("$package.service") ;;
+    slurmctld | slurmd | munge | postgresql) services+=("$package.service") ;;
   esac
 done
 policy=/usr/sbin/policy-rc.d

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
+from farms.postgresql import PostgresqlServer, postgresql_server
 from farms.slurm import SlurmFarm, slurm_farm
 from farms.sshd import SshdFarm, sshd_farm
 
@@ -53,3 +54,10 @@ def start() -> Iterator[Start]:
             os.killpg(process.pid, signal.SIGKILL)
         with contextlib.suppress(OSError), process:  # closes its pipes and collects it
             pass
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresqlServer]:
+    """A server for the tests of this process; each takes a database of its own."""
+    with postgresql_server() as server:
+        yield server

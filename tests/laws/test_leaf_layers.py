@@ -9,6 +9,7 @@ MAY_IMPORT = {
     "kit": {"errors", "version"},
     "stats": {"errors", "version", "kit", "_core"},  # the compiled core, which imports nothing of ours
     "trace": {"errors", "version", "kit", "stats"},
+    "store": {"errors", "version", "kit", "stats", "archive"},
     "report": {"errors", "version", "kit", "stats", "trace"},
 }
 

@@ -1,0 +1,330 @@
+"""A store in a folder: Parquet files that never change, an index of those that count, and DuckDB to query them.
+
+    store.json        the index: version, number of changes, files of each table
+    lock              held by the process that changes the store (flock)
+    unfinished        name of the change under way
+    data/CHANGE/      what one change added: a Parquet file a table, and raw tables
+
+A change writes its files into a folder of its own and then replaces the index, which is one rename: readers see the
+store before it or after it. What a killed writer left is removed by the next one, which `unfinished` tells. DuckDB
+keeps nothing itself: a database of its own could be open in one writing process only.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.store.backend import Backend, Parameters, Writer, parquet_rows
+from lepaute.store.folder_index import DataFile, Index, read_index, write_index
+from lepaute.store.migrations import changed, migrated
+from lepaute.store.tables import TABLES, VERSION, Table
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow
+
+#: Memory of DuckDB; beyond it queries use the disk.
+MEMORY_LIMIT = "512MB"
+#: So many files of similar size become one, so that a query opens some dozens of them and not one a job.
+MERGED_FILES = 16
+#: A query reads whole groups of rows: small enough that a node's are few, and large enough to pack well.
+_ROWS_OF_GROUP = 32_768
+#: A reader may be overtaken by that many pairs of changes, the second of which removes what the first replaced.
+_READ_TRIES = 20
+_SQL_TYPES = {"text": "varchar", "integer": "bigint", "real": "double", "flag": "boolean"}
+
+
+class FolderBackend(Backend):
+    """The folder is made where there is none; a store of an older version becomes one of this version."""
+
+    def __init__(self, folder: Path) -> None:
+        import duckdb
+
+        self.folder, self.name = folder, str(folder)
+        self._busy = threading.RLock()  # a connection serves one thread at a time
+        self._seen: Index | None = None
+        self._connection = duckdb.connect(":memory:")
+        self._connection.execute(f"set memory_limit = '{MEMORY_LIMIT}'")
+        self._connection.execute("set preserve_insertion_order = false")
+        self._connection.execute("set autoinstall_known_extensions = false")
+        try:
+            self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def read(self, query: str, parameters: Parameters = ()) -> "pyarrow.Table":
+        import duckdb
+
+        with self._busy:
+            for _ in range(_READ_TRIES):
+                index = read_index(self.folder)
+                try:
+                    self._show(index)
+                    return _result(self._connection, query, parameters)
+                except duckdb.IOException as problem:
+                    lost = problem
+                    if read_index(self.folder) == index:
+                        break
+        raise InputError(f"{self.name}: a file of the store cannot be read ({str(lost).splitlines()[0][:200]})")
+
+    def raw(
+        self, place: str, node_column: str, nodes: Collection[str] | None, columns: Collection[str] | None
+    ) -> "pyarrow.Table":
+        import pyarrow
+
+        try:
+            return parquet_rows(str(self.folder / place), columns, None if nodes is None else (node_column, nodes))
+        except (OSError, pyarrow.ArrowException) as problem:
+            raise InputError(f"{self.folder / place}: cannot be read ({str(problem).splitlines()[0][:200]})") from None
+
+    @contextmanager
+    def writing(self) -> Iterator["_FolderWriter"]:
+        with self._busy, self._locked():
+            index = read_index(self.folder)
+            self._finish_unfinished(index)
+            self._show(index)
+            writer = _FolderWriter(self.folder, index, self._connection)
+            try:
+                yield writer
+                writer.commit()
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    self._finish_unfinished(read_index(self.folder))
+                raise
+            finally:
+                self._connection.unregister("staged")
+
+    def _prepare(self) -> None:
+        """Makes the store, or brings it to this version."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise InputError(f"{self.name}: cannot be a store ({problem.strerror}); name another folder") from None
+        if (self.folder / "store.json").exists():
+            if read_index(self.folder).version == VERSION:
+                return
+        elif any(name != "lock" and not name.startswith(".lepaute-") for name in os.listdir(self.folder)):
+            raise InputError(f"{self.name}: holds other files and no store; name a folder that is empty or new")
+        with self._locked():
+            if not (self.folder / "store.json").exists():
+                write_index(self.folder, Index())
+            index = read_index(self.folder)
+            if index.version != VERSION:
+                self._finish_unfinished(index)
+                writer = _FolderWriter(self.folder, index, self._connection)
+                writer.migrate()
+                writer.commit()
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Waits until no other process, nor thread, changes the store; the lock goes with the process."""
+        try:
+            descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as problem:
+            raise InputError(f"{self.name}: cannot be changed ({problem.strerror})") from None
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            except OSError as problem:
+                raise EnvironmentProblem(
+                    f"{self.name}: its file system has no locks ({problem.strerror}); "
+                    "keep the store on another one, or in PostgreSQL"
+                ) from None
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _finish_unfinished(self, index: Index) -> None:
+        """Removes what a change left that was cut short; under the lock."""
+        marker = self.folder / "unfinished"
+        with contextlib.suppress(FileNotFoundError):
+            change = marker.read_text()
+            if change and change.isalnum() and change != index.change:
+                shutil.rmtree(self.folder / "data" / change, ignore_errors=True)
+            marker.unlink()
+
+    def _show(self, index: Index) -> None:
+        """Makes the tables of the index those of queries."""
+        if index == self._seen:
+            return
+        for table in TABLES:
+            source = _source(self.folder, table, index.files.get(table.name, ()))
+            self._connection.execute(f"create or replace temp view {table.name} as select * from {source}")
+        self._seen = index
+
+
+class _FolderWriter(Writer):
+    def __init__(self, folder: Path, index: Index, connection: "duckdb.DuckDBPyConnection") -> None:
+        self._folder, self._index, self._connection = folder, index, connection
+        self._change = os.urandom(16).hex()
+        self._written = 0
+        self._files = {name: list(files) for name, files in index.files.items()}
+        self._replaced: list[str] = []
+
+    def read(self, query: str, parameters: Parameters = ()) -> "pyarrow.Table":
+        return _result(self._connection, query, parameters)
+
+    def stage(self, rows: "pyarrow.Table") -> None:
+        self._connection.register("staged", rows)
+
+    def append(self, table: Table, rows: "pyarrow.Table") -> None:
+        if rows.num_rows:
+            self._connection.register("appended", rows)
+            try:
+                self._write(table, "appended", rows.num_rows)
+            finally:
+                self._connection.unregister("appended")
+
+    def add_raw(self, label: str, rows: "pyarrow.Table", node_column: str) -> str:
+        import pyarrow.parquet
+
+        place = self._new_file(f"raw-{label[:16]}")
+        ordered = sorted_by(rows, node_column)
+        with _disk(self._folder):
+            pyarrow.parquet.write_table(ordered, self._folder / place, row_group_size=_ROWS_OF_GROUP)
+            _sync(self._folder / place)
+        return place
+
+    def migrate(self) -> None:
+        for table in TABLES:
+            files = tuple(self._files.get(table.name, ()))
+            if files and changed(table, self._index.version):
+                rows = sum(file.rows for file in files)
+                query = migrated(table, _source(self._folder, table, files), self._index.version)
+                self._replace(table, files, f"({query})", rows)
+
+    def commit(self) -> None:
+        """The change happens when the index is replaced."""
+        for table in TABLES:
+            self._merge(table)
+        if not self._written and self._index.version == VERSION:
+            return
+        # Replaced one change ago: readers that began before that have long ended, or begin again.
+        for place in self._index.garbage:
+            with contextlib.suppress(OSError):
+                (self._folder / place).unlink()
+            with contextlib.suppress(OSError):
+                (self._folder / place).parent.rmdir()
+        with _disk(self._folder):
+            if self._written:
+                _sync(self._folder / "data" / self._change)
+                _sync(self._folder / "data")
+            write_index(
+                self._folder,
+                Index(
+                    VERSION,
+                    self._index.number + 1,
+                    self._change,
+                    {name: tuple(files) for name, files in self._files.items()},
+                    tuple(self._replaced),
+                ),
+            )
+        with contextlib.suppress(OSError):
+            (self._folder / "unfinished").unlink()
+
+    def _merge(self, table: Table) -> None:
+        """Makes one file of many of similar size, again while that makes another such lot."""
+        while True:
+            tiers: dict[int, list[DataFile]] = {}
+            for file in self._files.get(table.name, ()):
+                tiers.setdefault(_tier(file.rows), []).append(file)
+            lot = next((files for files in tiers.values() if len(files) >= MERGED_FILES), None)
+            if lot is None:
+                return
+            source = _source(self._folder, table, tuple(lot))
+            self._replace(table, tuple(lot), source, sum(file.rows for file in lot))
+
+    def _replace(self, table: Table, files: tuple[DataFile, ...], source: str, rows: int) -> None:
+        self._write(table, source, rows)
+        self._files[table.name] = [file for file in self._files[table.name] if file not in files]
+        self._replaced += [file.place for file in files]
+
+    def _write(self, table: Table, source: str, rows: int) -> None:
+        import duckdb
+
+        place = self._new_file(table.name)
+        try:
+            self._connection.execute(
+                f"copy (select {', '.join(table.columns)} from {source} order by {', '.join(table.key)}) "
+                f"to {_quoted(str(self._folder / place))} "
+                f"(format parquet, compression zstd, row_group_size {_ROWS_OF_GROUP})"
+            )
+        except duckdb.IOException as problem:
+            raise EnvironmentProblem(f"{self._folder}: cannot be written ({str(problem).splitlines()[0]})") from None
+        with _disk(self._folder):
+            _sync(self._folder / place)
+        self._files.setdefault(table.name, []).append(DataFile(place, rows))
+
+    def _new_file(self, name: str) -> str:
+        """The place of a new file of this change, within the folder."""
+        with _disk(self._folder):
+            if not self._written:
+                (self._folder / "unfinished").write_text(self._change)
+                (self._folder / "data" / self._change).mkdir(parents=True)
+        self._written += 1
+        return f"data/{self._change}/{name}-{self._written}.parquet"
+
+
+def sorted_by(rows: "pyarrow.Table", column: str) -> "pyarrow.Table":
+    """The rows by this column, those that are equal in it in their order; as they are where it is empty."""
+    import numpy as np
+
+    if not column:
+        return rows
+    return rows.take(np.argsort(rows[column].to_numpy(zero_copy_only=False).astype(str), kind="stable"))
+
+
+def _tier(rows: int) -> int:
+    """Files of one tier differ in size by less than MERGED_FILES."""
+    tier = 0
+    while rows >= MERGED_FILES:
+        rows, tier = rows // MERGED_FILES, tier + 1
+    return tier
+
+
+def _source(folder: Path, table: Table, files: Collection[DataFile]) -> str:
+    """What stands for the rows of some files in a query."""
+    if not files:
+        columns = ", ".join(f"cast(null as {_SQL_TYPES[kind]}) as {name}" for name, kind in table.columns.items())
+        return f"(select {columns} where false)"
+    return f"read_parquet([{', '.join(_quoted(str(folder / file.place)) for file in files)}])"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _result(connection: "duckdb.DuckDBPyConnection", query: str, parameters: Parameters) -> "pyarrow.Table":
+    # A statement by itself, such as those of `execute`, would copy its result once more.
+    found: pyarrow.Table = connection.sql(query, params=list(parameters)).to_arrow_table()
+    return found
+
+
+def _sync(path: Path) -> None:
+    """Waits until a file, or a folder's list of names, is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _disk(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"{folder}: cannot be written ({problem.strerror or problem}); the store is as it was"
+        ) from None

@@ -1,0 +1,340 @@
+"""A store: what is asked of it and what is added to it, whatever keeps the tables."""
+
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from lepaute.archive import Archive
+from lepaute.errors import InputError
+from lepaute.kit.printable import printable
+from lepaute.store.archive_rows import ArchiveRows, archive_rows
+from lepaute.store.backend import Backend, Writer, fresh, same_key
+from lepaute.store.changelog import add_entries, current_entries, withdraw_entries
+from lepaute.store.rows import rows_of
+from lepaute.store.tables import ARCHIVE_NODES, ARCHIVES, EVENTS, FACTOR_VALUES, OUTLIERS, RAW_TABLES, VERDICTS, Table
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+#: Factor values of an archive, as a data frame with the columns of FACTOR_VALUES.
+ValuesOf = Callable[[Archive], "pandas.DataFrame"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """Ids of the archives that were added, and of those that were there already."""
+
+    added: tuple[str, ...]
+    known: tuple[str, ...]
+
+
+class Store:
+    """Archives, their raw observations, factor values, verdicts, events and outliers; made by `open_store`.
+
+    Every method that adds something adds all of it or, where it raises or the process is killed, nothing; adding again
+    what is there changes nothing. Processes may read and add at the same time. Results are in the order of their keys.
+    Times are seconds since the epoch; `since_s` is included, `until_s` is not.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def __repr__(self) -> str:
+        return f"<Store {self._backend.name!r}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._backend.close()
+
+    def ingest(
+        self, archives: Iterable[str | Path | Archive], *, cluster: str = "", values_of: ValuesOf | None = None
+    ) -> Ingested:
+        """Adds archives, all of them in one change, each with its raw tables and, of `values_of`, its factor values.
+
+        cluster: of the nodes, with whose names it tells machines apart
+        Archives of failed runs are added like others. The ids of archives tell whether they are there already.
+        Raises ArchiveError or InputError where one of the archives cannot be read.
+        """
+        ingested_s = time.time()
+        opened = [each if isinstance(each, Archive) else Archive.open(each) for each in archives]
+        first = {archive.id: archive for archive in reversed(opened)}
+        known = self._known(self._backend.read, list(first))
+        new = [
+            (archive_rows(archive, cluster, ingested_s), self._values_of(archive, values_of))
+            for archive in first.values()
+            if archive.id not in known
+        ]
+        if new:
+            with self._backend.writing() as writer:
+                late = self._known(writer.read, [rows.id for rows, _ in new])  # added by others meanwhile
+                self._add_archives(writer, [(rows, values) for rows, values in new if rows.id not in late])
+            known |= late
+        ids = list(dict.fromkeys(archive.id for archive in opened))
+        return Ingested(tuple(each for each in ids if each not in known), tuple(each for each in ids if each in known))
+
+    def add_values(self, values: "pandas.DataFrame") -> int:
+        """Adds factor values, of foreign data or of archives that are there; returns how many were new.
+
+        Raises InputError where a value is there already and is another one, and where the archive of one is not there.
+        """
+        rows = rows_of(FACTOR_VALUES, values)
+        named = [each for each in rows["archive"].unique().to_pylist() if each]
+        with self._backend.writing() as writer:
+            if missing := sorted(set(named) - self._known(writer.read, named)):
+                raise InputError(f"archive {printable(missing[0][:80])} is not in the store; ingest it first")
+            new = fresh(writer, FACTOR_VALUES, rows)
+            if len(new) < len(rows):
+                _refuse_other_values(writer)
+            writer.append(FACTOR_VALUES, new)
+        return len(new)
+
+    def add_verdicts(self, verdicts: "pandas.DataFrame") -> int:
+        """Adds verdicts (columns of VERDICTS); returns how many were new. One that is there stays as it is.
+
+        With another basis it is another verdict, beside the first.
+        """
+        rows = rows_of(VERDICTS, verdicts)
+        with self._backend.writing() as writer:
+            new = fresh(writer, VERDICTS, rows)
+            writer.append(VERDICTS, new)
+        return len(new)
+
+    def add_events(self, events: "pandas.DataFrame") -> tuple[str, ...]:
+        """Records events (columns date_s, cluster, nodes, kind, author, reason); returns their ids.
+
+        One that is recorded stays as it is; one that was withdrawn is recorded again.
+        """
+        return add_entries(self._backend, EVENTS, events)
+
+    def add_outliers(self, outliers: "pandas.DataFrame") -> tuple[str, ...]:
+        """Records outliers (columns date_s, cluster, nodes, job, author, reason), as `add_events`."""
+        return add_entries(self._backend, OUTLIERS, outliers)
+
+    def withdraw_events(self, ids: Collection[str], author: str) -> int:
+        """Withdraws events, which stay in the history with who withdrew them; returns how many were in force."""
+        return withdraw_entries(self._backend, EVENTS, ids, author)
+
+    def withdraw_outliers(self, ids: Collection[str], author: str) -> int:
+        """Withdraws outliers, as `withdraw_events`."""
+        return withdraw_entries(self._backend, OUTLIERS, ids, author)
+
+    def events(self, *, history: bool = False) -> "pandas.DataFrame":
+        """The events in force; history: all revisions of all of them instead."""
+        return current_entries(self._backend, EVENTS, history=history)
+
+    def outliers(self, *, history: bool = False) -> "pandas.DataFrame":
+        """The outliers in force, as `events`."""
+        return current_entries(self._backend, OUTLIERS, history=history)
+
+    def archives(
+        self,
+        *,
+        nodes: Collection[str] | None = None,
+        cluster: str | None = None,
+        state: str | None = None,
+        since_s: float | None = None,
+        until_s: float | None = None,
+    ) -> "pandas.DataFrame":
+        """The archives, a row each; since_s and until_s: those that began then."""
+        where = _Where().equal("cluster", cluster).equal("state", state).within("started_s", since_s, until_s)
+        if nodes is not None:
+            where.that("id in (select archive from archive_nodes where node = any(?))", list(nodes))
+        return self._select(ARCHIVES, where)
+
+    def archive_nodes(self, *, nodes: Collection[str] | None = None, state: str | None = None) -> "pandas.DataFrame":
+        """A row for each node of each archive: done, failed, aborted or missing, and why."""
+        return self._select(ARCHIVE_NODES, _Where().among("node", nodes).equal("state", state))
+
+    def values(
+        self,
+        *,
+        nodes: Collection[str] | None = None,
+        cluster: str | None = None,
+        factors: Collection[str] | None = None,
+        strata: Collection[str] | None = None,
+        since_s: float | None = None,
+        until_s: float | None = None,
+    ) -> "pandas.DataFrame":
+        """Factor values, with the columns of FACTOR_VALUES; of what is given, only the matching rows are read."""
+        where = _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors)
+        return self._select(FACTOR_VALUES, where.among("stratum", strata).within("started_s", since_s, until_s))
+
+    def verdicts(
+        self,
+        *,
+        nodes: Collection[str] | None = None,
+        cluster: str | None = None,
+        factors: Collection[str] | None = None,
+        since_s: float | None = None,
+        until_s: float | None = None,
+    ) -> "pandas.DataFrame":
+        """Verdicts, with the columns of VERDICTS."""
+        where = _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors)
+        return self._select(VERDICTS, where.within("started_s", since_s, until_s))
+
+    def raw_tables(self, *, archives: Collection[str] | None = None) -> "pandas.DataFrame":
+        """Names and numbers of rows of the raw tables of archives."""
+        found = self._select(RAW_TABLES, _Where().among("archive", archives))
+        return found[["archive", "name", "rows"]]
+
+    def observations(
+        self,
+        name: str,
+        *,
+        archives: Collection[str] | None = None,
+        nodes: Collection[str] | None = None,
+        columns: Collection[str] | None = None,
+        since_s: float | None = None,
+        until_s: float | None = None,
+    ) -> "pandas.DataFrame":
+        """Rows of the raw table `name` (`raw_tables`) of all archives that have it, with a column `archive`.
+
+        nodes  : only their rows, from those archives in which they took part
+        columns: those to read; archives that lack one have absent values there
+        since_s, until_s: of the beginning of the archive; clocks of raw rows need not tell the date
+        Raises InputError where no archive has such a table.
+        """
+        import pyarrow
+
+        where = _Where().equal("name", name).among("archive", archives)
+        chosen = "select id from archives where started_s"
+        if since_s is not None:
+            where.that(f"archive in ({chosen} >= ?)", since_s)
+        if until_s is not None:
+            where.that(f"archive in ({chosen} < ?)", until_s)
+        if nodes is not None:
+            where.that("archive in (select archive from archive_nodes where node = any(?))", list(nodes))
+        query, parameters = where.query(RAW_TABLES)
+        pieces = []
+        for found in self._backend.read(query, parameters).to_pylist():
+            if nodes is not None and not found["node_column"]:
+                continue
+            piece = self._raw(found["place"], found["node_column"], nodes, columns)
+            pieces.append(piece.append_column("archive", pyarrow.array([found["archive"]] * len(piece), "string")))
+        if not pieces:
+            self._refuse_unknown(name)
+            pieces = [pyarrow.table({each: pyarrow.array([], "string") for each in [*(columns or ()), "archive"]})]
+        rows = pyarrow.concat_tables(pieces, promote_options="permissive")
+        if missing := [each for each in columns or () if each not in rows.column_names]:
+            raise InputError(f"the raw table {printable(name[:80])} has no column {printable(missing[0][:80])}")
+        frame: pandas.DataFrame = rows.to_pandas()
+        return frame
+
+    def _raw(
+        self, place: str, node_column: str, nodes: Collection[str] | None, columns: Collection[str] | None
+    ) -> "pyarrow.Table":
+        return self._backend.raw(place, node_column, nodes, columns)
+
+    def _refuse_unknown(self, name: str) -> None:
+        """Raises InputError where no archive has a raw table of this name."""
+        names = self._backend.read("select distinct name from raw_tables order by name")["name"].to_pylist()
+        if name not in names:
+            has = f"; there are {', '.join(names[:20])}" if names else ""
+            raise InputError(f"no archive of the store has a raw table {printable(name[:80])}{has}")
+
+    def _select(self, table: Table, where: "_Where") -> "pandas.DataFrame":
+        found = self._backend.read(*where.query(table))
+        frame: pandas.DataFrame = found.cast(table.schema).to_pandas()
+        return frame
+
+    @staticmethod
+    def _known(read: Callable[..., "pyarrow.Table"], ids: list[str]) -> set[str]:
+        """Those of the ids of which the archive is in the store."""
+        return set(read("select id from archives where id = any(?)", [ids])["id"].to_pylist()) if ids else set()
+
+    @staticmethod
+    def _values_of(archive: Archive, values_of: ValuesOf | None) -> "pyarrow.Table":
+        if values_of is None:
+            return FACTOR_VALUES.schema.empty_table()
+        rows = rows_of(FACTOR_VALUES, values_of(archive))
+        if rows["archive"].unique().to_pylist() not in ([], [archive.id]):
+            raise InputError(f"{archive.path}: its factor values name another archive than {archive.id}")
+        return rows
+
+    @staticmethod
+    def _add_archives(writer: Writer, new: list[tuple[ArchiveRows, "pyarrow.Table"]]) -> None:
+        import pyarrow
+
+        if not new:
+            return
+        places = []
+        for rows, _ in new:
+            for raw in rows.raw:
+                place = writer.add_raw(f"{rows.id}/{raw.name}", raw.rows, raw.node_column)
+                places.append(
+                    {
+                        "archive": rows.id,
+                        "name": raw.name,
+                        "rows": len(raw.rows),
+                        "node_column": raw.node_column,
+                        "place": place,
+                    }
+                )
+        writer.append(ARCHIVES, pyarrow.concat_tables([rows.archive for rows, _ in new]))
+        writer.append(ARCHIVE_NODES, pyarrow.concat_tables([rows.nodes for rows, _ in new]))
+        writer.append(RAW_TABLES, pyarrow.Table.from_pylist(places, RAW_TABLES.schema))
+        values = pyarrow.concat_tables([values for _, values in new])
+        if len(fresh(writer, FACTOR_VALUES, values)) < len(values):
+            _refuse_other_values(writer)
+            raise InputError("factor values of a job are in the store already, of another archive; give each job once")
+        writer.append(FACTOR_VALUES, values)
+
+
+class _Where:
+    """Conditions of a query, all of which hold."""
+
+    def __init__(self) -> None:
+        self._conditions: list[str] = []
+        self._parameters: list[str | int | float | bool | list[str]] = []
+
+    def that(self, condition: str, *parameters: str | float | list[str]) -> Self:
+        self._conditions.append(condition)
+        self._parameters += parameters
+        return self
+
+    def equal(self, column: str, value: str | None) -> Self:
+        return self if value is None else self.that(f"{column} = ?", value)
+
+    def among(self, column: str, values: Collection[str] | None) -> Self:
+        if isinstance(values, str):
+            raise InputError(f"{values[:60]!r} is one name; give a list of names")
+        return self if values is None else self.that(f"{column} = any(?)", list(values))
+
+    def within(self, column: str, since_s: float | None, until_s: float | None) -> Self:
+        if since_s is not None:
+            self.that(f"{column} >= ?", float(since_s))
+        return self if until_s is None else self.that(f"{column} < ?", float(until_s))
+
+    def query(self, table: Table) -> tuple[str, list[str | int | float | bool | list[str]]]:
+        where = f" where {' and '.join(self._conditions)}" if self._conditions else ""
+        columns = ", ".join(table.columns)
+        return f"select {columns} from {table.name}{where} order by {', '.join(table.key)}", self._parameters
+
+
+def _refuse_other_values(writer: Writer) -> None:
+    """Raises InputError where a staged value is in the store with another value."""
+    found = writer.read(
+        "select n.factor, n.node, n.cpu, n.job, o.value as before, n.value as now, o.state as state_before, "
+        f"n.state as state_now from staged n join factor_values o on {same_key(FACTOR_VALUES)} "
+        "where n.value is distinct from o.value or n.state <> o.state or n.started_s <> o.started_s "
+        "or n.stratum <> o.stratum or n.archive <> o.archive limit 1"
+    ).to_pylist()
+    if found:
+        one = found[0]
+        raise InputError(
+            f"{printable(one['factor'])} of node {printable(one['node'])}, cpu {one['cpu']}, "
+            f"job {printable(one['job'])} is in the store as {one['before']} ({one['state_before']}), "
+            f"and would become {one['now']} ({one['state_now']}), or has another date, stratum or archive; "
+            "a value is never replaced"
+        )

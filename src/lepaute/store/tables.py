@@ -1,0 +1,148 @@
+"""The tables of a store: names, columns, types and keys, declared here for all back ends."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import pyarrow
+
+#: Of what a store holds and how; see `migrations`.
+VERSION = 2
+
+#: Only a real may be absent.
+Kind = Literal["text", "integer", "real", "flag"]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table, sorted by its key, which is unique."""
+
+    name: str
+    columns: Mapping[str, Kind]
+    key: tuple[str, ...]
+
+    @property
+    def schema(self) -> "pyarrow.Schema":
+        import pyarrow
+
+        types = {
+            "text": pyarrow.string(),
+            "integer": pyarrow.int64(),
+            "real": pyarrow.float64(),
+            "flag": pyarrow.bool_(),
+        }
+        return pyarrow.schema([pyarrow.field(name, types[kind]) for name, kind in self.columns.items()])
+
+
+ARCHIVES = Table(
+    "archives",
+    {
+        "id": "text",
+        "cluster": "text",
+        "kind": "text",
+        "name": "text",
+        "state": "text",
+        "cause": "text",
+        "nodes": "text",
+        "started_s": "real",
+        "ended_s": "real",
+        "ingested_s": "real",
+        "source": "text",
+    },
+    ("id",),
+)
+ARCHIVE_NODES = Table(
+    "archive_nodes",
+    {"node": "text", "archive": "text", "state": "text", "cause": "text"},
+    ("node", "archive"),
+)
+#: Raw tables of archives; place: where the back end keeps the rows; node_column: empty where rows have no node.
+RAW_TABLES = Table(
+    "raw_tables",
+    {"archive": "text", "name": "text", "rows": "integer", "node_column": "text", "place": "text"},
+    ("archive", "name"),
+)
+FACTOR_VALUES = Table(
+    "factor_values",
+    {
+        "cluster": "text",
+        "node": "text",
+        "cpu": "integer",
+        "job": "text",
+        "started_s": "real",
+        "stratum": "text",
+        "factor": "text",
+        "value": "real",
+        "state": "text",
+        "archive": "text",
+    },
+    ("cluster", "node", "factor", "cpu", "job"),
+)
+#: basis: what a verdict rests on besides the values, such as settings and the events that touch its node.
+VERDICTS = Table(
+    "verdicts",
+    {
+        "cluster": "text",
+        "node": "text",
+        "cpu": "integer",
+        "job": "text",
+        "started_s": "real",
+        "stratum": "text",
+        "archive": "text",
+        "factor": "text",
+        "r": "integer",
+        "p": "integer",
+        "pooled": "flag",
+        "outlier": "flag",
+        "n": "integer",
+        "degrees_of_freedom": "real",
+        "statistic": "real",
+        "p_value": "real",
+        "direction": "integer",
+        "low": "real",
+        "high": "real",
+        "missing": "integer",
+        "basis": "text",
+        "judged_s": "real",
+    },
+    ("cluster", "node", "factor", "r", "pooled", "basis", "cpu", "job"),
+)
+#: Each change is a row of its own: revision 1 records the entry, 2 withdraws it, 3 records it again.
+EVENTS = Table(
+    "events",
+    {
+        "id": "text",
+        "revision": "integer",
+        "withdrawn": "flag",
+        "date_s": "real",
+        "cluster": "text",
+        "nodes": "text",
+        "kind": "text",
+        "author": "text",
+        "reason": "text",
+        "recorded_s": "real",
+    },
+    ("id", "revision"),
+)
+OUTLIERS = Table(
+    "outliers",
+    {
+        "id": "text",
+        "revision": "integer",
+        "withdrawn": "flag",
+        "date_s": "real",
+        "cluster": "text",
+        "nodes": "text",
+        "job": "text",
+        "author": "text",
+        "reason": "text",
+        "recorded_s": "real",
+    },
+    ("id", "revision"),
+)
+
+TABLES = (ARCHIVES, ARCHIVE_NODES, RAW_TABLES, FACTOR_VALUES, VERDICTS, EVENTS, OUTLIERS)
+
+#: What became of a job on a node: it ended, it failed, something else ended it, or it never reported.
+STATES = ("done", "failed", "aborted", "missing")

@@ -1,0 +1,279 @@
+"""A store holds what was put into it, once, whole or not at all, in a folder as in PostgreSQL."""
+
+import json
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas
+import pytest
+from farms.postgresql import PostgresqlServer
+from support_archive import failed_archive
+from support_store import (
+    FACTORS,
+    PROCESSES,
+    content,
+    ingest_one_by_one,
+    small_archive,
+    v1_database,
+    v1_folder,
+    values,
+    values_of,
+)
+
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.store import Store, open_store
+from lepaute.store.folder import MERGED_FILES
+from lepaute.store.tables import VERDICTS
+
+KILLS = 20
+
+
+@pytest.fixture(params=["folder", "postgresql"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The name of an empty store of each kind."""
+    if request.param == "folder":
+        yield str(tmp_path / "store")
+    else:
+        server: PostgresqlServer = request.getfixturevalue("postgresql")
+        with server.database() as url:
+            yield url
+
+
+@pytest.fixture
+def store(where: str) -> Iterator[Store]:
+    with open_store(where) as opened:
+        yield opened
+
+
+def events(*reasons: str) -> pandas.DataFrame:
+    return pandas.DataFrame(
+        {
+            "date_s": 1.5e9,
+            "cluster": "dahu",
+            "nodes": "13/14/15/16",
+            "kind": "platform",
+            "author": "jane",
+            "reason": list(reasons),
+        }
+    )
+
+
+def verdicts(p_value: float) -> pandas.DataFrame:
+    row = dict.fromkeys(VERDICTS.columns, "x") | {name: 1 for name, kind in VERDICTS.columns.items() if kind != "text"}
+    return pandas.DataFrame([row | {"pooled": False, "outlier": False, "p_value": p_value}])
+
+
+def test_an_archive_is_found_with_its_nodes_raw_rows_and_values(store: Store, tmp_path: Path) -> None:
+    done = store.ingest([small_archive(tmp_path / "a.zip", 1)], cluster="dahu", values_of=values_of)
+    (archive,) = done.added
+    assert store.archives(nodes=["2"])["id"].tolist() == [archive]
+    assert store.archives(nodes=["4"]).empty
+    assert store.archive_nodes()["state"].tolist() == ["done"] * 3
+    assert len(store.values(nodes=["1"])) == 4, "two CPUs, two factors"
+    rows = store.observations("bench", nodes=["2"], columns=["size"])
+    assert rows["size"].tolist() == list(range(1, 60, 3)), "every third row, in the order of the archive"
+    assert rows["archive"].unique().tolist() == [archive]
+    assert len(store.observations("bench")) == 60
+    assert store.observations("bench", until_s=1.0).empty, "the archive is of 2026"
+
+
+def test_an_archive_twice_changes_nothing(where: str, tmp_path: Path) -> None:
+    archives = [small_archive(tmp_path / f"{number}.zip", number) for number in range(2)]
+    ingest_one_by_one(where, archives)
+    before = content(where)
+    with open_store(where) as store:
+        again = store.ingest([*archives, archives[0]], values_of=values_of)
+    assert (again.added, len(again.known)) == ((), 2)
+    assert content(where) == before
+
+
+def test_failed_jobs_are_stored_with_what_became_of_each_node(store: Store, tmp_path: Path) -> None:
+    store.ingest([failed_archive(tmp_path / "failed.zip")])
+    assert store.archives(state="failed")["cause"].tolist() == ["make ended with exit status 2"]
+    states = store.archive_nodes().set_index("node")["state"].to_dict()
+    assert states == {"node1": "aborted", "node2": "failed", "node3": "missing"}
+
+
+def test_values_come_back_as_they_were_and_queries_choose_among_them(store: Store) -> None:
+    given = values()
+    assert (store.add_values(given), store.add_values(given)) == (len(given), 0)
+    found = store.values()
+    assert found["value"].isna().sum() == 4, "the failed job has its rows too"
+    key = ["node", "factor", "cpu", "job"]
+    pandas.testing.assert_frame_equal(
+        found, given.sort_values(key, ignore_index=True)[list(found.columns)], check_exact=True
+    )
+    part = store.values(nodes=["1", "3"], factors=FACTORS[:1], since_s=1.5e9 + 86400.0, until_s=1.5e9 + 3 * 86400.0)
+    assert len(part) == 2 * 2 * 2, "nodes, CPUs, days"
+    assert store.values(cluster="none").empty
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"node": 13}, "column node is not of type text"),
+        ({"cpu": 0.5}, "column cpu is not of type integer"),
+        ({"value": "fast"}, "column value is not of type real"),
+        ({"value": float("inf")}, "a value is infinite"),
+        ({"started_s": float("nan")}, "started_s of row 1 is nan"),
+        ({"state": "lost"}, "state 'lost'; one of done"),
+        ({"job": "1"}, "row 5 is there twice"),
+        ({"archive": "f00d"}, "archive f00d is not in the store"),
+        ({"job": None}, "row 1 has no job"),
+        ({"node": "a\0b"}, "column node is not of type text"),
+        ({"speed": 1.0}, "have speed, which the store does not know"),
+    ],
+)
+def test_values_that_cannot_be_are_refused_and_none_is_kept(
+    store: Store, wrong: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        store.add_values(values().assign(**wrong))
+    assert store.values().empty
+
+
+def test_a_value_is_never_replaced(store: Store) -> None:
+    store.add_values(values())
+    with pytest.raises(InputError, match=r"is in the store as .* a value is never replaced"):
+        store.add_values(values().assign(stratum="s2"))
+    assert store.values()["stratum"].unique().tolist() == ["s1"]
+
+
+def test_verdicts_are_frozen(store: Store) -> None:
+    assert (store.add_verdicts(verdicts(0.01)), store.add_verdicts(verdicts(0.5))) == (1, 0)
+    assert store.verdicts()["p_value"].tolist() == [0.01]
+    assert store.add_verdicts(verdicts(0.5).assign(basis="another event")) == 1
+
+
+def test_events_are_recorded_once_withdrawn_and_recorded_again(store: Store) -> None:
+    ids = store.add_events(events("cooling", 'fan "3",\nnew', "cooling"))
+    assert ids[0] == ids[2]
+    assert store.add_events(events("cooling")) == ids[:1]
+    assert store.events()["reason"].tolist().count("cooling") == 1
+    assert (store.withdraw_events(ids[:1], "john"), store.withdraw_events(ids[:1], "john")) == (1, 0)
+    assert store.events()["reason"].tolist() == ['fan "3",\nnew']
+    store.add_events(events("cooling"))
+    assert len(store.events()) == 2
+    history = store.events(history=True).query("reason == 'cooling'")
+    assert history["author"].tolist() == ["jane", "john", "jane"]
+    with pytest.raises(InputError, match="there is none with id 0"):
+        store.withdraw_events(["0"], "john")
+
+
+def test_an_unknown_raw_table_is_told(store: Store, tmp_path: Path) -> None:
+    store.ingest([small_archive(tmp_path / "a.zip", 1)])
+    with pytest.raises(InputError, match="no archive of the store has a raw table benhc; there are bench"):
+        store.observations("benhc")
+    with pytest.raises(InputError, match="the raw table bench has no column sise"):
+        store.observations("bench", columns=["sise"])
+
+
+def test_an_ingest_that_fails_leaves_the_store_as_it_was(where: str, tmp_path: Path) -> None:
+    ingest_one_by_one(where, [small_archive(tmp_path / "0.zip", 5)])
+    clash = [small_archive(tmp_path / "1.zip", 1), small_archive(tmp_path / "other.zip", 2)]
+    same_job = values(nodes=1, jobs=1)
+    with open_store(where) as store:
+        store.add_values(same_job)
+        before = content(where)
+        with pytest.raises(InputError, match="a value is never replaced"):
+            store.ingest(clash, values_of=lambda archive: same_job.assign(archive=archive.id))
+    assert content(where) == before
+
+
+def test_a_store_of_version_1_is_read_and_becomes_one_of_this_version(
+    where: str, request: pytest.FixtureRequest
+) -> None:
+    if where.startswith("postgresql"):
+        v1_database(where)
+    else:
+        v1_folder(Path(where))
+    expected = values().sort_values(["node", "factor", "cpu", "job"], ignore_index=True)
+    for _ in range(2):  # migrated, then as it is
+        with open_store(where) as store:
+            found = store.values()
+            pandas.testing.assert_frame_equal(found, expected[list(found.columns)], check_exact=True)
+    with open_store(where) as store:
+        assert store.add_values(values()) == 0
+
+
+def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "store.json").write_text(json.dumps({"version": 99}))
+    with pytest.raises(InputError, match=r"is a store of version 99, .* upgrade"):
+        open_store(tmp_path)
+
+
+def test_a_folder_of_something_else_is_no_store(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(InputError, match="holds other files and no store"):
+        open_store(tmp_path)
+
+
+def test_the_password_of_a_url_is_in_no_message() -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(EnvironmentProblem, match=r"postgresql://127.0.0.1/db: cannot be reached") as caught:
+        open_store("postgresql://me:secret@127.0.0.1:1/db")
+    assert "secret" not in str(caught.value)
+
+
+def test_many_small_changes_become_few_files_and_lose_nothing(tmp_path: Path) -> None:
+    jobs = 2 * MERGED_FILES + 3
+    with open_store(tmp_path / "store") as store, open_store(tmp_path / "store") as other:
+        for job in range(jobs):
+            store.add_values(values(nodes=1, jobs=1, first_job=job))
+            assert len(other.values()) == 4 * (job + 1), "a reader that was there before sees every change"
+        assert store.values()["job"].nunique() == jobs
+    files = list((tmp_path / "store").rglob("factor_values*.parquet"))
+    assert len(files) <= 2 * MERGED_FILES
+
+
+@pytest.mark.slow
+def test_four_concurrent_writers_lose_and_double_nothing(where: str, tmp_path: Path) -> None:
+    """Each has archives of its own, and four that all have."""
+    archives = [small_archive(tmp_path / f"{number}.zip", number) for number in range(12)]
+    writers = [
+        PROCESSES.Process(target=ingest_one_by_one, args=(where, [*archives[:4], *archives[4 + 2 * n : 6 + 2 * n]]))
+        for n in range(4)
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(300)
+        assert writer.exitcode == 0
+    with open_store(where) as store:
+        assert len(store.archives()) == 12
+        assert len(store.values()) == 12 * 12
+        assert len(store.observations("bench")) == 12 * 60
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_moment_leaves_whole_archives_only(where: str, tmp_path: Path) -> None:
+    archives = [small_archive(tmp_path / f"{number}.zip", number) for number in range(24)]
+    began = time.monotonic()
+    ingest_one_by_one(where, archives[:2])
+    one_s = (time.monotonic() - began) / 2
+    moments = random.Random(20261123)
+    cut_short = 0
+    for kill in range(KILLS):
+        writer = PROCESSES.Process(target=ingest_one_by_one, args=(where, archives[: kill + 4]))
+        writer.start()
+        writer.join(moments.uniform(0.0, 5 * one_s))
+        writer.kill()
+        writer.join(60)
+        cut_short += writer.exitcode != 0
+        with open_store(where) as store:
+            whole = len(store.archives())
+            assert whole >= 2
+            assert len(store.values()) == 12 * whole
+            assert len(store.observations("bench")) == 60 * whole
+    assert cut_short > KILLS // 4, "most were at work when they were killed"
+    ingest_one_by_one(where, archives)
+    with open_store(where) as store:
+        assert len(store.archives()) == 24
+        assert len(store.values()) == 24 * 12
+    if not where.startswith("postgresql"):
+        referenced = json.loads((Path(where) / "store.json").read_text())
+        assert not (Path(where) / "unfinished").exists()
+        assert os.listdir(Path(where) / "data"), referenced["number"]
