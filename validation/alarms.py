@@ -6,8 +6,8 @@ Fixed before any result was looked at: the kinds of noise (support/null_streams.
 earlier values, 120 days afterwards, noise of 0.5 %, level 5 %, raw level 1e-4. Fleets of 64 machines; for power, one
 machine in eight changes on the same day. Steps and PELT: 100 series of 80 values; PELT (ruptures, cost l2, segments of
 at least 4) on values over their robust scale, its penalty such that 1 % of other series of *independent normal* noise
-get a change, and then, for power, such that 1 % of series with the noise at hand do. The numbers of fleets and series were cut
-afterwards (from 100 and 300) to save time.
+get a change, and then, for power, such that 1 % of series with the noise at hand do. The numbers of fleets and series
+were cut afterwards (from 100 and 300) to save time.
 """
 
 from pathlib import Path
