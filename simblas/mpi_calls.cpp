@@ -341,7 +341,7 @@ int MPI_Request_free(MPI_Request* request) {
     if (const Rank* rank = current_rank(); rank != nullptr && !rank->put_off.empty()) {
         lepaute_pass(CALLER); // what is freed may have been put off
     }
-    const MPI_Request freed = *request;
+    auto* const freed = *request;
     const int result = SMPI(Request_free)(request);
     disown_receive(freed);
     return result;
