@@ -124,13 +124,13 @@ def _created(folder: Path) -> Path:
 def _rename(temporary: Path, target: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-    _sync(temporary)
+    sync(temporary)
     temporary.replace(target)
     with contextlib.suppress(OSError):  # some file systems cannot
-        _sync(target.parent)
+        sync(target.parent)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Waits until a file, or a folder's list of names, is on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.files import sync
 from lepaute.store.backend import Backend, Parameters, Writer, parquet_rows
 from lepaute.store.folder_index import DataFile, Index, read_index, write_index
 from lepaute.store.migrations import changed, migrated
@@ -193,7 +194,7 @@ class _FolderWriter(Writer):
         ordered = sorted_by(rows, node_column)
         with _disk(self._folder):
             pyarrow.parquet.write_table(ordered, self._folder / place, row_group_size=_ROWS_OF_GROUP)
-            _sync(self._folder / place)
+            sync(self._folder / place)
         return place
 
     def migrate(self) -> None:
@@ -218,8 +219,8 @@ class _FolderWriter(Writer):
                 (self._folder / place).parent.rmdir()
         with _disk(self._folder):
             if self._written:
-                _sync(self._folder / "data" / self._change)
-                _sync(self._folder / "data")
+                sync(self._folder / "data" / self._change)
+                sync(self._folder / "data")
             write_index(
                 self._folder,
                 Index(
@@ -263,7 +264,7 @@ class _FolderWriter(Writer):
         except duckdb.IOException as problem:
             raise EnvironmentProblem(f"{self._folder}: cannot be written ({str(problem).splitlines()[0]})") from None
         with _disk(self._folder):
-            _sync(self._folder / place)
+            sync(self._folder / place)
         self._files.setdefault(table.name, []).append(DataFile(place, rows))
 
     def _new_file(self, name: str) -> str:
@@ -309,15 +310,6 @@ def _result(connection: "duckdb.DuckDBPyConnection", query: str, parameters: Par
     # A statement by itself, such as those of `execute`, would copy its result once more.
     found: pyarrow.Table = connection.sql(query, params=list(parameters)).to_arrow_table()
     return found
-
-
-def _sync(path: Path) -> None:
-    """Waits until a file, or a folder's list of names, is on the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager
