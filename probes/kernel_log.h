@@ -38,7 +38,8 @@
     X(dlacpy)                                                                                                          \
     X(pdfact)                                                                                                          \
     X(pdupdate)                                                                                                        \
-    X(pdtrsv)
+    X(pdtrsv)                                                                                                          \
+    X(first_touch)
 
 #define LEP_KERNEL_ENUM(name) LEP_##name,
 typedef enum { LEP_KERNELS(LEP_KERNEL_ENUM) LEP_KERNEL_COUNT } lep_kernel;

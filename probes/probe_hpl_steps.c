@@ -7,11 +7,14 @@
  * All ranks form one process column (Q = 1), so that nothing waits for a panel broadcast; with --grid single each rank
  * is a grid of its own and all do the same steps at once, which is what a process row of a run does to the memory.
  * In each row those start together, and go on untimed until the last has ended.
+ * Before the first row all ranks write to fresh memory, timed: what a run pays for its workspaces once.
  */
 #include <hpl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "kernel_log.h"
 #include "kernel_wraps.h"
@@ -24,6 +27,9 @@ typedef struct {
 } step_row;
 
 enum { ALIGN = 8, MAX_ORDER = 1 << 24 };
+
+/* Pieces of fresh memory, each of 64 KiB times a factor below 2^DOUBLINGS. */
+enum { PIECES = 12, LEAST_PIECE = 1 << 16, DOUBLINGS = 7 };
 
 /* What is set up at first use (threads and buffers of the BLAS, connections of MPI) is no kernel's time. */
 static const step_row warm_up = {"-", 512, 512, 64, 1, 2};
@@ -154,6 +160,32 @@ static size_t matrix_doubles(const HPL_T_grid *grid, const step_row *row) {
 static size_t most_calls(const step_row *row) {
     size_t blocks = (size_t)(row->m < row->n ? row->m : row->n) / (size_t)row->nb + 1;
     return (size_t)row->steps * ((size_t)row->nb * 32 + ((size_t)row->chunks + 1) * 64 + 64) + blocks * 8 + 8;
+}
+
+/* The system gives out memory page by page when it is first written. All pieces stay until the end, so that none is
+ * made of the pages of one before it, which the caches still hold. */
+static void touch_fresh_memory(lep_random *random) {
+    char *pieces[PIECES];
+    size_t bytes[PIECES], page = (size_t)sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < PIECES; i++) {
+        size_t least = (size_t)LEAST_PIECE << lep_random_below(random, DOUBLINGS);
+        bytes[i] = (least + lep_random_below(random, least) + page - 1) / page * page;
+        pieces[i] = mmap(NULL, bytes[i], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (pieces[i] == MAP_FAILED)
+            lep_fail_alone("no memory for a piece of %.1f MB", (double)bytes[i] * 1e-6);
+    }
+    lep_calls.position = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < PIECES; i++) {
+        volatile char *memory = pieces[i];
+        int64_t start_ns = lep_now_ns();
+        for (size_t at = 0; at < bytes[i]; at += page)
+            memory[at] = 1;
+        int64_t end_ns = lep_now_ns();
+        lep_log_add(LEP_first_touch, 0, (int)bytes[i], 0, start_ns, end_ns);
+    }
+    for (int i = 0; i < PIECES; i++)
+        munmap(pieces[i], bytes[i]);
 }
 
 /* ---- one design row -------------------------------------------------------------------------------------------- */
@@ -317,7 +349,7 @@ int main(int argc, char **argv) {
         doubles = own > doubles ? own : doubles;
         calls = own_calls > calls ? own_calls : calls;
     }
-    lep_log_reserve(calls + most_calls(&between));
+    lep_log_reserve(calls + most_calls(&between) + PIECES);
     double *memory = lep_allocate(doubles * sizeof(double), "the matrix");
 
     const char *path = lep_mpi_path(lep_option_text(options, count, "--out"));
@@ -329,6 +361,8 @@ int main(int argc, char **argv) {
     lep_output_columns(file, LEP_KERNEL_COLUMNS);
 
     lep_random random = lep_random_seeded((uint64_t)seed, (uint64_t)lep_self.rank);
+    touch_fresh_memory(&random);
+    lep_log_write(file, rows[0].name, "hpl_step", lep_self.rank, cpu);
     run_row(&grid, &algorithm, &warm_up, memory, &random);
     lep_calls.used = 0;
     for (size_t i = 0; i < design.rows; i++) {

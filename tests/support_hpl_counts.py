@@ -12,7 +12,7 @@ from lepaute.simulate.apps.hpl.parameters import BROADCASTS, FACTORISATIONS, FOR
 
 DATA = Path(__file__).resolve().parent / "data"
 PHASES = ("broadcast", "swap", "solve")  # of the core; what is left of the total are the pivot exchanges
-GLUE = ("pdfact_glue", "pdupdate_glue")  # no kernels of the real program
+GLUE = ("pdfact_glue", "pdupdate_glue", "first_touch")  # no kernels of the real program
 UNIT_S = 1e-9  # a kernel of work w takes w UNIT_S, so that its time tells its work
 BY_LENGTH = frozenset({"dtrsv", "dscal", "idamax", "daxpy", "dcopy", "dlocswp"})
 BY_VOLUME = frozenset({"dgemm", "dgemm_nn", "dtrsm", "dtrsm_left"})

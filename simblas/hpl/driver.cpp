@@ -15,6 +15,7 @@ extern "C" {
 #include <hpl.h>
 
 void lepaute_hpl_pivots(unsigned long seed, int random);
+void lepaute_hpl_begins(const HPL_T_grid* grid, const HPL_T_palg* algorithm, const HPL_T_pmat* matrix, int columns);
 }
 
 namespace {
@@ -109,6 +110,7 @@ int main(int argc, char** argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     simgrid::s4u::this_actor::sleep_until(start_s);
     const double from_s = MPI_Wtime();
+    lepaute_hpl_begins(&grid, &algorithm, &matrix, matrix.nq - 1);
     HPL_pdgesv(&grid, &algorithm, &matrix);
     const double own_s = MPI_Wtime() - from_s;
     double time_s = 0.0;

@@ -68,6 +68,16 @@ void lepaute_hpl_pivots(unsigned long seed, int random) {
     pivots_are_random = random != 0;
 }
 
+/// The program begins to solve, with `columns` of the matrix in this process.
+void lepaute_hpl_begins(const HPL_T_grid* grid, const HPL_T_palg* algorithm, const HPL_T_pmat* matrix, int columns) {
+    using lepaute::hpl::Kernel;
+    if (lepaute::simblas::state().day->models(Kernel::first_touch)) {
+        const std::int64_t bytes = lepaute::hpl::first_touched_bytes(Mmin(matrix->nb, matrix->n), matrix->mp, columns,
+                                                                     grid->nprow, grid->npcol, algorithm->depth);
+        lepaute::simblas::charge_kernel(Kernel::first_touch, {0.0, static_cast<double>(bytes), 0.0});
+    }
+}
+
 /// The largest entry of a column in the rows of this process. Nothing is computed, so it is said to be where the drawn
 /// pivot is, uniform among the rows not yet factored as for a random matrix: its owner claims 1, all others less. Of
 /// equal claims HPL takes that of the first process row.

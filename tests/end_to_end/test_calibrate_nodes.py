@@ -15,6 +15,7 @@ from lepaute.archive import Archive
 from lepaute.fit import models
 from lepaute.platform import load_platform
 from lepaute.stats.send_completion import rows_of, semantic_limits
+from lepaute.watch.factors import MODEL_FACTORS, factors_of
 
 
 @pytest.mark.machine
@@ -56,6 +57,14 @@ def test_two_hosts_are_calibrated_with_their_links_and_hpl_is_predicted_on_both(
     members = set(archive.members())
     assert {"environment/node2/cpuinfo.txt", "monitoring/node2.parquet", "controls.json"} <= members
     assert len({r["node"] for r in archive.json("blocks.json")}) == 2
+    values = factors_of(archive, "here")
+    assert set(values["state"]) == {"done"}
+    for node in ("node1", "node2"):
+        measured = dict(values.loc[values["node"] == node, ["factor", "value"]].itertuples(index=False, name=None))
+        assert measured.keys() >= {"dgemm_rate_flops", "sentinel_rate_flops", *MODEL_FACTORS}
+        # TCP takes longer than shared memory
+        assert measured["network_latency_s"] > measured["loopback_latency_s"] > 0
+        assert measured["network_bandwidth_B_per_s"] > 0
     platform = load_platform(tmp_path / "two.yaml")
     assert platform.nodes.count == 2
     network = platform.network

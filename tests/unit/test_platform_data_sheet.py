@@ -89,7 +89,7 @@ def test_no_kernel_of_hpl_costs_nothing() -> None:
     from lepaute.platform.variants import models_of
 
     found = models_of(sheet().kernels, KERNELS, 1)
-    assert set(KERNELS) - set(found) == {"pdfact_glue", "pdupdate_glue", "sweep"}
+    assert set(KERNELS) - set(found) == {"pdfact_glue", "pdupdate_glue", "first_touch", "sweep"}
     assert all(mean_s(model, 100, 100, 100) > 0.0 for model in found.values())
 
 

@@ -267,6 +267,13 @@ Program::Staged::~Staged() {
 
 Task Program::run(Rank rank) {
     const Place at = place(rank);
+    if (day_.models(Kernel::first_touch)) {
+        const std::int64_t nb = parameters_.nb;
+        const std::int64_t bytes = first_touched_bytes(
+            std::min(nb, parameters_.n), local_count(parameters_.n, nb, at.row, parameters_.p),
+            local_count(parameters_.n, nb, at.column, parameters_.q), parameters_.p, parameters_.q, parameters_.depth);
+        kernel(rank, Kernel::first_touch, 0, bytes, 0);
+    }
     if (parameters_.depth == 0 || parameters_.q == 1) {
         co_await without_lookahead(at);
     } else {

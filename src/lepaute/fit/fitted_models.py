@@ -22,7 +22,7 @@ from lepaute.fit.messages.platform_network import network_model
 from lepaute.fit.messages.switch_tree import SwitchTree
 from lepaute.fit.numeric.threads import one_blas_thread
 from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts
-from lepaute.fit.observations.calls import MODELLED, Calls, calls_by_kernel, place_of, pooled_observations
+from lepaute.fit.observations.calls import FIRST_TOUCH, MODELLED, Calls, calls_by_kernel, place_of, pooled_observations
 from lepaute.fit.observations.checks import checked_table
 from lepaute.fit.observations.columns import FLOWS, KERNELS, P2P, RING, SEMANTICS
 from lepaute.fit.observations.disturbed import without_disturbed
@@ -134,9 +134,13 @@ def models(
     found, notes = _fit_all(by_threads, forms or {})
     if not found:
         raise FitError("no kernel could be fitted; the archives hold no usable calls, calibrate again")
-    excess, excess_error = machine_excess(piece.pooled for each in found for piece in each.kernel.pieces)
+    excess, excess_error = machine_excess(
+        piece.pooled for each in found for piece in each.kernel.pieces if each.name != FIRST_TOUCH
+    )
     found = [replace(each, kernel=each.kernel.settled(excess, excess_error)) for each in found]
-    effects = block_effects([(each.calls, each.kernel) for each in found if not each.name.endswith("_glue")])
+    effects = block_effects(
+        [(each.calls, each.kernel) for each in found if not each.name.endswith("_glue") and each.name != FIRST_TOUCH]
+    )
     if effects is not None:
         differences = process_effects(effects)
         found = [replace(each, kernel=each.kernel.with_effects(differences)) for each in found]
@@ -154,7 +158,9 @@ def models(
     # Episodes and dependence are those of the calls with the fewest threads, of which there are most.
     fewest = min(by_threads)
     table = by_threads[fewest].reset_index(drop=True)
-    fitted = {each.name: (each.calls, each.kernel) for each in found if each.threads == fewest}
+    fitted = {
+        each.name: (each.calls, each.kernel) for each in found if each.threads == fewest and each.name != FIRST_TOUCH
+    }
     warnings = [f"{host} was not measured, and is no node of the platform" for host in absent]
     if short := (*short_kernels, *short_p2p):
         some = ", ".join(short[:MOST_NAMED]) + (f" and {len(short) - MOST_NAMED} more" if short[MOST_NAMED:] else "")

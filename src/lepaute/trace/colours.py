@@ -63,7 +63,7 @@ _CLASS_OF_CATEGORY = {
 
 
 #: Kernels of applications whose computing is no routine of BLAS.
-OTHER_COMPUTING = frozenset({"sweep"})
+OTHER_COMPUTING = frozenset({"sweep", "first_touch"})
 
 
 def class_of_kernel(name: str) -> int:

@@ -90,12 +90,12 @@ def requested_forms(texts: Iterable[str]) -> dict[str, Form]:
     Of two for the same kernels the later one holds; `auto` takes back what was said before.
     Raises InputError for a text that is no form, or a kernel that no platform has.
     """
-    from lepaute.fit.observations.calls import MODELLED, PHASES
+    from lepaute.fit.observations.calls import FIRST_TOUCH, MODELLED, PHASES
 
     forms: dict[str, Form] = {}
     for text in texts:
         kernel, equals, form = text.rpartition("=")
-        if equals and kernel not in MODELLED | set(PHASES.values()):
+        if equals and kernel not in MODELLED | {FIRST_TOUCH, *PHASES.values()}:
             raise InputError(f"'{kernel}' is not a kernel of platforms; write KERNEL=FORM such as dgemm=M-2/N-1")
         if form != AUTO:
             forms[kernel] = form_of(form)

@@ -27,8 +27,8 @@ UPDATE_DEPTH = 65.0
 ENOUGH_IN_CONTEXT = 30
 #: A piece with fewer calls is left to the next one.
 FEWEST_CALLS = 20
-#: Kernels without pieces: nothing of theirs leaves a cache.
-UNDIVIDED = frozenset({"pdupdate_glue"})
+#: Kernels without pieces: nothing of theirs leaves a cache, or all does.
+UNDIVIDED = frozenset({"pdupdate_glue", "first_touch"})
 
 
 @dataclass(frozen=True, slots=True)

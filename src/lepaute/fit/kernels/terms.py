@@ -22,6 +22,7 @@ DEFAULT_TERMS: dict[str, tuple[str, ...]] = {
     "dlocswp": ("n", "1"),
     "pdfact_glue": ("m", "n", "1"),
     "pdupdate_glue": ("1",),
+    "first_touch": ("n", "1"),
 }
 #: Swaps and copies.
 MATRIX_TERMS: tuple[str, ...] = ("mn", "m", "n", "1")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Phases, not kernels: what they contain is timed as well; `phase_remainder` makes kernels of the rest.
 PHASES: Mapping[str, str] = {"pdfact": "pdfact_glue", "pdupdate": "pdupdate_glue"}
+#: Of n bytes that a process has not written before. No kernel that HPL calls, but what its workspaces cost once.
+FIRST_TOUCH = "first_touch"
 #: Kernels that a platform can hold; the time of any other is part of the glue around it.
 MODELLED = frozenset(
     {
@@ -228,7 +230,7 @@ def place_of(cpu: int) -> tuple[int, int]:
 
 
 def calls_by_kernel(table: "pandas.DataFrame") -> dict[str, Calls]:
-    """Calls of every kernel that a platform can hold, by name in alphabetical order; phases are left out."""
+    """Calls of every kernel that a platform can hold and FIRST_TOUCH, by name in alphabetical order, without phases."""
     probes = tuple(str(name) for name in table["probe"].cat.categories)
     probe: Integers = table["probe"].cat.codes.to_numpy(dtype=np.int64).astype(np.int64)
     inside = np.array([name.startswith(IN_CONTEXT) for name in probes], dtype=np.bool_)[probe]
@@ -242,7 +244,7 @@ def calls_by_kernel(table: "pandas.DataFrame") -> dict[str, Calls]:
     codes = table["kernel"].cat.codes.to_numpy()
     result: dict[str, Calls] = {}
     for code, name in enumerate(table["kernel"].cat.categories):
-        if name not in MODELLED:
+        if name not in MODELLED and name != FIRST_TOUCH:
             continue
         rows = np.flatnonzero(codes == code)
         streamed = name in PRODUCTS and 8.0 * letters["m"][rows] * letters["n"][rows] >= STREAMED_BYTES
@@ -256,7 +258,7 @@ def calls_by_kernel(table: "pandas.DataFrame") -> dict[str, Calls]:
             block[rows],
             probe[rows],
             inside[rows],
-            cold[rows] & ~np.asarray(streamed),
+            cold[rows] & ~np.asarray(streamed) & (name != FIRST_TOUCH),
             probes,
             launch=launch[rows],
             share=share[rows],

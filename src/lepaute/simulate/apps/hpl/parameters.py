@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from lepaute.kit.hpl_output import flop_count
 from lepaute.kit.notebook import changed_fields
 from lepaute.kit.options import check_fields, option, word_of
 from lepaute.kit.quantities import whole_of
@@ -99,7 +100,7 @@ class Hpl(Application):
     rate: ClassVar[Rate | None] = GFLOPS
     fidelities: ClassVar[tuple[str, ...]] = ("auto", "full", "sampled")
     names_mapping: ClassVar[bool] = True
-    glue_kernels: ClassVar[frozenset[str]] = frozenset({"pdfact_glue", "pdupdate_glue"})
+    glue_kernels: ClassVar[frozenset[str]] = frozenset({"pdfact_glue", "pdupdate_glue", "first_touch"})
 
     n: int = whole(
         "order of the matrix; suffixes k and M",
@@ -186,7 +187,7 @@ class Hpl(Application):
     @property
     def flop_count(self) -> float:
         """Operations that HPL counts: 2/3 n^3 + 3/2 n^2."""
-        return (2.0 / 3.0) * self.n**3 + 1.5 * self.n**2
+        return flop_count(self.n)
 
     def rate_gflops(self, time_s: float) -> float:
         """HPL's rate for a run of `time_s` seconds, in Gflop/s."""

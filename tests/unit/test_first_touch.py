@@ -1,0 +1,44 @@
+"""A run of HPL pays once for memory that it writes for the first time, where the platform knows the price."""
+
+import pytest
+
+from lepaute.fit.observations.calls import FIRST_TOUCH
+from lepaute.platform import Platform, load_platform
+from lepaute.platform.kernel_model import KernelModel
+from lepaute.simulate import Hpl, Layers, predict
+
+BYTE_S = 5e-10
+NOTHING_DRAWN = Layers.only()
+
+
+@pytest.fixture(scope="module")
+def dahu() -> Platform:
+    return load_platform("dahu")
+
+
+def with_first_touch(platform: Platform, byte_s: float) -> Platform:
+    model = KernelModel.model_validate({"kernel": FIRST_TOUCH, "pieces": [{"mean": {"n": byte_s}}]})
+    return platform.model_copy(update={"kernels": (*platform.kernels, model)})
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "depth", "doubles"),
+    [
+        (1, 1, 1, 100 * (100 + 1000)),  # the triangle, and what BLAS packs
+        (1, 2, 1, 100 * (100 + 500 + 2 * 1000)),  # and a panel of 1000 rows from the other column, one in advance
+        (1, 2, 0, 100 * (100 + 500 + 1000)),
+        (2, 1, 1, 100 * (100 + 3 * 1000)),  # and U, and the rows on their way to it
+    ],
+)
+def test_each_rank_pays_once_for_its_workspaces(dahu: Platform, p: int, q: int, depth: int, doubles: int) -> None:
+    hpl = Hpl(n=1000, nb=100, p=p, q=q, depth=depth)
+    without = predict(hpl, dahu, runs=1, layers=NOTHING_DRAWN)
+    paid = predict(hpl, with_first_touch(dahu, BYTE_S), runs=1, layers=NOTHING_DRAWN)
+    expected = 8 * doubles * BYTE_S
+    assert paid.time_s.mean - without.time_s.mean == pytest.approx(expected, rel=1e-6)
+    assert paid.first is not None
+    assert without.first is not None
+    assert paid.first.kernels[FIRST_TOUCH].calls == p * q
+    assert paid.first.kernels[FIRST_TOUCH].time_s == pytest.approx(p * q * expected)
+    assert FIRST_TOUCH not in without.first.kernels
+    assert not any(FIRST_TOUCH in text for text in without.warnings)
