@@ -6,7 +6,7 @@ from scipy import stats
 
 from lepaute.stats.expanding import expanding_moments
 from lepaute.stats.prediction_region import RegionTests, region_tests
-from lepaute.watch.judge import judge
+from lepaute.watch.judging.judge import judge
 from lepaute.watch.values import COLUMNS
 
 STREAMS = 2000
@@ -74,19 +74,23 @@ def test_a_test_against_the_normal_distribution_breaks_the_promise() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("p", "r"), [(1, 1), (1, 5), (3, 1)])
-def test_pooled_p_values_are_uniform_where_machines_share_their_covariance(p: int, r: int) -> None:
+@pytest.mark.parametrize("day_sd", [0.0, 3.0])
+@pytest.mark.parametrize(("p", "r"), [(1, 1), (1, 5), (3, 1), (8, 5)])
+def test_pooled_p_values_are_uniform_whatever_a_day_does_to_all_machines(p: int, r: int, day_sd: float) -> None:
+    """200 clusters of ten machines, of one covariance; with day_sd, each day and a slow wave move all of a cluster."""
     import datetime as dt
 
     import pandas as pd
 
     from lepaute.watch.changelog import Changelog, Event, NodeSet
 
-    rng = np.random.default_rng((SEED, p, r, 1))
-    groups, machines, jobs = 200, 10, 16
-    # 200 clusters of ten machines; node 3 is another one from its eighth job on, node 0 from the fourth
+    rng = np.random.default_rng((SEED, p, r, int(day_sd)))
+    groups, machines, jobs = 200, 10, 18
+    # node 3 is another one from its eighth job on, node 0 from the fourth
     levels = 1e3 * rng.normal(size=(groups, machines, 1, p))
-    x = levels + rng.normal(size=(groups, machines, jobs, p)) @ rng.normal(size=(p, p))
+    mixing = rng.normal(size=(p, p))
+    common = day_sd * (rng.normal(size=(groups, 1, jobs, p)) + 4 * np.sin(np.arange(jobs) / 3)[:, None])
+    x = levels + (rng.normal(size=(groups, machines, jobs, p)) + common) @ mixing
     x[:, 3, 8:] += 500.0
     x[:, 0, 4:] -= 300.0
     where = np.indices((groups, machines, jobs)).reshape(3, -1)
@@ -110,11 +114,21 @@ def test_pooled_p_values_are_uniform_where_machines_share_their_covariance(p: in
     found = judge(pd.concat(parts), log, factors=factors, windows=[r], pooled=True)
     made = found[found.missing == 0]
     # a job after the event, one machine of the group each: independent between groups
-    for node, n in (("3", 1), ("3", 2), ("0", 1), ("7", 3), ("7", jobs - r)):
-        chosen = made[(made.node == node) & (made.n == n)].p_value
-        chosen = chosen[:groups] if node != "7" else chosen
-        assert len(chosen) >= groups
+    for node, since, n in (("3", 8, 1), ("3", 8, 2), ("0", 4, 1), ("7", 0, 4), ("7", 0, jobs - r)):
+        chosen = made[(made.node == node) & (made.n == n) & (made.started_s >= 86400.0 * since)].p_value
+        assert len(chosen) == groups
         assert stats.kstest(chosen, "uniform").pvalue > RARE, (node, n)
-    # all machines of a job are tested with one covariance, so they are not quite independent; that averages out here
-    share = float((made.p_value < 0.05).mean())
-    assert abs(share - 0.05) < 0.01
+    # machines of a day are compared with each other, hence not quite independent; that averages out here
+    for level in (0.05, 0.001):
+        share = float((made.p_value < level).mean())
+        low, high = stats.binom.ppf([RARE, 1 - RARE], len(made) // machines, level) / (len(made) // machines)
+        assert low <= share <= high, (level, share)
+
+
+def test_days_counted_as_independent_values_break_the_promise() -> None:
+    # ten machines that share a day, tested with a plainly pooled variance: the bounds above can tell
+    rng = np.random.default_rng(SEED)
+    x = rng.normal(size=(STREAMS, 10, 3)) + 3 * rng.normal(size=(STREAMS, 1, 3))
+    pooled = x[:, :, :2].var(axis=2, ddof=1).mean(axis=1)
+    t = (x[:, 0, 2] - x[:, 0, :2].mean(axis=1)) / np.sqrt(pooled * 1.5)
+    assert stats.kstest(2 * stats.t.sf(np.abs(t), 10), "uniform").pvalue < RARE

@@ -10,27 +10,36 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from lepaute.stats.change_evidence import (
-    COMMON_MEMORY,
-    ChangeEvidence,
-    common_effect,
-)
+from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
+from lepaute.stats.common_effect import CommonEffect
 
 Floats = npt.NDArray[np.float64]
 
 DAYS = 365
 CPUS = 64
-KINDS = ("independent", "AR(1) 0.6", "Student t, 4 df", "AR(1) 0.6 of t, 4 df", "season", "day effect")
+KINDS = (
+    "independent",
+    "AR(1) 0.6",
+    "Student t, 4 df",
+    "AR(1) 0.6 of t, 4 df",
+    "season",
+    "day effect",
+    "machines differ",
+)
 #: Kinds in which machines come as fleets of CPUS, with something in common.
 FLEETS = ("season", "day effect")
 
 
-def autoregressive(innovations: Floats, rho: float) -> Floats:
-    """Along the last axis, stationary after a while: scaled so that the variance is that of the innovations."""
+def autoregressive(innovations: Floats, rho: float | Floats) -> Floats:
+    """Along the last axis, stationary: scaled so that the variance is that of the innovations.
+
+    rho: one for all, or of each stream, shape (streams, 1)
+    """
     x = innovations.copy()
+    rho = np.asarray(rho)
     x[..., 1:] *= np.sqrt(1 - rho * rho)
     for t in range(1, x.shape[-1]):
-        x[..., t] += rho * x[..., t - 1]
+        x[..., t] += rho[..., 0] * x[..., t - 1] if rho.ndim else rho * x[..., t - 1]
     return x
 
 
@@ -40,6 +49,7 @@ def null_streams(kind: str, streams: int, days: int = DAYS, seed: int = 20261123
     season     : 4 standard deviations up and down in a year from any phase, a tenth more or less a machine, and an
                  effect of the day with AR(1) 0.6 and a standard deviation of 2
     day effect : AR(1) 0.6 with a standard deviation of 2, common to a fleet
+    machines differ : AR(1) of 0 to 0.8, each machine its own, and its own noise: lognormal, sigma 0.4
     """
     rng = np.random.default_rng((seed, KINDS.index(kind)))
     shape = (streams, days)
@@ -49,6 +59,9 @@ def null_streams(kind: str, streams: int, days: int = DAYS, seed: int = 20261123
         return rng.standard_t(4, size=shape) / np.sqrt(2)
     if kind.endswith("df"):
         return autoregressive(rng.standard_t(4, size=shape) / np.sqrt(2), 0.6)
+    if kind == "machines differ":
+        scale, rho = rng.lognormal(0, 0.4, (streams, 1)), rng.uniform(0, 0.8, (streams, 1))
+        return scale * autoregressive(rng.normal(size=shape), rho)
     own = rng.normal(size=shape)
     if kind == "independent":
         return own
@@ -70,8 +83,19 @@ class Evidence:
     common: Floats
 
 
-def evidence(values: Floats, fleet: int = 0, pooled: bool = False, memory: int = COMMON_MEMORY) -> Evidence:
-    """Day by day. fleet: machines that have a day effect in common, 0 for none; pooled: their noise is alike too."""
+def evidence(
+    values: Floats,
+    fleet: int = 0,
+    pooled: bool = False,
+    memory: int = COMMON_MEMORY,
+    least: float = 0.0,
+    restart: int = 0,
+) -> Evidence:
+    """Day by day.
+
+    fleet : machines that have a day effect in common, 0 for none; pooled: their noise is alike too
+    least : changes up to this are none, in the unit of the values; restart: the day of an event of all, 0 for none
+    """
     streams, days = values.shape
     size = fleet or streams
     groups = np.arange(streams) // size
@@ -79,13 +103,17 @@ def evidence(values: Floats, fleet: int = 0, pooled: bool = False, memory: int =
     fleets = int(groups[-1]) + 1 if fleet else 1
     common = ChangeEvidence.start(fleets, memory)
     found, shared_found = np.empty(values.shape), np.ones((fleets, days))
+    effect = CommonEffect.start(groups)
+    allowed = np.full(streams, least)
     for day in range(days):
+        if restart and day == restart:
+            state.restart(np.arange(streams))
+            common.restart(np.arange(fleets))
         today = values[:, day]
-        shared = None
+        shared = effect.take(state.deviations(today)) if fleet else None
         if fleet:
-            shared = common_effect(state.deviations(today), groups)
-            shared_found[:, day] = common.update(shared[::size])
-        found[:, day] = state.update(today, groups if pooled else None, shared)
+            shared_found[:, day] = common.update(np.where(effect.here, effect.effect, np.nan), least=allowed[:fleets])
+        found[:, day] = state.update(today, groups if pooled else None, shared, allowed)
     return Evidence(found, shared_found)
 
 

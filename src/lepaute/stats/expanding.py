@@ -24,16 +24,14 @@ class ExpandingMoments:
     mean        : of the reference set, shape (rows, p); 0 where n < 1
     scatter     : its sum of products of deviations, (n - 1) S, shape (rows, p, p); 0 where n < 2
     window_mean : of the r values tested, shape (rows, p); NaN where there are fewer
-    window_scatter : what the r - 1 earlier values of the window add to the scatter, shape (rows, p, p)
-    increment   : what the value itself adds to the scatter of its series, shape (rows, p, p); 0 unless it is kept
+    window      : rows of the values tested, the value itself first, shape (rows, r); -1 where there are fewer
     """
 
     n: Integers
     mean: Floats
     scatter: Floats
     window_mean: Floats
-    window_scatter: Floats
-    increment: Floats
+    window: Integers
 
 
 def expanding_moments(values: Floats, series: Integers, kept: Booleans, r: int = 1) -> ExpandingMoments:
@@ -60,38 +58,36 @@ def expanding_moments(values: Floats, series: Integers, kept: Booleans, r: int =
     own_series[order] = number
     before: Integers = np.empty(rows, np.int64)
     before[order] = np.cumsum(is_kept) - is_kept - begin[number]
-    mean_after, scatter_after, increments = _welford(values[kept_rows], count, begin)
+    mean_after, scatter_after = _welford(values[kept_rows], count, begin)
     n = before - (r - 1)
     mean, scatter = np.zeros((rows, p)), np.zeros((rows, p, p))
     some = n >= 1
     at = begin[own_series[some]] + n[some] - 1
     mean[some], scatter[some] = mean_after[at], scatter_after[at]
-    window, window_scatter = values.copy(), np.zeros((rows, p, p))
+    window = np.full((rows, r), -1, np.int64)
+    window[:, 0] = np.arange(rows)
+    window_mean = values.copy()
     full = before >= r - 1
     for back in range(1, r):
-        at = begin[own_series[full]] + before[full] - back
-        window[full] += values[kept_rows[at]]
-        window_scatter[full] += increments[at]
-    window /= r
-    window[~full] = np.nan
-    increment = np.zeros((rows, p, p))
-    increment[kept_rows] = increments
-    return ExpandingMoments(n, mean, scatter, window, window_scatter, increment)
+        at = kept_rows[begin[own_series[full]] + before[full] - back]
+        window[full, back] = at
+        window_mean[full] += values[at]
+    window_mean /= r
+    window_mean[~full] = np.nan
+    return ExpandingMoments(n, mean, scatter, window_mean, window)
 
 
-def _welford(x: Floats, count: Integers, begin: Integers) -> tuple[Floats, Floats, Floats]:
-    """(mean, scatter, increment of the scatter) after each value; series s has count[s] rows from begin[s]."""
-    mean, increment = np.empty_like(x), np.empty((*x.shape, x.shape[1]))
-    scatter = np.empty_like(increment)
+def _welford(x: Floats, count: Integers, begin: Integers) -> tuple[Floats, Floats]:
+    """(mean, scatter) after each value; series s has count[s] rows from begin[s]."""
+    mean, scatter = np.empty_like(x), np.empty((*x.shape, x.shape[1]))
     longest_first = np.argsort(-count, kind="stable")
     lengths = -count[longest_first]
     for k in range(1, int(count.max(initial=0)) + 1):
         at = begin[longest_first[: np.searchsorted(lengths, -k, side="right")]] + k - 1
         if k == 1:
-            mean[at], increment[at], scatter[at] = x[at], 0.0, 0.0
+            mean[at], scatter[at] = x[at], 0.0
             continue
         delta = x[at] - mean[at - 1]
         mean[at] = mean[at - 1] + delta / k
-        increment[at] = delta[:, :, None] * delta[:, None, :] * ((k - 1) / k)
-        scatter[at] = scatter[at - 1] + increment[at]
-    return mean, scatter, increment
+        scatter[at] = scatter[at - 1] + delta[:, :, None] * delta[:, None, :] * ((k - 1) / k)
+    return mean, scatter

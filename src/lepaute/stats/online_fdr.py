@@ -85,9 +85,13 @@ class OnlineFdr:
         return self.level * (1 / (2 * first) if i < first else first / (2 * i * (i + 1)))
 
     def _rejected(self, evidence: Mapping[str, float]) -> list[str]:
-        # alarms that a stream needs besides its own to be one
-        needed = sorted((1 / (e * self.share(name)), name) for name, e in evidence.items() if e > 0)
         before, count = len(self.alarms), 0
+        if not evidence:
+            return []
+        # less is not enough even if all of these were alarms; no share is larger than that of the first day
+        large = 0.999 * 2 * self.first_batch / (self.level * (before + len(evidence)))
+        # alarms that a stream needs besides its own to be one
+        needed = sorted((1 / (e * self.share(name)), name) for name, e in evidence.items() if e >= large)
         for k, (need, _) in enumerate(needed, 1):
             if need <= before + k:
                 count = k

@@ -29,6 +29,9 @@ ROUNDING = 8 * float(np.finfo(np.float64).eps)
 #: Eigenvalues of a correlation matrix below this, times p, are 0: rounding leaves about 1e-14.
 SINGULAR = 1e-12
 _CHUNK = 20_000
+#: Below this p-values lose digits.
+_SMALLEST = 1e-280
+_FRACTION_TERMS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,15 @@ class RegionTests:
 
 
 def region_tests(
-    new: Floats, mean: Floats, scatter: Floats, n: Integers, degrees_of_freedom: Integers, r: int, confidence: float
+    new: Floats,
+    mean: Floats,
+    scatter: Floats,
+    n: Integers,
+    degrees_of_freedom: Integers,
+    r: int,
+    confidence: float,
+    variance: Floats | None = None,
+    missing_else: Integers | None = None,
 ) -> RegionTests:
     """Many tests of the same p and r.
 
@@ -61,6 +72,8 @@ def region_tests(
     scatter   : sum of products of deviations with these degrees of freedom, n - 1 or more, shape (tests, p, p)
     n, degrees_of_freedom : shape (tests,); n below 1 says that so many less one are missing
     confidence : of low and high, in (0, 1)
+    variance  : of the difference of new and mean, in variances of an observation, shape (tests,); 1/n + 1/r by default
+    missing_else : observations that are missing for another reason; none by default
     A covariance without full rank is one that does not yet have enough observations: each adds at most one to its rank.
     Raises InputError for r below 1, and for a confidence that is none.
     """
@@ -74,13 +87,16 @@ def region_tests(
     nu = np.asarray(degrees_of_freedom, dtype=np.int64)
     n = np.asarray(n, dtype=np.int64)
     missing: Integers = np.maximum(0, np.maximum(p - 1 + LEAST_DEGREES - nu, 1 - n))
+    if missing_else is not None:
+        missing = np.maximum(missing, missing_else)
     statistic = np.full(tests, np.nan)
     for begin in range(0, tests, _CHUNK):
         at = begin + np.flatnonzero(missing[begin : begin + _CHUNK] == 0)
         squares, rank = _distances(new[at] - mean[at], mean[at], scatter[at], nu[at])
         missing[at] = p - rank
         at, squares = at[rank == p], squares[rank == p]
-        statistic[at] = squares * (n[at] * r / (n[at] + r)) * ((nu[at] - p + 1) / (nu[at] * p))
+        weight = n[at] * r / (n[at] + r) if variance is None else 1 / variance[at]
+        statistic[at] = squares * weight * ((nu[at] - p + 1) / (nu[at] * p))
     done = missing == 0
     p_value, low, high = np.full(tests, np.nan), np.full(tests, np.nan), np.full(tests, np.nan)
     p_value[done] = fdtrc(p, nu[done] - p + 1, statistic[done])
@@ -89,9 +105,50 @@ def region_tests(
         direction[done] = np.sign(new[done, 0] - mean[done, 0]).astype(np.int8)
         # F(1, nu) is the square of Student's t
         quantile = -stdtrit(nu[done], 0.5 * (1 - confidence))
-        half = quantile * np.sqrt(scatter[done, 0, 0] / nu[done] * (n[done] + r) / (n[done] * r))
+        spread = scatter[done, 0, 0] / nu[done]
+        spread = spread * (n[done] + r) / (n[done] * r) if variance is None else spread * variance[done]
+        half = quantile * np.sqrt(spread)
         low[done], high[done] = mean[done, 0] - half, mean[done, 0] + half
     return RegionTests(np.maximum(n, 0), np.maximum(nu, 0), statistic, p_value, direction, low, high, missing)
+
+
+def log10_p_values(statistic: npt.ArrayLike, p: npt.ArrayLike, degrees_of_freedom: npt.ArrayLike) -> Floats:
+    """log10 of P(F >= statistic) with F(p, nu - p + 1), also where the probability is too small for a number.
+
+    All of one shape; NaN stays NaN. Where P is below 1e-280, by the continued fraction of the incomplete beta function
+    (Olver et al., NIST Handbook of Mathematical Functions, 8.17.22).
+    """
+    from scipy.special import betaln, fdtrc
+
+    t, p, nu = np.broadcast_arrays(*(np.asarray(each, np.float64) for each in (statistic, p, degrees_of_freedom)))
+    m = nu - p + 1
+    known = np.isfinite(t) & (m > 0)
+    found = np.full(t.shape, np.nan)
+    probability = np.zeros(t.shape)
+    probability[known] = fdtrc(p[known], m[known], t[known])
+    usual = known & (probability > _SMALLEST)
+    found[usual] = np.log10(probability[usual])
+    tiny = known & ~usual
+    if tiny.any():
+        a, b = m[tiny] / 2, p[tiny] / 2
+        ratio = p[tiny] * t[tiny] / m[tiny]
+        log_x, log_rest = -np.log1p(ratio), np.log(ratio) - np.log1p(ratio)
+        log_p = a * log_x + b * log_rest - np.log(a) - betaln(a, b) - np.log(_beta_fraction(a, b, np.exp(log_x)))
+        found[tiny] = log_p / np.log(10.0)
+    return found
+
+
+def _beta_fraction(a: Floats, b: Floats, x: Floats) -> Floats:
+    """1 + d1/(1 + d2/(1 + ...)), from which on I_x(a, b) = x^a (1 - x)^b / (a B(a, b)) / this; x below a / (a + b)."""
+    value = np.ones_like(x)
+    for k in range(_FRACTION_TERMS, 0, -1):
+        half = k // 2
+        if k % 2:
+            term = -(a + half) * (a + b + half) * x / ((a + k - 1) * (a + k))
+        else:
+            term = half * (b - half) * x / ((a + k - 1) * (a + k))
+        value = 1 + term / value
+    return value
 
 
 @dataclass(frozen=True, slots=True)

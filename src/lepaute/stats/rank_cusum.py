@@ -100,7 +100,7 @@ def _share(spread: float, table: "Floats") -> float:
     return (1 + at_least) / (1 + len(table))
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=1024)  # 40 kB each
 def null_table(count: int, rho: float, series: int, seed: int) -> "Floats":
     """The range of U of `series` simulated series of `count` values each, in increasing order."""
     import numpy as np

@@ -59,6 +59,7 @@ def find_steps(
     *,
     false_alarms: float = 0.01,
     least_size: float = 0.01,
+    least_correlation: float = 0.0,
     seed: int = 1,
 ) -> Steps:
     """Finds the dates at which the level of a series changed: none, one or several.
@@ -67,6 +68,8 @@ def find_steps(
     false_alarms   : chance that a series whose level never changes gets a step, the whole series together, also where
                      the noise has a heavy tail; half as much again where neighbours are correlated by 0.6
     least_size     : relative change below which a step is none, however certain it is
+    least_correlation: of neighbours, known from elsewhere, such as many series of the same kind: what a short series
+                     seems to have may be too little, which at small false_alarms is what most of them come from
     seed           : of the simulation that p-values come from; the same arguments give the same result
 
     Binary segmentation: the largest change is tested by the range of its rank CUSUM (`rank_cusum`), then both sides of
@@ -91,13 +94,13 @@ def find_steps(
     if count < FEWEST:
         return Steps((), f"too few values for a step: {count} dates, at least {FEWEST} are needed")
     clearest = float((count // 2) * ((count + 1) // 2))  # the range of U for two levels that do not overlap
-    if p_value(clearest, count, cautious_correlation(x), seed) > false_alarms:
+    if p_value(clearest, count, _correlation(x, least_correlation), seed) > false_alarms:
         return Steps((), f"too few values for a step: even the clearest would not be significant among {count} values")
-    cuts = _cuts(x, 0, false_alarms, seed)
+    cuts = _cuts(x, 0, false_alarms, least_correlation, seed)
     if not cuts:
         return Steps(())
     flat = x - _local_slope(dates, x) * (dates - dates[0])
-    flat_cuts = _cuts(flat, 0, false_alarms, seed)
+    flat_cuts = _cuts(flat, 0, false_alarms, least_correlation, seed)
     straight = x - theil_sen(*_thinned(dates, x))[0] * (dates - dates[0])
     descriptions: list[tuple[Floats, list[_Cut], int]] = [(x, cuts, 0), (flat, flat_cuts, 1), (straight, [], 1)]
     level, kept, _ = min(descriptions, key=lambda description: _criterion(*description))
@@ -105,7 +108,21 @@ def find_steps(
     return Steps(_large_enough(dates, level + float(np.median(x) - np.median(level)), kept, least_size))
 
 
-def _cuts(x: "Floats", depth: int, false_alarms: float, seed: int, start: int = 0) -> list[_Cut]:
+def change_p_value(values: "Floats", *, least_correlation: float = 0.0, seed: int = 1) -> float:
+    """The chance of so clear a change, at whatever date, in n >= 8 values without one: what `find_steps` tests first.
+
+    values : in the order of time, shape (n,); least_correlation, seed: as there
+    """
+    return p_value(largest_change(values).spread, len(values), _correlation(values, least_correlation), seed)
+
+
+def _correlation(x: "Floats", least: float) -> float:
+    return max(least, cautious_correlation(x))
+
+
+def _cuts(
+    x: "Floats", depth: int, false_alarms: float, least_correlation: float, seed: int, start: int = 0
+) -> list[_Cut]:
     """Significant changes of x in order, their indices counted from `start`."""
     if len(x) < FEWEST:
         return []
@@ -113,12 +130,12 @@ def _cuts(x: "Floats", depth: int, false_alarms: float, seed: int, start: int = 
     if not SHORTEST <= change.index <= len(x) - SHORTEST:
         return []
     level = false_alarms / 2**depth
-    p = p_value(change.spread, len(x), cautious_correlation(x), seed)
+    p = p_value(change.spread, len(x), _correlation(x, least_correlation), seed)
     if p > level:
         return []
     index = _sharpest(x, change.index)
-    before = _cuts(x[:index], depth + 1, false_alarms, seed, start)
-    after = _cuts(x[index:], depth + 1, false_alarms, seed, start + index)
+    before = _cuts(x[:index], depth + 1, false_alarms, least_correlation, seed, start)
+    after = _cuts(x[index:], depth + 1, false_alarms, least_correlation, seed, start + index)
     return [*before, _Cut(start + index, p), *after]
 
 

@@ -1,0 +1,97 @@
+"""How much a level changed at a cut of a series whose neighbours resemble each other, and how certain the cut is."""
+
+from dataclasses import dataclass
+from math import floor, inf, sqrt
+from typing import TYPE_CHECKING
+
+from lepaute.stats.student import student_quantile
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+#: Values further from the median of their side than so many standard deviations count as if they were there.
+MOST_DEVIATIONS = 3.0
+#: The 95 % quantile of the date's error, in long-run variances over the squared change (Bai, Review of Economics and
+#: Statistics 79, 1997, equation 20).
+DATE_QUANTILE = 11.0
+
+
+@dataclass(frozen=True, slots=True)
+class LevelShift:
+    """Means before and after a cut, all in the unit of the values.
+
+    difference         : after less before
+    standard_error     : of the difference
+    degrees_of_freedom : that it rests on
+    date_reach         : by so many values the true cut may lie earlier or later, with 95 % confidence; inf where the
+                         levels are equal
+    """
+
+    before: float
+    after: float
+    difference: float
+    standard_error: float
+    degrees_of_freedom: float
+    date_reach: float
+
+    def half_width(self, confidence: float) -> float:
+        """Of the interval of the difference."""
+        return student_quantile(0.5 + confidence / 2, self.degrees_of_freedom) * self.standard_error
+
+
+def level_shift(before: "Floats", after: "Floats", rho: float, *, pooled: bool = True) -> LevelShift:
+    """The change from `before` to `after`, series of n1 and n2 values whose neighbours have the correlation `rho`.
+
+    Welch's t interval (pooled: with one variance for both sides), each mean with the variance of that of an
+    autoregressive series, s^2 / n' where n' = n / (1 + 2 sum (1 - k/n) rho^k) is the number of independent values that
+    would say as much. Spikes are moved to MOST_DEVIATIONS. n1 + n2 >= 3.
+    """
+    import numpy as np
+
+    n1, n2 = len(before), len(after)
+    if n1 < 1 or n2 < 1 or n1 + n2 < 3:
+        raise ValueError(f"{n1} and {n2} values have no difference with an error")
+    rest = np.concatenate([before - np.median(before), after - np.median(after)])
+    magnitudes = np.abs(rest)
+    typical = 1.4826 * float(np.median(magnitudes[magnitudes > 0])) if (magnitudes > 0).any() else 0.0
+    sides = [_drawn_in(side, typical) for side in (before, after)]
+    means = [float(side.mean()) for side in sides]
+    squares = [float(((side - mean) ** 2).sum()) for side, mean in zip(sides, means, strict=True)]
+    independent = [independent_values(n, rho) for n in (n1, n2)]
+    # What the mean takes off: n - n / n' of the sum of squares of correlated values is left in expectation.
+    left = [n - n / one for n, one in zip((n1, n2), independent, strict=True)]
+    degrees = [max(0.0, one - 1) for one in independent]
+    if pooled or min(degrees) < 1:
+        variance = sum(squares) / max(sum(left), 1e-9)
+        variances = [variance / one for one in independent]
+        freedom = max(1.0, sum(degrees))
+    else:
+        variances = [square / one_left / one for square, one_left, one in zip(squares, left, independent, strict=True)]
+        total = sum(variances)
+        terms = [v * v / d for v, d in zip(variances, degrees, strict=True)]
+        freedom = max(1.0, total * total / sum(terms)) if sum(terms) > 0 else sum(degrees)
+    difference = means[1] - means[0]
+    spread = sum(squares) / max(sum(left), 1e-9)
+    long_run = spread * (1 + rho) / (1 - rho)
+    reach = inf if difference == 0 else DATE_QUANTILE * long_run / difference**2
+    return LevelShift(
+        means[0], means[1], difference, sqrt(sum(variances)), freedom, reach if reach == inf else floor(reach + 0.5)
+    )
+
+
+def independent_values(count: int, rho: float) -> float:
+    """How many independent values have a mean as certain as that of `count` of an autoregressive series; at least 1."""
+    weighted = sum((1 - k / count) * rho**k for k in range(1, count)) if rho > 0 else 0.0
+    return max(1.0, count / (1 + 2 * weighted))
+
+
+def _drawn_in(values: "Floats", typical: float) -> "Floats":
+    import numpy as np
+
+    middle = float(np.median(values))
+    reach = MOST_DEVIATIONS * typical
+    moved: Floats = np.clip(values, middle - reach, middle + reach) if typical > 0 else values
+    return moved
