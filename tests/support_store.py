@@ -113,4 +113,40 @@ def v1_database(url: str) -> None:
             cursor.executemany(f"insert into lepaute.factor_values values ({marks})", rows)
 
 
+def v2_folder(folder: Path) -> None:
+    """A store of version 2 with factor values, as that version wrote it."""
+    change = folder / "data" / "cd34"
+    change.mkdir(parents=True)
+    old = values()
+    old[V2_COLUMNS].to_parquet(change / "factor_values-1.parquet", index=False)
+    files = {"factor_values": [{"place": "data/cd34/factor_values-1.parquet", "rows": len(old)}]}
+    index = {"version": 2, "number": 1, "change": "cd34", "files": files, "garbage": []}
+    (folder / "store.json").write_text(json.dumps(index))
+
+
+def v2_database(url: str) -> None:
+    """The same in PostgreSQL: the tables of version 2, of which the one with values has rows."""
+    import psycopg
+
+    from lepaute.store.postgresql import _SQL_TYPES, SCHEMA
+    from lepaute.store.tables import ALARM_DAYS, ALARMS, TABLES
+
+    old = values()[V2_COLUMNS].astype(object)
+    rows = old.where(old.notna(), None).to_numpy().tolist()
+    with psycopg.connect(url) as connection:
+        connection.execute(f"create schema {SCHEMA}")
+        connection.execute(f"create table {SCHEMA}.store (version bigint not null)")
+        connection.execute(f"insert into {SCHEMA}.store values (2)")
+        for table in TABLES:
+            if table not in (ALARMS, ALARM_DAYS):
+                columns = ", ".join(f"{name} {_SQL_TYPES[kind]}" for name, kind in table.columns.items())
+                connection.execute(
+                    f"create table {SCHEMA}.{table.name} ({columns}, primary key ({', '.join(table.key)}))"
+                )
+        marks = ", ".join(["%s"] * len(V2_COLUMNS))
+        with connection.cursor() as cursor:
+            cursor.executemany(f"insert into {SCHEMA}.factor_values ({', '.join(V2_COLUMNS)}) values ({marks})", rows)
+
+
 V1_COLUMNS = ["cluster", "node", "cpu", "job", "started_s", "stratum", "factor", "value", "archive"]
+V2_COLUMNS = [*V1_COLUMNS[:-1], "state", "archive"]

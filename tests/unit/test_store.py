@@ -137,9 +137,36 @@ def test_values_that_cannot_be_are_refused_and_none_is_kept(
 
 def test_a_value_is_never_replaced(store: Store) -> None:
     store.add_values(values())
-    with pytest.raises(InputError, match=r"is in the store as .* a value is never replaced"):
+    with pytest.raises(InputError, match=r"has stratum s1 in the store and s2 in what is added; a value is never repl"):
         store.add_values(values().assign(stratum="s2"))
     assert store.values()["stratum"].unique().tolist() == ["s1"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"value": 202.9}, "job 1 has value {value} in the store and 202.9 in what is added; a value"),
+        (
+            {"started_s": 1.5e9 + 0.5},
+            "has date 2017-07-14 02:40:00 in the store and 2017-07-14 02:40:00.500000 in what",
+        ),
+        ({"stratum": ""}, "has stratum s1 in the store and '' in what is added; a value"),
+        (
+            {"value": None, "state": "missing"},
+            "has value {value} in the store and none in what is added; state done in",
+        ),
+    ],
+)
+def test_what_differs_from_the_store_is_said_and_nothing_else(
+    store: Store, changed: dict[str, object], said: str
+) -> None:
+    one = values(nodes=1, jobs=1, first_job=1).iloc[:1]
+    store.add_values(one)
+    with pytest.raises(InputError) as refused:
+        store.add_values(one.assign(**changed).astype({"value": float}))
+    assert said.format(value=one["value"].item()) in str(refused.value)
+    for name, word in {"value": "value ", "state": "state ", "started_s": "date ", "stratum": "stratum "}.items():
+        assert (word in str(refused.value).removesuffix("; a value is never replaced")) == (name in changed)
 
 
 def test_verdicts_are_frozen(store: Store) -> None:

@@ -43,8 +43,8 @@ def archive_rows(archive: Archive, cluster: str, ingested_s: float) -> ArchiveRo
     import pyarrow
 
     about = archive.about
-    states = _states(about)
-    started_s, ended_s = _dates(about)
+    states = node_states(about)
+    started_s, ended_s = run_dates(about)
     row = {
         "id": archive.id,
         "cluster": cluster,
@@ -74,7 +74,7 @@ def archive_rows(archive: Archive, cluster: str, ingested_s: float) -> ArchiveRo
     )
 
 
-def _states(about: Metadata) -> dict[str, tuple[str, str]]:
+def node_states(about: Metadata) -> dict[str, tuple[str, str]]:
     """What became of each node, and why: absence is an observation too.
 
     The node at which a run failed has failed, those that dropped out are missing, and what else a failed run ended has
@@ -90,7 +90,7 @@ def _states(about: Metadata) -> dict[str, tuple[str, str]]:
     return {printable(node): (state, printable(cause)) for node, (state, cause) in states.items() if node}
 
 
-def _dates(about: Metadata) -> tuple[float | None, float | None]:
+def run_dates(about: Metadata) -> tuple[float | None, float | None]:
     """Beginning and end, in seconds since the epoch; None where the archive does not say."""
     times = [(when, phase.duration_s or 0.0) for phase in about.phases if (when := _date(phase.start)) is not None]
     if not times and (created := _date(about.created)) is not None:

@@ -32,8 +32,11 @@ def add_entries(backend: Backend, table: Table, frame: "pandas.DataFrame") -> tu
     return tuple(ids)
 
 
-def withdraw_entries(backend: Backend, table: Table, ids: Collection[str], author: str) -> int:
-    """Withdraws those of these ids that are in force, and returns how many; raises InputError for unknown ones."""
+def withdraw_entries(backend: Backend, table: Table, ids: Collection[str], author: str, reason: str = "") -> int:
+    """Withdraws those of these ids that are in force, and returns how many; raises InputError for unknown ones.
+
+    reason : why; where it is empty, that of the entry stays
+    """
     with backend.writing() as writer:
         last = _last_revisions(writer, table)
         if unknown := [each for each in ids if each not in last]:
@@ -44,6 +47,8 @@ def withdraw_entries(backend: Backend, table: Table, ids: Collection[str], autho
             frame = writer.read(query, [chosen]).to_pandas()
             frame = frame.sort_values("revision").drop_duplicates("id", keep="last")
             frame = frame.assign(revision=frame["revision"] + 1, withdrawn=True, author=author, recorded_s=time.time())
+            if reason:
+                frame = frame.assign(reason=reason)
             writer.append(table, rows_of(table, frame[list(table.columns)]))
     return len(chosen)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 #: Memory of DuckDB; beyond it queries use the disk.
-MEMORY_LIMIT = "512MB"
+MEMORY_LIMIT = "256MB"
 #: So many files of similar size become one, so that a query opens some dozens of them and not one a job.
 MERGED_FILES = 16
 #: A query reads whole groups of rows: small enough that a node's are few, and large enough to pack well.

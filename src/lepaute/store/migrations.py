@@ -12,6 +12,7 @@ from lepaute.store.tables import VERSION, Table
 #: Version that a step leads to -> table -> query, {source} being the table as it was.
 STEPS: Mapping[int, Mapping[str, str]] = {
     2: {"factor_values": "select *, case when value is null then 'failed' else 'done' end as state from {source}"},
+    3: {},  # alarms, and the days that were judged
 }
 
 

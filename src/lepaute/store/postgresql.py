@@ -127,6 +127,8 @@ class PostgresqlBackend(Backend):
             self._connection.execute(f"drop table {table.name}")
         columns = ", ".join(f"{name} {_SQL_TYPES[kind]}" for name, kind in table.columns.items())
         self._connection.execute(f"create table {table.name} ({columns}, primary key ({', '.join(table.key)}))")
+        if "started_s" in table.columns:  # small, and tells where the latest rows are, as days come one after the other
+            self._connection.execute(f"create index {table.name}_date on {table.name} using brin (started_s)")
         if old:
             self._connection.execute(f"insert into {table.name} select * from migrated")
             self._connection.execute("drop table migrated")

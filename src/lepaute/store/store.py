@@ -1,5 +1,6 @@
 """A store: what is asked of it and what is added to it, whatever keeps the tables."""
 
+import datetime as dt
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -10,26 +11,41 @@ from typing import TYPE_CHECKING, Self
 from lepaute.archive import Archive
 from lepaute.errors import InputError
 from lepaute.kit.printable import printable
+from lepaute.store.alarm_days import add_judged_days
 from lepaute.store.archive_rows import ArchiveRows, archive_rows
 from lepaute.store.backend import Backend, Writer, fresh, same_key
 from lepaute.store.changelog import add_entries, current_entries, withdraw_entries
 from lepaute.store.rows import rows_of
-from lepaute.store.tables import ARCHIVE_NODES, ARCHIVES, EVENTS, FACTOR_VALUES, OUTLIERS, RAW_TABLES, VERDICTS, Table
+from lepaute.store.tables import (
+    ALARM_DAYS,
+    ALARMS,
+    ARCHIVE_NODES,
+    ARCHIVES,
+    EVENTS,
+    FACTOR_VALUES,
+    OUTLIERS,
+    RAW_TABLES,
+    VERDICTS,
+    Table,
+)
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+_FROM_GOOD_TO_BAD = ("done", "aborted", "failed", "missing")
+_SAME_JOB = "factor values of a job are in the store or in another of the archives already; give each job once"
 #: Factor values of an archive, as a data frame with the columns of FACTOR_VALUES.
 ValuesOf = Callable[[Archive], "pandas.DataFrame"]
 
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """Ids of the archives that were added, and of those that were there already."""
+    """Ids of the archives that were added and of those that were there already; how many factor values are new."""
 
     added: tuple[str, ...]
     known: tuple[str, ...]
+    values: int = 0
 
 
 class Store:
@@ -58,11 +74,17 @@ class Store:
         self._backend.close()
 
     def ingest(
-        self, archives: Iterable[str | Path | Archive], *, cluster: str = "", values_of: ValuesOf | None = None
+        self,
+        archives: Iterable[str | Path | Archive],
+        *,
+        cluster: str = "",
+        values_of: ValuesOf | None = None,
+        values: "pandas.DataFrame | None" = None,
     ) -> Ingested:
         """Adds archives, all of them in one change, each with its raw tables and, of `values_of`, its factor values.
 
         cluster: of the nodes, with whose names it tells machines apart
+        values : further factor values, of no archive, added in the same change as by `add_values`
         Archives of failed runs are added like others. The ids of archives tell whether they are there already.
         Raises ArchiveError or InputError where one of the archives cannot be read.
         """
@@ -75,13 +97,20 @@ class Store:
             for archive in first.values()
             if archive.id not in known
         ]
-        if new:
+        further = rows_of(FACTOR_VALUES, values) if values is not None else FACTOR_VALUES.schema.empty_table()
+        if named := [each for each in further["archive"].unique().to_pylist() if each]:
+            raise InputError(f"values of archive {printable(named[0][:80])} cannot be given beside archives")
+        count = 0
+        if new or len(further):
             with self._backend.writing() as writer:
                 late = self._known(writer.read, [rows.id for rows, _ in new])  # added by others meanwhile
-                self._add_archives(writer, [(rows, values) for rows, values in new if rows.id not in late])
+                new = [(rows, of_archive) for rows, of_archive in new if rows.id not in late]
+                count = self._add_archives(writer, new, further)
             known |= late
         ids = list(dict.fromkeys(archive.id for archive in opened))
-        return Ingested(tuple(each for each in ids if each not in known), tuple(each for each in ids if each in known))
+        return Ingested(
+            tuple(each for each in ids if each not in known), tuple(each for each in ids if each in known), count
+        )
 
     def add_values(self, values: "pandas.DataFrame") -> int:
         """Adds factor values, of foreign data or of archives that are there; returns how many were new.
@@ -89,26 +118,28 @@ class Store:
         Raises InputError where a value is there already and is another one, and where the archive of one is not there.
         """
         rows = rows_of(FACTOR_VALUES, values)
-        named = [each for each in rows["archive"].unique().to_pylist() if each]
         with self._backend.writing() as writer:
-            if missing := sorted(set(named) - self._known(writer.read, named)):
-                raise InputError(f"archive {printable(missing[0][:80])} is not in the store; ingest it first")
-            new = fresh(writer, FACTOR_VALUES, rows)
-            if len(new) < len(rows):
-                _refuse_other_values(writer)
-            writer.append(FACTOR_VALUES, new)
-        return len(new)
+            return self._add_values(writer, rows)
 
     def add_verdicts(self, verdicts: "pandas.DataFrame") -> int:
         """Adds verdicts (columns of VERDICTS); returns how many were new. One that is there stays as it is.
 
         With another basis it is another verdict, beside the first.
         """
+        import numpy as np
+        import pyarrow
+
         rows = rows_of(VERDICTS, verdicts)
+        keys = rows.select(list(VERDICTS.key)).append_column("place", pyarrow.array(np.arange(len(rows))))
         with self._backend.writing() as writer:
-            new = fresh(writer, VERDICTS, rows)
-            writer.append(VERDICTS, new)
-        return len(new)
+            writer.stage(keys)
+            there = writer.read(f"select n.place from staged n join verdicts o on {same_key(VERDICTS)}")
+            if len(there):
+                new = np.ones(len(rows), np.bool_)
+                new[there["place"].to_numpy()] = False
+                rows = rows.filter(pyarrow.array(new))
+            writer.append(VERDICTS, rows)
+        return len(rows)
 
     def add_events(self, events: "pandas.DataFrame") -> tuple[str, ...]:
         """Records events (columns date_s, cluster, nodes, kind, author, reason); returns their ids.
@@ -121,13 +152,13 @@ class Store:
         """Records outliers (columns date_s, cluster, nodes, job, author, reason), as `add_events`."""
         return add_entries(self._backend, OUTLIERS, outliers)
 
-    def withdraw_events(self, ids: Collection[str], author: str) -> int:
-        """Withdraws events, which stay in the history with who withdrew them; returns how many were in force."""
-        return withdraw_entries(self._backend, EVENTS, ids, author)
+    def withdraw_events(self, ids: Collection[str], author: str, reason: str = "") -> int:
+        """Withdraws events; they stay in the history with who withdrew them and why. Returns how many were in force."""
+        return withdraw_entries(self._backend, EVENTS, ids, author, reason)
 
-    def withdraw_outliers(self, ids: Collection[str], author: str) -> int:
+    def withdraw_outliers(self, ids: Collection[str], author: str, reason: str = "") -> int:
         """Withdraws outliers, as `withdraw_events`."""
-        return withdraw_entries(self._backend, OUTLIERS, ids, author)
+        return withdraw_entries(self._backend, OUTLIERS, ids, author, reason)
 
     def events(self, *, history: bool = False) -> "pandas.DataFrame":
         """The events in force; history: all revisions of all of them instead."""
@@ -170,6 +201,61 @@ class Store:
         where = _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors)
         return self._select(FACTOR_VALUES, where.among("stratum", strata).within("started_s", since_s, until_s))
 
+    def done_values(
+        self,
+        cluster: str,
+        factors: Collection[str],
+        *,
+        nodes: Collection[str] | None = None,
+        since_s: float | None = None,
+        until_s: float | None = None,
+    ) -> "pandas.DataFrame":
+        """The values of jobs that are done, as `values` gives them, but without a state, and in any order: quicker."""
+        where = _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors)
+        where.equal("state", "done").within("started_s", since_s, until_s)
+        columns = [name for name in FACTOR_VALUES.columns if name not in ("cluster", "state")]
+        if len(factors) == 1:
+            columns.remove("factor")
+        query, parameters = where.query(FACTOR_VALUES, columns, ordered=False)
+        frame: pandas.DataFrame = self._backend.read(query, parameters).to_pandas()
+        same = {"cluster": cluster} | ({"factor": next(iter(factors))} if len(factors) == 1 else {})
+        return frame.assign(**same)
+
+    def factors(self) -> "pandas.DataFrame":
+        """The factors that have values, by cluster: columns cluster and factor."""
+        query = "select distinct cluster, factor from factor_values order by cluster, factor"
+        frame: pandas.DataFrame = self._backend.read(query).to_pandas()
+        return frame
+
+    def nodes(self, cluster: str) -> list[str]:
+        """The nodes of a cluster that have factor values."""
+        query = "select distinct node from factor_values where cluster = ? order by node"
+        names: list[str] = self._backend.read(query, [cluster])["node"].to_pylist()
+        return names
+
+    def job_states(self, cluster: str | None = None) -> "pandas.DataFrame":
+        """A row for each job of each node: columns cluster, node, job, started_s, state.
+
+        The state is that of the worst of its factor values; where it has none, that of the node in the archive, whose
+        id then stands for the job.
+        """
+        worst = "case max(case state {} end) {} end".format(
+            " ".join(f"when '{state}' then {rank}" for rank, state in enumerate(_FROM_GOOD_TO_BAD)),
+            " ".join(f"when {rank} then '{state}'" for rank, state in enumerate(_FROM_GOOD_TO_BAD)),
+        )
+        query = (
+            f"select * from (select cluster, node, job, min(started_s) as started_s, {worst} as state "
+            "from factor_values group by cluster, node, job union all "
+            "select a.cluster, n.node, n.archive as job, a.started_s, n.state from archive_nodes n "
+            "join archives a on a.id = n.archive where a.started_s is not null and not exists "
+            "(select 1 from factor_values f where f.archive = n.archive and f.node = n.node)) as jobs"
+        )
+        query, parameters = (query, []) if cluster is None else (f"{query} where cluster = ?", [cluster])
+        frame: pandas.DataFrame = self._backend.read(
+            f"{query} order by cluster, node, started_s, job", parameters
+        ).to_pandas()
+        return frame
+
     def verdicts(
         self,
         *,
@@ -178,10 +264,35 @@ class Store:
         factors: Collection[str] | None = None,
         since_s: float | None = None,
         until_s: float | None = None,
+        r: int | None = None,
+        pooled: bool | None = None,
     ) -> "pandas.DataFrame":
         """Verdicts, with the columns of VERDICTS."""
         where = _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors)
+        where.equal("r", r).equal("pooled", pooled)
         return self._select(VERDICTS, where.within("started_s", since_s, until_s))
+
+    def add_alarms(self, days: "pandas.DataFrame", alarms: "pandas.DataFrame", *, after: str) -> bool:
+        """Records days that were judged (columns of ALARM_DAYS) and their alarms (columns of ALARMS), in one change.
+
+        after: the last day that was judged before, as the caller knows it, "" for none
+        Returns whether they were recorded: not where another process has judged a day since then; then judge again.
+        """
+        return add_judged_days(self._backend, days, alarms, after)
+
+    def alarms(
+        self,
+        *,
+        nodes: Collection[str] | None = None,
+        cluster: str | None = None,
+        factors: Collection[str] | None = None,
+    ) -> "pandas.DataFrame":
+        """Alarms, with the columns of ALARMS."""
+        return self._select(ALARMS, _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors))
+
+    def alarm_days(self) -> "pandas.DataFrame":
+        """The days that were judged, ascending, with what each added to the state of the alarm procedure."""
+        return self._select(ALARM_DAYS, _Where())
 
     def raw_tables(self, *, archives: Collection[str] | None = None) -> "pandas.DataFrame":
         """Names and numbers of rows of the raw tables of archives."""
@@ -262,12 +373,26 @@ class Store:
             raise InputError(f"{archive.path}: its factor values name another archive than {archive.id}")
         return rows
 
-    @staticmethod
-    def _add_archives(writer: Writer, new: list[tuple[ArchiveRows, "pyarrow.Table"]]) -> None:
+    def _add_values(self, writer: Writer, rows: "pyarrow.Table") -> int:
+        if not len(rows):
+            return 0
+        named = [each for each in rows["archive"].unique().to_pylist() if each]
+        if missing := sorted(set(named) - self._known(writer.read, named)):
+            raise InputError(f"archive {printable(missing[0][:80])} is not in the store; ingest it first")
+        new = fresh(writer, FACTOR_VALUES, rows)
+        if len(new) < len(rows):
+            _refuse_other_values(writer)
+        writer.append(FACTOR_VALUES, new)
+        return len(new)
+
+    def _add_archives(
+        self, writer: Writer, new: list[tuple[ArchiveRows, "pyarrow.Table"]], further: "pyarrow.Table"
+    ) -> int:
+        """Adds archives with their values, and further values; returns how many values are new."""
         import pyarrow
 
         if not new:
-            return
+            return self._add_values(writer, further)
         places = []
         for rows, _ in new:
             for raw in rows.raw:
@@ -287,8 +412,14 @@ class Store:
         values = pyarrow.concat_tables([values for _, values in new])
         if len(fresh(writer, FACTOR_VALUES, values)) < len(values):
             _refuse_other_values(writer)
-            raise InputError("factor values of a job are in the store already, of another archive; give each job once")
+            raise InputError(_SAME_JOB)
+        if len(further):
+            further = fresh(writer, FACTOR_VALUES, further)
+            values = pyarrow.concat_tables([values, further])
+        if values.select(list(FACTOR_VALUES.key)).to_pandas().duplicated().any():
+            raise InputError(_SAME_JOB)
         writer.append(FACTOR_VALUES, values)
+        return len(values)
 
 
 class _Where:
@@ -303,7 +434,7 @@ class _Where:
         self._parameters += parameters
         return self
 
-    def equal(self, column: str, value: str | None) -> Self:
+    def equal(self, column: str, value: str | int | None) -> Self:
         return self if value is None else self.that(f"{column} = ?", value)
 
     def among(self, column: str, values: Collection[str] | None) -> Self:
@@ -316,25 +447,41 @@ class _Where:
             self.that(f"{column} >= ?", float(since_s))
         return self if until_s is None else self.that(f"{column} < ?", float(until_s))
 
-    def query(self, table: Table) -> tuple[str, list[str | int | float | bool | list[str]]]:
+    def query(
+        self, table: Table, columns: Collection[str] | None = None, ordered: bool = True
+    ) -> tuple[str, list[str | int | float | bool | list[str]]]:
         where = f" where {' and '.join(self._conditions)}" if self._conditions else ""
-        columns = ", ".join(table.columns)
-        return f"select {columns} from {table.name}{where} order by {', '.join(table.key)}", self._parameters
+        order = f" order by {', '.join(table.key)}" if ordered else ""
+        return f"select {', '.join(columns or table.columns)} from {table.name}{where}{order}", self._parameters
 
 
 def _refuse_other_values(writer: Writer) -> None:
-    """Raises InputError where a staged value is in the store with another value."""
+    """Raises InputError where a staged value is in the store with another value, state, date, stratum or archive."""
+    columns = ("value", "state", "started_s", "stratum", "archive")
+    both = ", ".join(f"o.{name} as {name}_before, n.{name} as {name}_now" for name in columns)
+    other = " or ".join(f"n.{name} is distinct from o.{name}" for name in columns)
     found = writer.read(
-        "select n.factor, n.node, n.cpu, n.job, o.value as before, n.value as now, o.state as state_before, "
-        f"n.state as state_now from staged n join factor_values o on {same_key(FACTOR_VALUES)} "
-        "where n.value is distinct from o.value or n.state <> o.state or n.started_s <> o.started_s "
-        "or n.stratum <> o.stratum or n.archive <> o.archive limit 1"
+        f"select n.factor, n.node, n.cpu, n.job, {both} from staged n "
+        f"join factor_values o on {same_key(FACTOR_VALUES)} where {other} limit 1"
     ).to_pylist()
     if found:
         one = found[0]
+        differ = [
+            f"{_CALLED.get(name, name)} {_shown(name, before)} in the store and {_shown(name, now)} in what is added"
+            for name in columns
+            if (before := one[f"{name}_before"]) != (now := one[f"{name}_now"])
+        ]
         raise InputError(
             f"{printable(one['factor'])} of node {printable(one['node'])}, cpu {one['cpu']}, "
-            f"job {printable(one['job'])} is in the store as {one['before']} ({one['state_before']}), "
-            f"and would become {one['now']} ({one['state_now']}), or has another date, stratum or archive; "
-            "a value is never replaced"
+            f"job {printable(one['job'])} has {'; '.join(differ)}; a value is never replaced"
         )
+
+
+_CALLED = {"started_s": "date"}
+
+
+def _shown(column: str, cell: str | float | None) -> str:
+    """A cell of a factor value as people read it."""
+    if column == "started_s":
+        return f"{dt.datetime.fromtimestamp(float(cell or 0.0), dt.UTC):%Y-%m-%d %H:%M:%S.%f}".removesuffix(".000000")
+    return "none" if cell is None else printable(str(cell)) or "''"

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 #: Of what a store holds and how; see `migrations`.
-VERSION = 2
+VERSION = 3
 
 #: Only a real may be absent.
 Kind = Literal["text", "integer", "real", "flag"]
@@ -142,7 +142,37 @@ OUTLIERS = Table(
     ("id", "revision"),
 )
 
-TABLES = (ARCHIVES, ARCHIVE_NODES, RAW_TABLES, FACTOR_VALUES, VERDICTS, EVENTS, OUTLIERS)
+#: Changes that the alarm procedure confirmed, on the day when it did: never changed afterwards. node "all": of what all
+#: machines of the cluster have in common.
+ALARMS = Table(
+    "alarms",
+    {
+        "cluster": "text",
+        "node": "text",
+        "cpu": "integer",
+        "factor": "text",
+        "stratum": "text",
+        "day": "text",
+        "stream": "text",
+        "since_s": "real",
+        "changed_s": "real",
+        "evidence": "real",
+        "enough": "real",
+        "direction": "integer",
+        "before": "real",
+        "size": "real",
+        "size_low": "real",
+        "size_high": "real",
+        "worse": "flag",
+        "archive": "text",
+        "judged_s": "real",
+    },
+    ("cluster", "node", "factor", "cpu", "stratum", "day"),
+)
+#: The days that were judged, each with what it added to the state of the alarm procedure, as JSON.
+ALARM_DAYS = Table("alarm_days", {"day": "text", "added": "text", "judged_s": "real"}, ("day",))
+
+TABLES = (ARCHIVES, ARCHIVE_NODES, RAW_TABLES, FACTOR_VALUES, VERDICTS, EVENTS, OUTLIERS, ALARMS, ALARM_DAYS)
 
 #: What became of a job on a node: it ended, it failed, something else ended it, or it never reported.
 STATES = ("done", "failed", "aborted", "missing")

@@ -85,6 +85,21 @@ def data_caches(text: str, thread: int) -> tuple[Cache, ...]:
     return tuple(caches)
 
 
+def packages_of_threads(text: str) -> dict[int, int]:
+    """Hardware thread (number of the system) -> its package, the processor; none where the text is no such document."""
+    found: dict[int, int] = {}
+
+    def seen(each: Object, around: list[Object]) -> None:
+        if each.kind != "PU":
+            return
+        packages = [outer.attributes.get("os_index", "") for outer in around if outer.kind == "Package"]
+        thread = each.attributes.get("os_index", "")
+        if packages and _whole(packages[-1]) and _whole(thread):
+            found[int(thread)] = int(packages[-1])
+
+    return found if walk(text, seen) else {}
+
+
 def _whole(digits: str) -> bool:
     return digits.isascii() and digits.isdigit() and 0 < len(digits) < 19
 
