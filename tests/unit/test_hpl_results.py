@@ -92,6 +92,7 @@ def test_a_failed_residual_check_is_kept_with_its_result():
     [
         ("", "HPL.out: has no line of results of HPL"),
         (LINE.replace("0.09", "9.00"), "HPL.out:1: 9.00 s and 5.998e+01 Gflop/s are not of one run with N = 2000"),
+        (LINE.replace("e+01", "e+999"), "HPL.out: has no line of results of HPL"),
         (LINE.replace("WR12", "WR17"), "HPL.out:1: broadcast 7 is none of HPL's, 0 to 5"),
         (LINE.replace(" 128 ", "   0 "), "HPL.out:1: nb is 0"),
         (LINE.replace("0.09", "0.00").replace("5.998", "0.000"), "HPL.out:1: time and rate are zero"),

@@ -3,6 +3,11 @@
 import math
 
 
+def counted(count: int, noun: str) -> str:
+    """1 job, 3 jobs: of nouns that take an s."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def seconds(value_s: float) -> str:
     """A duration with three digits in the unit that suits it: 12.5 µs, 1.2 s."""
     if value_s == 0:

@@ -3,20 +3,19 @@
 Imported only when a file has been refused, so it may take its time: it parses the text once more to find the line.
 """
 
-import types
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING
 
-import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from lepaute.errors import PlatformError
+from lepaute.kit.yaml_faults import Path, composed, fields_at, guess, line_in, shown, spoken
 from lepaute.platform.all_faults import all_errors
 from lepaute.platform.schema import FORMAT, Platform
 
-Path = tuple[str | int, ...]
+if TYPE_CHECKING:
+    import yaml
 
 _LONGEST_PROBLEM = 600
 #: Of one file; more of them are one slip, made in many lines.
@@ -36,18 +35,18 @@ def described(error: ValidationError, content: object, text: str | None, origin:
         )
     # a misspelt field is both unknown and missing: the unknown one tells more
     errors = sorted(all_errors(error, content), key=lambda fault: fault["type"] != "extra_forbidden")
-    root = None if text is None else yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    root = None if text is None else composed(text)
     lines = list(dict.fromkeys(_fault_line(each, root, origin) for each in errors[:_MOST_FAULTS]))
     others = len(errors) - len(errors[:_MOST_FAULTS]) + len(lines) - 1
     more = "" if not others else f" ({others} more fault{'s' * (others > 1)}: lepaute platform check lists them)"
     return PlatformError(f"{lines[0]}{more if text is not None else ''}", faults=lines)
 
 
-def _fault_line(error: ErrorDetails, root: yaml.Node | None, origin: str) -> str:
+def _fault_line(error: ErrorDetails, root: "yaml.Node | None", origin: str) -> str:
     path = _path(error)
-    line = None if root is None else _line_in(path, root)
+    line = None if root is None else line_in(path, root)
     where = origin if line is None else f"{origin}:{line}"
-    problem = f"{_spoken(path)} {_problem(error, path)}"
+    problem = f"{spoken(path)} {_problem(error, path)}"
     if len(problem) > _LONGEST_PROBLEM:  # it quotes something of the file
         problem = f"{problem[: _LONGEST_PROBLEM // 2]} ... {problem[-_LONGEST_PROBLEM // 2 :]}"
     return f"{where}: {problem}"
@@ -56,7 +55,7 @@ def _fault_line(error: ErrorDetails, root: yaml.Node | None, origin: str) -> str
 def unknown_name(name: str, known: Sequence[str]) -> str:
     """One line on a name that is neither a shipped platform nor a file."""
     return (
-        f"no shipped platform and no file is named '{name}'{_guess(name, known)}; shipped platforms: {', '.join(known)}"
+        f"no shipped platform and no file is named '{name}'{guess(name, known)}; shipped platforms: {', '.join(known)}"
     )
 
 
@@ -67,25 +66,7 @@ def unknown_field(keys: Sequence[str | int], inside: object) -> str:
     if isinstance(inside, list):
         known = [f"[{position}]" for position in range(len(inside))]
     alternatives = f"; it has {', '.join(known)}" if known else ""
-    return f"the platform has no field {_spoken(tuple(keys))}{_guess(str(last), known)}{alternatives}"
-
-
-def _line_in(path: Path, root: yaml.Node) -> int:
-    """The line, from 1, of the key (or element) that `path` leads to, or of the deepest part of it that is there."""
-    node = root
-    line = node.start_mark.line
-    for step in path:
-        if isinstance(node, yaml.MappingNode):
-            entries = [(key, value) for key, value in node.value if key.value == str(step)]
-            if not entries:
-                break
-            line, node = entries[-1][0].start_mark.line, entries[-1][1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-            node = node.value[step]
-            line = node.start_mark.line
-        else:
-            break
-    return int(line) + 1
+    return f"the platform has no field {spoken(tuple(keys))}{guess(str(last), known)}{alternatives}"
 
 
 def _path(detail: ErrorDetails) -> Path:
@@ -94,14 +75,9 @@ def _path(detail: ErrorDetails) -> Path:
     return steps + tuple(detail.get("ctx", {}).get("at", ()))
 
 
-def _spoken(path: Path) -> str:
-    words = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return words.removeprefix(".") or "the file"
-
-
 def _problem(detail: ErrorDetails, path: Path) -> str:
     """What follows the field's path in the message."""
-    kind, given = detail["type"], _shown(detail["input"])
+    kind, given = detail["type"], shown(detail["input"])
     field = str(next((step for step in reversed(path) if isinstance(step, str)), ""))
     if field == "format" and kind == "literal_error":
         return f"is {given}; this version of Lepaute reads {FORMAT}. Correct it, or use a version that supports it."
@@ -109,7 +85,7 @@ def _problem(detail: ErrorDetails, path: Path) -> str:
         "fault": lambda: detail["msg"],
         "missing": lambda: "is missing. Add it.",
         "extra_forbidden": lambda: (
-            f"is not a field of the format{_guess(str(path[-1]), _fields_at(path[:-1]))}. Remove or rename it."
+            f"is not a field of the format{guess(str(path[-1]), fields_at(Platform, path[:-1]))}. Remove or rename it."
         ),
         "literal_error": lambda: f"is {given}; it must be {detail['ctx']['expected']}. Correct the value.",
         "greater_than_equal": lambda: (
@@ -163,38 +139,3 @@ def _number_remedy(value: object, unit: str) -> str:
     by_unit = {" in bytes per second": "1.25e+10", " in bytes": "8589934592", " in watts": "350"}
     example = by_unit.get(unit, "1.2e-06")
     return f"Convert it and write the number without a unit, as in {example}."
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, str):
-        try:
-            return f"{float(value)!r}"  # PyYAML reads -1e-06, for want of a dot, as a text
-        except ValueError:
-            pass
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _guess(word: str, known: Sequence[str]) -> str:
-    near = get_close_matches(word, known, n=1)
-    return f" (did you mean {near[0]}?)" if near else ""
-
-
-def _fields_at(path: Path) -> list[str]:
-    """The names of the fields of the value that `path` leads to."""
-    inside: Any = Platform
-    for step in path:
-        if isinstance(step, int) or inside is None:
-            continue  # an element of a list has the model that the list's annotation names
-        field = inside.model_fields.get(step)
-        inside = None if field is None else _model_in(field.annotation)
-    return [] if inside is None else list(inside.model_fields)
-
-
-def _model_in(annotation: Any) -> Any:
-    """The model class inside `X | None`, `tuple[X, ...]`, `Annotated[X, ...]`; None where there is none."""
-    if isinstance(annotation, type) and not get_args(annotation):
-        return annotation if issubclass(annotation, BaseModel) else None
-    if get_origin(annotation) in (tuple, Union, types.UnionType, Annotated):
-        return next((model for part in get_args(annotation) if (model := _model_in(part)) is not None), None)
-    return None

@@ -64,14 +64,17 @@ class Difference:
         }
 
 
-def difference(reference: "Prediction", other: "Prediction") -> Difference:
+def difference(reference: "Prediction", other: "Prediction", *, one_machine: bool = False) -> Difference:
     """How many times as long `other` takes as `reference`: both of the same runs, seeds and layers, and of another
     `repeat` each, so that their noise differs (predict(..., repeat=1)).
 
+    one_machine : the platforms are variants of one, whose models have the same errors though their coefficients
+        differ (platform.cpu_factors); else that is so only where the models are the same
     Raises InputError, one line, where the two cannot be compared.
     """
     before, after = _comparable(reference, other)
-    shared, run_noise = _share_errors(reference, other), _runs_differ(before) or _runs_differ(after)
+    shared = one_machine or _share_errors(reference, other)
+    run_noise = _runs_differ(before) or _runs_differ(after)
     times_s = [run.time_s for run in other.run_list]
     if not shared:  # the next seed: nothing in common
         times_s = [*times_s[1:], *times_s[:1]]

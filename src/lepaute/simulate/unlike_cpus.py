@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from lepaute import _core
 from lepaute.errors import InputError
+from lepaute.platform.cpu_factors import COMPUTING
 from lepaute.platform.evaluation import value_of
 from lepaute.platform.resizing import topology_for
 from lepaute.platform.scaling import UPDATE
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 ASSUMED_SD = 0.03
 #: A spread of fewer nodes is not that of a cluster.
 LEAST_NODES = 4
-#: Kernels that a CPU's factor applies to: their speed is that of its clock.
-COMPUTING = ("dgemm", "dgemm_nn")
 #: No cpu is faster than that: an unlucky draw with a large --spatial must not cost nothing.
 LEAST_FACTOR = 0.1
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
+from lepaute.kit.hpl_output import RESULT_LINE, finer_time_s
 from lepaute.kit.mpi_launcher import find_launcher
 from lepaute.kit.mpi_library import check_program
 from lepaute.kit.temporary import temporary_folder
@@ -17,7 +18,6 @@ from lepaute.measure.layout_here import layout_here
 from lepaute.measure.machine_load import Load, load_between, sample
 from lepaute.measure.toolchain import start_here
 from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
-from lepaute.simulate.apps.hpl.hpl_results import RESULT_LINE, finer_time_s
 from lepaute.verify.disturbance import NodeLoad, RankLoad
 from lepaute.verify.hpl_input import hpl_input_text
 from lepaute.verify.rank_script import CPUS, SCRIPT, blas_environment, cpus_text, rank_script
@@ -176,7 +176,7 @@ def parse_hpl_output(output: str, hpl: "Hpl") -> float:
     if match is None:
         raise EnvironmentProblem(f"HPL printed no result line (WR... or WC...); the end of its output: {_tail(output)}")
     _check_same_run(tuple(int(match[key]) for key in ("n", "nb", "p", "q")), hpl)
-    return finer_time_s(hpl, match["time"], match["rate"])
+    return finer_time_s(hpl.flop_count, match["time"], match["rate"])
 
 
 def _check_same_run(ran: tuple[int, ...], hpl: "Hpl") -> None:

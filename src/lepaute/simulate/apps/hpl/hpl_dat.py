@@ -14,9 +14,9 @@ from typing import Any, Self
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
+from lepaute.kit.hpl_output import is_hpl_output
 from lepaute.kit.options import options_of
 from lepaute.simulate.apps.hpl.hpl_dat_lines import DatLines
-from lepaute.simulate.apps.hpl.hpl_results import is_hpl_output
 from lepaute.simulate.apps.hpl.parameters import Dat, Hpl, places
 
 TO_STDOUT = 6  # HPL's device numbers: 6 standard output, 7 standard error, anything else its file

@@ -12,22 +12,11 @@ from typing import Any, NoReturn
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
+from lepaute.kit.hpl_output import FAILED, PARAMETER_LINE, PREDICTED, RESULT_LINE, finer_time_s, rounded_from
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, FACTORISATIONS, Hpl, places
 
 MOST_BYTES = 64 << 20
-#: Of our own tables, which have the form of HPL's.
-PREDICTED = "HPL, predicted by Lepaute"
-
-# "WR12R2C2        2000   128     1     1               0.40              1.351e+01", behind a launcher's prefix too.
-RESULT_LINE = re.compile(
-    r"(?<![\w/.-])W(?P<pmap>[RC])(?P<depth>\d{1,6})(?P<bcast>\d)(?P<rfact>[LCR])(?P<ndiv>\d{1,6})(?P<pfact>[LCR])"
-    r"(?P<nbmin>\d{1,6})\s+(?P<n>\d{1,10})\s+(?P<nb>\d{1,10})\s+(?P<p>\d{1,10})\s+(?P<q>\d{1,10})"
-    r"\s+(?P<time>\d{1,15}(?:\.\d{1,15})?)\s+(?P<rate>\d{1,15}(?:\.\d{1,15})?(?:[eE][+-]?\d{1,3})?)(?!\S)"
-)
-PARAMETER_LINE = re.compile(r"(?<![\w/.-])(?P<name>SWAP|L1|U|EQUIL|ALIGN)\s*: +(?P<text>\S.*?)\s*$")
 THRESHOLD = re.compile(r"(?P<name>.*?) \(threshold = (?P<threshold>\d{1,9})\)")
-HEADING = re.compile(r"^HPLinpack \d[\d.]* +-- +High-Performance Linpack benchmark", re.MULTILINE)
-FAILED = re.compile(r"\|\|Ax-b\|\|.*=\s*\S+ \.+ FAILED")
 #: Fields of Hpl that each line says.
 SAID_BY_LINES = frozenset({"n", "nb", "p", "q", "pmap", "depth", "bcast", "rfact", "ndiv", "pfact", "nbmin"})
 #: Time and rate of a line are of one run: within their rounding they agree up to this.
@@ -86,16 +75,6 @@ def parse_hpl_results(text: str, name: str, given: Mapping[str, Any]) -> list[Hp
     return results
 
 
-def is_hpl_output(text: str) -> bool:
-    """Whether HPL, or a table in its form, printed this: its heading, or a line of results."""
-    return HEADING.search(text) is not None or RESULT_LINE.search(text) is not None
-
-
-def finer_time_s(hpl: Hpl, time: str, rate: str) -> float:
-    """Duration of a run as printed: HPL gives the time two decimals and the rate four digits; the finer is taken."""
-    return hpl.flop_count / (float(rate) * 1e9) if _half_digit(rate) < _half_digit(time) else float(time)
-
-
 def default_of(field: str) -> str:
     """What a field has unless something says otherwise, as the command line takes it."""
     hpl = Hpl(n=1)
@@ -127,12 +106,12 @@ def _result(match: re.Match[str], known: Mapping[str, Any], name: str, number: i
     if float(time) == 0.0 and float(rate) == 0.0:
         _fail(name, number, "time and rate are zero; a run of that size has no result that could be compared")
     # A run of 5 ms is printed as 0.01 s: what was rounded lies anywhere within half a digit, for both.
-    (shortest_s, longest_s), (lowest, highest) = _rounded_from(time), _rounded_from(rate)
+    (shortest_s, longest_s), (lowest, highest) = rounded_from(time), rounded_from(rate)
     flop = hpl.flop_count / 1e9
     if not lowest * shortest_s * (1 - MOST_DISAGREEMENT) <= flop <= highest * longest_s * (1 + MOST_DISAGREEMENT):
         _fail(name, number, f"{time} s and {rate} Gflop/s are not of one run with N = {hpl.n}")
     assumed = tuple(field for field, _ in places() if field not in SAID_BY_LINES and field not in known)
-    return HplResult(hpl, finer_time_s(hpl, time, rate), number, assumed=_that_matter(assumed, hpl))
+    return HplResult(hpl, finer_time_s(hpl.flop_count, time, rate), number, assumed=_that_matter(assumed, hpl))
 
 
 def _parameter(name: str, text: str, file: str, number: int) -> dict[str, Any]:
@@ -149,19 +128,6 @@ def _parameter(name: str, text: str, file: str, number: int) -> dict[str, Any]:
         _fail(file, number, f"{name} is {text[:80]!r}; HPL prints {' or '.join(words)}")
     said[field] = words[text] == "yes" if field == "equil" else words[text]
     return said
-
-
-def _rounded_from(number: str) -> tuple[float, float]:
-    """The lowest and the highest value that is printed as this decimal number."""
-    digits, _, exponent = number.lower().partition("e")
-    half = 0.5 * 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
-    return max(0.0, float(number) - half), float(number) + half
-
-
-def _half_digit(number: str) -> float:
-    """Largest relative error of a decimal number as printed; infinite for zero."""
-    value = float(number)
-    return (_rounded_from(number)[1] - value) / value if value else float("inf")
 
 
 def _fail(name: str, number: int, problem: str) -> NoReturn:
