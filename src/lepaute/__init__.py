@@ -10,6 +10,7 @@ True
 Platforms      load_platform("dahu" or a file), Platform
 Predictions    predict(Hpl(...) or Stencil(...), platform), emulate(program, platform, ranks=...), difference
 Measurements   Archive.open(file), fit.models(archives), fit.segment(x, y), fit.read_durations(file), read_trace(file)
+Watching       watch.open(store) tests machines against what earlier jobs measured of them
 Experiments    design (tables of what to measure), Job (what is measured, and how), run(Job, archive)
 
 In a notebook each of these shows itself as a table; help(lp.predict) has the arguments. Every name is loaded when it is
@@ -24,6 +25,7 @@ from lepaute.version import __version__
 if TYPE_CHECKING:
     from lepaute import design as design
     from lepaute import fit as fit
+    from lepaute import watch as watch
     from lepaute.archive import Archive as Archive
     from lepaute.errors import LepauteError as LepauteError
     from lepaute.measure.experiment.job import Job as Job
@@ -87,6 +89,7 @@ __all__ = [
     "read_trace",
     "run",
     "simulate_one",
+    "watch",
 ]
 
 
@@ -96,7 +99,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name in {"design", "fit"}:
+    if name in {"design", "fit", "watch"}:
         return import_module(f"lepaute.{name}")
     if name in _HOME_OF:
         return getattr(import_module(_HOME_OF[name]), name)

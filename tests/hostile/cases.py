@@ -55,6 +55,8 @@ _PLATFORM = {"--platform": "{in}/platform.yaml"}
 _DESIGN = {"file": "{in}/design.csv"}
 _TRACE = {"file": "{in}/trace.parquet"}
 _OUTPUT = {"--output": "out"}
+#: Not in the folder itself, whose files have to stay as they are: what is tested is recorded.
+_STORE = {"--store": "{in}/written/store"}
 #: Without compilers, launchers and schedulers on PATH these end before they measure anything.
 BASES = {
     "doctor": Base(),
@@ -107,6 +109,23 @@ BASES = {
     "trace perfetto": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
     "trace otf2": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
     "trace breakdown": Base(arguments=_TRACE),  # type: ignore[arg-type]
+    "watch ingest": Base(
+        {"--store": "out", "--mapping": "{in}/mapping.yaml", "--format": "csv"}, {"files": ("{in}/values.csv",)}
+    ),
+    "watch test": Base(_STORE),
+    "watch events list": Base(_STORE),
+    "watch events add": Base({"--store": "out", "--node": "1", "--reason": "why", "--date": "2026-11-23"}),
+    "watch events withdraw": Base({**_STORE, "--reason": "why"}, {"ids": ("0123",)}),
+    "watch events import": Base({"--store": "out", "--events": "{in}/events.csv"}),
+    "watch events export": Base({**_STORE, "--events": "out.csv"}),
+    "watch events propose": Base(_STORE),
+    "watch events accept": Base(_STORE, {"proposal": "0123"}),
+    "watch events effect": Base(_STORE, {"date": "2023-11-21"}),
+    "watch replay": Base(_STORE),
+    "watch cost": Base(
+        {**_STORE, **_PLATFORM, "--n": "64", "--grid": "1x2", "--runs": "2"},
+        {"node": "1"},
+    ),
     "trace compare": Base({}, {"left": "{in}/trace.parquet", "right": "{in}/trace.parquet"}),
 }
 
@@ -119,9 +138,16 @@ def commands() -> dict[str, Any]:
         module = import_module(f"lepaute.cli.{command.name}")
         app = module.app_for(()) if hasattr(module, "app_for") else getattr(module, "app", None)
         top = get_group(app) if app is not None else get_command(app_of(module))
-        below = getattr(top, "commands", None)
-        found |= {f"{command.name} {name}": each for name, each in below.items()} if below else {command.name: top}
+        found |= _below(command.name, top)
     return found
+
+
+def _below(words: str, command: Any) -> dict[str, Any]:
+    """The command, or all those of a group and of its groups."""
+    commands = getattr(command, "commands", None)
+    if not commands:
+        return {words: command}
+    return {name: each for word, below in commands.items() for name, each in _below(f"{words} {word}", below).items()}
 
 
 def cases_of(command: str, inputs: Path) -> Iterator[Case]:
@@ -235,6 +261,7 @@ def write_inputs(folder: Path) -> None:
         "import lepaute\n\n\nclass Nothing(lepaute.Job):\n    def run(self):\n        pass\n"
     )
     (folder / "smpi.trace").write_text("%EventDef PajeDefineContainerType 0\n%EndEventDef\n")
+    _write_store(folder)
     (folder / "junk").write_bytes(bytes(range(256)) * 40)
     (folder / "junk").chmod(0o755)
     (folder / "locked").write_text("secret")
@@ -246,3 +273,29 @@ def write_inputs(folder: Path) -> None:
     assert main(["design", "factorial", "-f", "a=1,2", "-f", "b=3,4", "-o", str(folder / "design.csv")]) == 0
     predict = ["predict", "hpl", "-p", str(folder / "platform.yaml"), "--n", "256", "--nb", "64", "--grid", "2x1"]
     assert main([*predict, "--runs", "1", "--trace", str(folder / "trace.parquet")]) == 0
+
+
+def _write_store(folder: Path) -> None:
+    """A store in which two nodes were measured on twelve days, and the first became slower; and files to ingest."""
+    import pandas
+
+    from lepaute.watch import open as open_watch
+
+    rows = [
+        ("c", str(node), cpu, f"j{day}", 1.7e9 + 86400.0 * day, "s", "dgemm_rate_flops", 1e12 * slow + 1e9 * (day % 3))
+        for node in (1, 2)
+        for cpu in (0, 1)
+        for day in range(12)
+        for slow in [0.9 if node == 1 and day > 7 else 1.0]
+    ]
+    names = ["cluster", "node", "cpu", "job", "started_s", "stratum", "factor", "value"]
+    values = pandas.DataFrame(rows, columns=names)
+    (folder / "written").mkdir()
+    with open_watch(folder / "written" / "store") as watch:
+        watch.store.add_values(values.assign(state="done", archive=""))
+    values[values["cpu"] == 0][["node", "started_s", "value"]].to_csv(folder / "values.csv", index=False)
+    mapping = (
+        "{node: node, date: {column: started_s, form: epoch_s}, factors: {speed_flops: {column: value, unit: flops}}}"
+    )
+    (folder / "mapping.yaml").write_text(mapping)
+    (folder / "events.csv").write_text("date,cluster,node,type,description\n2026-11-23,c,1,platform,why\n")

@@ -1,5 +1,7 @@
 """For each kind of input: what is changed, and all that the command line does with it before anything is simulated."""
 
+import contextlib
+import gzip
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -291,7 +293,120 @@ def _read_design(path: Path) -> None:
         summary_of(design)
 
 
+_FOREIGN = DATA / "watch" / "foreign"
+_MAPPING = b"""cluster: {value: c}
+node: node
+cpu: cpu
+job: jobid
+date: {column: start, form: iso, timezone: Europe/Paris}
+factors: {rate_flops: {column: rate, unit: Gflop/s}, heat_degC: {column: heat, unit: K}}
+state: {column: end, done: [ok], failed: [crash]}
+stratum: [blas]
+"""
+_CSV = b"""start,node,cpu,jobid,rate,heat,end,blas
+2026-01-02T03:04:05+01:00,1,0,17,1.5,300.5,ok,mkl
+2026-01-03,1,1,18,1.75,,ok,mkl
+2026-01-04 12:30,"n,2",-1,19,NaN,301,ok,"open
+blas"
+2026-01-05T00:00:00Z,1,0,20,,,crash,mkl
+"""
+
+
+def _google_benchmarks() -> list[bytes]:
+    plain = json.loads((_FOREIGN / "google_benchmark_plain.json").read_bytes())
+    few = json.dumps(plain | {"benchmarks": plain["benchmarks"][:4]}).encode()
+    return [*(path.read_bytes() for path in sorted(_FOREIGN.glob("google_benchmark_*.json"))), few, few]
+
+
+def _reframe_logs() -> list[bytes]:
+    return [path.read_bytes() for path in sorted(_FOREIGN.glob("reframe*.log"))]
+
+
+def _reframe_databases() -> list[bytes]:
+    return [(_FOREIGN / "reframe_results.db").read_bytes()]
+
+
+def _changed_database(rng: random.Random, data: bytes, others: list[bytes]) -> tuple[str, bytes]:
+    """Bytes, or the report of a session: its pages of JSON, or a value in it."""
+    import sqlite3
+
+    if rng.random() < 0.4:
+        return changed(rng, data, others)
+    with contextlib.closing(sqlite3.connect(":memory:")) as base:
+        base.deserialize(data)
+        uuid, blob = rng.choice(base.execute("select uuid, json_blob from sessions").fetchall())
+        if rng.random() < 0.5:
+            way, text = changed(rng, blob.encode(), [blob.encode()])
+        else:
+            report = json.loads(blob)
+            inside = rng.choice(
+                [report, report["session_info"], report["runs"][0], *report["runs"][0]["testcases"] * 3]
+            )
+            inside[rng.choice(list(inside))] = rng.choice(
+                (
+                    None,
+                    3,
+                    -1,
+                    1e300,
+                    "x",
+                    "\x1b[2J",
+                    "\ud800",
+                    [],
+                    {},
+                    {"a:b": [1]},
+                    {"a:b": [1, 0, 0, 0, "s"]},
+                    True,
+                    2**80,
+                )
+            )
+            way, text = "value replaced", json.dumps(report).encode()
+        base.execute("update sessions set json_blob = ? where uuid = ?", (text, uuid))
+        base.commit()
+        return f"report: {way}", bytes(base.serialize())
+
+
+def _hpl_output() -> list[bytes]:
+    files = [(DATA / "hpl_out/HPL.out").read_bytes(), (_FOREIGN / "hpccoutf.txt").read_bytes()]
+    start = b"\nHPL_pdgesv() start time Fri Sep  5 01:31:45 2025\n"
+    line = b"WR11C2R4       82432   224    16    20              73.92             5.0515e+03"
+    short = b"SWAP   : Mix (threshold = 64)\n" + b"\n".join([line + start, line.replace(b"11C2", b"12R2") + start] * 2)
+    return [short, short, files[1], files[0].replace(b"\n---", start + b"---")]
+
+
+def _read_foreign(path: Path) -> None:
+    """As the format that it is recognised as, and as the one that it was."""
+    from lepaute.watch.foreign import read_foreign
+
+    asked = {"google-benchmark": "google-benchmark", "hpl-output": "hpl"}.get(path.suffix[1:], "reframe")
+    values = read_foreign(path, asked, node="n1" if asked == "hpl" or b"reframe 3" in path.read_bytes()[:100] else "")
+    assert len(values)
+    values.value.sum()
+
+
+def _read_csv(path: Path) -> None:
+    from lepaute.watch.foreign import read_foreign
+    from lepaute.watch.foreign.mapping import parse_mapping
+
+    assert len(read_foreign(path, mapping=parse_mapping(_MAPPING.decode(), "m.yaml")))
+
+
+def _read_mapping(path: Path) -> None:
+    from lepaute.watch.foreign.csv_table import read_csv_table
+    from lepaute.watch.foreign.mapping import read_mapping
+    from lepaute.watch.foreign.source import Source
+
+    mapping = read_mapping(path)
+    assert mapping.columns()
+    assert len(read_csv_table(Source(path, _CSV), mapping, "", ""))
+
+
 KINDS = {
+    "google-benchmark": Kind(_google_benchmarks, _read_foreign),
+    "reframe": Kind(_reframe_logs, _read_foreign),
+    "reframe-base": Kind(_reframe_databases, _read_foreign, _changed_database),
+    "hpl-output": Kind(_hpl_output, _read_foreign),
+    "csv": Kind(lambda: [_CSV, gzip.compress(_CSV)], _read_csv),
+    "mapping": Kind(lambda: [_MAPPING], _read_mapping),
     "platform": Kind(_platforms, _read_platform),
     "set": Kind(_settings, _read_settings),
     "hpl-dat": Kind(_hpl_dat, _read_hpl_dat),

@@ -10,7 +10,7 @@ from scipy import stats
 
 from lepaute.errors import InputError
 from lepaute.watch.changelog import Changelog, read_changelog
-from lepaute.watch.judge import judge
+from lepaute.watch.judging.judge import judge
 from lepaute.watch.values import check_values, vectors
 
 TESTS = Path(__file__).parents[1]
@@ -179,45 +179,82 @@ def test_pooling_tests_the_second_job_after_an_event_and_says_that_it_is_pooled(
     assert pooled.pooled.all()
     last = (pooled.node == "4") & (pooled.job == "5")
     assert list(alone[last].missing) == [2]
-    # jobs 0 to 4 of nineteen others: 4 degrees each; one value of its own, which says nothing of the spread
+    # days 1 to 3 of nineteen of twenty machines, day 4 of nineteen, each less its part in the effect of the day; the
+    # only value of its own says nothing of the spread
     assert list(pooled[last].n) == [1]
-    assert list(pooled[last].degrees_of_freedom) == [19 * 4]
+    assert list(pooled[last].degrees_of_freedom) == [int(3 * 19 * 19 / 20 + 18)]
     assert (pooled[last].p_value < 1e-6).all()
     assert (pooled.p_value < 1e-4).sum() == 1
 
 
-def test_the_pooled_scatter_is_that_of_what_came_before_within_the_current_stretch_of_each_machine() -> None:
+@pytest.mark.parametrize("r", [1, 3])
+def test_a_pooled_test_is_that_of_least_squares_with_machines_and_days(r: int) -> None:
+    """Of all jobs up to the tested ones: a level each machine, an effect each day, and a step of the tested machine."""
     rng = np.random.default_rng(3)
+    machines, days = 7, 8
+    x = 50.0 * np.arange(machines)[:, None] + 5 * rng.normal(size=days) + rng.normal(size=(machines, days))
     frame = pd.concat(
-        table({"value": list(50.0 * node + rng.normal(size=14))}).assign(
-            node=str(node), started_s=86400.0 * np.arange(14) + 100.0 * node
-        )
-        for node in range(4)
-    ).reset_index(drop=True)
-    events = "date,cluster,node,type,description\n1970-01-06,c,2,platform,x\n1970-01-09,c,1/3,protocol,y\n"
-    outliers = "date,cluster,node,jobid,description\n1970-01-04,c,1,3,x\n"
-    log = changelog_of(events, outliers)
-    out = log.outlying_jobs({("c", str(node)) for node in range(4)})
-    resets = log.resets_s({("c", str(node)) for node in range(4)})
-    for r in (1, 3):
-        found = judge(frame, log, windows=[r], pooled=True)
-        for row in found[found.missing == 0].itertuples():
-            scatter, degrees = 0.0, 0
-            for node in map(str, range(4)):
-                begin = max((date for date in resets["c", node] if date <= row.started_s), default=-np.inf)
-                usable = frame[(frame.node == node) & (frame.started_s >= begin) & (frame.started_s < row.started_s)]
-                x = usable.value[[("c", node, job) not in out for job in usable.job]].to_numpy()
-                x = x[: len(x) - (r - 1)] if node == row.node else x
-                if len(x):
-                    scatter, degrees = scatter + float(np.sum((x - x.mean()) ** 2)), degrees + len(x) - 1
-                if node == row.node:
-                    assert row.n == len(x)
-                    mean = x.mean()
-            assert row.degrees_of_freedom == degrees
-            half = (row.high - row.low) / 2
-            assert (row.high + row.low) / 2 == pytest.approx(mean)
-            wanted = stats.t.ppf(1 - 0.5e-4, degrees) * np.sqrt(scatter / degrees * (1 / row.n + 1 / r))
-            assert half == pytest.approx(wanted, rel=1e-6)
+        table({"value": list(row)}).assign(node=str(node), started_s=86400.0 * np.arange(days) + 100.0 * node)
+        for node, row in enumerate(x)
+    )
+    found = judge(frame, windows=[r], pooled=True)
+    made = found[found.missing == 0]
+    assert len(made) == machines * (days - 1 - r), "the first day has no reference, the second no spread"
+    for row in made.itertuples():
+        machine, day = int(row.node), int(row.job)
+        level, effect = np.eye(machines), np.eye(days)
+        design = np.array([[*level[m], *effect[d]] for m in range(machines) for d in range(day + 1)])
+        step = np.array([m == machine and d > day - r for m in range(machines) for d in range(day + 1)])
+        fit, *_ = np.linalg.lstsq(np.c_[design, step], x[:, : day + 1].reshape(-1), rcond=None)
+        variance = np.linalg.pinv(np.c_[design, step].T @ np.c_[design, step])[-1, -1]
+        before = x[:, : day + 1 - r]
+        residuals = before - before.mean(axis=0) - before.mean(axis=1)[:, None] + before.mean()
+        degrees = (machines - 1) * (day - r)
+        assert row.n == day + 1 - r
+        assert row.degrees_of_freedom == degrees
+        t = fit[-1] / np.sqrt(variance * np.sum(residuals**2) / degrees)
+        assert row.p_value == pytest.approx(2 * stats.t.sf(abs(t), degrees), rel=1e-6)
+        assert row.direction == np.sign(t)
+        window = x[machine, day + 1 - r : day + 1].mean()
+        assert (row.low + row.high) / 2 == pytest.approx(window - fit[-1], rel=1e-9)
+        half = stats.t.ppf(1 - 0.5e-4, degrees) * np.sqrt(variance * np.sum(residuals**2) / degrees)
+        assert (row.high - row.low) / 2 == pytest.approx(half, rel=1e-6)
+
+
+def test_a_day_that_is_warm_for_all_is_no_alarm_of_a_pooled_test_nor_are_peers_that_change() -> None:
+    rng = np.random.default_rng(4)
+    machines, days = 12, 15
+    x = 50.0 * np.arange(machines)[:, None] + rng.normal(size=(machines, days))
+    x[:, 12] += 40.0  # all of them
+    x[:4, 14] += 30.0  # a third of them
+    frame = pd.concat(table({"value": list(row)}).assign(node=str(node)) for node, row in enumerate(x))
+    alone, pooled = judge(frame, windows=[1]), judge(frame, windows=[1], pooled=True)
+    assert (alone[alone.job == "12"].p_value < 1e-6).all()
+    assert not (pooled[pooled.job == "12"].p_value < 1e-4).any()
+    last = pooled[pooled.job == "14"]
+    assert set(last[last.p_value < 1e-6].node) == {"0", "1", "2", "3"}
+    assert (last[last.p_value >= 1e-6].p_value > 1e-4).all()
+
+
+def test_with_few_nodes_nothing_is_pooled_and_those_that_are_missing_are_counted() -> None:
+    rng = np.random.default_rng(5)
+    frame = pd.concat(
+        table({"value": list(rng.normal(size=9))}).assign(node=str(node), cpu=cpu)
+        for node in range(3)
+        for cpu in (0, 1)
+    )
+    found = judge(frame, windows=[1], pooled=True)
+    assert set(found[found.n > 0].missing) == {3}, "two other nodes of five"
+    assert found.p_value.isna().all()
+
+
+def test_a_p_value_that_is_too_small_for_a_number_still_has_a_rank() -> None:
+    frame = table({"value": [*np.random.default_rng(6).normal(size=200), 1e60, 1e70]})
+    found = judge(frame, windows=[1])
+    assert list(found.p_value[200:]) == [0.0, pytest.approx(1.0, abs=1.0)]
+    assert found.log10_p[200] < -1e4
+    usual = found[found.p_value > 0]
+    assert np.allclose(usual.log10_p, np.log10(usual.p_value))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ A machine is a processor of a node, or a whole node (cpu -1). Rows are compared 
 in another way (design, content, protocol, software) has another one.
 """
 
+import datetime as dt
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
@@ -25,9 +26,12 @@ COLUMNS = {
     "archive": "text",  # its id; empty for data from elsewhere
 }
 WHOLE_NODE = -1
+#: Days are those of UTC.
+DAY_S = 86_400.0
 #: Absence is an observation: a job that failed, was aborted or left no value has its rows too.
 STATES = ("done", "failed", "aborted", "missing")
 MACHINE = ["cluster", "node", "cpu"]
+Machine = tuple[str, str, int]
 #: One row each.
 KEY = [*MACHINE, "job", "factor"]
 
@@ -84,6 +88,8 @@ def vectors(table: "pd.DataFrame", factors: "tuple[str, ...]") -> "pd.DataFrame"
     table : as check_values returns it. Rows that are not done are left out; the order is that of machine, time and job.
     Raises InputError where a factor occurs nowhere.
     """
+    import numpy as np
+
     found = table[table["factor"].isin(factors) & (table["state"] == "done")]
     unknown = [factor for factor in factors if not (table["factor"] == factor).any()]
     if unknown:
@@ -94,6 +100,19 @@ def vectors(table: "pd.DataFrame", factors: "tuple[str, ...]") -> "pd.DataFrame"
     if len(factors) == 1:
         wide = found[[*index, "value"]].rename(columns={"value": factors[0]})
     else:
-        wide = found.set_index([*index, "factor"])["value"].unstack("factor").dropna().reset_index()
-        wide.columns.name = None
+        number = found.groupby(index, sort=False).ngroup().to_numpy()
+        first = np.unique(number, return_index=True)[1]
+        x = np.full((len(first), len(factors)), np.nan)
+        for column, factor in enumerate(factors):
+            rows = (found["factor"] == factor).to_numpy()
+            x[number[rows], column] = found["value"].to_numpy()[rows]
+        whole = ~np.isnan(x).any(axis=1)
+        wide = found[index].iloc[first[whole]].reset_index(drop=True)
+        for column, factor in enumerate(factors):
+            wide[factor] = x[whole, column]
     return wide[[*index, *factors]].sort_values([*MACHINE, "started_s", "job"], kind="stable", ignore_index=True)
+
+
+def day_of(time_s: float) -> dt.date:
+    """The date of a moment, UTC."""
+    return dt.datetime.fromtimestamp(float(time_s), dt.UTC).date()

@@ -4,9 +4,10 @@ Outliers are tested, but are never part of a reference.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.watch.changelog import Changelog
@@ -52,7 +53,24 @@ def references(observations: "pd.DataFrame", changelog: Changelog) -> References
     keys = observations[[*MACHINE, "stratum"]].assign(stretch=stretch)
     series: Integers = keys.groupby([*MACHINE, "stratum", "stretch"], sort=False).ngroup().to_numpy().astype(np.int64)
     first = np.unique(series, return_index=True)[1]
-    jobs = changelog.outlying_jobs(nodes)
-    names = observations[["cluster", "node", "job"]].itertuples(index=False, name=None)
-    outlier = np.array([name in jobs for name in names], dtype=np.bool_)
+    outlier = _outliers(observations["job"], node, nodes, changelog)
     return References(series, outlier, begin_s[first], end_s[first])
+
+
+def _outliers(
+    job: "pd.Series[str]", node: "npt.NDArray[np.integer[Any]]", nodes: list[tuple[str, str]], changelog: Changelog
+) -> Booleans:
+    """Of each observation, whether its job is an outlier of its node; node : number among `nodes`."""
+    logged = changelog.outlying_jobs(nodes)
+    if not logged:
+        return np.zeros(len(job), np.bool_)
+    codes, names = job.factorize()
+    job_number = {str(name): number for number, name in enumerate(names)}
+    node_number = {name: number for number, name in enumerate(nodes)}
+    pairs = [
+        node_number[cluster, name] * len(names) + job_number[its_job]
+        for cluster, name, its_job in logged
+        if its_job in job_number
+    ]
+    outlier: Booleans = np.isin(node * len(names) + codes, pairs)
+    return outlier

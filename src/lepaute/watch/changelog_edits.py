@@ -1,0 +1,178 @@
+"""Edits of the changelog that a store keeps: entries with author, date and reason, and the two CSV files.
+
+Nothing is overwritten: what is withdrawn stays in the history, with who withdrew it, when and why.
+"""
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError
+from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier, read_changelog, write_events, write_outliers
+from lepaute.watch.proposals.proposed_event import DAYS, ProposedEvent
+
+if TYPE_CHECKING:
+    import pandas
+
+    from lepaute.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEntry:
+    """An event or outlier of a store, with its id there; of the history, one revision of it.
+
+    recorded_s : when it was recorded or, with `withdrawn`, withdrawn; author and reason are then those of that
+    """
+
+    id: str
+    entry: Event | Outlier
+    recorded_s: float
+    revision: int = 1
+    withdrawn: bool = False
+
+
+def logged_entries(store: "Store", *, history: bool = False) -> tuple[LoggedEntry, ...]:
+    """The events and outliers in force, by date; history: every revision of every one."""
+    events, outliers = store.events(history=history), store.outliers(history=history)
+    found = [_logged(row, _event(row)) for row in _rows(events)]
+    found += [_logged(row, _outlier(row)) for row in _rows(outliers)]
+    return tuple(sorted(found, key=lambda each: (each.entry.date, each.id, each.revision)))
+
+
+def logged_changelog(store: "Store") -> Changelog:
+    """The changelog in force."""
+    entries = [each.entry for each in logged_entries(store)]
+    return Changelog(
+        tuple(entry for entry in entries if isinstance(entry, Event)),
+        tuple(entry for entry in entries if isinstance(entry, Outlier)),
+    )
+
+
+def record(store: "Store", entries: Iterable[Event | Outlier]) -> tuple[str, ...]:
+    """Records entries and returns their ids, in the same order; one that is in force stays as it is.
+
+    Raises InputError where one has no author or no reason: who reads it in a year has nobody else to ask.
+    """
+    every = tuple(entries)
+    for entry in every:
+        if not entry.author.strip() or not entry.reason.strip():
+            lacks = "reason" if entry.author.strip() else "author"
+            raise InputError(f"the entry of {entry.date} on {entry.nodes.text} has no {lacks}; give author and reason")
+    return _add(store, every)
+
+
+def accept(store: "Store", proposal: ProposedEvent, author: str, reason: str = "") -> tuple[str, ...]:
+    """Records a proposed event: one event, or for days an outlier a job; returns the ids.
+
+    reason : in front of what was found, which is recorded in any case
+    """
+    entries: tuple[Event | Outlier, ...] = (
+        proposal.to_outliers(author) if proposal.shape == DAYS else (proposal.to_event(author),)
+    )
+    if reason.strip():
+        entries = tuple(_with_reason(entry, f"{reason.strip()} ({entry.reason})") for entry in entries)
+    return record(store, entries)
+
+
+def withdraw(store: "Store", ids: Iterable[str], author: str, reason: str) -> int:
+    """Withdraws events and outliers by their ids, or the beginnings of these; returns how many were in force.
+
+    Raises InputError where an id is unknown or not unique, or author or reason is empty.
+    """
+    if not author.strip() or not reason.strip():
+        raise InputError(f"a withdrawal has no {'reason' if author.strip() else 'author'}; give author and reason")
+    every = logged_entries(store, history=True)
+    events = {each.id for each in every if isinstance(each.entry, Event)}
+    outliers = {each.id for each in every if isinstance(each.entry, Outlier)}
+    chosen = [_full(each, events | outliers) for each in ids]
+    done = 0
+    if mine := [each for each in chosen if each in events]:
+        done += store.withdraw_events(mine, author, reason)
+    if mine := [each for each in chosen if each in outliers]:
+        done += store.withdraw_outliers(mine, author, reason)
+    return done
+
+
+def import_changelog(store: "Store", events: Path | None = None, outliers: Path | None = None) -> tuple[str, ...]:
+    """Records the entries of the two CSV files, either of which may be left out; returns their ids.
+
+    Files may leave authors out, as the published log does. Raises InputError, with file and line, for what is no entry;
+    then nothing is recorded.
+    """
+    return add_changelog(store, read_changelog(events, outliers))
+
+
+def add_changelog(store: "Store", changelog: Changelog) -> tuple[str, ...]:
+    """Records all entries, authors or none, and returns their ids, events first; what is in force stays as it is."""
+    return _add(store, (*changelog.events, *changelog.outliers))
+
+
+def export_changelog(store: "Store", events: Path | None = None, outliers: Path | None = None) -> None:
+    """Writes the entries in force into the two CSV files, which `import_changelog` reads back as they are."""
+    log = logged_changelog(store)
+    if events is not None:
+        write_events(events, log.events)
+    if outliers is not None:
+        write_outliers(outliers, log.outliers)
+
+
+def _add(store: "Store", entries: tuple[Event | Outlier, ...]) -> tuple[str, ...]:
+    import pandas
+
+    events = [entry for entry in entries if isinstance(entry, Event)]
+    outliers = [entry for entry in entries if isinstance(entry, Outlier)]
+    ids: dict[int, str] = {}
+    if events:
+        rows = [{**_content(entry), "kind": entry.kind} for entry in events]
+        ids |= zip(map(id, events), store.add_events(pandas.DataFrame(rows)), strict=True)
+    if outliers:
+        rows = [{**_content(entry), "job": entry.job} for entry in outliers]
+        ids |= zip(map(id, outliers), store.add_outliers(pandas.DataFrame(rows)), strict=True)
+    return tuple(ids[id(entry)] for entry in entries)
+
+
+def _content(entry: Event | Outlier) -> dict[str, Any]:
+    return {
+        "date_s": dt.datetime.combine(entry.date, dt.time(), dt.UTC).timestamp(),
+        "cluster": entry.nodes.cluster,
+        "nodes": entry.nodes.text,
+        "author": entry.author,
+        "reason": entry.reason,
+    }
+
+
+def _rows(frame: "pandas.DataFrame") -> list[dict[Any, Any]]:
+    rows: list[dict[Any, Any]] = frame.to_dict("records")
+    return rows
+
+
+def _event(row: dict[Any, Any]) -> Event:
+    return Event(_date(row), NodeSet(row["cluster"], row["nodes"]), row["kind"], row["reason"], row["author"])
+
+
+def _outlier(row: dict[Any, Any]) -> Outlier:
+    return Outlier(_date(row), NodeSet(row["cluster"], row["nodes"]), row["job"], row["reason"], row["author"])
+
+
+def _logged(row: dict[Any, Any], entry: Event | Outlier) -> LoggedEntry:
+    return LoggedEntry(row["id"], entry, float(row["recorded_s"]), int(row["revision"]), bool(row["withdrawn"]))
+
+
+def _date(row: dict[Any, Any]) -> dt.date:
+    return dt.datetime.fromtimestamp(row["date_s"], dt.UTC).date()
+
+
+def _with_reason(entry: Event | Outlier, reason: str) -> Event | Outlier:
+    from dataclasses import replace
+
+    return replace(entry, reason=reason)
+
+
+def _full(text: str, known: set[str]) -> str:
+    found = [each for each in known if each.startswith(text)] if text else []
+    if len(found) != 1:
+        many = "is the beginning of several ids" if found else "is the id of no event or outlier"
+        raise InputError(f"{text!r} {many}; list them to see their ids")
+    return found[0]

@@ -1,0 +1,228 @@
+"""CSV files, read with a mapping (`mapping`) that says what their columns are."""
+
+import csv
+import io
+import math
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from lepaute.errors import InputError
+from lepaute.watch.foreign.dates import date_reader
+from lepaute.watch.foreign.mapping import NO_VALUE, Cell, Mapping
+from lepaute.watch.foreign.rows import check_names, checked_table, digest, machine_of
+from lepaute.watch.foreign.source import Source
+from lepaute.watch.foreign.units import Unit, unit_of
+from lepaute.watch.values import WHOLE_NODE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: What a table may have between its cells, where the mapping does not say it.
+_DELIMITERS = ",;\t|"
+_MOST_CPUS = 1_000_000
+
+
+def read_csv_table(source: Source, mapping: Mapping, cluster: str, node: str) -> "pd.DataFrame":
+    """The factor values of a CSV file with a heading; lines that begin with # are comments.
+
+    Cells without a value (empty, NA, NaN, -) have no row; where the state of a job is not `done`, each factor has one
+    without a value.
+    Raises InputError, with file and line, for columns that are missing and cells that are not what the mapping says.
+    """
+    for name, given, cell in (("cluster", cluster, mapping.cluster), ("node", node, mapping.node)):
+        if given and cell is not None:
+            raise InputError(
+                f"{source.name}: the {name} is given, {given[:40]!r}, and the mapping says it, too; leave one"
+            )
+    if mapping.node is None:
+        machine_of(cluster, node, "", source.name)
+    columns = _Columns()
+    for machine_and_job, values in _Reader(source, mapping, cluster, node).rows():
+        columns.add(machine_and_job, values)
+    check_names(columns.names(), source.name)
+    return checked_table(columns.frame(), source.name)
+
+
+class _Job(NamedTuple):
+    """What all values of a row have in common; columns as watch.values has them."""
+
+    cluster: str
+    node: str
+    cpu: int
+    job: str
+    started_s: float
+    stratum: str
+    state: str
+
+
+class _Columns:
+    """Rows of a large table, kept without an object each: their jobs, and the numbers and values of their factors."""
+
+    def __init__(self) -> None:
+        self._jobs: list[_Job] = []
+        self._factors: dict[str, int] = {}
+        self._job_of, self._factor_of, self._value = array("q"), array("q"), array("d")
+
+    def add(self, job: _Job, values: Iterable[tuple[str, float]]) -> None:
+        for factor, value in values:
+            self._job_of.append(len(self._jobs))
+            self._factor_of.append(self._factors.setdefault(factor, len(self._factors)))
+            self._value.append(value)
+        self._jobs.append(job)
+
+    def names(self) -> set[tuple[str, str]]:
+        """(column, text) of what people have named."""
+        return {("factor", each) for each in self._factors} | {
+            (column, text)
+            for column in ("cluster", "node", "job")
+            for text in {getattr(one, column) for one in self._jobs}
+        }
+
+    def frame(self) -> "pd.DataFrame":
+        import numpy as np
+        import pandas as pd
+
+        jobs = pd.DataFrame(self._jobs, columns=_Job._fields)
+        frame = jobs.take(np.frombuffer(self._job_of, np.int64)).reset_index(drop=True)
+        factors = pd.Series(list(self._factors), dtype=str)
+        frame["factor"] = factors.take(np.frombuffer(self._factor_of, np.int64)).to_numpy()
+        return frame.assign(value=np.frombuffer(self._value, np.float64), archive="")
+
+
+class _Reader:
+    """One file with its mapping."""
+
+    def __init__(self, source: Source, mapping: Mapping, cluster: str, node: str) -> None:
+        self._name, self._mapping = source.name, mapping
+        self._lines = io.StringIO(source.text, newline="")
+        self._number = 0
+        heading = self._heading()
+        self._width = len(heading)
+        at = {column: self._place(column, heading) for column in mapping.columns()}
+        self._cluster = _cell(mapping.cluster or Cell(value=cluster), at)
+        self._node = _cell(mapping.node or Cell(value=node), at)
+        self._cpu, self._job = _cell(mapping.cpu, at), _cell(mapping.job, at)
+        self._date_at, self._date = at[mapping.date.column], date_reader(mapping.date.form, mapping.date.timezone)
+        self._state_at = None if mapping.state is None else at[mapping.state.column]
+        self._states = {} if mapping.state is None else mapping.state.by_text()
+        self._stratum_at = [at[column] for column in mapping.stratum]
+        self._strata: dict[tuple[str, ...], str] = {}
+        # of a table with a column a factor: name, unit and place of each
+        self._factors = [(name, unit_of(each.unit), at[each.column]) for name, each in (mapping.factors or {}).items()]
+        self._factor, self._unit = _cell(mapping.factor, at), _cell(mapping.unit, at)
+        self._value_at = -1 if mapping.value is None else at[mapping.value]
+        self._units: dict[str, Unit] = {}
+
+    def rows(self) -> Iterator[tuple[_Job, list[tuple[str, float]]]]:
+        """The job of each row, with its values by factor."""
+        reader = csv.reader(self._uncommented(), delimiter=self._delimiter, strict=True)
+        try:
+            for cells in reader:
+                if cells:
+                    stripped = [cell.strip() for cell in cells]
+                    job = self._job_of(stripped)
+                    yield job, self._values(stripped, job.state)
+        except csv.Error as problem:
+            raise InputError(f"{self._name}:{self._number}: is no row of CSV ({problem})") from None
+        except InputError as problem:
+            raise InputError(f"{self._name}:{self._number}: {problem}") from None
+
+    def _uncommented(self) -> Iterator[str]:
+        for line in self._lines:
+            self._number += 1
+            if line[:1] != "#" and line.strip():
+                yield line
+
+    def _heading(self) -> list[str]:
+        first = next(self._uncommented(), "")
+        counts = {each: first.count(each) for each in _DELIMITERS}
+        self._delimiter: str = self._mapping.delimiter or max(counts, key=lambda each: counts[each])
+        try:
+            names = next(csv.reader([first], delimiter=self._delimiter, strict=True), [])
+        except csv.Error as problem:
+            raise InputError(f"{self._name}:{self._number}: is no heading of CSV ({problem})") from None
+        return [name.strip() for name in names]
+
+    def _place(self, column: str, heading: list[str]) -> int:
+        if heading.count(column) != 1:
+            problem = "no" if column not in heading else "more than one"
+            raise InputError(
+                f"{self._name}:{max(self._number, 1)}: {problem} column {column[:60]!r}, which the mapping names; "
+                f"there are {', '.join(heading)[:300] or 'none'}"
+            )
+        return heading.index(column)
+
+    def _job_of(self, cells: list[str]) -> _Job:
+        if len(cells) != self._width:
+            raise InputError(f"has {len(cells)} cells, and the heading {self._width}")
+        cluster, node = self._cluster(cells), self._node(cells)
+        if not node:
+            raise InputError("the node is empty")
+        cpu = WHOLE_NODE if self._mapping.cpu is None else _cpu(self._cpu(cells))
+        started_s = self._date(cells[self._date_at])
+        job = digest("csv", cluster, node, started_s) if self._mapping.job is None else self._job(cells)
+        if not job:
+            raise InputError("the job is empty")
+        return _Job(cluster, node, cpu, job, started_s, self._stratum(cells), self._state(cells))
+
+    def _values(self, cells: list[str], state: str) -> list[tuple[str, float]]:
+        """Factors and values in SI units; those that a job that is done has not, it does not have at all."""
+        if self._mapping.factors is not None:
+            texts = [(name, unit, cells[place]) for name, unit, place in self._factors]
+        else:
+            text = self._unit(cells)
+            unit = self._units.get(text) or self._units.setdefault(text, unit_of(text))
+            if not (name := self._factor(cells)):
+                raise InputError("the factor is empty")
+            texts = [(unit.named(name), unit, cells[self._value_at])]
+        if state != "done":
+            return [(name, math.nan) for name, _, _ in texts]
+        return [(name, self._number_of(text, unit, name)) for name, unit, text in texts if text.lower() not in NO_VALUE]
+
+    def _stratum(self, cells: list[str]) -> str:
+        if not self._stratum_at:
+            return ""
+        texts = tuple(cells[place] for place in self._stratum_at)
+        return self._strata.get(texts) or self._strata.setdefault(texts, digest(list(texts)))
+
+    def _state(self, cells: list[str]) -> str:
+        if self._state_at is None:
+            return "done"
+        text = cells[self._state_at]
+        if text not in self._states:
+            known = ", ".join(map(repr, self._states))
+            raise InputError(f"the state is {text[:40]!r}; the mapping has {known[:200]}: add it there")
+        return self._states[text]
+
+    def _number_of(self, text: str, unit: Unit, factor: str) -> float:
+        plain = text.replace(",", ".") if self._mapping.decimal == "," else text
+        try:
+            value = unit.to_si(float(plain))
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or "_" in plain:
+            point = "; decimal: ',' in the mapping reads decimal commas" if "," in plain else ""
+            raise InputError(f"{factor[:60]} is {text[:40]!r}; it must be a finite number, or empty{point}")
+        return value
+
+
+def _cell(cell: Cell | None, at: dict[str, int]) -> Callable[[list[str]], str]:
+    """What takes the text of a cell out of a row."""
+    if cell is None or cell.column is None:
+        value = "" if cell is None else cell.value or ""
+        return lambda _: value
+    place = at[cell.column]
+    return lambda cells: cells[place]
+
+
+def _cpu(text: str) -> int:
+    try:
+        number = int(text) if text.isascii() and "_" not in text and len(text) < 20 else _MOST_CPUS
+    except ValueError:
+        number = _MOST_CPUS
+    if not WHOLE_NODE <= number < _MOST_CPUS:
+        raise InputError(
+            f"the cpu is {text[:40]!r}; it must be the number of a processor, or {WHOLE_NODE} for the node"
+        )
+    return number

@@ -1,0 +1,71 @@
+"""`read_foreign`: factor values of files that Lepaute did not write, whatever their format."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lepaute.errors import InputError
+from lepaute.watch.foreign.google_benchmark import is_google_benchmark, read_google_benchmark
+from lepaute.watch.foreign.hpl import is_hpl, read_hpl
+from lepaute.watch.foreign.reframe import is_reframe, read_reframe
+from lepaute.watch.foreign.source import Source, read_source
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lepaute.watch.foreign.mapping import Mapping
+
+CSV = "csv"
+#: Format -> whether a file is one, and what reads it.
+_READERS: dict[str, tuple[Callable[[Source], bool], Callable[[Source, str, str], "pd.DataFrame"]]] = {
+    "google-benchmark": (is_google_benchmark, read_google_benchmark),
+    "reframe": (is_reframe, read_reframe),
+    "hpl": (is_hpl, read_hpl),
+}
+FORMATS = (*_READERS, CSV)
+
+
+def read_foreign(
+    path: str | Path,
+    format: str | None = None,  # noqa: A002  as the command line says it
+    *,
+    cluster: str = "",
+    node: str = "",
+    mapping: "str | Path | Mapping | None" = None,
+) -> "pd.DataFrame":
+    """The table of factor values (columns of watch.values) that a file of another program holds; .gz is unpacked.
+
+    format  : one of FORMATS; None: by the content, or csv where there is a mapping
+    cluster : of the nodes; node: what it ran on, in place of what the file says of itself
+    mapping : of CSV, the YAML file that says what its columns are
+    The same file gives the same rows, its jobs' ids included, wherever and whenever it is read. Dates that do not say
+    their time zone are taken as UTC, unless the mapping says another.
+    Raises InputError, one line with file and place, for what cannot be read.
+    """
+    source = read_source(path)
+    chosen = format or (CSV if mapping is not None else _recognised(source))
+    if chosen not in FORMATS:
+        raise InputError(f"the format is {chosen[:40]!r}; it must be one of {', '.join(FORMATS)}")
+    if chosen == CSV:
+        if mapping is None:
+            raise InputError(f"{path}: a CSV file needs a mapping, which says what its columns are (docs/watch.md)")
+        from lepaute.watch.foreign.csv_table import read_csv_table
+        from lepaute.watch.foreign.mapping import Mapping, read_mapping
+
+        columns = mapping if isinstance(mapping, Mapping) else read_mapping(mapping)
+        return read_csv_table(source, columns, cluster, node)
+    if mapping is not None:
+        raise InputError(f"{path}: a mapping is for CSV files, and the format is {chosen}; leave one out")
+    return _READERS[chosen][1](source, cluster, node)
+
+
+def _recognised(source: Source) -> str:
+    for name, (is_one, _) in _READERS.items():
+        if is_one(source):
+            return name
+    if source.data[:4] == b"PK\x03\x04":
+        raise InputError(f"{source.name}: is a zip file; an archive of Lepaute is ingested as such, without a format")
+    what = "is empty" if not source.data.strip() else "is of no format that is recognised"
+    raise InputError(
+        f"{source.name}: {what}; give one of {', '.join(_READERS)}, or {CSV} with a mapping of its columns"
+    )

@@ -1,0 +1,167 @@
+"""Tests of what a store holds: those that are recorded are read, the others made and recorded."""
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from lepaute.errors import InputError
+from lepaute.store import Store
+from lepaute.store.tables import VERDICTS
+from lepaute.watch.changelog import Changelog
+from lepaute.watch.judging.digests import digest_texts
+from lepaute.watch.judging.judge import AND, compared
+from lepaute.watch.values import DAY_S, MACHINE, vectors
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Of the rule by which verdicts are given, by itself and pooled; another rule gives other verdicts.
+RULES = {False: "region 1", True: "shared days 1"}
+_NUMBERS = {
+    name: "int64" if kind == "integer" else "float64"
+    for name, kind in VERDICTS.columns.items()
+    if kind in ("integer", "real")
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked for; None: all. The rest as in `judge`."""
+
+    nodes: Collection[str] | None
+    windows: Sequence[int]
+    confidence: float
+    pooled: bool
+    since_s: float | None
+    until_s: float | None
+
+
+def recorded_tests(
+    store: Store, changelog: Changelog, cluster: str, names: tuple[str, ...], asked: Asked
+) -> "list[pd.DataFrame]":
+    """The verdicts of a vector of factors in a cluster, a table with the columns of VERDICTS for each window.
+
+    A verdict that is recorded with today's basis is read, any other is made and recorded. Only the values that the
+    verdicts rest on are read.
+    """
+    values = store.done_values(
+        cluster,
+        names,
+        # what a day did to all is told by all
+        nodes=None if asked.pooled else asked.nodes,
+        since_s=_first_needed_s(store, changelog, cluster, asked),
+        until_s=_end_of_day(asked.until_s) if asked.pooled else asked.until_s,
+    )
+    if not len(values) or not set(names) <= set(values["factor"].unique()):
+        return []
+    case = compared(vectors(values.assign(state="done"), names), changelog, names, asked.pooled)
+    del values
+    chosen = np.flatnonzero(_chosen(case.keys, asked))
+    if not len(chosen):
+        return []
+    keys = case.keys[[*MACHINE, "job"]].iloc[chosen]
+    parts = []
+    for r in dict.fromkeys(asked.windows):
+        basis = digest_texts(case.digest[chosen], f"{RULES[asked.pooled]}, {asked.confidence!r}")
+        there = store.verdicts(
+            cluster=cluster,
+            nodes=asked.nodes,
+            factors=[AND.join(names)],
+            since_s=asked.since_s,
+            until_s=asked.until_s,
+            r=r,
+            pooled=asked.pooled,
+        )
+        recorded = _positions(keys, basis, there)
+        new = recorded < 0
+        which = np.zeros(len(case.keys), np.bool_)
+        which[chosen[new]] = True
+        made = case.tests(r, asked.confidence, which).assign(basis=basis[new], judged_s=time.time())
+        made = made[list(VERDICTS.columns)].astype(_NUMBERS)
+        if len(made):
+            store.add_verdicts(made)
+        parts.append(_together(made, there, recorded))
+        del made, there
+    return parts
+
+
+def _together(made: "pd.DataFrame", there: "pd.DataFrame", recorded: "npt.NDArray[np.int64]") -> "pd.DataFrame":
+    """New and recorded verdicts in the order of the observations."""
+    import pandas as pd
+
+    old = recorded >= 0
+    if not old.any():
+        return made
+    if old.all():
+        return there.iloc[recorded].reset_index(drop=True)
+    place = np.empty(len(recorded), np.int64)
+    place[~old] = np.arange(len(made))
+    place[old] = len(made) + recorded[old]
+    return pd.concat([made, there], ignore_index=True).iloc[place].reset_index(drop=True)
+
+
+def _positions(
+    keys: "pd.DataFrame", basis: "npt.NDArray[np.object_]", there: "pd.DataFrame"
+) -> "npt.NDArray[np.int64]":
+    """For each of the keys the row that has it and the basis, -1 without."""
+    if not len(there):
+        return np.full(len(keys), -1)
+    columns = [*keys.columns, "basis"]
+    rows = there[columns].assign(_row=np.arange(len(there)))
+    found = keys.assign(basis=basis).merge(rows, on=columns, how="left")["_row"]
+    return found.fillna(-1).to_numpy(np.int64)
+
+
+def _chosen(keys: "pd.DataFrame", asked: Asked) -> "npt.NDArray[np.bool_]":
+    chosen = np.ones(len(keys), np.bool_)
+    if asked.nodes is not None:
+        chosen &= keys["node"].isin(list(asked.nodes)).to_numpy()
+    started_s = keys["started_s"].to_numpy()
+    if asked.since_s is not None:
+        chosen &= started_s >= asked.since_s
+    if asked.until_s is not None:
+        chosen &= started_s < asked.until_s
+    return chosen
+
+
+def _first_needed_s(store: Store, changelog: Changelog, cluster: str, asked: Asked) -> float | None:
+    """The earliest event after which a reference of what is asked for begins."""
+    if asked.since_s is None or asked.pooled or not changelog.events:
+        return None
+    nodes = [(cluster, node) for node in asked.nodes or store.nodes(cluster)]
+    begins = [max((s for s in resets if s <= asked.since_s), default=None) for resets in _resets(changelog, nodes)]
+    return None if None in begins else min((each for each in begins if each is not None), default=None)
+
+
+def _resets(changelog: Changelog, nodes: list[tuple[str, str]]) -> list[tuple[float, ...]]:
+    return list(changelog.resets_s(nodes).values())
+
+
+def _end_of_day(until_s: float | None) -> float | None:
+    return None if until_s is None else float(np.ceil(until_s / DAY_S) * DAY_S)
+
+
+def factors_to_test(
+    store: Store, factors: "Sequence[tuple[str, ...]] | None"
+) -> list[tuple[str, list[tuple[str, ...]]]]:
+    """Cluster -> the vectors of factors asked for that it has; every factor by itself by default.
+
+    Raises InputError for a factor that no cluster has, and where there are none at all.
+    """
+    there = store.factors()
+    if there.empty:
+        raise InputError("there is nothing to test: the store has no factor values; ingest some first")
+    every = set(there["factor"])
+    for name in (name for names in factors or () for name in names):
+        if name not in every:
+            raise InputError(f"no row has the factor {name!r}; there are {', '.join(sorted(every))}")
+    found: list[tuple[str, list[tuple[str, ...]]]] = []
+    for cluster, part in there.groupby("cluster", sort=True):
+        names = set(part["factor"])
+        wanted: list[tuple[str, ...]] = [(name,) for name in sorted(names)]
+        found.append((str(cluster), wanted if factors is None else [f for f in factors if set(f) <= names]))
+    return found

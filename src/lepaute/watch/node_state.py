@@ -1,0 +1,159 @@
+"""How much slower a node is now than it was: the ratio of two states of it, with its error."""
+
+import datetime as dt
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lepaute.errors import InputError
+from lepaute.kit.text import counted
+from lepaute.watch.changelog import Changelog
+from lepaute.watch.values import WHOLE_NODE, check_values, vectors
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Jobs of the state now, where nobody says since when it lasts.
+LATEST = 5
+#: A variance needs two; three is the least that judge() takes for one factor.
+LEAST_BEFORE = 3
+#: Of a unit: whether more of it is faster. Others say nothing about how long a computation takes.
+_FASTER = {"_flops": True, "_B_per_s": True, "_Hz": True, "_s": False}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """The latest jobs of a node against those before, cpu by cpu; times in seconds since the epoch.
+
+    cpus : of the rows below; WHOLE_NODE alone for a factor of the whole node
+    log_slowdown : logarithm of how many times as long a computation takes now
+    log_covariance : of the errors of these; jobs are taken as independent, with one covariance before and now
+    n, r : jobs before, and now;  degrees_of_freedom : n + r - 2
+    """
+
+    cluster: str
+    node: str
+    factor: str
+    stratum: str
+    cpus: tuple[int, ...]
+    log_slowdown: tuple[float, ...]
+    log_covariance: tuple[tuple[float, ...], ...]
+    n: int
+    r: int
+    before_s: tuple[float, float]
+    now_s: tuple[float, float]
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        return self.n + self.r - 2
+
+    def slowdown(self, cpu: int, confidence: float = 0.95) -> tuple[float, float, float]:
+        """How many times as long on this cpu, and the bounds of its confidence interval (Student's)."""
+        from scipy.stats import t
+
+        at = self.cpus.index(cpu)
+        half = float(t.ppf(0.5 + 0.5 * confidence, self.degrees_of_freedom)) * self.log_covariance[at][at] ** 0.5
+        mean = self.log_slowdown[at]
+        mean, low, high = (float(value) for value in np.exp([mean, mean - half, mean + half]))
+        return mean, low, high
+
+
+def node_state(
+    values: "pd.DataFrame",
+    cluster: str,
+    node: str,
+    factor: str,
+    *,
+    changelog: Changelog | None = None,
+    since_s: float | None = None,
+    latest: int = LATEST,
+) -> NodeState:
+    """The state since `since_s`, or of the `latest` jobs, against the jobs before it, back to the last event.
+
+    values : as watch.values says, of this node at least; of several strata that of its latest job counts
+    An event after `since_s` begins the state now; one on its very date is what is being compared, not a limit.
+    Jobs that are outliers, or lack one of the CPUs, are left out.
+    Raises InputError where the factor has no direction, or there are too few jobs.
+    """
+    faster = next((up for unit, up in _FASTER.items() if factor.endswith(unit)), None)
+    if faster is None:
+        raise InputError(f"{factor} does not say how long a computation takes; give a rate (_flops) or a duration (_s)")
+    log = changelog or Changelog()
+    of_node = (values["cluster"] == cluster) & (values["node"] == node)
+    rows = vectors(check_values(values[of_node]), (factor,)) if of_node.any() else None
+    if rows is None or rows.empty:
+        raise InputError(f"there is no value of {factor} of node {node}{f' of {cluster}' if cluster else ''}")
+    stratum = str(rows["stratum"].iloc[int(rows["started_s"].to_numpy().argmax())])
+    outlying = log.outlying_jobs([(cluster, node)])
+    known = np.array([(cluster, node, job) not in outlying for job in rows["job"]], np.bool_)
+    wide = (
+        rows[(rows["stratum"] == stratum) & known]
+        .pivot_table(index=["started_s", "job"], columns="cpu", values=factor)
+        .dropna()
+        .sort_index()
+    )
+    started_s = wide.index.get_level_values("started_s").to_numpy(np.float64)
+    x = wide.to_numpy(np.float64)
+    if not (x > 0.0).all():
+        raise InputError(f"{factor} of node {node} is not above 0 everywhere, and has no ratio")
+    begin_s, now_s = _limits(started_s, log.resets_s([(cluster, node)])[cluster, node], since_s, latest)
+    before, now = (started_s >= begin_s) & (started_s < (now_s if since_s is None else since_s)), started_s >= now_s
+    _check_enough(int(before.sum()), int(now.sum()), node, begin_s, since_s)
+    logs = np.log(x) * (-1.0 if faster else 1.0)
+    n, r = int(before.sum()), int(now.sum())
+    centred = [logs[rows_of] - logs[rows_of].mean(axis=0) for rows_of in (before, now)]
+    scatter = sum(each.T @ each for each in centred) / (n + r - 2)
+    covariance = scatter * (1.0 / n + 1.0 / r)
+    shift = logs[now].mean(axis=0) - logs[before].mean(axis=0)
+    return NodeState(
+        cluster=cluster,
+        node=node,
+        factor=factor,
+        stratum=stratum,
+        cpus=tuple(int(cpu) for cpu in wide.columns),
+        log_slowdown=tuple(map(float, shift)),
+        log_covariance=tuple(tuple(map(float, row)) for row in covariance),
+        n=n,
+        r=r,
+        before_s=(float(started_s[before].min()), float(started_s[before].max())),
+        now_s=(float(started_s[now].min()), float(started_s[now].max())),
+    )
+
+
+def _limits(
+    started_s: "np.ndarray[tuple[int], np.dtype[np.float64]]",
+    resets_s: tuple[float, ...],
+    since_s: float | None,
+    latest: int,
+) -> tuple[float, float]:
+    """Where the reference begins, and where the state now does."""
+    if since_s is None:
+        now_s = float(started_s[-latest:].min()) if latest < len(started_s) else -inf
+        last = max((each for each in resets_s if each <= started_s[-1]), default=-inf)
+        return last, max(now_s, last)
+    begin_s = max((each for each in resets_s if each < since_s), default=-inf)
+    return begin_s, max([since_s, *(each for each in resets_s if since_s < each <= started_s[-1])])
+
+
+def _check_enough(before: int, now: int, node: str, begin_s: float, since_s: float | None) -> None:
+    if not now:
+        raise InputError(f"node {node} has no job since then; give an earlier date")
+    if before < LEAST_BEFORE:
+        since = "" if begin_s == -inf else f", whose last event is of {day(begin_s)},"
+        remedy = " give a later date" if since_s is not None else " give the date since when it is as it is now"
+        raise InputError(
+            f"node {node}{since} has {counted(before, 'job')} before its present state, and {LEAST_BEFORE} are "
+            f"needed;{remedy}"
+        )
+
+
+def day(time_s: float) -> str:
+    """The date, UTC."""
+    return dt.datetime.fromtimestamp(time_s, dt.UTC).date().isoformat()
+
+
+def is_of_whole_node(state: NodeState) -> bool:
+    """Whether its factor is of the node, not of its processors."""
+    return state.cpus == (WHOLE_NODE,)

@@ -1,0 +1,129 @@
+"""Which machines leave no values: absence is an observation. Faulty memory, say, shows as jobs that never finish."""
+
+import datetime as dt
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lepaute.watch.values import DAY_S, MACHINE, Machine, day_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_NODE = ["cluster", "node"]
+#: A machine does not report if it is late by so many of its usual intervals, and others reported on so many days.
+LATE_INTERVALS, LATE_DAYS = 3.0, 3
+#: Jobs in a row that did not end well.
+FAILED_JOBS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Machines without a value since `last` (None: ever), on `days` later days with jobs of others.
+
+    state : of their latest job; "" where there is no job at all; jobs : that did not end well, in a row
+    """
+
+    cluster: str
+    machines: tuple[Machine, ...]
+    last: dt.date | None
+    days: int
+    state: str
+    jobs: int
+
+
+def absences(jobs: "pd.DataFrame") -> "pd.DataFrame":
+    """A row a node, those first that have been away longest and fail more often than their peers.
+
+    jobs : as of `Store.job_states`: a row a job of a node
+    Columns: cluster, node, jobs, done, failed, aborted, missing (counts of jobs), last_done_s (NaN: never),
+    not_done_since (jobs without a value since the last one that was done), last_s (of the last job of any kind),
+    days_away (days since then on which other nodes of the cluster had jobs), usual_share (of the cluster's days between
+    its first and last job, those on which it had one), p_value: the probability of as many failures or more if all
+    nodes of the cluster failed alike and jobs failed independently (Fisher's exact test; what one failure ends on other
+    nodes is aborted, and is no failure). NaN where the cluster has no other node.
+    """
+    import pandas as pd
+    from scipy.stats import hypergeom
+
+    day = np.floor(jobs["started_s"] / DAY_S).astype("int64")
+    table = jobs.assign(day=day)
+    for state in ("done", "failed", "aborted", "missing"):
+        table[state] = (table["state"] == state).astype("int64")
+    table["done_s"] = table["started_s"].where(table["done"] == 1)
+    table["last_done_s"] = table.groupby(_NODE)["done_s"].transform("max")
+    late = table["last_done_s"].isna() | (table["started_s"] > table["last_done_s"])
+    table["not_done_since"] = ((table["done"] == 0) & late).astype("int64")
+    found = (
+        table.groupby(_NODE, sort=True)
+        .agg(
+            jobs=("job", "size"),
+            done=("done", "sum"),
+            failed=("failed", "sum"),
+            aborted=("aborted", "sum"),
+            missing=("missing", "sum"),
+            last_done_s=("last_done_s", "max"),
+            not_done_since=("not_done_since", "sum"),
+            last_s=("started_s", "max"),
+            first_day=("day", "min"),
+            last_day=("day", "max"),
+            days=("day", "nunique"),
+        )
+        .reset_index()
+    )
+    cluster_days = {name: np.unique(part) for name, part in table.groupby("cluster")["day"]}
+    away, span = [], []
+    for cluster, first_day, last_day in zip(found["cluster"], found["first_day"], found["last_day"], strict=True):
+        days = cluster_days[cluster]
+        first, last = (int(each) for each in np.searchsorted(days, [first_day, last_day]))
+        away.append(len(days) - 1 - last)
+        span.append(last - first + 1)
+    share = found["days"].to_numpy() / np.array(span, np.float64)
+    # failures of its own against those of all nodes, among the jobs that nothing else ended
+    bad, tried = found["failed"] + found["missing"], found["jobs"] - found["aborted"]
+    totals = pd.DataFrame({"cluster": found["cluster"], "bad": bad, "tried": tried}).groupby("cluster").transform("sum")
+    p_value = hypergeom.sf(bad - 1, totals["tried"], totals["bad"], tried)
+    alone = found.groupby("cluster")["node"].transform("size") == 1
+    return (
+        found.drop(columns=["first_day", "last_day", "days"])
+        .assign(days_away=away, usual_share=share, p_value=np.where(alone, np.nan, p_value))
+        .sort_values(
+            ["days_away", "p_value", *_NODE], ascending=[False, True, True, True], kind="stable", ignore_index=True
+        )
+    )
+
+
+def absences_of(values: "pd.DataFrame") -> tuple[Absence, ...]:
+    """Machines whose latest jobs did not end well, or that are late; one report for those that are alike."""
+    alike: dict[tuple[Any, ...], list[Machine]] = defaultdict(list)
+    for cluster, own in values.groupby("cluster", sort=True):
+        jobs = own.assign(done=own["state"] == "done").groupby([*MACHINE[1:], "job"], sort=False)
+        table = jobs.agg(started_s=("started_s", "min"), done=("done", "any"), state=("state", "first")).reset_index()
+        days = np.unique(np.floor(table.loc[table["done"], "started_s"] / DAY_S))
+        for _, mine in table.sort_values("started_s").groupby(["node", "cpu"], sort=True):
+            found = _absence(mine, days)
+            if found is not None:
+                machine = (str(cluster), str(mine["node"].iloc[0]), int(mine["cpu"].iloc[0]))
+                alike[cluster, *found].append(machine)
+    reports = [Absence(key[0], tuple(machines), *key[1:]) for key, machines in alike.items()]
+    return tuple(sorted(reports, key=lambda each: (-len(each.machines), each.last or dt.date.min)))
+
+
+def _absence(jobs: "pd.DataFrame", days: "np.ndarray") -> tuple[dt.date | None, int, str, int] | None:
+    """last, days, state and jobs of an Absence; None for a machine that reports."""
+    done = jobs["done"].to_numpy()
+    good = np.flatnonzero(done)
+    in_a_row = len(jobs) - 1 - int(good[-1]) if len(good) else len(jobs)
+    state = str(jobs["state"].iloc[-1]) if in_a_row else ""
+    if not len(good):
+        return None, len(days), state, in_a_row
+    own_days = np.unique(np.floor(jobs["started_s"].to_numpy()[done] / DAY_S))
+    later = days[days > own_days[-1]]
+    usual = float(np.median(np.diff(own_days))) if len(own_days) > 2 else 1.0
+    late = len(later) >= LATE_DAYS and days[-1] - own_days[-1] > LATE_INTERVALS * usual
+    if not late and in_a_row < FAILED_JOBS:
+        return None
+    return day_of(own_days[-1] * DAY_S), len(later), state, in_a_row

@@ -1,0 +1,471 @@
+"""When the level of a machine's factor changed, by how much, and with which certainty, over all machines at once.
+
+Each series is tested by `stats.steps` for having any change; Benjamini and Yekutieli's correction over all series of a
+run then holds whatever they have in common. Where nothing changes, a run has any change point with a chance of LEVEL.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lepaute.errors import InputError
+from lepaute.stats.level_shift import LevelShift, independent_values, level_shift
+from lepaute.stats.multiple_tests import benjamini_yekutieli, selected_level
+from lepaute.stats.steps import change_p_value, find_steps
+from lepaute.stats.student import student_quantile
+from lepaute.watch.changelog import Changelog
+from lepaute.watch.job_dates import backward_jobs
+from lepaute.watch.proposals.sudden_changes import sudden_changes, sudden_p_value
+from lepaute.watch.proposals.watched_series import SeriesGroup, WatchedSeries, watched_series
+from lepaute.watch.values import check_values
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+    Floats = npt.NDArray[np.float64]
+
+#: The chance that a run over machines that never change has any change point.
+LEVEL = 0.05
+#: Of intervals.
+CONFIDENCE = 0.95
+#: Relative change from which on a step matters. BIOS upgrades moved rates by 1 to 5 %, a changed file of sizes by 3 %,
+#: and rates of the same processor scatter by up to 1 % from day to day. Of Celsius degrees, 1 % would be half of one,
+#: as much as a door left open: 5 % are 3 degrees at 60.
+LEAST_CHANGE = 0.01
+LEAST_CHANGE_OF_TEMPERATURE = 0.05
+#: Values of a stretch in which a change is looked for where seasons are left in a series: a season is straight in it.
+LOCAL_VALUES = 60
+#: Of the level of a series, what its drift has: what remains of a season is one, nearly; drifts that matter are clear.
+DRIFT_SHARE = 0.02
+#: So many effects of the days have a mean that is the season.
+SEASON_VALUES = 15
+#: Values on either side of a common change that its size is taken from.
+COMMON_REACH = 10
+#: From this share of the machines on, changes of the same days are (also) one of what all have in common.
+COMMON_SHARE = 0.25
+#: A machine responds to what is common by so much more or less than the others, as in `change_evidence`; at most.
+RESPONSE_SPREAD, MOST_RESPONSE = 0.2, 0.5
+FEWEST_FOR_RESPONSE = 30
+
+LeastChange = float | Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePoint:
+    """A change of one factor of one machine.
+
+    after_s, before_s   : dates of the last job of the old level and of the first one of the new level: best estimate
+    earliest_s, latest_s: the change lies between these, with 95 % confidence
+    size, low, high     : relative to the level before, and its interval: of all that a run reports, at most 5 % miss
+    p_value             : corrected for the number of series of the run
+    level_before, level_after : in the unit of the factor
+    gradual             : a drift from after_s to before_s, which has no date of its own
+    """
+
+    cluster: str
+    node: str
+    cpu: int
+    stratum: str
+    factor: str
+    after_s: float
+    before_s: float
+    earliest_s: float
+    latest_s: float
+    size: float
+    low: float
+    high: float
+    p_value: float
+    level_before: float
+    level_after: float
+    job_before: str
+    job_after: str
+    archive_before: str
+    archive_after: str
+    gradual: bool = False
+
+    @property
+    def direction(self) -> int:
+        return 1 if self.size > 0 else -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A change in a series: its first value of the new level is number `index`."""
+
+    series: WatchedSeries
+    index: int
+    begin: int  # of the stretch of one level before, and the end of that after
+    end: int
+    p_value: float
+    confidence: float
+    shift: LevelShift
+
+    @property
+    def dates(self) -> tuple[float, float]:
+        return float(self.series.started_s[self.index - 1]), float(self.series.started_s[self.index])
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        reach = int(min(self.shift.date_reach, len(self.series.started_s)))
+        first, last = max(self.begin, self.index - 1 - reach), min(self.end - 1, self.index + reach)
+        return float(self.series.started_s[first]), float(self.series.started_s[last])
+
+
+def find_change_points(
+    values: "pd.DataFrame",
+    changelog: Changelog | None = None,
+    *,
+    least_change: LeastChange | None = None,
+    level: float = LEVEL,
+    since_s: float | None = None,
+) -> tuple[ChangePoint, ...]:
+    """The changes of level of each machine, stratum and factor between the events of the changelog.
+
+    values       : as watch.values says; only jobs that are done count, no outliers, and none whose date its number
+                   contradicts (`backward_jobs`)
+    least_change : smallest relative change that matters, for all factors or by factor; see `least_change_of`
+    level        : the chance of any change point where nothing changes
+    since_s      : only changes whose new level begins then or later; all values serve as reference all the same
+    In order of cluster, node, processor, factor and date. A level lasts four jobs at least, so one spike is no change,
+    and none is found at the beginning or end of a series. What all machines of a cluster have in common on a day is
+    taken off where eight or more are measured, and is a series of its own. There, and where fewer are measured, a
+    season is no change, since changes are looked for in stretches of LOCAL_VALUES jobs; small ones take longer ones.
+    Raises InputError for a table that is none, and a level outside (0, 1) or a least change below 0.
+    """
+    if not 0 < level < 1:
+        raise InputError(f"the level of change points is {level!r}; give a chance between 0 and 1, such as {LEVEL}")
+    table = check_values(values)
+    table = table[~backward_jobs(table)]
+    groups = [_steady(group) for group in watched_series(table, changelog or Changelog())]
+    every = [series for group in groups for series in (*group.machines, *group.common)]
+    p = [_p_value(series) for series in every]
+    corrected = benjamini_yekutieli(p)
+    chosen = [number for number, value in enumerate(corrected) if value <= level]
+    inner = selected_level(len(chosen), len(every), level)
+    confidence = 1 - selected_level(len(chosen), len(every), 1 - CONFIDENCE)
+    cuts: dict[int, list[_Cut]] = {}
+    drifts: dict[int, ChangePoint] = {}
+    numbers = {id(series): number for number, series in enumerate(every)}
+    for number in chosen:
+        # what only the line has chosen is no step
+        is_step = _step_p_value(every[number]) <= inner
+        cuts[number] = _cuts(every[number], inner, corrected[number], confidence) if is_step else []
+        if not cuts[number] and every[number].node and (found := _drift(every[number], corrected[number], confidence)):
+            drifts[number] = found
+    points = list(drifts.values())
+    for group in groups:
+        own = {one.machine: [] for one in group.machines}  # type: dict[tuple[str, str, int], list[_Cut]]
+        for one in group.machines:
+            own[one.machine] += cuts.get(numbers[id(one)], [])
+        common = [cut for one in group.common for cut in cuts.get(numbers[id(one)], [])]
+        points += _points(group, own, common)
+    kept = [
+        point
+        for point in points
+        if abs(point.size) >= least_change_of(point.factor, least_change)
+        and (since_s is None or point.before_s >= since_s)
+    ]
+    return tuple(sorted(kept, key=lambda each: (each.cluster, each.node, each.cpu, each.factor, each.before_s)))
+
+
+def least_change_of(factor: str, least_change: LeastChange | None) -> float:
+    """The smallest relative change of the factor that matters: as asked for, or by default by its unit.
+
+    Raises InputError where it is below 0.
+    """
+    default = LEAST_CHANGE_OF_TEMPERATURE if factor.endswith("_degC") else LEAST_CHANGE
+    if least_change is None:
+        return default
+    found = least_change.get(factor, default) if isinstance(least_change, Mapping) else least_change
+    if not found >= 0:
+        raise InputError(f"the least change of {factor} is {found!r}; give a relative change >= 0, such as 0.01")
+    return found
+
+
+def _stretches(series: WatchedSeries) -> list[tuple[int, int]]:
+    """Where changes are looked for: all of it, or overlapping pieces of LOCAL_VALUES."""
+    count = len(series.relative)
+    if not series.local or count <= LOCAL_VALUES:
+        return [(0, count)]
+    starts = list(range(0, count - LOCAL_VALUES, LOCAL_VALUES // 2))
+    return [*((start, start + LOCAL_VALUES) for start in starts), (count - LOCAL_VALUES, count)]
+
+
+def _p_value(series: WatchedSeries) -> float:
+    """Of having any change: a step somewhere or, with DRIFT_SHARE of the level, a drift."""
+    return min(1.0, _step_p_value(series) / (1 - DRIFT_SHARE), _drift_p_value(series) / DRIFT_SHARE)
+
+
+def _drift_p_value(series: WatchedSeries) -> float:
+    """Where a season is left in the series, that of none."""
+    return _line(series).p_value if series.node and not series.local else 1.0
+
+
+def _step_p_value(series: WatchedSeries) -> float:
+    stretches = _stretches(series)
+    least = min(
+        change_p_value(series.relative[a:b], least_correlation=series.least_correlation)
+        for a, b in stretches
+        if float(np.ptp(series.relative[a:b])) > 0
+    )
+    step = min(1.0, len(stretches) * least)
+    # local: twice the smaller one of ranks, and of evidence for something sudden
+    return min(1.0, 2 * min(step, sudden_p_value(series.relative))) if series.local else step
+
+
+def _cuts(series: WatchedSeries, level: float, p_value: float, confidence: float) -> list[_Cut]:
+    """The steps of a series that the correction has chosen, each with its size."""
+    stretches = _stretches(series)
+    share = level / 2 if series.local else level
+    found = set(sudden_changes(series.relative, share)) if series.local else set()
+    for begin, end in stretches:
+        part = series.relative[begin:end]
+        dates = series.started_s[begin:end]
+        steps = find_steps(
+            dates.tolist(),
+            (part - part.min() + 1.0).tolist(),  # only ranks and differences count, and they have to be above 0
+            false_alarms=share / len(stretches),
+            least_size=0.0,
+            least_correlation=series.least_correlation,
+        ).steps
+        places = [begin + int(np.searchsorted(dates, step.before_s)) for step in steps]
+        for place in places:
+            # pieces overlap: the same change may be one of two, a few values apart
+            if not any(abs(place - other) <= COMMON_REACH // 2 for other in found):
+                found.add(place)
+    places = sorted(found)
+    cuts = []
+    for number, place in enumerate(places):
+        begin = places[number - 1] if number else 0
+        end = places[number + 1] if number + 1 < len(places) else len(series.relative)
+        if series.local:  # seasons: only its neighbourhood
+            begin, end = max(begin, place - COMMON_REACH), min(end, place + COMMON_REACH)
+        cuts.append(_Cut(series, place, begin, end, p_value, confidence, _shift(series, begin, place, end)))
+    return cuts
+
+
+def _shift(series: WatchedSeries, begin: int, place: int, end: int) -> LevelShift:
+    return level_shift(series.relative[begin:place], series.relative[place:end], series.least_correlation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A straight line through a series, its slope by the second, with the error of autocorrelated values."""
+
+    slope: float
+    error: float
+    degrees_of_freedom: float
+    p_value: float
+
+
+def _line(series: WatchedSeries) -> _Line:
+    """By least squares on values of which spikes are drawn in, beside what is proportional to the season.
+
+    The season is the mean of SEASON_VALUES effects of the days: a machine that responds more to it than others drifts
+    while it lasts, and while it is itself a line, nothing can be told about a drift.
+    """
+    from scipy.stats import t as student
+
+    x, t = _drawn_in(series.relative), series.started_s
+    time, season = t - t.mean(), _smoothed(series.common)
+    power = float((season**2).sum())
+    # what of time and values the season does not explain
+    alone = time - (float(season @ time) / power) * season if power > 0 else time
+    rest = x - x.mean()
+    rest = rest - (float(season @ rest) / power) * season if power > 0 else rest
+    information = float((alone**2).sum())
+    independent = independent_values(len(x), series.least_correlation)
+    freedom = independent - 3
+    if freedom < 1 or information <= 1e-9 * float((time**2).sum()):
+        return _Line(0.0, inf, 1.0, 1.0)
+    slope = float(alone @ rest) / information
+    rest = rest - slope * alone
+    # of n values that say as much as n' independent ones, with three parameters taken off
+    variance = float((rest**2).sum()) / (len(x) * (1 - 3 / independent))
+    error = sqrt(variance / information * len(x) / independent)
+    p = 2 * float(student.sf(abs(slope) / error, freedom)) if error > 0 else float(slope == 0)
+    return _Line(slope, error, freedom, p)
+
+
+def _smoothed(common: "Floats") -> "Floats":
+    """Means of SEASON_VALUES neighbours, fewer at both ends, around 0."""
+    ones = np.ones(min(SEASON_VALUES, len(common)))
+    means = np.convolve(common, ones, "same") / np.convolve(np.ones(len(common)), ones, "same")
+    found: Floats = means - means.mean()
+    return found
+
+
+def _drift(series: WatchedSeries, p_value: float, confidence: float) -> ChangePoint | None:
+    """What is no step, though something changed: a line through all of it."""
+    line, t = _line(series), series.started_s
+    half = student_quantile(0.5 + confidence / 2, line.degrees_of_freedom) * line.error
+    if abs(line.slope) <= half:
+        return None
+    span = float(t[-1] - t[0])
+    base = 1.0 + float(np.median(series.relative - line.slope * (t - t[0])))
+    if base <= 0:
+        return None
+    return replace(
+        _point(series, 0, len(t) - 1, line.slope * span / base, half * span / base, p_value, base),
+        gradual=True,
+        earliest_s=float(t[0]),
+        latest_s=float(t[-1]),
+    )
+
+
+def _steady(group: SeriesGroup) -> SeriesGroup:
+    """The group without what machines respond more or less than others to a season or to warm days.
+
+    What is proportional to the effects of the days, up to MOST_RESPONSE of them, is no change of a machine. Levels on
+    both sides of a sudden change of all machines do not count for that proportion: that change need not be shared.
+    """
+    dates = np.array(sorted(cut.dates[1] for one in group.common for cut in _cuts(one, LEVEL, 1.0, CONFIDENCE)))
+    return replace(group, machines=tuple(_without_response(one, dates) for one in group.machines))
+
+
+def _without_response(series: WatchedSeries, dates: "Floats") -> WatchedSeries:
+    if len(series.relative) < FEWEST_FOR_RESPONSE:
+        return series
+    side = np.searchsorted(dates, series.started_s, side="right")
+    season = np.concatenate([_smoothed(series.common[side == each]) for each in np.unique(side)])
+    count = np.maximum(1, np.bincount(side))
+    left = series.relative
+    # first to the season, which the effects of the days have together with other noise, then to warm days
+    for common in (season, series.common - (np.bincount(side, series.common) / count)[side]):
+        own = _drawn_in(left)
+        own = own - (np.bincount(side, own) / count)[side]
+        # the response is normal with a standard deviation of RESPONSE_SPREAD: where days differ little, it is not known
+        square = float((common**2).sum()) + float((own**2).mean()) / RESPONSE_SPREAD**2
+        if square > 0:
+            response = float(np.clip(float(common @ own) / square, -MOST_RESPONSE, MOST_RESPONSE))
+            left = left - response * common
+    return replace(series, relative=left)
+
+
+def _drawn_in(x: "Floats") -> "Floats":
+    """Spikes say nothing about a response."""
+    middle = float(np.median(x))
+    reach = 3 * 1.4826 * float(np.median(np.abs(x - middle)))
+    moved: Floats = np.clip(x, middle - reach, middle + reach)
+    return moved
+
+
+def _point(
+    series: WatchedSeries, last: int, first: int, size: float, half: float, p_value: float, base: float
+) -> ChangePoint:
+    """The change between the dates number `last` and `first`."""
+    before = base * series.scale
+    return ChangePoint(
+        series.cluster,
+        series.node,
+        series.cpu,
+        series.stratum,
+        series.factor,
+        float(series.started_s[last]),
+        float(series.started_s[first]),
+        float(series.started_s[last]),
+        float(series.started_s[first]),
+        size,
+        size - half,
+        size + half,
+        p_value,
+        before,
+        before * (1 + size),
+        series.jobs[last],
+        series.jobs[first],
+        series.archives[last],
+        series.archives[first],
+    )
+
+
+def _points(
+    group: SeriesGroup, own: "Mapping[tuple[str, str, int], list[_Cut]]", common: list[_Cut]
+) -> Iterator[ChangePoint]:
+    """Changes of the machines, each with what all had in common on the same days.
+
+    The effect of a day is a median: where half of the machines change, it is half of their change, and the others seem
+    to change the other way. Both together are what a machine really did.
+    """
+    shared = [*common, *_implied(group, own, common)]
+    for one in group.machines:
+        left = list(own[one.machine])
+        for cut in shared:
+            mine = next((each for each in left if each.series is one and _same_days(each, cut)), None)
+            point = _with_common(one, mine, cut)
+            if mine is not None:
+                left.remove(mine)
+            if point is not None:
+                yield point
+        yield from (_alone(cut) for cut in left if cut.series is one)
+
+
+def _alone(cut: _Cut) -> ChangePoint:
+    base = 1.0 + cut.shift.before if cut.shift.before > -1 else 1.0
+    found = _point(
+        cut.series,
+        cut.index - 1,
+        cut.index,
+        cut.shift.difference / base,
+        cut.shift.half_width(cut.confidence) / base,
+        cut.p_value,
+        base,
+    )
+    return replace(found, earliest_s=cut.bounds[0], latest_s=cut.bounds[1])
+
+
+def _with_common(one: WatchedSeries, mine: _Cut | None, cut: _Cut) -> ChangePoint | None:
+    """The change of a machine where all together changed by `cut`, and it by itself by `mine` on top of that."""
+    index = mine.index if mine is not None else int(np.searchsorted(one.started_s, cut.dates[1]))
+    if not 0 < index < len(one.started_s):
+        return None
+    difference = cut.shift.difference + (mine.shift.difference if mine is not None else 0.0)
+    half = cut.shift.half_width(cut.confidence)
+    if mine is not None:
+        half = sqrt(half**2 + mine.shift.half_width(mine.confidence) ** 2)
+    near = one.relative[max(0, index - COMMON_REACH) : index]
+    base = 1.0 + float(np.median(near)) + cut.shift.before
+    base = base if base > 0 else 1.0
+    p_value = min(cut.p_value, mine.p_value) if mine is not None else cut.p_value
+    found = _point(one, index - 1, index, difference / base, half / base, p_value, base)
+    bounds = mine.bounds if mine is not None else cut.bounds
+    return replace(found, earliest_s=min(bounds[0], found.after_s), latest_s=max(bounds[1], found.before_s))
+
+
+def _implied(
+    group: SeriesGroup, own: "Mapping[tuple[str, str, int], list[_Cut]]", common: list[_Cut]
+) -> Iterator[_Cut]:
+    """Changes of the effect of the days at dates on which many machines changed, though it is not significant there."""
+    cuts = sorted((cut for each in own.values() for cut in each), key=lambda cut: cut.dates[1])
+    needed = max(2, COMMON_SHARE * len({one.machine for one in group.machines}))
+    used: set[int] = set()
+    for cut in cuts:
+        if id(cut) in used:
+            continue
+        together = [other for other in cuts if id(other) not in used and _overlap(other.bounds, cut.bounds)]
+        if len(together) < needed or any(_overlap(other.bounds, cut.bounds) for other in common):
+            continue
+        used |= {id(other) for other in together}
+        date = float(np.median([other.dates[1] for other in together]))
+        for series in group.common:
+            place = int(np.searchsorted(series.started_s, np.floor(date / 86_400.0) * 86_400.0))
+            begin, end = max(0, place - COMMON_REACH), min(len(series.relative), place + COMMON_REACH)
+            if place - begin >= 2 and end - place >= 2:
+                best = min(together, key=lambda other: other.p_value)
+                shift = _shift(series, begin, place, end)
+                if abs(shift.difference) <= shift.half_width(CONFIDENCE):
+                    continue  # as the days are: it would only blur what the machines show
+                yield _Cut(series, place, begin, end, best.p_value, best.confidence, shift)
+
+
+def _same_days(mine: _Cut, cut: _Cut) -> bool:
+    """A change whose date is hardly known could be any: its best date has to be near, too."""
+    place = int(np.searchsorted(mine.series.started_s, cut.dates[1]))
+    return _overlap(mine.bounds, cut.bounds) and abs(mine.index - place) <= COMMON_REACH // 2
+
+
+def _overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return max(one[0], other[0]) < min(one[1], other[1])

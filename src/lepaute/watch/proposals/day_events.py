@@ -1,0 +1,330 @@
+"""Days on which many nodes left their usual range at once, and were back afterwards: one report, however often.
+
+A power supply that four nodes share fails for an hour, now and then, for months. Each time, the raw tests of `judge`
+have alarms on the same nodes, which as alarms of single jobs are dozens of reports. Here a day is compared with how
+many alarms of a factor and direction are usual among as many nodes, and two nodes with how often they would have
+alarms on the same days if they had nothing in common. Days with mostly the same nodes are one event.
+"""
+
+import datetime as dt
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lepaute.errors import InputError
+from lepaute.watch.proposals.change_points import LEVEL, LeastChange, least_change_of
+from lepaute.watch.proposals.proposed_event import DAYS, PLATFORM, ProposedEvent, factor_change
+from lepaute.watch.values import DAY_S, Machine
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+    Floats = npt.NDArray[np.float64]
+    Booleans = npt.NDArray[np.bool_]
+    Integers = npt.NDArray[np.int64]
+
+#: A raw test below this is an alarm: the level of the thesis.
+ALARM = 1e-4
+FEWEST_NODES = 2
+#: On which two nodes have alarms together, before it is asked whether that is chance.
+FEWEST_DAYS = 2
+#: Days without an alarm after which the same nodes begin another event.
+MOST_GAP_DAYS = 60
+#: So many values after a day tell whether a machine was back, three of them at least.
+_AFTER, _FEWEST_AFTER = 5, 3
+#: The nodes of an event are judged by this many of its latest days.
+_RECENT = 3
+#: A node belongs to an event if it is in this share of its days.
+_LEAST_SHARE = 0.25
+
+Node = tuple[str, str]
+_COLUMNS = ("cluster", "node", "cpu", "job", "started_s", "factor", "r", "p", "p_value", "direction")
+
+
+@dataclass(frozen=True, slots=True)
+class _Alarm:
+    machine: Machine
+    job: str
+    archive: str
+    started_s: float
+    factor: str
+    direction: int
+    size: float
+
+
+@dataclass(slots=True)
+class _Day:
+    """One day, factor and direction; or several factors of one day, joined."""
+
+    day: int
+    alarms: list[_Alarm]
+    p_value: float
+
+    @property
+    def nodes(self) -> frozenset[Node]:
+        return frozenset(alarm.machine[:2] for alarm in self.alarms)
+
+    def part(self, nodes: Iterable[Node]) -> "_Day":
+        wanted = set(nodes)
+        return _Day(self.day, [alarm for alarm in self.alarms if alarm.machine[:2] in wanted], self.p_value)
+
+
+@dataclass(slots=True)
+class _Episode:
+    days: list[_Day] = field(default_factory=list)
+
+    def core(self) -> frozenset[Node]:
+        """The nodes on at least half of its latest days."""
+        recent = self.days[-_RECENT:]
+        count = Counter(node for day in recent for node in day.nodes)
+        return frozenset(node for node, days in count.items() if 2 * days >= len(recent))
+
+
+def day_events(
+    verdicts: "pd.DataFrame",
+    values: "pd.DataFrame",
+    *,
+    least_change: LeastChange | None = None,
+    level: float = LEVEL,
+    since_s: float | None = None,
+) -> tuple[ProposedEvent, ...]:
+    """The days on which more nodes of a cluster had an alarm of a factor, in one direction, than chance explains.
+
+    verdicts : rows of `judge` or of a store; those of single factors and single jobs (p = 1, r = 1) count, an alarm
+               being p_value < ALARM. Pooled ones count where there are no others
+    values   : the factor values that they are about; alarms smaller than least_change are none
+    level    : the chance of any such day where alarms of nodes and days are independent of each other
+    Two tests, each for half of the level, corrected for their number (Bonferroni) over factors and directions. Of a
+    day: k alarms among its n nodes, by the binomial distribution with the share of alarms on all other days. Of a pair
+    of nodes: days on which both have alarms, by the hypergeometric distribution; nodes of such pairs then make an event
+    of each day that they have in common. Neither heavy tails nor a wrong level of the raw test matter, but an effect of
+    the day that all nodes share is no chance, and is reported. FEWEST_NODES at least.
+    Days of the same nodes at most MOST_GAP_DAYS apart are one event; nodes on less than a quarter of its days are left
+    out of `machines`, not out of `jobs`. Where more than half of what was alarmed was not back afterwards, by the
+    median of its next five values, something has lasted, and it is no event of days. In order of date.
+    Raises InputError where verdicts lack a column.
+    """
+    if missing := [name for name in _COLUMNS if name not in verdicts]:
+        raise InputError(f"the table of verdicts has no column {missing[0]}; give what `judge` returns")
+    tested = _tested(verdicts, values)
+    days = _days(tested, least_change, level)
+    episodes = [each for each in _episodes(_over_factors(days)) if not _lasts(each, values)]
+    events = [_event(episode, least_change) for episode in episodes]
+    return tuple(event for event in events if since_s is None or event.before_s >= since_s)
+
+
+def _tested(verdicts: "pd.DataFrame", values: "pd.DataFrame") -> "pd.DataFrame":
+    """Tests with the relative size of the deviation, NaN where it is not known."""
+    rows = verdicts[(verdicts["r"] == 1) & (verdicts["p"] == 1) & verdicts["p_value"].notna()]
+    if "pooled" in rows and (~rows["pooled"].astype(bool)).any():
+        rows = rows[~rows["pooled"].astype(bool)]
+    keys = ["cluster", "node", "cpu", "job", "factor"]
+    order = "judged_s" if "judged_s" in rows else "started_s"
+    # judged again after a new event: the latest verdict counts
+    rows = rows.sort_values(order, kind="stable").drop_duplicates(keys, keep="last")
+    rows = rows.merge(values[[*keys, "value"]], on=keys, how="left", validate="many_to_one")
+    usual = (rows["low"] + rows["high"]) / 2 if "low" in rows and "high" in rows else np.nan
+    return rows.assign(
+        day=np.floor(rows["started_s"] / DAY_S).astype(np.int64),
+        size=(rows["value"] - usual) / np.abs(usual),
+        archive=rows.get("archive", ""),
+    )
+
+
+def _days(tested: "pd.DataFrame", least_change: LeastChange | None, level: float) -> list[_Day]:
+    """The significant days of each factor and direction, with the nodes concerned; half of the level for each test."""
+    kinds = []
+    for (cluster, factor), part in tested.groupby(["cluster", "factor"], sort=True):
+        least = least_change_of(str(factor), least_change)
+        alarming = part[(part["p_value"] < ALARM) & ~(part["size"].abs() < least)]
+        of_node = part[["day", "node"]].drop_duplicates().assign(tested=True)
+        was_tested = of_node.pivot(index="day", columns="node", values="tested").notna()
+        for direction in (-1, 1):
+            some = alarming[alarming["direction"] == direction]
+            kinds.append((str(cluster), str(factor), direction, some, was_tested))
+    count_days = sum(len(was_tested) for *_, was_tested in kinds)
+    count_pairs = sum(was_tested.shape[1] * (was_tested.shape[1] - 1) // 2 for *_, was_tested in kinds)
+    found: list[_Day] = []
+    for cluster, factor, direction, some, was_tested in kinds:
+        hit = was_tested & False
+        for day, node in some[["day", "node"]].drop_duplicates().itertuples(index=False, name=None):
+            hit.loc[day, node] = True
+        nodes = list(was_tested.columns)
+        of_day = _day_p_values(hit.to_numpy(), was_tested.to_numpy()) * count_days
+        pairs = _pair_p_values(hit.to_numpy(), was_tested.to_numpy()) * count_pairs
+        for position, day in enumerate(was_tested.index):
+            members = np.flatnonzero(hit.to_numpy()[position])
+            if len(members) < FEWEST_NODES:
+                continue
+            sets = [(members, float(of_day[position]))]
+            if of_day[position] > level / 2:
+                sets = _recurring(members, pairs, level / 2)
+            for chosen, p in sets:
+                rows = some[(some["day"] == day) & some["node"].isin([nodes[each] for each in chosen])]
+                found.append(_Day(int(day), _alarms(cluster, factor, direction, rows), min(1.0, p)))
+    return found
+
+
+def _day_p_values(hit: "Booleans", tested: "Booleans") -> "Floats":
+    """The chance of so many alarms a day, with the share of alarms on all other days; both of shape (days, nodes)."""
+    from scipy.stats import binom
+
+    hits, tests = hit.sum(axis=1), tested.sum(axis=1)
+    rate = (hits.sum() - hits + 1) / (tests.sum() - tests + 1)
+    p: Floats = binom.sf(hits - 1, tests, np.minimum(1.0, rate))
+    return p
+
+
+def _pair_p_values(hit: "Booleans", tested: "Booleans") -> "Floats":
+    """The chance that two nodes have alarms on as many of the same days: hypergeometric, shape (nodes, nodes)."""
+    from scipy.stats import hypergeom
+
+    alarms, both = hit.astype(np.float64), tested.astype(np.float64)
+    common, days = alarms.T @ alarms, both.T @ both
+    # alarms of the one on days on which the other was tested as well
+    mine = alarms.T @ both
+    p: Floats = np.ones(common.shape)
+    again = common >= FEWEST_DAYS
+    np.fill_diagonal(again, False)
+    p[again] = hypergeom.sf(common[again] - 1, days[again], mine[again], mine.T[again])
+    return p
+
+
+def _recurring(members: "Integers", pairs: "Floats", level: float) -> "list[tuple[Integers, float]]":
+    """The sets of nodes among these that are connected by pairs which have alarms together again and again."""
+    left = list(members)
+    sets = []
+    while left:
+        group = [left.pop(0)]
+        for one in group:
+            near = [other for other in left if pairs[one, other] <= level]
+            group += near
+            left = [other for other in left if other not in near]
+        if len(group) >= FEWEST_NODES:
+            inner = pairs[np.ix_(group, group)]
+            sets.append((np.array(sorted(group)), float(inner.min())))
+    return sets
+
+
+def _alarms(cluster: str, factor: str, direction: int, rows: "pd.DataFrame") -> list[_Alarm]:
+    columns = zip(rows["node"], rows["cpu"], rows["job"], rows["archive"], rows["started_s"], rows["size"], strict=True)
+    return [
+        _Alarm((cluster, node, int(cpu)), job, archive, float(started_s), factor, direction, float(size))
+        for node, cpu, job, archive, started_s, size in columns
+    ]
+
+
+def _over_factors(days: list[_Day]) -> list[_Day]:
+    """Factors and directions of one day whose nodes are half the same, as one; in order of date."""
+    joined: list[_Day] = []
+    for day in sorted(days, key=lambda each: (each.day, -len(each.nodes))):
+        for other in joined:
+            common = len(day.nodes & other.nodes)
+            if other.day == day.day and 2 * common >= min(len(day.nodes), len(other.nodes)):
+                other.alarms = [*other.alarms, *day.alarms]
+                other.p_value = min(other.p_value, day.p_value)
+                break
+        else:
+            joined.append(_Day(day.day, list(day.alarms), day.p_value))
+    return joined
+
+
+def _episodes(days: list[_Day]) -> list[_Episode]:
+    """Days of mostly the same nodes, together. A day may be of two episodes, each with its nodes."""
+    episodes: list[_Episode] = []
+    for day in days:
+        left = day
+        candidates = [one for one in episodes if day.day - one.days[-1].day <= MOST_GAP_DAYS]
+        for episode in sorted(candidates, key=lambda one: -len(one.core() & day.nodes)):
+            core = episode.core()
+            same = core & left.nodes
+            if len(same) < FEWEST_NODES or 2 * len(same) < len(core) or not _alike(episode, left):
+                continue
+            rest = left.nodes - core
+            alone = len(rest) < FEWEST_NODES
+            episode.days.append(left if alone else left.part(same))
+            left = left.part([] if alone else rest)
+        if left.alarms:
+            episodes.append(_Episode([left]))
+    return episodes
+
+
+def _alike(episode: _Episode, day: _Day) -> bool:
+    """A factor moved the same way on its latest day."""
+    one, other = ({(alarm.factor, alarm.direction) for alarm in each.alarms} for each in (episode.days[-1], day))
+    return not one.isdisjoint(other)
+
+
+def _lasts(episode: _Episode, values: "pd.DataFrame") -> bool:
+    """Whether most machines stayed at half of the deviation or more, as far as there are values to tell."""
+    alarms = [alarm for day in episode.days for alarm in day.alarms]
+    jobs = {(*alarm.machine, alarm.job) for alarm in alarms}
+    series = {(alarm.machine, alarm.factor) for alarm in alarms}
+    wanted = values[values["factor"].isin({factor for _, factor in series}) & (values["state"] == "done")]
+    wanted = wanted[wanted["started_s"] > min(alarm.started_s for alarm in alarms) - DAY_S]
+    own: dict[tuple[Machine, str], list[tuple[float, float, bool]]] = defaultdict(list)
+    columns = [wanted[name] for name in ("cluster", "node", "cpu", "job", "factor", "started_s", "value")]
+    for cluster, node, cpu, job, factor, started_s, value in zip(*columns, strict=True):
+        machine = (cluster, node, int(cpu))
+        if (machine, factor) in series:
+            own[machine, factor].append((float(started_s), float(value), (*machine, job) in jobs))
+    told: list[bool] = []
+    for alarm in alarms:
+        mine = sorted(own[alarm.machine, alarm.factor])
+        at = [value for started_s, value, alarmed in mine if alarmed and started_s == alarm.started_s]
+        after = [value for started_s, value, alarmed in mine if not alarmed and started_s > alarm.started_s][:_AFTER]
+        if at and len(after) >= _FEWEST_AFTER and np.isfinite(alarm.size):
+            usual = at[0] / (1 + np.sign(at[0]) * alarm.size)
+            told.append((float(np.median(after)) - usual) * (at[0] - usual) >= (at[0] - usual) ** 2 / 2)
+    return 2 * sum(told) > len(told)
+
+
+def _event(episode: _Episode, least_change: LeastChange | None) -> ProposedEvent:
+    count = Counter(node for day in episode.days for node in day.nodes)
+    nodes = {node for node, days in count.items() if days >= _LEAST_SHARE * len(episode.days)}
+    every = [alarm for day in episode.days for alarm in day.alarms]
+    alarms = [alarm for alarm in every if alarm.machine[:2] in nodes]
+    sizes: dict[tuple[str, int], dict[Machine, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for alarm in alarms:
+        sizes[alarm.factor, alarm.direction][alarm.machine].append(alarm.size)
+    factors = [
+        factor_change(
+            factor, [(machine, float(np.median(each)), np.nan, np.nan) for machine, each in by_machine.items()]
+        )
+        for (factor, _), by_machine in sizes.items()
+    ]
+    weights: dict[Machine, float] = {}
+    for (factor, _), by_machine in sizes.items():
+        least = least_change_of(factor, least_change) or 0.01
+        for machine, each in by_machine.items():
+            weight = abs(float(np.median(each))) / least
+            weights[machine] = max(weights.get(machine, 0.0), weight if np.isfinite(weight) else 1.0)
+    return ProposedEvent(
+        kind=PLATFORM,
+        shape=DAYS,
+        after_s=min(alarm.started_s for alarm in alarms),
+        before_s=max(alarm.started_s for alarm in alarms),
+        machines=tuple(sorted(weights)),
+        factors=tuple(sorted(factors, key=lambda each: (-len(each.machines), -abs(each.size), each.factor))),
+        p_value=min(day.p_value for day in episode.days),
+        weight=sum(weights.values()),
+        archives_after=tuple(dict.fromkeys(alarm.archive for alarm in alarms if alarm.archive)),
+        days=tuple(_date(day.day * DAY_S) for day in episode.days),
+        jobs=tuple(
+            dict.fromkeys(
+                (*alarm.machine[:2], alarm.job, _date(alarm.started_s)) for alarm in sorted(every, key=_moment)
+            )
+        ),
+    )
+
+
+def _date(moment_s: float) -> dt.date:
+    return dt.datetime.fromtimestamp(moment_s, dt.UTC).date()
+
+
+def _moment(alarm: _Alarm) -> tuple[float, Machine]:
+    return alarm.started_s, alarm.machine

@@ -1,0 +1,203 @@
+"""Before and after a change that was planned: what did the upgrade do to each machine, and to all of them?
+
+The t-test of a textbook takes days for independent. They resemble their neighbours: with a correlation of 0.6, a 95 %
+interval that takes them for independent holds two thirds. So the means have the errors of autocorrelated series.
+"""
+
+import datetime as dt
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lepaute.errors import InputError
+from lepaute.stats.level_shift import independent_values, level_shift
+from lepaute.stats.permutation import holm
+from lepaute.watch.changelog import Changelog
+from lepaute.watch.judging.reference import references
+from lepaute.watch.values import DAY_S, MACHINE, check_values, vectors
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+    Floats = npt.NDArray[np.float64]
+
+CONFIDENCE = 0.95
+#: On either side, or there is no error to speak of.
+FEWEST = 3
+#: Of neighbours, before any day is seen; worth so many days, as in `change_evidence`.
+PRIOR_CORRELATION, PRIOR_DAYS = 0.6, 20
+MOST_CORRELATION = 0.9
+
+
+def before_after(
+    values: "pd.DataFrame",
+    date: dt.date,
+    changelog: Changelog | None = None,
+    *,
+    nodes: Collection[tuple[str, str]] | None = None,
+    factors: Collection[str] | None = None,
+    confidence: float = CONFIDENCE,
+) -> "pd.DataFrame":
+    """Each machine and factor before `date`, 00:00 UTC, and from then on: one row each, and one for all of a cluster.
+
+    values    : as watch.values says; jobs of one stratum on both sides are compared, without outliers
+    changelog : only what lies between the last event before the date and the first after it, of each node, counts; the
+                events of the date itself are the change
+    nodes     : (cluster, node), all by default; factors: all by default
+    confidence: of the intervals, each by itself
+
+    Columns: cluster, node, cpu (node "" and -1: the mean of the machines measured on both sides), stratum, factor,
+    n_before, n_after (jobs; days for the mean), correlation (of neighbours), independent_before, independent_after (how
+    many independent values would say as much), before, after (means, in the unit of the factor; about 1 in the row of
+    all), change, low, high (relative to before), p_value, p_adjusted (Holm over the machines of a factor; the row of
+    all by itself), missing (jobs that are missing on a side at least; the rest is NaN then).
+    Welch's t-test with the variances of means of autocorrelated series (`stats.level_shift`). The correlation is that
+    of all machines together, since no machine has enough days for one of its own. The row of all is the mean over
+    machines of each day, relative to their levels, so that what days share counts among its errors. In the rows of
+    machines it does not, unless it lasts no longer than what their days have in common with their neighbours.
+    Raises InputError for a table that is none, or where nothing is left on either side of the date.
+    """
+    import pandas as pd
+
+    if not 0 < confidence < 1:
+        raise InputError(f"the confidence is {confidence!r}; give a number between 0 and 1, such as {CONFIDENCE}")
+    table = check_values(values)
+    if nodes is not None:
+        table = table[[node in set(nodes) for node in zip(table["cluster"], table["node"], strict=True)]]
+    wanted = sorted(table["factor"].unique() if factors is None else factors)
+    moment = dt.datetime.combine(date, dt.time(), dt.UTC).timestamp()
+    parts = [
+        _of_factor(vectors(table, (factor,)), factor, moment, changelog or Changelog(), confidence) for factor in wanted
+    ]
+    found = [part for part in parts if len(part)]
+    if not found:
+        raise InputError(f"no machine was measured in the same way both before and after {date}")
+    return pd.concat(found, ignore_index=True)
+
+
+def _of_factor(
+    observations: "pd.DataFrame", factor: str, moment: float, changelog: Changelog, confidence: float
+) -> "pd.DataFrame":
+    import pandas as pd
+
+    if observations.empty:
+        return pd.DataFrame()
+    others = Changelog(tuple(event for event in changelog.events if event.start_s != moment), changelog.outliers)
+    found = references(observations, others)
+    begin, end = found.begin_s[found.series], found.end_s[found.series]
+    rows = observations[~found.outlier & (begin < moment) & (end > moment)]
+    rows = rows.rename(columns={factor: "value"}).assign(late=rows["started_s"] >= moment)
+    result: list[dict[str, object]] = []
+    for (cluster, stratum), part in rows.groupby(["cluster", "stratum"], sort=True):
+        sides = [one for _, one in part.groupby(MACHINE, sort=True) if one["late"].nunique() == 2]
+        rho = _correlation([_halves(one) for one in sides])
+        machines = [
+            {
+                "cluster": cluster,
+                "node": one["node"].iloc[0],
+                "cpu": int(one["cpu"].iloc[0]),
+                **_compared(*_halves(one), rho, confidence),
+            }
+            for one in sides
+        ]
+        tested = [row for row in machines if row["missing"] == 0]
+        for row, adjusted in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
+            row["p_adjusted"] = adjusted
+        whole = _of_all(sides, confidence)
+        if whole is not None:
+            machines.append({"cluster": cluster, "node": "", "cpu": -1, **whole, "p_adjusted": whole["p_value"]})
+        result += [{**row, "stratum": stratum, "factor": factor} for row in machines]
+    frame = pd.DataFrame(result)
+    columns = [*MACHINE, "stratum", "factor"]
+    return frame[[*columns, *[name for name in frame if name not in columns]]] if len(frame) else frame
+
+
+def _halves(one: "pd.DataFrame") -> "tuple[Floats, Floats]":
+    ordered = one.sort_values("started_s", kind="stable")
+    values, late = ordered["value"].to_numpy(np.float64), ordered["late"].to_numpy(np.bool_)
+    return values[~late], values[late]
+
+
+def _correlation(machines: "list[tuple[Floats, Floats]]") -> float:
+    """Of neighbouring days of any of these machines: from products of deviations, with the bias of means taken off."""
+    power = products = 0.0
+    free = count = 0
+    for sides in machines:
+        for x in sides:
+            if len(x) < FEWEST:
+                continue
+            spread = 1.4826 * float(np.median(np.abs(x - np.median(x))))
+            rest = np.clip(x - np.median(x), -3 * spread, 3 * spread) if spread > 0 else x - x.mean()
+            rest = rest - rest.mean()
+            scale = float((rest**2).mean())
+            if scale == 0:
+                continue
+            power += float((rest**2).sum()) / scale
+            products += float((rest[1:] * rest[:-1]).sum()) / scale
+            free += len(x)
+            count += 1
+    if power == 0:
+        return PRIOR_CORRELATION
+    raw = products / power
+    # of n values around their own mean it is too low by about (1 + 4 rho) / n (Kendall, Biometrika 41, 1954)
+    length = free / count
+    rho = max(0.0, (raw + 1 / length) / (1 - 4 / length) if length > 8 else raw + (1 + 4 * max(raw, 0.0)) / length)
+    rho += 1 / np.sqrt(free)
+    # a few days of a few machines say little
+    return float(min(MOST_CORRELATION, (PRIOR_DAYS * PRIOR_CORRELATION + free * rho) / (PRIOR_DAYS + free)))
+
+
+def _compared(before: "Floats", after: "Floats", rho: float, confidence: float) -> "dict[str, float]":
+    from scipy.stats import t as student
+
+    missing = max(0, FEWEST - len(before)) + max(0, FEWEST - len(after))
+    row: dict[str, float] = {
+        "n_before": len(before),
+        "n_after": len(after),
+        "correlation": rho,
+        "independent_before": independent_values(len(before), rho),
+        "independent_after": independent_values(len(after), rho),
+    }
+    nothing = dict.fromkeys(("before", "after", "change", "low", "high", "p_value", "p_adjusted"), float("nan"))
+    if missing:
+        return row | nothing | {"missing": missing}
+    shift = level_shift(before, after, rho, pooled=False)
+    base = abs(shift.before)
+    half = shift.half_width(confidence)
+    p = (
+        2 * float(student.sf(abs(shift.difference) / shift.standard_error, shift.degrees_of_freedom))
+        if shift.standard_error > 0
+        else float(shift.difference == 0)
+    )
+    relative = [each / base if base > 0 else float("nan") for each in (shift.difference, half)]
+    return row | {
+        "before": shift.before,
+        "after": shift.after,
+        "change": relative[0],
+        "low": relative[0] - relative[1],
+        "high": relative[0] + relative[1],
+        "p_value": p,
+        "p_adjusted": float("nan"),
+        "missing": 0,
+    }
+
+
+def _of_all(sides: "list[pd.DataFrame]", confidence: float) -> "dict[str, float] | None":
+    """The mean over machines of each day; each machine relative to its level before, so that it does not matter which
+    of them were measured on a day."""
+    import pandas as pd
+
+    parts = []
+    for one in sides:
+        before, _ = _halves(one)
+        base = abs(float(np.median(before)))
+        if base > 0:
+            relative = one["value"] / base
+            parts.append(one.assign(relative=relative, day=np.floor(one["started_s"] / DAY_S)))
+    if len(parts) < 2:
+        return None
+    days = pd.concat(parts).groupby(["late", "day"])["relative"].mean()
+    before, after = (days.xs(late, level="late").to_numpy(np.float64) for late in (False, True))
+    return _compared(before, after, _correlation([(before, after)]), confidence)

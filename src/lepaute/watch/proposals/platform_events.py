@@ -1,0 +1,252 @@
+"""Changes that belong together as one report: a fault shows in several factors, and a cause may hit many nodes.
+
+Machines are not measured on the same day, so the date of a change is known as an interval. Changes of one factor, in
+one direction, of machines of one cluster are joined where their intervals have a moment in common: all of them are
+explained by as few dates as possible. What was found so for several factors is joined where those intervals still
+overlap and half of the nodes of the smaller one are the same. So two faults in the same week on two nodes are two
+events if they have different signs or factors, and one if they look alike: nothing in the data tells those apart.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lepaute.watch.changelog import Changelog
+from lepaute.watch.job_dates import backward_jobs
+from lepaute.watch.proposals.change_points import LEVEL, ChangePoint, LeastChange, find_change_points, least_change_of
+from lepaute.watch.proposals.inventory import Inventory, shared_groups
+from lepaute.watch.proposals.proposed_event import (
+    DAYS,
+    DRIFT,
+    MACHINE,
+    PLATFORM,
+    STEP,
+    FactorChange,
+    ProposedEvent,
+    factor_change,
+)
+from lepaute.watch.values import Machine, check_values
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def propose(
+    values: "pd.DataFrame",
+    changelog: Changelog | None = None,
+    *,
+    inventory: Inventory | None = None,
+    least_change: LeastChange | None = None,
+    since_s: float | None = None,
+    verdicts: "pd.DataFrame | None" = None,
+    alarms: "pd.DataFrame | None" = None,
+    level: float = LEVEL,
+) -> tuple[ProposedEvent, ...]:
+    """The changes that the values show and the changelog does not have, the weightiest first, single days last.
+
+    values       : as watch.values says
+    inventory    : what nodes share; without one, events are still joined by date
+    least_change : smallest relative change that matters, for all factors or by factor (`least_change_of`)
+    since_s      : only what happened then or later
+    verdicts     : as `judge` returns them, or a store; days on which many nodes leave their usual range at once are
+                   then events, too (`day_events`). They are not looked for without
+    alarms       : as `judge_days` returns them, or a store; regressions that stand are then events, too, whatever their
+                   size unless least_change is given, and explain the days after them
+    level        : the chance of any step or drift where nothing changes; that of any day is as much again
+    Raises InputError for tables that are none, or parameters that cannot be.
+    """
+    every = find_change_points(values, changelog, least_change=0.0, level=level)
+    points = [
+        point
+        for point in every
+        if abs(point.size) >= least_change_of(point.factor, least_change)
+        and (since_s is None or point.before_s >= since_s)
+    ]
+    events = list(joined(points, least_change))
+    log = changelog or Changelog()
+    raised: list[dict[str, Any]] = []
+    if alarms is not None and len(alarms):
+        from lepaute.watch.alarms.standing import standing
+        from lepaute.watch.proposals.standing_events import standing_events, with_machines
+
+        left = standing(alarms, log, values)
+        events += standing_events(left, values, events, least_change=least_change, since_s=since_s)
+        raised = with_machines(left, values)
+    if verdicts is not None:
+        from lepaute.watch.proposals.day_events import day_events
+
+        unexplained = _unexplained(verdicts, values, every, raised, log)
+        events += day_events(unexplained, values, least_change=least_change, level=level, since_s=since_s)
+    if inventory is not None:
+        measured = list(values[["cluster", "node"]].drop_duplicates().itertuples(index=False, name=None))
+        events = [grouped(event, inventory, measured) for event in events]
+    return tuple(sorted(events, key=lambda event: (event.shape == DAYS, -event.weight, event.before_s, event.machines)))
+
+
+def grouped(event: ProposedEvent, inventory: Inventory, measured: Iterable[tuple[str, str]]) -> ProposedEvent:
+    """The event with the groups of the inventory that explain it, among the nodes measured of its clusters."""
+    clusters = {cluster for cluster, _ in event.nodes}
+    return replace(
+        event, groups=shared_groups(inventory, event.nodes, [node for node in measured if node[0] in clusters])
+    )
+
+
+def _unexplained(
+    verdicts: "pd.DataFrame",
+    values: "pd.DataFrame",
+    points: Sequence[ChangePoint],
+    alarms: Sequence[dict[str, Any]],
+    changelog: Changelog,
+) -> "pd.DataFrame":
+    """The verdicts without those of dates that cannot be right, and of factors that have another level since.
+
+    A new level raises alarms in all later jobs until the next event; it is one report already. So do jobs of the same
+    direction on days of which it is not certain that they were before the change.
+    """
+    table = check_values(values)
+    backward = table[backward_jobs(table)]
+    wrong = set(zip(backward["cluster"], backward["node"], backward["job"], strict=True))
+    rows = verdicts[
+        [key not in wrong for key in zip(verdicts["cluster"], verdicts["node"], verdicts["job"], strict=True)]
+    ]
+    resets = changelog.resets_s({(point.cluster, point.node) for point in points})
+    kept = np.ones(len(rows), np.bool_)
+    started = rows["started_s"].to_numpy(np.float64)
+    names = list(zip(rows["cluster"], rows["node"], rows["cpu"], rows["factor"], strict=True))
+    of_series: dict[tuple[str, str, int, str], list[int]] = defaultdict(list)
+    for position, name in enumerate(names):
+        of_series[name].append(position)
+    directions = rows["direction"].to_numpy()
+
+    def explain(name: tuple[str, str, int, str], begin_s: float, end_s: float, direction: int = 0) -> None:
+        mine = np.array(of_series.get(name, []), np.int64)
+        explained = (started[mine] >= begin_s) & (started[mine] < end_s)
+        kept[mine[explained & ((directions[mine] == direction) | (direction == 0))]] = False
+
+    for point in points:
+        name = (point.cluster, point.node, point.cpu, point.factor)
+        end_s = next((each for each in resets[point.cluster, point.node] if each > point.after_s), np.inf)
+        explain(name, np.nextafter(point.after_s, np.inf), end_s)
+        explain(name, np.nextafter(point.earliest_s, np.inf), point.before_s, point.direction)
+    for alarm in alarms:
+        for machine in alarm["machines"]:
+            # those that stand have no event since
+            explain((*machine, alarm["factor"]), float(alarm["changed_s"]), np.inf)
+    return rows[kept]
+
+
+@dataclass(slots=True)
+class _Bundle:
+    """Changes with a moment in common."""
+
+    points: list[ChangePoint]
+
+    @property
+    def nodes(self) -> frozenset[tuple[str, str]]:
+        return frozenset((point.cluster, point.node) for point in self.points)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return max(point.earliest_s for point in self.points), min(point.latest_s for point in self.points)
+
+
+def joined(points: Sequence[ChangePoint], least_change: LeastChange | None = None) -> tuple[ProposedEvent, ...]:
+    """The events that explain these changes."""
+    alike: dict[tuple[str, str, int, bool], list[ChangePoint]] = defaultdict(list)
+    for point in points:
+        alike[point.cluster, point.factor, point.direction, point.gradual].append(point)
+    bundles = [bundle for members in alike.values() for bundle in _by_date(members)]
+    return tuple(_event(members, least_change) for members in _over_factors(bundles))
+
+
+def _by_date(points: list[ChangePoint]) -> list[_Bundle]:
+    """The fewest dates that lie in the intervals of all, and each change with the one that is nearest to its own.
+
+    The first interval to end needs a date no later than its end, and that end is in as many others as any: so the ends
+    chosen one after the other are as few as can be.
+    """
+    ends: list[float] = []
+    for point in sorted(points, key=lambda each: each.latest_s):
+        if not ends or point.earliest_s >= ends[-1]:
+            ends.append(point.latest_s)
+    bundles: dict[float, list[ChangePoint]] = defaultdict(list)
+    for point in points:
+        possible = [end for end in ends if point.earliest_s < end <= point.latest_s]
+        bundles[min(possible, key=lambda end: abs(end - point.before_s))].append(point)
+    return [_Bundle(members) for members in bundles.values()]
+
+
+def _over_factors(bundles: list[_Bundle]) -> list[list[ChangePoint]]:
+    """Bundles of several factors that are one event: transitively, the largest first."""
+    left = sorted(bundles, key=lambda bundle: (-len(bundle.nodes), bundle.interval))
+    events: list[list[ChangePoint]] = []
+    while left:
+        event = [left.pop(0)]
+        grew = True
+        while grew:
+            grew = False
+            for other in list(left):
+                if any(_same_event(one, other) for one in event):
+                    event.append(other)
+                    left.remove(other)
+                    grew = True
+        events.append([point for bundle in event for point in bundle.points])
+    return events
+
+
+def _same_event(one: _Bundle, other: _Bundle) -> bool:
+    if one.points[0].gradual != other.points[0].gradual or one.points[0].factor == other.points[0].factor:
+        return False
+    (begin, end), (other_begin, other_end) = one.interval, other.interval
+    if max(begin, other_begin) >= min(end, other_end):
+        return False
+    return 2 * len(one.nodes & other.nodes) >= min(len(one.nodes), len(other.nodes))
+
+
+def _event(points: list[ChangePoint], least_change: LeastChange | None) -> ProposedEvent:
+    largest: dict[Machine, ChangePoint] = {}
+    for point in points:
+        machine = (point.cluster, point.node, point.cpu)
+        if machine not in largest or _weight(point, least_change) > _weight(largest[machine], least_change):
+            largest[machine] = point
+    after_s, before_s = _window(list(largest.values()))
+    by_size = sorted(largest.values(), key=lambda point: -_weight(point, least_change))
+    machines = tuple(sorted(largest))
+    return ProposedEvent(
+        kind=MACHINE if len({machine[:2] for machine in machines}) == 1 else PLATFORM,
+        shape=DRIFT if points[0].gradual else STEP,
+        after_s=after_s,
+        before_s=before_s,
+        machines=machines,
+        factors=_factors(points),
+        p_value=min(point.p_value for point in points),
+        weight=sum(_weight(point, least_change) for point in largest.values()),
+        archives_before=tuple(dict.fromkeys(point.archive_before for point in by_size if point.archive_before)),
+        archives_after=tuple(dict.fromkeys(point.archive_after for point in by_size if point.archive_after)),
+    )
+
+
+def _weight(point: ChangePoint, least_change: LeastChange | None) -> float:
+    """The change in least changes; where any change matters, in per cent."""
+    least = least_change_of(point.factor, least_change)
+    return abs(point.size) / (least if least > 0 else 0.01)
+
+
+def _window(points: list[ChangePoint]) -> tuple[float, float]:
+    """Between the last job of before and the first of after, of as many machines as possible."""
+    ends = sorted({point.before_s for point in points})
+    best = max(ends, key=lambda end: sum(point.after_s < end <= point.before_s for point in points))
+    inside = [point for point in points if point.after_s < best <= point.before_s]
+    return max(point.after_s for point in inside), min(point.before_s for point in inside)
+
+
+def _factors(points: list[ChangePoint]) -> tuple[FactorChange, ...]:
+    rows: dict[tuple[str, int], list[tuple[Machine, float, float, float]]] = defaultdict(list)
+    for point in points:
+        machine = (point.cluster, point.node, point.cpu)
+        rows[point.factor, point.direction].append((machine, point.size, point.low, point.high))
+    found = [factor_change(factor, members) for (factor, _), members in rows.items()]
+    return tuple(sorted(found, key=lambda each: (-len(each.machines), -abs(each.size), each.factor)))

@@ -1,0 +1,1 @@
+"""Few reports for a person, of thousands of tests."""

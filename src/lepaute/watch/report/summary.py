@@ -1,0 +1,280 @@
+"""What of thousands of tests a person has to know: few reports, each of all machines that it is about.
+
+Regressions that stand, suspicious tests of the latest days, machines that do not report, and those of which there is
+not yet enough to say anything. Machines of which the same can be said on the same days are one report.
+"""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lepaute.watch.alike_changes import alike_changes, same_machines
+from lepaute.watch.notices.absences import Absence, absences_of
+from lepaute.watch.notices.notice import ABSENT, Notice
+from lepaute.watch.values import DAY_S, MACHINE, Machine, day_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Suspicious tests are those of the latest days, unless asked otherwise.
+RECENT_DAYS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Of one factor: the median over the machines, relative; NaN where only a direction is known."""
+
+    factor: str
+    direction: int
+    size: float
+    low: float
+    high: float
+    machines: int
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """Confirmed, and standing: machines of one cluster, or all of it together (node "all"), worse since a date."""
+
+    cluster: str
+    machines: tuple[Machine, ...]
+    since: dt.date
+    alarm: dt.date
+    changes: tuple[Change, ...]
+    archives: tuple[str, ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(node for _, node, _ in self.machines))
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """Tests below the level, not confirmed: the same machines and directions on `dates`. p_value : the least."""
+
+    cluster: str
+    machines: tuple[Machine, ...]
+    dates: tuple[dt.date, ...]
+    changes: tuple[Change, ...]
+    jobs: tuple[str, ...]
+    p_value: float
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(node for _, node, _ in self.machines))
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Machines that are not tested yet, and how many jobs are missing at least."""
+
+    cluster: str
+    machines: tuple[Machine, ...]
+    missing: int
+    factors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Reports, the weightiest first, and what they are of; older_suspicions : tests before the recent days."""
+
+    regressions: tuple[Regression, ...]
+    suspicions: tuple[Suspicion, ...]
+    older_suspicions: int
+    absences: tuple[Absence, ...]
+    notices: tuple[Notice, ...]
+    waiting: tuple[Waiting, ...]
+    clusters: tuple[str, ...]
+    nodes: int
+    machines: int
+    factors: tuple[str, ...]
+    tests: int
+    first: dt.date | None
+    last: dt.date | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: dates as 2020-11-06, sizes relative, None for what is not known."""
+        found: dict[str, Any] = plain(asdict(self))
+        return found
+
+
+def summarise(
+    verdicts: "pd.DataFrame",
+    values: "pd.DataFrame",
+    standing: "pd.DataFrame",
+    noticed: Iterable[Notice] = (),
+    *,
+    level: float,
+    since_s: float | None = None,
+) -> Summary:
+    """verdicts : as Watch.test gives them; values : the table of factor values, of the same nodes and dates
+
+    standing : as watch.alarms.standing; level : a p-value below it is suspicious; since_s : of suspicions
+    noticed : as watch.notices.notice; absences are left to `absences_of`, and what a regression covers to it
+    Tests of a machine and factor that a regression covers are not suspicious on their own, nor are those of several
+    jobs that only repeat an earlier job.
+    """
+    last_s = float(values["started_s"].max()) if len(values) else None
+    regressions = regressions_of(standing)
+    tested = verdicts[verdicts["missing"] == 0]
+    suspects = tested[(tested["p_value"] < level) & ~tested["outlier"]]
+    suspects = suspects[~_told(suspects, standing)]
+    suspects = suspects[~_echoes(suspects, tested)]
+    begin_s = since_s
+    if begin_s is None:
+        begin_s = -np.inf if last_s is None else (np.floor(last_s / DAY_S) - RECENT_DAYS + 1) * DAY_S
+    recent = suspects[suspects["started_s"] >= begin_s]
+    return Summary(
+        regressions=regressions,
+        suspicions=suspicions_of(recent),
+        older_suspicions=len(suspects) - len(recent),
+        absences=absences_of(values),
+        notices=tuple(each for each in noticed if each.kind != ABSENT and not _covered(each, standing)),
+        waiting=waiting_of(verdicts),
+        clusters=tuple(sorted(values["cluster"].unique())),
+        nodes=len(values[["cluster", "node"]].drop_duplicates()),
+        machines=len(values[MACHINE].drop_duplicates()),
+        factors=tuple(sorted(values["factor"].unique())),
+        tests=len(tested),
+        first=None if last_s is None else day_of(float(values["started_s"].min())),
+        last=None if last_s is None else day_of(last_s),
+    )
+
+
+def regressions_of(standing: "pd.DataFrame") -> tuple[Regression, ...]:
+    """One report for the machines and factors of a cluster that changed at the same time, the largest first."""
+    reports = []
+    for group in alike_changes(standing.to_dict("records")):
+        rows = [row for part in group for row in part]
+        reports.append(
+            Regression(
+                cluster=rows[0]["cluster"],
+                machines=_machines(rows),
+                since=day_of(min(row["changed_s"] for row in rows)),
+                alarm=dt.date.fromisoformat(min(row["day"] for row in rows)),
+                changes=tuple(_change(part) for part in group),
+                archives=tuple(dict.fromkeys(row["archive"] for row in rows if row["archive"])),
+            )
+        )
+    return tuple(sorted(reports, key=lambda each: (-len(each.machines), -max(abs(c.size) for c in each.changes))))
+
+
+def suspicions_of(suspects: "pd.DataFrame") -> tuple[Suspicion, ...]:
+    """One report for the machines and factors of a cluster that stood out on the same day, the most machines first."""
+    alike: dict[tuple[Any, ...], list[dict[Any, Any]]] = defaultdict(list)
+    for row in suspects.to_dict("records"):
+        alike[row["cluster"], row["factor"], row["direction"], int(row["started_s"] // DAY_S)].append(row)
+    repeated: dict[tuple[Any, ...], list[list[list[dict[Any, Any]]]]] = defaultdict(list)
+    for group in same_machines(list(alike.values()), "started_s", within_s=0.0):
+        nodes = frozenset(row["node"] for part in group for row in part)
+        shifts = frozenset((part[0]["factor"], part[0]["direction"]) for part in group)
+        repeated[group[0][0]["cluster"], nodes, shifts].append(group)
+    reports = [_suspicion(groups) for groups in repeated.values()]
+    return tuple(sorted(reports, key=lambda each: (-len(set(each.nodes)), each.p_value, each.dates)))
+
+
+def _suspicion(days: list[list[list[dict[Any, Any]]]]) -> Suspicion:
+    """Of the same nodes, factors and directions on several days."""
+    rows = [row for group in days for part in group for row in part]
+    of_factor: dict[tuple[str, int], list[dict[Any, Any]]] = defaultdict(list)
+    for row in rows:
+        of_factor[row["factor"], int(row["direction"])].append(row)
+    return Suspicion(
+        cluster=rows[0]["cluster"],
+        machines=_machines(rows),
+        dates=tuple(sorted({day_of(row["started_s"]) for row in rows})),
+        changes=tuple(_shift(part) for part in of_factor.values()),
+        jobs=tuple(sorted({row["job"] for row in rows})),
+        p_value=min(row["p_value"] for row in rows),
+    )
+
+
+def waiting_of(verdicts: "pd.DataFrame") -> tuple[Waiting, ...]:
+    """Machines of which a factor cannot be tested yet, by the latest job of each; the smallest window counts."""
+    if verdicts.empty:
+        return ()
+    single = verdicts[verdicts["r"] == verdicts["r"].min()].sort_values("started_s", kind="stable")
+    latest = single.drop_duplicates([*MACHINE, "factor"], keep="last")
+    of_machine: dict[Machine, list[tuple[str, int]]] = defaultdict(list)
+    for row in latest[latest["missing"] > 0].to_dict("records"):
+        of_machine[row["cluster"], row["node"], int(row["cpu"])].append((row["factor"], int(row["missing"])))
+    alike: dict[tuple[Any, ...], list[Machine]] = defaultdict(list)
+    for machine, rows in of_machine.items():
+        alike[machine[0], max(missing for _, missing in rows), tuple(sorted(f for f, _ in rows))].append(machine)
+    reports = [Waiting(c, tuple(machines), missing, factors) for (c, missing, factors), machines in alike.items()]
+    return tuple(sorted(reports, key=lambda each: (-len(each.machines), each.missing)))
+
+
+def _covered(notice: Notice, standing: "pd.DataFrame") -> bool:
+    same = standing[["cluster", "node", "cpu", "factor"]] == [notice.cluster, notice.node, notice.cpu, notice.factor]
+    return bool(same.all(axis=1).any())
+
+
+def _told(suspects: "pd.DataFrame", standing: "pd.DataFrame") -> "np.ndarray":
+    """Which of the tests are of a machine and one of its factors that a regression is of, from its change on."""
+    from lepaute.watch.judging.judge import AND
+
+    since = {
+        (row["cluster"], row["node"], int(row["cpu"]), row["factor"]): row["changed_s"]
+        for row in standing.to_dict("records")
+    }
+    rows = suspects[[*MACHINE, "factor", "started_s"]].itertuples(index=False, name=None)
+    told = [
+        any(since.get((cluster, node, cpu, name), np.inf) <= started_s for name in factor.split(AND))
+        for cluster, node, cpu, factor, started_s in rows
+    ]
+    return np.array(told, dtype=np.bool_)
+
+
+def _echoes(suspects: "pd.DataFrame", tested: "pd.DataFrame") -> "np.ndarray":
+    """Which of the tests of several jobs are suspicious for an earlier job of the window, suspicious by itself."""
+    key = [*MACHINE, "stratum", "factor"]
+    single = tested[tested["r"] == 1].sort_values(["started_s", "job"], kind="stable")
+    position = single.groupby(key, sort=False).cumcount()
+    names = single[[*key, "job"]].itertuples(index=False, name=None)
+    where = dict(zip(names, position, strict=True))
+    rows = [
+        (row[:-2], where.get(row[:-1], -1), int(row[-1]))
+        for row in suspects[[*key, "job", "r"]].itertuples(index=False, name=None)
+    ]
+    alone = {(series, at) for series, at, r in rows if r == 1}
+    return np.array(
+        [
+            r > 1 and (series, at) not in alone and any((series, at - back) in alone for back in range(1, r))
+            for series, at, r in rows
+        ],
+        dtype=np.bool_,
+    )
+
+
+def _machines(rows: Iterable[dict[Any, Any]]) -> tuple[Machine, ...]:
+    return tuple(sorted({(row["cluster"], row["node"], int(row["cpu"])) for row in rows}))
+
+
+def _change(rows: list[dict[Any, Any]]) -> Change:
+    size = median(row["now_size"] for row in rows)
+    low, high = (median(row[name] for row in rows) for name in ("size_low", "size_high"))
+    return Change(rows[0]["factor"], int(np.sign(size)), size, low, high, len(_machines(rows)))
+
+
+def _shift(rows: list[dict[Any, Any]]) -> Change:
+    nothing = float("nan")
+    return Change(rows[0]["factor"], int(rows[0]["direction"]), nothing, nothing, nothing, len(_machines(rows)))
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON has it: lists, dates as text, None for what is not finite."""
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value

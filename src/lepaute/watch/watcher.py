@@ -1,0 +1,191 @@
+"""A watch: a store with the tests of what is in it. Tests are recorded once and stay as they were given."""
+
+import zipfile
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from lepaute.errors import InputError
+from lepaute.store import Store, open_store
+from lepaute.watch.changelog import Changelog
+from lepaute.watch.changelog_edits import add_changelog, logged_changelog
+from lepaute.watch.judging.judge import CONFIDENCE, WINDOWS, check_windows, joined, vectors_asked, with_log10
+from lepaute.watch.values import KEY, WHOLE_NODE
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """Ids of the archives that were added and of those that were there already, and how many factor values are new."""
+
+    added: tuple[str, ...]
+    known: tuple[str, ...]
+    values: int
+
+
+def open_watch(place: str | Path) -> "Watch":
+    """The watch of a store: a folder, made where there is none, or a database, postgresql://user@host/database.
+
+    Raises InputError where the folder holds something else, EnvironmentProblem where the server cannot be reached.
+    """
+    return Watch(open_store(place))
+
+
+class Watch:
+    """Ingests archives and data from elsewhere, keeps the changelog, and tests; made by `lepaute.watch.open`."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.store.close()
+
+    def ingest(
+        self,
+        paths: Iterable[str | Path],
+        *,
+        cluster: str = "",
+        format: str | None = None,  # noqa: A002 -- the word for it
+        node: str = "",
+        mapping: str | Path | None = None,
+    ) -> Ingested:
+        """Adds archives with their factor values, and the values of files of other programs, all of it in one change.
+
+        cluster : with whose name the nodes are told apart
+        format  : of the files, if they are none of Lepaute's archives; recognised by default (`foreign.read_foreign`)
+        node, mapping : as in `foreign.read_foreign`
+        What is there already changes nothing. Raises ArchiveError or InputError where a file cannot be read, a job
+        starts more than a day after now, or files have different values of one job.
+        """
+        archives: list[Path] = []
+        others: list[Path] = []
+        for path in map(Path, paths):
+            (archives if format is None and _is_archive(path) else others).append(path)
+        foreign = _foreign_values(others, format, cluster, node, mapping) if others else None
+        done = self.store.ingest(
+            archives, cluster=cluster, values_of=lambda archive: _factors_of(archive, cluster), values=foreign
+        )
+        return Ingested(done.added, done.known, done.values)
+
+    def changelog(self) -> Changelog:
+        """The events and outliers in force."""
+        return logged_changelog(self.store)
+
+    def add_changelog(self, changelog: Changelog) -> None:
+        """Records the events and outliers that are not in force."""
+        add_changelog(self.store, changelog)
+
+    def test(
+        self,
+        *,
+        nodes: Collection[str] | None = None,
+        factors: Sequence[str | Sequence[str]] | None = None,
+        windows: Sequence[int] = WINDOWS,
+        confidence: float = CONFIDENCE,
+        pooled: bool = False,
+        since_s: float | None = None,
+        until_s: float | None = None,
+    ) -> "pandas.DataFrame":
+        """The verdicts of the jobs that started in [since_s, until_s), on these nodes; new ones are recorded.
+
+        factors, windows, confidence, pooled: as in `judge`; every factor by itself by default
+        A verdict that is recorded stays as it is. Its `basis` tells the settings, the observations it was compared with
+        and the events and outliers that made it so; where any of these are others now, there is a further verdict,
+        and this method returns the one of today's basis.
+        A pooled verdict rests on all jobs of its day: give the day whole, as what comes in later makes another verdict.
+        Columns: those of VERDICTS, and log10_p as in `judge`.
+        Raises InputError as `judge` does.
+        """
+        from lepaute.watch.judging.recorded_tests import Asked, factors_to_test, recorded_tests
+
+        check_windows(windows)
+        wanted = None if factors is None else vectors_asked(factors)
+        log = self.changelog()
+        asked = Asked(nodes, windows, confidence, pooled, since_s, until_s)
+        parts = [
+            part
+            for cluster, vectors in factors_to_test(self.store, wanted)
+            for names in vectors
+            for part in recorded_tests(self.store, log, cluster, names, asked)
+        ]
+        if not parts:
+            raise InputError("no job has all of the factors of a vector; there is nothing to test")
+        return with_log10(joined(parts))
+
+    def nodes(self) -> frozenset[tuple[str, str]]:
+        """The (cluster, node) of which the store has factor values or archives."""
+        clusters = self.store.archives().set_index("id")["cluster"]
+        of_archives = self.store.archive_nodes()
+        found = set(zip(clusters.reindex(of_archives["archive"]), of_archives["node"], strict=True))
+        for cluster in self.store.factors()["cluster"].unique():
+            found |= {(str(cluster), node) for node in self.store.nodes(str(cluster))}
+        return frozenset(found)
+
+    def absences(self, *, cluster: str | None = None) -> "pandas.DataFrame":
+        """Nodes by how long they have been away and how often their jobs fail; see `absences.absences`."""
+        from lepaute.watch.notices.absences import absences
+
+        return absences(self.store.job_states(cluster))
+
+
+def _is_archive(path: Path) -> bool:
+    """A damaged one, too, so that it is refused as such."""
+    return path.suffix == ".zip" or zipfile.is_zipfile(path)
+
+
+def _factors_of(archive: Any, cluster: str) -> "pandas.DataFrame":
+    from lepaute.store.archive_rows import run_dates
+    from lepaute.watch.job_dates import refuse_future
+
+    values: pandas.DataFrame = import_module("lepaute.watch.factors").factors_of(archive, cluster)
+    latest_s = max([run_dates(archive.about)[0] or 0.0, *values["started_s"]])
+    refuse_future(latest_s, archive.id, str(archive.path), "measure again with the right date")
+    return values
+
+
+def _foreign_values(
+    paths: Sequence[Path], kind: str | None, cluster: str, node: str, mapping: str | Path | None
+) -> "pandas.DataFrame":
+    import pandas
+
+    from lepaute.watch.foreign import read_foreign
+    from lepaute.watch.job_dates import refuse_future
+
+    parts = []
+    for path in paths:
+        part = read_foreign(path, kind, cluster=cluster, node=node, mapping=mapping)
+        latest = part.iloc[int(part["started_s"].to_numpy().argmax())]
+        refuse_future(float(latest["started_s"]), str(latest["job"]), str(path), "correct the date")
+        parts.append(part)
+    every = pandas.concat(parts, keys=map(str, paths), names=["file"])
+    values = every.drop_duplicates()  # of a file and its copy
+    twice = values[values.duplicated(KEY, keep=False)]
+    if len(twice):
+        _refuse_two_values(twice)
+    whole: pandas.DataFrame = values.reset_index(drop=True)
+    return whole
+
+
+def _refuse_two_values(rows: "pandas.DataFrame") -> None:
+    """Raises InputError for the first of rows that have the same KEY, by the files of their index."""
+    first = rows.iloc[0]
+    same = rows[(rows[KEY] == first[KEY]).all(axis=1)]
+    one, other = same.index.get_level_values("file")[:2]
+    cpu = "" if first["cpu"] == WHOLE_NODE else f", cpu {first['cpu']}"
+    raise InputError(
+        f"{one} and {other}: {first['factor'][:80]} of node {first['node'][:40]!r}{cpu}, job {first['job'][:40]} is in "
+        "both, and not the same; leave one of the files out, or tell the jobs apart"
+    )

@@ -1,0 +1,91 @@
+"""Intervals of a planned change hold what they say, where a textbook's t-test does not."""
+
+import datetime as dt
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lepaute.errors import InputError
+from lepaute.watch.changelog import Changelog, Event, NodeSet
+from lepaute.watch.proposals.planned_change import before_after
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "validation"))
+from support.fleets import NOISE, fleet_values
+from support.null_streams import autoregressive
+
+MACHINES, CHANGE = 16, -2.0  # standard deviations
+
+
+def changed(rho: float, before: int, after: int, seed: int, machines: int = MACHINES) -> np.ndarray:
+    z = autoregressive(np.random.default_rng((20261125, seed)).normal(size=(machines, before + after)), rho)
+    z[:, before:] += CHANGE
+    return z
+
+
+def date(day: int) -> dt.date:
+    return dt.date(2026, 1, 1) + dt.timedelta(days=day)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("before", "after"), [(20, 20), (60, 10), (10, 5)])
+@pytest.mark.parametrize("rho", [0.0, 0.6])
+def test_intervals_of_machines_and_of_all_hold_the_change(rho: float, before: int, after: int) -> None:
+    fleets = 15
+    hit, hit_all, significant = 0, 0, 0
+    for seed in range(fleets):
+        found = before_after(fleet_values(changed(rho, before, after, seed), seed=seed), date(before))
+        inside = (found["low"] <= CHANGE * NOISE) & (found["high"] >= CHANGE * NOISE)
+        hit += int(inside[found["node"] != ""].sum())
+        hit_all += int(inside[found["node"] == ""].sum())
+        significant += int((found["p_adjusted"] < 0.05)[found["node"] == ""].sum())
+    assert hit >= stats.binom.ppf(1e-6, fleets * MACHINES, 0.95)
+    assert hit_all >= stats.binom.ppf(1e-6, fleets, 0.95)
+    if before >= 20:  # five days have no certain mean, where neighbours may resemble each other
+        assert significant >= 0.8 * fleets
+
+
+def test_a_t_test_that_takes_days_for_independent_does_not_hold_its_level() -> None:
+    z = changed(0.6, 20, 20, 1, machines=400)
+    z[:, 20:] -= CHANGE
+    p = stats.ttest_ind(z[:, :20], z[:, 20:], axis=1, equal_var=False).pvalue
+    assert (p < 0.05).mean() > 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rho", [0.0, 0.6])
+def test_where_nothing_changed_few_fleets_have_a_significant_machine(rho: float) -> None:
+    fleets, alarms = 25, 0
+    for seed in range(fleets):
+        z = changed(rho, 30, 15, seed)
+        z[:, 30:] -= CHANGE
+        alarms += bool((before_after(fleet_values(z, seed=seed), date(30))["p_adjusted"] < 0.05).any())
+    # the machines and the row of all: 5 % each
+    assert alarms <= stats.binom.ppf(1 - 1e-6, fleets, 0.1)
+
+
+def test_only_what_lies_between_the_neighbouring_events_is_compared() -> None:
+    z = changed(0.0, 30, 30, 3)
+    z[:, :10] += 50
+    z[:, 50:] += 50
+    log = Changelog(
+        tuple(
+            Event(date(day), NodeSet("sim", "all"), "platform", reason)
+            for day, reason in ((10, "earlier"), (30, "the change"), (50, "later"))
+        )
+    )
+    found = before_after(fleet_values(z), date(30), log)
+    assert set(found["n_before"]) == {20}
+    assert set(found["n_after"]) == {20}
+    assert (found["change"] + 0.01).abs().max() < 0.01
+
+
+def test_too_few_jobs_are_said_and_none_are_refused() -> None:
+    values = fleet_values(changed(0.0, 30, 2, 4))
+    found = before_after(values, date(30))
+    assert set(found["missing"]) == {1}
+    assert found["p_value"].isna().all()
+    with pytest.raises(InputError, match="before and after 2027"):
+        before_after(values, dt.date(2027, 1, 1))

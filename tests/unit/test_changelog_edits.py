@@ -1,0 +1,128 @@
+"""Entries of the changelog in a store: recorded, withdrawn, exchanged with the two CSV files; nothing is lost."""
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+
+from lepaute.errors import InputError
+from lepaute.store import open_store
+from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier, read_changelog
+from lepaute.watch.changelog_edits import (
+    accept,
+    export_changelog,
+    import_changelog,
+    logged_changelog,
+    logged_entries,
+    record,
+    withdraw,
+)
+from lepaute.watch.proposals.proposed_event import DAYS, PLATFORM, STEP, FactorChange, ProposedEvent
+
+EVENT = Event(dt.date(2020, 4, 1), NodeSet("dahu", "13/14"), "platform", "BIOS, version 2", "jane")
+OUTLIER = Outlier(dt.date(2020, 12, 4), NodeSet("dahu", "26"), "1965756", "power drop", "joe")
+MACHINES = (("dahu", "13", 0), ("dahu", "14", 1))
+
+
+def proposal(shape: str) -> ProposedEvent:
+    day = dt.date(2020, 4, 2)
+    begin_s = dt.datetime(2020, 4, 1, 12, tzinfo=dt.UTC).timestamp()
+    return ProposedEvent(
+        PLATFORM,
+        shape,
+        begin_s,
+        begin_s + 86_400,
+        MACHINES,
+        (FactorChange("mean_frequency_Hz", -1, -0.05, -0.06, -0.04, MACHINES),),
+        1e-6,
+        10.0,
+        days=(day,) if shape == DAYS else (),
+        jobs=(("dahu", "13", "77", day), ("dahu", "14", "77", day)) if shape == DAYS else (),
+    )
+
+
+def test_what_is_recorded_is_in_force_until_it_is_withdrawn_and_stays_in_the_history(tmp_path: Path) -> None:
+    with open_store(tmp_path / "store") as store:
+        ids = record(store, [EVENT, OUTLIER])
+        assert record(store, [EVENT]) == ids[:1]
+        assert logged_changelog(store) == Changelog((EVENT,), (OUTLIER,))
+        assert [each.id for each in logged_entries(store)] == list(ids)
+        assert withdraw(store, [ids[0][:8], ids[1]], "joe", "was another node") == 2
+        assert logged_changelog(store) == Changelog()
+        assert withdraw(store, ids, "joe", "again") == 0
+        history = [each for each in logged_entries(store, history=True) if each.id == ids[0]]
+        assert [(each.withdrawn, each.entry.author, each.entry.reason) for each in history] == [
+            (False, "jane", "BIOS, version 2"),
+            (True, "joe", "was another node"),
+        ]
+        assert record(store, [EVENT]) == ids[:1]
+        assert logged_changelog(store).events == (EVENT,)
+
+
+def test_entries_without_author_or_reason_and_unknown_ids_are_refused(tmp_path: Path) -> None:
+    with open_store(tmp_path / "store") as store:
+        with pytest.raises(InputError, match="no author"):
+            record(store, [Event(EVENT.date, EVENT.nodes, "platform", "BIOS")])
+        with pytest.raises(InputError, match="no reason"):
+            record(store, [OUTLIER, Event(EVENT.date, EVENT.nodes, "platform", " ", "jane")])
+        assert logged_entries(store, history=True) == ()
+        (known,) = record(store, [EVENT])
+        with pytest.raises(InputError, match="no event or outlier"):
+            withdraw(store, [known, "0123"], "joe", "why not")
+        with pytest.raises(InputError, match="no reason"):
+            withdraw(store, [known], "joe", "")
+        assert logged_changelog(store).events == (EVENT,)
+
+
+def test_the_csv_files_come_back_as_they_went(tmp_path: Path) -> None:
+    events, outliers = tmp_path / "events.csv", tmp_path / "outliers.csv"
+    with open_store(tmp_path / "one") as store:
+        record(store, [EVENT, OUTLIER])
+        export_changelog(store, events, outliers)
+    with open_store(tmp_path / "two") as store:
+        ids = import_changelog(store, events, outliers)
+        assert len(ids) == 2
+        assert logged_changelog(store) == Changelog((EVENT,), (OUTLIER,)) == read_changelog(events, outliers)
+        assert import_changelog(store, events, outliers) == ids
+        assert len(logged_entries(store, history=True)) == 2
+
+
+def test_a_file_with_a_faulty_line_records_nothing(tmp_path: Path) -> None:
+    events = tmp_path / "events.csv"
+    events.write_text(
+        "date,cluster,node,type,description\n2020-04-01,dahu,all,platform,BIOS\n2020,dahu,all,platform,x\n"
+    )
+    with open_store(tmp_path / "store") as store:
+        with pytest.raises(InputError, match=r"events\.csv:3"):
+            import_changelog(store, events)
+        assert logged_entries(store) == ()
+
+
+def test_accepting_a_step_records_one_event_with_what_was_found(tmp_path: Path) -> None:
+    with open_store(tmp_path / "store") as store:
+        accept(store, proposal(STEP), "jane", "fan replaced")
+        (entry,) = logged_entries(store)
+    assert entry.entry == Event(
+        dt.date(2020, 4, 2),
+        NodeSet("dahu", "13/14"),
+        "platform",
+        "fan replaced (mean_frequency_Hz -5.0 % on 2 processors)",
+        "jane",
+    )
+
+
+def test_accepting_single_days_records_an_outlier_a_job(tmp_path: Path) -> None:
+    with open_store(tmp_path / "store") as store:
+        accept(store, proposal(DAYS), "jane")
+        (outlier,) = logged_changelog(store).outliers
+    assert (outlier.job, outlier.nodes.text, outlier.date) == ("77", "13/14", dt.date(2020, 4, 2))
+
+
+def test_a_proposal_says_which_nodes_and_what_accepting_it_records() -> None:
+    nodes = "dahu-[13-14]: "
+    step, days = str(proposal(STEP)), str(proposal(DAYS))
+    assert nodes in step
+    assert step.endswith("(records an event)")
+    assert nodes in days
+    assert days.endswith("(records outliers for 1 job)")
+    assert proposal(STEP).to_event("jane").nodes.text == "13/14"

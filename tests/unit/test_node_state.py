@@ -1,0 +1,117 @@
+"""How much slower a node is than it was: which jobs are compared, and with what error."""
+
+import datetime as dt
+from math import exp
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lepaute.errors import InputError
+from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier
+from lepaute.watch.node_state import node_state
+
+DAY_S = 86400.0
+START = dt.date(2026, 3, 1)
+START_S = dt.datetime.combine(START, dt.time(), dt.UTC).timestamp()
+FACTOR = "dgemm_rate_flops"
+
+
+def history(levels: list[float], factor: str = FACTOR, stratum: str = "s") -> pd.DataFrame:
+    """A job a day on two CPUs, the second 2 % faster; one per cent up, one down in turn."""
+    rows = [
+        ("c", "7", cpu, f"j{day}", START_S + DAY_S * day + 3600.0, stratum, factor, level * wiggle * (1 + 0.02 * cpu))
+        for day, level in enumerate(levels)
+        for wiggle in [1.01 if day % 2 else 0.99]
+        for cpu in (0, 1)
+    ]
+    names = ["cluster", "node", "cpu", "job", "started_s", "stratum", "factor", "value"]
+    return pd.DataFrame(rows, columns=names).assign(state="done", archive="")
+
+
+def event(day: int) -> Event:
+    return Event(START + dt.timedelta(days=day), NodeSet("c", "7"), "platform", "why")
+
+
+def test_the_latest_jobs_are_compared_with_all_before() -> None:
+    state = node_state(history([100.0] * 10 + [80.0] * 4), "c", "7", FACTOR, latest=4)
+    assert (state.n, state.r, state.degrees_of_freedom) == (10, 4, 12)
+    for cpu in (0, 1):
+        mean, low, high = state.slowdown(cpu)
+        assert mean == pytest.approx(1.25)
+        assert 1.0 < low < 1.25 < high
+
+
+def test_a_duration_is_longer_and_a_rate_lower_where_a_node_is_slower() -> None:
+    durations = node_state(history([1.0] * 8 + [1.25] * 4, "dgemm_s"), "c", "7", "dgemm_s", latest=4)
+    assert durations.slowdown(0)[0] == pytest.approx(1.25)
+
+
+def test_a_date_says_where_the_state_now_begins_though_it_is_one_of_an_event() -> None:
+    values = history([100.0] * 6 + [80.0] * 12)
+    log = Changelog((event(6),))
+    state = node_state(values, "c", "7", FACTOR, changelog=log, since_s=START_S + 6 * DAY_S)
+    assert (state.n, state.r) == (6, 12)
+    assert state.slowdown(0)[0] == pytest.approx(1.25)
+    with pytest.raises(InputError, match="0 job"):  # nothing is left to compare with
+        node_state(values, "c", "7", FACTOR, changelog=log, latest=12)
+
+
+def test_the_reference_begins_with_the_last_event_before() -> None:
+    values = history([50.0] * 5 + [100.0] * 8 + [80.0] * 4)
+    state = node_state(values, "c", "7", FACTOR, changelog=Changelog((event(5),)), latest=4)
+    assert state.n == 8
+    assert state.slowdown(0)[0] == pytest.approx(1.25)
+
+
+def test_an_event_after_the_date_begins_the_state_now() -> None:
+    values = history([100.0] * 8 + [90.0] * 4 + [80.0] * 4)
+    log = Changelog((event(8), event(12)))
+    state = node_state(values, "c", "7", FACTOR, changelog=log, since_s=START_S + 8 * DAY_S)
+    assert (state.n, state.r) == (8, 4)
+
+
+def test_outliers_and_other_strata_are_left_out() -> None:
+    values = pd.concat(
+        [history([500.0] * 4, stratum="old").assign(job=lambda t: "old" + t["job"]), history([100.0] * 12)]
+    )
+    values.loc[(values["stratum"] == "s") & (values["job"] == "j11"), "value"] = 1.0
+    log = Changelog((), (Outlier(START, NodeSet("c", "7"), "j11", "power drop"),))
+    state = node_state(values, "c", "7", FACTOR, changelog=log)
+    assert (state.n, state.r) == (6, 5)
+    assert state.slowdown(0)[0] == pytest.approx(1.0, abs=0.01)
+
+
+def test_jobs_that_failed_are_no_part_of_a_state() -> None:
+    values = history([100.0] * 12)
+    values.loc[values["job"] == "j11", ["value", "state"]] = [np.nan, "failed"]
+    assert node_state(values, "c", "7", FACTOR).n == 6
+
+
+@pytest.mark.parametrize(
+    ("factor", "node", "days", "since_day", "words"),
+    [
+        (FACTOR, "7", 7, None, "2 job"),
+        (FACTOR, "7", 12, 50, "no job since"),
+        (FACTOR, "8", 12, None, "no value"),
+        ("power_W", "7", 12, None, "does not say how long"),
+        ("dgemm_s", "7", 12, None, "no row has the factor"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    factor: str, node: str, days: int, since_day: int | None, words: str
+) -> None:
+    since_s = None if since_day is None else START_S + DAY_S * since_day
+    with pytest.raises(InputError, match=words):
+        node_state(history([100.0] * days), "c", node, factor, since_s=since_s)
+
+
+def test_the_errors_of_the_two_cpus_are_correlated_as_their_days_are() -> None:
+    rng = np.random.default_rng(5)
+    values = history([100.0] * 200)
+    shared = np.repeat(rng.normal(0.0, 0.01, 200), 2)
+    values["value"] = values["value"] * np.exp(shared)
+    state = node_state(values, "c", "7", FACTOR)
+    covariance = np.array(state.log_covariance)
+    assert covariance[0, 1] / covariance[0, 0] > 0.9
+    assert exp(covariance[0, 0] ** 0.5) - 1 < 0.02

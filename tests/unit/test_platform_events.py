@@ -1,0 +1,181 @@
+"""Changes of many machines become the reports that a person would write: one for each cause."""
+
+import datetime as dt
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lepaute.errors import InputError
+from lepaute.watch.changelog import Changelog, Event, NodeSet
+from lepaute.watch.judging.judge import judge
+from lepaute.watch.proposals.day_events import day_events
+from lepaute.watch.proposals.inventory import read_inventory, shared_groups
+from lepaute.watch.proposals.platform_events import propose
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "validation"))
+from support.fleets import BEGIN_S, DAY_S, fleet_values
+
+MACHINES, DAYS, CHANGED = 32, 80, 50
+
+
+def quiet(seed: int = 1, machines: int = MACHINES) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(machines, DAYS))
+
+
+def nodes_of(event: object) -> set[str]:
+    return {node for _, node in event.nodes}
+
+
+@pytest.mark.slow
+def test_half_of_the_nodes_changed_at_once_is_one_platform_event_with_their_sizes() -> None:
+    z = quiet()
+    z[:16, CHANGED:] -= 10  # 5 %
+    events = propose(fleet_values(z))
+    assert len(events) == 1
+    (event,) = events
+    assert (event.kind, event.shape) == ("platform", "step")
+    assert nodes_of(event) == {str(i) for i in range(1, 9)}
+    assert event.date == dt.date(2026, 2, 20)  # day 50 of 2026, counted from 0
+    (factor,) = event.factors
+    assert factor.direction == -1
+    assert -0.055 < factor.size < -0.045
+    assert event.after_s < BEGIN_S + CHANGED * DAY_S <= event.before_s < BEGIN_S + (CHANGED + 1) * DAY_S
+
+
+def test_all_nodes_changed_at_once_is_one_platform_event() -> None:
+    z = quiet(2)
+    z[:, CHANGED:] += 10
+    events = propose(fleet_values(z))
+    assert [(len(event.machines), event.factors[0].direction) for event in events] == [(MACHINES, 1)]
+
+
+def test_faults_in_the_same_week_with_different_signs_on_two_nodes_are_two_events() -> None:
+    z = quiet(3)
+    z[4:6, CHANGED:] -= 8
+    z[20:22, CHANGED + 3 :] += 8
+    events = propose(fleet_values(z))
+    assert sorted((event.kind, *nodes_of(event)) for event in events) == [("machine", "11"), ("machine", "3")]
+
+
+def test_a_fault_that_shows_in_two_factors_is_one_event() -> None:
+    rate, power = quiet(4), quiet(5)
+    rate[4:6, CHANGED:] -= 8
+    power[4:6, CHANGED:] += 8
+    events = propose(fleet_values({"dgemm_rate_flops": rate, "cpu_power_W": power}))
+    assert len(events) == 1
+    assert {(each.factor, each.direction) for each in events[0].factors} == {
+        ("dgemm_rate_flops", -1),
+        ("cpu_power_W", 1),
+    }
+
+
+def test_one_spike_and_a_series_that_begins_oddly_are_no_change() -> None:
+    z = quiet(6)
+    z[3, 40] += 1000
+    z[9, :3] -= 20
+    z[12, -3:] -= 20
+    assert propose(fleet_values(z)) == ()
+
+
+@pytest.mark.slow
+def test_a_change_below_the_least_one_is_not_reported() -> None:
+    z = quiet(7)
+    z[4:6, CHANGED:] += 6  # 3 %
+    values = fleet_values(z)
+    assert len(propose(values, least_change=0.01)) == 1
+    assert propose(values, least_change={"dgemm_rate_flops": 0.05}) == ()
+    with pytest.raises(InputError, match="least change"):
+        propose(values, least_change=-1.0)
+
+
+@pytest.mark.slow
+def test_an_accepted_proposal_is_not_proposed_again() -> None:
+    z = quiet(8)
+    z[4:6, CHANGED:] -= 10
+    values = fleet_values(z)
+    (event,) = propose(values)
+    entry = event.to_event("jane")
+    assert (entry.kind, entry.author, entry.nodes) == ("platform", "jane", NodeSet("sim", "3"))
+    assert "dgemm_rate_flops" in entry.reason
+    assert propose(values, Changelog((entry,))) == ()
+    assert propose(values, since_s=event.before_s) == (event,)
+    assert propose(values, since_s=event.before_s + DAY_S) == ()
+    json.dumps(event.as_json(), allow_nan=False)
+
+
+def test_a_logged_event_of_another_node_hides_nothing() -> None:
+    z = quiet(8)
+    z[4:6, CHANGED:] -= 10
+    log = Changelog((Event(dt.date(2026, 2, 20), NodeSet("sim", "5"), "platform", "BIOS"),))
+    assert len(propose(fleet_values(z), log)) == 1
+
+
+@pytest.mark.slow
+def test_nodes_that_drop_for_single_days_again_and_again_are_one_event(tmp_path: Path) -> None:
+    # four nodes of one chassis: a power supply, as in the published data
+    z = quiet(9)
+    for day in (30, 37, 41, 60):
+        z[8:16, day] -= 20
+    values = fleet_values(z)
+    verdicts = judge(values, windows=(1,))
+    file = tmp_path / "inventory.csv"
+    file.write_text("node,chassis\n1/2/3/4,a\n5/6/7/8,b\n9/10/11/12,c\n13/14/15/16,d\n")
+    events = propose(values, inventory=read_inventory(file), verdicts=verdicts)
+    assert len(events) == 1
+    (event,) = events
+    assert (event.kind, event.shape, nodes_of(event)) == ("platform", "days", {"5", "6", "7", "8"})
+    assert event.days[0].isoformat() == "2026-01-31"
+    assert [(group.kind, group.name, group.changed, group.members) for group in event.groups] == [
+        ("chassis", "b", 4, 4)
+    ]
+    with pytest.raises(InputError, match="outliers"):
+        event.to_event("jane")
+    outliers = event.to_outliers("jane")
+    # later days have fewer alarms, since the first ones are not logged yet and widen the reference
+    assert (outliers[0].date.isoformat(), outliers[0].job, outliers[0].nodes.text) == ("2026-01-31", "1030", "5/6/7/8")
+    assert {outlier.job for outlier in outliers} <= {"1030", "1037", "1041", "1060"}
+    json.dumps(event.as_json(), allow_nan=False)
+
+
+def test_alarms_of_different_nodes_on_different_days_are_no_platform_event() -> None:
+    z = quiet(10)
+    for machine in range(0, MACHINES, 2):
+        z[machine, 20 + 3 * (machine // 2)] -= 20
+    values = fleet_values(z)
+    assert day_events(judge(values, windows=(1,)), values) == ()
+
+
+def test_a_group_explains_an_event_if_chance_hardly_does(tmp_path: Path) -> None:
+    file = tmp_path / "inventory.csv"
+    file.write_text("node,chassis,rack\nn[1-4],c1,r1\nn[5-8],c2,r1\nn[9-12],c3,r2\nn[13-16],c4,r2\n")
+    inventory = read_inventory(file)
+    every = [("x", f"n{i}") for i in range(1, 17)]
+    (group,) = shared_groups(inventory, every[4:8], every)
+    # 1 of the 1820 ways to choose 4 of 16 nodes; two groups have a changed node
+    assert (group.name, group.p_value) == ("c2", pytest.approx(2 / 1820))
+    assert shared_groups(inventory, every[::4], every) == ()
+    assert shared_groups(inventory, every[:1], every) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("node\n1\n", ":1: the first line"),
+        ("chassis,rack\na,b\n", ":1: the first line"),
+        ("node,chassis\n1/2,a\n2,b\n", ":3: node 2 is already on line 2"),
+        ("node,chassis\n1,a,b\n", ":2: the line has not as many"),
+        ("node,chassis\n1\n", ":2: the line has not as many"),
+        ("node,chassis\nall,a\n", ":2: the node is 'all'"),
+        ("node,chassis\n[1-,a\n", ":2: '[1-' is not a set"),
+        ("node,chassis\n", "names no node"),
+    ],
+)
+def test_an_inventory_that_is_none_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "inventory.csv"
+    file.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_inventory(file)
+    assert message in str(caught.value)

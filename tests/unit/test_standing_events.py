@@ -1,0 +1,100 @@
+"""A regression that stands can be accepted, and what lasts is not proposed as single days."""
+
+import datetime as dt
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lepaute.watch.alarms.procedure import judge_days
+from lepaute.watch.alarms.standing import standing
+from lepaute.watch.changelog import Changelog
+from lepaute.watch.judging.judge import judge
+from lepaute.watch.proposals.day_events import day_events
+from lepaute.watch.proposals.platform_events import propose
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "validation"))
+from support.fleets import DAY_S, fleet_values
+
+MACHINES, DAYS, CHANGED = 32, 60, 50
+CHANGED_ON = dt.date(2026, 2, 20)
+
+
+def quiet(seed: int, days: int = DAYS) -> np.ndarray:
+    """Of 16 nodes of two processors, in units of 0.5 %."""
+    return np.random.default_rng(seed).normal(size=(MACHINES, days))
+
+
+def one_node_down() -> pd.DataFrame:
+    z = quiet(31)
+    z[4:6, CHANGED:] -= 8
+    return fleet_values(z)
+
+
+@pytest.mark.slow
+def test_a_regression_that_no_step_has_found_yet_is_a_proposal_whose_event_ends_it() -> None:
+    values = one_node_down()
+    early = values[values["started_s"] < values["started_s"].min() + (CHANGED + 4) * DAY_S]
+    alarms = judge_days(early).alarms
+    assert len(standing(alarms, Changelog(), early))
+    assert propose(early) == ()
+    (event,) = propose(early, alarms=alarms)
+    assert (event.kind, event.shape, event.date, event.nodes) == ("machine", "step", CHANGED_ON, (("sim", "3"),))
+    (factor,) = event.factors
+    assert factor.low < -0.04 < factor.high < 0
+    assert standing(alarms, Changelog((event.to_event("jane"),)), early).empty
+    assert propose(early, Changelog((event.to_event("jane"),)), alarms=alarms) == ()
+    assert propose(early, alarms=alarms, least_change=0.2) == ()
+    assert propose(early, alarms=alarms, since_s=event.before_s + DAY_S) == ()
+
+
+@pytest.mark.slow
+def test_a_regression_that_a_step_has_as_well_is_one_proposal() -> None:
+    z = quiet(32, 80)
+    z[:16, CHANGED:] -= 10
+    values = fleet_values(z)
+    alarms = judge_days(values).alarms
+    assert len(standing(alarms, Changelog(), values))
+    assert propose(values, alarms=alarms) == propose(values)
+    assert len(propose(values)) == 1
+
+
+def test_a_regression_of_all_machines_together_is_a_proposal_of_all_nodes() -> None:
+    values = one_node_down().assign(stratum="s")
+    row = {
+        "cluster": "sim", "node": "all", "cpu": -1, "factor": values["factor"].iloc[0], "stratum": "s",
+        "day": "2026-02-24", "stream": "x", "since_s": 0.0, "evidence": 1e6, "enough": 1e5, "direction": -1,
+        "changed_s": float(values["started_s"].min()) + 20 * DAY_S, "before": 2 * values["value"].median(),
+        "size": -0.5, "size_low": -0.55, "size_high": -0.45, "worse": True, "archive": "", "judged_s": 0.0,
+    }  # fmt: skip
+    (event,) = propose(values, alarms=pd.DataFrame([row]))
+    assert (event.kind, len(event.nodes), len(event.machines)) == ("platform", MACHINES // 2, MACHINES)
+
+
+def test_what_lasts_is_not_proposed_as_a_single_day() -> None:
+    z = quiet(33)
+    z[:8, CHANGED] -= 12
+    single = fleet_values(z)
+    (event,) = day_events(judge(single, windows=(1,)), single)
+    assert event.days == (CHANGED_ON,)
+    z[:8, CHANGED + 1 :] -= 12
+    lasting = fleet_values(z)
+    assert day_events(judge(lasting, windows=(1,)), lasting) == ()
+
+
+@pytest.mark.slow
+def test_days_of_what_an_alarm_has_found_are_not_proposed() -> None:
+    z = quiet(34)
+    z[4:6, CHANGED:] -= 8
+    z[8:16, CHANGED + 2] -= 12
+    values = fleet_values(z)
+    alarms, verdicts = judge_days(values).alarms, judge(values, windows=(1,))
+    (day,) = propose(values, verdicts=verdicts)
+    assert (day.shape, {node for _, node in day.nodes}) == ("days", {"3", "5", "6", "7", "8"})
+    found = propose(values, verdicts=verdicts, alarms=alarms)
+    assert [(event.shape, {node for _, node in event.nodes}) for event in found] == [
+        ("step", {"3"}),
+        ("days", {"5", "6", "7", "8"}),
+    ]

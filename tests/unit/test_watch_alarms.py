@@ -1,0 +1,272 @@
+"""Alarms of a watch: given once, kept as they were, and gone when the machine is back or its change is explained."""
+
+import datetime as dt
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from farms.postgresql import PostgresqlServer
+from support_store import v2_database, v2_folder
+from support_store import values as stored_values
+
+from lepaute.errors import InputError
+from lepaute.store import open_store
+from lepaute.store.tables import ALARMS
+from lepaute.watch.alarms.polarity import is_worse, worse_direction
+from lepaute.watch.alarms.procedure import AlarmSettings, judge_days, update_alarms
+from lepaute.watch.alarms.standing import standing
+from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier
+
+DAYS, NODES, BEGIN = 60, 12, 30
+START = dt.datetime(2026, 1, 1, 6, tzinfo=dt.UTC).timestamp()
+FREQUENCY = "mean_frequency_Hz"
+
+
+def table(days: int = DAYS, change: float = 0.0, seed: int = 3, until: int = DAYS) -> pd.DataFrame:
+    """A frequency of 12 nodes with a noise of 0.5 %, a job a day; node 3 changes on day BEGIN, up to day `until`."""
+    rng = np.random.default_rng(seed)
+    values = 2e9 * (1 + 0.005 * rng.normal(size=(days, NODES)))
+    values[BEGIN:until, 3] *= 1 + change
+    rows = [
+        ("dahu", str(node), 0, f"j{day}", START + 86400.0 * day, "s", FREQUENCY, values[day, node], "done", f"a{day}")
+        for day in range(days)
+        for node in range(NODES)
+    ]
+    names = ["cluster", "node", "cpu", "job", "started_s", "stratum", "factor", "value", "state", "archive"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def log(*days: int, nodes: str = "3", outliers: tuple[int, ...] = ()) -> Changelog:
+    """Events of the nodes on these days, and outlying jobs of them."""
+    first = dt.date(2026, 1, 1)
+    at = NodeSet("dahu", nodes)
+    return Changelog(
+        tuple(Event(first + dt.timedelta(day), at, "platform", "repair") for day in days),
+        tuple(Outlier(first + dt.timedelta(day), at, f"j{day}", "cold") for day in outliers),
+    )
+
+
+def without_clock(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.drop(columns="judged_s").reset_index(drop=True)
+
+
+@pytest.fixture(params=["folder", "postgresql"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The name of an empty store of each kind."""
+    if request.param == "folder":
+        yield str(tmp_path / "store")
+    else:
+        server: PostgresqlServer = request.getfixturevalue("postgresql")
+        with server.database() as url:
+            yield url
+
+
+def test_a_lower_frequency_is_an_alarm_that_says_since_when_and_how_much() -> None:
+    found = judge_days(table(change=-0.05)).alarms
+    assert found["node"].tolist() == ["3"]
+    alarm = found.iloc[0]
+    assert alarm["size_low"] < -0.05 < alarm["size_high"] < 0
+    assert abs(alarm["before"] / 2e9 - 1) < 0.005
+    assert alarm["direction"] == -1
+    assert alarm["worse"]
+    assert alarm["changed_s"] == START + 86400 * BEGIN
+    assert alarm["since_s"] == START
+    day = (dt.date.fromisoformat(alarm["day"]) - dt.date(2026, 1, 1)).days
+    assert BEGIN < day <= BEGIN + 7
+    assert alarm["archive"] == f"a{day}"
+    assert alarm["evidence"] >= alarm["enough"] > 1
+
+
+def test_a_year_of_days_judged_one_by_one_gives_the_alarms_of_all_at_once() -> None:
+    values = table(change=-0.05)
+    whole = judge_days(values)
+    before = None
+    for day in range(0, DAYS, 7):
+        part = judge_days(values[values["started_s"] < START + 86400 * (day + 7)], before=before)
+        before = (
+            part
+            if before is None
+            else type(part)(
+                pd.concat([before.days, part.days], ignore_index=True),
+                pd.concat([before.alarms, part.alarms], ignore_index=True),
+            )
+        )
+    pd.testing.assert_frame_equal(without_clock(before.alarms), without_clock(whole.alarms), check_exact=True)
+    pd.testing.assert_frame_equal(without_clock(before.days), without_clock(whole.days), check_exact=True)
+
+
+def test_a_store_keeps_its_alarms_and_judging_again_changes_nothing(where: str) -> None:
+    values = table(change=-0.05)
+    with open_store(where) as store:
+        store.add_values(values.assign(archive=""))
+        new = update_alarms(store)
+        kept, days = store.alarms(), store.alarm_days()
+        pd.testing.assert_frame_equal(kept, new[list(ALARMS.columns)], check_exact=True)
+        assert update_alarms(store).empty
+        pd.testing.assert_frame_equal(store.alarms(), kept, check_exact=True)
+        pd.testing.assert_frame_equal(store.alarm_days(), days, check_exact=True)
+        with pytest.raises(InputError, match=r"least change of 0\.002, since 2026-01-01"):
+            update_alarms(store, settings=AlarmSettings(least_change=0.01))
+
+
+def test_late_data_and_a_corrected_log_change_no_verdict(where: str) -> None:
+    values = table(change=-0.05)
+    late = values["job"].isin(["j12", "j40"]) & (values["node"] == "3")
+    early = values["started_s"] < START + 86400 * 50
+    with open_store(where) as store:
+        values = values.assign(archive="")
+        store.add_values(values[~late & early])
+        update_alarms(store)
+        kept, days = store.alarms(), store.alarm_days()
+        assert len(kept) == 1
+        store.add_values(values[late])
+        assert update_alarms(store, log(20)).empty  # no new day
+        store.add_values(values[~early])
+        assert update_alarms(store, log(20)).empty
+        pd.testing.assert_frame_equal(store.alarms(), kept, check_exact=True)
+        pd.testing.assert_frame_equal(store.alarm_days().iloc[: len(days)], days, check_exact=True)
+
+
+def test_a_job_of_the_future_does_not_end_the_alarms(where: str) -> None:
+    values = table(change=-0.05).assign(archive="")
+    early = values["started_s"] < START + 86400 * BEGIN
+    ahead = values.iloc[:1].assign(job="ahead", started_s=time.time() + 2 * 86400.0)
+    tomorrow = values.iloc[1:2].assign(job="tomorrow", started_s=time.time() + 86400.0)
+    with open_store(where) as store:
+        store.add_values(pd.concat([values[early], ahead]))
+        update_alarms(store)
+        assert store.alarm_days()["day"].iloc[-1] == "2026-01-30"
+        store.add_values(values[~early])
+        assert update_alarms(store)["node"].tolist() == ["3"]
+        store.add_values(tomorrow)
+        update_alarms(store)
+        day = (dt.datetime.now(dt.UTC) + dt.timedelta(days=1)).date().isoformat()
+        assert store.alarm_days()["day"].iloc[-1] == day
+
+
+def test_a_store_of_which_a_day_of_the_future_was_judged_is_refused(tmp_path: Path) -> None:
+    ahead = table(2).assign(archive="", started_s=time.time() + 300 * 86400.0)
+    with open_store(tmp_path / "store") as store:
+        judged = judge_days(ahead[ahead["job"] == "j0"])
+        assert store.add_alarms(judged.days, judged.alarms, after="")
+        store.add_values(table(4).assign(archive=""))
+        with pytest.raises(InputError, match=f"up to {judged.days['day'].item()}, which is in the future"):
+            update_alarms(store)
+
+
+def test_of_two_that_judge_the_same_days_one_is_recorded(where: str) -> None:
+    values = table(20)
+    with open_store(where) as one, open_store(where) as other:
+        judged = judge_days(values)
+        assert one.add_alarms(judged.days, judged.alarms, after="")
+        assert not other.add_alarms(judged.days, judged.alarms, after="")
+        assert len(one.alarm_days()) == 20
+        with pytest.raises(InputError, match="is not after 2026-01-20"):
+            one.add_alarms(judged.days, judged.alarms, after="2026-01-20")
+
+
+def test_a_store_of_version_2_gets_tables_of_alarms(where: str) -> None:
+    if where.startswith("postgresql"):
+        v2_database(where)
+    else:
+        v2_folder(Path(where))
+    expected = stored_values().sort_values(["node", "factor", "cpu", "job"], ignore_index=True)
+    for _ in range(2):
+        with open_store(where) as store:
+            found = store.values()
+            pd.testing.assert_frame_equal(found, expected[list(found.columns)], check_exact=True)
+            assert store.alarms().empty
+    with open_store(where) as store:
+        assert update_alarms(store).empty
+        assert len(store.alarm_days()) == 4
+
+
+def test_a_change_on_the_day_of_an_event_is_explained_by_it() -> None:
+    assert judge_days(table(change=-0.05), log(BEGIN)).alarms.empty
+
+
+def test_an_outlying_job_that_is_logged_is_no_part_of_a_stream() -> None:
+    values = table()
+    spoilt = (values["node"] == "3") & values["job"].isin([f"j{day}" for day in range(30, 36)])
+    values.loc[spoilt, "value"] *= 0.9
+    assert judge_days(values).alarms["node"].tolist()[:1] == ["3"]
+    assert judge_days(values, log(outliers=tuple(range(30, 36)))).alarms.empty
+
+
+def test_a_regression_stands_until_the_machine_is_back_or_an_event_explains_it() -> None:
+    values = table(change=-0.05)
+    alarms = judge_days(values).alarms
+    found = standing(alarms, Changelog(), values)
+    assert found["node"].tolist() == ["3"]
+    assert found["now_size"].iloc[0] == pytest.approx(-0.05, abs=0.01)
+    assert standing(alarms, log(BEGIN), values).empty  # explained
+    assert standing(alarms, log(50), values).empty  # a new reference
+    assert not standing(alarms, log(50, nodes="4"), values).empty
+    assert not standing(alarms, log(10), values).empty  # before it
+    back = table(change=-0.05, until=50)
+    both = judge_days(back).alarms
+    assert both["direction"].tolist() == [-1, 1]
+    assert both["worse"].tolist() == [True, False]
+    assert standing(both, Changelog(), back).empty
+    assert standing(both.iloc[:1], Changelog(), back).empty
+    not_yet = back["started_s"] < START + 86400 * 53
+    assert len(standing(both.iloc[:1], Changelog(), back[not_yet])) == 1
+
+
+def test_a_regression_is_sized_against_the_level_since_an_event_that_was_logged_after_its_alarm() -> None:
+    values = table(change=-0.04)
+    later = values["started_s"] >= START + 86400.0 * 15
+    values.loc[later, "value"] *= 0.95
+    alarms = judge_days(values).alarms
+    found = standing(alarms, log(15, nodes="all"), values)
+    assert found["node"].tolist() == ["3"]
+    assert found["now_size"].iloc[0] == pytest.approx(-0.04, abs=0.01), "without the 5 % of all nodes"
+
+
+def test_a_change_for_the_better_is_an_alarm_but_no_regression() -> None:
+    values = table(change=0.05)
+    alarms = judge_days(values).alarms
+    assert alarms["worse"].tolist() == [False]
+    assert standing(alarms, Changelog(), values).empty
+
+
+def test_a_change_of_all_machines_is_one_alarm_of_what_they_have_in_common() -> None:
+    values = table()
+    values.loc[values["started_s"] >= START + 86400 * BEGIN, "value"] *= 0.95
+    alarms = judge_days(values).alarms
+    assert alarms[["cluster", "node", "cpu"]].to_numpy().tolist() == [["dahu", "all", -1]]
+    assert alarms["size"].iloc[0] == pytest.approx(-0.05, abs=0.01)
+    assert standing(alarms, Changelog(), values)["node"].tolist() == ["all"]
+    assert standing(alarms, log(BEGIN, nodes="all"), values).empty
+
+
+@pytest.mark.parametrize(
+    ("factor", "direction"),
+    [
+        ("dgemm_rate_flops", -1),
+        ("memory_bandwidth_B_per_s", -1),
+        ("mean_frequency_Hz", -1),
+        ("duration_s", 1),
+        ("mean_temperature_degC", 1),
+        ("dgemm_MNK_s_per_flop", 1),
+        ("cpu_power_W", 0),
+    ],
+)
+def test_the_unit_of_a_factor_tells_which_side_is_worse(factor: str, direction: int) -> None:
+    assert worse_direction(factor) == direction
+    assert [is_worse(factor, each) for each in (-1, 1)] == [direction <= 0, direction >= 0]
+
+
+def test_settings_that_cannot_be_are_refused() -> None:
+    with pytest.raises(InputError, match=r"least change is -0\.1"):
+        AlarmSettings(least_change=-0.1)
+    with pytest.raises(InputError, match="level of false discoveries is 2"):
+        AlarmSettings(level=2)
+    broken = judge_days(table(5))
+    broken.days["added"] = json.dumps({})
+    with pytest.raises(InputError, match="no stored state of alarms"):
+        judge_days(table(6), before=broken)

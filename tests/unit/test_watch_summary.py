@@ -1,0 +1,179 @@
+"""What is said of thousands of tests: one report for what belongs together, and nothing twice."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+
+from lepaute.watch.notices.absences import absences_of
+from lepaute.watch.notices.notice import ABSENT, UNLIKE_PEERS, Notice
+from lepaute.watch.report.summary import (
+    regressions_of,
+    summarise,
+    suspicions_of,
+    waiting_of,
+)
+from lepaute.watch.values import day_of
+
+DAY_S = 86400.0
+START_S = dt.datetime(2026, 3, 1, tzinfo=dt.UTC).timestamp()
+
+
+def alarm(node: str, cpu: int = 0, factor: str = "dgemm_rate_flops", day: float = 10.0, size: float = -0.05) -> dict:
+    """A row of what standing() gives."""
+    return {
+        "cluster": "c", "node": node, "cpu": cpu, "factor": factor, "stratum": "s",
+        "day": day_of(START_S + (day + 2) * DAY_S).isoformat(), "changed_s": START_S + day * DAY_S,
+        "size": size, "size_low": size - 0.01, "size_high": size + 0.01, "now_size": size, "archive": f"a{node}",
+    }  # fmt: skip
+
+
+def verdict(node: str, day: int = 0, p_value: float = 0.5, **other: object) -> dict:
+    row = {
+        "cluster": "c", "node": node, "cpu": 0, "job": f"j{day}", "started_s": START_S + day * DAY_S + 60.0,
+        "stratum": "s", "factor": "dgemm_rate_flops", "r": 1, "outlier": False, "p_value": p_value, "direction": -1,
+        "missing": 0,
+    }  # fmt: skip
+    return row | other
+
+
+def value(node: str, day: int, state: str = "done", cpu: int = 0) -> dict:
+    return {
+        "cluster": "c", "node": node, "cpu": cpu, "job": f"{node}j{day}", "started_s": START_S + day * DAY_S,
+        "stratum": "s", "factor": "f", "value": 1.0 if state == "done" else np.nan, "state": state, "archive": "",
+    }  # fmt: skip
+
+
+NO_ALARMS = pd.DataFrame([alarm("1")]).iloc[:0]
+
+
+def test_a_fault_that_shows_in_two_factors_on_two_cpus_is_one_report() -> None:
+    rows = [
+        alarm("7", cpu, factor, day)
+        for cpu, day in ((0, 10.0), (1, 11.5))
+        for factor in ("dgemm_rate_flops", "mean_frequency_Hz")
+    ]
+    (report,) = regressions_of(pd.DataFrame(rows))
+    assert report.machines == (("c", "7", 0), ("c", "7", 1))
+    assert [change.factor for change in report.changes] == ["dgemm_rate_flops", "mean_frequency_Hz"]
+    assert report.since == dt.date(2026, 3, 11)
+
+
+def test_nodes_that_change_together_are_one_report_and_those_that_do_not_are_several() -> None:
+    rows = [alarm(node, day=10.0 + number) for number, node in enumerate(("1", "2", "3"))]
+    rows += [alarm("8", day=30.0), alarm("9", day=10.0, size=+0.05, factor="mean_temperature_degC")]
+    reports = regressions_of(pd.DataFrame(rows))
+    assert [report.nodes for report in reports] == [("1", "2", "3"), ("8",), ("9",)]
+
+
+def test_what_all_machines_have_in_common_is_a_report_of_its_own() -> None:
+    reports = regressions_of(pd.DataFrame([alarm("1"), alarm("2"), alarm("all", cpu=-1)]))
+    assert [report.nodes for report in reports] == [("1", "2"), ("all",)]
+
+
+def test_a_factor_of_one_node_is_told_with_the_event_of_many_only_if_its_node_is_among_them() -> None:
+    rows = [alarm(node) for node in "1234"] + [alarm(node, factor="mean_frequency_Hz") for node in "123"]
+    (report,) = regressions_of(pd.DataFrame(rows))
+    assert [change.machines for change in report.changes] == [4, 3]
+
+
+def test_one_day_on_which_many_stand_out_is_one_report() -> None:
+    rows = [verdict(str(node), 5, 1e-6) for node in range(30)] + [verdict("40", 6, 1e-9)]
+    first, second = suspicions_of(pd.DataFrame(rows))
+    assert len(first.nodes) == 30
+    assert second.nodes == ("40",)
+
+
+def test_a_machine_that_stands_out_day_after_day_is_one_report() -> None:
+    (report,) = suspicions_of(pd.DataFrame([verdict("4", day, 10.0**-day) for day in range(5, 9)]))
+    assert len(report.dates) == 4
+    assert report.p_value == 1e-8
+
+
+def test_tests_of_what_a_regression_tells_are_not_suspicious_on_their_own() -> None:
+    verdicts = pd.DataFrame([verdict("7", day, 1e-9) for day in (9, 12)] + [verdict("8", 12, 1e-9)])
+    values = pd.DataFrame([value("7", 12), value("8", 12)])
+    found = summarise(verdicts, values, pd.DataFrame([alarm("7")]), level=1e-4)
+    assert {(each.nodes, each.dates) for each in found.suspicions} == {
+        (("7",), (dt.date(2026, 3, 10),)),  # before the change
+        (("8",), (dt.date(2026, 3, 13),)),
+    }
+
+
+def test_outliers_and_tests_above_the_level_are_not_suspicious() -> None:
+    verdicts = pd.DataFrame([verdict("1", 5, 1e-9, outlier=True), verdict("2", 5, 1e-3)])
+    found = summarise(verdicts, pd.DataFrame([value("1", 5)]), NO_ALARMS, level=1e-4)
+    assert found.suspicions == ()
+
+
+def test_only_the_latest_week_is_told_unless_asked_otherwise() -> None:
+    verdicts = pd.DataFrame([verdict("1", day, 1e-9) for day in range(3, 21)])
+    values = pd.DataFrame([value("1", day) for day in range(21)])
+    found = summarise(verdicts, values, NO_ALARMS, level=1e-4)
+    assert len(found.suspicions[0].dates) == 7
+    assert found.older_suspicions == 11
+    everything = summarise(verdicts, values, NO_ALARMS, level=1e-4, since_s=START_S)
+    assert (len(everything.suspicions[0].dates), everything.older_suspicions) == (18, 0)
+
+
+def test_a_machine_that_vanishes_is_told_and_one_that_is_measured_weekly_is_not() -> None:
+    rows = [value("1", day) for day in range(30)] + [value("2", day) for day in range(20)]
+    rows += [value("3", day) for day in range(0, 28, 7)]
+    (absence,) = absences_of(pd.DataFrame(rows))
+    assert absence.machines == (("c", "2", 0),)
+    assert (absence.last, absence.days, absence.jobs) == (dt.date(2026, 3, 20), 10, 0)
+
+
+def test_a_machine_whose_latest_job_failed_is_reported_until_one_is_done() -> None:
+    rows = [value("1", day) for day in range(10)]
+    rows += [value("2", day, "done" if day < 8 else "failed") for day in range(10)]
+    rows += [value("3", day, "done" if day < 9 else "failed") for day in range(10)]
+    rows += [value("4", day, "missing") for day in range(10)]
+    rows += [value("5", day, "failed" if day == 8 else "done") for day in range(10)]
+    found = {each.machines[0][1]: (each.state, each.jobs) for each in absences_of(pd.DataFrame(rows))}
+    assert found == {"2": ("failed", 2), "3": ("failed", 1), "4": ("missing", 10)}
+
+
+def test_one_cpu_that_does_not_report_any_more_is_told_by_its_number() -> None:
+    rows = [value("1", day, cpu=cpu) for day in range(20) for cpu in (0, 1) if cpu == 0 or day < 12]
+    (absence,) = absences_of(pd.DataFrame(rows))
+    assert absence.machines == (("c", "1", 1),)
+
+
+def test_machines_that_wait_for_as_many_jobs_are_one_report() -> None:
+    rows = [verdict(node, 4, np.nan, missing=missing) for node, missing in (("1", 2), ("2", 2), ("3", 1), ("4", 0))]
+    rows += [verdict("4", 3, np.nan, missing=1)]  # by now it is tested
+    found = waiting_of(pd.DataFrame(rows))
+    assert [(each.missing, [node for _, node, _ in each.machines]) for each in found] == [(2, ["1", "2"]), (1, ["3"])]
+
+
+def test_the_summary_is_plain_json() -> None:
+    import json
+
+    verdicts = pd.DataFrame([verdict("7", 5, 1e-9)])
+    found = summarise(verdicts, pd.DataFrame([value("7", 5)]), pd.DataFrame([alarm("7")]), level=1e-4).to_dict()
+    text = json.loads(json.dumps(found, allow_nan=False))
+    assert text["regressions"][0]["since"] == "2026-03-11"
+    assert text["suspicions"][0]["changes"][0]["size"] is None
+
+
+def test_a_window_that_only_repeats_an_earlier_bad_job_is_not_suspicious_again() -> None:
+    """Job 6 is bad by itself, and the windows of five from job 6 to 10 hold it; that of job 12 does not."""
+    rows = [
+        verdict(node="1", day=day, r=r, p_value=p_value)
+        for day in range(1, 13)
+        for r, p_value in ((1, 1e-9 if day == 6 else 0.5), (5, 1e-6 if 6 <= day <= 10 or day == 12 else 0.5))
+    ]
+    values = pd.DataFrame([value("1", day) for day in range(1, 13)])
+    (report,) = summarise(pd.DataFrame(rows), values, NO_ALARMS, level=1e-4, since_s=0.0).suspicions
+    assert report.dates == (dt.date(2026, 3, 7), dt.date(2026, 3, 13))
+
+
+def test_what_a_regression_covers_is_no_notice_besides() -> None:
+    noticed = [
+        Notice(UNLIKE_PEERS, "c", node, 0, "dgemm_rate_flops", START_S, -0.05, 1e-9, "text") for node in ("1", "2")
+    ]
+    noticed.append(Notice(ABSENT, "c", "3", -1, "", START_S, float("nan"), 1e-9, "text"))
+    rows, values = [verdict("1", 1), verdict("2", 1)], pd.DataFrame([value("1", 1), value("2", 1)])
+    found = summarise(pd.DataFrame(rows), values, pd.DataFrame([alarm("1")]), noticed, level=1e-4)
+    assert [notice.node for notice in found.notices] == ["2"]
