@@ -39,10 +39,11 @@ def test_an_example_of_the_help_is_a_command_line_that_parses(line: str) -> None
     command, default = dispatcher.built(name, arguments)
     if default is not None and arguments[0] not in command.commands:
         arguments = [default, *arguments]
-    context = command.make_context(name, arguments, help_option_names=list(HELP))
-    for word in getattr(command, "commands", {}) and arguments[:1]:
-        below = command.commands[word]
-        context = below.make_context(word, arguments[1:], parent=context)
+    context = command.make_context(name, list(arguments), help_option_names=list(HELP))
+    while getattr(command, "commands", {}):
+        word, *arguments = arguments
+        command = command.commands[word]
+        context = command.make_context(word, list(arguments), parent=context)
     assert context.params
 
 

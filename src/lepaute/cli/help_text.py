@@ -52,6 +52,27 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "lepaute segment osu_latency.txt --plot protocols.png",
         "lepaute segment mine.csv --unit us --where operation=send",
     ),
+    "watch ingest": (
+        "lepaute watch ingest night-*.zip --store STORE --cluster dahu",
+        "lepaute watch ingest values.csv --format csv --mapping mapping.yaml --store STORE",
+    ),
+    "watch test": (
+        "lepaute watch test --store STORE",
+        "lepaute watch test --store STORE --node 'dahu-[13-16]' --since 2020-11-01 --factor dgemm_rate_flops",
+    ),
+    "watch events": (
+        "lepaute watch events list --store STORE",
+        "lepaute watch events propose --store STORE",
+    ),
+    "watch events add": (
+        "lepaute watch events add --date 2020-11-06 --cluster dahu --node 13/14 --reason 'new fans' --store STORE",
+        "lepaute watch events add --date 2020-12-04 --node 29/30 --outlier 1965756 --reason 'power drop' --store STORE",
+    ),
+    "watch replay": ("lepaute watch replay --store STORE --since 2020-11-01 --until 2020-11-30",),
+    "watch cost": (
+        "lepaute watch cost dahu-13 --store STORE -p dahu --n 100k --grid 16x16",
+        "lepaute watch cost 13 --since 2020-11-06 -p dahu --n 100k --grid 16x16",
+    ),
     "record": ("lepaute record -o trace.parquet -- mpirun -np 2 PROGRAM",),
     "trace gantt": ("lepaute trace gantt trace.parquet -o gantt.png --ranks 0-3",),
 }

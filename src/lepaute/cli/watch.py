@@ -1,0 +1,17 @@
+"""`lepaute watch ...`: has a machine changed, since when, who else, and what does it cost."""
+
+import typer
+
+from lepaute.cli.watch_cost import cost
+from lepaute.cli.watch_events import app as events
+from lepaute.cli.watch_ingest import ingest
+from lepaute.cli.watch_replay import replay
+from lepaute.cli.watch_tests import run_tests
+
+app = typer.Typer(help="Has a machine changed, since when, which others, and what does it cost?")
+app.callback()(lambda: None)
+app.command()(ingest)
+app.command("test")(run_tests)
+app.add_typer(events, name="events")
+app.command()(replay)
+app.command()(cost)

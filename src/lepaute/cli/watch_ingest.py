@@ -1,0 +1,92 @@
+"""`lepaute watch ingest`: archives and files of other programs into the store."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lepaute.cli.watch_store import AsJson, Place, check_text, is_there, place_of
+from lepaute.kit.files import sync
+from lepaute.kit.text import counted
+
+if TYPE_CHECKING:
+    from lepaute.watch.watcher import Ingested
+
+
+def ingest(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="archives, or results of other programs", show_default=False)
+    ],
+    store: Place = None,
+    cluster: Annotated[str, typer.Option("--cluster", metavar="NAME", help="cluster the nodes belong to")] = "",
+    file_format: Annotated[
+        str | None,
+        typer.Option("--format", help="one of google-benchmark, reframe, hpl and csv; recognised unless given"),
+    ] = None,
+    node: Annotated[str, typer.Option("--node", help="node name to use instead of the one in the file")] = "",
+    mapping: Annotated[
+        Path | None, typer.Option("--mapping", help="YAML that describes the columns of a CSV file")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Adds measurements from files to the store, which is created if missing.
+
+    All files are added or, if one cannot be read, none; what the store has already stays as it is. Next:
+    lepaute watch test.
+    """
+    check_text(cluster, "--cluster")
+    check_text(node, "--node")
+    _check_there(files)
+    where = place_of(store)
+    given = {"cluster": cluster, "format": file_format, "node": node, "mapping": mapping}
+    done = _ingested(where, files, given) if is_there(where) else _ingested_first(Path(where), files, given)
+    if as_json:
+        found = {"added": list(done.added), "known": list(done.known), "values": done.values}
+        print(json.dumps(found, indent=2))
+        return
+    archives = len(done.added) + len(done.known)
+    new = counted(done.values, "new factor value") if done.values else "nothing new"
+    parts = [f"{new} from {counted(len(files), 'file')}"]
+    if archives:
+        parts.append(f"{counted(len(done.added), 'archive')} added, {len(done.known)} known already")
+    print("; ".join(parts))
+
+
+def _ingested(where: str | Path, files: list[Path], given: dict[str, Any]) -> "Ingested":
+    from lepaute.watch import open as open_watch
+
+    with open_watch(where) as watch:
+        return watch.ingest(files, **given)
+
+
+def _ingested_first(folder: Path, files: list[Path], given: dict[str, Any]) -> "Ingested":
+    """The store is made beside its place, so that there is none where a file is refused."""
+    from lepaute.errors import InputError
+
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} is there, and is no store; name another place")
+    parent = folder.absolute().parent
+    if not parent.is_dir():
+        raise InputError(f"there is no folder {parent}; make it first")
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name[:40]}-", dir=parent) as beside:
+        new = Path(beside) / "store"
+        done = _ingested(new, files, given)
+        try:
+            new.rename(folder)
+        except OSError:  # another process has made it meanwhile
+            return _ingested(folder, files, given)
+        sync(parent)
+    return done
+
+
+def _check_there(files: list[Path]) -> None:
+    """Raises InputError for a file that is none, or not there, before a store is made."""
+    from lepaute.errors import InputError
+
+    for file in files:
+        if file.is_dir():
+            raise InputError(f"{file} is a directory; give the files in it, such as {file / '*.zip'}")
+        if not file.is_file():
+            raise InputError(f"{file}: there is no such file")

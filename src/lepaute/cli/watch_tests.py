@@ -1,0 +1,171 @@
+"""`lepaute watch test`: which machines have changed, which may have, and which say nothing."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lepaute.cli.watch_store import AsJson, Cluster, Nodes, Place, end_of, opened, start_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lepaute.watch import Watch
+
+Factors = Annotated[
+    list[str] | None,
+    typer.Option("--factor", help="a factor, or several tested as one vector, as 'a & b'; every factor unless given"),
+]
+Windows = Annotated[str, typer.Option("--window", metavar="R,...", help="test the mean of the latest R jobs")]
+Confidence = Annotated[
+    float, typer.Option("--confidence", help="of a single test; p-values below 1 minus it are suspicious")
+]
+Pooled = Annotated[bool, typer.Option("--pooled", help="with a covariance common to all machines of a cluster")]
+Csv = Annotated[Path | None, typer.Option("--csv", help="write every test to this file, one row each")]
+
+
+def run_tests(
+    store: Place = None,
+    node: Nodes = None,
+    cluster: Cluster = None,
+    factor: Factors = None,
+    window: Windows = "1,5",
+    confidence: Confidence = 0.9999,
+    pooled: Pooled = False,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="DATE", help="show suspicious tests from this date on; default: the last 7 days of data"
+        ),
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="DATE", help="ignore jobs after this date")] = None,
+    level: Annotated[
+        float | None,
+        typer.Option("--level", help="accepted share of false alarms; 0.05, fixed by the first test"),
+    ] = None,
+    least_change: Annotated[
+        float | None,
+        typer.Option("--least-change", help="smallest relative change worth an alarm; 0.002, fixed by the first test"),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="all reports, in full")] = False,
+    csv: Csv = None,
+    as_json: AsJson = False,
+) -> int:
+    """Tests new jobs and reports the machines that changed; exit status 1 while a regression is open.
+
+    A regression is an alarm of a procedure that bounds the share of false alarms over all machines, factors and days.
+    It is open until the machine is back or an event explains it. A suspicious test is a single one: among thousands,
+    some always are.
+    """
+    from lepaute.cli.watch_tests_text import summary_text
+    from lepaute.kit.outputs import check_outputs
+    from lepaute.watch.notices.notice import notices
+    from lepaute.watch.report.summary import summarise
+
+    check_outputs({"--csv": csv}, inputs=[])
+    since_s, until_s = start_of(since, "--since"), end_of(until, "--until")
+    with opened(store) as watch:
+        values = chosen_values(watch, node, cluster, until_s)
+        verdicts = watch.test(
+            nodes=sorted(values["node"].unique()),
+            factors=vectors_of(factor),
+            windows=windows_of(window),
+            confidence=confidence,
+            pooled=pooled,
+            until_s=until_s,
+        )
+        changelog = watch.changelog()
+        verdicts = of_machines(verdicts, values)
+        new, standing = _alarms(watch, level, least_change, values, whole=node is None and until is None)
+    found = summarise(verdicts, values, standing, notices(values, changelog), level=1.0 - confidence, since_s=since_s)
+    if csv is not None:
+        write_csv(csv, verdicts)
+    if as_json:
+        print(json.dumps({**found.to_dict(), "new_alarms": new}, indent=2))
+    else:
+        print(summary_text(found, everything=everything))
+    return 1 if found.regressions else 0
+
+
+def vectors_of(texts: list[str] | None) -> list[tuple[str, ...]] | None:
+    """The factors that --factor gives, None for all; raises InputError for an empty name."""
+    from lepaute.cli.watch_store import check_text
+    from lepaute.errors import InputError
+
+    if texts is None:
+        return None
+    vectors = []
+    for text in texts:
+        names = tuple(name.strip() for name in str(check_text(text, "--factor")).split("&"))
+        if not all(names):
+            raise InputError(f"--factor is {text[:80]!r}; give a factor, or several as 'a & b'")
+        vectors.append(names)
+    return vectors
+
+
+def windows_of(text: str) -> tuple[int, ...]:
+    """The numbers of --window; raises InputError for what is none."""
+    from lepaute.kit.quantities import numbers_of
+
+    return numbers_of(text, "--window")
+
+
+def chosen_values(watch: "Watch", nodes: str | None, cluster: str | None, until_s: float | None) -> "pd.DataFrame":
+    """The factor values of the nodes and the cluster that are meant.
+
+    Raises InputError where there are none.
+    """
+    from lepaute.cli.watch_store import check_text
+    from lepaute.errors import InputError
+    from lepaute.watch.changelog import ALL, NodeSet
+
+    values = watch.store.values(cluster=check_text(cluster, "--cluster"), until_s=until_s)
+    if values.empty:
+        where = f" of cluster {cluster[:80]}" if cluster else ""
+        raise InputError(f"the store has no factor values{where}; `lepaute watch ingest` adds some")
+    if nodes is None:
+        return values
+    pairs = list(values[["cluster", "node"]].drop_duplicates().itertuples(index=False, name=None))
+    meant = NodeSet(cluster or ALL, nodes).among(pairs)
+    if not meant:
+        raise InputError(f"no node of {nodes[:80]} is in the store")
+    keys = values["cluster"] + "\n" + values["node"]
+    return values[keys.isin([f"{of}\n{name}" for of, name in meant])].reset_index(drop=True)
+
+
+def of_machines(rows: "pd.DataFrame", values: "pd.DataFrame") -> "pd.DataFrame":
+    """The rows of nodes that the values have: names alone may be those of another cluster."""
+    kept = set((values["cluster"] + "\n" + values["node"]).unique())
+    return rows[(rows["cluster"] + "\n" + rows["node"]).isin(kept)].reset_index(drop=True)
+
+
+def write_csv(path: Path, rows: "pd.DataFrame") -> None:
+    """Writes the table whole."""
+    from lepaute.kit.files import write_whole
+
+    write_whole(path, rows.to_csv(index=False).encode())
+
+
+def _alarms(
+    watch: "Watch", level: float | None, least_change: float | None, values: "pd.DataFrame", *, whole: bool
+) -> "tuple[list[dict[str, Any]], pd.DataFrame]":
+    """The alarms of the days that are judged now, and the regressions that stand among what was chosen."""
+    from lepaute.watch.alarms.procedure import AlarmSettings, update_alarms
+    from lepaute.watch.alarms.standing import standing
+    from lepaute.watch.changelog import ALL
+    from lepaute.watch.values import day_of
+
+    changelog = watch.changelog()
+    given = {"level": level, "least_change": least_change}
+    asked = {name: value for name, value in given.items() if value is not None}
+    new = update_alarms(watch.store, changelog, AlarmSettings(**asked) if asked else None)
+    alarms = watch.store.alarms()
+    if not whole:
+        kept = set((values["cluster"] + "\n" + values["node"]).unique())
+        last_day = day_of(float(values["started_s"].max())).isoformat()
+        mine = (alarms["cluster"] + "\n" + alarms["node"]).isin(kept)
+        mine |= (alarms["node"] == ALL) & alarms["cluster"].isin(values["cluster"].unique())
+        alarms = alarms[mine & (alarms["day"] <= last_day)]
+    rows: list[dict[str, Any]] = json.loads(new.to_json(orient="records"))
+    return rows, standing(alarms, changelog, values)
