@@ -28,7 +28,7 @@ from support.report import finish
 from support.watch_data import FACTORS, published_values
 
 from lepaute.watch.changelog import Changelog, read_changelog
-from lepaute.watch.judge import judge
+from lepaute.watch.judging.judge import judge
 
 STUDY = "watch_published"
 DATA, EVENTS, OUTLIERS = "watch/stats_monitoring.csv.gz", "watch/exp_changelog.csv", "watch/exp_outlierlog.csv"
