@@ -23,7 +23,6 @@ MOST_GROWTH = 1.0  # of the exponent with which the cost of an event grows with 
 #: N = 1,300,000, NB = 512), since the state of more ranks fits into no cache.
 LEAST_GROWTH = 0.4
 SMALLEST_GRID = 32  # ranks of the first measurement, about
-MOST_SAMPLED_DEPTH = 16  # from this look-ahead on, every step is simulated
 MOST_NB = 128  # of the measurements: larger blocks mean more pivots and no more of anything else
 
 
@@ -87,22 +86,11 @@ def work_of(hpl: "Hpl") -> Work:
     return Work(pivots=float(hpl.n * exchange), others=float(others))
 
 
-def sampled_steps(hpl: "Hpl", windows: tuple[int, int, int]) -> int:
-    """Steps that a sampled run simulates: (number of windows, warm-up of each, steps measured in each).
+def sampled_steps(hpl: "Hpl") -> int:
+    """Steps that a sampled run simulates; all where that would not save half (core/apps/hpl/sampling.cpp)."""
+    from lepaute import _core
 
-    More than those of the windows, since whole rounds of the process columns are left out between them and the last
-    window reaches to the end; all where that would not save half (core/apps/hpl/sampling.cpp).
-    """
-    count, warm_up, measured = windows
-    steps, length = hpl.steps, warm_up + measured
-    if 2 * (length * count + hpl.q) > steps or hpl.depth >= MOST_SAMPLED_DEPTH:
-        return steps
-    left_out, following = 0, length
-    for window in range(1, count):
-        share = 0.5 - 0.5 * math.cos(math.pi * window / (count - 1))
-        gap = max(0, int(share * (steps - length)) - following) // hpl.q * hpl.q
-        left_out, following = left_out + gap, following + gap + length
-    return steps - left_out
+    return _core.hpl_simulated_steps(hpl.core_parameters(sampled=True))
 
 
 def swapping(last: int, q: int) -> float:

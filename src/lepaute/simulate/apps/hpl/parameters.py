@@ -41,8 +41,6 @@ MOST = 2**31 - 1
 DAT = "HPL.dat"
 #: Steps x ranks up to which fidelity `auto` simulates every step.
 FULL_BELOW = 8_000_000
-#: Of a sampled run: windows, steps that warm up each, steps whose time is taken.
-WINDOWS = (5, 16, 32)
 
 
 class Dat(NamedTuple):
@@ -244,13 +242,11 @@ class Hpl(Application):
 
         if not self.is_sampled(fidelity, traced=False):
             return 1.0
-        return sampled_steps(self, WINDOWS) / self.steps
+        return sampled_steps(self) / self.steps
 
     def core_parameters(self, *, sampled: bool = False) -> Any:
-        from lepaute import _core
-
         parameters = super(Hpl, self).core_parameters(sampled=sampled)
-        parameters.sampled, parameters.windows = sampled, _core.HplWindows(*WINDOWS)
+        parameters.sampled = sampled
         return parameters
 
     def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], Options]":
