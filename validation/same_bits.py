@@ -99,7 +99,7 @@ def main() -> int:
     goals.append(python_bits())
     frame = pandas.DataFrame(rows)
     library = "differ" if len(libraries) > 1 else "are the same here"
-    return finish(options, "same_bits", frame, goals, text_of(rows, len(cases), library), None)
+    return finish(options, "same_bits", frame, goals, text_of(rows, len(cases), library, reference), None)
 
 
 def built(build: Build) -> tuple[Path | None, str]:
@@ -205,8 +205,9 @@ def python_bits() -> Goal:
     return Goal(what, "equal", f"{equal} of {len(here)} kinds equal", equal == len(here))
 
 
-def text_of(rows: Sequence[Mapping[str, object]], cases: int, library: str) -> str:
+def text_of(rows: Sequence[Mapping[str, object]], cases: int, library: str, reference: Output | None) -> str:
     """The section."""
+    has = "" if reference is not None and reference.processor["avx"] + reference.processor["fma"] == "11" else " not"
     lines = []
     for build in BUILDS:
         cells = [build.name]
@@ -227,7 +228,8 @@ def text_of(rows: Sequence[Mapping[str, object]], cases: int, library: str) -> s
         "seeds each. A run differs if any figure (time, messages, bytes; of a rank, a kernel, a traced call) differs "
         "in a bit from that of gcc -O2 with one thread. Of the package: the tests of `tests/golden`, predictions with "
         "all options on all shipped platforms; and intervals, factors of days and drifts, which Python computes. The C "
-        f"library's own exp, log and pow {library} on the two processors.\n\n{{goals}}\n\n" + markdown(header, lines)
+        f"library's own exp, log and pow {library} on the two processors, of which this one has{has} AVX and FMA.\n\n{{goals}}\n\n"
+        + markdown(header, lines)
     )
 
 
