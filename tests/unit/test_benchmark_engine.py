@@ -8,10 +8,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from engine import cases  # noqa: E402
-from engine.before import built  # noqa: E402
-from engine.command import NOW, Cost, in_turn, median, nothing, repeats_for  # noqa: E402
-from engine.scaling import Point, exponent, flatness  # noqa: E402
+from engine import cases
+from engine.before import built
+from engine.command import NOW, Cost, in_turn, median, nothing, repeats_for
+from engine.scaling import Point, exponent, flatness
 
 
 def cost(user_s: float, messages: float = 900.0) -> Cost:
