@@ -23,8 +23,9 @@ struct Shape {
     [[nodiscard]] Sample sample() const { return sampled(steps(), p, q); }
     [[nodiscard]] StepTerms terms() const { return step_terms(n, nb, p, q); }
 };
-const Shape shapes[] = {{600, 1, 1, 1},          {1000, 1, 4, 8},           {500'000, 128, 32, 32}, {3'906, 1, 64, 64},
-                        {3'875'000, 1024, 77, 78}, {24'000'000, 512, 224, 336}, {60'000, 64, 13, 8}};
+const Shape shapes[] = {{600, 1, 1, 1},     {1000, 1, 4, 8},           {500'000, 128, 32, 32},
+                        {3'906, 1, 64, 64}, {3'875'000, 1024, 77, 78}, {24'000'000, 512, 224, 336},
+                        {60'000, 64, 13, 8}};
 
 /// What the spans make of a run whose steps take these times, and what is said of the error.
 struct Estimate {
@@ -61,25 +62,40 @@ double summed(std::int64_t steps, const TimeOfStep& time_of) {
 
 } // namespace
 
+// Simulated steps follow each other, or after whole rounds of the process columns that are left out.
+TEST(Sampling, ATrialKeepsTheOrderOfRootsAndHasTheStepsAskedFor) {
+    for (const std::int64_t count : {1, 2, 5, 6, 30, 98, 99, 1000}) {
+        for (const std::int64_t head : {1, 3}) {
+            const Sample sample = trial(100, 7, head, count);
+            ASSERT_EQ(static_cast<std::int64_t>(sample.steps.size()), std::min<std::int64_t>(100, head + count));
+            for (std::size_t index = 0; index < sample.steps.size(); ++index) {
+                const auto number = static_cast<std::int64_t>(index);
+                EXPECT_EQ((sample.steps[index] - number) % 7, 0);
+                EXPECT_TRUE(index == 0 || sample.steps[index] > sample.steps[index - 1]);
+            }
+        }
+    }
+}
+
 TEST(Sampling, TheWholeIsEveryStepOnce) {
     const Sample sample = whole(7);
     EXPECT_EQ(sample.steps, (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6}));
-    EXPECT_TRUE(sample.whole());
+    EXPECT_TRUE(sample.spans.empty());
 }
 
 TEST(Sampling, OfFewStepsTakesTheWhole) {
     for (const std::int64_t steps : {1, 10, 100, 240}) {
         EXPECT_EQ(sampled(steps, 4, 4).steps.size(), static_cast<std::size_t>(steps));
-        EXPECT_TRUE(sampled(steps, 4, 4).whole());
+        EXPECT_TRUE(sampled(steps, 4, 4).spans.empty());
     }
-    EXPECT_TRUE(sampled(1100, 1, 300).whole()); // hardly any whole round could be left out
+    EXPECT_TRUE(sampled(1100, 1, 300).spans.empty()); // hardly any whole round could be left out
 }
 
 // The first and the last step are there; what is left out is a multiple of the process columns, in several places.
 TEST(Sampling, LeapsKeepTheRoundOfTheProcessColumns) {
     for (const Shape& shape : shapes) {
         const Sample sample = shape.sample();
-        ASSERT_FALSE(sample.whole()) << shape.n;
+        ASSERT_FALSE(sample.spans.empty()) << shape.n;
         EXPECT_LT(2 * sample.steps.size(), static_cast<std::size_t>(shape.steps()));
         EXPECT_EQ(sample.steps.front(), 0);
         EXPECT_EQ(sample.steps.back(), shape.steps() - 1);
@@ -111,8 +127,8 @@ TEST(Sampling, CountsAddUpToTheNumberOfSteps) {
 TEST(Sampling, TimesMadeOfTheTermsAddUpExactly) {
     for (const Shape& shape : shapes) {
         const StepTerms terms = shape.terms();
-        for (const auto& [product, rows, constant] :
-             {std::array{1.0, 0.0, 0.0}, std::array{0.0, 1.0, 0.0}, std::array{0.0, 0.0, 1.0}, std::array{1.0, 50.0, 1e4}}) {
+        for (const auto& [product, rows, constant] : {std::array{1.0, 0.0, 0.0}, std::array{0.0, 1.0, 0.0},
+                                                      std::array{0.0, 0.0, 1.0}, std::array{1.0, 50.0, 1e4}}) {
             const auto time_of = [&, product = product, rows = rows, constant = constant](double step) {
                 const auto at = static_cast<std::size_t>(step);
                 return product * terms[0][at] + rows * terms[1][at] + constant * terms[2][at];

@@ -21,7 +21,8 @@ std::int64_t wanted_steps(std::int64_t p, std::int64_t q) {
     return std::clamp<std::int64_t>(64 + 3 * std::max(p, q), 128, 320);
 }
 
-/// Which part of the run lies before the part `share` of the windows: more of them at the beginning, where steps are long.
+/// Which part of the run lies before the part `share` of the windows: more of them at the beginning, where steps are
+/// long.
 double placed(double share) { return 0.5 * (share + 1.0 - std::sqrt(1.0 - share)); }
 
 /// Factors >= 0 of the terms that make relative deviations from the times smallest (least squares); none where no time
@@ -117,6 +118,27 @@ Sample whole(std::int64_t steps) {
     Sample sample;
     for (std::int64_t step = 0; step < steps; ++step) {
         sample.steps.push_back(step);
+    }
+    return sample;
+}
+
+Sample trial(std::int64_t steps, std::int64_t multiple, std::int64_t head, std::int64_t count) {
+    if (head + count >= steps) {
+        return whole(steps);
+    }
+    Sample sample;
+    const std::int64_t places = count < 6 ? 1 : 3;
+    for (std::int64_t step = 0; step < head; ++step) {
+        sample.steps.push_back(step);
+    }
+    for (std::int64_t place = 0; place < places; ++place) {
+        const std::int64_t length = count * (place + 1) / places - count * place / places;
+        const std::int64_t centre = (2 * place + 1) * steps / (2 * places);
+        const std::int64_t next = sample.steps.back() + 1;
+        const std::int64_t gap = std::max<std::int64_t>(0, centre - length / 2 - next) / multiple * multiple;
+        for (std::int64_t step = next + gap; step < std::min(steps, next + gap + length); ++step) {
+            sample.steps.push_back(step);
+        }
     }
     return sample;
 }

@@ -25,13 +25,12 @@ struct Span {
 struct Sample {
     std::vector<std::int64_t> steps; // increasing
     /// What the run is made of: the head and the tail, which count once, and windows, which stand for what is left out.
-    /// The last window is a part of the tail. None when all steps are simulated.
+    /// The last window is a part of the tail. None where nothing but the simulated steps counts.
     std::vector<Span> spans;
 
     static constexpr std::size_t head = 0;
     static constexpr std::size_t tail = 1;
     static constexpr std::size_t first_window = 2;
-    [[nodiscard]] bool whole() const noexcept { return spans.empty(); }
 };
 
 /// All of `steps` steps.
@@ -56,5 +55,10 @@ struct Extrapolation {
 /// began_s: when each simulated step began, and when the run ended, on a clock that stands still while ranks leap.
 [[nodiscard]] Extrapolation extrapolated(const Sample& sample, const StepTerms& terms,
                                          const std::vector<double>& began_s);
+
+/// The first `head` of `steps` steps, at least one, and `count` others: one after the other in the middle of the run,
+/// or at three places spread over it. Between them `multiple` divides the number of steps that are left out. Their mean
+/// cost is about that of all.
+[[nodiscard]] Sample trial(std::int64_t steps, std::int64_t multiple, std::int64_t head, std::int64_t count);
 
 } // namespace lepaute::hpl

@@ -10,14 +10,9 @@ namespace lepaute::hpl {
 using mpi::Rank;
 using mpi::Task;
 
-Sample sample_of(const Parameters& parameters) {
-    const auto steps = static_cast<std::int64_t>(parameters.steps());
-    return parameters.sampled && parameters.depth < most_sampled_depth ? sampled(steps, parameters.p, parameters.q)
-                                                                        : whole(steps);
-}
-
 Result simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
-                const std::vector<std::uint32_t>& core_of_rank, models::Seeds seeds, mpi::Trace trace) {
+                const std::vector<std::uint32_t>& core_of_rank, models::Seeds seeds, mpi::Trace trace,
+                mpi::Progress* progress) {
     const std::size_t ranks = std::size_t{parameters.p} * parameters.q;
     if (parameters.n < 1 || parameters.nb < 1 || ranks == 0 || core_of_rank.size() != ranks) {
         throw std::invalid_argument("HPL needs n >= 1, nb >= 1 and one core for each of its p x q ranks");
@@ -27,6 +22,7 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     mpi::Engine engine(mpi::network_of_run(machine, layers, seeds.day), mpi::links_of_run(machine, layers, seeds.day),
                        std::move(nodes), seeds.run, layers.noise);
     engine.trace() = std::move(trace);
+    engine.report_to(progress);
     Program program(parameters, engine, day, seeds.day);
     Result result;
     result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
@@ -45,6 +41,15 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     return result;
 }
 
+Sample sample_of(const Parameters& parameters) {
+    const auto steps = static_cast<std::int64_t>(parameters.steps());
+    if (parameters.trial_steps > 0) {
+        const std::int64_t head = std::max<std::int64_t>(1, parameters.depth); // with which every run begins
+        return trial(steps, parameters.q, head, parameters.trial_steps);
+    }
+    return parameters.sampled && parameters.depth < 16 ? sampled(steps, parameters.p, parameters.q) : whole(steps);
+}
+
 Program::Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed)
     : parameters_(parameters), engine_(engine), day_(day), seed_(seed), meetings_(parameters.q),
       rank_sent_(std::size_t{parameters.p} * parameters.q), columns_to_factor_(parameters.q, 0) {
@@ -57,7 +62,7 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
     }
     sample_ = sample_of(parameters);
     before_leap_.count = engine.size();
-    if (!sample_.whole()) {
+    if (!sample_.spans.empty()) {
         began_s_.assign(sample_.steps.size() + 1, 0.0);
         for (const Span& span : sample_.spans) {
             mark_at_.insert(mark_at_.end(), {span.begin, span.end});
@@ -78,14 +83,14 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
 }
 
 void Program::begin_step(const Place& at, std::size_t index, std::int64_t step) {
-    engine_.set_step(at.rank, static_cast<std::int32_t>(step));
-    if (!sample_.whole() && index > 0 && index < sample_.steps.size()) { // all began with the run
+    engine_.begin_step(at.rank, static_cast<std::int32_t>(step));
+    if (!sample_.spans.empty() && index > 0 && index < sample_.steps.size()) { // all began with the run
         mark(at, index);
     }
 }
 
-/// All ranks have come between two simulated steps, and whatever was sent has been received: they go on at the simulated
-/// step `index`, as far behind each other as they were, in proportion to what is left.
+/// All ranks have come between two simulated steps, and whatever was sent has been received: they go on at the
+/// simulated step `index`, as far behind each other as they were, in proportion to what is left.
 void Program::leap(Rank last, std::size_t index) {
     double first_s = engine_.clock(0);
     double last_s = first_s;
@@ -105,6 +110,10 @@ void Program::leap(Rank last, std::size_t index) {
         after_s += clock_s;
     }
     leapt_s_ += (after_s - before_s) / static_cast<double>(engine_.size());
+    const auto mark = std::ranges::lower_bound(mark_at_, index);
+    if (mark != mark_at_.end() && *mark == index) {
+        totals_at_[static_cast<std::size_t>(mark - mark_at_.begin())] = totals();
+    }
     engine_.release(last, before_leap_);
 }
 
@@ -116,7 +125,7 @@ void Program::mark(const Place& at, std::size_t index) {
     }
     const auto which = static_cast<std::size_t>(found - mark_at_.begin());
     note_shares(at.rank, index);
-    if (at.rank == 0) { // the others are near: what they have called and sent is nearly what they will have
+    if (at.rank == 0 && !leaps_to(index)) { // the others are near, and so is what they have called and sent
         totals_at_[which] = totals();
     }
 }
@@ -137,7 +146,7 @@ Program::Totals Program::totals() const { return {day_.use(), engine_.statistics
 
 void Program::conclude(Result& result) {
     result.simulated_steps = static_cast<std::int64_t>(sample_.steps.size());
-    if (sample_.whole()) {
+    if (sample_.spans.empty()) {
         return;
     }
     std::vector<double> began_s = began_s_;
@@ -200,7 +209,7 @@ void Program::conclude(Result& result) {
 }
 
 void Program::note_factored(const Panel& panel, std::uint32_t column) {
-    Factored& factored = factored_[static_cast<std::size_t>(panel.step) % factored_window];
+    Factored& factored = factored_.at(panel.step);
     factored.step = panel.step;
     factored.date_s.resize(parameters_.p);
     for (std::uint32_t row = 0; row < parameters_.p; ++row) {
@@ -222,9 +231,11 @@ Rank Program::rank_at(std::uint32_t row, std::uint32_t column) const noexcept {
 const Program::Shape& Program::shape_at(std::int64_t start) {
     const std::int64_t n = parameters_.n;
     const std::int64_t nb = parameters_.nb;
-    Shape& shape = shapes_[static_cast<std::size_t>(start / nb) % shape_window];
-    if (shape.start != start) {
-        shape.start = start;
+    // Panels begin at multiples of nb; those beyond the matrix, all at its end, come after the last one.
+    const std::int64_t step = (start + nb - 1) / nb;
+    Shape& shape = shapes_.at(step);
+    if (shape.step != step) {
+        shape.step = step;
         shape.rows.resize(parameters_.p);
         shape.columns.resize(parameters_.q);
         shape.source_columns.resize(parameters_.q);
@@ -302,7 +313,9 @@ Task Program::run(Rank rank) {
     } else {
         co_await with_lookahead(at);
     }
-    co_await solve(at);
+    if (parameters_.trial_steps == 0) {
+        co_await solve(at);
+    }
 }
 
 Task Program::without_lookahead(Place at) {

@@ -2,6 +2,7 @@
 // HPL on simulated ranks: the control flow of the real program, each kernel call and message where it makes them.
 
 #include "apps/hpl/kernels.hpp"
+#include "apps/hpl/panel_window.hpp"
 #include "apps/hpl/parameters.hpp"
 #include "apps/hpl/sampling.hpp"
 #include "apps/hpl/spread_plan.hpp"
@@ -38,16 +39,15 @@ struct Result : mpi::RunResult {
     std::vector<SentInPhases> rank_sent;
 };
 
-/// From this look-ahead on, every step is simulated.
-inline constexpr std::uint32_t most_sampled_depth = 16;
-/// The steps that a run of these parameters simulates.
-[[nodiscard]] Sample sample_of(const Parameters& parameters);
-
 /// One run. core_of_rank: global core (node * cores_per_node + core) of each rank, one per process of the grid.
-/// Throws std::invalid_argument when the sizes do not fit together, std::runtime_error on a deadlock.
+/// Throws std::invalid_argument when the sizes do not fit together, std::runtime_error on a deadlock, or when
+/// `progress` is cancelled.
 [[nodiscard]] Result simulate(const Parameters& parameters, const models::Machine& machine,
                               const models::Layers& layers, const std::vector<std::uint32_t>& core_of_rank,
-                              models::Seeds seeds, mpi::Trace trace = {});
+                              models::Seeds seeds, mpi::Trace trace = {}, mpi::Progress* progress = nullptr);
+
+/// The steps that a run simulates, and what they stand for.
+[[nodiscard]] Sample sample_of(const Parameters& parameters);
 
 /// Who is where in the grid.
 struct Place {
@@ -86,7 +86,7 @@ private:
     [[nodiscard]] Panel new_panel(const Place& at, std::int64_t start);
     /// What the panels that begin at a column have in common, by process row and column.
     struct Shape {
-        std::int64_t start = -1;
+        std::int64_t step = -1; // as if the panel were one of the matrix
         std::vector<std::int64_t> rows;
         std::vector<std::int64_t> columns;
         std::vector<std::uint32_t> source_columns;
@@ -237,8 +237,7 @@ private:
     mpi::Task broadcast_solution(Place at, std::uint32_t root, std::int64_t count, std::uint32_t tag);
 
     std::vector<std::int64_t> leading_dimensions_; // per process row
-    static constexpr std::size_t shape_window = 64;
-    std::array<Shape, shape_window> shapes_; // of the last panels, made when first asked for
+    PanelWindow<Shape> shapes_;
     Sample sample_;
     std::vector<double> began_s_;                     // per simulated step and the end: mean over ranks, less leapt_s_
     mpi::Engine::Meeting before_leap_;                // of all ranks
@@ -256,16 +255,14 @@ private:
         std::int64_t step = -1;
         std::shared_ptr<const SpreadPlan> plan;
     };
-    std::array<PlanOfStep, 16> spread_plans_; // of the last steps; made again for whoever lags further behind
-    static constexpr std::size_t plan_window = 64;
-    std::array<SwapPlan, plan_window> swap_plans_; // of the last panels, made when first asked for
-    /// When each process row had factored a panel, for the last panels: before, nobody can have received it.
+    PanelWindow<PlanOfStep> spread_plans_;
+    PanelWindow<SwapPlan> swap_plans_;
+    /// When each process row had factored a panel: before, nobody can have received it.
     struct Factored {
         std::int64_t step = -1;
         std::vector<double> date_s;
     };
-    static constexpr std::size_t factored_window = 64;
-    std::array<Factored, factored_window> factored_;
+    PanelWindow<Factored> factored_;
     std::vector<std::int64_t> columns_to_factor_; // per process column: of the panel that it factors, 0 if none
     double least_column_s_ = 0.0;                 // that the factorisation of one column of a panel takes
 };
