@@ -87,7 +87,7 @@ bool Program::probes_in_vain(const Place& at, const Panel& panel) {
 bool Program::cannot_have_come(const Place& at, const Panel& panel) const noexcept {
     // A probe that looks first sees what had come before it: the end of its own time is a later bound.
     const double date_s = engine_.clock(at.rank) + engine_.network().iprobe_s;
-    const Factored& factored = factored_[static_cast<std::size_t>(panel.step) % factored_window];
+    const Factored& factored = factored_.at(panel.step);
     // A panel that is not factored yet will not be for as long as the columns that are left take at least.
     const std::int64_t begun = columns_to_factor_[panel.owner_column]; // this panel, or one before
     const auto left = static_cast<double>(begun > 0 ? begun - 1 : panel.width);

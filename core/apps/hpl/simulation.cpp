@@ -177,7 +177,7 @@ void Program::conclude(Result& result) const {
 }
 
 void Program::note_factored(const Panel& panel, std::uint32_t column) {
-    Factored& factored = factored_[static_cast<std::size_t>(panel.step) % factored_window];
+    Factored& factored = factored_.at(panel.step);
     factored.step = panel.step;
     factored.date_s.resize(parameters_.p);
     for (std::uint32_t row = 0; row < parameters_.p; ++row) {
@@ -199,9 +199,11 @@ Rank Program::rank_at(std::uint32_t row, std::uint32_t column) const noexcept {
 const Program::Shape& Program::shape_at(std::int64_t start) {
     const std::int64_t n = parameters_.n;
     const std::int64_t nb = parameters_.nb;
-    Shape& shape = shapes_[static_cast<std::size_t>(start / nb) % shape_window];
-    if (shape.start != start) {
-        shape.start = start;
+    // Panels begin at multiples of nb; those beyond the matrix, all at its end, come after the last one.
+    const std::int64_t step = (start + nb - 1) / nb;
+    Shape& shape = shapes_.at(step);
+    if (shape.step != step) {
+        shape.step = step;
         shape.rows.resize(parameters_.p);
         shape.columns.resize(parameters_.q);
         shape.source_columns.resize(parameters_.q);

@@ -2,6 +2,7 @@
 // HPL on simulated ranks: the control flow of the real program, each kernel call and message where it makes them.
 
 #include "apps/hpl/kernels.hpp"
+#include "apps/hpl/panel_window.hpp"
 #include "apps/hpl/parameters.hpp"
 #include "apps/hpl/sampling.hpp"
 #include "apps/hpl/spread_plan.hpp"
@@ -82,7 +83,7 @@ private:
     [[nodiscard]] Panel new_panel(const Place& at, std::int64_t start);
     /// What the panels that begin at a column have in common, by process row and column.
     struct Shape {
-        std::int64_t start = -1;
+        std::int64_t step = -1; // as if the panel were one of the matrix
         std::vector<std::int64_t> rows;
         std::vector<std::int64_t> columns;
         std::vector<std::uint32_t> source_columns;
@@ -230,8 +231,7 @@ private:
     mpi::Task broadcast_solution(Place at, std::uint32_t root, std::int64_t count, std::uint32_t tag);
 
     std::vector<std::int64_t> leading_dimensions_; // per process row
-    static constexpr std::size_t shape_window = 64;
-    std::array<Shape, shape_window> shapes_; // of the last panels, made when first asked for
+    PanelWindow<Shape> shapes_;
     Sample sample_;
     std::vector<double> began_s_;                     // per simulated step and the end: sum over ranks
     std::vector<std::size_t> mark_at_;                // indices where a span begins or ends, increasing
@@ -247,16 +247,14 @@ private:
         std::int64_t step = -1;
         std::shared_ptr<const SpreadPlan> plan;
     };
-    std::array<PlanOfStep, 16> spread_plans_; // of the last steps; made again for whoever lags further behind
-    static constexpr std::size_t plan_window = 64;
-    std::array<SwapPlan, plan_window> swap_plans_; // of the last panels, made when first asked for
-    /// When each process row had factored a panel, for the last panels: before, nobody can have received it.
+    PanelWindow<PlanOfStep> spread_plans_;
+    PanelWindow<SwapPlan> swap_plans_;
+    /// When each process row had factored a panel: before, nobody can have received it.
     struct Factored {
         std::int64_t step = -1;
         std::vector<double> date_s;
     };
-    static constexpr std::size_t factored_window = 64;
-    std::array<Factored, factored_window> factored_;
+    PanelWindow<Factored> factored_;
     std::vector<std::int64_t> columns_to_factor_; // per process column: of the panel that it factors, 0 if none
     double least_column_s_ = 0.0;                 // that the factorisation of one column of a panel takes
 };

@@ -25,7 +25,7 @@ std::uint32_t Program::swap_tag(const Panel& panel) noexcept {
 /// factored, as it is for a random matrix. A row of the block that was swapped out and is chosen again comes from the
 /// owner, not from where it was put. Made once a step: all ranks see the same.
 const Program::SwapPlan& Program::swap_plan(const Panel& panel) {
-    SwapPlan& plan = swap_plans_[static_cast<std::size_t>(panel.step) % plan_window];
+    SwapPlan& plan = swap_plans_.at(panel.step);
     if (plan.step == panel.step) {
         return plan;
     }
