@@ -198,7 +198,8 @@ public:
         Evaluated& known = evaluated_[hash(kernel, model, size) % evaluated_count];
         if (known.size.m != size.m || known.size.n != size.n || known.size.k != size.k || known.model != model ||
             known.kernel != kernel.index()) {
-            known = {size, model, static_cast<std::uint32_t>(kernel.index()), models[model].cost(size, 1.0, with_noise_)};
+            known = {size, model, static_cast<std::uint32_t>(kernel.index()),
+                     models[model].cost(size, 1.0, with_noise_)};
         }
         KernelCost result = known.cost;
         result.factor *= factor(rank, kernel);

@@ -106,7 +106,13 @@ public:
     }
     /// Would MPI_Iprobe, called now, find nothing for sure? False where only later events tell.
     [[nodiscard]] bool finds_nothing(Rank rank, Rank from, std::uint32_t tag) const noexcept;
-    /// MPI_Iprobe that is known to find nothing.
+    /// MPI_Iprobe that is known to find nothing; spend_probe() is without its row in the trace.
+    void spend_probe(Rank rank) noexcept {
+        RankState& state = ranks_[rank];
+        state.clock_s += network_.iprobe_s;
+        part(state.shares_s, Share::probe) += network_.iprobe_s;
+        state.progress_s = state.clock_s;
+    }
     void fruitless_probe(Rank rank, Rank from, std::uint32_t tag);
     [[nodiscard]] const Shares& shares_s(Rank rank) const noexcept { return ranks_[rank].shares_s; }
 

@@ -15,8 +15,7 @@ void Engine::fruitless_probe(Rank rank, Rank from, std::uint32_t tag) {
                       .start_s = state.clock_s,
                       .duration_s = network_.iprobe_s});
     }
-    spend(rank, Share::probe, network_.iprobe_s);
-    state.progress_s = state.clock_s;
+    spend_probe(rank);
 }
 
 Engine::Probed Engine::look(Rank rank, Rank from, std::uint32_t tag) const noexcept {

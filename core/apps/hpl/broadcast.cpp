@@ -84,7 +84,7 @@ bool Program::probes_in_vain(const Place& at, const Panel& panel) {
     return true;
 }
 
-bool Program::cannot_have_come(const Place& at, const Panel& panel) const noexcept {
+bool Program::cannot_have_come(const Place& at, const Panel& panel) {
     // A probe that looks first sees what had come before it: the end of its own time is a later bound.
     const double date_s = engine_.clock(at.rank) + engine_.network().iprobe_s;
     const Factored& factored = factored_.at(panel.step);
@@ -97,6 +97,10 @@ bool Program::cannot_have_come(const Place& at, const Panel& panel) const noexce
 }
 
 void Program::fruitless_probe(const Place& at, const Panel& panel) {
+    if (!engine_.trace().on()) [[likely]] {
+        engine_.spend_probe(at.rank);
+        return;
+    }
     const Staged staged(engine_, at.rank, panel.step, std::nullopt);
     engine_.fruitless_probe(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
 }

@@ -185,7 +185,7 @@ private:
     /// Probes where it is known that nothing is found; false: it is not known, or there is nobody to probe.
     bool probes_in_vain(const Place& at, const Panel& panel);
     /// Is the panel factored too late to be found by a probe now?
-    [[nodiscard]] bool cannot_have_come(const Place& at, const Panel& panel) const noexcept;
+    [[nodiscard]] bool cannot_have_come(const Place& at, const Panel& panel);
     void fruitless_probe(const Place& at, const Panel& panel);
     /// `found`: a probe has found the panel already.
     mpi::Task take_broadcast(const Place& at, const Panel& panel, bool& done, bool found = false);
