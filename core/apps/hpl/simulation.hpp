@@ -179,7 +179,7 @@ private:
         const Panel& panel;
         bool& done;
         std::optional<mpi::Task> task;
-        [[nodiscard]] bool await_ready() const { return done || program.cannot_have_come(at, panel); }
+        [[nodiscard]] bool await_ready() const { return done || program.probes_in_vain(at, panel); }
         std::coroutine_handle<> await_suspend(std::coroutine_handle<> caller) {
             task.emplace(program.take_broadcast(at, panel, done));
             return mpi::Task::Awaiter{task->handle()}.await_suspend(caller);
@@ -191,7 +191,10 @@ private:
         }
     };
     Poll poll_broadcast(const Place& at, const Panel& panel, bool& done) { return {*this, at, panel, done, {}}; }
-    bool cannot_have_come(const Place& at, const Panel& panel);
+    /// Probes where it is known that nothing is found; false: it is not known, or there is nobody to probe.
+    bool probes_in_vain(const Place& at, const Panel& panel);
+    /// Is the panel factored too late to be found by a probe now?
+    [[nodiscard]] bool cannot_have_come(const Place& at, const Panel& panel);
     void fruitless_probe(const Place& at, const Panel& panel);
     /// `found`: a probe has found the panel already.
     mpi::Task take_broadcast(const Place& at, const Panel& panel, bool& done, bool found = false);
