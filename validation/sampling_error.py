@@ -2,9 +2,9 @@
 
 python validation/sampling_error.py [--set chosen|held-out|large] [--seeds 20] [--first-seed 1]
 
-Simulates each configuration in full and sampled, with the same seeds and all layers, and prints the errors (sampled / full
-- 1), what predictions of one run state for them (1.96 standard deviations, simulate/fidelity.py) and how many errors lie
-within it; then the same for the mean over the seeds against what a prediction of all of them states.
+Simulates each configuration in full and sampled, with the same seeds and all layers, and prints the errors (log of
+sampled over full), what predictions of one run state for them (1.96 standard deviations, simulate/fidelity.py), and
+how many lie within it; then the same for the mean over the seeds against what a prediction of all of them states.
 
 Written down before anything was simulated:
 
@@ -79,8 +79,8 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1)
     words = parser.parse_args()
     print(
-        "| platform | run | steps simulated | rms error | largest | median of those stated (95 %) | within | of the mean: "
-        "error | stated |"
+        "| platform | run | steps simulated | rms error | largest | median of those stated (95 %) | within "
+        "| of the mean: error | stated |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     inside, count, square = 0, 0, 0.0

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 #: The error of sampling is taken as normal with the standard deviation sqrt(LEAST_SAMPLING_SD^2 + CHANGE_FACTOR^2 Q),
-#: Q being the sum of the squares of the relative changes that one window less makes, each the mean over the runs: chosen
-#: by pairs of a sampled and a full run (validation/sampling_error.py --set chosen), tested on others (--set held-out).
+#: Q being the sum of the squares of the relative changes that one window less makes, each the mean over the runs.
+#: Chosen by pairs of a sampled and a full run, tested on others (validation/sampling_error.py).
 LEAST_SAMPLING_SD = 0.001
 CHANGE_FACTOR = 0.85
 

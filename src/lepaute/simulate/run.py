@@ -41,7 +41,7 @@ class KernelUse(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """Windows of the steps were simulated, not all; changes_s: what one window less would change time_s by, for each."""
+    """Windows of the steps were simulated, not all; changes_s: what each window left out would change time_s by."""
 
     simulated_steps: int
     steps: int
