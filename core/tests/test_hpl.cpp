@@ -199,6 +199,17 @@ TEST(Hpl, SpreadPlansLoseNoRowAndLevelOut) {
                 }
             }
             EXPECT_EQ(plan.rolled.back(), total);
+            for (const auto& steps : {plan.steps_from_owner, plan.steps_of_levelling}) { // who sends has a receiver
+                std::int64_t sent = 0;
+                std::int64_t received = 0;
+                for (const std::vector<hpl::SpreadStep>& own : steps) {
+                    for (const hpl::SpreadStep& step : own) {
+                        EXPECT_GT(step.probes, 0U);
+                        (step.receives ? received : sent) += step.rows;
+                    }
+                }
+                EXPECT_EQ(sent, received);
+            }
             for (const hpl::Spread& spread : plan.levelling) {
                 EXPECT_EQ(spread.first.front(), plan.from_owner.first[spread.source]);
                 EXPECT_EQ(spread.first.back(), plan.from_owner.first[spread.source + 1]);

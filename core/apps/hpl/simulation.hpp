@@ -219,8 +219,6 @@ private:
                                    bool& incoming_done);
     mpi::Task swap_spread_roll(Place at, const Panel& panel, std::int64_t columns, const Panel* incoming,
                                bool& incoming_done); // swap_spread_roll.cpp
-    mpi::Task spread(Place at, const Panel& panel, const SpreadPlan& plan, const Spread& spread, std::int64_t columns,
-                     const Panel* incoming, bool& incoming_done);
     mpi::Task roll(Place at, const Panel& panel, const SpreadPlan& plan, std::int64_t columns, const Panel* incoming,
                    bool& incoming_done);
     std::shared_ptr<const SpreadPlan> plan_of(const Panel& panel);

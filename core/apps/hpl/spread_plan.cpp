@@ -47,6 +47,28 @@ struct Level {
     }
 };
 
+/// Adds to the steps of each position what it does in a spread.
+void add_steps(const Spread& spread, std::vector<std::vector<SpreadStep>>& steps) {
+    if (spread.size() <= 1) {
+        return;
+    }
+    for (std::uint32_t distance = 0; distance < spread.size(); ++distance) {
+        std::vector<SpreadStep>& own = steps[spread.position(distance)];
+        for (std::uint32_t bit = std::bit_floor(spread.size() - 1); bit > 0; bit >>= 1U) {
+            const std::uint32_t partner = distance ^ bit;
+            const bool meets = distance % bit == 0 && partner < spread.size();
+            const std::int64_t rows = meets ? spread.rows(distance, bit) : 0;
+            if (rows > 0) {
+                own.push_back({spread.position(partner), (distance & bit) != 0, rows, 1});
+            } else if (own.empty()) {
+                own.push_back({.probes = 1});
+            } else {
+                ++own.back().probes;
+            }
+        }
+    }
+}
+
 /// What the owner of each position gives away so that all are level (HPL_equil). Every position is judged by what it
 /// held at first.
 void level_out(SpreadPlan& plan) {
@@ -110,6 +132,12 @@ SpreadPlan spread_plan(const std::vector<std::int64_t>& rows_for, std::uint32_t 
     plan.from_owner.first = plan.rolled;
     if (equilibrate) {
         level_out(plan);
+    }
+    plan.steps_from_owner.resize(rows.size());
+    plan.steps_of_levelling.resize(rows.size());
+    add_steps(plan.from_owner, plan.steps_from_owner);
+    for (const Spread& spread : plan.levelling) {
+        add_steps(spread, plan.steps_of_levelling);
     }
     return plan;
 }

@@ -19,12 +19,6 @@ struct Spread {
     [[nodiscard]] std::uint32_t size() const noexcept {
         return left ? source + 1 : static_cast<std::uint32_t>(first.size()) - 1 - source;
     }
-    [[nodiscard]] bool concerns(std::uint32_t position) const noexcept {
-        return size() > 1 && (left ? position <= source : position >= source);
-    }
-    [[nodiscard]] std::uint32_t distance(std::uint32_t position) const noexcept {
-        return left ? source - position : position - source;
-    }
     [[nodiscard]] std::uint32_t position(std::uint32_t distance) const noexcept {
         return left ? source - distance : source + distance;
     }
@@ -32,11 +26,21 @@ struct Spread {
     [[nodiscard]] std::int64_t rows(std::uint32_t distance, std::uint32_t bit) const noexcept;
 };
 
+/// What a process does in spreads: a message, where there are rows, then probes for an incoming panel.
+struct SpreadStep {
+    std::uint32_t partner = 0; // position
+    bool receives = false;
+    std::int64_t rows = 0; // 0: no message
+    std::uint32_t probes = 0;
+};
+
 struct SpreadPlan {
     std::vector<std::uint32_t> row_at;   // process row, by position
     std::vector<std::uint32_t> position; // position, by process row
     Spread from_owner;                   // the rows of the block, to whom they are for
     std::vector<Spread> levelling;       // equilibration: until all positions hold as many rows, or nearly
+    std::vector<std::vector<SpreadStep>> steps_from_owner;   // the same by position,
+    std::vector<std::vector<SpreadStep>> steps_of_levelling; // of all spreads one after the other
     std::vector<std::int64_t> rolled; // by position (and the end): the first of the rows that it holds when they roll
 
     [[nodiscard]] std::int64_t rows_at(std::uint32_t at) const noexcept { return rolled[at + 1] - rolled[at]; }

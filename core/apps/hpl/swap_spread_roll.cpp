@@ -4,7 +4,6 @@
 
 #include "apps/hpl/simulation.hpp"
 
-#include <bit>
 #include <numeric>
 
 namespace lepaute::hpl {
@@ -46,12 +45,28 @@ Task Program::swap_spread_roll(Place at, const Panel& panel, std::int64_t column
     if (owner) {
         swap_kernel(transposed ? Kernel::dlaswp01T : Kernel::dlaswp01N, owner_rows);
     }
-    co_await spread(at, panel, *plan, plan->from_owner, columns, incoming, incoming_done);
-    if (!owner) {
-        swap_kernel(transposed ? Kernel::dlaswp06T : Kernel::dlaswp06N, mine);
-    }
-    for (const Spread& levelling : plan->levelling) {
-        co_await spread(at, panel, *plan, levelling, columns, incoming, incoming_done);
+    const std::uint32_t position = plan->position[at.row];
+    for (const bool levelling : {false, true}) {
+        for (const SpreadStep& step : (levelling ? plan->steps_of_levelling : plan->steps_from_owner)[position]) {
+            if (step.rows > 0) {
+                const Rank partner = rank_at(plan->row_at[step.partner], at.column);
+                if (step.receives) {
+                    co_await engine_.receive(at.rank, partner, swap_tag(panel));
+                } else { // Rows of U are columns of the transposed: in one piece.
+                    co_await send(at.rank, {.phase = Phase::swap,
+                                            .to = partner,
+                                            .tag = swap_tag(panel),
+                                            .bytes = bytes_of(step.rows, columns),
+                                            .noncontiguous = !transposed});
+                }
+            }
+            for (std::uint32_t probe = 0; incoming != nullptr && probe < step.probes; ++probe) {
+                co_await poll_broadcast(at, *incoming, incoming_done);
+            }
+        }
+        if (!levelling && !owner) {
+            swap_kernel(transposed ? Kernel::dlaswp06T : Kernel::dlaswp06N, mine);
+        }
     }
     co_await roll(at, panel, *plan, columns, incoming, incoming_done);
     // U has come in the order of the processes; its leading dimension is its own.
@@ -59,35 +74,6 @@ Task Program::swap_spread_roll(Place at, const Panel& panel, std::int64_t column
         kernel(at.rank, Kernel::dlaswp10N, columns, panel.width, columns);
     } else {
         kernel(at.rank, Kernel::dlaswp00N, panel.width, columns, panel.width);
-    }
-}
-
-Task Program::spread(Place at, const Panel& panel, const SpreadPlan& plan, const Spread& spread, std::int64_t columns,
-                     const Panel* incoming, bool& incoming_done) {
-    const std::uint32_t position = plan.position[at.row];
-    if (!spread.concerns(position)) {
-        co_return;
-    }
-    const std::uint32_t distance = spread.distance(position);
-    for (std::uint32_t bit = std::bit_floor(spread.size() - 1); bit > 0; bit >>= 1U) {
-        const std::uint32_t partner = distance ^ bit;
-        if (distance % bit == 0 && partner < spread.size()) {
-            const std::int64_t rows = spread.rows(distance, bit);
-            const Rank rank = rank_at(plan.row_at[spread.position(partner)], at.column);
-            if (rows > 0 && (distance & bit) != 0) {
-                co_await engine_.receive(at.rank, rank, swap_tag(panel));
-            } else if (rows > 0) {
-                // Rows of U are columns of the transposed: in one piece.
-                co_await send(at.rank, {.phase = Phase::swap,
-                                        .to = rank,
-                                        .tag = swap_tag(panel),
-                                        .bytes = bytes_of(rows, columns),
-                                        .noncontiguous = parameters_.u != Form::transposed});
-            }
-        }
-        if (incoming != nullptr) {
-            co_await poll_broadcast(at, *incoming, incoming_done);
-        }
     }
 }
 
