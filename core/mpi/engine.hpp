@@ -288,7 +288,7 @@ private:
         double contention_s = 0.0;
     };
     enum class Event : std::uint8_t { none, send, probe, start_transfer, wake };
-    struct RankState {
+    struct alignas(64) RankState { // a multiple of a cache line: an event touches most of it
         double clock_s = 0.0;
         std::coroutine_handle<> handle;
         Operation operation;

@@ -25,21 +25,10 @@ public:
 
     /// The date of the next event of `source`; `never` takes it away.
     void set(std::uint32_t source, double date_s) noexcept {
-        std::uint32_t at = leaves_ + source;
-        // Dates are not negative: their bits are in their order. Nothing here depends on a comparison by a branch,
-        // which would be guessed wrong half of the time.
-        auto bits = std::bit_cast<std::uint64_t>(date_s);
-        std::uint32_t winner = source;
-        nodes_[at] = {bits, winner};
-        while (at > 1) {
-            const Node sibling = nodes_[at ^ 1U];
-            const auto on_the_right =
-                static_cast<std::uint64_t>(at & 1U); // of equal dates, the lower source comes first
-            const bool loses = sibling.bits < bits + on_the_right;
-            bits = loses ? sibling.bits : bits;
-            winner = loses ? sibling.source : winner;
-            at >>= 1U;
-            nodes_[at] = {bits, winner};
+        if (leaves_ > few) {
+            replay<true>(source, date_s);
+        } else {
+            replay<false>(source, date_s);
         }
     }
     [[nodiscard]] double date_s(std::uint32_t source) const noexcept {
@@ -66,6 +55,32 @@ private:
         std::uint64_t bits; // of the date
         std::uint32_t source;
     };
+    static constexpr std::uint32_t few = 64; // leaves whose whole way up costs less than a branch guessed wrong
+
+    /// The matches from a leaf to the root. stops: where the winner of a match is as before, all above it stay.
+    template <bool stops>
+    void replay(std::uint32_t source, double date_s) noexcept {
+        std::uint32_t at = leaves_ + source;
+        // Dates are not negative: their bits are in their order. Who wins does not depend on a comparison by a branch,
+        // which would be guessed wrong half of the time.
+        auto bits = std::bit_cast<std::uint64_t>(date_s);
+        std::uint32_t winner = source;
+        nodes_[at] = {bits, winner};
+        while (at > 1) {
+            const Node sibling = nodes_[at ^ 1U];
+            const auto on_the_right =
+                static_cast<std::uint64_t>(at & 1U); // of equal dates, the lower source comes first
+            const bool loses = sibling.bits < bits + on_the_right;
+            bits = loses ? sibling.bits : bits;
+            winner = loses ? sibling.source : winner;
+            at >>= 1U;
+            if (stops && nodes_[at].bits == bits && nodes_[at].source == winner) {
+                return;
+            }
+            nodes_[at] = {bits, winner};
+        }
+    }
+
     std::uint32_t leaves_;
     std::vector<Node> nodes_; // nodes_[1] is the winner, nodes_[leaves_ + source] a source's own
 };

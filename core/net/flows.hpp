@@ -103,7 +103,8 @@ private:
     std::vector<Bundle> bundles_;
     std::vector<std::uint32_t> free_bundles_;
     EventQueue queue_;                     // of the sources
-    std::vector<std::uint32_t> unsettled_; // sources whose next end must be found anew
+    std::vector<std::uint32_t> unsettled_; // the first of these: sources whose next end must be found anew
+    std::size_t unsettled_count_ = 0;
     std::uint64_t sequence_ = 0;
     Route route_;
     /// With exact sharing, a bundle keeps its number when it has no flows.
