@@ -1,65 +1,103 @@
-"""The speed and memory of the native engine: one run on one core, beside the published emulation.
+"""Speed and memory of the native engine: one run on one core, beside the version before and the published emulation.
 
-    .venv/bin/python benchmarks/speed.py [--quick] [--only TEXT] [--skip PART]...
+    .venv/bin/python benchmarks/speed.py [--quick] [--only TEXT] [--skip PART]... [--most S] [--against REVISION]
 
-Parts: table, scaling, sixteen, exact, sampled. Fixed before any result was looked at (the cases, limits and goals stand
-in benchmarks/engine/cases.py):
+Parts: table, swaps, ranks, steps, sixteen, exact, sampled. Fixed before any result was looked at (the cases, limits and
+goals stand in benchmarks/engine/cases.py):
 
-* table: every case of the speed table in a fresh process on one core, full and sampled: user time of the whole process,
-  start-up included (getrusage of the child; least of REPEATS where it takes less than 10 s, since other load only
-  adds), engine_bytes as the prediction states them. A process is stopped after 4 times its limit, at least 60 s;
-* scaling: stampede-like, NB 128, side x side ranks, N = 128 x steps; user time less that of a prediction of one panel
-  on one rank; exponent of a least-squares line of log(time) on log(steps x ranks x log2 ranks); at most 1.1;
-* sixteen: 16 runs on two cores / 1 run on one core, wall time of the simulation, Dahu, N = 100,000; medians of REPEATS
-  taken in turn; at most 8.5;
+* every prediction runs in a fresh process on one core; user time of the whole process, start-up included (getrusage of
+  the child); engine_bytes and peak_rss_bytes as the prediction states them. REVISION (6ac2120: before the engine was
+  made faster) is built in build/before and measured in turn with this version, in alternating order; medians of 5, of 3
+  from 8 s on, once from 40 s on. `--against none` leaves it out. A process is stopped after 4 times its limit, at
+  least 60 s, or after S seconds;
+* table: every case of the speed table, full and sampled;
+* swaps: spread-roll and mix against binary exchange, user time without start-up: at most 2 times, goal 1.3;
+* ranks: a machine of 100,000 dies (exascale-like), side x side ranks, NB = side, steps for some seconds; user time
+  without start-up over events (messages, and a turn of each rank in each step). No event costs more than 1.5 times what
+  it costs on 1024 ranks; exponent of a least-squares line of log(time) on log(events), over these and the next, at most
+  1.1;
+* steps: the same on 1024 ranks with 100 to 6400 steps; no event costs more than 1.5 times what it costs with 800;
+* sixteen: 16 runs on two cores / 1 run on one core, wall time of the simulation, Dahu, N = 100,000; medians of 3 taken
+  in turn; at most 8.5;
 * exact: the full cases of the table with exact max-min sharing; at most 3 times their limits;
 * sampled: Dahu, N = 100,000, 250,000, 500,000, seeds 1 to 10: time predicted by sampled / full - 1, run by run; none
   above 0.5 %.
 
-What the engine refuses is shown with its reason and counts as missed. Writes docs/speed/engine.csv,
-docs/speed/scaling.png and the section of docs/speed.md; exits 1 where a limit is exceeded.
+What the engine refuses is shown with its reason and counts as missed. Writes docs/speed/engine.csv, pictures beside it,
+and a section of docs/speed.md for each part; parts that are skipped keep theirs. Exits 1 where a limit is exceeded.
 """
 
 import argparse
 import math
+import shlex
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "validation"))
 
-import numpy  # noqa: E402
 import pandas  # noqa: E402
 from engine import cases  # noqa: E402
-from engine.command import Cost, predict  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
+from engine.before import built  # noqa: E402
+from engine.command import NOW, Cost, Program, in_turn, predict  # noqa: E402
+from engine.scaling import Point, exponent, flatness, picture  # noqa: E402
 from support.goals import Goal, markdown, status  # noqa: E402
 from support.page import replace_section, save_figure, write_whole  # noqa: E402
 
-REPEATS = 3
-REPEAT_BELOW_S = 10.0
+BEFORE = "6ac2120"
 LEAST_TIMEOUT_S, TIMEOUT_FACTOR = 60.0, 4.0
+SIXTEEN_REPEATS = 3
 SEEDS = 10
 
 
-class Report:
-    """What has been measured: rows for the CSV, sections for the page, goals for the exit status."""
+class Benchmark:
+    """What was asked for, and what has been measured: rows for the CSV, sections for the page, goals for the status."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: argparse.Namespace, output: Path, before: Program | None) -> None:
+        self.options, self.output, self.before = options, output, before
         self.rows: list[dict[str, object]] = []
-        self.sections: list[str] = []
+        self.sections: dict[str, str] = {}  # by part
         self.goals: list[Goal] = []
         self.full: dict[str, Cost] = {}  # by case of the table
+        self.start_s: dict[str, float] = {}  # by program
+        self.points: list[Point] = []
 
-    def add(self, part: str, case: str, fidelity: str, cost: Cost) -> None:
+    @property
+    def programs(self) -> list[Program]:
+        return [NOW] if self.before is None else [self.before, NOW]
+
+    def choose(self, usual: Sequence[object], quick: Sequence[object]) -> list[object]:
+        return list(quick if self.options.quick else usual)
+
+    def add(self, part: str, case: str, fidelity: str, program: Program, cost: Cost) -> None:
         """One measurement."""
         values = asdict(cost) | {"times_s": " ".join(f"{time_s!r}" for time_s in cost.times_s), "fidelity": fidelity}
-        self.rows.append({"part": part, "case": case} | values)
+        self.rows.append({"part": part, "case": case, "program": program.name} | values)
         found = cost.problem or f"{cost.user_s:.2f} s user, {cost.engine_bytes / 1e6:.1f} MB"
-        print(f"{part}: {case}, {fidelity}: {found}", file=sys.stderr, flush=True)
+        print(f"{part}: {case}, {fidelity}, {program.name}: {found}", file=sys.stderr, flush=True)
+
+    def costs(self, part: str, case: str, arguments: dict[str, str], limit_s: float) -> dict[str, Cost]:
+        """What a prediction costs with each program, by name; measured in turn."""
+        timeout_s = min(self.options.most, max(LEAST_TIMEOUT_S, TIMEOUT_FACTOR * limit_s))
+        found = in_turn({program.name: partial(predict, arguments, 1, timeout_s, program) for program in self.programs})
+        for program in self.programs:
+            self.add(part, case, arguments.get("fidelity", "full"), program, found[program.name])
+        return found
+
+    def start(self) -> None:
+        """Measures the time that a process takes to start."""
+        small = cases.hpl("stampede-like", 128, 128, "1x1")
+        found = self.costs("start-up", "N = 128 on one rank", small, 1.0)
+        self.start_s = {name: cost.user_s for name, cost in found.items()}
+
+    def goal(self, what: str, met: bool) -> str:
+        """Keeps whether something was reached; for a table."""
+        self.goals.append(Goal(what, "", "", met))
+        return "yes" if met else "NO"
 
 
 def main() -> int:
@@ -68,195 +106,263 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cases of the table whose name contains this")
     parser.add_argument("--skip", action="append", choices=list(PARTS), default=[])
     parser.add_argument("--most", type=float, default=math.inf, metavar="S", help="stop a process after S seconds")
+    parser.add_argument("--against", default=BEFORE, metavar="REVISION", help=f"the version before ({BEFORE}); or none")
+    parser.add_argument("--note", default="", help="a sentence about the machine, for the page")
     parser.add_argument("--output", type=Path, help="where speed.md stands (docs; build/quick with --quick)")
     options = parser.parse_args()
     output = options.output or (ROOT / "build" / "quick" if options.quick else ROOT / "docs")
-    report = Report()
+    before, problem = None, ""
+    if options.against != "none":
+        try:
+            before = built(options.against)
+        except RuntimeError as error:
+            problem = f"The version before, {options.against}, could not be built: {error}."
+            print(problem, file=sys.stderr)
+    benchmark = Benchmark(options, output, before)
+    benchmark.start()
     for name, part in PARTS.items():
         if name not in options.skip:
-            part(report, options, output)
-    write_whole(output / "speed" / "engine.csv", pandas.DataFrame(report.rows).to_csv(index=False).encode())
-    warning = "**A quick trial of the script, no result.**\n\n" if options.quick else ""
-    command = "    .venv/bin/python benchmarks/speed.py"
-    section = f"{warning}## The engine\n\n{command}\n\n" + "\n\n".join(report.sections)
-    replace_section(output / "speed.md", "engine", section)
+            part(benchmark)
+            write(benchmark, name, problem)
+    return status(benchmark.goals)
+
+
+def write(benchmark: Benchmark, part: str, problem: str) -> None:
+    """Puts the rows of a part into the table of all, and its section into the page."""
+    path = benchmark.output / "speed" / "engine.csv"
+    rows = pandas.DataFrame([row for row in benchmark.rows if row["part"] == part])
+    if path.is_file():
+        old = pandas.read_csv(path)
+        rows = pandas.concat([old[old["part"] != part], rows])
+    write_whole(path, rows.to_csv(index=False).encode())
+    section = benchmark.sections[part]
+    if part == "table":
+        command = f"    .venv/bin/python benchmarks/speed.py {shlex.join(sys.argv[1:])}".rstrip()
+        section = f"## The engine\n\n{command}\n\n{introduction(benchmark, problem)}\n\n{section}"
+    if benchmark.options.quick:
+        section = f"**A quick trial of the script, no result.**\n\n{section}"
+    if benchmark.options.note:
+        section += f"\n\n{benchmark.options.note}"
+    replace_section(benchmark.output / "speed.md", "engine" if part == "table" else f"engine_{part}", section)
     print(section)
-    return status(report.goals)
 
 
-def chosen(options: argparse.Namespace) -> list[cases.SpeedCase]:
-    """The cases of the table that were asked for."""
-    return [case for case in (cases.QUICK if options.quick else cases.CASES) if options.only in case.name]
+def introduction(benchmark: Benchmark, problem: str) -> str:
+    """What the figures are."""
+    start = ", ".join(f"{start_s:.2f} s ({name})" for name, start_s in benchmark.start_s.items())
+    lines = [
+        "One run on one core in a fresh process: user time of the whole process, start-up included, and memory of the "
+        f"engine; medians. Start-up: {start}.",
+        f"Before: {benchmark.before.name}, measured in turn." if benchmark.before else problem,
+    ]
+    return " ".join(filter(None, lines))
 
 
-def measured(arguments: dict[str, str], limit_s: float, most_s: float = math.inf) -> Cost:
-    """The least user time of some repetitions; one where it takes long."""
-    timeout_s = min(most_s, max(LEAST_TIMEOUT_S, TIMEOUT_FACTOR * limit_s))
-    best = predict(arguments, timeout_s=timeout_s)
-    for _ in range(REPEATS - 1 if best.user_s < REPEAT_BELOW_S else 0):
-        again = predict(arguments, timeout_s=timeout_s)
-        if again.user_s < best.user_s:
-            best = again
-    return best
+def seconds(cost: Cost | None, runs: int = 1) -> str:
+    """User seconds of a run, or why there are none."""
+    return "–" if cost is None else cost.problem or f"{cost.user_s / runs:.2f}"
 
 
-def table(report: Report, options: argparse.Namespace, _: Path) -> None:
+def megabytes(cost: Cost | None) -> str:
+    return "–" if cost is None or cost.problem else f"{cost.engine_bytes / 1e6:.1f}"
+
+
+def table(benchmark: Benchmark) -> None:
     """The speed table."""
     lines = []
-    for case in chosen(options):
+    for case in benchmark.choose(cases.CASES, cases.QUICK):
+        assert isinstance(case, cases.SpeedCase)
+        if benchmark.options.only not in case.name:
+            continue
         for fidelity, budget in case.budgets.items():
-            cost = measured(case.options | {"fidelity": fidelity}, budget.limit_s, options.most)
-            report.add("table", case.name, fidelity, cost)
+            arguments = case.options | {"fidelity": cases.FIDELITIES[fidelity], "runs": str(budget.runs)}
+            costs = benchmark.costs("table", f"{case.name}, {fidelity}", arguments, budget.limit_s * budget.runs)
+            cost, before = costs[NOW.name], costs.get(benchmark.before.name) if benchmark.before else None
             if fidelity == "full":
-                report.full[case.name] = cost
+                benchmark.full[case.name] = cost
             memory_met = budget.engine_limit_bytes is None or cost.engine_bytes <= budget.engine_limit_bytes
-            met = not cost.problem and cost.user_s <= budget.limit_s and memory_met
-            report.goals.append(Goal(f"{case.name}, {fidelity}", "", "", met))
-            goal = f"≤ {budget.limit_s:g}" + (f", goal {budget.goal_s:g}" if budget.goal_s else "")
-            memory = f"≤ {budget.engine_limit_bytes / 1e6:g}" if budget.engine_limit_bytes else "–"
-            found = [cost.problem, "–", "–"] if cost.problem else [
-                f"{cost.user_s:.2f}", f"{cost.engine_bytes / 1e6:.1f}", f"{cost.peak_rss_bytes / 1e6:.0f}"
-            ]  # fmt: skip
+            met = not cost.problem and cost.user_s / budget.runs <= budget.limit_s and memory_met
+            faster = "–"
+            if before is not None and not before.problem and not cost.problem:
+                faster = f"{before.user_s / cost.user_s:.1f}"
             lines.append(
-                (case.name, fidelity, found[0], goal, found[1], memory, found[2], case.published, yes_or_no(met))
+                (
+                    *(case.name, fidelity, seconds(before, budget.runs), seconds(cost, budget.runs), faster),
+                    f"≤ {budget.limit_s:g}" + (f", goal {budget.goal_s:g}" if budget.goal_s else ""),
+                    *(megabytes(before), megabytes(cost)),
+                    f"≤ {budget.engine_limit_bytes / 1e6:g}" if budget.engine_limit_bytes else "–",
+                    "–" if cost.problem else f"{cost.peak_rss_bytes / 1e6:.0f}",
+                    *(case.published, benchmark.goal(f"{case.name}, {fidelity}", met)),
+                )
             )
-    start = predict(small_case(), timeout_s=60.0)
-    report.add("table", "start-up: N = 128 on one rank", "full", start)
-    header = ("case", "fidelity", "user s", "limit", "engine MB", "limit", "process MB", "published emulation", "met")
-    report.sections.append(
-        f"One run on one core in a fresh process: user time of the whole process, of which {start.user_s:.2f} s are "
-        f"start-up; memory of the engine, and of the whole process.\n\n{markdown(header, lines)}"
+    header = (
+        *(
+            "case",
+            "fidelity",
+            "before, s",
+            "now, s",
+            "times faster",
+            "wanted, s",
+            "before, MB",
+            "now, MB",
+            "wanted, MB",
+        ),
+        *("process, MB", "published emulation", "met"),
+    )
+    benchmark.sections["table"] = markdown(header, lines)
+
+
+def swaps(benchmark: Benchmark) -> None:
+    """The other swaps against binary exchange."""
+    lines = []
+    sizes = cases.QUICK_SWAP_SIZES if benchmark.options.quick else cases.SWAP_SIZES
+    for name, size in sizes.items():
+        spent_s: dict[str, dict[str, float]] = {}
+        for swap in cases.SWAPS:
+            arguments = cases.hpl(*size, swap=swap) | {"fidelity": "full"}
+            costs = benchmark.costs("swaps", f"{name}, {swap}", arguments, 30.0)
+            for program, cost in costs.items():
+                spent_s.setdefault(program, {})[swap] = cost.user_s - benchmark.start_s[program]
+        for swap in cases.SWAPS[1:]:
+            ratios = {program: found[swap] / found[cases.SWAPS[0]] for program, found in spent_s.items()}
+            met = ratios[NOW.name] <= cases.SWAP_FACTOR
+            goal = f"≤ {cases.SWAP_FACTOR:g}, goal {cases.SWAP_GOAL:g}"
+            before = f"{ratios[benchmark.before.name]:.2f}" if benchmark.before else "–"
+            cells = (name, swap, before, f"{ratios[NOW.name]:.2f}", goal, benchmark.goal(f"{name}, {swap}", met))
+            lines.append(cells)
+    header = ("case, full", "swap", "before", "now", "wanted", "met")
+    text = "User time without start-up over that of binary exchange (N = 100,000, NB = 128)."
+    benchmark.sections["swaps"] = f"### Swaps\n\n{text}\n\n{markdown(header, lines)}"
+
+
+def ranks(benchmark: Benchmark) -> None:
+    """Does an event cost the same on 64 and on 100,000 ranks?"""
+    squares = benchmark.choose(cases.AGAINST_RANKS, cases.QUICK_AGAINST_RANKS)
+    against(benchmark, "ranks", squares, "Against the number of ranks")
+
+
+def steps(benchmark: Benchmark) -> None:
+    """Does an event cost the same however many steps there are?"""
+    squares = benchmark.choose(cases.AGAINST_STEPS, cases.QUICK_AGAINST_STEPS)
+    against(benchmark, "steps", squares, "Against the number of steps")
+    now = [point for point in benchmark.points if point.program == NOW.name]
+    slope = exponent(now)
+    met = benchmark.goal("exponent of the time", slope <= cases.EXPONENT_LIMIT)
+    benchmark.sections["steps"] += (
+        f"\n\nUser time grows as events^{slope:.2f} over all these sizes, limit {cases.EXPONENT_LIMIT:g}: {met}."
     )
 
 
-def small_case() -> dict[str, str]:
-    """A prediction that takes no time but for the start of the program."""
-    return cases.hpl("stampede-like", 128, 128, "1x1")
-
-
-def yes_or_no(met: bool) -> str:
-    """For a table."""
-    return "yes" if met else "NO"
-
-
-def scaling(report: Report, options: argparse.Namespace, output: Path) -> None:
-    """Is the time linear in steps x ranks x log2 ranks?"""
-    start_s = min(predict(small_case()).user_s for _ in range(REPEATS))
-    work, time_s, lines = [], [], []
-    for side, steps in cases.QUICK_SCALING if options.quick else cases.SCALING:
-        arguments = cases.hpl("stampede-like", 128 * steps, 128, f"{side}x{side}") | {"fidelity": "full"}
-        cost = measured(arguments, 30.0)
-        report.add("scaling", f"{side}x{side} ranks, {steps} steps", "full", cost)
-        ranks = side * side
-        spent_s = cost.user_s - start_s
-        if not cost.problem and spent_s > 0.0:
-            work.append(steps * ranks * math.log2(ranks))
-            time_s.append(spent_s)
-        unit_ns = 1e9 * spent_s / (steps * ranks * math.log2(ranks))
-        found = (cost.problem, "–") if cost.problem else (f"{spent_s:.3f}", f"{unit_ns:.0f}")
-        lines.append((f"{ranks}", f"{steps}", *found))
-    exponent = float(numpy.polyfit(numpy.log(work), numpy.log(time_s), 1)[0]) if len(work) > 2 else math.nan
-    met = exponent <= cases.EXPONENT_LIMIT
-    report.goals.append(Goal("exponent of the time", "", "", met))
-    if work:
-        save_figure(scaling_picture(work, time_s, exponent), output / "speed" / "scaling.png")
-    report.sections.append(
-        "### Time against steps × ranks × log2 ranks\n\n"
-        f"`stampede-like`, NB = 128, full; user time without start-up. Fitted exponent {exponent:.2f}, limit "
-        f"{cases.EXPONENT_LIMIT:g}: {yes_or_no(met)}.\n\n![user time against the work](speed/scaling.png)\n\n"
-        + markdown(("ranks", "steps", "user s", "ns for each step, rank and log2 rank"), lines)
+def against(benchmark: Benchmark, what: str, squares: Sequence[object], title: str) -> None:
+    """The cost of an event over sizes: a table and a picture."""
+    points, lines = [], []
+    for square in squares:
+        assert isinstance(square, cases.Square)
+        costs = benchmark.costs(what, f"{square.ranks} ranks, {square.steps} steps", square.options, 30.0)
+        found = {name: Point.of(name, square, cost, benchmark.start_s[name]) for name, cost in costs.items()}
+        points += [point for point in found.values() if point is not None]
+        now, before = found[NOW.name], found.get(benchmark.before.name) if benchmark.before else None
+        cost = costs[NOW.name]
+        lines.append(
+            (
+                *(f"{square.ranks:,}", f"{square.steps:,}"),
+                *(
+                    (cost.problem or "too short", "–")
+                    if now is None
+                    else (f"{now.spent_s:.2f}", f"{now.events / 1e6:.1f}")
+                ),
+                *("–" if point is None else f"{point.event_ns:.0f}" for point in (before, now)),
+                "–" if cost.problem else f"{cost.engine_bytes / square.ranks:,.0f}",
+            )
+        )
+    benchmark.points += points
+    worst, reference = flatness([point for point in points if point.program == NOW.name], what)
+    complete = all(line[3] != "–" for line in lines)
+    met = benchmark.goal(f"cost of an event against {what}", complete and worst <= cases.FLAT_FACTOR)
+    save_figure(picture(points, what), benchmark.output / "speed" / f"{what}.png")
+    header = ("ranks", "steps", "user s", "million events", "before, ns an event", "now, ns an event", "bytes a rank")
+    benchmark.sections[what] = (
+        f"### {title}\n\n`exascale-like` with 12,500 nodes, NB = √ranks, full; user time without start-up over "
+        f"events (messages, and a turn of each rank in each step). An event costs at most {worst:.2f} times what it "
+        f"costs with {reference:,} {what}, limit {cases.FLAT_FACTOR:g}: {met}.\n\n![cost of an event against {what}]"
+        f"(speed/{what}.png)"
+        f"\n\n{markdown(header, lines)}"
     )
 
 
-def scaling_picture(work: list[float], time_s: list[float], exponent: float) -> Figure:
-    """Time over work on logarithmic axes, with the fitted line and one of exponent 1."""
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.add_subplot()
-    axes.loglog(work, time_s, "o", color="#4c78a8")
-    ends = numpy.array([min(work), max(work)])
-    centre = numpy.exp(numpy.mean(numpy.log(work))), numpy.exp(numpy.mean(numpy.log(time_s)))
-    axes.loglog(
-        ends, centre[1] * (ends / centre[0]) ** exponent, color="#4c78a8", lw=1, label=f"exponent {exponent:.2f}"
-    )
-    axes.loglog(ends, centre[1] * (ends / centre[0]), "--", color="#999999", lw=1, label="exponent 1")
-    axes.set_xlabel("steps × ranks × log2 ranks")
-    axes.set_ylabel("user time (s)")
-    axes.legend(frameon=False)
-    return figure
-
-
-def sixteen(report: Report, options: argparse.Namespace, _: Path) -> None:
+def sixteen(benchmark: Benchmark) -> None:
     """Sixteen runs on two cores against one run on one."""
-    arguments = cases.hpl("dahu-2020-01", 8_000 if options.quick else 100_000, 128, "32x32") | {"fidelity": "full"}
+    n = 8_000 if benchmark.options.quick else 100_000
+    arguments = cases.hpl("dahu-2020-01", n, 128, "32x32") | {"fidelity": "full"}
     one, many = [], []
-    for _ in range(REPEATS):
+    for _ in range(SIXTEEN_REPEATS):
         one.append(predict(arguments))
         many.append(predict(arguments | {"runs": "16"}, cores=2))
-        report.add("sixteen", "one run on one core", "full", one[-1])
-        report.add("sixteen", "sixteen runs on two cores", "full", many[-1])
+        benchmark.add("sixteen", "one run on one core", "full", NOW, one[-1])
+        benchmark.add("sixteen", "sixteen runs on two cores", "full", NOW, many[-1])
     wall_one, wall_many = (statistics.median(cost.simulation_s for cost in costs) for costs in (one, many))
     ratio = wall_many / wall_one
-    met = ratio <= cases.SIXTEEN_RATIO_LIMIT
-    report.goals.append(Goal("sixteen runs", "", "", met))
-    report.sections.append(
+    met = benchmark.goal("sixteen runs", ratio <= cases.SIXTEEN_RATIO_LIMIT)
+    benchmark.sections["sixteen"] = (
         f"### Many runs\n\nSixteen runs on two cores take {wall_many:.2f} s, one run on one core {wall_one:.2f} s: "
-        f"{ratio:.2f} times as long, limit {cases.SIXTEEN_RATIO_LIMIT:g}: {yes_or_no(met)} (Dahu, 1024 ranks, "
-        f"N = {int(arguments['n']):,}; medians of {REPEATS}, taken in turn)."
+        f"{ratio:.2f} times as long, limit {cases.SIXTEEN_RATIO_LIMIT:g}: {met} (Dahu, 1024 ranks, N = {n:,}; wall "
+        f"time, medians of {SIXTEEN_REPEATS}, taken in turn)."
     )
 
 
-def exact(report: Report, options: argparse.Namespace, _: Path) -> None:
+def exact(benchmark: Benchmark) -> None:
     """Exact max-min sharing against the usual one."""
     lines = []
-    for case in chosen(options):
+    for case in benchmark.choose(cases.CASES, cases.QUICK):
+        assert isinstance(case, cases.SpeedCase)
         budget = case.budgets.get("full")
-        if budget is None:
+        if budget is None or benchmark.options.only not in case.name:
             continue
         limit_s = cases.EXACT_FACTOR * budget.limit_s
-        cost = measured(case.options | cases.EXACT | {"fidelity": "full"}, limit_s)
-        report.add("exact", case.name, "full", cost)
-        usual = report.full.get(case.name) or measured(case.options | {"fidelity": "full"}, budget.limit_s)
-        met = not cost.problem and cost.user_s <= limit_s
-        report.goals.append(Goal(f"{case.name}, exact", "", "", met))
+        timeout_s = min(benchmark.options.most, max(LEAST_TIMEOUT_S, TIMEOUT_FACTOR * limit_s))
+        cost = predict(case.options | cases.EXACT | {"fidelity": "full"}, timeout_s=timeout_s)
+        usual = benchmark.full.get(case.name) or predict(case.options | {"fidelity": "full"}, timeout_s=timeout_s)
+        benchmark.add("exact", case.name, "full", NOW, cost)
+        met = benchmark.goal(f"{case.name}, exact", not cost.problem and cost.user_s <= limit_s)
         if cost.problem or usual.problem:
-            lines.append((case.name, cost.problem or f"{cost.user_s:.2f}", f"≤ {limit_s:g}", "–", "–", yes_or_no(met)))
+            lines.append((case.name, seconds(cost), f"≤ {limit_s:g}", "–", "–", met))
             continue
         difference = 100.0 * (usual.times_s[0] / cost.times_s[0] - 1.0)
         factor = f"{cost.user_s / usual.user_s:.2f}"
-        lines.append(
-            (case.name, f"{cost.user_s:.2f}", f"≤ {limit_s:g}", factor, f"{difference:+.3f} %", yes_or_no(met))
-        )
+        lines.append((case.name, seconds(cost), f"≤ {limit_s:g}", factor, f"{difference:+.3f} %", met))
     header = ("case, full", "user s", "limit", "times the default", "predicted time, default against exact", "met")
-    report.sections.append(f"### Exact sharing (`--set network.sharing=exact`)\n\n{markdown(header, lines)}")
+    benchmark.sections["exact"] = f"### Exact sharing (`--set network.sharing=exact`)\n\n{markdown(header, lines)}"
 
 
-def sampled(report: Report, options: argparse.Namespace, _: Path) -> None:
+def sampled(benchmark: Benchmark) -> None:
     """The error of sampled fidelity, run by run."""
     lines = []
-    for n in cases.QUICK_SAMPLED_SIZES if options.quick else cases.SAMPLED_SIZES:
+    for n in cases.QUICK_SAMPLED_SIZES if benchmark.options.quick else cases.SAMPLED_SIZES:
         arguments = cases.hpl("dahu-2020-01", n, 128, "32x32") | {"runs": str(SEEDS), "seed": "1"}
         costs = {name: predict(arguments | {"fidelity": name}, cores=2) for name in ("full", "sampled")}
         for name, cost in costs.items():
-            report.add("sampled", f"Dahu, N = {n}, seeds 1 to {SEEDS}", name, cost)
+            benchmark.add("sampled", f"Dahu, N = {n}, seeds 1 to {SEEDS}", name, NOW, cost)
         problem = next((cost.problem for cost in costs.values() if cost.problem), "")
         errors = [
             100.0 * (ours / full - 1.0)
             for ours, full in zip(costs["sampled"].times_s, costs["full"].times_s, strict=not problem)
         ]
-        met = bool(errors) and max(map(abs, errors)) <= cases.SAMPLED_ERROR_LIMIT_PERCENT
-        report.goals.append(Goal(f"sampled, N = {n}", "", "", met))
+        good = bool(errors) and max(map(abs, errors)) <= cases.SAMPLED_ERROR_LIMIT_PERCENT
+        met = benchmark.goal(f"sampled, N = {n}", good)
         found = (f"{max(errors, key=abs):+.3f} %", f"{statistics.mean(errors):+.3f} %") if errors else (problem, "–")
-        lines.append((f"{n:,}", *found, f"{cases.SAMPLED_ERROR_LIMIT_PERCENT:g} %", yes_or_no(met)))
+        lines.append((f"{n:,}", *found, f"{cases.SAMPLED_ERROR_LIMIT_PERCENT:g} %", met))
     header = ("N", "largest error", "mean error", "limit for each", "met")
-    report.sections.append(
+    benchmark.sections["sampled"] = (
         f"### Sampled against full\n\nDahu, 1024 ranks, NB = 128, seeds 1 to {SEEDS}: predicted time, sampled / full "
         f"− 1, run by run.\n\n{markdown(header, lines)}"
     )
 
 
-PARTS: dict[str, Callable[[Report, argparse.Namespace, Path], None]] = {
+PARTS: dict[str, Callable[[Benchmark], None]] = {
     "table": table,
-    "scaling": scaling,
+    "swaps": swaps,
+    "ranks": ranks,
+    "steps": steps,
     "sixteen": sixteen,
     "exact": exact,
     "sampled": sampled,

@@ -8,9 +8,11 @@
 #include "net/event_queue.hpp"
 #include "net/exact_sharing.hpp"
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -38,6 +40,10 @@ public:
                double cap_Bps);
     /// When the next flow ends if nothing else starts; `never` when none flows.
     [[nodiscard]] double next_end_s() const noexcept { return queue_.next_date_s(); }
+    /// Its tag; one must flow.
+    [[nodiscard]] std::uint32_t next_tag() const noexcept {
+        return bundles_[sources_[queue_.next_source()].next_bundle].ends.front().tag;
+    }
     /// Ends that flow, at its date; returns its tag.
     std::uint32_t finish_next();
     [[nodiscard]] std::uint32_t on_link(LinkId link) const noexcept { return links_[link].flows; }
@@ -59,16 +65,17 @@ private:
         double rate_Bps = 0.0;
         double served_bytes = 0.0; // to each flow, at served_s
         double served_s = 0.0;
+        double next_end_s = never; // of its flows; to be found anew when it is stale
+        bool stale = true;
+        std::uint8_t ends_of_route = 0;    // how many links it crosses, where these are its ends; else 0: see `links`
+        std::array<LinkId, 2> end_links{}; // both ends of its route: all of it on a plain switch
         std::uint32_t source = 0;
         std::uint32_t destination = 0;
         std::uint32_t flows = 0;
-        LinkId first_link = 0; // both ends of its route: all of it on a plain switch
-        LinkId last_link = 0;
-        bool more_links = false;
         std::vector<End> ends; // a heap, the first to end at the front; a bundle without flows is free
         std::vector<LinkId> links;
-        [[nodiscard]] double next_end_s() const noexcept {
-            return served_s + (ends.front().served_bytes - served_bytes) / rate_Bps;
+        [[nodiscard]] std::span<const LinkId> route() const noexcept {
+            return ends_of_route > 0 ? std::span<const LinkId>(end_links.data(), ends_of_route) : links;
         }
     };
     struct Link {
@@ -96,7 +103,8 @@ private:
     std::vector<Bundle> bundles_;
     std::vector<std::uint32_t> free_bundles_;
     EventQueue queue_;                     // of the sources
-    std::vector<std::uint32_t> unsettled_; // sources whose next end must be found anew
+    std::vector<std::uint32_t> unsettled_; // the first of these: sources whose next end must be found anew
+    std::size_t unsettled_count_ = 0;
     std::uint64_t sequence_ = 0;
     Route route_;
     /// With exact sharing, a bundle keeps its number when it has no flows.

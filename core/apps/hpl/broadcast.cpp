@@ -74,31 +74,42 @@ void Program::begin_broadcast(const Place& at, const Panel& panel) {
     }
 }
 
-bool Program::cannot_have_come(const Place& at, const Panel& panel) {
-    if (panel.source_column == at.column) {
-        return false;
-    }
-    // A probe that looks first sees what had come before it: the end of its own time is a later bound.
-    const double date_s = engine_.clock(at.rank) + engine_.network().iprobe_s;
-    const Factored& factored = factored_[static_cast<std::size_t>(panel.step) % factored_window];
-    // A panel that is not factored yet will not be for as long as the columns that are left take at least.
-    const std::int64_t begun = columns_to_factor_[panel.owner_column]; // this panel, or one before
-    const auto left = static_cast<double>(begun > 0 ? begun - 1 : panel.width);
-    const double earliest_s =
-        factored.step == panel.step ? factored.date_s[at.row] : engine_.now_s() + least_column_s_ * left;
-    if (factored.step > panel.step || date_s > earliest_s) {
+bool Program::probes_in_vain(const Place& at, const Panel& panel) {
+    if (panel.source_column == at.column ||
+        !(cannot_have_come(at, panel) ||
+          engine_.finds_nothing(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel)))) {
         return false;
     }
     fruitless_probe(at, panel);
     return true;
 }
 
+bool Program::cannot_have_come(const Place& at, const Panel& panel) {
+    // A probe that looks first sees what had come before it: the end of its own time is a later bound.
+    const double date_s = engine_.clock(at.rank) + engine_.network().iprobe_s;
+    const Factored& factored = factored_.at(panel.step);
+    // A panel that is not factored yet will not be for as long as the columns that are left take at least.
+    const std::int64_t begun = columns_to_factor_[panel.owner_column]; // this panel, or one before
+    const auto left = static_cast<double>(begun > 0 ? begun - 1 : panel.width);
+    const double earliest_s =
+        factored.step == panel.step ? factored.date_s[at.row] : engine_.now_s() + least_column_s_ * left;
+    return factored.step <= panel.step && date_s <= earliest_s;
+}
+
 void Program::fruitless_probe(const Place& at, const Panel& panel) {
+    if (!engine_.trace().on()) [[likely]] {
+        engine_.spend_probe(at.rank);
+        return;
+    }
     const Staged staged(engine_, at.rank, panel.step, std::nullopt);
     engine_.fruitless_probe(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
 }
 
-Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bool found) {
+Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bool waits) {
+    if (waits) { // the real program polls in a loop; nothing happens until the panel comes
+        const Staged staged(engine_, at.rank, panel.step, std::nullopt);
+        co_await engine_.await_message(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
+    }
     if (done || parameters_.q <= 1) {
         done = true;
         co_return;
@@ -114,7 +125,7 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bo
     const double bytes = 8.0 * static_cast<double>(panel_length(at, panel));
     if (way.from != nobody) {
         const mpi::Rank from = rank_at(at.row, way.from);
-        if (!found && !co_await engine_.probe(at.rank, from, tag)) {
+        if (!waits && !co_await engine_.probe(at.rank, from, tag)) {
             staged.forget();
             co_return;
         }
@@ -135,12 +146,7 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bo
 }
 
 Task Program::finish_broadcast(const Place& at, const Panel& panel, bool& done) {
-    const bool waits = !done && panel.source_column != at.column;
-    const Staged staged(engine_, at.rank, panel.step, std::nullopt);
-    if (waits) { // the real program polls in a loop; nothing happens until the panel comes
-        co_await engine_.await_message(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
-    }
-    co_await take_broadcast(at, panel, done, waits);
+    return take_broadcast(at, panel, done, !done && panel.source_column != at.column);
 }
 
 } // namespace lepaute::hpl

@@ -2,6 +2,7 @@
 // HPL on simulated ranks: the control flow of the real program, each kernel call and message where it makes them.
 
 #include "apps/hpl/kernels.hpp"
+#include "apps/hpl/panel_window.hpp"
 #include "apps/hpl/parameters.hpp"
 #include "apps/hpl/sampling.hpp"
 #include "apps/hpl/spread_plan.hpp"
@@ -33,17 +34,20 @@ inline constexpr std::array<std::string_view, static_cast<std::size_t>(Stage::co
 
 /// time_s is of the solver: factorisation and solve.
 struct Result : mpi::RunResult {
-    /// Of a sampled run: simulated steps, and how much its time changes at most when one of the windows is left out.
     std::int64_t simulated_steps = 0;
-    double sampling_error_s = 0.0;
+    std::vector<double> sampling_changes_s; // of the time of a sampled run, by one window less
     std::vector<SentInPhases> rank_sent;
 };
 
 /// One run. core_of_rank: global core (node * cores_per_node + core) of each rank, one per process of the grid.
-/// Throws std::invalid_argument when the sizes do not fit together, std::runtime_error on a deadlock.
+/// Throws std::invalid_argument when the sizes do not fit together, std::runtime_error on a deadlock, or when
+/// `progress` is cancelled.
 [[nodiscard]] Result simulate(const Parameters& parameters, const models::Machine& machine,
                               const models::Layers& layers, const std::vector<std::uint32_t>& core_of_rank,
-                              models::Seeds seeds, mpi::Trace trace = {});
+                              models::Seeds seeds, mpi::Trace trace = {}, mpi::Progress* progress = nullptr);
+
+/// The steps that a run simulates, and what they stand for.
+[[nodiscard]] Sample sample_of(const Parameters& parameters);
 
 /// Who is where in the grid.
 struct Place {
@@ -70,7 +74,7 @@ public:
     Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed);
     [[nodiscard]] mpi::Task run(mpi::Rank rank);
     /// Makes `result`, of the simulated steps, that of the whole run.
-    void conclude(Result& result) const;
+    void conclude(Result& result);
     [[nodiscard]] const std::vector<SentInPhases>& rank_sent() const noexcept { return rank_sent_; }
 
 private:
@@ -82,7 +86,7 @@ private:
     [[nodiscard]] Panel new_panel(const Place& at, std::int64_t start);
     /// What the panels that begin at a column have in common, by process row and column.
     struct Shape {
-        std::int64_t start = -1;
+        std::int64_t step = -1; // as if the panel were one of the matrix
         std::vector<std::int64_t> rows;
         std::vector<std::int64_t> columns;
         std::vector<std::uint32_t> source_columns;
@@ -149,6 +153,12 @@ private:
     /// The rank comes to simulated step number `index`.
     void begin_step(const Place& at, std::size_t index, std::int64_t step);
     void mark(const Place& at, std::size_t index);
+    /// Are steps left out before simulated step number `index`?
+    [[nodiscard]] bool leaps_to(std::size_t index) const noexcept {
+        return index > 0 && sample_.steps[index] != sample_.steps[index - 1] + 1;
+    }
+    void leap(mpi::Rank last, std::size_t index);
+    void note_shares(mpi::Rank rank, std::size_t index);
     [[nodiscard]] Totals totals() const;
 
     // -- main loop
@@ -169,7 +179,7 @@ private:
         const Panel& panel;
         bool& done;
         std::optional<mpi::Task> task;
-        [[nodiscard]] bool await_ready() const { return done || program.cannot_have_come(at, panel); }
+        [[nodiscard]] bool await_ready() const { return done || program.probes_in_vain(at, panel); }
         std::coroutine_handle<> await_suspend(std::coroutine_handle<> caller) {
             task.emplace(program.take_broadcast(at, panel, done));
             return mpi::Task::Awaiter{task->handle()}.await_suspend(caller);
@@ -180,11 +190,18 @@ private:
             }
         }
     };
+    /// Probes for the panel, if there is one, where that is all that is to do; true: take_broadcast() has to.
+    [[nodiscard]] bool must_poll(const Place& at, const Panel* panel, bool done) {
+        return panel != nullptr && !done && !probes_in_vain(at, *panel);
+    }
     Poll poll_broadcast(const Place& at, const Panel& panel, bool& done) { return {*this, at, panel, done, {}}; }
-    bool cannot_have_come(const Place& at, const Panel& panel);
+    /// Probes where it is known that nothing is found; false: it is not known, or there is nobody to probe.
+    bool probes_in_vain(const Place& at, const Panel& panel);
+    /// Is the panel factored too late to be found by a probe now?
+    [[nodiscard]] bool cannot_have_come(const Place& at, const Panel& panel);
     void fruitless_probe(const Place& at, const Panel& panel);
-    /// `found`: a probe has found the panel already.
-    mpi::Task take_broadcast(const Place& at, const Panel& panel, bool& done, bool found = false);
+    /// waits: probes until the panel has come; else once, unless it is the root.
+    mpi::Task take_broadcast(const Place& at, const Panel& panel, bool& done, bool waits = false);
     mpi::Task finish_broadcast(const Place& at, const Panel& panel, bool& done);
     /// What HPL_binit does before the panel leaves.
     void begin_broadcast(const Place& at, const Panel& panel);
@@ -227,13 +244,14 @@ private:
     mpi::Task broadcast_solution(Place at, std::uint32_t root, std::int64_t count, std::uint32_t tag);
 
     std::vector<std::int64_t> leading_dimensions_; // per process row
-    static constexpr std::size_t shape_window = 64;
-    std::array<Shape, shape_window> shapes_; // of the last panels, made when first asked for
+    PanelWindow<Shape> shapes_;
     Sample sample_;
-    std::vector<double> began_s_;                     // per simulated step and the end: sum over ranks
+    std::vector<double> began_s_;                     // per simulated step and the end: mean over ranks, less leapt_s_
+    mpi::Engine::Meeting before_leap_;                // of all ranks
+    double leapt_s_ = 0.0;                            // by which leaps have moved the clocks, mean over ranks
     std::vector<std::size_t> mark_at_;                // indices where a span begins or ends, increasing
     std::vector<Totals> totals_at_;                   // per mark
-    std::vector<std::vector<mpi::Shares>> shares_at_; // per mark and rank
+    std::vector<std::vector<mpi::Shares>> shares_in_; // per span and rank
     Parameters parameters_;
     mpi::Engine& engine_;
     models::MachineDay& day_;
@@ -244,16 +262,14 @@ private:
         std::int64_t step = -1;
         std::shared_ptr<const SpreadPlan> plan;
     };
-    std::array<PlanOfStep, 16> spread_plans_; // of the last steps; made again for whoever lags further behind
-    static constexpr std::size_t plan_window = 64;
-    std::array<SwapPlan, plan_window> swap_plans_; // of the last panels, made when first asked for
-    /// When each process row had factored a panel, for the last panels: before, nobody can have received it.
+    PanelWindow<PlanOfStep> spread_plans_;
+    PanelWindow<SwapPlan> swap_plans_;
+    /// When each process row had factored a panel: before, nobody can have received it.
     struct Factored {
         std::int64_t step = -1;
         std::vector<double> date_s;
     };
-    static constexpr std::size_t factored_window = 64;
-    std::array<Factored, factored_window> factored_;
+    PanelWindow<Factored> factored_;
     std::vector<std::int64_t> columns_to_factor_; // per process column: of the panel that it factors, 0 if none
     double least_column_s_ = 0.0;                 // that the factorisation of one column of a panel takes
 };

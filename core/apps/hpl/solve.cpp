@@ -30,91 +30,76 @@ Task Program::solve(Place at) {
     const std::uint32_t q = parameters_.q;
     const std::int64_t ahead = std::max((static_cast<std::int64_t>(q) - 1) * nb, nb); // rows updated first
 
-    const std::int64_t blocks = (parameters_.n - 1) / nb;
-    auto row_now = static_cast<std::uint32_t>(blocks % p); // who holds the diagonal block
-    auto column_now = static_cast<std::uint32_t>(blocks % q);
-    std::int64_t width = parameters_.n - blocks * nb;
-    std::int64_t left = parameters_.n; // rows not yet solved
-    std::int64_t local_rows = local_count(parameters_.n, nb, at.row, p);
-    std::uint32_t message = 0;
+    const std::int64_t last = (parameters_.n - 1) / nb; // of the blocks
+    const auto row_of = [p](std::int64_t block) { return static_cast<std::uint32_t>(block % p); };
+    const auto column_of = [q](std::int64_t block) { return static_cast<std::uint32_t>(block % q); };
+    const auto width_of = [&](std::int64_t block) { return std::min(nb, parameters_.n - block * nb); };
 
     // The right-hand side moves to the process column that owns the last columns of A.
     const auto rhs_column = static_cast<std::uint32_t>((parameters_.n / nb) % q);
-    if (local_rows > 0 && column_now != rhs_column) {
+    const std::int64_t rows = local_count(parameters_.n, nb, at.row, p);
+    if (rows > 0 && column_of(last) != rhs_column) {
         if (at.column == rhs_column) {
-            co_await send(at.rank, {Phase::solve, rank_at(at.row, column_now), row_tag, bytes_of(local_rows)});
-        } else if (at.column == column_now) {
+            co_await send(at.rank, {Phase::solve, rank_at(at.row, column_of(last)), row_tag, bytes_of(rows)});
+        } else if (at.column == column_of(last)) {
             co_await engine_.receive(at.rank, rank_at(at.row, rhs_column), row_tag);
         }
     }
 
-    const auto rows_ahead = [&](std::int64_t above) { // local rows among the last `ahead` of the `above` first
-        const std::int64_t count = std::min(std::max<std::int64_t>(above, 0), ahead);
-        return local_count_from(count, std::max<std::int64_t>(0, above - count), nb, at.row, p);
+    const auto rows_above = [&](std::int64_t block) { return local_count(block * nb, nb, at.row, p); };
+    const auto rows_ahead = [&](std::int64_t block) { // those that are updated first
+        const std::int64_t count = std::min(block * nb, ahead);
+        return local_count_from(count, block * nb - count, nb, at.row, p);
     };
-    const auto solve_block = [&] {
-        if (at.column == column_now && at.row == row_now) {
-            kernel(at.rank, Kernel::dtrsv, 0, width, 0);
+    const auto solve_block = [&](std::int64_t block) {
+        if (at.column == column_of(block) && at.row == row_of(block)) {
+            kernel(at.rank, Kernel::dtrsv, 0, width_of(block), 0);
         }
     };
-    std::int64_t ahead_previous = rows_ahead(left - width);
-    if (at.row == row_now) {
-        local_rows -= width;
-    }
-    std::int64_t rows_previous = local_rows;
-    solve_block();
-    std::uint32_t row_previous = row_now;
-    std::uint32_t column_previous = column_now;
-    std::int64_t width_previous = width;
-    left -= width;
-    width = nb;
-
-    while (left > 0) {
-        row_now = (row_now + p - 1) % p;
-        column_now = (column_now + q - 1) % q;
-        const std::int64_t ahead_now = rows_ahead(left - width);
-        if (at.row == row_now) {
-            local_rows -= width;
+    solve_block(last);
+    // A rank has something to do where its column has the block, or had the one before.
+    for (std::int64_t now = last - 1; now >= 0; --now) {
+        const std::uint32_t away = (column_of(now) + q - at.column) % q;
+        if (away != 0 && away != q - 1) {
+            now -= away;
+            if (now < 0) {
+                break;
+            }
         }
-        ++message;
+        const std::int64_t previous = now + 1;
+        const std::uint32_t row_previous = row_of(previous);
+        const auto message = static_cast<std::uint32_t>(last - now);
+        const std::int64_t ahead_previous = rows_ahead(previous);
         const Rank above = rank_at((at.row + p - 1) % p, at.column);
-        if (at.column == column_previous) {
+        if (at.column == column_of(previous)) {
             if (at.row == row_previous) {
                 if (p > 1) {
-                    co_await send(at.rank, {Phase::solve, above, column_tag + message, bytes_of(width_previous)});
+                    co_await send(at.rank, {Phase::solve, above, column_tag + message, bytes_of(width_of(previous))});
                 }
             } else {
                 co_await engine_.receive(at.rank, rank_at((at.row + 1) % p, at.column), column_tag + message);
             }
             if (ahead_previous > 0) {
-                kernel(at.rank, Kernel::dgemv, ahead_previous, width_previous, 0);
+                kernel(at.rank, Kernel::dgemv, ahead_previous, width_of(previous), 0);
                 if (q > 1) {
-                    co_await send(at.rank, {Phase::solve, rank_at(at.row, column_now), row_tag + message,
+                    co_await send(at.rank, {Phase::solve, rank_at(at.row, column_of(now)), row_tag + message,
                                             bytes_of(ahead_previous)});
                 }
             }
             if (at.row != row_previous && at.row != (row_previous + 1) % p) {
-                co_await send(at.rank, {Phase::solve, above, column_tag + message, bytes_of(width_previous)});
+                co_await send(at.rank, {Phase::solve, above, column_tag + message, bytes_of(width_of(previous))});
             }
-        } else if (at.column == column_now && ahead_previous > 0) {
-            co_await engine_.receive(at.rank, rank_at(at.row, column_previous), row_tag + message);
+        } else if (at.column == column_of(now) && ahead_previous > 0) {
+            co_await engine_.receive(at.rank, rank_at(at.row, column_of(previous)), row_tag + message);
             kernel(at.rank, Kernel::daxpy, 0, ahead_previous, 0);
         }
-        solve_block();
-        if (at.column == column_previous && rows_previous > ahead_previous) {
-            kernel(at.rank, Kernel::dgemv, rows_previous - ahead_previous, width_previous, 0);
+        solve_block(now);
+        if (at.column == column_of(previous) && rows_above(previous) > ahead_previous) {
+            kernel(at.rank, Kernel::dgemv, rows_above(previous) - ahead_previous, width_of(previous), 0);
         }
-        if (at.row == row_now) {
-            rows_previous -= width;
-        }
-        row_previous = row_now;
-        column_previous = column_now;
-        ahead_previous = ahead_now;
-        width_previous = width;
-        left -= width;
     }
-    if (at.column == column_previous) {
-        co_await broadcast_solution(at, row_previous, width_previous, last_tag);
+    if (at.column == column_of(0)) {
+        co_await broadcast_solution(at, row_of(0), width_of(0), last_tag);
     }
 }
 

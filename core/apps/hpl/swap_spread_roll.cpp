@@ -19,7 +19,7 @@ double bytes_of(std::int64_t rows, std::int64_t columns) noexcept { return 8.0 *
 } // namespace
 
 std::shared_ptr<const SpreadPlan> Program::plan_of(const Panel& panel) {
-    PlanOfStep& slot = spread_plans_[static_cast<std::size_t>(panel.step) % spread_plans_.size()];
+    PlanOfStep& slot = spread_plans_.at(panel.step);
     if (slot.step != panel.step) {
         // Each row that leaves the block makes place for one that comes.
         const std::vector<std::int64_t>& held = swap_plan(panel).held;

@@ -67,9 +67,11 @@ class Drift(Value):
     def relative_sd(self, lag_s: float) -> float:
         """Of the difference between the machine `lag_s` after the calibration and its mean during it."""
         variance = variance_after(self.slope_per_s, self.range_s or inf, self.span_s, max(0.0, lag_s))
-        return min(MOST_RELATIVE_SD, sqrt(variance))
+        # Twelve digits: the last ones of the exponential in it depend on the processor.
+        return min(MOST_RELATIVE_SD, float(f"{sqrt(variance):.12g}"))
 
     def day_relative_sd(self, common_relative_sd: float, lag_s: float) -> float:
         """The effect of the day with what the machine drifts by, beyond what the former holds already."""
-        more = max(0.0, self.relative_sd(lag_s) ** 2 - self.common_relative_sd**2)
-        return max(common_relative_sd, min(MOST_RELATIVE_SD, sqrt(common_relative_sd**2 + more)))
+        after, known = self.relative_sd(lag_s), self.common_relative_sd
+        more = max(0.0, after * after - known * known)
+        return max(common_relative_sd, min(MOST_RELATIVE_SD, sqrt(common_relative_sd * common_relative_sd + more)))

@@ -5,7 +5,6 @@ seed s of `draw: nodes-and-days` sees the nodes that `synthesize` with seed s ma
 """
 
 from collections.abc import Sequence
-from math import exp
 from typing import TYPE_CHECKING
 
 from lepaute import _core
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
 
 #: Streams of draws, apart from those of the engine.
 GROUP, SPATIAL, COMMON, OWN, SCALE = (0x504F5000 + number for number in range(5))
+
+#: What exponential() takes.
+LARGEST_LOG = 700.0
 
 Vector = list[float]
 
@@ -74,10 +76,11 @@ def drawn_scales(
         for group in population.groups
     ]
     normals = _rows(_core.normals(seed, SCALE, nodes * cpus, size), size)
-    return [
-        [exp(value) for value in times(shared if groups is None else factors[groups[place // cpus]], normal)]
+    logs = [
+        times(shared if groups is None else factors[groups[place // cpus]], normal)
         for place, normal in enumerate(normals)
     ]
+    return [[_core.exponential(max(-LARGEST_LOG, min(value, LARGEST_LOG))) for value in row] for row in logs]
 
 
 def drawn_day(

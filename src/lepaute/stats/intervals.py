@@ -50,8 +50,9 @@ def prediction_interval(values: Sequence[float], common_sd: float = 0.0) -> Inte
     low, high = _bounds(logs)
     if common_sd > 0.0:
         mean, reach = fsum(logs) / len(logs), _NORMAL_975 * common_sd
-        low = mean - sqrt(max(0.0, mean - low) ** 2 + reach**2)
-        high = mean + sqrt(max(0.0, high - mean) ** 2 + reach**2)
+        below, above = max(0.0, mean - low), max(0.0, high - mean)
+        low = mean - sqrt(below * below + reach * reach)
+        high = mean + sqrt(above * above + reach * reach)
     return Interval(exp(max(low, -_LARGEST_LOG)), exp(min(high, _LARGEST_LOG)))
 
 
@@ -78,7 +79,9 @@ def _logarithm() -> tuple[Callable[[float], float], Callable[[float], float]]:
 def standard_deviation(values: Sequence[float]) -> float:
     """The sample standard deviation (divisor R - 1) of R >= 2 values."""
     mean = fsum(values) / len(values)
-    return sqrt(fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    # Not ** 2, which is pow() of the C library: its last bit depends on the processor.
+    distances = [value - mean for value in values]
+    return sqrt(fsum(distance * distance for distance in distances) / (len(values) - 1))
 
 
 def _quantile(ordered: Sequence[float], probability: float) -> float:

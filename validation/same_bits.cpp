@@ -1,0 +1,291 @@
+// Prints runs of the core to the last bit; same_bits.py compares what different builds of it print.
+//
+//   same_bits THREADS CASES
+//
+// CASES is a file of lines, each a word and its values. `case NAME` begins a case; the others say what it is made of:
+//   application hpl | stencil     machine FILE     topology torus | fat-tree | dragonfly NUMBER...     cores NUMBER...
+//   seeds NUMBER...               without LAYER... trace (all ranks and steps)            set FIELD VALUE...
+// The threads share the runs; a line for each run is printed in the order of the file, after one about the processor.
+
+#include "apps/hpl/simulation.hpp"
+#include "apps/stencil/simulation.hpp"
+#include "models/machine_file.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <thread>
+
+using namespace lepaute;
+
+namespace {
+
+/// FNV-1a over the bits of numbers.
+class Digest {
+public:
+    void add(std::uint64_t bits) {
+        for (int byte = 0; byte < 8; ++byte) {
+            value_ = (value_ ^ ((bits >> (8 * byte)) & 0xFFU)) * 0x100000001B3U;
+        }
+    }
+    void add(double number) { add(std::bit_cast<std::uint64_t>(number)); }
+    [[nodiscard]] std::uint64_t value() const { return value_; }
+
+private:
+    std::uint64_t value_ = 0xCBF29CE484222325U;
+};
+
+void add(Digest& digest, const models::KernelUse& use) {
+    digest.add(use.calls);
+    digest.add(use.clipped_means);
+    digest.add(use.clipped_deviations);
+    digest.add(use.time_s);
+    digest.add(use.extrapolated_time_s);
+}
+
+void add(Digest& digest, const mpi::TraceRow& row) {
+    digest.add(std::uint64_t{row.rank});
+    digest.add(static_cast<std::uint64_t>(row.step));
+    digest.add(static_cast<std::uint64_t>(row.code));
+    digest.add(static_cast<std::uint64_t>(row.peer));
+    digest.add(static_cast<std::uint64_t>(row.tag));
+    for (const double value : {row.start_s, row.duration_s, row.m, row.n, row.k, row.size_bytes, row.late_s,
+                               row.transfer_s, row.contention_s}) {
+        digest.add(value);
+    }
+}
+
+Digest digest_of(const mpi::RunResult& result) {
+    Digest digest;
+    digest.add(result.computing_s);
+    digest.add(result.waiting_s);
+    for (const mpi::Shares& shares : result.rank_shares_s) {
+        for (const double share_s : shares) {
+            digest.add(share_s);
+        }
+    }
+    for (const models::KernelUse& use : result.kernels) {
+        add(digest, use);
+    }
+    for (const models::MessageUse& use : result.message_use) {
+        digest.add(use.messages);
+        digest.add(use.bytes);
+        digest.add(use.time_s);
+    }
+    for (const mpi::TraceRow& row : result.trace.rows) {
+        add(digest, row);
+    }
+    return digest;
+}
+
+struct Case {
+    std::string name;
+    std::string application;
+    std::string machine;
+    std::vector<std::string> topology;
+    std::vector<std::uint32_t> cores;
+    std::vector<std::uint64_t> seeds;
+    std::vector<std::string> without;
+    bool trace = false;
+    std::vector<std::vector<std::string>> fields;
+};
+
+template <class Value>
+Value number(const std::string& word) {
+    if constexpr (std::is_floating_point_v<Value>) {
+        return std::strtod(word.c_str(), nullptr);
+    } else {
+        return static_cast<Value>(std::stoll(word));
+    }
+}
+
+/// Sets a field of parameters. Throws std::invalid_argument for one whose type is none of these.
+template <class Value>
+void set(Value& value, std::span<const std::string> words) {
+    if constexpr (Worded<Value>) {
+        value = of_word<Value>("a field", words.front());
+    } else if constexpr (std::is_arithmetic_v<Value>) {
+        value = number<Value>(words.front());
+    } else if constexpr (requires { value.emplace(); }) { // an optional
+        set(value.emplace(), words);
+    } else if constexpr (requires { value.size(); }) { // an array
+        for (std::size_t i = 0; i < value.size(); ++i) {
+            set(value[i], words.subspan(i, 1));
+        }
+    } else {
+        throw std::invalid_argument("no value for such a field");
+    }
+}
+
+template <class Fields>
+void set_field(Fields& of, std::span<const std::string> words) {
+    bool known = false;
+    Fields::fields([&](const char* name, auto field) {
+        if (words.front() == name) {
+            set(of.*field, words.subspan(1));
+            known = true;
+        }
+    });
+    if (!known) {
+        throw std::invalid_argument("no field " + words.front());
+    }
+}
+
+net::Topology topology_of(std::span<const std::string> words) {
+    std::vector<std::uint32_t> sizes;
+    std::ranges::transform(words.subspan(1), std::back_inserter(sizes), number<std::uint32_t>);
+    net::TopologyOptions options;
+    options.levels = {{12.5e9, 1e-7}, {10e9, 3e-7}};
+    if (words.front() == "torus") {
+        return net::Topology::torus(sizes, options);
+    }
+    if (words.front() == "dragonfly" && sizes.size() == 7) {
+        return net::Topology::dragonfly({sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], sizes[6]},
+                                        options);
+    }
+    if (words.front() == "fat-tree" && sizes.size() == 6) { // of two levels
+        return net::Topology::fat_tree({{sizes[0], sizes[1]}, {sizes[2], sizes[3]}, {sizes[4], sizes[5]}}, options);
+    }
+    throw std::invalid_argument("no topology " + words.front());
+}
+
+models::Machine machine_of(const Case& of) {
+    std::ifstream file(of.machine);
+    std::stringstream text;
+    text << file.rdbuf();
+    models::Machine machine = models::machine_of_text(text.str());
+    if (!of.topology.empty()) {
+        machine.topology = topology_of(of.topology);
+    }
+    return machine;
+}
+
+template <class Parameters, class Simulate>
+std::string run(const Case& of, std::uint64_t seed, Simulate simulate) {
+    Parameters parameters;
+    for (const auto& words : of.fields) {
+        set_field(parameters, words);
+    }
+    models::Layers layers;
+    for (const std::string& layer : of.without) {
+        set_field(layers, std::vector<std::string>{layer, "0"});
+    }
+    mpi::Trace trace;
+    if (of.trace) {
+        trace.rank_wanted.assign(parameters.ranks(), 1);
+    }
+    const mpi::RunResult result = simulate(parameters, machine_of(of), layers, of.cores, seed, std::move(trace));
+    std::array<char, 160> line{};
+    std::snprintf(line.data(), line.size(), "time_s %a messages %" PRIu64 " bytes %a rest %016" PRIx64, result.time_s,
+                  result.messages, result.bytes, digest_of(result).value());
+    return of.name + " seed " + std::to_string(seed) + ": " + line.data();
+}
+
+std::string run(const Case& of, std::uint64_t seed) {
+    return of.application == "stencil" ? run<stencil::Parameters>(of, seed, stencil::simulate)
+                                       : run<hpl::Parameters>(of, seed, hpl::simulate);
+}
+
+/// What the processor has, and a digest of results of the C library, which picks variants by what it has.
+std::string processor() {
+    Digest library;
+    for (int i = 1; i < 20000; ++i) {
+        const double x = 1e-3 * i;
+        library.add(std::exp(x));
+        library.add(std::log(x));
+        library.add(std::pow(x, 0.3));
+    }
+    std::array<char, 80> line{};
+    std::snprintf(line.data(), line.size(), "avx %d fma %d library %016" PRIx64, __builtin_cpu_supports("avx") != 0,
+                  __builtin_cpu_supports("fma") != 0, library.value());
+    return line.data();
+}
+
+void read_line(std::vector<Case>& cases, const std::string& line) {
+    std::istringstream in(line);
+    std::string key;
+    in >> key;
+    if (key == "case") {
+        std::getline(in >> std::ws, cases.emplace_back().name);
+        return;
+    }
+    Case& last = cases.at(cases.size() - 1);
+    const std::vector<std::string> words{std::istream_iterator<std::string>(in), {}};
+    if (key == "application") {
+        last.application = words.at(0);
+    } else if (key == "machine") {
+        last.machine = words.at(0);
+    } else if (key == "topology") {
+        last.topology = words;
+    } else if (key == "cores") {
+        std::ranges::transform(words, std::back_inserter(last.cores), number<std::uint32_t>);
+    } else if (key == "seeds") {
+        std::ranges::transform(words, std::back_inserter(last.seeds), number<std::uint64_t>);
+    } else if (key == "without") {
+        last.without = words;
+    } else if (key == "trace") {
+        last.trace = true;
+    } else if (key == "set") {
+        last.fields.push_back(words);
+    } else {
+        throw std::invalid_argument("no meaning for " + key);
+    }
+}
+
+std::vector<Case> cases_of(const char* path) {
+    std::vector<Case> cases;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        read_line(cases, line);
+    }
+    return cases;
+}
+
+} // namespace
+
+int main(int argc, char** argv) try {
+    if (argc != 3) {
+        std::fputs("usage: same_bits THREADS CASES\n", stderr);
+        return 2;
+    }
+    const std::vector<Case> cases = cases_of(argv[2]);
+    std::vector<std::pair<const Case*, std::uint64_t>> runs;
+    for (const Case& one : cases) {
+        for (const std::uint64_t seed : one.seeds) {
+            runs.emplace_back(&one, seed);
+        }
+    }
+    std::vector<std::string> lines(runs.size());
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&] {
+        for (std::size_t i = next++; i < runs.size(); i = next++) {
+            try {
+                lines[i] = run(*runs[i].first, runs[i].second);
+            } catch (const std::exception& error) {
+                lines[i] = runs[i].first->name + " failed: " + error.what();
+            }
+        }
+    };
+    std::vector<std::jthread> threads;
+    for (long count = std::strtol(argv[1], nullptr, 10); count > 1; --count) {
+        threads.emplace_back(work);
+    }
+    work();
+    threads.clear();
+    std::puts(processor().c_str());
+    for (const std::string& line : lines) {
+        std::puts(line.c_str());
+    }
+    return 0;
+} catch (const std::exception& error) {
+    std::fprintf(stderr, "same_bits: %s\n", error.what());
+    return 2;
+}

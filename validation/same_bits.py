@@ -1,0 +1,237 @@
+"""Are results the same to the last bit, whatever compiled the core and whatever processor runs it?
+
+    .venv/bin/python validation/same_bits.py [--quick]
+
+It needs g++, and for what is compared with it clang (Debian's clang-16) and QEMU (qemu-user); what is not installed is
+skipped, and the table says so. About twenty minutes on two cores, most of it for the emulator.
+
+Fixed before any result was looked at:
+
+* the cases of support/same_bits_cases.py (HPL with all broadcasts, swaps, depths and forms, several nodes, topologies
+  and kinds of noise, exact sharing, sampled, traced; the stencil), seeds 1 to 3, run by same_bits.cpp;
+* builds: gcc and clang, -O2 and -O3, otherwise as CMakeLists.txt has it; gcc -O3 once more with instructions of AVX2
+  and FMA allowed everywhere. Each on this processor and on an emulated one without AVX (Nehalem), except the last,
+  which cannot run there; each with one thread and with two, which share the runs;
+* compared: time, messages, bytes, and a digest of all figures of each rank, kernel and traced call, with those of
+  gcc -O2 with one thread on this processor. A run that fails counts as different;
+* the package: the tests of tests/golden, which compare predictions with all options on all shipped platforms with
+  pinned ones, on the emulated processor with one core and with all; and what Python computes of a prediction
+  (support/python_bits.py: bounds of intervals, factors of days, drifts) on both processors;
+* no difference is allowed. That one would be seen: exp, log and pow of the C library, which picks variants by what the
+  processor has, are called 19,999 times each; whether any result differs is stated.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import which
+
+import pandas
+from support.goals import Goal, markdown
+from support.options import ROOT, options_of
+from support.report import finish
+from support.same_bits_cases import CASES, write_cases
+
+FOLDER = ROOT / "build" / "same_bits"
+EMULATOR, EMULATED = "qemu-x86_64", "Nehalem"
+HERE, WITHOUT_AVX = "this one", "emulated, without AVX"
+THREADS = (1, 2)
+QUICK_CASES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A way to compile the core; the first compiler that is there is taken."""
+
+    name: str
+    compilers: tuple[str, ...]
+    optimisation: str
+    needs_avx: bool = False
+
+    def compiler(self) -> str | None:
+        return next(filter(None, map(which, self.compilers)), None)
+
+
+GCC, CLANG = ("g++",), ("clang++", *(f"clang++-{version}" for version in range(22, 15, -1)))
+BUILDS = (
+    Build("gcc -O2", GCC, "-O2"),
+    Build("gcc -O3", GCC, "-O3"),
+    Build("clang -O2", CLANG, "-O2"),
+    Build("clang -O3", CLANG, "-O3"),
+    Build("gcc -O3 -mavx2 -mfma", GCC, "-O3 -mavx2 -mfma", needs_avx=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What the driver printed: the line about the processor, and the results by run."""
+
+    processor: dict[str, str]
+    results: dict[str, str]
+
+
+def main() -> int:
+    options = options_of(__doc__, ())
+    cases = CASES[:QUICK_CASES] if options.quick else CASES
+    path = write_cases(FOLDER / "cases", cases)
+    rows: list[dict[str, object]] = []
+    reference: Output | None = None
+    libraries = set()
+    for build in BUILDS:
+        driver, problem = built(build)
+        for processor in (HERE, WITHOUT_AVX):
+            for threads in THREADS:
+                why = problem or skipped(build, processor)
+                output = None if driver is None or why else run(driver, processor, threads, path)
+                reference = reference or output
+                rows.append({"build": build.name, "processor": processor, "threads": threads}
+                            | compared(reference, output, why))  # fmt: skip
+                if output is not None:
+                    libraries.add(output.processor["library"])
+                print(*rows[-1].values(), sep=", ", file=sys.stderr, flush=True)
+    goals = [Goal("runs that differ", "none", *judged(rows))]
+    if not options.quick:
+        goals += [golden(cores) for cores in (1, os.cpu_count() or 1)]
+    goals.append(python_bits())
+    frame = pandas.DataFrame(rows)
+    library = "differ" if len(libraries) > 1 else "are the same here"
+    return finish(options, "same_bits", frame, goals, text_of(rows, len(cases), library, reference), None)
+
+
+def built(build: Build) -> tuple[Path | None, str]:
+    """The driver, or why there is none."""
+    compiler = build.compiler()
+    if compiler is None:
+        return None, f"skipped: no {build.compilers[0]}"
+    folder = FOLDER / re.sub(r"\W+", "-", build.name)
+    configure = [
+        *("cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"),
+        *(f"-DCMAKE_CXX_COMPILER={compiler}", f"-DLEPAUTE_OPTIMISATION={build.optimisation}", "-DLEPAUTE_SAME_BITS=ON"),
+    ]
+    for argv in (configure, ["cmake", "--build", str(folder), "--target", "same_bits"]):
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if done.returncode:
+            print(done.stdout, done.stderr, file=sys.stderr)
+            raise SystemExit(f"{build.name}: {' '.join(argv)} failed")
+    return folder / "same_bits", ""
+
+
+def skipped(build: Build, processor: str) -> str:
+    """Why the build is not run there; empty where it is."""
+    if processor == HERE:
+        has_avx = "avx2" in Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        return "skipped: this processor has no AVX2" if build.needs_avx and not has_avx else ""
+    if build.needs_avx:
+        return "cannot run there"
+    return "" if which(EMULATOR) else f"skipped: no {EMULATOR}"
+
+
+def run(driver: Path, processor: str, threads: int, cases: Path) -> Output:
+    """What the driver prints there."""
+    emulator = [] if processor == HERE else [EMULATOR, "-cpu", EMULATED]
+    argv = [*emulator, str(driver), str(threads), str(cases)]
+    output = parsed(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
+    if processor == WITHOUT_AVX and output.processor["avx"] != "0":
+        raise SystemExit(f"{EMULATOR} -cpu {EMULATED} does not hide AVX")
+    return output
+
+
+def parsed(printed: str) -> Output:
+    """The driver's output."""
+    first, *lines = printed.splitlines()
+    words = first.split()
+    results = dict(line.split(": ", maxsplit=1) for line in lines)
+    return Output(dict(zip(words[::2], words[1::2], strict=True)), results)
+
+
+def differing(reference: Mapping[str, str], others: Mapping[str, str]) -> list[str]:
+    """The runs whose results are not those of the reference, or that failed in either."""
+    return [
+        name
+        for name in {**reference, **others}
+        if name not in reference or reference[name] != others.get(name) or " failed" in name
+    ]
+
+
+def compared(reference: Output | None, output: Output | None, why: str) -> dict[str, object]:
+    """What a row says of the comparison."""
+    if reference is None or output is None:
+        return {"runs": 0, "different": 0, "first": why}
+    names = differing(reference.results, output.results)
+    for name in names[:3]:
+        print(f"{name}\n  {reference.results.get(name)}\n  {output.results.get(name)}", file=sys.stderr)
+    return {"runs": len(output.results), "different": len(names), "first": names[0] if names else ""}
+
+
+def judged(rows: Sequence[Mapping[str, object]]) -> tuple[str, bool]:
+    """How many runs of how many differ, and whether none does."""
+    runs, different = (sum(int(str(row[key])) for row in rows) for key in ("runs", "different"))
+    return f"{different} of {runs}", different == 0
+
+
+def golden(cores: int) -> Goal:
+    """The pinned predictions of the installed package on the emulated processor."""
+    what = f"pinned predictions, {EMULATED}, {cores} core{'s'[: cores > 1]}"
+    if which(EMULATOR) is None:
+        return Goal(what, "all equal", f"skipped: no {EMULATOR}", True)
+    allowed = sorted(os.sched_getaffinity(0))[:cores]
+    argv = [EMULATOR, "-cpu", EMULATED, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/golden"]
+    done = subprocess.run(
+        argv, cwd=ROOT, capture_output=True, text=True, check=False,
+        preexec_fn=lambda: os.sched_setaffinity(0, allowed),
+    )  # fmt: skip
+    last = (done.stdout.strip().splitlines() or ["no output"])[-1]
+    if done.returncode:
+        print(done.stdout[-4000:], done.stderr[-1000:], file=sys.stderr)
+    return Goal(what, "all equal", re.sub(r" in .*", "", last), done.returncode == 0)
+
+
+def python_bits() -> Goal:
+    """What Python computes of a prediction, on both processors."""
+    what = "numbers that Python computes, both processors"
+    if which(EMULATOR) is None:
+        return Goal(what, "equal", f"skipped: no {EMULATOR}", True)
+    argv = [sys.executable, str(ROOT / "validation" / "support" / "python_bits.py")]
+    here, emulated = (
+        subprocess.run([*more, *argv], capture_output=True, text=True, check=True).stdout.splitlines()
+        for more in ([], [EMULATOR, "-cpu", EMULATED])
+    )
+    print(*here, *emulated, sep="\n", file=sys.stderr)
+    equal = sum(one == other for one, other in zip(here, emulated, strict=True))
+    return Goal(what, "equal", f"{equal} of {len(here)} kinds equal", equal == len(here))
+
+
+def text_of(rows: Sequence[Mapping[str, object]], cases: int, library: str, reference: Output | None) -> str:
+    """The section."""
+    has = "" if reference is not None and reference.processor["avx"] + reference.processor["fma"] == "11" else " not"
+    lines = []
+    for build in BUILDS:
+        cells = [build.name]
+        for processor in (HERE, WITHOUT_AVX):
+            for threads in THREADS:
+                row = next(
+                    row
+                    for row in rows
+                    if (row["build"], row["processor"], row["threads"]) == (build.name, processor, threads)
+                )
+                cells.append(f"{row['different']} of {row['runs']}" if row["runs"] else str(row["first"]))
+        lines.append(cells)
+    header = ("build", *(f"{where}, {count} thread{'s'[: count > 1]}" for where in (HERE, WITHOUT_AVX)
+                         for count in THREADS))  # fmt: skip
+    return (
+        "## The same bits whatever compiles and runs the core\n\n"
+        f"    .venv/bin/python validation/same_bits.py\n\n{cases} small simulations of HPL and the stencil with three "
+        "seeds each. A run differs if any figure (time, messages, bytes; of a rank, a kernel, a traced call) differs "
+        "in a bit from that of gcc -O2 with one thread. Of the package: the tests of `tests/golden`, predictions with "
+        "all options on all shipped platforms; and intervals, factors of days and drifts, which Python computes. The C "
+        f"library's own exp, log and pow {library} on the two processors, of which this one has{has} AVX and FMA."
+        "\n\n{goals}\n\n" + markdown(header, lines)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
