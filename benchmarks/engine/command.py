@@ -1,8 +1,10 @@
 """One `lepaute predict hpl` in a fresh process, with what it cost; several of them in turn."""
 
 import json
+import math
 import os
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -52,24 +54,28 @@ class Cost:
     repeats: int = 1
 
 
-def predict(arguments: Mapping[str, str], cores: int = 1, timeout_s: float = 600.0, program: Program = NOW) -> Cost:
+def predict(arguments: Mapping[str, str], cores: int = 1, most_s: float = 600.0, program: Program = NOW) -> Cost:
     """Runs the prediction on the first `cores` of this process's cores.
 
     arguments : options without their dashes; an empty value for those that take none
+    most_s : the process is stopped after so many seconds of CPU time
     """
     chosen = sorted(os.sched_getaffinity(0))[:cores]
+
+    def limit() -> None:
+        os.sched_setaffinity(0, chosen)
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(most_s), math.ceil(most_s) + 5))
+
     options = [part for name, value in arguments.items() for part in (f"--{name}", value) if part]
     argv = [sys.executable, "-m", "lepaute.cli.main", "predict", "hpl", *options, "--json"]
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime, time.perf_counter()
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=timeout_s, check=False, env=program.environment(),
-            preexec_fn=lambda: os.sched_setaffinity(0, chosen),
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return nothing(f"stopped after {timeout_s:.0f} s")
+    done = subprocess.run(
+        argv, capture_output=True, text=True, check=False, env=program.environment(), preexec_fn=limit
+    )
     wall_s = time.perf_counter() - started
     user_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    if done.returncode == -signal.SIGXCPU:
+        return nothing(f"stopped after {most_s:.0f} s")
     if done.returncode:
         return nothing((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
     result: dict[str, Any] = json.loads(done.stdout)
