@@ -29,7 +29,7 @@ void def_application(nanobind::module_& m, const char* parameters_name, const ch
                      std::span<const std::string_view> kernels,
                      Result (*simulate)(const Parameters&, const lepaute::models::Machine&,
                                         const lepaute::models::Layers&, const std::vector<std::uint32_t>&,
-                                        lepaute::models::Seeds, lepaute::mpi::Trace)) {
+                                        lepaute::models::Seeds, lepaute::mpi::Trace, lepaute::mpi::Progress*)) {
     namespace nb = nanobind;
     register_kernels(kernels);
     nb::class_<Parameters> parameters(m, parameters_name);
@@ -39,13 +39,13 @@ void def_application(nanobind::module_& m, const char* parameters_name, const ch
         simulate_name,
         [simulate](const Parameters& of, const lepaute::models::Machine& machine, const lepaute::models::Layers& layers,
                    const std::vector<std::uint32_t>& core_of_rank, std::uint64_t seed, const Chosen& trace_ranks,
-                   const Chosen& trace_steps, std::optional<std::uint64_t> run_seed) {
+                   const Chosen& trace_steps, std::optional<std::uint64_t> run_seed, lepaute::mpi::Progress* progress) {
             return simulate(of, machine, layers, core_of_rank, {seed, run_seed.value_or(seed)},
-                            wanted_trace(of.ranks(), of.steps(), trace_ranks, trace_steps));
+                            wanted_trace(of.ranks(), of.steps(), trace_ranks, trace_steps), progress);
         },
         nb::arg("parameters"), nb::arg("machine"), nb::arg("layers"), nb::arg("core_of_rank"), nb::arg("seed"),
         nb::arg("trace_ranks") = nb::none(), nb::arg("trace_steps") = nb::none(), nb::arg("run_seed") = nb::none(),
-        nb::call_guard<nb::gil_scoped_release>(),
+        nb::arg("progress") = nb::none(), nb::call_guard<nb::gil_scoped_release>(),
         "One run; traces these ranks (none without) in these steps (all without). run_seed: another run on the "
-        "machine and day of seed.");
+        "machine and day of seed. progress: tells other threads how far it is; RuntimeError once it is cancelled.");
 }

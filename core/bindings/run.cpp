@@ -176,6 +176,14 @@ mpi::Trace wanted_trace(std::size_t ranks, std::size_t steps, const Chosen& trac
 void bind_run(nb::module_& m) {
     m.def(
         "kernel_names", [] { return registered_kernels(); }, "Of the kernels that applications call.");
+    nb::class_<mpi::Progress>(m, "Progress", "How far a run has come; any thread may look, or cancel it.")
+        .def(nb::init<>())
+        .def_prop_ro(
+            "begun_steps", [](const mpi::Progress& progress) { return progress.begun_steps.load(); },
+            "Steps that ranks have begun, summed over ranks.")
+        .def(
+            "cancel", [](mpi::Progress& progress) { progress.cancelled = true; },
+            "The run ends soon, without a result.");
     nb::class_<mpi::RunResult>(m, "RunResult")
         .def_ro("time_s", &mpi::RunResult::time_s)
         .def_ro("messages", &mpi::RunResult::messages)

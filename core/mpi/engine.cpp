@@ -80,7 +80,11 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         task.handle().resume();
     }
     resume_ready();
+    std::uint32_t events = 0;
     while (queue_.next_date_s() != never || flows_.next_end_s() != never) {
+        if (++events % report_every == 0) {
+            report();
+        }
         if (flows_.next_end_s() <= queue_.next_date_s()) {
             now_s_ = std::max(now_s_, flows_.next_end_s());
             const std::uint32_t id = flows_.finish_next();
@@ -106,6 +110,7 @@ double Engine::run(const std::function<Task(Rank)>& program) {
             queue_.set(rank, never);
         }
     }
+    report();
     double latest_s = 0.0;
     bool all_done = true;
     for (Rank rank = 0; rank < size(); ++rank) {
@@ -120,6 +125,16 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         throw std::runtime_error(who_waits_for_whom(tasks));
     }
     return latest_s;
+}
+
+void Engine::report() const {
+    if (progress_ == nullptr) {
+        return;
+    }
+    progress_->begun_steps.store(begun_steps_, std::memory_order_relaxed);
+    if (progress_->cancelled.load(std::memory_order_relaxed)) {
+        throw std::runtime_error("the run was cancelled");
+    }
 }
 
 bool Engine::post(Rank rank, std::coroutine_handle<> caller) {

@@ -8,6 +8,7 @@
 // handled in order of date, ties in the order of ranks, so that a simulation is the same on every machine.
 
 #include "models/network_model.hpp"
+#include "mpi/progress.hpp"
 #include "mpi/task.hpp"
 #include "mpi/trace.hpp"
 #include "net/event_queue.hpp"
@@ -112,6 +113,11 @@ public:
     [[nodiscard]] Trace& trace() noexcept { return trace_; }
     /// The step that what follows on `rank` belongs to.
     void set_step(Rank rank, std::int32_t step);
+    /// The same, of a step that begins: progress counts it.
+    void begin_step(Rank rank, std::int32_t step) {
+        ++begun_steps_;
+        set_step(rank, step);
+    }
     [[nodiscard]] std::int32_t step(Rank rank) const noexcept { return ranks_[rank].step; }
     [[nodiscard]] bool traced(Rank rank) const noexcept { return trace_.wants(rank, ranks_[rank].step); }
     void record(Rank rank, TraceRow row) {
@@ -120,8 +126,10 @@ public:
         trace_.rows.push_back(row);
     }
 
+    /// Tells how far the run has come; null: nobody. It outlives the run.
+    void report_to(Progress* progress) noexcept { progress_ = progress; }
     /// Runs one program on all ranks until all have ended; returns the latest clock.
-    /// Throws std::runtime_error naming who waits for whom when they wait in vain.
+    /// Throws std::runtime_error naming who waits for whom when they wait in vain, and when it is cancelled.
     double run(const std::function<Task(Rank)>& program);
 
     // ---- operations, each awaited by the rank that it names -------------------------------------------------------
@@ -370,6 +378,11 @@ private:
     std::vector<Rank> ready_; // ranks to be resumed before the next event
     Trace trace_;
     std::vector<Shares> shares_at_step_; // per rank, at its last change of step
+    /// Tells how far the run has come, and ends it where that is wanted.
+    void report() const;
+    static constexpr std::uint32_t report_every = 1024; // events: a millisecond or less
+    std::uint64_t begun_steps_ = 0;
+    Progress* progress_ = nullptr;
 };
 
 } // namespace lepaute::mpi

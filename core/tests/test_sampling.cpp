@@ -40,6 +40,21 @@ struct Shape {
 };
 constexpr Shape shapes[] = {{600, 1}, {1000, 8}, {3907, 32}, {3906, 64}, {5000, 77}, {20000, 336}};
 
+// Simulated steps follow each other, or after whole rounds of the process columns that are left out.
+TEST(Sampling, ATrialKeepsTheOrderOfRootsAndHasTheStepsAskedFor) {
+    for (const std::int64_t count : {1, 2, 5, 6, 30, 98, 99, 1000}) {
+        for (const std::int64_t head : {1, 3}) {
+            const Sample sample = trial(100, 7, head, count);
+            ASSERT_EQ(static_cast<std::int64_t>(sample.steps.size()), std::min<std::int64_t>(100, head + count));
+            for (std::size_t index = 0; index < sample.steps.size(); ++index) {
+                const auto number = static_cast<std::int64_t>(index);
+                EXPECT_EQ((sample.steps[index] - number) % 7, 0);
+                EXPECT_TRUE(index == 0 || sample.steps[index] > sample.steps[index - 1]);
+            }
+        }
+    }
+}
+
 } // namespace
 
 TEST(Sampling, TheWholeIsEveryStepOnce) {

@@ -704,6 +704,18 @@ def transfer_factor(link_class: str, relative_sd: float, seed: int) -> float:
 def kernel_names() -> list[str]:
     """Of the kernels that applications call."""
 
+class Progress:
+    """How far a run has come; any thread may look, or cancel it."""
+
+    def __init__(self) -> None: ...
+
+    @property
+    def begun_steps(self) -> int:
+        """Steps that ranks have begun, summed over ranks."""
+
+    def cancel(self) -> None:
+        """The run ends soon, without a result."""
+
 class RunResult:
     @property
     def time_s(self) -> float: ...
@@ -787,6 +799,9 @@ class HplResult(RunResult):
     @property
     def rank_sent(self) -> list[list[list[float]]]:
         """By rank and phase (broadcast, swap, solve): messages and bytes."""
+
+def hpl_simulated_steps(parameters: HplParameters) -> list[int]:
+    """The steps that a run with these parameters simulates."""
 
 class HplParameters:
     def __init__(self) -> None: ...
@@ -923,13 +938,19 @@ class HplParameters:
     @windows.setter
     def windows(self, arg: HplWindows, /) -> None: ...
 
+    @property
+    def trial_steps(self) -> int: ...
+
+    @trial_steps.setter
+    def trial_steps(self, arg: int, /) -> None: ...
+
     @staticmethod
     def choices() -> dict[str, list[str]]:
         """The words of each attribute that is one of several."""
 
-def simulate_hpl(parameters: HplParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, trace_ranks: Sequence[int] | None = None, trace_steps: Sequence[int] | None = None, run_seed: int | None = None) -> HplResult:
+def simulate_hpl(parameters: HplParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, trace_ranks: Sequence[int] | None = None, trace_steps: Sequence[int] | None = None, run_seed: int | None = None, progress: Progress | None = None) -> HplResult:
     """
-    One run; traces these ranks (none without) in these steps (all without). run_seed: another run on the machine and day of seed.
+    One run; traces these ranks (none without) in these steps (all without). run_seed: another run on the machine and day of seed. progress: tells other threads how far it is; RuntimeError once it is cancelled.
     """
 
 class StencilParameters:
@@ -1011,7 +1032,7 @@ class StencilParameters:
     def choices() -> dict[str, list[str]]:
         """The words of each attribute that is one of several."""
 
-def simulate_stencil(parameters: StencilParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, trace_ranks: Sequence[int] | None = None, trace_steps: Sequence[int] | None = None, run_seed: int | None = None) -> RunResult:
+def simulate_stencil(parameters: StencilParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, trace_ranks: Sequence[int] | None = None, trace_steps: Sequence[int] | None = None, run_seed: int | None = None, progress: Progress | None = None) -> RunResult:
     """
-    One run; traces these ranks (none without) in these steps (all without). run_seed: another run on the machine and day of seed.
+    One run; traces these ranks (none without) in these steps (all without). run_seed: another run on the machine and day of seed. progress: tells other threads how far it is; RuntimeError once it is cancelled.
     """

@@ -66,8 +66,8 @@ node of their four, 1 to 4, 5 to 8 and so on; both were seen afterwards. {later.
 
 {platform(tables["platform"])}
 
-*Alarms after correction* (`watch.alarms`), and change points in the end, if any, as logged. They are few: the power
-drain of node 26 with its neighbours, and two more; and they miss most of the events above:
+*Alarms after correction* (`watch.alarms`), and change points in the end, if any, as logged. They are few, most of
+them from the power drain of node 26 with its neighbours, and they miss most of the events above:
 
 {corrected(tables["alarms"])}
 """

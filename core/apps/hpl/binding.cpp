@@ -31,5 +31,8 @@ void bind_hpl(nb::module_& m) {
         .def_ro("simulated_steps", &hpl::Result::simulated_steps)
         .def_ro("sampling_error_s", &hpl::Result::sampling_error_s)
         .def_prop_ro("rank_sent", &rank_sent, "By rank and phase (broadcast, swap, solve): messages and bytes.");
+    m.def(
+        "hpl_simulated_steps", [](const hpl::Parameters& parameters) { return hpl::sample_of(parameters).steps; },
+        nb::arg("parameters"), "The steps that a run with these parameters simulates.");
     def_application(m, "HplParameters", "simulate_hpl", hpl::kernel_names, &hpl::simulate);
 }

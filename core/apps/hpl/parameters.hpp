@@ -89,6 +89,8 @@ struct Parameters {
     std::vector<std::int64_t> pivot_rows{};
     bool sampled = false; // simulate windows of steps only (sampling.hpp)
     Windows windows{};
+    /// Simulate the first steps and so many others, without the solve, to learn what a run costs; 0: a real run.
+    std::int64_t trial_steps = 0;
 
     [[nodiscard]] std::size_t ranks() const noexcept { return std::size_t{p} * q; }
     /// Panels; 0 without a block size.
@@ -121,6 +123,7 @@ struct Parameters {
         visit("pivot_rows", &Parameters::pivot_rows);
         visit("sampled", &Parameters::sampled);
         visit("windows", &Parameters::windows);
+        visit("trial_steps", &Parameters::trial_steps);
     }
 };
 

@@ -79,6 +79,28 @@ Sample whole(std::int64_t steps) {
     return sample;
 }
 
+Sample trial(std::int64_t steps, std::int64_t multiple, std::int64_t head, std::int64_t count) {
+    if (head + count >= steps) {
+        return whole(steps);
+    }
+    Sample sample;
+    const std::int64_t places = count < 6 ? 1 : 3;
+    for (std::int64_t step = 0; step < head; ++step) {
+        sample.steps.push_back(step);
+    }
+    for (std::int64_t place = 0; place < places; ++place) {
+        const std::int64_t length = count * (place + 1) / places - count * place / places;
+        const std::int64_t centre = (2 * place + 1) * steps / (2 * places);
+        const std::int64_t next = sample.steps.back() + 1;
+        const std::int64_t gap = std::max<std::int64_t>(0, centre - length / 2 - next) / multiple * multiple;
+        for (std::int64_t step = next + gap; step < std::min(steps, next + gap + length); ++step) {
+            sample.steps.push_back(step);
+        }
+    }
+    sample.spans = {{0, sample.steps.size(), 1.0}};
+    return sample;
+}
+
 Sample sampled(std::int64_t steps, std::int64_t multiple, const Windows& windows) {
     const std::int64_t length = windows.warm_up + windows.measured;
     if (windows.count < 3 || 2 * (length * windows.count + multiple) > steps) {

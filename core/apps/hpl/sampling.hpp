@@ -38,4 +38,9 @@ struct Windows {
 /// steps that are left out, so that the same process column comes next. The whole where that would not save half.
 [[nodiscard]] Sample sampled(std::int64_t steps, std::int64_t multiple, const Windows& windows);
 
+/// The first `head` of `steps` steps, at least one, and `count` others: one after the other in the middle of the run,
+/// or at three places spread over it. Between them `multiple` divides the number of steps that are left out. Their mean
+/// cost is about that of all.
+[[nodiscard]] Sample trial(std::int64_t steps, std::int64_t multiple, std::int64_t head, std::int64_t count);
+
 } // namespace lepaute::hpl

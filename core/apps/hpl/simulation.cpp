@@ -11,7 +11,8 @@ using mpi::Rank;
 using mpi::Task;
 
 Result simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
-                const std::vector<std::uint32_t>& core_of_rank, models::Seeds seeds, mpi::Trace trace) {
+                const std::vector<std::uint32_t>& core_of_rank, models::Seeds seeds, mpi::Trace trace,
+                mpi::Progress* progress) {
     const std::size_t ranks = std::size_t{parameters.p} * parameters.q;
     if (parameters.n < 1 || parameters.nb < 1 || ranks == 0 || core_of_rank.size() != ranks) {
         throw std::invalid_argument("HPL needs n >= 1, nb >= 1 and one core for each of its p x q ranks");
@@ -21,6 +22,7 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     mpi::Engine engine(mpi::network_of_run(machine, layers, seeds.day), mpi::links_of_run(machine, layers, seeds.day),
                        std::move(nodes), seeds.run, layers.noise);
     engine.trace() = std::move(trace);
+    engine.report_to(progress);
     Program program(parameters, engine, day, seeds.day);
     Result result;
     result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
@@ -39,6 +41,16 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     return result;
 }
 
+Sample sample_of(const Parameters& parameters) {
+    const auto steps = static_cast<std::int64_t>(parameters.steps());
+    if (parameters.trial_steps > 0) {
+        const std::int64_t head = std::max<std::int64_t>(1, parameters.depth); // with which every run begins
+        return trial(steps, parameters.q, head, parameters.trial_steps);
+    }
+    return parameters.sampled && parameters.depth < 16 ? sampled(steps, parameters.q, parameters.windows)
+                                                       : whole(steps);
+}
+
 Program::Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed)
     : parameters_(parameters), engine_(engine), day_(day), seed_(seed), meetings_(parameters.q),
       rank_sent_(std::size_t{parameters.p} * parameters.q), columns_to_factor_(parameters.q, 0) {
@@ -49,9 +61,7 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
         leading_dimensions_.push_back(
             std::has_single_bit(static_cast<std::uint64_t>(aligned)) ? aligned + parameters.align : aligned);
     }
-    const std::int64_t steps = (parameters.n + parameters.nb - 1) / parameters.nb;
-    sample_ =
-        parameters.sampled && parameters.depth < 16 ? sampled(steps, parameters.q, parameters.windows) : whole(steps);
+    sample_ = sample_of(parameters);
     if (parameters.sampled) {
         began_s_.assign(sample_.steps.size() + 1, 0.0);
         for (const Span& span : sample_.spans) {
@@ -73,7 +83,7 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
 }
 
 void Program::begin_step(const Place& at, std::size_t index, std::int64_t step) {
-    engine_.set_step(at.rank, static_cast<std::int32_t>(step));
+    engine_.begin_step(at.rank, static_cast<std::int32_t>(step));
     if (parameters_.sampled && index < sample_.steps.size()) {
         mark(at, index);
     }
@@ -281,7 +291,9 @@ Task Program::run(Rank rank) {
     } else {
         co_await with_lookahead(at);
     }
-    co_await solve(at);
+    if (parameters_.trial_steps == 0) {
+        co_await solve(at);
+    }
 }
 
 Task Program::without_lookahead(Place at) {

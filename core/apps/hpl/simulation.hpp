@@ -41,10 +41,14 @@ struct Result : mpi::RunResult {
 };
 
 /// One run. core_of_rank: global core (node * cores_per_node + core) of each rank, one per process of the grid.
-/// Throws std::invalid_argument when the sizes do not fit together, std::runtime_error on a deadlock.
+/// Throws std::invalid_argument when the sizes do not fit together, std::runtime_error on a deadlock, or when
+/// `progress` is cancelled.
 [[nodiscard]] Result simulate(const Parameters& parameters, const models::Machine& machine,
                               const models::Layers& layers, const std::vector<std::uint32_t>& core_of_rank,
-                              models::Seeds seeds, mpi::Trace trace = {});
+                              models::Seeds seeds, mpi::Trace trace = {}, mpi::Progress* progress = nullptr);
+
+/// The steps that a run simulates, and what they stand for.
+[[nodiscard]] Sample sample_of(const Parameters& parameters);
 
 /// Who is where in the grid.
 struct Place {

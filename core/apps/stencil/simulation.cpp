@@ -36,7 +36,8 @@ std::int64_t local_cells(std::int64_t cells, std::uint32_t processes, std::uint3
 }
 
 mpi::RunResult simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
-                        const std::vector<std::uint32_t>& core_of_rank, models::Seeds seeds, mpi::Trace trace) {
+                        const std::vector<std::uint32_t>& core_of_rank, models::Seeds seeds, mpi::Trace trace,
+                        mpi::Progress* progress) {
     check(parameters, core_of_rank.size());
     std::vector<std::uint32_t> nodes = mpi::nodes_of_ranks(machine, core_of_rank);
     std::vector<std::uint32_t> ranks_on(machine.nodes, 0);
@@ -54,6 +55,7 @@ mpi::RunResult simulate(const Parameters& parameters, const models::Machine& mac
     mpi::Engine engine(mpi::network_of_run(machine, layers, seeds.day), mpi::links_of_run(machine, layers, seeds.day),
                        std::move(nodes), seeds.run, layers.noise);
     engine.trace() = std::move(trace);
+    engine.report_to(progress);
     Program program(parameters, engine, day, std::move(cell_time_s));
     mpi::RunResult result;
     result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
@@ -88,7 +90,7 @@ Task Program::run(Rank rank) {
     const double cells = local[0] * local[1] * local[2];
     const double layer_bytes = static_cast<double>(parameters_.halo) * parameters_.value_bytes;
     for (std::int64_t iteration = 0; iteration < parameters_.iterations; ++iteration) {
-        engine_.set_step(rank, static_cast<std::int32_t>(iteration));
+        engine_.begin_step(rank, static_cast<std::int32_t>(iteration));
         for (std::size_t dimension = 0; dimension < 3; ++dimension) {
             if (parameters_.grid[dimension] > 1) { // alone along it, a process is its own neighbour
                 const double face_bytes = cells / local[dimension] * layer_bytes;

@@ -65,10 +65,11 @@ inline constexpr std::array<std::string_view, static_cast<std::size_t>(Kernel::c
 
 /// One run. core_of_rank: global core (node * cores_per_node + core) of each rank of the grid. The models of kernels in
 /// `machine` are not used; its days and episodes are. Steps of a trace are iterations.
-/// Throws std::invalid_argument when the sizes do not fit together, std::runtime_error on a deadlock.
+/// Throws std::invalid_argument when the sizes do not fit together, std::runtime_error on a deadlock, or when
+/// `progress` is cancelled.
 [[nodiscard]] mpi::RunResult simulate(const Parameters& parameters, const models::Machine& machine,
                                       const models::Layers& layers, const std::vector<std::uint32_t>& core_of_rank,
-                                      models::Seeds seeds, mpi::Trace trace = {});
+                                      models::Seeds seeds, mpi::Trace trace = {}, mpi::Progress* progress = nullptr);
 
 /// The cells along one dimension of the process at `position` of `processes`: even shares, the first ones one more.
 [[nodiscard]] std::int64_t local_cells(std::int64_t cells, std::uint32_t processes, std::uint32_t position) noexcept;

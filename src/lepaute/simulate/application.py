@@ -164,6 +164,10 @@ class Application:
         """About how much of the run is simulated, for one of `fidelities`."""
         return 1.0
 
+    def share_done(self, begun_steps: int, *, sampled: bool) -> float:
+        """The share of a run's work that is behind when its ranks have begun so many steps, all ranks together."""
+        return min(1.0, begun_steps / (self.ranks * self.steps))
+
     @property
     def own_draw(self) -> str:
         """What a seed decides besides the layers of uncertainty, in a word; empty where that is nothing."""
@@ -174,8 +178,11 @@ class Application:
         """Whether it draws noise of its own, besides that of the platform's models."""
         return False
 
-    def core_parameters(self, *, sampled: bool = False) -> Any:
-        """The parameters as the core takes them, whose names and words are those of the fields."""
+    def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0) -> Any:
+        """The parameters as the core takes them, whose names and words are those of the fields.
+
+        trial_steps : simulate so many steps only, to see how long they take, where the application can; 0: a run
+        """
         from lepaute.simulate.core_program import core_parameters
 
         return core_parameters(self)
@@ -190,17 +197,19 @@ class Application:
         sampled: bool = False,
         trace: "TraceRequest | None" = None,
         run_seed: int | None = None,
+        progress: "_core.Progress | None" = None,
+        trial_steps: int = 0,
     ) -> "_core.RunResult":
         """One run by the native engine; run_seed: another one on the machine and day of `seed`.
 
+        progress : tells other threads how far it is;  trial_steps : as for core_parameters()
         Raises RuntimeError and ValueError as the core does.
         """
         from lepaute.simulate.core_program import simulate
 
         chosen = (None, None) if trace is None else trace.to_core(self.ranks)
-        return simulate(
-            self.name, self.core_parameters(sampled=sampled), machine, layers, core_of_rank, seed, *chosen, run_seed
-        )
+        parameters = self.core_parameters(sampled=sampled, trial_steps=trial_steps)
+        return simulate(self.name, parameters, machine, layers, core_of_rank, seed, *chosen, run_seed, progress)
 
     def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], Options]":
         """Its program (None: the engine names it), arguments for one run, and how SMPI emulates it."""
@@ -234,10 +243,11 @@ class Application:
 
     @staticmethod
     def estimated_run_s(
-        applications: "Sequence[Any]", runs: int, cores: int, measure: Callable[[Any, Any], float], fidelity: str
+        applications: "Sequence[Any]", runs: int, cores: int, measure: Callable[..., float], fidelity: str
     ) -> list[float] | None:
         """Seconds that one core takes to simulate a run of each; None where that is short, or nobody knows.
 
-        measure : simulates a smaller run in the place of a given one, returns the seconds of one core that it took
+        measure : (small, whole, trial_steps = 0) simulates a smaller run in the place of a given one, or some of its
+            steps, and returns the seconds of one core that it took
         """
         return None

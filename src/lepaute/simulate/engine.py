@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 if TYPE_CHECKING:
     from lepaute.simulate.application import Application
     from lepaute.simulate.conditions import Conditions
+    from lepaute.simulate.native import RunProgress
     from lepaute.simulate.run import SimulatedRun
 
 
@@ -21,7 +22,13 @@ class Simulator(Protocol):
     def prepare(self, application: "Application") -> None:
         """Makes what all runs of `application` share; raises InputError for what cannot be simulated."""
 
-    def run(self, application: "Application", seed: int, *, first: bool) -> "SimulatedRun":
+    def progress_of(self, application: "Application") -> "RunProgress | None":
+        """What tells how far a run has come, to be given to run(); None where the engine does not know."""
+        ...
+
+    def run(
+        self, application: "Application", seed: int, *, first: bool, progress: "RunProgress | None" = None
+    ) -> "SimulatedRun":
         """One run; the `first` of a prediction is the one that is traced or shown.
 
         Raises InputError for what does not fit, SimulationError where the application fails or ends in a deadlock.

@@ -34,6 +34,22 @@ class Native:
         return NativeSimulator(conditions)
 
 
+class RunProgress:
+    """How far one run has come; any thread may look, or cancel it."""
+
+    def __init__(self, application: "Application", *, sampled: bool) -> None:
+        self.core = _core.Progress()
+        self._application, self._sampled = application, sampled
+
+    def share_done(self) -> float:
+        """From 0 to 1, weighted by the cost of what is done."""
+        return self._application.share_done(self.core.begun_steps, sampled=self._sampled)
+
+    def cancel(self) -> None:
+        """The run ends soon, with SimulationError."""
+        self.core.cancel()
+
+
 class NativeSimulator:
     """The native engine under fixed conditions: what is made of the platform is made once, for all runs."""
 
@@ -56,7 +72,12 @@ class NativeSimulator:
         self._machine(application)
         self._core_of_rank(application)
 
-    def run(self, application: "Application", seed: int, *, first: bool) -> SimulatedRun:
+    def progress_of(self, application: "Application") -> RunProgress:
+        return RunProgress(application, sampled=self._is_sampled(application))
+
+    def run(
+        self, application: "Application", seed: int, *, first: bool, progress: RunProgress | None = None
+    ) -> SimulatedRun:
         conditions = self._conditions
         began_s = time.perf_counter()
         platform, machine = conditions.platform, self._machine(application)
@@ -65,12 +86,18 @@ class NativeSimulator:
             if platform is not conditions.platform:
                 machine = machine_of(platform, application.threads_per_rank)
         cores = self._core_of_rank(application)
-        sampled = application.is_sampled(conditions.fidelity, traced=conditions.trace is not None)
         trace = conditions.trace if first else None
         try:
             run_seed = conditions.run_seed(seed)
             result = application.simulate(
-                machine, self._layers, cores, seed, sampled=sampled, trace=trace, run_seed=run_seed
+                machine,
+                self._layers,
+                cores,
+                seed,
+                sampled=self._is_sampled(application),
+                trace=trace,
+                run_seed=run_seed,
+                progress=None if progress is None else progress.core,
             )
         except (RuntimeError, ValueError) as error:
             raise SimulationError(f"{error}; platform {platform.name}, {application.label}") from error
@@ -79,11 +106,11 @@ class NativeSimulator:
             return run
         return replace(run, trace=trace_of_run(result, self._metadata(application, seed, cores)))
 
-    def measure(self, small: "Application", whole: "Application") -> float:
-        """Seconds of one core that a run of `small`, on cores like those of `whole`, takes."""
+    def measure(self, small: "Application", whole: "Application", trial_steps: int = 0) -> float:
+        """Seconds of one core that a run of `small`, on cores like those of `whole`, takes; of so many steps of it."""
         machine, cores = self._machine(whole), small.cores_like(whole, self._core_of_rank(whole))
         began_s = time.thread_time()
-        small.simulate(machine, self._layers, cores, 1)
+        small.simulate(machine, self._layers, cores, 1, trial_steps=trial_steps)
         return time.thread_time() - began_s
 
     def fidelity(self, run: SimulatedRun) -> str:
@@ -91,6 +118,10 @@ class NativeSimulator:
 
     def warnings(self, run: SimulatedRun) -> list[str]:
         return message_warnings(run.message_use or ())
+
+    def _is_sampled(self, application: "Application") -> bool:
+        conditions = self._conditions
+        return application.is_sampled(conditions.fidelity, traced=conditions.trace is not None)
 
     def _machine(self, application: "Application") -> _core.Machine:
         threads, kernels = application.threads_per_rank, self._conditions.platform.kernels

@@ -151,13 +151,10 @@ def predict_all(
     tasks: list[Task[Key, SimulatedRun]] = []
     for at, (application, cost) in enumerate(zip(applications, costs, strict=True)):
         simulator.prepare(application)
-        tasks += [
-            Task((at, WHOLE, run), cost, partial(simulator.run, application, seed + run, first=at == run == 0))
-            for run in range(runs)
-        ]
+        tasks += [task_of(simulator, application, (at, WHOLE, run), cost, seed + run) for run in range(runs)]
         part_simulators = simulators_of_parts(application, engine, conditions) if parts else {}
         tasks += [
-            Task((at, name, run), cost, partial(of_part.run, application, seed + run, first=False))
+            task_of(of_part, application, (at, name, run), cost, seed + run)
             for name, of_part in part_simulators.items()
             for run in range(PART_RUNS)
         ]
@@ -172,6 +169,15 @@ def predict_all(
         prediction_of(application, conditions, simulator, runs_of[at].pop(WHOLE), runs_of[at] if parts else None)
         for at, application in enumerate(applications)
     ]
+
+
+def task_of(
+    simulator: "Simulator", application: "Application", key: Key, cost: float, seed: int
+) -> "Task[Key, SimulatedRun]":
+    """The run with `seed`, to be done; the first one of all is traced or shown."""
+    progress = simulator.progress_of(application)
+    work = partial(simulator.run, application, seed, first=key == (0, WHOLE, 0), progress=progress)
+    return Task(key, cost, work, progress)
 
 
 def check_runs(applications: "Sequence[Application]", runs: int) -> None:

@@ -5,13 +5,25 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 TELL_EVERY_S = 0.2
-ALMOST = 0.95  # of a running task's share, however late it is
+ALMOST = 0.95  # of a running task, however far it says it is
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ResultT = TypeVar("ResultT")
+
+
+class TaskProgress(Protocol):
+    """How far a task has come, for other threads."""
+
+    def share_done(self) -> float:
+        """From 0 to 1; never less than before."""
+        ...
+
+    def cancel(self) -> None:
+        """The task, or what of it has not been done yet, ends soon."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +33,7 @@ class Task(Generic[KeyT, ResultT]):
     key: KeyT
     cost: float
     work: Callable[[], ResultT]
+    progress: TaskProgress | None = None
 
 
 @dataclass(slots=True)
@@ -38,18 +51,26 @@ def run_tasks(
 ) -> dict[KeyT, ResultT]:
     """The result of each task by its key. The first exception of a task, or an interrupt, ends all.
 
-    What has not begun then is dropped; what runs goes on to its end in the background.
+    What has not begun then is dropped; what runs is cancelled, or goes on to its end in the background where it has no
+    progress.
 
     progress : called in this thread with the share of the cost behind, from 0 to 1
-    clocked : costs are seconds, so that running tasks count by the time they have run
+    clocked : costs are seconds, so that running tasks that do not tell how far they are count by the time they have run
     """
     running: Running[KeyT] = Running()
+    progress_of = {task.key: task.progress for task in tasks}
     share_of = {task.key: task.cost for task in tasks}
     total = sum(share_of.values()) or 1.0
 
     def run(task: Task[KeyT, ResultT]) -> ResultT:
         running.began_s[task.key] = time.perf_counter()
         return task.work()
+
+    def share_done(key: KeyT, now_s: float) -> float:
+        known = progress_of[key]
+        if known is not None:
+            return min(ALMOST, known.share_done())
+        return min(ALMOST, (now_s - running.began_s[key]) / max(share_of[key], 1e-9)) if clocked else 0.0
 
     results: dict[KeyT, ResultT] = {}
     pool = ThreadPoolExecutor(max(1, min(len(tasks), len(os.sched_getaffinity(0)))))
@@ -64,15 +85,14 @@ def run_tasks(
                 results[key_of[future]] = future.result()
             if progress is not None:
                 behind = sum(share_of[key] for key in results)
-                if clocked:
-                    now = time.perf_counter()
-                    behind += sum(
-                        min(now - began, ALMOST * share_of[key])
-                        for key, began in list(running.began_s.items())
-                        if key not in results
-                    )
+                now_s = time.perf_counter()
+                begun = [key for key in list(running.began_s) if key not in results]
+                behind += sum(share_of[key] * share_done(key, now_s) for key in begun)
                 progress(min(1.0, behind / total))
     finally:
+        for key, known in progress_of.items():
+            if known is not None and key not in results:
+                known.cancel()
         # Not waiting: where all went well there is nothing to wait for, and an interrupt is answered at once.
         pool.shutdown(wait=False, cancel_futures=True)
     return results

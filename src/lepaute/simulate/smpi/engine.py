@@ -17,6 +17,7 @@ from lepaute.simulate.smpi.warnings import network_warnings
 if TYPE_CHECKING:
     from lepaute.simulate.application import Application
     from lepaute.simulate.conditions import Conditions
+    from lepaute.simulate.native import RunProgress
     from lepaute.simulate.smpi.emulated_run import EmulatedRun
 
 
@@ -101,7 +102,12 @@ class SmpiSimulator:
         place = (self._conditions.platform, application.ranks, application.threads_per_rank)
         self._conditions.mapping.cores(*place)
 
-    def run(self, application: "Application", seed: int, *, first: bool) -> SimulatedRun:
+    def progress_of(self, application: "Application") -> None:
+        return None
+
+    def run(
+        self, application: "Application", seed: int, *, first: bool, progress: "RunProgress | None" = None
+    ) -> SimulatedRun:
         engine, conditions = self._engine, self._conditions
         began_s = time.perf_counter()
         program, arguments, options = application.emulation(seed)

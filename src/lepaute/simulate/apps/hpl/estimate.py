@@ -1,174 +1,124 @@
 """How long a prediction of HPL will take, estimated before it starts.
 
 The engine's time goes into the pivot exchanges of the panels, which it takes column by column, and into everything that
-a rank does once a step: row swaps, broadcasts, updates. Both are counted by formula; what one of each costs here is
-measured in a few tiny simulations of the same kind, on this machine, now.
+a rank does once a step: row swaps, broadcasts, updates. Both are counted by formula (work.py). What one of each costs
+is measured here and now: some steps of the very run are simulated, on all its ranks, since an event costs the more the
+less of the state of all ranks fits into the caches.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from lepaute.simulate import estimate
+from lepaute.simulate.apps.hpl.work import Work, exchange_messages, simulated_steps, work_of, work_of_run, work_of_steps
 
 if TYPE_CHECKING:
     from lepaute.simulate.apps.hpl.parameters import Hpl
 
-#: Of the measurements; the share is of the prediction, if it were simulated in full.
+#: Of the measurements, but for the first two, which always take place; the share is of the prediction.
 LEAST_BUDGET_S, MOST_BUDGET_S, BUDGET_SHARE = 0.1, 2.0, 0.03
 PIVOT_S = 0.01  # for the cost of a pivot message, about
-MOST_GROWTH = 1.0  # of the exponent with which the cost of an event grows with the number of ranks
-#: Beyond the ranks that were measured: an event costs 1.8 times as much with 4096 ranks as with 1024 (exascale-like,
-#: N = 1,300,000, NB = 512), since the state of more ranks fits into no cache.
-LEAST_GROWTH = 0.4
-SMALLEST_GRID = 32  # ranks of the first measurement, about
-MOST_SAMPLED_DEPTH = 16  # from this look-ahead on, every step is simulated
-MOST_NB = 128  # of the measurements: larger blocks mean more pivots and no more of anything else
+MOST_COLUMNS = 512  # of a panel that is measured for it
+MORE = 4  # times the steps of the measurement before
 
 
-class Work(NamedTuple):
-    """Events of a run: messages of the pivot exchanges, and the other messages and turns of the ranks."""
+class Measure(Protocol):
+    """Simulates a run of `small`, on cores like those of `whole`; returns the seconds of one core that it took.
 
-    pivots: float
-    others: float
+    trial_steps : only so many of its steps, 0: all
+    """
 
-    @property
-    def events(self) -> float:
-        return self.pivots + self.others
+    def __call__(self, small: "Hpl", whole: "Hpl", trial_steps: int = 0) -> float: ...
 
 
 class EventCosts(NamedTuple):
-    """Seconds an event of each kind costs; that of others is for `ranks` ranks and grows as ranks ** growth.
-
-    Beyond `ranks` it grows by LEAST_GROWTH at least.
-    """
+    """Seconds an event of each kind costs, and those that a run of `ranks` ranks takes besides."""
 
     pivot_s: float
     other_s: float
-    ranks: int
-    growth: float = 0.0
+    start_s: float = 0.0
+    ranks: int = 1
 
-    def run_s(self, hpl: "Hpl") -> float:
+    def run_s(self, hpl: "Hpl", *, sampled: bool = False) -> float:
         """Seconds that one core takes to simulate one run."""
-        work = work_of(hpl)
-        growth = max(self.growth, LEAST_GROWTH) if hpl.ranks > self.ranks else self.growth
-        other_s = self.other_s * math.pow(hpl.ranks / self.ranks, growth)
-        return work.pivots * self.pivot_s + work.others * other_s
+        return self.start_s * hpl.ranks / self.ranks + self.work_s(work_of_run(hpl, sampled=sampled))
+
+    def work_s(self, work: Work) -> float:
+        return work.pivots * self.pivot_s + work.others * self.other_s
 
 
-def exchange_messages(ranks: int) -> int:
-    """Messages of one exchange of all with all: ip2 log2 ip2, and 3 for each rank beyond a power of 2."""
-    rounds = ranks.bit_length() - 1
-    return (rounds << rounds) + 3 * (ranks - (1 << rounds))
+class Trial(NamedTuple):
+    """Some steps of a run, and the seconds that they took, with the start of the run."""
 
-
-def turns_of(hpl: "Hpl") -> float:
-    return float(hpl.steps * hpl.ranks)
-
-
-def work_of(hpl: "Hpl") -> Work:
-    """The events of one run, by formula.
-
-    Each step has NB exchanges for pivots, a swap in each process column that still has columns, and a broadcast in each
-    process row; within 3 % of the engine's own count of messages.
-    """
-    steps, p, q = hpl.steps, hpl.p, hpl.q
-    exchange, spread_roll = exchange_messages(p), (p - 1) * (p + 1)
-    # A mixed swap takes binary exchange in the last steps, in which no more than the threshold's columns are left.
-    last = {"binary-exchange": steps, "spread-roll": 0, "mix": min(steps, hpl.threshold * q // hpl.nb)}[hpl.swap]
-    swaps = (swapping(steps, q) - swapping(last, q)) * spread_roll + swapping(last, q) * exchange
-    if hpl.depth:  # the next panel is swapped on its own
-        rolled = hpl.swap == "spread-roll" or (hpl.swap == "mix" and hpl.threshold < hpl.nb)
-        swaps += steps * (spread_roll if rolled else exchange)
-    a_row = {"long": (q - 1) * (q + 1), "long-modified": (q - 1) * (q - 1)}.get(hpl.bcast, q - 1)
-    solve = steps * (p - 1 + min(1, q - 1))
-    others = swaps + steps * p * a_row + solve + turns_of(hpl)
-    return Work(pivots=float(hpl.n * exchange), others=float(others))
-
-
-def sampled_steps(hpl: "Hpl", windows: tuple[int, int, int]) -> int:
-    """Steps that a sampled run simulates: (number of windows, warm-up of each, steps measured in each).
-
-    More than those of the windows, since whole rounds of the process columns are left out between them and the last
-    window reaches to the end; all where that would not save half (core/apps/hpl/sampling.cpp).
-    """
-    count, warm_up, measured = windows
-    steps, length = hpl.steps, warm_up + measured
-    if 2 * (length * count + hpl.q) > steps or hpl.depth >= MOST_SAMPLED_DEPTH:
-        return steps
-    left_out, following = 0, length
-    for window in range(1, count):
-        share = 0.5 - 0.5 * math.cos(math.pi * window / (count - 1))
-        gap = max(0, int(share * (steps - length)) - following) // hpl.q * hpl.q
-        left_out, following = left_out + gap, following + gap + length
-    return steps - left_out
-
-
-def swapping(last: int, q: int) -> float:
-    """Process columns that still have columns to swap, summed over the `last` steps of a run."""
-    full = max(0, last - q)
-    rest = last - full
-    return full * q + rest * (rest + 1) / 2
+    work: Work
+    took_s: float
 
 
 def estimated_run_s(
-    hpls: Sequence["Hpl"], runs: int, cores: int, measure: Callable[["Hpl", "Hpl"], float]
+    hpls: Sequence["Hpl"], runs: int, cores: int, measure: Measure, fidelity: str = "full"
 ) -> list[float] | None:
-    """Seconds that one core takes for a run of each of `hpls`; None where all together are too short to matter.
+    """Seconds that one core takes for a run of each of `hpls`; None where all together are too short to matter."""
+    sampled = [hpl.is_sampled(fidelity, traced=False) for hpl in hpls]
 
-    measure : simulates a run of a smaller problem in the place of a given one, returns the seconds of one core it took
-    """
+    def each_s(costs: EventCosts) -> list[float]:
+        return [costs.run_s(hpl, sampled=its) for hpl, its in zip(hpls, sampled, strict=True)]
 
     def total_s(costs: EventCosts) -> float:
-        return sum(costs.run_s(hpl) for hpl in hpls) * runs / cores
+        return sum(each_s(costs)) * runs / cores
 
-    if total_s(EventCosts(estimate.ROUGH_EVENT_S, estimate.ROUGH_EVENT_S, 1)) < estimate.WORTH_MEASURING_S:
+    if total_s(EventCosts(estimate.ROUGH_EVENT_S, estimate.ROUGH_EVENT_S)) < estimate.WORTH_MEASURING_S:
         return None
     heaviest = max(hpls, key=lambda hpl: work_of(hpl).events)
-    costs = measured_costs(
-        heaviest,
-        lambda small: measure(small, heaviest),
-        lambda costs: min(MOST_BUDGET_S, max(LEAST_BUDGET_S, BUDGET_SHARE * total_s(costs))),
-    )
-    return [costs.run_s(hpl) for hpl in hpls]
+
+    def budget_s(costs: EventCosts) -> float:
+        return min(MOST_BUDGET_S, max(LEAST_BUDGET_S, BUDGET_SHARE * total_s(costs)))
+
+    return each_s(measured_costs(heaviest, measure, budget_s))
 
 
-def measured_costs(
-    hpl: "Hpl", measure: Callable[["Hpl"], float], budget_s: Callable[[EventCosts], float]
-) -> EventCosts:
-    """What events cost in runs like `hpl`: measured on one process column, then on ever larger grids of its shape.
+def measured_costs(hpl: "Hpl", measure: Measure, budget_s: Callable[[EventCosts], float]) -> EventCosts:
+    """What events cost in runs like `hpl`, from more and more of its steps until the budget is spent.
 
-    The grids end with that of `hpl`, or before the one whose measurement would exceed what is left of the budget, which
-    depends on the costs known so far. The cost then is taken to go on growing as between the last two grids.
+    The budget depends on the costs known so far. An event costs what the longest two trials differ by: at the start of
+    a run, ranks are near to each other, and their events cost less.
     """
-    nb = min(hpl.nb, MOST_NB)
-    column = replace(hpl, nb=nb, q=1, n=nb)
-    measure(column)  # the first run of a process is slow
-    pivot_s = 0.0
-    if hpl.p > 1:
-        columns = int(PIVOT_S / estimate.ROUGH_EVENT_S / exchange_messages(hpl.p))
-        column = replace(column, n=max(8, min(4 * nb, columns)))
-        pivot_s = measure(column) / work_of(column).events
-    spent_s = 0.0
-    costs = EventCosts(pivot_s, 10.0 * estimate.ROUGH_EVENT_S, 1)
-    for rung, small in enumerate(ladder(hpl, nb)):
-        work = work_of(small)
-        if rung > 0 and spent_s + costs.run_s(small) > budget_s(costs):
-            break
-        took_s = measure(small)
-        spent_s += took_s
-        other_s = max(took_s - work.pivots * pivot_s, 0.1 * took_s) / work.others
-        growth = 0.0
-        if rung > 0:
-            growth = math.log(other_s / costs.other_s) / math.log(small.ranks / costs.ranks)
-        costs = EventCosts(pivot_s, other_s, small.ranks, min(MOST_GROWTH, max(0.0, growth)))
-    return costs
+    pivot_s = measured_pivot_s(hpl, measure)
+    steps, spent_s = 1, 0.0
+    costs: EventCosts | None = None
+    before = Trial(Work(0.0, 0.0), 0.0)
+    while True:
+        simulated = simulated_steps(hpl, trial_steps=steps)
+        trial = Trial(work_of_steps(hpl, simulated, solve=False), measure(hpl, hpl, steps))
+        costs = costs_of(hpl, pivot_s, before, trial)
+        spent_s += trial.took_s
+        if len(simulated) == hpl.steps:
+            return costs
+        more = steps * (MORE if steps > 1 else 2)
+        if steps > 1 and spent_s + trial.took_s * more / steps > budget_s(costs):
+            return costs
+        steps, before = more, trial
 
 
-def ladder(hpl: "Hpl", nb: int) -> list["Hpl"]:
-    """Problems on grids of the shape of that of `hpl`, from some ranks to all of them, with work for each rank."""
-    grids = [(hpl.p, hpl.q)]
-    while (p := grids[-1][0]) * (q := grids[-1][1]) > SMALLEST_GRID:
-        grids.append((max(1, p // 2), max(1, q // 2)))
-    return [replace(hpl, nb=nb, p=p, q=q, n=min(hpl.n, 2 * nb * max(p, q, 8))) for p, q in reversed(grids)]
+def measured_pivot_s(hpl: "Hpl", measure: Measure) -> float:
+    """Seconds for each pivot message, with the kernels of the panel: what two panels of a process column differ by."""
+    if hpl.p == 1:
+        return 0.0
+    columns = max(8, min(MOST_COLUMNS, int(PIVOT_S / estimate.ROUGH_EVENT_S / exchange_messages(hpl.p))))
+    narrow = replace(hpl, nb=2 * columns, q=1, n=columns)
+    wide = replace(narrow, n=2 * columns)
+    measure(narrow, hpl)  # the first run of a process is slow
+    more_s = measure(wide, hpl) - measure(narrow, hpl)
+    return max(0.0, more_s) / (work_of(wide).pivots - work_of(narrow).pivots)
+
+
+def costs_of(hpl: "Hpl", pivot_s: float, before: Trial, trial: Trial) -> EventCosts:
+    """The costs that two trials tell, the second of more steps; `before` may be of none."""
+
+    def other_s(work: Work, took_s: float) -> float:
+        return max(took_s - work.pivots * pivot_s, 0.1 * took_s) / work.others
+
+    more = Work(trial.work.pivots - before.work.pivots, trial.work.others - before.work.others)
+    took_s = trial.took_s - before.took_s
+    costs = EventCosts(pivot_s, other_s(*(more, took_s) if took_s > 0.0 else trial), ranks=hpl.ranks)
+    return costs._replace(start_s=max(0.0, trial.took_s - costs.work_s(trial.work)))

@@ -225,7 +225,7 @@ class Hpl(Application):
 
     @property
     def events(self) -> float:
-        from lepaute.simulate.apps.hpl.estimate import work_of
+        from lepaute.simulate.apps.hpl.work import work_of
 
         return work_of(self).events
 
@@ -240,17 +240,23 @@ class Hpl(Application):
         return "pivots" if self.pivots == "random" and self.p > 1 else ""
 
     def simulated_share(self, fidelity: str) -> float:
-        from lepaute.simulate.apps.hpl.estimate import sampled_steps
+        from lepaute.simulate.apps.hpl.work import simulated_steps
 
         if not self.is_sampled(fidelity, traced=False):
             return 1.0
-        return sampled_steps(self, WINDOWS) / self.steps
+        return len(simulated_steps(self, sampled=True)) / self.steps
 
-    def core_parameters(self, *, sampled: bool = False) -> Any:
+    def share_done(self, begun_steps: int, *, sampled: bool) -> float:
+        from lepaute.simulate.apps.hpl.work import share_done
+
+        return share_done(self, begun_steps / self.ranks, sampled=sampled)
+
+    def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0) -> Any:
         from lepaute import _core
 
         parameters = super(Hpl, self).core_parameters(sampled=sampled)
         parameters.sampled, parameters.windows = sampled, _core.HplWindows(*WINDOWS)
+        parameters.trial_steps = trial_steps
         return parameters
 
     def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], Options]":
@@ -278,15 +284,12 @@ class Hpl(Application):
         applications: "Sequence[Hpl]",
         runs: int,
         cores: int,
-        measure: "Callable[[Hpl, Hpl], float]",
+        measure: "Callable[..., float]",
         fidelity: str = "full",
     ) -> list[float] | None:
         from lepaute.simulate.apps.hpl.estimate import estimated_run_s
 
-        whole_s = estimated_run_s(applications, runs, cores, measure)
-        if whole_s is None:
-            return None
-        return [run_s * hpl.simulated_share(fidelity) for hpl, run_s in zip(applications, whole_s, strict=True)]
+        return estimated_run_s(applications, runs, cores, measure, fidelity)
 
 
 def places() -> list[tuple[str, Dat]]:

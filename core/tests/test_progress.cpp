@@ -1,0 +1,60 @@
+// What a run tells other threads, and how it ends when they want it to.
+
+#include "mpi/engine.hpp"
+#include "small_network.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+
+using namespace lepaute;
+using mpi::Engine;
+using mpi::Rank;
+using mpi::Task;
+
+namespace {
+
+constexpr int rounds = 10'000;
+
+/// Two ranks that exchange messages; each round is a step. `look` is called in each.
+template <typename Look>
+void exchange_messages(mpi::Progress& progress, Look look) {
+    Engine engine(tests::network(), {0, 1}, 2, 1, false);
+    engine.report_to(&progress);
+    engine.run([&](Rank rank) -> Task {
+        for (int round = 0; round < rounds; ++round) {
+            engine.begin_step(rank, round);
+            look();
+            co_await engine.exchange(rank, 1 - rank, 7, 50.0);
+        }
+    });
+}
+
+} // namespace
+
+TEST(Progress, CountsTheStepsOfAllRanksAsTheyBegin) {
+    mpi::Progress progress;
+    std::uint64_t before = 0;
+    int moves = 0;
+    exchange_messages(progress, [&] {
+        const std::uint64_t now = progress.begun_steps;
+        EXPECT_GE(now, before);
+        moves += now > before ? 1 : 0;
+        before = now;
+    });
+    EXPECT_GT(moves, 10); // within the run
+    EXPECT_EQ(progress.begun_steps, 2U * rounds);
+}
+
+TEST(Progress, EndsTheRunWhenItIsCancelled) {
+    mpi::Progress progress;
+    int steps = 0;
+    try {
+        exchange_messages(progress, [&] { progress.cancelled = ++steps >= 100; });
+        FAIL() << "it went on to its end";
+    } catch (const std::runtime_error& error) {
+        EXPECT_EQ(std::string(error.what()), "the run was cancelled");
+    }
+    EXPECT_LT(steps, 2 * rounds / 4);
+}
