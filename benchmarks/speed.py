@@ -66,6 +66,21 @@ class Benchmark:
         self.points: list[Point] = []
 
     @property
+    def table_path(self) -> Path:
+        return self.output / "speed" / "engine.csv"
+
+    @property
+    def old(self) -> pandas.DataFrame | None:
+        """What earlier parts and runs of this script have measured."""
+        return pandas.read_csv(self.table_path, keep_default_na=False) if self.table_path.is_file() else None
+
+    def known(self, part: str, case: str) -> dict[str, Cost]:
+        """What a prediction cost when it was measured before, by program."""
+        rows = [] if self.old is None else self.old.to_dict("records")
+        found = [row for row in rows if (row["part"], row["case"]) == (part, case)]
+        return {str(row["program"]): Cost.of_row(row) for row in found}
+
+    @property
     def programs(self) -> list[Program]:
         return [NOW] if self.before is None else [self.before, NOW]
 
@@ -103,7 +118,9 @@ class Benchmark:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small cases, to see that the script works")
-    parser.add_argument("--only", default="", help="cases of the table whose name contains this")
+    parser.add_argument(
+        "--only", default="", help="cases of the table whose name contains this; the others keep their rows"
+    )
     parser.add_argument("--skip", action="append", choices=list(PARTS), default=[])
     parser.add_argument(
         "--most", type=float, default=3600.0, metavar="S", help="stop a process after S seconds of CPU time"
@@ -131,12 +148,12 @@ def main() -> int:
 
 def write(benchmark: Benchmark, part: str, problem: str) -> None:
     """Puts the rows of a part into the table of all, and its section into the page."""
-    path = benchmark.output / "speed" / "engine.csv"
-    rows = pandas.DataFrame([row for row in benchmark.rows if row["part"] == part])
-    if path.is_file():
-        old = pandas.read_csv(path)
-        rows = pandas.concat([old[old["part"] != part], rows])
-    write_whole(path, rows.to_csv(index=False).encode())
+    new = [row for row in benchmark.rows if row["part"] == part]
+    rows, old = pandas.DataFrame(new), benchmark.old
+    if old is not None:
+        kept = (old["part"] != part) | ((part == "table") & ~old["case"].isin([row["case"] for row in new]))
+        rows = pandas.concat([old[kept], rows])
+    write_whole(benchmark.table_path, rows.to_csv(index=False).encode())
     section = benchmark.sections[part]
     if part == "table":
         command = f"    .venv/bin/python benchmarks/speed.py {shlex.join(sys.argv[1:])}".rstrip()
@@ -174,11 +191,13 @@ def table(benchmark: Benchmark) -> None:
     lines = []
     for case in benchmark.choose(cases.CASES, cases.QUICK):
         assert isinstance(case, cases.SpeedCase)
-        if benchmark.options.only not in case.name:
-            continue
         for fidelity, budget in case.budgets.items():
-            arguments = case.options | {"fidelity": cases.FIDELITIES[fidelity], "runs": str(budget.runs)}
-            costs = benchmark.costs("table", f"{case.name}, {fidelity}", arguments, budget.limit_s * budget.runs)
+            label = f"{case.name}, {fidelity}"
+            if benchmark.options.only in case.name:
+                arguments = case.options | {"fidelity": cases.FIDELITIES[fidelity], "runs": str(budget.runs)}
+                costs = benchmark.costs("table", label, arguments, budget.limit_s * budget.runs)
+            elif NOW.name not in (costs := benchmark.known("table", label)):
+                continue
             cost, before = costs[NOW.name], costs.get(benchmark.before.name) if benchmark.before else None
             if fidelity == "full":
                 benchmark.full[case.name] = cost

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 #: A process that took so long is not run again; one below LONG_S is run REPEATS times, others FEW_REPEATS times.
 ONCE_S, LONG_S = 40.0, 8.0
@@ -31,6 +31,9 @@ class Program:
 
 
 NOW = Program("now")
+
+
+NUMBERS = ("user_s", "wall_s", "simulation_s", "engine_bytes", "peak_rss_bytes", "messages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,13 @@ class Cost:
     fidelity: str
     problem: str = ""
     repeats: int = 1
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> Self:
+        """The cost of a row of the table of all measurements."""
+        numbers = {name: float(row[name] or "nan") for name in NUMBERS}
+        times_s = tuple(map(float, str(row["times_s"]).split()))
+        return cls(**numbers, times_s=times_s, fidelity=str(row["fidelity"]), problem=str(row["problem"]))
 
 
 def predict(arguments: Mapping[str, str], cores: int = 1, most_s: float = 600.0, program: Program = NOW) -> Cost:
