@@ -8,6 +8,7 @@
 // handled in order of date, ties in the order of ranks, so that a simulation is the same on every machine.
 
 #include "models/network_model.hpp"
+#include "mpi/large_pages.hpp"
 #include "mpi/progress.hpp"
 #include "mpi/task.hpp"
 #include "mpi/trace.hpp"
@@ -363,8 +364,8 @@ private:
 
     models::Network network_;
     net::Topology topology_;
-    std::vector<RankState> ranks_;
-    std::vector<Message> messages_;
+    std::vector<RankState, LargePages<RankState>> ranks_;
+    std::vector<Message, LargePages<Message>> messages_;
     std::vector<std::uint32_t> free_messages_;
     net::Flows flows_;
     net::EventQueue queue_; // of the ranks

@@ -72,3 +72,20 @@ TEST(FramePool, BlocksInUseNeverOverlap) {
         give_back(live.size() - 1);
     }
 }
+
+// More than the longest slab, in blocks that do not fill a slab evenly.
+TEST(FramePool, HasRoomForManyBlocks) {
+    FramePool pool;
+    std::vector<unsigned char*> blocks;
+    constexpr std::size_t bytes = 7 * 64;
+    for (std::size_t i = 0; i < 30'000; ++i) {
+        blocks.push_back(static_cast<unsigned char*>(pool.allocate(bytes)));
+        std::memset(blocks.back(), static_cast<int>(i % 256), bytes);
+    }
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        ASSERT_EQ(blocks[i][0], i % 256);
+        ASSERT_EQ(blocks[i][bytes - 1], i % 256);
+        pool.release(blocks[i], bytes);
+    }
+    EXPECT_EQ(pool.peak_bytes(), blocks.size() * bytes);
+}
