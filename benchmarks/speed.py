@@ -119,7 +119,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small cases, to see that the script works")
     parser.add_argument(
-        "--only", default="", help="cases of the table whose name contains this; the others keep their rows"
+        "--only",
+        default="",
+        help="cases of the table whose name contains this; what is not measured again keeps its rows",
     )
     parser.add_argument("--skip", action="append", choices=list(PARTS), default=[])
     parser.add_argument(
@@ -151,7 +153,9 @@ def write(benchmark: Benchmark, part: str, problem: str) -> None:
     new = [row for row in benchmark.rows if row["part"] == part]
     rows, old = pandas.DataFrame(new), benchmark.old
     if old is not None:
-        kept = (old["part"] != part) | ((part == "table") & ~old["case"].isin([row["case"] for row in new]))
+        again = {(row["case"], row["program"]) for row in new}
+        measured = [pair in again for pair in zip(old["case"], old["program"], strict=True)]
+        kept = (old["part"] != part) | ((part == "table") & ~pandas.Series(measured, dtype=bool))
         rows = pandas.concat([old[kept], rows])
     write_whole(benchmark.table_path, rows.to_csv(index=False).encode())
     section = benchmark.sections[part]
@@ -193,12 +197,14 @@ def table(benchmark: Benchmark) -> None:
         assert isinstance(case, cases.SpeedCase)
         for fidelity, budget in case.budgets.items():
             label = f"{case.name}, {fidelity}"
+            costs = benchmark.known("table", label)
             if benchmark.options.only in case.name:
                 arguments = case.options | {"fidelity": cases.FIDELITIES[fidelity], "runs": str(budget.runs)}
-                costs = benchmark.costs("table", label, arguments, budget.limit_s * budget.runs)
-            elif NOW.name not in (costs := benchmark.known("table", label)):
+                costs |= benchmark.costs("table", label, arguments, budget.limit_s * budget.runs)
+            if NOW.name not in costs:
                 continue
-            cost, before = costs[NOW.name], costs.get(benchmark.before.name) if benchmark.before else None
+            cost = costs[NOW.name]
+            before = next((other for name, other in costs.items() if name != NOW.name), None)
             if fidelity == "full":
                 benchmark.full[case.name] = cost
             memory_met = budget.engine_limit_bytes is None or cost.engine_bytes <= budget.engine_limit_bytes
