@@ -64,7 +64,7 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
       cpu_factor_(std::size_t{machine.nodes} * machine.cpus_per_node, 1.0), ranks_(core_of_rank.size()),
       episode_relative_sd_(layers.noise ? machine.episode_relative_sd : 0.0),
       episode_s_(episode_relative_sd_ > 0.0 ? machine.episode_s : 0.0), use_(kernels.names.size()),
-      run_seed_(seeds.run), with_noise_(layers.noise) {
+      evaluated_(evaluated_count), run_seed_(seeds.run), with_noise_(layers.noise) {
     for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
         ranks_[rank].noise = rng::Stream({seeds.run, rank, kernel_noise_stream, 0});
     }

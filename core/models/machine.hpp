@@ -5,6 +5,7 @@
 #include "models/network_model.hpp"
 #include "net/topology.hpp"
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -165,6 +166,8 @@ public:
     /// core_of_rank: global core (node * cores_per_node + core), the first of those that a rank computes on.
     MachineDay(const Machine& machine, const KernelSet& kernels, const Layers& layers, Seeds seeds,
                const std::vector<std::uint32_t>& core_of_rank);
+    MachineDay(const MachineDay&) = delete; // costs refer to its models
+    MachineDay& operator=(const MachineDay&) = delete;
 
     [[nodiscard]] bool models(KernelNumber kernel) const noexcept { return !kernels_[kernel.index()].models.empty(); }
     /// Do all cpus have the same model, but for a factor?
@@ -183,9 +186,24 @@ public:
         if (models.empty()) {
             return {};
         }
-        const RankState& state = ranks_[rank];
-        const std::uint32_t own = kernels_[kernel.index()].by_socket ? state.socket : state.cpu;
-        return models[models.size() == 1 ? 0 : own].cost(size, factor(rank, kernel), with_noise_);
+        return models[model_number(rank, kernel)].cost(size, factor(rank, kernel), with_noise_);
+    }
+    /// The same, for a size that other ranks with the same model use at about the same time: evaluated once for all.
+    [[nodiscard]] KernelCost common_cost(std::uint32_t rank, KernelNumber kernel, const Size& size) noexcept {
+        const std::vector<KernelModel>& models = kernels_[kernel.index()].models;
+        if (models.empty()) {
+            return {};
+        }
+        const std::uint32_t model = model_number(rank, kernel);
+        Evaluated& known = evaluated_[hash(kernel, model, size) % evaluated_count];
+        if (known.size.m != size.m || known.size.n != size.n || known.size.k != size.k || known.model != model ||
+            known.kernel != kernel.index()) {
+            known = {size, model, static_cast<std::uint32_t>(kernel.index()),
+                     models[model].cost(size, 1.0, with_noise_)};
+        }
+        KernelCost result = known.cost;
+        result.factor *= factor(rank, kernel);
+        return result;
     }
     /// Seconds of the next call on `rank`, of that cost; to be noted with note().
     [[nodiscard]] double draw_s(std::uint32_t rank, const KernelCost& cost) noexcept {
@@ -205,7 +223,7 @@ public:
             ++use.unmodelled_calls;
             return 0.0;
         }
-        const KernelCost each = cost(rank, kernel, size);
+        const KernelCost each = common_cost(rank, kernel, size);
         const double seconds = draw_s(rank, each);
         note(use, each, size, 1, seconds);
         return seconds;
@@ -221,6 +239,27 @@ private:
                                                   const std::vector<std::uint32_t>& core_of_rank);
     /// Seconds that `seconds` of computing take in the episodes that they fall into.
     double through_episodes(std::uint32_t rank, double seconds) noexcept;
+
+    /// Which of the models of `kernel` holds on `rank`.
+    [[nodiscard]] std::uint32_t model_number(std::uint32_t rank, KernelNumber kernel) const noexcept {
+        const DayKernel& today = kernels_[kernel.index()];
+        return today.models.size() == 1 ? 0 : today.by_socket ? ranks_[rank].socket : ranks_[rank].cpu;
+    }
+    /// The last evaluations of models, each in the place that its hash says, with a factor of 1 for the rank.
+    struct Evaluated {
+        Size size{-1.0, -1.0, -1.0};
+        std::uint32_t model = 0;
+        std::uint32_t kernel = 0;
+        KernelCost cost;
+    };
+    static constexpr std::size_t evaluated_count = 1024;
+    [[nodiscard]] static std::size_t hash(KernelNumber kernel, std::uint32_t model, const Size& size) noexcept {
+        std::uint64_t bits = std::bit_cast<std::uint64_t>(size.m) * 0x9E3779B97F4A7C15U;
+        bits = std::rotl(bits ^ std::bit_cast<std::uint64_t>(size.n), 29) * 0xBF58476D1CE4E5B9U;
+        bits = std::rotl(bits ^ std::bit_cast<std::uint64_t>(size.k), 29) * 0x94D049BB133111EBU;
+        bits ^= (model * std::uint64_t{64} + kernel.index()) * 0xD6E8FEB86659FD93U;
+        return static_cast<std::size_t>(bits >> 40U);
+    }
 
     struct DayKernel {
         std::vector<KernelModel> models;
@@ -245,6 +284,7 @@ private:
     double episode_relative_sd_;
     double episode_s_;
     std::vector<KernelUse> use_;
+    std::vector<Evaluated> evaluated_;
     std::uint64_t run_seed_;
     bool with_noise_;
 };

@@ -33,6 +33,9 @@ Engine::Engine(const models::Network& network, const net::Topology& topology, st
              [this](std::uint32_t from, std::uint32_t to, std::vector<net::LinkId>& links) {
                  if (from == to) {
                      links.push_back(static_cast<net::LinkId>(topology_.links().size()) + from);
+                 } else if (plain_switch_) { // the most frequent, and known without asking
+                     links.push_back(from);
+                     links.push_back(node_count_ + to);
                  } else {
                      topology_.route(from, to, links);
                  }

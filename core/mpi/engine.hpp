@@ -106,7 +106,15 @@ public:
     [[nodiscard]] double probe_sees_s(double clock_s, double progress_s) const noexcept {
         return network_.iprobe_looks_first ? progress_s : clock_s + network_.iprobe_s;
     }
-    /// MPI_Iprobe that is known to find nothing.
+    /// Would MPI_Iprobe, called now, find nothing for sure? False where only later events tell.
+    [[nodiscard]] bool finds_nothing(Rank rank, Rank from, std::uint32_t tag) const noexcept;
+    /// MPI_Iprobe that is known to find nothing; spend_probe() is without its row in the trace.
+    void spend_probe(Rank rank) noexcept {
+        RankState& state = ranks_[rank];
+        state.clock_s += network_.iprobe_s;
+        part(state.shares_s, Share::probe) += network_.iprobe_s;
+        state.progress_s = state.clock_s;
+    }
     void fruitless_probe(Rank rank, Rank from, std::uint32_t tag);
     [[nodiscard]] const Shares& shares_s(Rank rank) const noexcept { return ranks_[rank].shares_s; }
 
@@ -334,6 +342,9 @@ private:
     void prepare_send(Rank rank);
     void handle_send(Rank rank);
     void post_receive(Rank rank);
+    /// What a probe that is called now finds; open: what is still to be posted decides.
+    enum class Probed : std::uint8_t { found, nothing, open };
+    [[nodiscard]] Probed look(Rank rank, Rank from, std::uint32_t tag) const noexcept;
     void post_probe(Rank rank);
     void answer_probe(Rank rank);
     void match(std::uint32_t id, double posted_s);

@@ -15,19 +15,30 @@ void Engine::fruitless_probe(Rank rank, Rank from, std::uint32_t tag) {
                       .start_s = state.clock_s,
                       .duration_s = network_.iprobe_s});
     }
-    spend(rank, Share::probe, network_.iprobe_s);
-    state.progress_s = state.clock_s;
+    spend_probe(rank);
+}
+
+Engine::Probed Engine::look(Rank rank, Rank from, std::uint32_t tag) const noexcept {
+    const RankState& state = ranks_[rank];
+    const double seen_s = probe_sees_s(state.clock_s, state.progress_s);
+    const std::uint32_t found = find_unexpected(state, from, tag);
+    if (found != none) {
+        const double date_s = visible_s(messages_[found]);
+        return date_s <= seen_s ? Probed::found : date_s != never || seen_s <= now_s_ ? Probed::nothing : Probed::open;
+    }
+    // Nothing that is posted later can have come by a date that is settled, nor what its sender posts after that date.
+    const double sender_s = queue_.date_s(from);
+    return seen_s <= now_s_ || (sender_s != never && sender_s >= seen_s) ? Probed::nothing : Probed::open;
+}
+
+bool Engine::finds_nothing(Rank rank, Rank from, std::uint32_t tag) const noexcept {
+    return look(rank, from, tag) == Probed::nothing;
 }
 
 void Engine::post_probe(Rank rank) {
     RankState& state = ranks_[rank];
-    const Operation& operation = state.operation;
     const double seen_s = probe_sees_s(state.clock_s, state.progress_s);
-    const std::uint32_t found = find_unexpected(state, operation.receive_from, operation.receive_tag);
-    const bool date_known = found != none && visible_s(messages_[found]) != never;
-    const double sender_s = queue_.date_s(operation.receive_from);
-    // Nothing that is posted later can have come by a date that is settled, nor what its sender posts after that date.
-    if (date_known || seen_s <= now_s_ || (found == none && sender_s != never && sender_s >= seen_s)) {
+    if (look(rank, state.operation.receive_from, state.operation.receive_tag) != Probed::open) {
         answer_probe(rank);
     } else {
         state.event = Event::probe;

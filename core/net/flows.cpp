@@ -25,6 +25,7 @@ void Flows::start(double date_s, std::uint32_t tag, double work_bytes, std::uint
     const double served = bundle.served_bytes + bundle.rate_Bps * (date_s - bundle.served_s);
     bundle.ends.push_back({served + work_bytes, sequence_++, tag});
     std::push_heap(bundle.ends.begin(), bundle.ends.end(), std::greater<>());
+    bundle.stale = true;
     mark(source);
     settle();
 }
@@ -39,6 +40,7 @@ std::uint32_t Flows::finish_next() {
     bundle.ends.pop_back();
     bundle.served_bytes = end.served_bytes; // exactly, whatever rounding the date had
     bundle.served_s = date_s;
+    bundle.stale = true;
     count(id, -1);
     if (bundle.ends.empty()) {
         const auto forget = [id](std::vector<std::uint32_t>& list) {
@@ -46,7 +48,7 @@ std::uint32_t Flows::finish_next() {
             list.pop_back();
         };
         forget(sources_[source].bundles);
-        for (const LinkId link : bundle.links) {
+        for (const LinkId link : bundle.route()) {
             forget(links_[link].bundles);
         }
         if (!exact_) {
@@ -88,7 +90,7 @@ std::uint32_t Flows::bundle_of(std::uint32_t source, std::uint32_t destination, 
     bundle.served_bytes = 0.0;
     bundle.served_s = date_s;
     sources_[source].bundles.push_back(id);
-    for (const LinkId link : bundle.links) {
+    for (const LinkId link : bundle.route()) {
         links_[link].bundles.push_back(id);
     }
     return id;
@@ -115,9 +117,8 @@ std::uint32_t Flows::free_bundle(std::uint32_t source, std::uint32_t destination
     bundle.destination = destination;
     bundle.links.clear();
     route_(source, destination, bundle.links);
-    bundle.first_link = bundle.links.front();
-    bundle.last_link = bundle.links.back();
-    bundle.more_links = bundle.links.size() > 2;
+    bundle.end_links = {bundle.links.front(), bundle.links.back()};
+    bundle.ends_of_route = bundle.links.size() > 2 ? 0 : static_cast<std::uint8_t>(bundle.links.size());
     if (exact_) {
         exact_->add_bundle(bundle.links, cap_Bps); // gets the same number: none is ever given back
         exact_bundles_.emplace(key, id);
@@ -127,10 +128,10 @@ std::uint32_t Flows::free_bundle(std::uint32_t source, std::uint32_t destination
 
 void Flows::count(std::uint32_t id, std::int32_t more) {
     bundles_[id].flows += static_cast<std::uint32_t>(more);
-    for (const LinkId which : bundles_[id].links) {
+    for (const LinkId which : bundles_[id].route()) {
         Link& link = links_[which];
         link.flows += static_cast<std::uint32_t>(more);
-        link.fair_share_Bps = link.flows > 0 ? link.capacity_Bps / link.flows : link.capacity_Bps;
+        link.fair_share_Bps = link.flows > 1 ? link.capacity_Bps / link.flows : link.capacity_Bps;
     }
     if (exact_) {
         exact_->set_count(id, bundles_[id].flows);
@@ -144,13 +145,13 @@ void Flows::share(std::uint32_t id, double date_s) {
         }
         return;
     }
-    for (const LinkId which : bundles_[id].links) {
+    for (const LinkId which : bundles_[id].route()) {
         for (const std::uint32_t other : links_[which].bundles) {
             Bundle& bundle = bundles_[other];
             double rate_Bps = bundle.cap_Bps;
-            rate_Bps = std::min(rate_Bps, links_[bundle.first_link].fair_share_Bps);
-            rate_Bps = std::min(rate_Bps, links_[bundle.last_link].fair_share_Bps);
-            if (bundle.more_links) {
+            rate_Bps = std::min(rate_Bps, links_[bundle.end_links[0]].fair_share_Bps);
+            rate_Bps = std::min(rate_Bps, links_[bundle.end_links[1]].fair_share_Bps);
+            if (bundle.ends_of_route == 0) {
                 for (const LinkId link : bundle.links) {
                     rate_Bps = std::min(rate_Bps, links_[link].fair_share_Bps);
                 }
@@ -167,6 +168,7 @@ void Flows::set_rate(Bundle& bundle, double rate_Bps, double date_s) {
     bundle.served_bytes += bundle.rate_Bps * (date_s - bundle.served_s);
     bundle.served_s = date_s;
     bundle.rate_Bps = rate_Bps;
+    bundle.stale = true;
     mark(bundle.source);
 }
 
@@ -183,13 +185,20 @@ void Flows::settle() {
         source.unsettled = false;
         double next_s = never;
         for (const std::uint32_t id : source.bundles) {
-            const double end_s = bundles_[id].next_end_s();
-            if (end_s < next_s) {
-                next_s = end_s;
+            Bundle& bundle = bundles_[id];
+            if (bundle.stale) {
+                bundle.stale = false;
+                bundle.next_end_s =
+                    bundle.served_s + (bundle.ends.front().served_bytes - bundle.served_bytes) / bundle.rate_Bps;
+            }
+            if (bundle.next_end_s < next_s) {
+                next_s = bundle.next_end_s;
                 source.next_bundle = id;
             }
         }
-        queue_.set(which, next_s);
+        if (next_s != queue_.date_s(which)) {
+            queue_.set(which, next_s);
+        }
     }
     unsettled_.clear();
 }

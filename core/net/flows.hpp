@@ -8,9 +8,11 @@
 #include "net/event_queue.hpp"
 #include "net/exact_sharing.hpp"
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -59,16 +61,17 @@ private:
         double rate_Bps = 0.0;
         double served_bytes = 0.0; // to each flow, at served_s
         double served_s = 0.0;
+        double next_end_s = never; // of its flows; to be found anew when it is stale
+        bool stale = true;
+        std::uint8_t ends_of_route = 0;    // how many links it crosses, where these are its ends; else 0: see `links`
+        std::array<LinkId, 2> end_links{}; // both ends of its route: all of it on a plain switch
         std::uint32_t source = 0;
         std::uint32_t destination = 0;
         std::uint32_t flows = 0;
-        LinkId first_link = 0; // both ends of its route: all of it on a plain switch
-        LinkId last_link = 0;
-        bool more_links = false;
         std::vector<End> ends; // a heap, the first to end at the front; a bundle without flows is free
         std::vector<LinkId> links;
-        [[nodiscard]] double next_end_s() const noexcept {
-            return served_s + (ends.front().served_bytes - served_bytes) / rate_Bps;
+        [[nodiscard]] std::span<const LinkId> route() const noexcept {
+            return ends_of_route > 0 ? std::span<const LinkId>(end_links.data(), ends_of_route) : links;
         }
     };
     struct Link {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 using namespace lepaute::hpl;
@@ -13,17 +14,42 @@ namespace {
 
 using TimeOfStep = std::function<double(double)>;
 
-/// What the spans make of a run whose steps take these times.
-double integrated(const Sample& sample, const std::vector<Span>& spans, const TimeOfStep& time_of) {
+struct Shape {
+    std::int64_t n;
+    std::int64_t nb;
+    std::int64_t p;
+    std::int64_t q;
+    [[nodiscard]] std::int64_t steps() const { return (n + nb - 1) / nb; }
+    [[nodiscard]] Sample sample() const { return sampled(steps(), p, q); }
+    [[nodiscard]] StepTerms terms() const { return step_terms(n, nb, p, q); }
+};
+const Shape shapes[] = {{600, 1, 1, 1},     {1000, 1, 4, 8},           {500'000, 128, 32, 32},
+                        {3'906, 1, 64, 64}, {3'875'000, 1024, 77, 78}, {24'000'000, 512, 224, 336},
+                        {60'000, 64, 13, 8}};
+
+/// What the spans make of a run whose steps take these times, and what is said of the error.
+struct Estimate {
+    double time_s;
+    double count;
+    double changes_s; // root of the sum of squares
+};
+Estimate estimated(const Shape& shape, const TimeOfStep& time_of) {
+    const Sample sample = shape.sample();
     std::vector<double> began = {0.0};
     for (const std::int64_t step : sample.steps) {
         began.push_back(began.back() + time_of(static_cast<double>(step)));
     }
-    double sum = 0.0;
-    for (const Span& span : spans) {
-        sum += span.weight * (began[span.end] - began[span.begin]);
+    const Extrapolation found = extrapolated(sample, shape.terms(), began);
+    Estimate result{};
+    for (std::size_t i = 0; i < sample.spans.size(); ++i) {
+        result.time_s += found.weights[i] * (began[sample.spans[i].end] - began[sample.spans[i].begin]);
+        result.count += found.counts[i] * static_cast<double>(sample.spans[i].end - sample.spans[i].begin);
     }
-    return sum;
+    for (const double change_s : found.changes_s) {
+        result.changes_s += change_s * change_s;
+    }
+    result.changes_s = std::sqrt(result.changes_s);
+    return result;
 }
 
 double summed(std::int64_t steps, const TimeOfStep& time_of) {
@@ -34,11 +60,7 @@ double summed(std::int64_t steps, const TimeOfStep& time_of) {
     return sum;
 }
 
-struct Shape {
-    std::int64_t steps;
-    std::int64_t multiple;
-};
-constexpr Shape shapes[] = {{600, 1}, {1000, 8}, {3907, 32}, {3906, 64}, {5000, 77}, {20000, 336}};
+} // namespace
 
 // Simulated steps follow each other, or after whole rounds of the process columns that are left out.
 TEST(Sampling, ATrialKeepsTheOrderOfRootsAndHasTheStepsAskedFor) {
@@ -55,38 +77,36 @@ TEST(Sampling, ATrialKeepsTheOrderOfRootsAndHasTheStepsAskedFor) {
     }
 }
 
-} // namespace
-
 TEST(Sampling, TheWholeIsEveryStepOnce) {
     const Sample sample = whole(7);
     EXPECT_EQ(sample.steps, (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6}));
-    ASSERT_EQ(sample.spans.size(), 1U);
-    EXPECT_EQ(sample.spans[0].begin, 0U);
-    EXPECT_EQ(sample.spans[0].end, 7U);
-    EXPECT_EQ(sample.spans[0].weight, 1.0);
+    EXPECT_TRUE(sample.spans.empty());
 }
 
 TEST(Sampling, OfFewStepsTakesTheWhole) {
-    for (const std::int64_t steps : {1, 10, 100, 480}) {
-        const Sample sample = sampled(steps, 4, {});
-        EXPECT_EQ(sample.steps.size(), static_cast<std::size_t>(steps));
-        EXPECT_EQ(sample.spans.size(), 1U);
+    for (const std::int64_t steps : {1, 10, 100, 240}) {
+        EXPECT_EQ(sampled(steps, 4, 4).steps.size(), static_cast<std::size_t>(steps));
+        EXPECT_TRUE(sampled(steps, 4, 4).spans.empty());
     }
-    EXPECT_EQ(sampled(10000, 4, {.count = 2}).steps.size(), 10000U); // no polynomial through two windows
+    EXPECT_TRUE(sampled(1100, 1, 300).spans.empty()); // hardly any whole round could be left out
 }
 
-// The first and the last step are there; what is left out between two windows is a multiple of the process columns.
-TEST(Sampling, WindowsKeepTheRoundOfTheProcessColumns) {
-    for (const auto& [steps, multiple] : shapes) {
-        const Sample sample = sampled(steps, multiple, {});
-        ASSERT_LT(2 * sample.steps.size(), static_cast<std::size_t>(steps));
+// The first and the last step are there; what is left out is a multiple of the process columns, in several places.
+TEST(Sampling, LeapsKeepTheRoundOfTheProcessColumns) {
+    for (const Shape& shape : shapes) {
+        const Sample sample = shape.sample();
+        ASSERT_FALSE(sample.spans.empty()) << shape.n;
+        EXPECT_LT(2 * sample.steps.size(), static_cast<std::size_t>(shape.steps()));
         EXPECT_EQ(sample.steps.front(), 0);
-        EXPECT_EQ(sample.steps.back(), steps - 1);
+        EXPECT_EQ(sample.steps.back(), shape.steps() - 1);
+        int leaps = 0;
         for (std::size_t i = 1; i < sample.steps.size(); ++i) {
             const std::int64_t left_out = sample.steps[i] - sample.steps[i - 1] - 1;
             EXPECT_GE(left_out, 0);
-            EXPECT_EQ(left_out % multiple, 0);
+            EXPECT_EQ(left_out % shape.q, 0);
+            leaps += left_out > 0 ? 1 : 0;
         }
+        EXPECT_GE(leaps, 5);
         for (const Span& span : sample.spans) {
             EXPECT_LT(span.begin, span.end);
             EXPECT_LE(span.end, sample.steps.size());
@@ -94,44 +114,56 @@ TEST(Sampling, WindowsKeepTheRoundOfTheProcessColumns) {
     }
 }
 
-TEST(Sampling, StepsOfEqualTimeAddUpExactly) {
-    for (const auto& [steps, multiple] : shapes) {
-        const Sample sample = sampled(steps, multiple, {});
-        const auto one = [](double) { return 1.0; };
-        EXPECT_NEAR(integrated(sample, sample.spans, one), static_cast<double>(steps),
-                    1e-9 * static_cast<double>(steps));
-        EXPECT_EQ(sample.alternatives.size(), 3U);
-        for (const std::vector<Span>& spans : sample.alternatives) {
-            EXPECT_NEAR(integrated(sample, spans, one), static_cast<double>(steps), 1e-9 * static_cast<double>(steps));
+// All steps are counted once, whatever they take.
+TEST(Sampling, CountsAddUpToTheNumberOfSteps) {
+    for (const Shape& shape : shapes) {
+        const auto steps = static_cast<double>(shape.steps());
+        EXPECT_NEAR(estimated(shape, [](double) { return 1.0; }).count, steps, 1e-9 * steps);
+        EXPECT_NEAR(estimated(shape, [](double step) { return 1.0 / (1.0 + step); }).count, steps, 1e-9 * steps);
+    }
+}
+
+// The three terms in any mixture are known for every step, whatever the grid: stairs of block-cyclic sizes included.
+TEST(Sampling, TimesMadeOfTheTermsAddUpExactly) {
+    for (const Shape& shape : shapes) {
+        const StepTerms terms = shape.terms();
+        for (const auto& [product, rows, constant] : {std::array{1.0, 0.0, 0.0}, std::array{0.0, 1.0, 0.0},
+                                                      std::array{0.0, 0.0, 1.0}, std::array{1.0, 50.0, 1e4}}) {
+            const auto time_of = [&, product = product, rows = rows, constant = constant](double step) {
+                const auto at = static_cast<std::size_t>(step);
+                return product * terms[0][at] + rows * terms[1][at] + constant * terms[2][at];
+            };
+            const Estimate found = estimated(shape, time_of);
+            const double expected = summed(shape.steps(), time_of);
+            EXPECT_NEAR(found.time_s / expected, 1.0, 1e-9) << shape.n << " " << product << " " << rows;
+            EXPECT_LT(found.changes_s, 1e-9 * expected);
         }
     }
 }
 
-// HPL's steps: a product that shrinks with the square of what is left, a panel that shrinks with it. A window measures
-// a mean over its steps, which differs from the time at its centre by little; of 600 steps a window is a 20th.
-TEST(Sampling, PolynomialsUpToDegreeThreeAreIntegrated) {
-    for (const auto& [steps, multiple] : shapes) {
-        const Sample sample = sampled(steps, multiple, {});
-        for (const int degree : {1, 2, 3}) {
-            const auto time_of = [&](double step) { return std::pow(1.0 - step / static_cast<double>(steps), degree); };
-            const double expected = summed(steps, time_of);
-            EXPECT_NEAR(integrated(sample, sample.spans, time_of) / expected, 1.0, steps < 1000 ? 2e-3 : 1e-3)
-                << steps << " " << degree;
-        }
+// What the terms do not say is followed where it is smooth, as where products of small matrices are slower.
+TEST(Sampling, SmoothDeviationsFromTheTermsAreFollowed) {
+    for (const Shape& shape : shapes) {
+        const StepTerms terms = shape.terms();
+        const auto steps = static_cast<double>(shape.steps());
+        const auto time_of = [&](double step) {
+            const double left = 1.0 - step / steps;
+            return terms[0][static_cast<std::size_t>(step)] * (1.0 + 0.1 / (0.1 + left) + 0.05 * left * left);
+        };
+        EXPECT_NEAR(estimated(shape, time_of).time_s / summed(shape.steps(), time_of), 1.0, 2e-3) << shape.n;
     }
 }
 
-// What leaving a window out changes is small for what the windows follow, and tells of what they do not.
-TEST(Sampling, AlternativesTellOfWhatTheWindowsMiss) {
-    const Sample sample = sampled(4000, 1, {});
-    const auto spread = [&](const TimeOfStep& time_of) {
-        double most = 0.0;
-        for (const std::vector<Span>& spans : sample.alternatives) {
-            most = std::max(most,
-                            std::fabs(integrated(sample, spans, time_of) - integrated(sample, sample.spans, time_of)));
-        }
-        return most / integrated(sample, sample.spans, time_of);
+TEST(Sampling, ChangesTellOfWhatTheWindowsMiss) {
+    const Shape shape{4000, 1, 1, 1};
+    const auto relative = [&](const TimeOfStep& time_of) {
+        const Estimate found = estimated(shape, time_of);
+        return found.changes_s / found.time_s;
     };
-    EXPECT_LT(spread([](double step) { return std::pow(1.0 - step / 4000.0, 2); }), 1e-3);
-    EXPECT_GT(spread([](double step) { return 1.0 + 0.3 * std::sin(step / 300.0); }), 1e-2);
+    EXPECT_LT(relative([](double step) { return std::pow(1.0 - step / 4000.0, 2); }), 1e-3);
+    EXPECT_GT(relative([](double step) { return 1.0 + 0.3 * std::sin(step / 100.0); }), 1e-2);
+}
+
+TEST(Sampling, ARunThatTakesNoTimeIsOneOfNoTime) {
+    EXPECT_EQ(estimated(shapes[1], [](double) { return 0.0; }).time_s, 0.0);
 }

@@ -786,15 +786,12 @@ def split_costs(series: FitSeries, low: int, high: int, logarithmic: bool, const
 
 def best_log_cut(series: FitSeries, begin: int, end: int, low: int, high: int) -> int: ...
 
-class HplWindows:
-    def __init__(self, count: int, warm_up: int, measured: int) -> None: ...
-
 class HplResult(RunResult):
     @property
     def simulated_steps(self) -> int: ...
 
     @property
-    def sampling_error_s(self) -> float: ...
+    def sampling_changes_s(self) -> list[float]: ...
 
     @property
     def rank_sent(self) -> list[list[list[float]]]:
@@ -931,12 +928,6 @@ class HplParameters:
 
     @sampled.setter
     def sampled(self, arg: bool, /) -> None: ...
-
-    @property
-    def windows(self) -> HplWindows: ...
-
-    @windows.setter
-    def windows(self, arg: HplWindows, /) -> None: ...
 
     @property
     def trial_steps(self) -> int: ...

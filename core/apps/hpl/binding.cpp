@@ -24,12 +24,9 @@ std::vector<std::vector<std::array<double, 2>>> rank_sent(const hpl::Result& res
 } // namespace
 
 void bind_hpl(nb::module_& m) {
-    nb::class_<hpl::Windows>(m, "HplWindows")
-        .def(nb::init<std::uint32_t, std::int64_t, std::int64_t>(), nb::arg("count"), nb::arg("warm_up"),
-             nb::arg("measured"));
     nb::class_<hpl::Result, mpi::RunResult>(m, "HplResult")
         .def_ro("simulated_steps", &hpl::Result::simulated_steps)
-        .def_ro("sampling_error_s", &hpl::Result::sampling_error_s)
+        .def_ro("sampling_changes_s", &hpl::Result::sampling_changes_s)
         .def_prop_ro("rank_sent", &rank_sent, "By rank and phase (broadcast, swap, solve): messages and bytes.");
     m.def(
         "hpl_simulated_steps", [](const hpl::Parameters& parameters) { return hpl::sample_of(parameters).steps; },

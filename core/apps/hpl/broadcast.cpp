@@ -74,10 +74,17 @@ void Program::begin_broadcast(const Place& at, const Panel& panel) {
     }
 }
 
-bool Program::cannot_have_come(const Place& at, const Panel& panel) {
-    if (panel.source_column == at.column) {
+bool Program::probes_in_vain(const Place& at, const Panel& panel) {
+    if (panel.source_column == at.column ||
+        !(cannot_have_come(at, panel) ||
+          engine_.finds_nothing(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel)))) {
         return false;
     }
+    fruitless_probe(at, panel);
+    return true;
+}
+
+bool Program::cannot_have_come(const Place& at, const Panel& panel) {
     // A probe that looks first sees what had come before it: the end of its own time is a later bound.
     const double date_s = engine_.clock(at.rank) + engine_.network().iprobe_s;
     const Factored& factored = factored_.at(panel.step);
@@ -86,14 +93,14 @@ bool Program::cannot_have_come(const Place& at, const Panel& panel) {
     const auto left = static_cast<double>(begun > 0 ? begun - 1 : panel.width);
     const double earliest_s =
         factored.step == panel.step ? factored.date_s[at.row] : engine_.now_s() + least_column_s_ * left;
-    if (factored.step > panel.step || date_s > earliest_s) {
-        return false;
-    }
-    fruitless_probe(at, panel);
-    return true;
+    return factored.step <= panel.step && date_s <= earliest_s;
 }
 
 void Program::fruitless_probe(const Place& at, const Panel& panel) {
+    if (!engine_.trace().on()) [[likely]] {
+        engine_.spend_probe(at.rank);
+        return;
+    }
     const Staged staged(engine_, at.rank, panel.step, std::nullopt);
     engine_.fruitless_probe(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
 }

@@ -28,7 +28,7 @@ public:
 
 private:
     [[nodiscard]] Value& slot(std::int64_t step) noexcept {
-        return slots_[static_cast<std::size_t>(step) % slots_.size()];
+        return slots_[static_cast<std::size_t>(step) & (slots_.size() - 1)]; // their number is a power of two
     }
     void grow() {
         std::vector<Value> before = std::exchange(slots_, std::vector<Value>(2 * slots_.size()));

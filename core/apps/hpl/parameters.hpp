@@ -1,7 +1,6 @@
 #pragma once
 // The parameters of one HPL run, as in HPL.dat.
 
-#include "apps/hpl/sampling.hpp"
 #include "models/words.hpp"
 
 #include <array>
@@ -88,7 +87,6 @@ struct Parameters {
     /// The row (from 0) that each column is pivoted with; empty: as `pivots` says.
     std::vector<std::int64_t> pivot_rows{};
     bool sampled = false; // simulate windows of steps only (sampling.hpp)
-    Windows windows{};
     /// Simulate the first steps and so many others, without the solve, to learn what a run costs; 0: a real run.
     std::int64_t trial_steps = 0;
 
@@ -122,7 +120,6 @@ struct Parameters {
         visit("pivots", &Parameters::pivots);
         visit("pivot_rows", &Parameters::pivot_rows);
         visit("sampled", &Parameters::sampled);
-        visit("windows", &Parameters::windows);
         visit("trial_steps", &Parameters::trial_steps);
     }
 };

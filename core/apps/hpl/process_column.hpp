@@ -143,7 +143,7 @@ struct Program::ProcessColumn {
                 calls = 0;
                 total_s = 0.0;
                 cost_size = size;
-                cost = day.cost(process.rank, kernel, size);
+                cost = day.common_cost(process.rank, kernel, size);
             } else if (modelled) {
                 cost.factor = day.factor(process.rank, kernel);
             }

@@ -1,71 +1,115 @@
 #include "apps/hpl/sampling.hpp"
 
+#include "apps/hpl/parameters.hpp"
+
 #include <algorithm>
-#include <array>
+#include <cmath>
+#include <optional>
 
 namespace lepaute::hpl {
 
 namespace {
 
-/// Of the polynomial that is 1 at nodes[which] and 0 at the others: the integral from `low` to `high`, by the
-/// Gauss-Legendre rule with 5 points, which is exact up to degree 9.
-double lagrange_integral(const std::vector<double>& nodes, std::size_t which, double low, double high) {
-    static constexpr std::array<double, 5> points = {-0.90617984593866399280, -0.53846931010568309104, 0.0,
-                                                     0.53846931010568309104, 0.90617984593866399280};
-    static constexpr std::array<double, 5> weights = {0.23692688505618908751, 0.47862867049936646804,
-                                                      0.56888888888888888889, 0.47862867049936646804,
-                                                      0.23692688505618908751};
-    const double middle = 0.5 * (low + high);
-    const double half = 0.5 * (high - low);
-    double integral = 0.0;
-    for (std::size_t point = 0; point < points.size(); ++point) {
-        const double at = middle + half * points[point];
-        double value = 1.0;
-        for (std::size_t other = 0; other < nodes.size(); ++other) {
-            if (other != which) {
-                value *= (at - nodes[other]) / (nodes[which] - nodes[other]);
+// Chosen by the sets `chosen` of validation/sampling_error.py.
+constexpr std::int64_t head_steps = 16;
+constexpr std::int64_t tail_steps = 24; // at least
+constexpr std::int64_t window_steps = 12;
+constexpr std::int64_t least_leaps = 6; // of q steps; with fewer, windows would not be spread over the run
+
+/// How many steps are to be simulated: some rounds of the longer side of the grid, since stalls come once a round.
+std::int64_t wanted_steps(std::int64_t p, std::int64_t q) {
+    return std::clamp<std::int64_t>(64 + 3 * std::max(p, q), 128, 320);
+}
+
+/// Which part of the run lies before the part `share` of the windows: more of them at the beginning, where steps are
+/// long.
+double placed(double share) { return 0.5 * (share + 1.0 - std::sqrt(1.0 - share)); }
+
+/// Factors >= 0 of the terms that make relative deviations from the times smallest (least squares); none where no time
+/// has passed. terms: by term and window.
+std::optional<std::array<double, 3>> fitted(const std::array<std::vector<double>, 3>& terms,
+                                            const std::vector<double>& times_s) {
+    std::array<std::array<double, 3>, 3> products{}; // of terms over times
+    std::array<double, 3> sums{};
+    for (std::size_t window = 0; window < times_s.size(); ++window) {
+        if (!(times_s[window] > 0.0)) {
+            return std::nullopt;
+        }
+        for (std::size_t i = 0; i < 3; ++i) {
+            const double one = terms[i][window] / times_s[window];
+            sums[i] += one;
+            for (std::size_t j = 0; j < 3; ++j) {
+                products[i][j] += one * terms[j][window] / times_s[window];
             }
         }
-        integral += half * weights[point] * value;
     }
-    return integral;
+    // With three terms the best non-negative factors are the best of those subsets whose own best are not negative.
+    std::optional<std::array<double, 3>> best;
+    double most = 0.0; // the more, the smaller the deviations
+    for (unsigned subset = 1; subset < 8; ++subset) {
+        std::array<std::array<double, 4>, 3> rows{};
+        for (std::size_t i = 0; i < 3; ++i) {
+            for (std::size_t j = 0; j < 3; ++j) {
+                const bool both = ((subset >> i) & (subset >> j) & 1U) != 0;
+                rows[i][j] = both ? products[i][j] / std::sqrt(products[i][i] * products[j][j]) : i == j ? 1.0 : 0.0;
+            }
+            rows[i][3] = ((subset >> i) & 1U) != 0 ? sums[i] / std::sqrt(products[i][i]) : 0.0;
+        }
+        bool singular = false;
+        for (std::size_t pivot = 0; pivot < 3; ++pivot) { // symmetric and positive: no exchange of rows
+            singular = singular || rows[pivot][pivot] < 1e-9;
+            for (std::size_t i = 0; i < 3 && !singular; ++i) {
+                const double factor = i == pivot ? 0.0 : rows[i][pivot] / rows[pivot][pivot];
+                for (std::size_t j = 0; j < 4; ++j) {
+                    rows[i][j] -= factor * rows[pivot][j];
+                }
+            }
+        }
+        if (singular) {
+            continue;
+        }
+        std::array<double, 3> factors{};
+        double explained = 0.0;
+        for (std::size_t i = 0; i < 3; ++i) {
+            factors[i] = rows[i][3] / rows[i][i] / std::sqrt(products[i][i]);
+            explained += factors[i] * sums[i];
+        }
+        if (*std::ranges::min_element(factors) >= 0.0 && explained > most) {
+            most = explained;
+            best = factors;
+        }
+    }
+    return best;
 }
 
-/// A window among the simulated steps: its time is taken between two of them.
-struct Window {
-    std::size_t begin; // indices of simulated steps
-    std::size_t end;
-    double centre; // in steps of the program
-};
-
-/// The spans of a run whose first `head` and last steps, from index `tail` on, count as they are; the others follow
-/// from the windows.
-std::vector<Span> spans_of(const std::vector<std::int64_t>& steps, const std::vector<Window>& windows, std::size_t head,
-                           std::size_t tail) {
-    std::vector<double> nodes;
-    nodes.reserve(windows.size());
-    for (const Window& window : windows) {
-        nodes.push_back(window.centre);
+/// Between the centres of windows by straight lines, beyond them as at the last: adds what each step counts for.
+/// without: a window to leave out.
+std::vector<double> interpolated(const std::vector<double>& centres, std::int64_t from, std::int64_t to,
+                                 const std::vector<double>& of_step, std::optional<std::size_t> without = {}) {
+    std::vector<std::size_t> used;
+    for (std::size_t window = 0; window < centres.size(); ++window) {
+        if (window != without) {
+            used.push_back(window);
+        }
     }
-    const auto low = static_cast<double>(steps[head - 1] + 1);
-    const auto high = static_cast<double>(steps[tail]);
-    std::vector<Span> spans = {{0, head, 1.0}, {tail, steps.size(), 1.0}};
-    for (std::size_t i = 0; i < windows.size(); ++i) {
-        const auto count = static_cast<double>(windows[i].end - windows[i].begin);
-        spans.push_back({windows[i].begin, windows[i].end, lagrange_integral(nodes, i, low, high) / count});
+    std::vector<double> weights(centres.size(), 0.0);
+    std::size_t next = 0; // the first whose centre is not before the step
+    for (std::int64_t step = from; step < to; ++step) {
+        const auto at = static_cast<double>(step);
+        while (next < used.size() && centres[used[next]] < at) {
+            ++next;
+        }
+        const double counts = of_step[static_cast<std::size_t>(step)];
+        if (next == 0 || next == used.size()) {
+            weights[used[next == 0 ? 0 : next - 1]] += counts;
+            continue;
+        }
+        const double low = centres[used[next - 1]];
+        const double share = (at - low) / (centres[used[next]] - low);
+        weights[used[next - 1]] += (1.0 - share) * counts;
+        weights[used[next]] += share * counts;
     }
-    return spans;
-}
-
-/// Cosine of x in [0, pi], to about 1e-15: that of the library differs between processors.
-double cosine(double x) noexcept {
-    double term = 1.0;
-    double sum = 1.0;
-    for (int n = 1; n < 16; ++n) {
-        term *= -x * x / ((2.0 * n - 1.0) * (2.0 * n));
-        sum += term;
-    }
-    return sum;
+    return weights;
 }
 
 } // namespace
@@ -75,7 +119,6 @@ Sample whole(std::int64_t steps) {
     for (std::int64_t step = 0; step < steps; ++step) {
         sample.steps.push_back(step);
     }
-    sample.spans = {{0, sample.steps.size(), 1.0}};
     return sample;
 }
 
@@ -97,52 +140,109 @@ Sample trial(std::int64_t steps, std::int64_t multiple, std::int64_t head, std::
             sample.steps.push_back(step);
         }
     }
-    sample.spans = {{0, sample.steps.size(), 1.0}};
     return sample;
 }
 
-Sample sampled(std::int64_t steps, std::int64_t multiple, const Windows& windows) {
-    const std::int64_t length = windows.warm_up + windows.measured;
-    if (windows.count < 3 || 2 * (length * windows.count + multiple) > steps) {
+Sample sampled(std::int64_t steps, std::int64_t p, std::int64_t q) {
+    const std::int64_t wanted = wanted_steps(p, q);
+    const std::int64_t leaps = std::max<std::int64_t>(0, steps - wanted + q / 2) / q; // of q steps each
+    const std::int64_t simulated = steps - leaps * q;
+    const std::int64_t count = (simulated - head_steps - tail_steps) / window_steps;
+    if (2 * simulated > steps || leaps < least_leaps) {
         return whole(steps);
     }
     Sample sample;
-    std::vector<Window> taken;
-    std::size_t head = 0;
-    std::size_t tail = 0;
-    constexpr double pi = 3.14159265358979323846;
-    for (std::uint32_t i = 0; i < windows.count; ++i) {
-        const double share = 0.5 - 0.5 * cosine(pi * i / (windows.count - 1));
-        auto first = static_cast<std::int64_t>(share * static_cast<double>(steps - length));
-        if (!sample.steps.empty()) {
-            const std::int64_t next =
-                sample.steps.back() + 1; // what is left out is a multiple; the last window reaches
-            const std::int64_t gap = std::max<std::int64_t>(0, first - next) / multiple * multiple; // to the end
-            first = next + gap;
-        }
-        const std::int64_t last = i + 1 == windows.count ? steps : first + length;
+    std::int64_t leapt = 0;
+    const auto simulate = [&](std::int64_t number) {
         const std::size_t begin = sample.steps.size();
-        for (std::int64_t step = first; step < last; ++step) {
+        const std::int64_t first = static_cast<std::int64_t>(begin) + leapt * q;
+        for (std::int64_t step = first; step < first + number; ++step) {
             sample.steps.push_back(step);
         }
-        const auto warm = begin + static_cast<std::size_t>(windows.warm_up);
-        Window window{warm, std::min(warm + static_cast<std::size_t>(windows.measured), sample.steps.size()), 0.0};
-        if (i == 0) {
-            head = window.end;
-        } else if (i + 1 == windows.count) {
-            tail = window.begin;
-            window.end = window.begin + (window.end - window.begin) / 2; // the end of the matrix is not typical
-        }
-        window.centre = 0.5 * static_cast<double>(sample.steps[window.begin] + sample.steps[window.end - 1] + 1);
-        taken.push_back(window);
+        return begin;
+    };
+    simulate(head_steps);
+    sample.spans = {{0, static_cast<std::size_t>(head_steps)}, {}};
+    const std::int64_t tail = simulated - head_steps - count * window_steps;
+    for (std::int64_t i = 0; i < count; ++i) {
+        const double share = (static_cast<double>(i) + 0.5) / static_cast<double>(count);
+        const double middle = placed(share) * static_cast<double>(steps - head_steps - tail) + head_steps;
+        const double first = middle - 0.5 * window_steps - static_cast<double>(sample.steps.size());
+        leapt = std::clamp(static_cast<std::int64_t>(first / static_cast<double>(q) + 0.5), leapt, leaps);
+        const std::size_t begin = simulate(window_steps);
+        sample.spans.push_back({begin, begin + window_steps});
     }
-    sample.spans = spans_of(sample.steps, taken, head, tail);
-    for (std::size_t without = 1; without + 1 < taken.size(); ++without) {
-        std::vector<Window> fewer = taken;
-        fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(without));
-        sample.alternatives.push_back(spans_of(sample.steps, fewer, head, tail));
-    }
+    leapt = leaps;
+    const std::size_t last = simulate(tail);
+    sample.spans[Sample::tail] = {last, sample.steps.size()};
+    sample.spans.push_back({last, last + static_cast<std::size_t>(tail) / 2}); // the end of the matrix is not typical
     return sample;
+}
+
+StepTerms step_terms(std::int64_t n, std::int64_t nb, std::int64_t p, std::int64_t q) {
+    StepTerms terms;
+    for (std::int64_t start = 0; start < n; start += nb) {
+        const auto rows = static_cast<double>(local_count(n - start, nb, 0, p)); // the owner has the most
+        const auto columns = static_cast<double>(local_count(n - start, nb, 0, q));
+        terms[0].push_back(rows * columns);
+        terms[1].push_back(rows);
+        terms[2].push_back(1.0);
+    }
+    return terms;
+}
+
+Extrapolation extrapolated(const Sample& sample, const StepTerms& terms, const std::vector<double>& began_s) {
+    std::vector<double> centres;
+    std::vector<double> times_s; // of a step
+    std::array<std::vector<double>, 3> means;
+    std::vector<double> lengths;
+    for (std::size_t span = Sample::first_window; span < sample.spans.size(); ++span) {
+        const Span window = sample.spans[span];
+        const auto count = static_cast<double>(window.end - window.begin);
+        lengths.push_back(count);
+        centres.push_back(0.5 * static_cast<double>(sample.steps[window.begin] + sample.steps[window.end - 1]));
+        times_s.push_back((began_s[window.end] - began_s[window.begin]) / count);
+        for (std::size_t term = 0; term < terms.size(); ++term) {
+            double sum = 0.0;
+            for (std::size_t index = window.begin; index < window.end; ++index) {
+                sum += terms[term][static_cast<std::size_t>(sample.steps[index])];
+            }
+            means[term].push_back(sum / count);
+        }
+    }
+    const std::size_t steps = terms[0].size();
+    const std::vector<double> ones(steps, 1.0);
+    std::vector<double> fit = ones;
+    std::vector<double> fit_of_window(centres.size(), 1.0);
+    if (const auto factors = fitted(means, times_s)) {
+        const auto sum = [&](const std::array<std::vector<double>, 3>& of, std::size_t at) {
+            return (*factors)[0] * of[0][at] + (*factors)[1] * of[1][at] + (*factors)[2] * of[2][at];
+        };
+        for (std::size_t step = 0; step < steps; ++step) {
+            fit[step] = sum(terms, step);
+        }
+        for (std::size_t window = 0; window < centres.size(); ++window) {
+            fit_of_window[window] = sum(means, window);
+        }
+    }
+    const std::int64_t from = sample.steps[sample.spans[Sample::head].end - 1] + 1;
+    const std::int64_t to = sample.steps[sample.spans[Sample::tail].begin];
+    Extrapolation result{.weights = {1.0, 1.0}, .counts = {1.0, 1.0}, .changes_s = {}};
+    const std::vector<double> weights = interpolated(centres, from, to, fit);
+    const std::vector<double> counts = interpolated(centres, from, to, ones);
+    for (std::size_t window = 0; window < centres.size(); ++window) {
+        result.weights.push_back(weights[window] / fit_of_window[window] / lengths[window]);
+        result.counts.push_back(counts[window] / lengths[window]);
+    }
+    for (std::size_t without = 0; without < centres.size(); ++without) {
+        const std::vector<double> others = interpolated(centres, from, to, fit, without);
+        double change_s = 0.0;
+        for (std::size_t window = 0; window < centres.size(); ++window) {
+            change_s += (others[window] - weights[window]) / fit_of_window[window] * times_s[window];
+        }
+        result.changes_s.push_back(change_s);
+    }
+    return result;
 }
 
 } // namespace lepaute::hpl

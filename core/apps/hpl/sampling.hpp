@@ -1,42 +1,60 @@
 #pragma once
 // Which steps of HPL are simulated when not all are, and what they stand for.
 //
-// Windows of consecutive steps are simulated in full; the time of a step in between follows from a polynomial through
-// the mean times of the windows (it is a smooth function of what is left of the matrix). The first and the last steps
-// are counted as they are, with the beginning and the end of the program.
+// Many short windows of consecutive steps are simulated. Between two of them the ranks leap over a multiple of the
+// process columns: their dates keep their order, and go on in proportion to what is left of the matrix. The lag of
+// ranks behind each other, which passes around the grid in waves, so goes on as if nothing had been left out.
+//
+// What a step takes is, up to a factor that changes slowly, a sum of terms known for every step: the largest product,
+// the rows of the panel, a constant. The windows only tell the factor.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace lepaute::hpl {
 
-/// Time (or anything else that adds up) between the beginnings of two simulated steps, and how often it counts.
+/// Indices of simulated steps, from the beginning of the step `begin` to that of `end`, or to the end of the run (the
+/// number of simulated steps).
 struct Span {
-    std::size_t begin; // index of a simulated step; from its beginning
-    std::size_t end;   // to the beginning of this one, or to the end of the run (index: number of simulated steps)
-    double weight;
+    std::size_t begin;
+    std::size_t end;
 };
 
 struct Sample {
     std::vector<std::int64_t> steps; // increasing
-    std::vector<Span> spans;         // what the whole run is made of; all of it, once, when all steps are simulated
-    /// The same with one window less, for each window but the first and the last: how much the result depends on them.
-    std::vector<std::vector<Span>> alternatives;
-};
+    /// What the run is made of: the head and the tail, which count once, and windows, which stand for what is left out.
+    /// The last window is a part of the tail. None where nothing but the simulated steps counts.
+    std::vector<Span> spans;
 
-struct Windows {
-    std::uint32_t count = 5;
-    std::int64_t warm_up = 16;  // steps that only bring the ranks into the relation that lasts
-    std::int64_t measured = 32; // steps whose time is taken
+    static constexpr std::size_t head = 0;
+    static constexpr std::size_t tail = 1;
+    static constexpr std::size_t first_window = 2;
 };
 
 /// All of `steps` steps.
 [[nodiscard]] Sample whole(std::int64_t steps);
 
-/// Windows at the points of Chebyshev and Lobatto over `steps` steps. Between windows `multiple` divides the number of
-/// steps that are left out, so that the same process column comes next. The whole where that would not save half.
-[[nodiscard]] Sample sampled(std::int64_t steps, std::int64_t multiple, const Windows& windows);
+/// Windows over `steps` steps on a grid of p x q processes. Between windows q divides the number of steps that are left
+/// out, so that the same process column comes next. The whole where that would not save half.
+[[nodiscard]] Sample sampled(std::int64_t steps, std::int64_t p, std::int64_t q);
+
+/// The terms that the time of a step is made of, by step.
+using StepTerms = std::array<std::vector<double>, 3>;
+[[nodiscard]] StepTerms step_terms(std::int64_t n, std::int64_t nb, std::int64_t p, std::int64_t q);
+
+/// How often each span counts, for time and for whatever does not follow it (`counts`), and how much one window less
+/// would change the time of the run, for each window.
+struct Extrapolation {
+    std::vector<double> weights;
+    std::vector<double> counts;
+    std::vector<double> changes_s;
+};
+
+/// began_s: when each simulated step began, and when the run ended, on a clock that stands still while ranks leap.
+[[nodiscard]] Extrapolation extrapolated(const Sample& sample, const StepTerms& terms,
+                                         const std::vector<double>& began_s);
 
 /// The first `head` of `steps` steps, at least one, and `count` others: one after the other in the middle of the run,
 /// or at three places spread over it. Between them `multiple` divides the number of steps that are left out. Their mean

@@ -47,8 +47,7 @@ Sample sample_of(const Parameters& parameters) {
         const std::int64_t head = std::max<std::int64_t>(1, parameters.depth); // with which every run begins
         return trial(steps, parameters.q, head, parameters.trial_steps);
     }
-    return parameters.sampled && parameters.depth < 16 ? sampled(steps, parameters.q, parameters.windows)
-                                                       : whole(steps);
+    return parameters.sampled && parameters.depth < 16 ? sampled(steps, parameters.p, parameters.q) : whole(steps);
 }
 
 Program::Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed)
@@ -62,7 +61,8 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
             std::has_single_bit(static_cast<std::uint64_t>(aligned)) ? aligned + parameters.align : aligned);
     }
     sample_ = sample_of(parameters);
-    if (parameters.sampled) {
+    before_leap_.count = engine.size();
+    if (!sample_.spans.empty()) {
         began_s_.assign(sample_.steps.size() + 1, 0.0);
         for (const Span& span : sample_.spans) {
             mark_at_.insert(mark_at_.end(), {span.begin, span.end});
@@ -70,7 +70,7 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
         std::sort(mark_at_.begin(), mark_at_.end());
         mark_at_.erase(std::unique(mark_at_.begin(), mark_at_.end()), mark_at_.end());
         totals_at_.resize(mark_at_.size());
-        shares_at_.assign(mark_at_.size(), std::vector<mpi::Shares>(engine.size()));
+        shares_in_.assign(sample_.spans.size(), std::vector<mpi::Shares>(engine.size()));
     }
     // The pivot exchange of a column takes at least its rounds of the shorter messages on the faster links.
     const double row_bytes = 8.0 * static_cast<double>(parameters.nb + 4);
@@ -84,103 +84,125 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
 
 void Program::begin_step(const Place& at, std::size_t index, std::int64_t step) {
     engine_.begin_step(at.rank, static_cast<std::int32_t>(step));
-    if (parameters_.sampled && index < sample_.steps.size()) {
+    if (!sample_.spans.empty() && index > 0 && index < sample_.steps.size()) { // all began with the run
         mark(at, index);
     }
 }
 
+/// All ranks have come between two simulated steps, and whatever was sent has been received: they go on at the
+/// simulated step `index`, as far behind each other as they were, in proportion to what is left.
+void Program::leap(Rank last, std::size_t index) {
+    double first_s = engine_.clock(0);
+    double last_s = first_s;
+    double before_s = 0.0;
+    for (Rank rank = 0; rank < engine_.size(); ++rank) {
+        const double clock_s = engine_.clock(rank);
+        first_s = std::min(first_s, clock_s);
+        last_s = std::max(last_s, clock_s);
+        before_s += clock_s;
+    }
+    const auto left = [&](std::int64_t step) { return static_cast<double>(parameters_.n - step * parameters_.nb); };
+    const double scale = left(sample_.steps[index]) / left(sample_.steps[index - 1] + 1);
+    double after_s = 0.0;
+    for (Rank rank = 0; rank < engine_.size(); ++rank) { // none goes back behind what has been settled
+        const double clock_s = last_s + scale * (engine_.clock(rank) - first_s);
+        engine_.set_clock(rank, clock_s, {});
+        after_s += clock_s;
+    }
+    leapt_s_ += (after_s - before_s) / static_cast<double>(engine_.size());
+    const auto mark = std::ranges::lower_bound(mark_at_, index);
+    if (mark != mark_at_.end() && *mark == index) {
+        totals_at_[static_cast<std::size_t>(mark - mark_at_.begin())] = totals();
+    }
+    engine_.release(last, before_leap_);
+}
+
 void Program::mark(const Place& at, std::size_t index) {
-    began_s_[index] += engine_.clock(at.rank);
+    began_s_[index] += (engine_.clock(at.rank) - leapt_s_) / static_cast<double>(engine_.size());
     const auto found = std::lower_bound(mark_at_.begin(), mark_at_.end(), index);
     if (found == mark_at_.end() || *found != index) {
         return;
     }
     const auto which = static_cast<std::size_t>(found - mark_at_.begin());
-    shares_at_[which][at.rank] = engine_.shares_s(at.rank);
-    if (at.rank == 0) { // the others are near: what they have called and sent is nearly what they will have
+    note_shares(at.rank, index);
+    if (at.rank == 0 && !leaps_to(index)) { // the others are near, and so is what they have called and sent
         totals_at_[which] = totals();
+    }
+}
+
+/// Adds what has passed in the spans that end at `index`.
+void Program::note_shares(Rank rank, std::size_t index) {
+    const mpi::Shares& now = engine_.shares_s(rank);
+    for (std::size_t i = 0; i < sample_.spans.size(); ++i) {
+        const Span& span = sample_.spans[i];
+        const double sign = span.end == index ? 1.0 : span.begin == index ? -1.0 : 0.0;
+        for (std::size_t share = 0; share < mpi::share_count && sign != 0.0; ++share) {
+            shares_in_[i][rank][share] += sign * now[share];
+        }
     }
 }
 
 Program::Totals Program::totals() const { return {day_.use(), engine_.statistics()}; }
 
-void Program::conclude(Result& result) const {
-    const double end_s = result.time_s;
+void Program::conclude(Result& result) {
     result.simulated_steps = static_cast<std::int64_t>(sample_.steps.size());
-    if (!parameters_.sampled || sample_.spans.size() < 2) {
+    if (sample_.spans.empty()) {
         return;
     }
-    const auto ranks = static_cast<double>(engine_.size());
-    const auto date_s = [&](std::size_t index) {
-        return index == sample_.steps.size() ? end_s : index == 0 ? 0.0 : began_s_[index] / ranks;
-    };
-    const auto time_of = [&](const std::vector<Span>& spans) {
-        double sum_s = 0.0;
-        for (const Span& span : spans) {
-            sum_s += span.weight * (date_s(span.end) - date_s(span.begin));
-        }
-        return sum_s;
-    };
-    result.time_s = time_of(sample_.spans);
-    for (const std::vector<Span>& spans : sample_.alternatives) {
-        result.sampling_error_s = std::max(result.sampling_error_s, std::fabs(time_of(spans) - result.time_s));
+    std::vector<double> began_s = began_s_;
+    began_s.back() = result.time_s - leapt_s_;
+    const auto [weights, counts, changes_s] =
+        extrapolated(sample_, step_terms(parameters_.n, parameters_.nb, parameters_.p, parameters_.q), began_s);
+    result.sampling_changes_s = changes_s;
+    result.time_s = 0.0;
+    for (std::size_t i = 0; i < sample_.spans.size(); ++i) {
+        result.time_s += weights[i] * (began_s[sample_.spans[i].end] - began_s[sample_.spans[i].begin]);
     }
     // Whatever else adds up, in the same way.
-    const Totals at_end = totals();
-    const Totals at_start{.kernels = std::vector<models::KernelUse>(result.kernels.size()), .statistics = {}};
-    const auto mark_of = [&](std::size_t index) {
-        return static_cast<std::size_t>(std::lower_bound(mark_at_.begin(), mark_at_.end(), index) - mark_at_.begin());
-    };
+    totals_at_.front() = {.kernels = std::vector<models::KernelUse>(result.kernels.size()), .statistics = {}};
+    totals_at_.back() = totals();
     const auto totals_of = [&](std::size_t index) -> const Totals& {
-        return index == 0 ? at_start : index == sample_.steps.size() ? at_end : totals_at_[mark_of(index)];
+        return totals_at_[static_cast<std::size_t>(std::ranges::lower_bound(mark_at_, index) - mark_at_.begin())];
     };
-    const auto weighted = [&](auto value) {
+    const auto weighted = [&](const std::vector<double>& by, auto value) {
         double sum = 0.0;
-        for (const Span& span : sample_.spans) {
-            sum += span.weight * (static_cast<double>(value(totals_of(span.end))) -
-                                  static_cast<double>(value(totals_of(span.begin))));
+        for (std::size_t i = 0; i < sample_.spans.size(); ++i) {
+            const Span& span = sample_.spans[i];
+            sum += by[i] * (static_cast<double>(value(totals_of(span.end))) -
+                            static_cast<double>(value(totals_of(span.begin))));
         }
         return std::max(0.0, sum);
     };
-    result.messages = static_cast<std::uint64_t>(weighted([](const Totals& t) { return t.statistics.messages; }));
-    result.bytes = weighted([](const Totals& t) { return t.statistics.bytes; });
+    const auto number = [&](auto value) { return static_cast<std::uint64_t>(weighted(counts, value)); };
+    result.messages = number([](const Totals& t) { return t.statistics.messages; });
+    result.bytes = weighted(counts, [](const Totals& t) { return t.statistics.bytes; });
     for (std::size_t link = 0; link < models::link_class_count; ++link) {
         for (auto member : {&models::MessageUse::messages, &models::MessageUse::outside_messages}) {
-            result.message_use[link].*member =
-                static_cast<std::uint64_t>(weighted([&](const Totals& t) { return t.statistics.use[link].*member; }));
+            result.message_use[link].*member = number([&](const Totals& t) { return t.statistics.use[link].*member; });
         }
         for (auto member : {&models::MessageUse::bytes, &models::MessageUse::outside_bytes, &models::MessageUse::time_s,
                             &models::MessageUse::outside_time_s}) {
             result.message_use[link].*member =
-                weighted([&](const Totals& t) { return t.statistics.use[link].*member; });
+                weighted(counts, [&](const Totals& t) { return t.statistics.use[link].*member; });
         }
     }
     for (std::size_t kernel = 0; kernel < result.kernels.size(); ++kernel) {
         models::KernelUse& use = result.kernels[kernel];
-        const auto counted = [&](std::uint64_t models::KernelUse::*member) {
-            use.*member =
-                static_cast<std::uint64_t>(weighted([&](const Totals& t) { return t.kernels[kernel].*member; }));
-        };
-        counted(&models::KernelUse::calls);
-        counted(&models::KernelUse::unmodelled_calls);
-        counted(&models::KernelUse::clipped_means);
-        counted(&models::KernelUse::clipped_deviations);
-        use.time_s = weighted([&](const Totals& t) { return t.kernels[kernel].time_s; });
-        use.extrapolated_time_s = weighted([&](const Totals& t) { return t.kernels[kernel].extrapolated_time_s; });
+        for (auto member : {&models::KernelUse::calls, &models::KernelUse::unmodelled_calls,
+                            &models::KernelUse::clipped_means, &models::KernelUse::clipped_deviations}) {
+            use.*member = number([&](const Totals& t) { return t.kernels[kernel].*member; });
+        }
+        for (auto member : {&models::KernelUse::time_s, &models::KernelUse::extrapolated_time_s}) {
+            use.*member = weighted(weights, [&](const Totals& t) { return t.kernels[kernel].*member; });
+        }
     }
     for (Rank rank = 0; rank < engine_.size(); ++rank) {
-        const auto shares_of = [&](std::size_t index) {
-            return index == 0                      ? mpi::Shares{}
-                   : index == sample_.steps.size() ? engine_.shares_s(rank)
-                                                   : shares_at_[mark_of(index)][rank];
-        };
+        note_shares(rank, sample_.steps.size());
         mpi::Shares& shares = result.rank_shares_s[rank];
         shares = {};
-        for (const Span& span : sample_.spans) {
-            const mpi::Shares begin = shares_of(span.begin);
-            const mpi::Shares end = shares_of(span.end);
+        for (std::size_t i = 0; i < sample_.spans.size(); ++i) {
             for (std::size_t share = 0; share < mpi::share_count; ++share) {
-                shares[share] += span.weight * (end[share] - begin[share]);
+                shares[share] += weights[i] * shares_in_[i][rank][share];
             }
         }
     }
@@ -298,6 +320,9 @@ Task Program::run(Rank rank) {
 
 Task Program::without_lookahead(Place at) {
     for (std::size_t index = 0; index < sample_.steps.size(); ++index) {
+        if (leaps_to(index) && co_await engine_.join(at.rank, before_leap_)) {
+            leap(at.rank, index);
+        }
         Panel panel = new_panel(at, sample_.steps[index] * parameters_.nb);
         begin_step(at, index, panel.step);
         co_await factor(at, panel);
@@ -336,6 +361,15 @@ Task Program::with_lookahead(Place at) {
     }
     for (auto index = static_cast<std::size_t>(depth); index < sample_.steps.size(); ++index) {
         const std::int64_t start = sample_.steps[index] * nb;
+        if (leaps_to(index)) { // the panels are now those of the steps before, ready for the columns from `start` on
+            if (co_await engine_.join(at.rank, before_leap_)) {
+                leap(at.rank, index);
+            }
+            for (std::int64_t k = 0; k < depth; ++k) {
+                panels[static_cast<std::size_t>(k)] = new_panel(at, start - (depth - k) * nb);
+                panels[static_cast<std::size_t>(k)].columns = shape_at(start).columns[at.column];
+            }
+        }
         panels.push_back(new_panel(at, start));
         Panel& current = panels.back();
         begin_step(at, index, current.step);

@@ -34,9 +34,8 @@ inline constexpr std::array<std::string_view, static_cast<std::size_t>(Stage::co
 
 /// time_s is of the solver: factorisation and solve.
 struct Result : mpi::RunResult {
-    /// Of a sampled run: simulated steps, and how much its time changes at most when one of the windows is left out.
     std::int64_t simulated_steps = 0;
-    double sampling_error_s = 0.0;
+    std::vector<double> sampling_changes_s; // of the time of a sampled run, by one window less
     std::vector<SentInPhases> rank_sent;
 };
 
@@ -75,7 +74,7 @@ public:
     Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed);
     [[nodiscard]] mpi::Task run(mpi::Rank rank);
     /// Makes `result`, of the simulated steps, that of the whole run.
-    void conclude(Result& result) const;
+    void conclude(Result& result);
     [[nodiscard]] const std::vector<SentInPhases>& rank_sent() const noexcept { return rank_sent_; }
 
 private:
@@ -154,6 +153,12 @@ private:
     /// The rank comes to simulated step number `index`.
     void begin_step(const Place& at, std::size_t index, std::int64_t step);
     void mark(const Place& at, std::size_t index);
+    /// Are steps left out before simulated step number `index`?
+    [[nodiscard]] bool leaps_to(std::size_t index) const noexcept {
+        return index > 0 && sample_.steps[index] != sample_.steps[index - 1] + 1;
+    }
+    void leap(mpi::Rank last, std::size_t index);
+    void note_shares(mpi::Rank rank, std::size_t index);
     [[nodiscard]] Totals totals() const;
 
     // -- main loop
@@ -174,7 +179,7 @@ private:
         const Panel& panel;
         bool& done;
         std::optional<mpi::Task> task;
-        [[nodiscard]] bool await_ready() const { return done || program.cannot_have_come(at, panel); }
+        [[nodiscard]] bool await_ready() const { return done || program.probes_in_vain(at, panel); }
         std::coroutine_handle<> await_suspend(std::coroutine_handle<> caller) {
             task.emplace(program.take_broadcast(at, panel, done));
             return mpi::Task::Awaiter{task->handle()}.await_suspend(caller);
@@ -186,7 +191,10 @@ private:
         }
     };
     Poll poll_broadcast(const Place& at, const Panel& panel, bool& done) { return {*this, at, panel, done, {}}; }
-    bool cannot_have_come(const Place& at, const Panel& panel);
+    /// Probes where it is known that nothing is found; false: it is not known, or there is nobody to probe.
+    bool probes_in_vain(const Place& at, const Panel& panel);
+    /// Is the panel factored too late to be found by a probe now?
+    [[nodiscard]] bool cannot_have_come(const Place& at, const Panel& panel);
     void fruitless_probe(const Place& at, const Panel& panel);
     /// `found`: a probe has found the panel already.
     mpi::Task take_broadcast(const Place& at, const Panel& panel, bool& done, bool found = false);
@@ -234,10 +242,12 @@ private:
     std::vector<std::int64_t> leading_dimensions_; // per process row
     PanelWindow<Shape> shapes_;
     Sample sample_;
-    std::vector<double> began_s_;                     // per simulated step and the end: sum over ranks
+    std::vector<double> began_s_;                     // per simulated step and the end: mean over ranks, less leapt_s_
+    mpi::Engine::Meeting before_leap_;                // of all ranks
+    double leapt_s_ = 0.0;                            // by which leaps have moved the clocks, mean over ranks
     std::vector<std::size_t> mark_at_;                // indices where a span begins or ends, increasing
     std::vector<Totals> totals_at_;                   // per mark
-    std::vector<std::vector<mpi::Shares>> shares_at_; // per mark and rank
+    std::vector<std::vector<mpi::Shares>> shares_in_; // per span and rank
     Parameters parameters_;
     mpi::Engine& engine_;
     models::MachineDay& day_;

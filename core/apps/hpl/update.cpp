@@ -66,7 +66,7 @@ private:
     };
     void add(Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k) {
         const models::Size size{static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)};
-        calls_[count_++] = {kernel, size, program_.day_.cost(rank_, kernel, size)};
+        calls_[count_++] = {kernel, size, program_.day_.common_cost(rank_, kernel, size)};
     }
 
     Program& program_;

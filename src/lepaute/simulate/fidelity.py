@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from lepaute.simulate.run import SimulatedRun
 
 
-#: The error of sampling is taken as normal with the standard deviation sqrt(LEAST_SAMPLING_SD^2 + (CHANGE_FACTOR x)^2),
-#: x being the largest relative change of the time that one window less makes: chosen by 143 pairs of a sampled and a
-#: full run (validation/sampling_error.py), tested on others (tests/promises/test_sampled_intervals.py).
+#: The error of sampling is taken as normal with the standard deviation sqrt(LEAST_SAMPLING_SD^2 + CHANGE_FACTOR^2 Q),
+#: Q being the sum of the squares of the relative changes that one window less makes, each the mean over the runs.
+#: Chosen by pairs of a sampled and a full run, tested on others (validation/sampling_error.py).
 LEAST_SAMPLING_SD = 0.001
-CHANGE_FACTOR = 1.5
+CHANGE_FACTOR = 0.85
 
 
 def check_fidelity(application: "Application", fidelity: str) -> None:
@@ -27,13 +27,17 @@ def check_fidelity(application: "Application", fidelity: str) -> None:
 def sampling_sd(runs: "Sequence[SimulatedRun]") -> float:
     """Relative standard deviation of what sampled runs are off from full ones; 0 where every step was simulated.
 
-    From the largest change that leaving one window out makes, root mean square over the runs.
+    Of their mean: what each run is off by itself, since stalls come at random, is a part of the spread of the runs.
     """
-    changes = [run.sampling.error_s / run.time_s for run in runs if run.sampling is not None and run.time_s > 0.0]
+    changes = [
+        [change_s / run.time_s for change_s in run.sampling.changes_s]
+        for run in runs
+        if run.sampling is not None and run.time_s > 0.0
+    ]
     if not changes:
         return 0.0
-    square = sum(change * change for change in changes) / len(changes)
-    return sqrt(LEAST_SAMPLING_SD**2 + CHANGE_FACTOR**2 * square)
+    means = [sum(of_window) / len(changes) for of_window in zip(*changes, strict=True)]
+    return sqrt(LEAST_SAMPLING_SD**2 + CHANGE_FACTOR**2 * sum(mean * mean for mean in means))
 
 
 def sampling_warnings(runs: "Sequence[SimulatedRun]") -> list[str]:

@@ -164,7 +164,7 @@ def simulated_run(
     breakdown = breakdown_of_run(result, application.ranks)
     sampling = None
     if (simulated_steps := getattr(result, "simulated_steps", application.steps)) < application.steps:
-        sampling = Sampling(simulated_steps, application.steps, getattr(result, "sampling_error_s", 0.0))
+        sampling = Sampling(simulated_steps, application.steps, tuple(getattr(result, "sampling_changes_s", ())))
     waiting_share = result.waiting_s / max(application.ranks * result.time_s, 1e-300)
     return SimulatedRun(
         seed=seed,

@@ -41,11 +41,11 @@ class KernelUse(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """Windows of the steps were simulated, not all; error_s: how much one window less would change time_s, at most."""
+    """Windows of the steps were simulated, not all; changes_s: what each window left out would change time_s by."""
 
     simulated_steps: int
     steps: int
-    error_s: float
+    changes_s: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,6 @@ MOST = 2**31 - 1
 DAT = "HPL.dat"
 #: Steps x ranks up to which fidelity `auto` simulates every step.
 FULL_BELOW = 8_000_000
-#: Of a sampled run: windows, steps that warm up each, steps whose time is taken.
-WINDOWS = (5, 16, 32)
 
 
 class Dat(NamedTuple):
@@ -252,11 +250,8 @@ class Hpl(Application):
         return share_done(self, begun_steps / self.ranks, sampled=sampled)
 
     def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0) -> Any:
-        from lepaute import _core
-
         parameters = super(Hpl, self).core_parameters(sampled=sampled)
-        parameters.sampled, parameters.windows = sampled, _core.HplWindows(*WINDOWS)
-        parameters.trial_steps = trial_steps
+        parameters.sampled, parameters.trial_steps = sampled, trial_steps
         return parameters
 
     def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], Options]":
