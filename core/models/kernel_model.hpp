@@ -115,6 +115,8 @@ struct KernelCost {
     bool clipped_deviation = false;
     std::span<const rng::Mode> modes{}; // those of the model's piece, which must outlive the cost
 
+    /// Takes no time, whatever is drawn?
+    [[nodiscard]] bool is_free() const noexcept { return mean_s == 0.0 && deviation_s <= 0.0; }
     /// Seconds of one call, >= 0: (mean + noise) * factor. The noise is draw `index` of the stream.
     [[nodiscard]] double draw(const rng::Stream& stream, std::uint64_t index) const noexcept {
         if (deviation_s <= 0.0) {

@@ -211,6 +211,8 @@ public:
         const double even_s = cost.draw(state.noise, state.calls++);
         return episode_s_ > 0.0 ? through_episodes(rank, even_s) : even_s;
     }
+    /// Passes over the draws of so many calls on `rank`, whose cost is free.
+    void pass_draws(std::uint32_t rank, std::uint64_t calls) noexcept { ranks_[rank].calls += calls; }
     void note_calls(KernelNumber kernel, const KernelCost& cost, const Size& size, std::uint64_t calls,
                     double seconds) noexcept {
         note(use_[kernel.index()], cost, size, calls, seconds);

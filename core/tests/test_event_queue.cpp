@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <queue>
 #include <random>
@@ -58,6 +59,13 @@ TEST(EventQueue, AgreesWithAHeapOnRandomSequences) {
             ASSERT_EQ(queue.next_date_s(), heap.top().first);
             if (heap.top().first != EventQueue::never) {
                 ASSERT_EQ(queue.next_source(), heap.top().second);
+            }
+            double second_s = EventQueue::never;
+            for (std::uint32_t other = 0; other < sources; ++other) {
+                second_s = other == queue.next_source() ? second_s : std::min(second_s, date_s[other]);
+            }
+            if (second_s != EventQueue::never) {
+                ASSERT_EQ(queue.date_s(queue.source_after_next()), second_s);
             }
         }
     }

@@ -105,7 +105,11 @@ void Program::fruitless_probe(const Place& at, const Panel& panel) {
     engine_.fruitless_probe(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
 }
 
-Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bool found) {
+Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bool waits) {
+    if (waits) { // the real program polls in a loop; nothing happens until the panel comes
+        const Staged staged(engine_, at.rank, panel.step, std::nullopt);
+        co_await engine_.await_message(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
+    }
     if (done || parameters_.q <= 1) {
         done = true;
         co_return;
@@ -121,7 +125,7 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bo
     const double bytes = 8.0 * static_cast<double>(panel_length(at, panel));
     if (way.from != nobody) {
         const mpi::Rank from = rank_at(at.row, way.from);
-        if (!found && !co_await engine_.probe(at.rank, from, tag)) {
+        if (!waits && !co_await engine_.probe(at.rank, from, tag)) {
             staged.forget();
             co_return;
         }
@@ -142,12 +146,7 @@ Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bo
 }
 
 Task Program::finish_broadcast(const Place& at, const Panel& panel, bool& done) {
-    const bool waits = !done && panel.source_column != at.column;
-    const Staged staged(engine_, at.rank, panel.step, std::nullopt);
-    if (waits) { // the real program polls in a loop; nothing happens until the panel comes
-        co_await engine_.await_message(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
-    }
-    co_await take_broadcast(at, panel, done, waits);
+    return take_broadcast(at, panel, done, !done && panel.source_column != at.column);
 }
 
 } // namespace lepaute::hpl

@@ -29,7 +29,10 @@ struct Program::Factorisation : Program::ProcessColumn {
     Task leaf(std::int64_t n) {
         on_all(Kernel::idamax, [](const Process& process, std::uint32_t) { return length(process.rows); });
         for (std::int64_t done = 0; done < n; ++done) {
-            co_await look_at_links();
+            if (any_crosses) {
+                co_await program.engine_.until(driver, latest_s());
+                look_at_links();
+            }
             pivot();
             --program.columns_to_factor_[column];
             leaf_column(done, n - 1 - done);

@@ -19,8 +19,8 @@ public:
 
     /// The place of panel `step`: the caller fills it where its `step` is another. Valid until the next call.
     [[nodiscard]] Value& at(std::int64_t step) {
-        while (slot(step).step > step && slots_.size() < most) {
-            grow();
+        if (slot(step).step > step) [[unlikely]] {
+            make_room(step);
         }
         return slot(step);
     }
@@ -29,6 +29,11 @@ public:
 private:
     [[nodiscard]] Value& slot(std::int64_t step) noexcept {
         return slots_[static_cast<std::size_t>(step) & (slots_.size() - 1)]; // their number is a power of two
+    }
+    void make_room(std::int64_t step) {
+        while (slot(step).step > step && slots_.size() < most) {
+            grow();
+        }
     }
     void grow() {
         std::vector<Value> before = std::exchange(slots_, std::vector<Value>(2 * slots_.size()));

@@ -44,15 +44,27 @@ struct Program::ProcessColumn {
         double transfer_s = 0.0;
         double contention_s = 0.0;
     };
+    /// What a message costs between two processes, and how it is sent.
+    struct Delivery {
+        double send_s;
+        double latency_s;
+        double cables_s;
+        double alone_s;
+        double receive_s;
+        double bytes;
+        Protocol protocol;
+    };
     std::vector<Process> processes; // by distance from the owner row
 
-    std::vector<PivotRound> rounds; // log2(power) x power
+    std::vector<PivotRound> rounds;   // log2(power) x power
+    std::vector<Delivery> deliveries; // what each process sends in each round
     std::optional<PivotRounds> over_rounds;
     double per_flow = 0.0; // of the messages that cross, relative to their time alone, at most
     std::vector<double> ready_s;
     std::vector<double> leaving;  // flows that leave the node of each process now
     std::vector<double> reaching; // flows that reach it
     bool any_crosses = false;
+    bool any_traced = false;
     bool all_eager = true;
     double combined_bytes = 0.0; // of one pivot exchange
     std::uint64_t combined_messages = 0;
@@ -71,6 +83,7 @@ struct Program::ProcessColumn {
             process.matrix_rows = process.rows;
             process.clock_s = program.engine_.clock(process.rank);
             process.traced = program.engine_.traced(process.rank);
+            any_traced = any_traced || process.traced;
         }
         const std::uint32_t power = std::bit_floor(p());
         for (std::uint32_t bit = 1; bit < power; bit <<= 1U) {
@@ -88,6 +101,7 @@ struct Program::ProcessColumn {
                 const double cables_s = program.engine_.cable_latency_s(partner.rank, processes[distance].rank);
                 rounds.push_back({network.at(sent).send.of(sent), in.latency_s + cables_s, times.alone_s,
                                   crosses ? times.per_flow_s : 0.0, in.receive.of(received), sent, received});
+                deliveries.push_back(delivery(processes[distance], partner, sent));
                 any_crosses = any_crosses || crosses;
                 per_flow = std::max(per_flow, crosses ? times.per_flow_s / times.alone_s : 0.0);
                 combined_bytes += sent;
@@ -148,6 +162,10 @@ struct Program::ProcessColumn {
                 cost.factor = day.factor(process.rank, kernel);
             }
             ++calls;
+            if (cost.is_free() && !any_traced) {
+                day.pass_draws(process.rank, modelled ? 1 : 0);
+                continue;
+            }
             const double seconds = modelled ? day.draw_s(process.rank, cost) : 0.0;
             if (process.traced) {
                 mpi::trace_kernel(program.engine_, process.rank, kernel, size, process.clock_s, seconds);
@@ -168,33 +186,42 @@ struct Program::ProcessColumn {
         return {0.0, static_cast<double>(n), static_cast<double>(k)};
     }
 
+    /// Of `bytes` bytes.
+    [[nodiscard]] Delivery delivery(const Process& from, const Process& to, double bytes) const {
+        const models::Segment& segment = program.engine_.class_between(from.rank, to.rank).at(bytes);
+        return {segment.send.of(bytes),
+                segment.latency_s,
+                program.engine_.cable_latency_s(from.rank, to.rank),
+                bytes / segment.bandwidth_Bps,
+                segment.receive.of(bytes),
+                bytes,
+                segment.protocol};
+    }
+
     /// Two ranks send to each other; both clocks move to when their own message has gone and the other's is in.
-    void exchange(Process& a, double bytes_a, Process& b, double bytes_b) {
-        const models::NetworkClass& network = program.engine_.class_between(a.rank, b.rank);
-        const models::Segment& from_a = network.at(bytes_a);
-        const models::Segment& from_b = network.at(bytes_b);
+    void exchange(Process& a, const Delivery& from_a, Process& b, const Delivery& from_b) {
         const double start_a = a.clock_s;
         const double start_b = b.clock_s;
-        const double ready_a = start_a + from_a.send.of(bytes_a);
-        const double ready_b = start_b + from_b.send.of(bytes_b);
-        const auto arrives = [&](const models::Segment& segment, double ready, double posted_s, double bytes, Rank from,
-                                 Rank to) {
-            const double begins_s = segment.protocol == Protocol::eager ? ready : std::max(ready, posted_s);
-            return begins_s + segment.latency_s + program.engine_.cable_latency_s(from, to) +
-                   bytes / segment.bandwidth_Bps;
+        const double ready_a = start_a + from_a.send_s;
+        const double ready_b = start_b + from_b.send_s;
+        const auto arrives = [](const Delivery& message, double ready, double posted_s) {
+            const double begins_s = message.protocol == Protocol::eager ? ready : std::max(ready, posted_s);
+            return begins_s + message.latency_s + message.cables_s + message.alone_s;
         };
-        const double at_b = arrives(from_a, ready_a, ready_b, bytes_a, a.rank, b.rank);
-        const double at_a = arrives(from_b, ready_b, ready_a, bytes_b, b.rank, a.rank);
+        const double at_b = arrives(from_a, ready_a, ready_b);
+        const double at_a = arrives(from_b, ready_b, ready_a);
         const double sent_a = from_a.protocol == Protocol::rendezvous ? at_b : ready_a;
         const double sent_b = from_b.protocol == Protocol::rendezvous ? at_a : ready_b;
-        const Waited waited_a = wait(a, ready_a, std::max(sent_a, at_a), ready_b, from_b.receive.of(bytes_b));
-        const Waited waited_b = wait(b, ready_b, std::max(sent_b, at_b), ready_a, from_a.receive.of(bytes_a));
-        trace_exchange(a, b, start_a, ready_a, bytes_a, bytes_b, waited_a);
-        trace_exchange(b, a, start_b, ready_b, bytes_b, bytes_a, waited_b);
+        const Waited waited_a = wait(a, ready_a, std::max(sent_a, at_a), ready_b, from_b.receive_s);
+        const Waited waited_b = wait(b, ready_b, std::max(sent_b, at_b), ready_a, from_a.receive_s);
+        if (any_traced) {
+            trace_exchange(a, b, start_a, ready_a, from_a.bytes, from_b.bytes, waited_a);
+            trace_exchange(b, a, start_b, ready_b, from_b.bytes, from_a.bytes, waited_b);
+        }
         program.engine_.statistics().messages += 2;
-        program.engine_.statistics().bytes += bytes_a + bytes_b;
-        note(program.engine_.statistics().use, a, b, bytes_a);
-        note(program.engine_.statistics().use, b, a, bytes_b);
+        program.engine_.statistics().bytes += from_a.bytes + from_b.bytes;
+        note(program.engine_.statistics().use, a, b, from_a.bytes);
+        note(program.engine_.statistics().use, b, a, from_b.bytes);
     }
 
     void send(Process& from, Process& to, double bytes) {
@@ -263,17 +290,17 @@ struct Program::ProcessColumn {
         }
     }
 
+    [[nodiscard]] double latest_s() const noexcept {
+        double date_s = 0.0;
+        for (const Process& process : processes) {
+            date_s = std::max(date_s, process.clock_s);
+        }
+        return date_s;
+    }
+
     /// What else is on the links when the exchange of the next column begins: its messages are too small to slow
     /// others, but others slow them.
-    Task look_at_links() {
-        if (!any_crosses) {
-            co_return;
-        }
-        double latest_s = 0.0;
-        for (const Process& process : processes) {
-            latest_s = std::max(latest_s, process.clock_s);
-        }
-        co_await program.engine_.until(driver, latest_s);
+    void look_at_links() {
         for (std::uint32_t distance = 0; distance < p(); ++distance) {
             const std::uint32_t node = program.engine_.node_of(processes[distance].rank);
             if (program.engine_.plain_switch()) {
@@ -312,7 +339,8 @@ struct Program::ProcessColumn {
         const std::uint32_t power = std::bit_floor(p());
         for (std::uint32_t d = power; d < p(); ++d) {
             if (d == power) {
-                exchange(processes[d], one_row(), processes[0], bare_row());
+                exchange(processes[d], delivery(processes[d], processes[0], one_row()), processes[0],
+                         delivery(processes[0], processes[d], bare_row()));
             } else {
                 send(processes[d], processes[d - power], one_row());
             }
@@ -324,15 +352,16 @@ struct Program::ProcessColumn {
                     note_round(d, d ^ (1U << round), rounds[round * power + d], wait);
                 });
         } else {
-            const PivotRound* round = rounds.data();
-            for (std::uint32_t bit = 1; bit < power; bit <<= 1U, round += power) {
+            std::size_t first = 0; // of the round
+            for (std::uint32_t bit = 1; bit < power; bit <<= 1U, first += power) {
                 if (all_eager) {
-                    exchange_eagerly(bit, power, round);
+                    exchange_eagerly(bit, power, rounds.data() + first);
                     continue;
                 }
+                const Delivery* sent = deliveries.data() + first;
                 for (std::uint32_t d = 0; d < power; ++d) {
                     if (d < (d ^ bit)) {
-                        exchange(processes[d], round[d].sent_bytes, processes[d ^ bit], round[d].received_bytes);
+                        exchange(processes[d], sent[d], processes[d ^ bit], sent[d ^ bit]);
                     }
                 }
             }
@@ -373,13 +402,26 @@ struct Program::ProcessColumn {
         }
         for (std::uint32_t d = 0; d < power; ++d) {
             Process& process = processes[d];
+            const PivotRound& own = round[d];
             const double flows = 1.0 + std::max(leaving[d ^ bit], reaching[d]);
-            const double contention_s = std::max(0.0, round[d].per_flow_s * flows - round[d].alone_s);
+            const double slower_s = std::max(0.0, own.per_flow_s * flows - own.alone_s);
+            const double own_s = ready_s[d];
             const double other_s = ready_s[d ^ bit];
-            const double end_s = std::max(ready_s[d], other_s + round[d].latency_s + round[d].alone_s + contention_s);
+            const double end_s = std::max(own_s, other_s + own.latency_s + own.alone_s + slower_s);
+            // As in note_round(), where contention may be negative.
+            const double late_s = std::max(0.0, other_s - own_s);
+            const double contention_s = std::min(slower_s, end_s - own_s - late_s);
+            const double transfer_s = end_s - own_s - late_s - contention_s;
             const double start_s = process.clock_s;
-            process.clock_s = end_s + round[d].receive_s;
-            note_round(d, d ^ bit, round[d], {start_s, ready_s[d], other_s, end_s, contention_s});
+            process.clock_s = end_s + own.receive_s;
+            process.late_s += late_s;
+            process.contention_s += contention_s;
+            process.transfer_s += transfer_s;
+            process.overhead_s += own.send_s + own.receive_s;
+            if (process.traced) [[unlikely]] {
+                trace_exchange(process, processes[d ^ bit], start_s, own_s, own.sent_bytes, own.received_bytes,
+                               {late_s, transfer_s, contention_s});
+            }
         }
     }
 

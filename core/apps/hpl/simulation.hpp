@@ -190,14 +190,18 @@ private:
             }
         }
     };
+    /// Probes for the panel, if there is one, where that is all that is to do; true: take_broadcast() has to.
+    [[nodiscard]] bool must_poll(const Place& at, const Panel* panel, bool done) {
+        return panel != nullptr && !done && !probes_in_vain(at, *panel);
+    }
     Poll poll_broadcast(const Place& at, const Panel& panel, bool& done) { return {*this, at, panel, done, {}}; }
     /// Probes where it is known that nothing is found; false: it is not known, or there is nobody to probe.
     bool probes_in_vain(const Place& at, const Panel& panel);
     /// Is the panel factored too late to be found by a probe now?
     [[nodiscard]] bool cannot_have_come(const Place& at, const Panel& panel);
     void fruitless_probe(const Place& at, const Panel& panel);
-    /// `found`: a probe has found the panel already.
-    mpi::Task take_broadcast(const Place& at, const Panel& panel, bool& done, bool found = false);
+    /// waits: probes until the panel has come; else once, unless it is the root.
+    mpi::Task take_broadcast(const Place& at, const Panel& panel, bool& done, bool waits = false);
     mpi::Task finish_broadcast(const Place& at, const Panel& panel, bool& done);
     /// What HPL_binit does before the panel leaves.
     void begin_broadcast(const Place& at, const Panel& panel);

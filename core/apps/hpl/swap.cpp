@@ -111,8 +111,8 @@ Task Program::swap_binary_exchange(Place at, const Panel& panel, std::int64_t co
     const Kernel from_u = transposed ? Kernel::dlaswp05T : Kernel::dlaswp05N;
 
     swap_kernel(distance == 0 ? to_u : Kernel::dlaswp02N, distance == 0 ? owner_rows : mine);
-    if (incoming != nullptr) {
-        co_await poll_broadcast(at, *incoming, incoming_done);
+    if (must_poll(at, incoming, incoming_done)) {
+        co_await take_broadcast(at, *incoming, incoming_done);
     }
 
     // Processes beyond the power of two give their rows to a partner, whose U they get in the end.
@@ -137,8 +137,8 @@ Task Program::swap_binary_exchange(Place at, const Panel& panel, std::int64_t co
             co_await engine_.receive(at.rank, rank_of(fold), tag);
         }
     }
-    if (incoming != nullptr) {
-        co_await poll_broadcast(at, *incoming, incoming_done);
+    if (must_poll(at, incoming, incoming_done)) {
+        co_await take_broadcast(at, *incoming, incoming_done);
     }
 
     if (distance < power) {
@@ -164,8 +164,8 @@ Task Program::swap_binary_exchange(Place at, const Panel& panel, std::int64_t co
             } else if (gets_u) {
                 swap_kernel(from_u_into_u, my_rows);
             }
-            if (incoming != nullptr) {
-                co_await poll_broadcast(at, *incoming, incoming_done);
+            if (must_poll(at, incoming, incoming_done)) {
+                co_await take_broadcast(at, *incoming, incoming_done);
             }
         }
     } else {
@@ -181,8 +181,8 @@ Task Program::swap_binary_exchange(Place at, const Panel& panel, std::int64_t co
                     co_await send(at.rank, {Phase::swap, rank_of(power + partner), tag, u_bytes});
                 }
             }
-            if (incoming != nullptr) {
-                co_await poll_broadcast(at, *incoming, incoming_done);
+            if (must_poll(at, incoming, incoming_done)) {
+                co_await take_broadcast(at, *incoming, incoming_done);
             }
         }
         swap_kernel(from_u, mine);
@@ -194,8 +194,8 @@ Task Program::swap_binary_exchange(Place at, const Panel& panel, std::int64_t co
             co_await send(at.rank, {Phase::swap, rank_of(fold), tag, u_bytes});
         }
     }
-    if (incoming != nullptr) {
-        co_await poll_broadcast(at, *incoming, incoming_done);
+    if (must_poll(at, incoming, incoming_done)) {
+        co_await take_broadcast(at, *incoming, incoming_done);
     }
 }
 

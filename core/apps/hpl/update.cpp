@@ -112,8 +112,8 @@ Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* in
     const Staged staged(engine_, at.rank, panel.step, Stage::pdupdate,
                         {static_cast<double>(below), static_cast<double>(columns), static_cast<double>(panel.width)});
     kernel(at.rank, Kernel::pdupdate_glue, panel.width, columns, 0);
-    if (incoming != nullptr) {
-        co_await poll_broadcast(at, *incoming, incoming_done);
+    if (must_poll(at, incoming, incoming_done)) {
+        co_await take_broadcast(at, *incoming, incoming_done);
     }
     const bool rolls = parameters_.swap == Swap::spread_roll ||
                        (parameters_.swap == Swap::mix && columns > parameters_.swap_threshold.value_or(parameters_.nb));
