@@ -1,7 +1,7 @@
 """The interval of a sampled prediction covers the error of sampling, judged by predictions of all steps.
 
-Grids and block sizes are others than those by which the two constants of simulate/fidelity.py were chosen; more of them,
-and larger ones, are in validation/sampling_error.py.
+Grids and block sizes are others than those by which the two constants of simulate/fidelity.py were chosen. More, and
+larger ones, are in validation/sampling_error.py.
 """
 
 import itertools
