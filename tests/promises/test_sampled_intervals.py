@@ -1,6 +1,7 @@
 """The interval of a sampled prediction covers the error of sampling, judged by predictions of all steps.
 
-Grids and block sizes are others than those by which the two constants of simulate/fidelity.py were chosen.
+Grids and block sizes are others than those by which the two constants of simulate/fidelity.py were chosen. More, and
+larger ones, are in validation/sampling_error.py.
 """
 
 import itertools
@@ -14,7 +15,8 @@ from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Layers, predict, predict_all
 from lepaute.simulate.comparing import may_be_as_fast
 
-GRIDS = ((1, 6), (3, 4), (5, 4), (4, 6), (2, 8), (7, 7), (1, 2), (2, 3))
+GRIDS = ((1, 6), (3, 4), (5, 4), (4, 6), (2, 8), (7, 7), (1, 2), (2, 3), (5, 11), (7, 5))
+PLATFORMS = ("dahu", "dahu-2019-10", "stampede-like")
 NBS = (80, 112, 144, 160, 224)
 
 
@@ -27,10 +29,10 @@ def drawn(generator: random.Random) -> Hpl:
 
 @pytest.mark.slow
 def test_the_stated_error_of_sampling_covers_the_true_one_as_often_as_it_says() -> None:
-    generator, machines = random.Random(20261123), [load_platform(name) for name in ("dahu", "dahu-2019-10")]
-    count, inside = 30, 0
+    generator, machines = random.Random(20261123), [load_platform(name) for name in PLATFORMS]
+    count, inside = 45, 0
     for seed in range(1, count + 1):
-        hpl, machine = drawn(generator), machines[seed % 2]
+        hpl, machine = drawn(generator), machines[seed % 3]
         full = predict(hpl, machine, runs=1, seed=seed, fidelity="full")
         sampled = predict(hpl, machine, runs=1, seed=seed, fidelity="sampled")
         assert sampled.sampling_sd > 0.0

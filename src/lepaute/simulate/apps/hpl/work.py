@@ -34,10 +34,6 @@ def exchange_messages(ranks: int) -> int:
     return (rounds << rounds) + 3 * (ranks - (1 << rounds))
 
 
-def turns_of(hpl: "Hpl") -> float:
-    return float(hpl.steps * hpl.ranks)
-
-
 def swapping(last: int, q: int) -> float:
     """Process columns that still have columns to swap, summed over the `last` steps of a run."""
     full = max(0, last - q)
