@@ -14,7 +14,7 @@ help:
 	@echo 'make check      finds most errors in 80 s on two cores: format, types, quick tests of src/ (after make setup)'
 	@echo 'make test       all tests of the core and of the package; the last line counts them'
 	@echo 'make fuzz       damaged inputs to every reader, N=200000 of them (docs/archive.md; 20 minutes on 2 cores)'
-	@echo 'make bench      speed and memory (docs/speed.md; about half an hour)'
+	@echo 'make bench      speed and memory (docs/speed.md; two hours)'
 	@echo 'make validate   compare with published figures (docs/accuracy.md; REFERENCE=DIR: folder of the data)'
 	@echo 'make docs       check the links of the documentation'
 	@echo 'make lint       check format, lint and types;   make format: apply the formatters'

@@ -8,8 +8,8 @@ goals stand in benchmarks/engine/cases.py):
 * every prediction runs in a fresh process on one core; user time of the whole process, start-up included (getrusage of
   the child); engine_bytes and peak_rss_bytes as the prediction states them. REVISION (6ac2120: before the engine was
   made faster) is built in build/before and measured in turn with this version, in alternating order; medians of 5, of 3
-  from 8 s on, once from 40 s on. `--against none` leaves it out. A process is stopped after 4 times its limit, at
-  least 60 s, or after S seconds;
+  from 8 s on, once from 40 s on. `--against none` leaves it out. A process is stopped after a CPU
+  time of 4 times its limit (the version before: 600 s at most), or of 60 s where that is more, or of S seconds;
 * table: every case of the speed table, full and sampled;
 * swaps: spread-roll and mix against binary exchange, user time without start-up: at most 2 times, goal 1.3;
 * ranks: a machine of 100,000 dies (exascale-like), side x side ranks, NB = side, steps for some seconds; user time
@@ -28,7 +28,6 @@ and a section of docs/speed.md for each part; parts that are skipped keep theirs
 """
 
 import argparse
-import math
 import shlex
 import statistics
 import sys
@@ -49,7 +48,7 @@ from support.goals import Goal, markdown, status  # noqa: E402
 from support.page import replace_section, save_figure, write_whole  # noqa: E402
 
 BEFORE = "6ac2120"
-LEAST_TIMEOUT_S, TIMEOUT_FACTOR = 60.0, 4.0
+LEAST_MOST_S, MOST_FACTOR, MOST_BEFORE_S = 60.0, 4.0, 600.0
 SIXTEEN_REPEATS = 3
 SEEDS = 10
 
@@ -67,6 +66,21 @@ class Benchmark:
         self.points: list[Point] = []
 
     @property
+    def table_path(self) -> Path:
+        return self.output / "speed" / "engine.csv"
+
+    @property
+    def old(self) -> pandas.DataFrame | None:
+        """What earlier parts and runs of this script have measured."""
+        return pandas.read_csv(self.table_path, keep_default_na=False) if self.table_path.is_file() else None
+
+    def known(self, part: str, case: str) -> dict[str, Cost]:
+        """What a prediction cost when it was measured before, by program."""
+        rows = [] if self.old is None else self.old.to_dict("records")
+        found = [row for row in rows if (row["part"], row["case"]) == (part, case)]
+        return {str(row["program"]): Cost.of_row(row) for row in found}
+
+    @property
     def programs(self) -> list[Program]:
         return [NOW] if self.before is None else [self.before, NOW]
 
@@ -82,8 +96,9 @@ class Benchmark:
 
     def costs(self, part: str, case: str, arguments: dict[str, str], limit_s: float) -> dict[str, Cost]:
         """What a prediction costs with each program, by name; measured in turn."""
-        timeout_s = min(self.options.most, max(LEAST_TIMEOUT_S, TIMEOUT_FACTOR * limit_s))
-        found = in_turn({program.name: partial(predict, arguments, 1, timeout_s, program) for program in self.programs})
+        most_s = min(self.options.most, max(LEAST_MOST_S, MOST_FACTOR * limit_s))
+        limits_s = {program: most_s if program is NOW else min(most_s, MOST_BEFORE_S) for program in self.programs}
+        found = in_turn({one.name: partial(predict, arguments, 1, most, one) for one, most in limits_s.items()})
         for program in self.programs:
             self.add(part, case, arguments.get("fidelity", "full"), program, found[program.name])
         return found
@@ -103,9 +118,15 @@ class Benchmark:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small cases, to see that the script works")
-    parser.add_argument("--only", default="", help="cases of the table whose name contains this")
+    parser.add_argument(
+        "--only",
+        default="",
+        help="cases of the table whose name contains this; what is not measured again keeps its rows",
+    )
     parser.add_argument("--skip", action="append", choices=list(PARTS), default=[])
-    parser.add_argument("--most", type=float, default=math.inf, metavar="S", help="stop a process after S seconds")
+    parser.add_argument(
+        "--most", type=float, default=3600.0, metavar="S", help="stop a process after S seconds of CPU time"
+    )
     parser.add_argument("--against", default=BEFORE, metavar="REVISION", help=f"the version before ({BEFORE}); or none")
     parser.add_argument("--note", default="", help="a sentence about the machine, for the page")
     parser.add_argument("--output", type=Path, help="where speed.md stands (docs; build/quick with --quick)")
@@ -129,12 +150,14 @@ def main() -> int:
 
 def write(benchmark: Benchmark, part: str, problem: str) -> None:
     """Puts the rows of a part into the table of all, and its section into the page."""
-    path = benchmark.output / "speed" / "engine.csv"
-    rows = pandas.DataFrame([row for row in benchmark.rows if row["part"] == part])
-    if path.is_file():
-        old = pandas.read_csv(path)
-        rows = pandas.concat([old[old["part"] != part], rows])
-    write_whole(path, rows.to_csv(index=False).encode())
+    new = [row for row in benchmark.rows if row["part"] == part]
+    rows, old = pandas.DataFrame(new), benchmark.old
+    if old is not None:
+        again = {(row["case"], row["program"]) for row in new}
+        measured = [pair in again for pair in zip(old["case"], old["program"], strict=True)]
+        kept = (old["part"] != part) | ((part == "table") & ~pandas.Series(measured, dtype=bool))
+        rows = pandas.concat([old[kept], rows])
+    write_whole(benchmark.table_path, rows.to_csv(index=False).encode())
     section = benchmark.sections[part]
     if part == "table":
         command = f"    .venv/bin/python benchmarks/speed.py {shlex.join(sys.argv[1:])}".rstrip()
@@ -172,12 +195,16 @@ def table(benchmark: Benchmark) -> None:
     lines = []
     for case in benchmark.choose(cases.CASES, cases.QUICK):
         assert isinstance(case, cases.SpeedCase)
-        if benchmark.options.only not in case.name:
-            continue
         for fidelity, budget in case.budgets.items():
-            arguments = case.options | {"fidelity": cases.FIDELITIES[fidelity], "runs": str(budget.runs)}
-            costs = benchmark.costs("table", f"{case.name}, {fidelity}", arguments, budget.limit_s * budget.runs)
-            cost, before = costs[NOW.name], costs.get(benchmark.before.name) if benchmark.before else None
+            label = f"{case.name}, {fidelity}"
+            costs = benchmark.known("table", label)
+            if benchmark.options.only in case.name:
+                arguments = case.options | {"fidelity": cases.FIDELITIES[fidelity], "runs": str(budget.runs)}
+                costs |= benchmark.costs("table", label, arguments, budget.limit_s * budget.runs)
+            if NOW.name not in costs:
+                continue
+            cost = costs[NOW.name]
+            before = next((other for name, other in costs.items() if name != NOW.name), None)
             if fidelity == "full":
                 benchmark.full[case.name] = cost
             memory_met = budget.engine_limit_bytes is None or cost.engine_bytes <= budget.engine_limit_bytes
@@ -231,7 +258,7 @@ def swaps(benchmark: Benchmark) -> None:
             cells = (name, swap, before, f"{ratios[NOW.name]:.2f}", goal, benchmark.goal(f"{name}, {swap}", met))
             lines.append(cells)
     header = ("case, full", "swap", "before", "now", "wanted", "met")
-    text = "User time without start-up over that of binary exchange (N = 100,000, NB = 128)."
+    text = "User time without start-up over that of binary exchange."
     benchmark.sections["swaps"] = f"### Swaps\n\n{text}\n\n{markdown(header, lines)}"
 
 
@@ -319,9 +346,9 @@ def exact(benchmark: Benchmark) -> None:
         if budget is None or benchmark.options.only not in case.name:
             continue
         limit_s = cases.EXACT_FACTOR * budget.limit_s
-        timeout_s = min(benchmark.options.most, max(LEAST_TIMEOUT_S, TIMEOUT_FACTOR * limit_s))
-        cost = predict(case.options | cases.EXACT | {"fidelity": "full"}, timeout_s=timeout_s)
-        usual = benchmark.full.get(case.name) or predict(case.options | {"fidelity": "full"}, timeout_s=timeout_s)
+        most_s = min(benchmark.options.most, max(LEAST_MOST_S, MOST_FACTOR * limit_s))
+        cost = predict(case.options | cases.EXACT | {"fidelity": "full"}, most_s=most_s)
+        usual = benchmark.full.get(case.name) or predict(case.options | {"fidelity": "full"}, most_s=most_s)
         benchmark.add("exact", case.name, "full", NOW, cost)
         met = benchmark.goal(f"{case.name}, exact", not cost.problem and cost.user_s <= limit_s)
         if cost.problem or usual.problem:

@@ -190,8 +190,10 @@ std::string run(const Case& of, std::uint64_t seed, Simulate simulate) {
 }
 
 std::string run(const Case& of, std::uint64_t seed) {
-    return of.application == "stencil" ? run<stencil::Parameters>(of, seed, stencil::simulate)
-                                       : run<hpl::Parameters>(of, seed, hpl::simulate);
+    if (of.application == "stencil") {
+        return run<stencil::Parameters>(of, seed, [](auto&&... given) { return stencil::simulate(given...); });
+    }
+    return run<hpl::Parameters>(of, seed, [](auto&&... given) { return hpl::simulate(given...); });
 }
 
 /// What the processor has, and a digest of results of the C library, which picks variants by what it has.

@@ -88,8 +88,8 @@ EXACT = {"set": "network.sharing=exact"}
 #: The other swaps against binary exchange, user time without start-up.
 SWAPS = ("binary-exchange", "spread-roll", "mix")
 SWAP_FACTOR, SWAP_GOAL = 2.0, 1.3
-SWAP_SIZES = {"Dahu, 1024 ranks": ("dahu-2020-01", 100_000, 128, "32x32")}
-QUICK_SWAP_SIZES = {"quick trial, 64 ranks": ("dahu-2020-01", 20_000, 128, "8x8")}
+SWAP_SIZES = {"Dahu, 1024 ranks, N = 100,000": ("dahu-2020-01", 100_000, 128, "32x32")}
+QUICK_SWAP_SIZES = {"quick trial, 64 ranks, N = 20,000": ("dahu-2020-01", 20_000, 128, "8x8")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
 """One `lepaute predict hpl` in a fresh process, with what it cost; several of them in turn."""
 
 import json
+import math
 import os
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -10,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 #: A process that took so long is not run again; one below LONG_S is run REPEATS times, others FEW_REPEATS times.
 ONCE_S, LONG_S = 40.0, 8.0
@@ -29,6 +31,9 @@ class Program:
 
 
 NOW = Program("now")
+
+
+NUMBERS = ("user_s", "wall_s", "simulation_s", "engine_bytes", "peak_rss_bytes", "messages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +56,36 @@ class Cost:
     problem: str = ""
     repeats: int = 1
 
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> Self:
+        """The cost of a row of the table of all measurements."""
+        numbers = {name: float(row[name] or "nan") for name in NUMBERS}
+        times_s = tuple(map(float, str(row["times_s"]).split()))
+        return cls(**numbers, times_s=times_s, fidelity=str(row["fidelity"]), problem=str(row["problem"]))
 
-def predict(arguments: Mapping[str, str], cores: int = 1, timeout_s: float = 600.0, program: Program = NOW) -> Cost:
+
+def predict(arguments: Mapping[str, str], cores: int = 1, most_s: float = 600.0, program: Program = NOW) -> Cost:
     """Runs the prediction on the first `cores` of this process's cores.
 
     arguments : options without their dashes; an empty value for those that take none
+    most_s : the process is stopped after so many seconds of CPU time
     """
     chosen = sorted(os.sched_getaffinity(0))[:cores]
+
+    def limit() -> None:
+        os.sched_setaffinity(0, chosen)
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(most_s), math.ceil(most_s) + 5))
+
     options = [part for name, value in arguments.items() for part in (f"--{name}", value) if part]
     argv = [sys.executable, "-m", "lepaute.cli.main", "predict", "hpl", *options, "--json"]
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime, time.perf_counter()
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=timeout_s, check=False, env=program.environment(),
-            preexec_fn=lambda: os.sched_setaffinity(0, chosen),
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return nothing(f"stopped after {timeout_s:.0f} s")
+    done = subprocess.run(
+        argv, capture_output=True, text=True, check=False, env=program.environment(), preexec_fn=limit
+    )
     wall_s = time.perf_counter() - started
     user_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    if done.returncode == -signal.SIGXCPU:
+        return nothing(f"stopped after {most_s:.0f} s")
     if done.returncode:
         return nothing((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
     result: dict[str, Any] = json.loads(done.stdout)

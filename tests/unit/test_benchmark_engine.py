@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from engine import cases
 from engine.before import built
-from engine.command import NOW, Cost, in_turn, median, nothing, repeats_for
+from engine.command import NOW, NUMBERS, Cost, in_turn, median, nothing, repeats_for
 from engine.scaling import Point, exponent, flatness
 
 
@@ -23,6 +23,14 @@ def test_the_median_of_each_figure_is_taken_and_failures_are_told() -> None:
     assert (found.user_s, found.wall_s, found.repeats) == (2.0, 4.0, 3)
     assert median([nothing("refused"), cost(1.0)]).problem == "refused"
     assert median([cost(1.0), nothing("stopped")]).repeats == 1
+
+
+def test_a_cost_comes_back_from_its_row_of_the_table() -> None:
+    for one in (cost(1.5), nothing("refused")):
+        row = {name: getattr(one, name) for name in NUMBERS} | {"times_s": " ".join(map(repr, one.times_s))}
+        row = {name: str(value).replace("nan", "") for name, value in row.items()}  # as CSV has it
+        again = Cost.of_row(row | {"fidelity": one.fidelity, "problem": one.problem})
+        assert repr(again) == repr(one)  # NaN is not equal to itself
 
 
 def test_long_predictions_are_repeated_less_often() -> None:

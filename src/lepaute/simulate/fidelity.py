@@ -37,7 +37,9 @@ def sampling_sd(runs: "Sequence[SimulatedRun]") -> float:
     if not changes:
         return 0.0
     means = [sum(of_window) / len(changes) for of_window in zip(*changes, strict=True)]
-    return sqrt(LEAST_SAMPLING_SD**2 + CHANGE_FACTOR**2 * sum(mean * mean for mean in means))
+    return sqrt(
+        LEAST_SAMPLING_SD * LEAST_SAMPLING_SD + CHANGE_FACTOR * CHANGE_FACTOR * sum(mean * mean for mean in means)
+    )
 
 
 def sampling_warnings(runs: "Sequence[SimulatedRun]") -> list[str]:
