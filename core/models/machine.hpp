@@ -188,8 +188,9 @@ public:
         }
         return models[model_number(rank, kernel)].cost(size, factor(rank, kernel), with_noise_);
     }
-    /// The same, for a size that other ranks with the same model use at about the same time: evaluated once for all.
-    [[nodiscard]] KernelCost common_cost(std::uint32_t rank, KernelNumber kernel, const Size& size) noexcept {
+    /// The same for all ranks that have the model of `rank`, without their factors: evaluated once for sizes that they
+    /// use at about the same time.
+    [[nodiscard]] KernelCost shared_cost(std::uint32_t rank, KernelNumber kernel, const Size& size) noexcept {
         const std::vector<KernelModel>& models = kernels_[kernel.index()].models;
         if (models.empty()) {
             return {};
@@ -201,8 +202,14 @@ public:
             known = {size, model, static_cast<std::uint32_t>(kernel.index()),
                      models[model].cost(size, 1.0, with_noise_)};
         }
-        KernelCost result = known.cost;
-        result.factor *= factor(rank, kernel);
+        return known.cost;
+    }
+    /// What calls of `kernel` with `size` cost on `rank`, by way of the shared cost.
+    [[nodiscard]] KernelCost common_cost(std::uint32_t rank, KernelNumber kernel, const Size& size) noexcept {
+        KernelCost result = shared_cost(rank, kernel, size);
+        if (result.modelled) {
+            result.factor *= factor(rank, kernel);
+        }
         return result;
     }
     /// Seconds of the next call on `rank`, of that cost; to be noted with note().

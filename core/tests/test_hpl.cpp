@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -54,6 +56,32 @@ double kernel_time_s(const hpl::Result& result) {
 }
 
 } // namespace
+
+TEST(Hpl, AllRanksOfAProcessColumnExtrapolateAlike) {
+    models::Machine fitted_far_away = machine(1, 1e-6, 1e9, models::Noise::none);
+    for (models::MachineKernel& kernel : fitted_far_away.kernels) {
+        models::KernelPiece piece = kernel.models.front().pieces().front();
+        piece.fitted = {{1e6, 1e6, 1e6}, {2e6, 2e6, 2e6}};
+        kernel.models = {models::KernelModel({piece})};
+    }
+    fitted_far_away.cores_per_node = 4;
+    mpi::Trace trace;
+    trace.rank_wanted.assign(4, 1);
+    const hpl::Result result = hpl::simulate({.n = 128, .nb = 32, .p = 4, .q = 1}, fitted_far_away, {}, {0, 1, 2, 3}, 1,
+                                             std::move(trace));
+    std::map<std::array<double, 4>, double> duration_s; // by kernel and size
+    std::size_t met_again = 0;
+    for (const mpi::TraceRow& row : result.trace.rows) {
+        if (row.code < mpi::first_kernel_code || row.code >= mpi::first_phase_code) {
+            continue;
+        }
+        const auto [known, is_new] =
+            duration_s.try_emplace({static_cast<double>(row.code), row.m, row.n, row.k}, row.duration_s);
+        met_again += is_new ? 0 : 1;
+        EXPECT_EQ(known->second, row.duration_s) << row.code << " of " << row.m << " x " << row.n << " x " << row.k;
+    }
+    EXPECT_GT(met_again, 500U);
+}
 
 TEST(Hpl, LocalCountsAddUpToTheMatrix) {
     for (const std::int64_t n : {1, 127, 128, 129, 1000, 4096}) {

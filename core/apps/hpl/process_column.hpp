@@ -141,6 +141,7 @@ struct Program::ProcessColumn {
         const bool modelled = day.models(kernel);
         const bool one_model = day.one_model(kernel);
         models::KernelCost cost;
+        double shared_factor = 1.0; // of all processes: the error outside of what the model was fitted to
         models::Size cost_size{-1.0, -1.0, -1.0};
         std::uint64_t calls = 0;
         double total_s = 0.0;
@@ -157,9 +158,11 @@ struct Program::ProcessColumn {
                 calls = 0;
                 total_s = 0.0;
                 cost_size = size;
-                cost = day.common_cost(process.rank, kernel, size);
-            } else if (modelled) {
-                cost.factor = day.factor(process.rank, kernel);
+                cost = day.shared_cost(process.rank, kernel, size);
+                shared_factor = cost.factor;
+            }
+            if (modelled) {
+                cost.factor = shared_factor * day.factor(process.rank, kernel);
             }
             ++calls;
             if (cost.is_free() && !any_traced) {
