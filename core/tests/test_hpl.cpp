@@ -67,8 +67,8 @@ TEST(Hpl, AllRanksOfAProcessColumnExtrapolateAlike) {
     fitted_far_away.cores_per_node = 4;
     mpi::Trace trace;
     trace.rank_wanted.assign(4, 1);
-    const hpl::Result result = hpl::simulate({.n = 128, .nb = 32, .p = 4, .q = 1}, fitted_far_away, {}, {0, 1, 2, 3}, 1,
-                                             std::move(trace));
+    const hpl::Result result =
+        hpl::simulate({.n = 128, .nb = 32, .p = 4, .q = 1}, fitted_far_away, {}, {0, 1, 2, 3}, 1, std::move(trace));
     std::map<std::array<double, 4>, double> duration_s; // by kernel and size
     std::size_t met_again = 0;
     for (const mpi::TraceRow& row : result.trace.rows) {
