@@ -7,12 +7,11 @@
 namespace lepaute::mpi {
 
 void Engine::fruitless_probe(Rank rank, Rank from, std::uint32_t tag) {
-    RankState& state = ranks_[rank];
     if (trace_.on() && traced(rank)) {
         record(rank, {.code = static_cast<std::int16_t>(Call::iprobe),
                       .peer = static_cast<std::int32_t>(from),
                       .tag = tag,
-                      .start_s = state.clock_s,
+                      .start_s = ranks_[rank].clock_s,
                       .duration_s = network_.iprobe_s});
     }
     spend_probe(rank);

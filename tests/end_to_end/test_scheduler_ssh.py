@@ -118,6 +118,8 @@ def test_a_cut_connection_closes_standard_input_of_what_runs_there(tmp_path: Pat
         process = start(node, "sh", "-c", f"echo up; cat; touch '{mark}'")
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
+        # What begins to run while the connection is cut would be cut as well.
+        wait_until(lambda: len(farm.processes("node1")) == 2, "shell and cat")
         farm.cut("node1")
         assert process.wait(_LIMIT_S) == 255
         wait_until(mark.exists, "end of input")

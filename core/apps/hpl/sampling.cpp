@@ -168,7 +168,7 @@ Sample sampled(std::int64_t steps, std::int64_t p, std::int64_t q) {
         const double share = (static_cast<double>(i) + 0.5) / static_cast<double>(count);
         const double middle = placed(share) * static_cast<double>(steps - head_steps - tail) + head_steps;
         const double first = middle - 0.5 * window_steps - static_cast<double>(sample.steps.size());
-        leapt = std::clamp(static_cast<std::int64_t>(first / static_cast<double>(q) + 0.5), leapt, leaps);
+        leapt = std::clamp<std::int64_t>(std::llround(first / static_cast<double>(q)), leapt, leaps);
         const std::size_t begin = simulate(window_steps);
         sample.spans.push_back({begin, begin + window_steps});
     }

@@ -187,13 +187,13 @@ void Program::conclude(Result& result) {
         }
     }
     for (std::size_t kernel = 0; kernel < result.kernels.size(); ++kernel) {
-        models::KernelUse& use = result.kernels[kernel];
         for (auto member : {&models::KernelUse::calls, &models::KernelUse::unmodelled_calls,
                             &models::KernelUse::clipped_means, &models::KernelUse::clipped_deviations}) {
-            use.*member = number([&](const Totals& t) { return t.kernels[kernel].*member; });
+            result.kernels[kernel].*member = number([&](const Totals& t) { return t.kernels[kernel].*member; });
         }
         for (auto member : {&models::KernelUse::time_s, &models::KernelUse::extrapolated_time_s}) {
-            use.*member = weighted(weights, [&](const Totals& t) { return t.kernels[kernel].*member; });
+            result.kernels[kernel].*member =
+                weighted(weights, [&](const Totals& t) { return t.kernels[kernel].*member; });
         }
     }
     for (Rank rank = 0; rank < engine_.size(); ++rank) {
