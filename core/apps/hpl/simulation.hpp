@@ -172,29 +172,11 @@ private:
     void note_factored(const Panel& panel, std::uint32_t column);
 
     // -- broadcast of a panel along the process row (broadcast.cpp); false: has not come yet
-    /// One probe for the panel; most find nothing, which mostly is known without asking the engine.
-    struct Poll {
-        Program& program;
-        const Place& at;
-        const Panel& panel;
-        bool& done;
-        std::optional<mpi::Task> task;
-        [[nodiscard]] bool await_ready() const { return done || program.probes_in_vain(at, panel); }
-        std::coroutine_handle<> await_suspend(std::coroutine_handle<> caller) {
-            task.emplace(program.take_broadcast(at, panel, done));
-            return mpi::Task::Awaiter{task->handle()}.await_suspend(caller);
-        }
-        void await_resume() const {
-            if (task) {
-                task->rethrow();
-            }
-        }
-    };
-    /// Probes for the panel, if there is one, where that is all that is to do; true: take_broadcast() has to.
+    /// One probe for the panel, if there is one; most find nothing, which mostly is known without asking the engine.
+    /// True where it is not: take_broadcast() has to probe.
     [[nodiscard]] bool must_poll(const Place& at, const Panel* panel, bool done) {
         return panel != nullptr && !done && !probes_in_vain(at, *panel);
     }
-    Poll poll_broadcast(const Place& at, const Panel& panel, bool& done) { return {*this, at, panel, done, {}}; }
     /// Probes where it is known that nothing is found; false: it is not known, or there is nobody to probe.
     bool probes_in_vain(const Place& at, const Panel& panel);
     /// Is the panel factored too late to be found by a probe now?

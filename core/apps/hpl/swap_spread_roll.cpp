@@ -61,7 +61,9 @@ Task Program::swap_spread_roll(Place at, const Panel& panel, std::int64_t column
                 }
             }
             for (std::uint32_t probe = 0; incoming != nullptr && probe < step.probes; ++probe) {
-                co_await poll_broadcast(at, *incoming, incoming_done);
+                if (must_poll(at, incoming, incoming_done)) {
+                    co_await take_broadcast(at, *incoming, incoming_done);
+                }
             }
         }
         if (!levelling && !owner) {
@@ -101,8 +103,8 @@ Task Program::roll(Place at, const Panel& panel, const SpreadPlan& plan, std::in
         } else if (in > 0) {
             co_await engine_.receive_in_two_calls(at.rank, partner, swap_tag(panel));
         }
-        if (incoming != nullptr) {
-            co_await poll_broadcast(at, *incoming, incoming_done);
+        if (must_poll(at, incoming, incoming_done)) {
+            co_await take_broadcast(at, *incoming, incoming_done);
         }
     }
 }
