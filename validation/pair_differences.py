@@ -60,7 +60,9 @@ def compared(options: Options) -> pandas.DataFrame:
     """A row a (study, layers, pair): the real ratio, the predicted one with its interval, what differs."""
     runs = read_replicates(options.table(TABLE))
     if runs.empty:
-        sys.exit("pair_differences.py: accuracy/simulated_replicates.csv is not there; run simulated_replicates.py first")
+        sys.exit(
+            "pair_differences.py: accuracy/simulated_replicates.csv is not there; run simulated_replicates.py first"
+        )
     layer = learnt(options)
     factorial = pandas.read_csv(options.data(FACTORIAL))
     factorial["name"] = [factorial_name(row) for row in factorial.to_dict("records")]
