@@ -221,8 +221,8 @@ def text(frame: pandas.DataFrame, layer: Transfer) -> str:
 
 Every pair of the 36 configurations of the factorial study: the interval of the difference, from runs with equal seeds,
 against the real one. Written by `validation/pair_differences.py`, where everything was fixed in advance. The layer of
-`--transfer` is learnt from the studies of the matrix size and of the geometry: {100.0 * layer.relative_sd:.1f} % common to
-all of a study (cancels), {100.0 * layer.configuration_relative_sd:.1f} % of each configuration (does not).
+`--transfer` is learnt from the studies of the matrix size and of the geometry: {100.0 * layer.relative_sd:.1f} %
+common to all of a study (cancels), {100.0 * layer.configuration_relative_sd:.1f} % of each configuration (does not).
 
 {{goals}}
 
