@@ -55,7 +55,10 @@ def test_the_json_schema_names_every_field_of_the_file() -> None:
         (("n: 2k, grid", "order: 2k, grid"), r":8: scenarios.base cannot be: application.order is no field of hpl"),
         (("n: 2k, ", ""), r":8: scenarios.base cannot be: application.n is missing"),
         (("path: application.nb", "path: nb"), r":6: factors.nb.path is 'nb'; a path begins with application"),
-        (("path: application.nb", "path: application.bn"), r":6: factors.nb.levels\[0\] cannot be: application.bn is no field of hpl"),
+        (
+            ("path: application.nb", "path: application.bn"),
+            r":6: factors.nb.levels\[0\] cannot be: application.bn is no field of hpl",
+        ),
         (("[64, 128]", "[64, 0]"), r":6: factors.nb.levels\[1\] cannot be: nb is 0; it must be a whole number >= 1"),
         (("[64, 128]", "[64, 64.0]"), r":6: factors.nb.levels has a level twice"),
         (("levels: [64, 128]", "range: [128, 64]"), r":6: factors.nb.range is \[128, 64\]; write \[low, high\]"),
