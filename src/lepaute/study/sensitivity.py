@@ -3,8 +3,8 @@
 A seed is a machine on a day, and a factor may matter otherwise on each: the effect of a block size depends on how far
 off the kernel model of that size is. So an effect is judged against its own variation between seeds, as in an analysis
 of repeated measures, and not against the noise of all: with the latter, everything would be significant that the
-errors of a model make so. Greenhouse and Geisser's correction (Psychometrika 24, 1959) takes unequal variation of the levels into
-account. Sums of squares are of type II: those of a term after all others that do not contain it.
+errors of a model make so. Greenhouse and Geisser's correction (Psychometrika 24, 1959) takes unequal variation of the
+levels into account. Sums of squares are of type II: those of a term after all others that do not contain it.
 """
 
 from collections.abc import Iterable, Sequence
