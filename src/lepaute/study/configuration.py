@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError, LepauteError
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 #: Configurations that are kept; each holds a platform.
 _MOST_KEPT = 256
-_KNOBS = ("population", "scale", "noise", "mapping")
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,22 @@ class Configuration:
     models: "Platform"
 
     @cached_property
-    def digest(self) -> str:
-        """SHA-256 of all that decides the results but seed and repeat."""
+    def about(self) -> dict[str, Any]:
+        """All that decides the results but platform, seed, repeat and version."""
         application, conditions = self.application, self.conditions
         place = (conditions.platform, application.ranks, application.threads_per_rank)
-        content = {
+        return {
             "application": application.name,
             "parameters": application.parameters(),
-            "platform": conditions.platform_sha256,
             "mapping": conditions.mapping.to_dict(*place),
             "choices": conditions.choices,
             "fidelity": conditions.fidelity,
-            "version": __version__,
         }
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that decides the results but seed and repeat."""
+        content = self.about | {"platform": self.conditions.platform_sha256, "version": __version__}
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -97,25 +100,29 @@ class Configurations:
         self._platforms = {name: load_platform(_located(name, folder)) for name in _platform_names(study)}
         self._kept: OrderedDict[Point, Configuration] = OrderedDict()
         self._bases: dict[str, Platform] = {}
+        self._made_platforms: OrderedDict[str, tuple[Platform, Platform]] = OrderedDict()
+        self._lock = RLock()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"study": self.study, "_platforms": self._platforms}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._kept, self._bases = OrderedDict(), {}
+        self._kept, self._bases, self._made_platforms = OrderedDict(), {}, OrderedDict()
+        self._lock = RLock()
 
     def at(self, point: Point) -> Configuration:
         """The configuration of a point; raises InputError or PlatformError where there can be none."""
-        known = self._kept.get(point)
-        if known is not None:
-            self._kept.move_to_end(point)
-            return known
-        made = self._made(self._values(point))
-        self._kept[point] = made
-        if len(self._kept) > _MOST_KEPT:
-            self._kept.popitem(last=False)
-        return made
+        with self._lock:
+            known = self._kept.get(point)
+            if known is not None:
+                self._kept.move_to_end(point)
+                return known
+            made = self._made(self._values(point))
+            self._kept[point] = made
+            if len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+            return made
 
     def check(self, point: Point) -> None:
         """Raises InputError or PlatformError for an application or a platform that cannot be, each by itself."""
@@ -204,7 +211,16 @@ class Configurations:
         return Configuration(application, conditions, models)
 
     def _platform(self, values: Mapping[str, Any]) -> "tuple[Platform, Platform]":
-        """The platform before and after its components were scaled."""
+        """The platform before and after its components were scaled; one for all points that have the same."""
+        kept = {path: value for path, value in values.items() if not path.startswith(("application.", "mapping."))}
+        text = json.dumps(kept, sort_keys=True)
+        if text not in self._made_platforms:
+            self._made_platforms[text] = self._made_platform(kept)
+            if len(self._made_platforms) > _MOST_KEPT:
+                self._made_platforms.popitem(last=False)
+        return self._made_platforms[text]
+
+    def _made_platform(self, values: Mapping[str, Any]) -> "tuple[Platform, Platform]":
         name = str(values.get("platform", self.study.base.platform))
         platform = self._base(name)
         fields = self._fields(values, platform)
