@@ -33,7 +33,7 @@ def test_shares_of_a_balanced_design_add_up_and_effects_multiply() -> None:
     levels = {one.level: one.effect for one in found.terms[0].levels}
     assert levels[4] / levels[1] == pytest.approx(4.0, rel=0.02)
     assert found.between_seeds == pytest.approx(0.05, rel=1.0)
-    assert found.text.startswith("of the variance of time_s between the points, a 9")
+    assert found.text.startswith("a explains 9")
 
 
 def test_one_seed_has_shares_and_no_tests() -> None:

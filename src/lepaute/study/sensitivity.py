@@ -107,8 +107,9 @@ class Effects:
         found = [term for term in self.terms if term.is_significant]
         if not found:
             return f"no factor has an effect on {self.response} that stands out from what machines differ by"
-        parts = [f"{term.name} {100.0 * term.share:.0f} %" for term in found[:4]]
-        return f"of the variance of {self.response} between the points, {', '.join(parts)}"
+        first, *others = [f"{100.0 * term.share:.0f} %" for term in found[:4]]
+        rest = "".join(f", {term.name} {share}" for term, share in zip(found[1:], others, strict=False))
+        return f"{found[0].name} explains {first} of the variance of {self.response} between the points{rest}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""

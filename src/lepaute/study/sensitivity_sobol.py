@@ -4,7 +4,7 @@ Simulations are noisy. The seed, which is the machine and the day, is one more i
 a factor alone have the same seed, and the seed has indices of its own, which are the share of everything that the
 layers of uncertainty draw. What a run has of its own even so (two points with one seed do not share the noise of their
 calls) would count as an effect of every factor in the total indices: a second run of each row measures it, and it is
-taken off.
+taken off. Every run of a row is another repeat on its machine and day.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,7 +42,8 @@ class Index:
 
     @property
     def text(self) -> str:
-        return f"{100.0 * self.value:.0f} % ({100.0 * max(self.low, 0.0):.0f} to {100.0 * self.high:.0f})"
+        value, low, high = (100.0 * max(each, 0.0) for each in (self.value, self.low, self.high))
+        return f"{value:.0f} % ({low:.0f} to {high:.0f})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +118,9 @@ def sobol(
     names = [*factors, SEED]
     problem = {"num_vars": len(names), "names": names, "bounds": [[0.0, 1.0]] * len(names)}
     design = sampler.sample(problem, rows, calc_second_order=False, scramble=True, seed=seed % 2**32)
-    trials = [_trial(factors, row, seed) for row in design]
     step = len(names) + 2
-    again = [Trial(trial.point, trial.seed, 1) for trial in trials[::step]]
+    trials = [_trial(factors, row, seed, at % step) for at, row in enumerate(design)]
+    again = [Trial(trial.point, trial.seed, step) for trial in trials[::step]]
     outcomes = evaluate([*trials, *again])
     values = np.array([_value(outcome, response) for outcome in outcomes])
     table, second = values[: len(trials)].reshape(rows, step), values[len(trials) :]
@@ -143,9 +144,10 @@ def sobol(
     )
 
 
-def _trial(factors: Mapping[str, Quantile], row: "Floats", seed: int) -> Trial:
+def _trial(factors: Mapping[str, Quantile], row: "Floats", seed: int, repeat: int) -> Trial:
+    """Each of a row's own repeat: their noise is as independent as that of the second run by which it is measured."""
     point = Point({name: quantile(float(u)) for (name, quantile), u in zip(factors.items(), row, strict=False)})
-    return Trial(point, (seed + int(row[-1] * 2**52)) % 2**63)
+    return Trial(point, (seed + int(row[-1] * 2**52)) % 2**63, repeat)
 
 
 def _value(outcome: Outcome, response: str) -> float:
