@@ -200,11 +200,13 @@ class WhatIf(Value):
     factor  : that is compared; scenario unless given
     base    : its level that the others are compared with; the first unless given
     best_of : factors of which each level takes what is best for it, such as the grid
+    same_noise : all have the same noise: the effect of the change alone, not what two real runs would differ by
     """
 
     factor: Name = SCENARIO
     base: Level = None
     best_of: tuple[Name, ...] = ()
+    same_noise: bool = False
 
 
 class Study(Value):
