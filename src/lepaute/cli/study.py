@@ -101,7 +101,7 @@ def printed(run: "StudyRun", *, as_json: bool) -> None:
         sys.stdout.write("\n")
         return
     print(run.text)
-    note(f"{run.folder}: {run.simulated} simulations, {run.reused} known before; results.csv, answer.json")
+    note(f"{run.folder}: {run.simulated} simulations, {run.reused} known before; results.csv, answer.json, report.html")
 
 
 def check(file: StudyFile) -> None:

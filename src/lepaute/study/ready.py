@@ -243,7 +243,7 @@ def _tree(platform: "Platform", tree: str | None) -> tuple[int, tuple[int, int, 
         below, leaves = map(int, children.split(","))
         top, per_parent = int(parents.split(",")[1]), int(cables.split(",")[1])
     except (ValueError, IndexError):
-        levels = below = leaves = top = per_parent = 0
-    if str(levels) != "2" or min(below, leaves, top, per_parent) < 1:
+        levels, below, leaves, top, per_parent = "", 0, 0, 0, 0
+    if levels != "2" or min(below, leaves, top, per_parent) < 1:
         raise InputError(f"the fat tree {tree[:80]!r} is not one of two levels, such as 2;32,8;1,4;1,8")
     return below, (leaves, top, per_parent)
