@@ -19,23 +19,14 @@ mapfile -t c < <(find probes -name '*.c' -o -name '*.h' | sort)
 clang_format=$(command -v clang-format-16 || command -v clang-format) || clang_format=clang-format-16
 clang_tidy=$(command -v clang-tidy-16 || command -v clang-tidy) || clang_tidy=clang-tidy-16
 
-# clang-tidy 16 once analysed a file of the core, which it had passed before and has passed since in 20 s, for more than
-# an hour: a file that takes ten minutes is stopped and analysed again, once.
-tidy_once() {
-  timeout --kill-after=10 600 "$clang_tidy" --quiet "$@" 2>/dev/null
-}
+# Each file takes 10 to 30 s: one that takes ten minutes hangs, and fails.
 tidy() {
-  tidy_once "$@"
+  timeout --kill-after=10 600 "$clang_tidy" --quiet "$@" 2>/dev/null
   local status=$?
-  if ((status == 124 || status == 137)); then
-    echo "clang-tidy $*: stopped after ten minutes, tried again"
-    tidy_once "$@"
-    status=$?
-  fi
   ((status == 124 || status == 137)) && echo "clang-tidy $*: stopped after ten minutes"
   return "$status"
 }
-export -f tidy tidy_once
+export -f tidy
 export clang_tidy
 
 tidy_core() {

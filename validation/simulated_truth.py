@@ -11,7 +11,7 @@ each time on another day. Fixed before the first full result:
   4096 bytes, links 20 % around typical ones. Kernels of a few microseconds in all, such as idamax, cost nothing;
 * nodes have two cores; a third of the machines, and all of the kind network, have two nodes and run on a 2 x 2 grid,
   the others on 1 x 1, 1 x 2 or 2 x 1. N = 2000, 3000 or 4000, NB = 128;
-* the calibration: the designs of `lepaute.design`, five blocks, each on a day of its own, in each block and node the
+* the calibration: the designs of `lepaute.design`, seven blocks, each on a day of its own, in each block and node the
   probes of `lepaute.measure.plan`: dgemm and steps alone on either core, steps on both, side by side and together,
   messages; 12 rows of steps. Of the recursion of a panel at most four calls of each width are kept, without the phases
   around them: the archive is a tenth of a real one's size. Send-completion tests give the eager limit; no ring;

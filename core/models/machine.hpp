@@ -37,7 +37,7 @@ struct MachineKernel {
     std::string model_of{}; // the kernel whose model it has, and whose errors it shares; empty: its own
     std::vector<KernelModel> models;
     double discrepancy_relative_sd = 0.0; // of the logarithm
-    std::vector<CrowdingPoint> crowding;
+    std::vector<CrowdingPoint> crowding{};
     double crowding_relative_sd = 0.0; // error of durations next to idle cores; none at the last share of the table
 
     template <class Visit>
@@ -273,8 +273,8 @@ private:
     struct DayKernel {
         std::vector<KernelModel> models;
         double factor = 1.0;
-        std::vector<double> crowded; // factor for each share of the other cores that compute, as ranks number them
-        bool by_socket = false;      // else by cpu, or one for all
+        std::vector<double> crowded{}; // factor for each share of the other cores that compute, as ranks number them
+        bool by_socket = false;        // else by cpu, or one for all
     };
     std::span<const std::string_view> kernel_names_;
     std::vector<DayKernel> kernels_;

@@ -84,7 +84,7 @@ double Engine::run(const std::function<Task(Rank)>& program) {
     const auto resume_ready = [&] {
         std::size_t next = 0;
         while (next < ready_.size()) { // grows while we go through it
-            ranks_[ready_[next++]].handle.resume();
+            go_on(ready_[next++]);
         }
         ready_.clear();
     };
@@ -141,17 +141,37 @@ double Engine::run(const std::function<Task(Rank)>& program) {
     return latest_s;
 }
 
+/// An operation of the rank has ended.
+void Engine::go_on(Rank rank) {
+    RankState& state = ranks_[rank];
+    if (state.steps != nullptr) {
+        if (!state.steps->advance()) {
+            return;
+        }
+        state.steps = nullptr;
+    }
+    state.handle.resume();
+}
+
 void Engine::prefetch_for_flow_end() const noexcept {
     if (ranks_.size() > ranks_in_caches) {
         const RankState& receiver = ranks_[messages_[flows_.next_tag()].to];
         prefetch(&receiver, sizeof(RankState));
-        prefetch(receiver.handle.address(), frame_bytes);
+        prefetch_program(receiver);
+    }
+}
+
+void Engine::prefetch_program(const RankState& state) noexcept {
+    if (state.steps != nullptr) {
+        prefetch(state.steps, steps_bytes);
+    } else {
+        prefetch(state.handle.address(), frame_bytes);
     }
 }
 
 void Engine::prefetch_for_event(const RankState& state) const noexcept {
     if (ranks_.size() > ranks_in_caches) {
-        prefetch(state.handle.address(), frame_bytes);
+        prefetch_program(state);
         prefetch(&ranks_[std::min(queue_.source_after_next(), size() - 1)], sizeof(RankState));
     }
 }
@@ -166,10 +186,9 @@ void Engine::report() const {
     }
 }
 
-bool Engine::post(Rank rank, std::coroutine_handle<> caller) {
+bool Engine::post(Rank rank) {
     RankState& state = ranks_[rank];
     const Operation& operation = state.operation;
-    state.handle = caller;
     state.posted_s = state.clock_s;
     state.inside_post = true;
     state.send_pending = false;

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lepaute::mpi {
@@ -170,7 +171,10 @@ public:
         Engine& engine; // which holds the operation: it would be a part of every frame that awaits it
         Rank rank = 0;
         static bool await_ready() noexcept { return false; }
-        bool await_suspend(std::coroutine_handle<> caller) { return engine.post(rank, caller); }
+        bool await_suspend(std::coroutine_handle<> caller) {
+            engine.ranks_[rank].handle = caller;
+            return engine.post(rank);
+        }
         [[nodiscard]] Answer await_resume() const noexcept {
             if constexpr (std::is_same_v<Answer, double>) {
                 return engine.ranks_[rank].date_answer_s;
@@ -243,6 +247,50 @@ public:
                                  {.kind = Operation::Kind::learn_arrival, .receive_from = from, .receive_tag = tag});
     }
 
+    /// What a rank does from one operation to the next, as a function of a small state instead of a coroutine.
+    class Steps {
+    public:
+        Steps() = default;
+        Steps(const Steps&) = delete;
+        Steps& operator=(const Steps&) = delete;
+        /// Called first, and then whenever the operation that it began has ended. True: all is done; false: it has
+        /// begun an operation that has not ended.
+        virtual bool advance() = 0;
+
+    protected:
+        ~Steps() = default;
+    };
+    /// Begins an operation of a rank from its steps; true: it has ended already.
+    bool begin(Rank rank, const Operation& what) {
+        ranks_[rank].operation = what;
+        return !post(rank);
+    }
+    /// What the last probe, and the last learn_arrival, have answered.
+    [[nodiscard]] bool answer(Rank rank) const noexcept { return ranks_[rank].answer; }
+    [[nodiscard]] double date_answer_s(Rank rank) const noexcept { return ranks_[rank].date_answer_s; }
+    template <class What>
+    struct StepsAwaiter {
+        Engine& engine;
+        Rank rank;
+        What what;
+        static bool await_ready() noexcept { return false; }
+        bool await_suspend(std::coroutine_handle<> caller) {
+            RankState& state = engine.ranks_[rank];
+            state.handle = caller;
+            state.steps = &what;
+            if (what.advance()) {
+                state.steps = nullptr;
+            }
+            return state.steps != nullptr;
+        }
+        static void await_resume() noexcept {}
+    };
+    /// Goes through the steps that `What` makes of the arguments.
+    template <class What, class... Arguments>
+    StepsAwaiter<What> steps(Rank rank, Arguments&&... arguments) {
+        return {*this, rank, What(std::forward<Arguments>(arguments)...)};
+    }
+
     /// Where `count` ranks meet: the last one to come goes on at once, the others when it releases them. Meanwhile it
     /// may set the clocks of all.
     struct Meeting {
@@ -291,6 +339,7 @@ private:
     struct alignas(64) RankState { // a multiple of a cache line: an event touches most of it
         double clock_s = 0.0;
         std::coroutine_handle<> handle;
+        Steps* steps = nullptr; // gone through before the coroutine goes on
         Operation operation;
         std::uint32_t node = 0;
         Event event = Event::none; // what its date in the queue stands for
@@ -340,7 +389,7 @@ private:
         double arrival_s = 0.0; // valid when known
     };
 
-    bool post(Rank rank, std::coroutine_handle<> caller); // true: the rank is suspended
+    bool post(Rank rank); // true: the operation has not ended
     bool join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller);
     void prepare_send(Rank rank);
     void handle_send(Rank rank);
@@ -363,6 +412,7 @@ private:
     void finish_if_complete(Rank rank);
     void wake_who_asks(std::uint32_t id);
     void resume(Rank rank, double date_s);
+    void go_on(Rank rank);
     void trace_operation(const RankState& state, Rank rank, double end_s);
     void add_unexpected(RankState& state, std::uint32_t id) noexcept;
     void remove_unexpected(RankState& state, std::uint32_t id) noexcept;
@@ -381,7 +431,9 @@ private:
     void prefetch_for_flow_end() const noexcept;
     void prefetch_for_event(const RankState& state) const noexcept;
     static constexpr std::size_t ranks_in_caches = 4096;
-    static constexpr std::size_t frame_bytes = 640; // of a rank that waits in its swap
+    static void prefetch_program(const RankState& state) noexcept;
+    static constexpr std::size_t steps_bytes = 192; // of a rank that waits in its swap
+    static constexpr std::size_t frame_bytes = 640; // of one that waits in its coroutine
     [[nodiscard]] std::string who_waits_for_whom(const std::vector<Task>& tasks) const;
 
     models::Network network_;

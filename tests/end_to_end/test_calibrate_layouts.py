@@ -22,8 +22,10 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores"),
 ]
-#: 32 ranks that poll on two cores take minutes for what takes seconds on cores of their own.
-LONG = pytest.mark.skipif("LEPAUTE_LONG_TESTS" not in os.environ, reason="ten minutes; run with LEPAUTE_LONG_TESTS=1")
+#: 32 ranks that poll on two cores take all of both for a minute and a half.
+LONG = pytest.mark.skipif(
+    "LEPAUTE_LONG_TESTS" not in os.environ, reason="90 s of both cores; run with LEPAUTE_LONG_TESTS=1"
+)
 #: Ranks that share a core wait for its other ranks at each pivot: small blocks have few of them.
 SMALL_NBS = (32, 64)
 

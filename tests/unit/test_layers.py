@@ -1,8 +1,10 @@
 """Layers of uncertainty: switched off by name, and what each adds to the half-width of an interval."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lepaute.cli.main import main
@@ -141,7 +143,7 @@ def test_a_layer_of_other_studies_multiplies_every_run_and_is_named(
     assert read_transfer(tmp_path / "layer.yaml") == layer
     plain = json_of(capsys)
     found = json_of(capsys, "--transfer", str(tmp_path / "layer.yaml"))
-    factors = [layer.factor(1 + run) for run in range(10)]
+    factors = [layer.factor(1 + run, HPL) for run in range(10)]
     times = [run["time_s"] for run in plain["runs"]]  # type: ignore[attr-defined]
     assert [run["time_s"] for run in found["runs"]] == [t * f for t, f in zip(times, factors, strict=True)]  # type: ignore[attr-defined]
     assert found["parameters"]["transfer"] == layer.to_dict()  # type: ignore[index]
@@ -150,12 +152,26 @@ def test_a_layer_of_other_studies_multiplies_every_run_and_is_named(
     assert "  layer   3 % learnt from other studies: one cluster, another\n" in capsys.readouterr().out
 
 
+def test_the_error_of_a_configuration_cancels_between_platforms_and_not_between_configurations() -> None:
+    other = replace(HPL, nb=2 * HPL.nb)
+    layer = Transfer("other studies", 0.03, ("one cluster",), 0.02)
+    assert layer.factor(1, HPL) == layer.factor(1, replace(HPL))
+    logs = np.log([(layer.factor(seed, HPL), layer.factor(seed, other)) for seed in range(4000)])
+    # what both have in common cancels, and 0.02 of each is left: the standard deviation of 4000 is known to 1.1 %
+    assert np.std(logs[:, 1] - logs[:, 0]) == pytest.approx(2**0.5 * 0.02, rel=0.05)
+    assert np.std(logs[:, 0]) == pytest.approx(layer.total_sd, rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("[]", "is no transfer layer; it has the fields source, relative_sd, studies"),
         ("{source: a, relative_sd: 0.1}", "is no transfer layer"),
         (LAYER.replace("0.03", "-1"), "relative_sd is -1; it is a number from 0 to 1"),
+        (
+            LAYER.replace("studies", "configuration_relative_sd: 2, studies"),
+            "configuration_relative_sd is 2; it is a number from 0 to 1",
+        ),
         (LAYER.replace("0.03", ".nan"), "relative_sd is nan"),
         (LAYER.replace("docs/accuracy.md", "''"), "source is ''; say where"),
         (LAYER.replace("[one cluster, another]", "[]"), "studies is []"),

@@ -238,6 +238,12 @@ def test_a_folder_of_something_else_is_no_store(tmp_path: Path) -> None:
         open_store(tmp_path)
 
 
+def test_a_folder_whose_name_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"store-.* is no text in UTF-8"):
+        open_store(tmp_path / "store-\udcff")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_password_of_a_url_is_in_no_message() -> None:
     pytest.importorskip("psycopg")
     with pytest.raises(EnvironmentProblem, match=r"postgresql://127.0.0.1/db: cannot be reached") as caught:

@@ -40,7 +40,7 @@ class Scale:
     messages: int
 
 
-USUAL, FEW = Scale(5, 12, 12, 60), Scale(2, 4, 4, 30)
+USUAL, FEW = Scale(7, 12, 12, 60), Scale(2, 4, 4, 30)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ SATURATED = 5.0
 IN_CACHE = 1024
 #: Kernels that only move data, all of them from and to the memory.
 SWAPS = "dlaswp"
-BLOCKS = 5
+BLOCKS = 7
 P2P = "p2p"
 
 

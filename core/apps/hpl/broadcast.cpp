@@ -1,22 +1,23 @@
 // Broadcast of a panel along its process row, by rings (HPL_bcast_1ring, _1rinM, _2ring, _2rinM). Every call either
 // sends (the root), finds the panel there, receives and forwards it, or finds nothing and says so.
 
-#include "apps/hpl/simulation.hpp"
+#include "apps/hpl/update.hpp"
 
 #include <array>
 
 namespace lepaute::hpl {
 
-using mpi::Task;
+using Kind = mpi::Engine::Operation::Kind;
 
 namespace {
 
 constexpr std::uint32_t nobody = 0xFFFFFFFFU;
+constexpr std::size_t most_receivers = 3; // from one process
 
 /// Whom a process column receives from, and whom it sends to in order.
 struct Route {
     std::uint32_t from = nobody;
-    std::array<std::uint32_t, 3> to{nobody, nobody, nobody};
+    std::array<std::uint32_t, most_receivers> to{nobody, nobody, nobody};
 };
 
 Route route(Broadcast topology, std::uint32_t column, std::uint32_t root, std::uint32_t q) {
@@ -105,48 +106,99 @@ void Program::fruitless_probe(const Place& at, const Panel& panel) {
     engine_.fruitless_probe(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
 }
 
-Task Program::take_broadcast(const Place& at, const Panel& panel, bool& done, bool waits) {
-    if (waits) { // the real program polls in a loop; nothing happens until the panel comes
-        const Staged staged(engine_, at.rank, panel.step, std::nullopt);
-        co_await engine_.await_message(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
-    }
-    if (done || parameters_.q <= 1) {
-        done = true;
-        co_return;
-    }
-    Staged staged(engine_, at.rank, panel.step, Stage::bcast);
-    if (long_broadcast()) {
-        co_await broadcast_long(at, panel);
-        done = true;
-        co_return;
-    }
-    const Route way = route(parameters_.bcast, at.column, panel.owner_column, parameters_.q);
-    const auto tag = broadcast_tag(panel);
-    const double bytes = 8.0 * static_cast<double>(panel_length(at, panel));
-    if (way.from != nobody) {
-        const mpi::Rank from = rank_at(at.row, way.from);
-        if (!waits && !co_await engine_.probe(at.rank, from, tag)) {
-            staged.forget();
-            co_return;
-        }
-        co_await engine_.receive(at.rank, from, tag);
-    }
-    for (const std::uint32_t to : way.to) {
-        if (to != nobody) {
-            // The root sends the panel out of the matrix, by a derived datatype; who forwards it has it in one piece.
-            const bool noncontiguous = at.column == panel.owner_column && !parameters_.copy_l;
-            co_await send(at.rank, {.phase = Phase::broadcast,
-                                    .to = rank_at(at.row, to),
-                                    .tag = tag,
-                                    .bytes = bytes,
-                                    .noncontiguous = noncontiguous});
-        }
-    }
-    done = true;
+bool Program::PanelBroadcast::operation(Kind kind) {
+    return program_.engine_.begin(at_.rank, {.kind = kind,
+                                             .receive_from = program_.rank_at(at_.row, panel_->source_column),
+                                             .receive_tag = broadcast_tag(*panel_)});
 }
 
-Task Program::finish_broadcast(const Place& at, const Panel& panel, bool& done) {
-    return take_broadcast(at, panel, done, !done && panel.source_column != at.column);
+/// The real program polls in a loop; nothing happens until the panel comes.
+void Program::PanelBroadcast::take() {
+    if (done_ || program_.parameters_.q <= 1) {
+        next_ = Next::end;
+        return;
+    }
+    stage(Stage::bcast);
+    if (program_.long_broadcast()) {
+        next_ = Next::first_piece;
+    } else if (panel_->source_column == at_.column) {
+        next_ = Next::send;
+    } else {
+        next_ = waits_ ? Next::receive : Next::probed;
+    }
+    round_ = 0;
+}
+
+bool Program::PanelBroadcast::advance() {
+    mpi::Engine& engine = program_.engine_;
+    bool ended = true; // the operation
+    while (ended) {
+        switch (next_) {
+        case Next::wait:
+            stage(std::nullopt);
+            next_ = Next::take;
+            ended = operation(Kind::await_message);
+            break;
+        case Next::take:
+            staged_.reset();
+            take();
+            ended = next_ != Next::probed || operation(Kind::probe);
+            break;
+        case Next::probed:
+            if (!engine.answer(at_.rank)) {
+                if (staged_ != nullptr) {
+                    staged_->forget();
+                    staged_.reset();
+                }
+                return true;
+            }
+            [[fallthrough]];
+        case Next::receive:
+            next_ = Next::send;
+            ended = operation(Kind::receive);
+            break;
+        case Next::send:
+            ended = send_on();
+            break;
+        case Next::first_piece:
+            ended = first_piece();
+            break;
+        case Next::scatter:
+            ended = scatter();
+            break;
+        case Next::roll:
+            ended = roll();
+            break;
+        case Next::end:
+            done_ = true;
+            staged_.reset();
+            return true;
+        }
+    }
+    return false;
+}
+
+/// To the next of those that get the panel from this rank.
+bool Program::PanelBroadcast::send_on() {
+    const Parameters& parameters = program_.parameters_;
+    const std::uint32_t to = route(parameters.bcast, at_.column, panel_->owner_column, parameters.q).to[round_];
+    if (to == nobody) {
+        next_ = Next::end;
+        return true;
+    }
+    if (++round_ == most_receivers) {
+        next_ = Next::end;
+    }
+    // The root sends the panel out of the matrix, by a derived datatype; who forwards it has it in one piece.
+    const bool noncontiguous = at_.column == panel_->owner_column && !parameters.copy_l;
+    return program_.engine_.begin(at_.rank,
+                                  program_.counted(at_.rank,
+                                                   {.phase = Phase::broadcast,
+                                                    .to = program_.rank_at(at_.row, to),
+                                                    .tag = broadcast_tag(*panel_),
+                                                    .bytes = 8.0 * static_cast<double>(panel_length(at_, *panel_)),
+                                                    .noncontiguous = noncontiguous},
+                                                   Kind::send));
 }
 
 } // namespace lepaute::hpl

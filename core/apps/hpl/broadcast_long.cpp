@@ -2,7 +2,7 @@
 // process of the row, then neighbours swap pieces until all have all. The modified one first sends the whole panel to
 // the next root, which then takes no part. All sends are synchronous; empty pieces are sent as well.
 
-#include "apps/hpl/simulation.hpp"
+#include "apps/hpl/update.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +10,7 @@
 namespace lepaute::hpl {
 
 using mpi::Rank;
-using mpi::Task;
+using Kind = mpi::Engine::Operation::Kind;
 
 namespace {
 
@@ -29,58 +29,93 @@ struct Pieces {
 
 } // namespace
 
-Task Program::broadcast_long(Place at, const Panel& panel) {
-    const std::uint32_t q = parameters_.q;
-    const std::uint32_t root = panel.owner_column;
-    const bool modified = is_modified(parameters_.bcast);
-    const std::uint32_t column_distance = (at.column + q - root) % q;
-    const std::int64_t length = panel_length(at, panel);
-    const auto tag = broadcast_tag(panel);
-    const bool noncontiguous = column_distance == 0 && !parameters_.copy_l;
-    const auto message = [&](Rank to, double bytes) {
-        return Message{.phase = Phase::broadcast,
-                       .to = to,
-                       .tag = tag,
-                       .bytes = bytes,
-                       .noncontiguous = noncontiguous,
-                       .synchronous = true};
-    };
+/// Who takes part stands at a distance from the root; the next root is left out of the modified broadcast.
+struct Program::PanelBroadcast::Ring {
+    Ring(const Program& of, const Place& place, const Panel& panel)
+        : program(of), at(place), root(panel.owner_column), modified(is_modified(of.parameters_.bcast)),
+          pieces{panel_length(place, panel), modified ? of.parameters_.q - 1 : of.parameters_.q},
+          column_distance((place.column + of.parameters_.q - root) % of.parameters_.q),
+          distance(modified && column_distance > 0 ? column_distance - 1 : column_distance) {}
+    [[nodiscard]] Rank rank_of(std::uint32_t d) const noexcept {
+        return program.rank_at(at.row, (root + (modified && d > 0 ? d + 1 : d)) % program.parameters_.q);
+    }
 
-    if (modified) {
-        if (column_distance == 0) {
-            const Rank next = rank_at(at.row, (root + 1) % q);
-            co_await send(at.rank, message(next, 8.0 * static_cast<double>(length)));
-        } else if (column_distance == 1) {
-            co_await engine_.receive(at.rank, rank_at(at.row, root), tag);
-        }
-        if (column_distance == 1 || q == 2) {
-            co_return;
-        }
-    }
-    // Who takes part stands at a distance from the root; the next root is left out of the modified one.
-    const Pieces pieces{length, modified ? q - 1 : q};
-    const std::uint32_t size = pieces.count;
-    const std::uint32_t distance = modified && column_distance > 0 ? column_distance - 1 : column_distance;
-    const auto rank_of = [&](std::uint32_t d) { return rank_at(at.row, (root + (modified && d > 0 ? d + 1 : d)) % q); };
+    const Program& program;
+    const Place& at;
+    std::uint32_t root;
+    bool modified;
+    Pieces pieces;
+    std::uint32_t column_distance; // from the root
+    std::uint32_t distance;
+};
 
-    for (std::uint32_t bit = std::bit_floor(size - 1); bit > 0; bit >>= 1U) {
-        const std::uint32_t partner = distance ^ bit;
-        if (distance % bit != 0 || partner >= size) {
-            continue;
-        }
-        if ((distance & bit) != 0) {
-            co_await engine_.receive(at.rank, rank_of(partner), tag);
-        } else {
-            co_await send(at.rank, message(rank_of(partner), pieces.bytes(partner, partner + bit)));
-        }
+bool Program::PanelBroadcast::post(Rank to, double bytes, Kind kind) {
+    return program_.engine_.begin(
+        at_.rank, program_.counted(at_.rank,
+                                   {.phase = Phase::broadcast,
+                                    .to = to,
+                                    .tag = broadcast_tag(*panel_),
+                                    .bytes = bytes,
+                                    .noncontiguous = at_.column == panel_->owner_column && !program_.parameters_.copy_l,
+                                    .synchronous = true},
+                                   kind));
+}
+
+bool Program::PanelBroadcast::receive(Rank from) {
+    return program_.engine_.begin(at_.rank,
+                                  {.kind = Kind::receive, .receive_from = from, .receive_tag = broadcast_tag(*panel_)});
+}
+
+/// The whole panel to the next root of the modified broadcast.
+bool Program::PanelBroadcast::first_piece() {
+    const Ring ring(program_, at_, *panel_);
+    const std::uint32_t q = program_.parameters_.q;
+    round_ = std::bit_floor(ring.pieces.count - 1);
+    next_ = Next::scatter;
+    if (!ring.modified) {
+        return true;
     }
-    const Rank previous = rank_of((distance + size - 1) % size);
-    const Rank next = rank_of((distance + 1) % size);
-    for (std::uint32_t k = 0; k + 1 < size; ++k) {
-        const bool backwards = ((distance + k) & 1U) != 0;
-        const std::uint32_t piece = (distance + (backwards ? k / 2 : size - k / 2)) % size;
-        co_await exchange(at.rank, message(backwards ? previous : next, pieces.bytes(piece, piece + 1)));
+    if (ring.column_distance == 1 || q == 2) {
+        next_ = Next::end;
     }
+    if (ring.column_distance == 0) {
+        return post(program_.rank_at(at_.row, (ring.root + 1) % q), 8.0 * static_cast<double>(ring.pieces.length),
+                    Kind::send);
+    }
+    return ring.column_distance != 1 || receive(program_.rank_at(at_.row, ring.root));
+}
+
+/// One round of the binomial tree, at the distance `round_`.
+bool Program::PanelBroadcast::scatter() {
+    const Ring ring(program_, at_, *panel_);
+    const std::uint32_t bit = round_;
+    if (bit == 0) {
+        next_ = Next::roll;
+        return true;
+    }
+    round_ = bit / 2;
+    const std::uint32_t partner = ring.distance ^ bit;
+    if (ring.distance % bit != 0 || partner >= ring.pieces.count) {
+        return true;
+    }
+    return (ring.distance & bit) != 0
+               ? receive(ring.rank_of(partner))
+               : post(ring.rank_of(partner), ring.pieces.bytes(partner, partner + bit), Kind::send);
+}
+
+bool Program::PanelBroadcast::roll() {
+    const Ring ring(program_, at_, *panel_);
+    const std::uint32_t size = ring.pieces.count;
+    const std::uint32_t k = round_;
+    if (k + 1 >= size) {
+        next_ = Next::end;
+        return true;
+    }
+    ++round_;
+    const bool backwards = ((ring.distance + k) & 1U) != 0;
+    const std::uint32_t piece = (ring.distance + (backwards ? k / 2 : size - k / 2)) % size;
+    const Rank partner = ring.rank_of((ring.distance + (backwards ? size - 1 : 1)) % size);
+    return post(partner, ring.pieces.bytes(piece, piece + 1), Kind::exchange);
 }
 
 } // namespace lepaute::hpl

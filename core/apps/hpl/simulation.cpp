@@ -1,5 +1,7 @@
 #include "apps/hpl/simulation.hpp"
 
+#include "apps/hpl/update.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -328,9 +330,9 @@ Task Program::without_lookahead(Place at) {
         co_await factor(at, panel);
         begin_broadcast(at, panel);
         bool done = false;
-        co_await finish_broadcast(at, panel, done);
+        co_await engine_.steps<PanelBroadcast>(at.rank, *this, at, panel, done);
         bool nothing_incoming = true;
-        co_await update(at, panel, -1, nullptr, nothing_incoming);
+        co_await engine_.steps<Update>(at.rank, *this, at, panel, -1, nullptr, nothing_incoming);
     }
 }
 
@@ -352,11 +354,11 @@ Task Program::with_lookahead(Place at) {
         co_await factor(at, panels[k]);
         begin_broadcast(at, panels[k]);
         done = false;
-        co_await finish_broadcast(at, panels[k], done);
+        co_await engine_.steps<PanelBroadcast>(at.rank, *this, at, panels[k], done);
         if (k + 1 < panels.size()) { // the columns of the panels in front of me
             const std::int64_t after = panels[k].start + panels[k].width;
             const std::int64_t width = local_count_from(lookahead_end - after, after, nb, at.column, q);
-            co_await update(at, panels[k], width, nullptr, nothing_incoming);
+            co_await engine_.steps<Update>(at.rank, *this, at, panels[k], width, nullptr, nothing_incoming);
         }
     }
     for (auto index = static_cast<std::size_t>(depth); index < sample_.steps.size(); ++index) {
@@ -378,18 +380,18 @@ Task Program::with_lookahead(Place at) {
         if (at.column == current.owner_column) {
             own = current.width;
             for (std::size_t k = 0; k + 1 < panels.size(); ++k) {
-                co_await update(at, panels[k], own, nullptr, nothing_incoming);
+                co_await engine_.steps<Update>(at.rank, *this, at, panels[k], own, nullptr, nothing_incoming);
             }
             co_await factor(at, current);
         }
         begin_broadcast(at, current);
         done = false;
-        co_await update(at, panels.front(), columns - own, &current, done);
+        co_await engine_.steps<Update>(at.rank, *this, at, panels.front(), columns - own, &current, done);
         panels.erase(panels.begin());
     }
     for (Panel& panel : panels) { // the right-hand side
         const std::int64_t width = local_count_from(1, n, nb, at.column, q);
-        co_await update(at, panel, width, nullptr, nothing_incoming);
+        co_await engine_.steps<Update>(at.rank, *this, at, panel, width, nullptr, nothing_incoming);
     }
 }
 

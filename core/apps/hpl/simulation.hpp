@@ -132,17 +132,21 @@ private:
         return post(rank, message, mpi::Engine::Operation::Kind::exchange);
     }
     mpi::Engine::Awaiter<void> post(mpi::Rank rank, const Message& message, mpi::Engine::Operation::Kind kind) {
+        return engine_.operation<void>(rank, counted(rank, message, kind));
+    }
+    /// The operation that sends the message; it is counted.
+    mpi::Engine::Operation counted(mpi::Rank rank, const Message& message, mpi::Engine::Operation::Kind kind) {
         Sent& sent = rank_sent_[rank][static_cast<std::size_t>(message.phase)];
         ++sent.messages;
         sent.bytes += message.bytes;
-        return engine_.operation<void>(rank, {.kind = kind,
-                                              .noncontiguous = message.noncontiguous,
-                                              .synchronous = message.synchronous,
-                                              .send_to = message.to,
-                                              .receive_from = message.to,
-                                              .send_tag = message.tag,
-                                              .receive_tag = message.tag,
-                                              .send_bytes = message.bytes});
+        return {.kind = kind,
+                .noncontiguous = message.noncontiguous,
+                .synchronous = message.synchronous,
+                .send_to = message.to,
+                .receive_from = message.to,
+                .send_tag = message.tag,
+                .receive_tag = message.tag,
+                .send_bytes = message.bytes};
     }
 
     // -- sampling: what had passed when the steps began
@@ -171,23 +175,15 @@ private:
     struct Factorisation;
     void note_factored(const Panel& panel, std::uint32_t column);
 
-    // -- broadcast of a panel along the process row (broadcast.cpp); false: has not come yet
-    /// One probe for the panel, if there is one; most find nothing, which mostly is known without asking the engine.
-    /// True where it is not: take_broadcast() has to probe.
-    [[nodiscard]] bool must_poll(const Place& at, const Panel* panel, bool done) {
-        return panel != nullptr && !done && !probes_in_vain(at, *panel);
-    }
+    // -- broadcast of a panel along the process row (broadcast.cpp, update.hpp)
+    class PanelBroadcast;
     /// Probes where it is known that nothing is found; false: it is not known, or there is nobody to probe.
     bool probes_in_vain(const Place& at, const Panel& panel);
     /// Is the panel factored too late to be found by a probe now?
     [[nodiscard]] bool cannot_have_come(const Place& at, const Panel& panel);
     void fruitless_probe(const Place& at, const Panel& panel);
-    /// waits: probes until the panel has come; else once, unless it is the root.
-    mpi::Task take_broadcast(const Place& at, const Panel& panel, bool& done, bool waits = false);
-    mpi::Task finish_broadcast(const Place& at, const Panel& panel, bool& done);
     /// What HPL_binit does before the panel leaves.
     void begin_broadcast(const Place& at, const Panel& panel);
-    mpi::Task broadcast_long(Place at, const Panel& panel); // broadcast_long.cpp
     /// The two long broadcasts do all they do in their first call, and never probe.
     [[nodiscard]] bool long_broadcast() const noexcept { return is_long(parameters_.bcast); }
     [[nodiscard]] static std::int64_t panel_length(const Place& at, const Panel& panel) noexcept; // in doubles
@@ -196,17 +192,11 @@ private:
                                                                 std::uint32_t root) const noexcept;
     [[nodiscard]] static std::uint32_t broadcast_tag(const Panel& panel) noexcept;
 
-    // -- update (update.cpp): of the first `limit` local columns (all when negative); `incoming` is probed for
+    // -- update (update.cpp, update.hpp)
     class ColumnCalls;
+    class Update;
     std::int64_t update_until(const Place& at, const Panel& panel, std::int64_t columns, const Panel& incoming,
                               double visible_s);
-    mpi::Task update(Place at, Panel& panel, std::int64_t limit, const Panel* incoming, bool& incoming_done);
-    mpi::Task swap_binary_exchange(Place at, const Panel& panel, std::int64_t columns, const Panel* incoming,
-                                   bool& incoming_done);
-    mpi::Task swap_spread_roll(Place at, const Panel& panel, std::int64_t columns, const Panel* incoming,
-                               bool& incoming_done); // swap_spread_roll.cpp
-    mpi::Task roll(Place at, const Panel& panel, const SpreadPlan& plan, std::int64_t columns, const Panel* incoming,
-                   bool& incoming_done);
     std::shared_ptr<const SpreadPlan> plan_of(const Panel& panel);
     [[nodiscard]] static std::uint32_t swap_tag(const Panel& panel) noexcept;
     /// Which rows move in the swap of a panel: the same for all process columns.

@@ -1,15 +1,12 @@
 // Row swap of an update by binary exchange (HPL_pdlaswp00T): the rows that become U are spread over the process column
 // while each process gives away the rows that it held. Distances are relative to the owner row.
 
-#include "apps/hpl/simulation.hpp"
+#include "apps/hpl/update.hpp"
 
 #include <bit>
 #include <unordered_map>
 
 namespace lepaute::hpl {
-
-using mpi::Rank;
-using mpi::Task;
 
 namespace {
 
@@ -84,119 +81,111 @@ const Program::SwapPlan& Program::swap_plan(const Panel& panel) {
     return plan;
 }
 
-Task Program::swap_binary_exchange(Place at, const Panel& panel, std::int64_t columns, const Panel* incoming,
-                                   bool& incoming_done) {
-    const SwapPlan& plan = swap_plan(panel);
-    const std::uint32_t p = parameters_.p;
-    const std::uint32_t power = std::bit_floor(p);
-    const std::uint32_t distance = (at.row + p - panel.owner_row) % p;
-    const auto row_at = [&](std::uint32_t d) { return (panel.owner_row + d) % p; };
-    const auto rank_of = [&](std::uint32_t d) { return rank_at(row_at(d), at.column); };
-    const double u_bytes = 8.0 * static_cast<double>(panel.width * columns);
-    const auto w_bytes = [&](std::int64_t count) { return 8.0 * static_cast<double>(count * (columns + 1)); };
-    const auto tag = swap_tag(panel);
-    const std::int64_t owner_rows = plan.owner_rows;
-    const std::int64_t mine = plan.held[distance];
-    const std::int64_t folded = distance < power && distance + power < p ? plan.held[distance + power] : 0;
-    const bool transposed = parameters_.u == Form::transposed;
-    const auto swap_kernel = [&](Kernel which, std::int64_t count) {
-        const bool within_u = which == Kernel::dlaswp03T || which == Kernel::dlaswp03N;
-        if (count > 0) {
-            kernel(at.rank, which, count, columns, within_u ? 0 : panel.rows);
-        }
-    };
-    const Kernel to_u = transposed ? Kernel::dlaswp01T : Kernel::dlaswp01N;
-    const Kernel into_u = transposed ? Kernel::dlaswp03T : Kernel::dlaswp03N;
-    const Kernel from_u_into_u = transposed ? Kernel::dlaswp04T : Kernel::dlaswp04N;
-    const Kernel from_u = transposed ? Kernel::dlaswp05T : Kernel::dlaswp05N;
-
-    swap_kernel(distance == 0 ? to_u : Kernel::dlaswp02N, distance == 0 ? owner_rows : mine);
-    if (must_poll(at, incoming, incoming_done)) {
-        co_await take_broadcast(at, *incoming, incoming_done);
-    }
-
-    // Processes beyond the power of two give their rows to a partner, whose U they get in the end.
-    const std::uint32_t fold = distance ^ power;
-    if (power < p && fold < p) {
-        if (distance == 0) {
-            if (folded > 0) {
-                co_await exchange(at.rank, {Phase::swap, rank_of(fold), tag, u_bytes});
-            } else {
-                co_await send(at.rank, {Phase::swap, rank_of(fold), tag, u_bytes});
-            }
-            swap_kernel(into_u, folded);
-        } else if (distance == power) {
-            if (mine > 0) {
-                co_await exchange(at.rank, {Phase::swap, rank_of(0), tag, w_bytes(mine)});
-            } else {
-                co_await engine_.receive(at.rank, rank_of(0), tag);
-            }
-        } else if (distance > power && mine > 0) {
-            co_await send(at.rank, {Phase::swap, rank_of(fold), tag, w_bytes(mine)});
-        } else if (distance < power && folded > 0) {
-            co_await engine_.receive(at.rank, rank_of(fold), tag);
-        }
-    }
-    if (must_poll(at, incoming, incoming_done)) {
-        co_await take_broadcast(at, *incoming, incoming_done);
-    }
-
-    if (distance < power) {
-        std::size_t stage = p; // where the rows held before this round stand in the plan
-        for (std::uint32_t bit = 1; bit < power; bit <<= 1U, stage += p) {
-            const std::uint32_t partner = distance ^ bit;
-            const SwapPlan& now = swap_plan(panel); // others may have taken its place meanwhile
-            const bool has_u = distance < bit;
-            const bool gets_u = !has_u && distance < 2 * bit;
-            const std::int64_t partner_rows = now.held[stage + partner];
-            const std::int64_t my_rows = now.held[stage + distance];
-            const double out = has_u ? u_bytes : w_bytes(my_rows);
-            const bool receives = gets_u || partner_rows > 0;
-            if (out > 0.0 && receives) {
-                co_await exchange(at.rank, {Phase::swap, rank_of(partner), tag, out});
-            } else if (out > 0.0) {
-                co_await send(at.rank, {Phase::swap, rank_of(partner), tag, out});
-            } else if (receives) {
-                co_await engine_.receive(at.rank, rank_of(partner), tag);
-            }
-            if (has_u) {
-                swap_kernel(into_u, partner_rows);
-            } else if (gets_u) {
-                swap_kernel(from_u_into_u, my_rows);
-            }
-            if (must_poll(at, incoming, incoming_done)) {
-                co_await take_broadcast(at, *incoming, incoming_done);
-            }
-        }
+void Program::Update::begin_exchange() {
+    const SwapPlan& plan = program_.swap_plan(panel_);
+    if (distance_ == 0) {
+        swap_kernel(transposed() ? Kernel::dlaswp01T : Kernel::dlaswp01N, plan.owner_rows, panel_.rows);
     } else {
-        // The first process beyond the power of two has U and spreads it among those beyond, by a binomial tree.
-        const std::uint32_t beyond = p - power;
-        const std::uint32_t own = distance - power;
-        for (std::uint32_t bit = beyond > 1 ? std::bit_floor(beyond - 1) : 0; bit > 0; bit >>= 1U) {
-            if (own % bit == 0) {
-                const std::uint32_t partner = own ^ bit;
-                if ((own & bit) != 0) {
-                    co_await engine_.receive(at.rank, rank_of(power + partner), tag);
-                } else if (partner < beyond) {
-                    co_await send(at.rank, {Phase::swap, rank_of(power + partner), tag, u_bytes});
-                }
-            }
-            if (must_poll(at, incoming, incoming_done)) {
-                co_await take_broadcast(at, *incoming, incoming_done);
-            }
-        }
-        swap_kernel(from_u, mine);
+        swap_kernel(Kernel::dlaswp02N, plan.held[distance_], panel_.rows);
     }
-    if (power < p && fold < p) { // the final U for those beyond the power of two
-        if (distance >= power) {
-            co_await engine_.receive(at.rank, rank_of(fold), tag);
+    poll(Next::fold);
+}
+
+/// Processes beyond the power of two give their rows to a partner, whose U they get in the end.
+bool Program::Update::fold() {
+    next_ = Next::folded;
+    if (!folds()) {
+        return true;
+    }
+    const std::vector<std::int64_t>& held = program_.swap_plan(panel_).held;
+    const mpi::Rank partner = rank_of(distance_ ^ power());
+    const std::int64_t rows = held[distance_ < power() ? distance_ + power() : distance_]; // of who is beyond
+    if (distance_ == 0) {
+        return rows > 0 ? exchange(partner, u_bytes()) : send(partner, u_bytes());
+    }
+    if (distance_ == power()) {
+        return rows > 0 ? exchange(partner, w_bytes(rows)) : receive(partner);
+    }
+    if (rows == 0) {
+        return true;
+    }
+    return distance_ > power() ? send(partner, w_bytes(rows)) : receive(partner);
+}
+
+void Program::Update::folded() {
+    if (distance_ == 0 && folds()) {
+        swap_kernel(into_u(), program_.swap_plan(panel_).held[power()], 0);
+    }
+    if (distance_ < power()) {
+        bit_ = 1;
+        stage_ = program_.parameters_.p;
+        poll(Next::round);
+    } else {
+        const std::uint32_t beyond = program_.parameters_.p - power();
+        bit_ = beyond > 1 ? std::bit_floor(beyond - 1) : 0;
+        poll(Next::spread_beyond);
+    }
+}
+
+bool Program::Update::round() {
+    if (bit_ >= power()) {
+        next_ = Next::unfold;
+        return true;
+    }
+    next_ = Next::exchanged;
+    const std::int64_t* const held = program_.swap_plan(panel_).held.data() + stage_;
+    const std::uint32_t partner = distance_ ^ bit_;
+    const bool has_u = distance_ < bit_;
+    const double out = has_u ? u_bytes() : w_bytes(held[distance_]);
+    const bool receives = (!has_u && distance_ < 2 * bit_) || held[partner] > 0;
+    if (out > 0.0) {
+        return receives ? exchange(rank_of(partner), out) : send(rank_of(partner), out);
+    }
+    return !receives || receive(rank_of(partner));
+}
+
+void Program::Update::exchanged() {
+    if (distance_ < 2 * bit_) { // has or gets U
+        const std::int64_t* const held = program_.swap_plan(panel_).held.data() + stage_;
+        if (distance_ < bit_) {
+            swap_kernel(into_u(), held[distance_ ^ bit_], 0);
         } else {
-            co_await send(at.rank, {Phase::swap, rank_of(fold), tag, u_bytes});
+            swap_kernel(transposed() ? Kernel::dlaswp04T : Kernel::dlaswp04N, held[distance_], panel_.rows);
         }
     }
-    if (must_poll(at, incoming, incoming_done)) {
-        co_await take_broadcast(at, *incoming, incoming_done);
+    bit_ *= 2;
+    stage_ += program_.parameters_.p;
+    poll(Next::round);
+}
+
+/// The first process beyond the power of two has U and spreads it among those beyond, by a binomial tree.
+bool Program::Update::spread_beyond() {
+    if (bit_ == 0) {
+        swap_kernel(transposed() ? Kernel::dlaswp05T : Kernel::dlaswp05N, program_.swap_plan(panel_).held[distance_],
+                    panel_.rows);
+        next_ = Next::unfold;
+        return true;
     }
+    next_ = Next::beyond;
+    const std::uint32_t own = distance_ - power();
+    const std::uint32_t partner = own ^ bit_;
+    if (own % bit_ != 0) {
+        return true;
+    }
+    if ((own & bit_) != 0) {
+        return receive(rank_of(power() + partner));
+    }
+    return partner >= program_.parameters_.p - power() || send(rank_of(power() + partner), u_bytes());
+}
+
+/// The final U for those beyond the power of two.
+bool Program::Update::unfold() {
+    next_ = Next::unfolded;
+    if (!folds()) {
+        return true;
+    }
+    const mpi::Rank partner = rank_of(distance_ ^ power());
+    return distance_ >= power() ? receive(partner) : send(partner, u_bytes());
 }
 
 } // namespace lepaute::hpl

@@ -2,14 +2,13 @@
 // binomial tree, each process swaps those it gets with its own, the shares are made level, and neighbours swap shares
 // until all have all of U.
 
-#include "apps/hpl/simulation.hpp"
+#include "apps/hpl/update.hpp"
 
 #include <numeric>
 
 namespace lepaute::hpl {
 
 using mpi::Rank;
-using mpi::Task;
 
 namespace {
 
@@ -29,84 +28,80 @@ std::shared_ptr<const SpreadPlan> Program::plan_of(const Panel& panel) {
     return slot.plan;
 }
 
-Task Program::swap_spread_roll(Place at, const Panel& panel, std::int64_t columns, const Panel* incoming,
-                               bool& incoming_done) {
-    const std::shared_ptr<const SpreadPlan> plan = plan_of(panel);
-    const SwapPlan& rows = swap_plan(panel);
-    const std::int64_t owner_rows = rows.owner_rows;
-    const std::int64_t mine = rows.held[(at.row + parameters_.p - panel.owner_row) % parameters_.p];
-    const bool owner = at.row == panel.owner_row;
-    const bool transposed = parameters_.u == Form::transposed;
-    const auto swap_kernel = [&](Kernel which, std::int64_t count) {
-        if (count > 0) {
-            kernel(at.rank, which, count, columns, panel.rows);
-        }
-    };
-    if (owner) {
-        swap_kernel(transposed ? Kernel::dlaswp01T : Kernel::dlaswp01N, owner_rows);
+void Program::Update::begin_spread() {
+    plan_ = program_.plan_of(panel_);
+    if (distance_ == 0) {
+        swap_kernel(transposed() ? Kernel::dlaswp01T : Kernel::dlaswp01N, program_.swap_plan(panel_).owner_rows,
+                    panel_.rows);
     }
-    const std::uint32_t position = plan->position[at.row];
-    for (const bool levelling : {false, true}) {
-        for (const SpreadStep& step : (levelling ? plan->steps_of_levelling : plan->steps_from_owner)[position]) {
-            if (step.rows > 0) {
-                const Rank partner = rank_at(plan->row_at[step.partner], at.column);
-                if (step.receives) {
-                    co_await engine_.receive(at.rank, partner, swap_tag(panel));
-                } else { // Rows of U are columns of the transposed: in one piece.
-                    co_await send(at.rank, {.phase = Phase::swap,
-                                            .to = partner,
-                                            .tag = swap_tag(panel),
-                                            .bytes = bytes_of(step.rows, columns),
-                                            .noncontiguous = !transposed});
-                }
-            }
-            for (std::uint32_t probe = 0; incoming != nullptr && probe < step.probes; ++probe) {
-                if (must_poll(at, incoming, incoming_done)) {
-                    co_await take_broadcast(at, *incoming, incoming_done);
-                }
+    bit_ = 0;
+    next_ = Next::spread;
+}
+
+const std::vector<SpreadStep>& Program::Update::spread_steps() const noexcept {
+    return (levelling_ ? plan_->steps_of_levelling : plan_->steps_from_owner)[plan_->position[at_.row]];
+}
+
+bool Program::Update::spread() {
+    if (bit_ == spread_steps().size()) {
+        bit_ = 0;
+        if (levelling_) {
+            next_ = Next::roll;
+        } else {
+            levelling_ = true;
+            if (distance_ != 0) {
+                swap_kernel(transposed() ? Kernel::dlaswp06T : Kernel::dlaswp06N,
+                            program_.swap_plan(panel_).held[distance_], panel_.rows);
             }
         }
-        if (!levelling && !owner) {
-            swap_kernel(transposed ? Kernel::dlaswp06T : Kernel::dlaswp06N, mine);
-        }
+        return true;
     }
-    co_await roll(at, panel, *plan, columns, incoming, incoming_done);
-    // U has come in the order of the processes; its leading dimension is its own.
-    if (transposed) {
-        kernel(at.rank, Kernel::dlaswp10N, columns, panel.width, columns);
+    const SpreadStep& step = spread_steps()[bit_];
+    stage_ = 0;
+    next_ = Next::probe_in_spread;
+    if (step.rows == 0) {
+        return true;
+    }
+    const Rank partner = program_.rank_at(plan_->row_at[step.partner], at_.column);
+    // Rows of U are columns of the transposed: in one piece.
+    return step.receives ? receive(partner) : send(partner, bytes_of(step.rows, columns_), !transposed());
+}
+
+void Program::Update::probe_in_spread() {
+    if (stage_ == spread_steps()[bit_].probes) {
+        ++bit_;
+        next_ = Next::spread;
     } else {
-        kernel(at.rank, Kernel::dlaswp00N, panel.width, columns, panel.width);
+        ++stage_;
+        poll(Next::probe_in_spread);
     }
 }
 
-Task Program::roll(Place at, const Panel& panel, const SpreadPlan& plan, std::int64_t columns, const Panel* incoming,
-                   bool& incoming_done) {
-    const std::uint32_t p = parameters_.p;
-    const std::uint32_t position = plan.position[at.row];
-    const Rank previous = rank_at(plan.row_at[(position + p - 1) % p], at.column);
-    const Rank next = rank_at(plan.row_at[(position + 1) % p], at.column);
-    for (std::uint32_t k = 0; k + 1 < p; ++k) {
-        const std::uint32_t turn = k / 2;
-        const bool backwards = ((position + k) & 1U) != 0;
-        const Rank partner = backwards ? previous : next;
-        const std::int64_t out = plan.rows_at((position + (backwards ? turn : p - turn)) % p);
-        const std::int64_t in = plan.rows_at((position + (backwards ? p - turn - 1 : turn + 1)) % p);
-        const Message message{.phase = Phase::swap,
-                              .to = partner,
-                              .tag = swap_tag(panel),
-                              .bytes = bytes_of(out, columns),
-                              .noncontiguous = parameters_.u != Form::transposed};
-        if (out > 0 && in > 0) {
-            co_await exchange(at.rank, message);
-        } else if (out > 0) {
-            co_await send(at.rank, message);
-        } else if (in > 0) {
-            co_await engine_.receive_in_two_calls(at.rank, partner, swap_tag(panel));
+bool Program::Update::roll() {
+    const std::uint32_t p = program_.parameters_.p;
+    const std::uint32_t k = bit_;
+    if (k + 1 >= p) { // U has come in the order of the processes; its leading dimension is its own
+        if (transposed()) {
+            program_.kernel(at_.rank, Kernel::dlaswp10N, columns_, panel_.width, columns_);
+        } else {
+            program_.kernel(at_.rank, Kernel::dlaswp00N, panel_.width, columns_, panel_.width);
         }
-        if (must_poll(at, incoming, incoming_done)) {
-            co_await take_broadcast(at, *incoming, incoming_done);
-        }
+        next_ = Next::swapped;
+        return true;
     }
+    next_ = Next::rolled;
+    const std::uint32_t position = plan_->position[at_.row];
+    const std::uint32_t turn = k / 2;
+    const auto around = [p](std::uint32_t at) { return at < p ? at : at - p; };
+    const bool backwards = ((position + k) & 1U) != 0;
+    const Rank partner = program_.rank_at(plan_->row_at[around(position + (backwards ? p - 1 : 1))], at_.column);
+    const std::int64_t out = plan_->rows_at(around(position + (backwards ? turn : p - turn)));
+    const std::int64_t in = plan_->rows_at(around(position + (backwards ? p - turn - 1 : turn + 1)));
+    if (out > 0) {
+        const double bytes = bytes_of(out, columns_);
+        return in > 0 ? exchange(partner, bytes, !transposed()) : send(partner, bytes, !transposed());
+    }
+    return in == 0 || receive(partner, true);
 }
 
 } // namespace lepaute::hpl

@@ -1,15 +1,13 @@
 // Update of the trailing matrix by a panel (HPL_pdupdate): row swap, triangular solve, matrix product. While another
 // panel is on its way, NB columns are updated at a time, with a probe in between.
 
-#include "apps/hpl/simulation.hpp"
+#include "apps/hpl/update.hpp"
 
 #include <algorithm>
 #include <array>
 #include <span>
 
 namespace lepaute::hpl {
-
-using mpi::Task;
 
 /// What `count` columns of an update take on one rank: evaluated once for all blocks of that many columns.
 class Program::ColumnCalls {
@@ -99,42 +97,132 @@ std::int64_t Program::update_until(const Place& at, const Panel& panel, std::int
     return updated;
 }
 
-Task Program::update(Place at, Panel& panel, std::int64_t limit, const Panel* incoming, bool& incoming_done) {
-    const std::int64_t columns = limit < 0 ? panel.columns : std::min(limit, panel.columns);
-    if (columns <= 0 || panel.width <= 0) {
-        if (incoming != nullptr) {
-            co_await finish_broadcast(at, *incoming, incoming_done);
+bool Program::Update::advance() {
+    bool ended = true; // the operation
+    while (ended) {
+        switch (next_) {
+        case Next::begin:
+            begin();
+            break;
+        case Next::broadcast:
+            ended = incoming_.advance();
+            if (ended) {
+                next_ = after_;
+            }
+            break;
+        case Next::begin_exchange:
+            begin_exchange();
+            break;
+        case Next::fold:
+            ended = fold();
+            break;
+        case Next::folded:
+            folded();
+            break;
+        case Next::round:
+            ended = round();
+            break;
+        case Next::exchanged:
+            exchanged();
+            break;
+        case Next::spread_beyond:
+            ended = spread_beyond();
+            break;
+        case Next::beyond:
+            bit_ /= 2;
+            poll(Next::spread_beyond);
+            break;
+        case Next::unfold:
+            ended = unfold();
+            break;
+        case Next::unfolded:
+            poll(Next::swapped);
+            break;
+        case Next::begin_spread:
+            begin_spread();
+            break;
+        case Next::spread:
+            ended = spread();
+            break;
+        case Next::probe_in_spread:
+            probe_in_spread();
+            break;
+        case Next::roll:
+            ended = roll();
+            break;
+        case Next::rolled:
+            ++bit_;
+            poll(Next::roll);
+            break;
+        case Next::swapped:
+            ended = learn_arrival();
+            break;
+        case Next::arrival:
+            update_until_arrival();
+            break;
+        case Next::rest:
+            update_rest();
+            break;
+        case Next::end:
+            return true;
         }
-        co_return;
     }
-    const bool owner = at.row == panel.owner_row;
-    const std::int64_t below = panel.rows - (owner ? panel.width : 0);
-    const Staged staged(engine_, at.rank, panel.step, Stage::pdupdate,
-                        {static_cast<double>(below), static_cast<double>(columns), static_cast<double>(panel.width)});
-    kernel(at.rank, Kernel::pdupdate_glue, panel.width, columns, 0);
-    if (must_poll(at, incoming, incoming_done)) {
-        co_await take_broadcast(at, *incoming, incoming_done);
+    return false;
+}
+
+void Program::Update::begin() {
+    if (columns_ <= 0 || panel_.width <= 0) {
+        next_ = Next::end;
+        if (incoming_.panel() != nullptr) {
+            incoming_.finish();
+            next_ = Next::broadcast;
+        }
+        return;
     }
-    const bool rolls = parameters_.swap == Swap::spread_roll ||
-                       (parameters_.swap == Swap::mix && columns > parameters_.swap_threshold.value_or(parameters_.nb));
-    if (parameters_.p > 1 && rolls) {
-        co_await swap_spread_roll(at, panel, columns, incoming, incoming_done);
-    } else if (parameters_.p > 1) {
-        co_await swap_binary_exchange(at, panel, columns, incoming, incoming_done);
+    const Parameters& parameters = program_.parameters_;
+    const std::uint32_t p = parameters.p;
+    distance_ = at_.row >= panel_.owner_row ? at_.row - panel_.owner_row : at_.row + p - panel_.owner_row;
+    if (program_.engine_.trace().on()) [[unlikely]] {
+        const std::int64_t below = panel_.rows - (distance_ == 0 ? panel_.width : 0);
+        staged_ = std::make_unique<Staged>(
+            program_.engine_, at_.rank, panel_.step, Stage::pdupdate,
+            models::Size{static_cast<double>(below), static_cast<double>(columns_), static_cast<double>(panel_.width)});
     }
-    std::int64_t updated = 0;
-    if (incoming != nullptr && !incoming_done) {
-        // The real program updates a block of columns, probes, updates the next. Nothing that it does meanwhile
-        // concerns others: so we learn first when the panel comes, and then count the blocks until that date.
-        const double visible_s =
-            co_await engine_.learn_arrival(at.rank, rank_at(at.row, incoming->source_column), broadcast_tag(*incoming));
-        updated = update_until(at, panel, columns, *incoming, visible_s);
-        co_await finish_broadcast(at, *incoming, incoming_done);
+    program_.kernel(at_.rank, Kernel::pdupdate_glue, panel_.width, columns_, 0);
+    const bool rolls = parameters.swap == Swap::spread_roll ||
+                       (parameters.swap == Swap::mix && columns_ > parameters.swap_threshold.value_or(parameters.nb));
+    poll(p == 1 ? Next::swapped : rolls ? Next::begin_spread : Next::begin_exchange);
+}
+
+/// The real program updates a block of columns, probes, updates the next. Nothing that it does meanwhile concerns
+/// others: so we learn first when the panel comes, and then count the blocks until that date.
+bool Program::Update::learn_arrival() {
+    if (!incoming_.expected()) {
+        next_ = Next::rest;
+        return true;
     }
-    if (updated < columns) {
-        ColumnCalls(*this, at, panel, columns - updated).compute();
+    next_ = Next::arrival;
+    const Panel& incoming = *incoming_.panel();
+    return program_.engine_.begin(at_.rank, {.kind = mpi::Engine::Operation::Kind::learn_arrival,
+                                             .receive_from = program_.rank_at(at_.row, incoming.source_column),
+                                             .receive_tag = broadcast_tag(incoming)});
+}
+
+void Program::Update::update_until_arrival() {
+    updated_ =
+        program_.update_until(at_, panel_, columns_, *incoming_.panel(), program_.engine_.date_answer_s(at_.rank));
+    incoming_.finish();
+    after_ = Next::rest;
+    next_ = Next::broadcast;
+}
+
+void Program::Update::update_rest() {
+    if (updated_ < columns_) {
+        ColumnCalls(program_, at_, panel_, columns_ - updated_).compute();
     }
-    panel.columns -= columns;
+    panel_.columns -= columns_;
+    staged_.reset();
+    next_ = Next::end;
 }
 
 } // namespace lepaute::hpl

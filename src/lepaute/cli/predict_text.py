@@ -65,7 +65,7 @@ def condition_lines(prediction: "Prediction") -> list[str]:
     lines = [f"  without {', '.join(off)}: the interval does not hold these layers"] if off else []
     if transfer is not None:
         studies = ", ".join(transfer.studies)
-        lines.append(f"  layer   {100.0 * transfer.relative_sd:.2g} % learnt from other studies: {studies}")
+        lines.append(f"  layer   {100.0 * transfer.total_sd:.2g} % learnt from other studies: {studies}")
     return lines
 
 

@@ -68,20 +68,28 @@ def platform_text(platform: Platform) -> str:
 def override(platform: Platform, settings: Mapping[str, str]) -> Platform:
     """`platform` with fields replaced: {"network.flow_factor": "scale", "kernels[0].threads": "2"}; values are YAML.
 
+    Raises what `with_values` raises.
+    """
+    return with_values(platform, {field: read_yaml(value, f"--set {field}") for field, value in settings.items()})
+
+
+def with_values(platform: Platform, values: Mapping[str, Any]) -> Platform:
+    """`platform` with the values of fields replaced by others, such as YAML has them.
+
     With another nodes.count, tables of single nodes and the topology follow (`resizing`).
     Raises InputError for a field that is not there, PlatformError for a value that cannot be.
     """
-    if (nodes := _number_of_nodes(settings)) is not None:
+    if (nodes := _number_of_nodes(values)) is not None:
         from lepaute.platform.resizing import resized
 
-        platform = resized(platform, nodes, topology=not any(field.startswith("topology") for field in settings))
+        platform = resized(platform, nodes, topology=not any(field.startswith("topology") for field in values))
     content = platform.model_dump()
-    if platform.population is None and any(field.startswith("population.") for field in settings):
+    if platform.population is None and any(field.startswith("population.") for field in values):
         content["population"] = _shipped_population(platform)
-    for field, value in settings.items():
-        _replace(content, field, read_yaml(value, f"--set {field}"))
+    for field, value in values.items():
+        _replace(content, field, value)
     return _validated(
-        content, None, f"{platform.name} with {', '.join(f'{f}={v[:80]}' for f, v in settings.items())[:300]}"
+        content, None, f"{platform.name} with {', '.join(f'{f}={str(v)[:80]}' for f, v in values.items())[:300]}"
     )
 
 
@@ -95,11 +103,11 @@ def with_population(platform: Platform, population: Mapping[str, Any]) -> Platfo
     return _validated(content, None, platform.name)
 
 
-def _number_of_nodes(settings: Mapping[str, str]) -> int | None:
+def _number_of_nodes(values: Mapping[str, Any]) -> int | None:
     """The number of nodes that is set, where it can be one."""
     from lepaute.platform.values import MOST_NODES
 
-    value = read_yaml(settings["nodes.count"], "--set nodes.count") if "nodes.count" in settings else None
+    value = values.get("nodes.count")
     return value if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_NODES else None
 
 

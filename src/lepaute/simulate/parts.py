@@ -108,7 +108,7 @@ def parts_of(
     for name, values in logs.items():
         sds[name] = standard_deviation([alone - same for alone, same in zip(values, own, strict=True)])
     if conditions.transfer is not None:
-        sds["transfer"] = conditions.transfer.relative_sd
+        sds["transfer"] = conditions.transfer.total_sd
     if sampling_sd:
         sds["sampling"] = sampling_sd
     first = next((runs[0] for runs in runs_of.values()), None)

@@ -252,7 +252,9 @@ def prediction_of(
     first_day = on_its_day(platform, first.seed, days=conditions.layers.days) if draws else platform
     whole_s = application.ranks * first.whole_s
     mapping = conditions.mapping.to_dict(*place)
-    factors = [1.0 if conditions.transfer is None else conditions.transfer.factor(run.seed) for run in runs]
+    factors = [
+        1.0 if conditions.transfer is None else conditions.transfer.factor(run.seed, application) for run in runs
+    ]
     run_list = tuple(
         Run(
             run.seed,

@@ -16,6 +16,7 @@ from lepaute.store.archive_rows import ArchiveRows, archive_rows
 from lepaute.store.backend import Backend, Writer, fresh, same_key
 from lepaute.store.changelog import add_entries, current_entries, withdraw_entries
 from lepaute.store.rows import rows_of
+from lepaute.store.simulations import add_simulations, simulations_of
 from lepaute.store.tables import (
     ALARM_DAYS,
     ALARMS,
@@ -293,6 +294,14 @@ class Store:
     def alarm_days(self) -> "pandas.DataFrame":
         """The days that were judged, ascending, with what each added to the state of the alarm procedure."""
         return self._select(ALARM_DAYS, _Where())
+
+    def add_simulations(self, simulations: "pandas.DataFrame") -> int:
+        """Adds simulated runs (columns of SIMULATIONS); returns how many were new. One that is there stays as it is."""
+        return add_simulations(self._backend, simulations)
+
+    def simulations(self, keys: Collection[str] | None = None) -> "pandas.DataFrame":
+        """Simulated runs, with the columns of SIMULATIONS: those of the keys that are there; without keys, all."""
+        return simulations_of(self._backend, keys)
 
     def raw_tables(self, *, archives: Collection[str] | None = None) -> "pandas.DataFrame":
         """Names and numbers of rows of the raw tables of archives."""

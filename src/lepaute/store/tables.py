@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 #: Of what a store holds and how; see `migrations`.
-VERSION = 3
+VERSION = 4
 
 #: Only a real may be absent.
 Kind = Literal["text", "integer", "real", "flag"]
@@ -172,7 +172,40 @@ ALARMS = Table(
 #: The days that were judged, each with what it added to the state of the alarm procedure, as JSON.
 ALARM_DAYS = Table("alarm_days", {"day": "text", "added": "text", "judged_s": "real"}, ("day",))
 
-TABLES = (ARCHIVES, ARCHIVE_NODES, RAW_TABLES, FACTOR_VALUES, VERDICTS, EVENTS, OUTLIERS, ALARMS, ALARM_DAYS)
+#: Simulated runs of studies, by the digest of all that decides their results; refusal: "" where there is a result.
+#: about: application, parameters, mapping and fidelity, as JSON.
+SIMULATIONS = Table(
+    "simulations",
+    {
+        "key": "text",
+        "about": "text",
+        "platform_sha256": "text",
+        "seed": "integer",
+        "repeat": "integer",
+        "time_s": "real",
+        "rate_gflops": "real",
+        "energy_j": "real",
+        "extrapolated": "real",
+        "sampling_sd": "real",
+        "refusal": "text",
+        "cpu_s": "real",
+        "version": "text",
+    },
+    ("key",),
+)
+
+TABLES = (
+    ARCHIVES,
+    ARCHIVE_NODES,
+    RAW_TABLES,
+    FACTOR_VALUES,
+    VERDICTS,
+    EVENTS,
+    OUTLIERS,
+    ALARMS,
+    ALARM_DAYS,
+    SIMULATIONS,
+)
 
 #: What became of a job on a node: it ended, it failed, something else ended it, or it never reported.
 STATES = ("done", "failed", "aborted", "missing")

@@ -1,0 +1,194 @@
+#pragma once
+// What a rank does in an update and in the broadcast of a panel, as steps that the engine goes through from one
+// operation to the next: a round of a swap touches a few cache lines, and no coroutine frames.
+
+#include "apps/hpl/simulation.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace lepaute::hpl {
+
+/// The part of a rank in the broadcast of a panel (broadcast.cpp).
+class Program::PanelBroadcast final : public mpi::Engine::Steps {
+public:
+    /// done: has the rank got the panel, or sent it as the root? Set when it has.
+    PanelBroadcast(Program& program, const Place& at, const Panel* panel, bool& done)
+        : program_(program), panel_(panel), done_(done), at_(at) {}
+    /// The same, until it is done.
+    PanelBroadcast(Program& program, const Place& at, const Panel& panel, bool& done)
+        : PanelBroadcast(program, at, &panel, done) {
+        finish();
+    }
+
+    /// One probe for the panel, if there is one; most find nothing, which mostly is known without asking the engine.
+    /// True where it is not: then advance() probes, and takes the panel if it is there.
+    [[nodiscard]] bool must_poll() {
+        if (panel_ == nullptr || done_ || program_.probes_in_vain(at_, *panel_)) {
+            return false;
+        }
+        begin(false);
+        return true;
+    }
+    /// advance() will probe until the panel has come.
+    void finish() { begin(!done_ && panel_->source_column != at_.column); }
+    bool advance() override;
+
+    [[nodiscard]] const Panel* panel() const noexcept { return panel_; }
+    /// Is there a panel that has not come yet?
+    [[nodiscard]] bool expected() const noexcept { return panel_ != nullptr && !done_; }
+
+private:
+    enum class Next : std::uint8_t { wait, take, probed, receive, send, first_piece, scatter, roll, end };
+    void begin(bool waits) noexcept {
+        waits_ = waits;
+        next_ = waits ? Next::wait : Next::take;
+    }
+    void take();
+    void stage(std::optional<Stage> stage) {
+        if (program_.engine_.trace().on()) [[unlikely]] {
+            staged_ = std::make_unique<Staged>(program_.engine_, at_.rank, panel_->step, stage);
+        }
+    }
+    bool operation(mpi::Engine::Operation::Kind kind);
+    bool send_on();
+    // broadcast_long.cpp
+    bool first_piece();
+    bool scatter();
+    bool roll();
+    struct Ring; // who takes part, in what pieces
+    bool post(mpi::Rank to, double bytes, mpi::Engine::Operation::Kind kind);
+    bool receive(mpi::Rank from);
+
+    Program& program_;
+    const Panel* panel_; // null: there is none
+    bool& done_;
+    Place at_;
+    Next next_ = Next::end;
+    bool waits_ = false;
+    std::uint32_t round_ = 0;
+    std::unique_ptr<Staged> staged_; // null without a trace
+};
+
+/// The update of a rank by a panel (update.cpp): row swap, triangular solve, matrix product.
+class Program::Update final : public mpi::Engine::Steps {
+public:
+    /// Of the first `limit` local columns (all when negative); `incoming`: a panel to probe for meanwhile, may be null.
+    Update(Program& program, const Place& at, Panel& panel, std::int64_t limit, const Panel* incoming, bool& done)
+        : program_(program), panel_(panel), columns_(limit < 0 ? panel.columns : std::min(limit, panel.columns)),
+          at_(at), incoming_(program, at, incoming, done) {}
+    bool advance() override;
+
+private:
+    enum class Next : std::uint8_t {
+        begin,
+        broadcast,      // of the incoming panel; then after_
+        begin_exchange, // the swap by binary exchange
+        fold,
+        folded,
+        round,
+        exchanged,
+        spread_beyond,
+        beyond,
+        unfold,
+        unfolded,
+        begin_spread, // the swap by spreading and rolling
+        spread,
+        probe_in_spread,
+        roll,
+        rolled,
+        swapped,
+        arrival,
+        rest,
+        end
+    };
+    void begin();
+    /// A probe for the incoming panel, then `next`.
+    void poll(Next next) {
+        next_ = next;
+        if (incoming_.must_poll()) {
+            after_ = next;
+            next_ = Next::broadcast;
+        }
+    }
+    bool learn_arrival();
+    void update_until_arrival();
+    void update_rest();
+
+    // swap.cpp
+    void begin_exchange();
+    bool fold();
+    void folded();
+    bool round();
+    void exchanged();
+    bool spread_beyond();
+    bool unfold();
+    [[nodiscard]] Kernel into_u() const noexcept { return transposed() ? Kernel::dlaswp03T : Kernel::dlaswp03N; }
+    [[nodiscard]] std::uint32_t power() const noexcept { return std::bit_floor(program_.parameters_.p); }
+    /// Are there processes beyond the power of two, one of which this one is, or has as its partner?
+    [[nodiscard]] bool folds() const noexcept {
+        return power() < program_.parameters_.p && (distance_ ^ power()) < program_.parameters_.p;
+    }
+    [[nodiscard]] mpi::Rank rank_of(std::uint32_t distance) const noexcept {
+        const std::uint32_t row = panel_.owner_row + distance;
+        return program_.rank_at(row < program_.parameters_.p ? row : row - program_.parameters_.p, at_.column);
+    }
+    [[nodiscard]] double u_bytes() const noexcept { return 8.0 * static_cast<double>(panel_.width * columns_); }
+    [[nodiscard]] double w_bytes(std::int64_t rows) const noexcept {
+        return 8.0 * static_cast<double>(rows * (columns_ + 1));
+    }
+    // swap_spread_roll.cpp
+    void begin_spread();
+    [[nodiscard]] const std::vector<SpreadStep>& spread_steps() const noexcept;
+    bool spread();
+    void probe_in_spread();
+    bool roll();
+
+    [[nodiscard]] bool transposed() const noexcept { return program_.parameters_.u == Form::transposed; }
+    void swap_kernel(Kernel which, std::int64_t rows, std::int64_t of_rows) {
+        if (rows > 0) {
+            program_.kernel(at_.rank, which, rows, columns_, of_rows);
+        }
+    }
+    bool receive(mpi::Rank from, bool two_calls = false) {
+        return program_.engine_.begin(at_.rank, {.kind = mpi::Engine::Operation::Kind::receive,
+                                                 .two_calls = two_calls,
+                                                 .receive_from = from,
+                                                 .receive_tag = swap_tag(panel_)});
+    }
+    bool post(mpi::Engine::Operation::Kind kind, mpi::Rank to, double bytes, bool noncontiguous = false) {
+        return program_.engine_.begin(at_.rank, program_.counted(at_.rank,
+                                                                 {.phase = Phase::swap,
+                                                                  .to = to,
+                                                                  .tag = swap_tag(panel_),
+                                                                  .bytes = bytes,
+                                                                  .noncontiguous = noncontiguous},
+                                                                 kind));
+    }
+    bool send(mpi::Rank to, double bytes, bool noncontiguous = false) {
+        return post(mpi::Engine::Operation::Kind::send, to, bytes, noncontiguous);
+    }
+    bool exchange(mpi::Rank partner, double bytes, bool noncontiguous = false) {
+        return post(mpi::Engine::Operation::Kind::exchange, partner, bytes, noncontiguous);
+    }
+
+    Program& program_;
+    Panel& panel_;
+    std::int64_t columns_;
+    Place at_;
+    Next next_ = Next::begin;
+    Next after_ = Next::end; // the broadcast
+    bool levelling_ = false;
+    std::uint32_t distance_ = 0; // from the owner row
+    std::uint32_t bit_ = 0;      // of the round; in a spread or roll, its number
+    std::uint32_t stage_ = 0;    // where the rows held before this round stand in the plan; in a spread, the probes
+    PanelBroadcast incoming_;
+    std::shared_ptr<const SpreadPlan> plan_;
+    std::int64_t updated_ = 0;       // columns
+    std::unique_ptr<Staged> staged_; // null without a trace
+};
+
+} // namespace lepaute::hpl

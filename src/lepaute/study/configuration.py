@@ -1,0 +1,405 @@
+"""From a point of a study to what is simulated there: application, platform, mapping, layers."""
+
+import hashlib
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError, LepauteError
+from lepaute.simulate.conditions import Conditions
+from lepaute.simulate.layers import Layers
+from lepaute.simulate.mapping import Mapping as RankMapping
+from lepaute.simulate.mapping import platform_slots
+from lepaute.study.applications import application_of
+from lepaute.study.components import slowest_nodes, with_components, with_population_knobs
+from lepaute.study.evaluation import Point, Trial
+from lepaute.study.schema import SCENARIO, PlacedRandomly, Study
+from lepaute.version import __version__
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
+    from lepaute.simulate.application import Application
+
+#: Configurations that are kept; each holds a platform.
+_MOST_KEPT = 256
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What is simulated at a point.
+
+    models : the platform before its components were scaled: configurations of equal models have the same errors
+    """
+
+    application: "Application"
+    conditions: Conditions
+    models: "Platform"
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """All that decides the results but platform, seed, repeat and version."""
+        application, conditions = self.application, self.conditions
+        place = (conditions.platform, application.ranks, application.threads_per_rank)
+        return {
+            "application": application.name,
+            "parameters": application.parameters(),
+            "mapping": conditions.mapping.to_dict(*place),
+            "choices": conditions.choices,
+            "fidelity": conditions.fidelity,
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that decides the results but seed and repeat."""
+        content = self.about | {"platform": self.conditions.platform_sha256, "version": __version__}
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def key(self, trial: Trial) -> str:
+        """Of a simulation: the same one has the same key, whichever study asks for it."""
+        return hashlib.sha256(f"{self.digest} {trial.seed} {trial.repeat}".encode()).hexdigest()
+
+    def repeated(self, repeat: int) -> Conditions:
+        """The conditions of another run on the same machines and days."""
+        return self.conditions if repeat == 0 else replace(self.conditions, repeat=repeat)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that hold ranks."""
+        cores = self.conditions.mapping.cores(
+            self.conditions.platform, self.application.ranks, self.application.threads_per_rank
+        )
+        return len({core // self.conditions.platform.nodes.cores for core in cores})
+
+    def shares_errors(self, other: "Configuration") -> bool:
+        """Whether the same draws mean the same errors of models, so that they cancel in a comparison."""
+        a, b = self.models, other.models
+        same = a is b or (a.kernels == b.kernels and a.days == b.days and a.population == b.population)
+        threads = {self.application.threads_per_rank, other.application.threads_per_rank}
+        return same and (len(threads) == 1 or not self.application.kernel_models)
+
+
+class Configurations:
+    """The configuration of each point of a study, made once; can be sent to another process.
+
+    folder : of the study file, which names of platform files are relative to
+    Raises InputError or PlatformError where the base cannot be.
+    """
+
+    def __init__(self, study: Study, folder: Path | None = None) -> None:
+        from lepaute.platform import load_platform
+
+        self.study = study
+        self._platforms = {name: load_platform(_located(name, folder)) for name in _platform_names(study)}
+        self._kept: OrderedDict[Point, Configuration] = OrderedDict()
+        self._bases: dict[str, Platform] = {}
+        self._made_platforms: OrderedDict[str, tuple[Platform, Platform]] = OrderedDict()
+        self._lock = RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"study": self.study, "_platforms": self._platforms}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._kept, self._bases, self._made_platforms = OrderedDict(), {}, OrderedDict()
+        self._lock = RLock()
+
+    def at(self, point: Point) -> Configuration:
+        """The configuration of a point; raises InputError or PlatformError where there can be none."""
+        with self._lock:
+            known = self._kept.get(point)
+            if known is not None:
+                self._kept.move_to_end(point)
+                return known
+            made = self._made(self._values(point))
+            self._kept[point] = made
+            if len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+            return made
+
+    def check(self, point: Point) -> None:
+        """Raises InputError or PlatformError for an application or a platform that cannot be, each by itself."""
+        values = self._values(point)
+        application_of(self._application_values(values))
+        self._platform(values)
+
+    def points(self, fixed: Mapping[str, Any] | None = None) -> list[Point]:
+        """All combinations of the levels that the constraints allow, in the order of the file, the last factor fastest.
+
+        fixed : values of factors that do not vary here
+        """
+        levels = self.study.levels | {name: (value,) for name, value in (fixed or {}).items()}
+        combinations = (Point(dict(zip(levels, values, strict=True))) for values in product(*levels.values()))
+        return [point for point in combinations if self.allows(point)]
+
+    def allows(self, point: Point) -> bool:
+        """Whether all constraints hold; raises InputError for one that has no value."""
+        return not self.study.expressions or all(
+            expression.holds(self.names(point)) for expression in self.study.expressions
+        )
+
+    def names(self, point: Point) -> dict[str, Any]:
+        """What expressions know at a point: factors, and fields of the application."""
+        values = self._application_values(self._values(point))
+        known = {name: value for name, value in values.items() if name != "name"}
+        try:
+            application = application_of(values)
+        except InputError:
+            return known | dict(point)
+        parameters = application.parameters()
+        return known | parameters | {"ranks": application.ranks} | dict(point)
+
+    def derived(self, point: Point, responses: Mapping[str, float]) -> dict[str, float]:
+        """The derived responses of a run."""
+        if not self.study.formulas:
+            return {}
+        known = self.names(point) | {"nodes": self.at(point).nodes} | dict(responses)
+        found: dict[str, float] = {}
+        for name, formula in self.study.formulas.items():
+            found[name] = formula.number(known | found)
+        return found
+
+    def _values(self, point: Point) -> dict[str, Any]:
+        """Value by path: of the factors, then of the scenario."""
+        values: dict[str, Any] = {}
+        for name, value in point.items():
+            if name == SCENARIO and self.study.scenarios:
+                continue
+            if name not in self.study.factors:
+                raise InputError(f"there is no factor {name[:80]!r}; factors are {', '.join(self.study.factors)}")
+            values[self.study.factors[name].path] = value
+        if self.study.scenarios:
+            scenario = point.get(SCENARIO, next(iter(self.study.scenarios)))
+            if scenario not in self.study.scenarios:
+                known = ", ".join(self.study.scenarios)
+                raise InputError(f"there is no scenario {str(scenario)[:80]!r}; scenarios are {known}")
+            values |= self.study.scenarios[str(scenario)]
+        return values
+
+    @cached_property
+    def _times(self) -> frozenset[str]:
+        """Paths whose values are multiples of the base's."""
+        return frozenset(factor.path for factor in self.study.factors.values() if factor.times)
+
+    def _application_values(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of the application at a point, as a study file has them."""
+        found = dict(self.study.base.application)
+        for path, value in values.items():
+            root, _, name = path.partition(".")
+            if root != "application":
+                continue
+            if path in self._times:
+                found[name] = _multiple(path, found.get(name), value)
+            else:
+                found[name] = value
+        return found
+
+    def _made(self, values: Mapping[str, Any]) -> Configuration:
+        application = application_of(self._application_values(values))
+        models, platform = self._platform(values)
+        mapping = self._mapping(values, platform, application)
+        study = self.study
+        conditions = Conditions(platform, Layers.without(study.base.without), mapping, study.base.fidelity)
+        mapping.cores(platform, application.ranks, application.threads_per_rank)  # raises where they do not fit
+        return Configuration(application, conditions, models)
+
+    def _platform(self, values: Mapping[str, Any]) -> "tuple[Platform, Platform]":
+        """The platform before and after its components were scaled; one for all points that have the same."""
+        kept = {path: value for path, value in values.items() if not path.startswith(("application.", "mapping."))}
+        text = json.dumps(kept, sort_keys=True)
+        if text not in self._made_platforms:
+            self._made_platforms[text] = self._made_platform(kept)
+            if len(self._made_platforms) > _MOST_KEPT:
+                self._made_platforms.popitem(last=False)
+        return self._made_platforms[text]
+
+    def _made_platform(self, values: Mapping[str, Any]) -> "tuple[Platform, Platform]":
+        name = str(values.get("platform", self.study.base.platform))
+        platform = self._base(name)
+        fields = self._fields(values, platform)
+        population = {path: value for path, value in values.items() if path.startswith("population.")}
+        platform = self._with_fields(platform, fields)
+        if self.study.base.nodes is not None:
+            platform = self._synthesized(platform, population)
+        elif population:
+            platform = with_population_knobs(platform, population)
+        knobs = {path: value for path, value in values.items() if path.startswith(("scale.", "noise."))}
+        return platform, with_components(platform, knobs)
+
+    def _base(self, name: str) -> "Platform":
+        """A platform of the study with the settings of the base."""
+        if name not in self._platforms:
+            raise InputError(f"platform {name[:80]!r} is none of this study's: {', '.join(self._platforms)}")
+        if name not in self._bases:
+            self._bases[name] = self._with_fields(self._platforms[name], self.study.base.set)
+        return self._bases[name]
+
+    @staticmethod
+    def _with_fields(platform: "Platform", fields: Mapping[str, Any]) -> "Platform":
+        from lepaute.platform.io import with_values
+
+        return with_values(platform, fields) if fields else platform
+
+    def _fields(self, values: Mapping[str, Any], platform: "Platform") -> dict[str, Any]:
+        """The fields of the platform that a point sets, with each [*] written out."""
+        fields: dict[str, Any] = {}
+        content: Any = None
+        for path, value in values.items():
+            if not path.startswith("platform."):
+                continue
+            field = path.removeprefix("platform.")
+            if "*" not in field and path not in self._times:
+                fields[field] = value
+                continue
+            content = platform.model_dump() if content is None else content
+            for place, before in _matching(field, content):
+                fields[place] = _multiple(path, before, value) if path in self._times else value
+        return fields
+
+    def _synthesized(self, like: "Platform", population: Mapping[str, Any]) -> "Platform":
+        from lepaute.platform.populations import known_population
+        from lepaute.simulate.synthesis import synthesize
+
+        base = self.study.base
+        factors = {path.removeprefix("population."): value for path, value in population.items()}
+        if unknown := sorted(set(factors) - {"spatial", "temporal"}):
+            raise InputError(f"population.{unknown[0]} does not go with base.nodes, whose nodes are drawn once")
+        assert base.nodes is not None
+        return synthesize(like, known_population(like), nodes=base.nodes, seed=base.seed, **factors)
+
+    def _mapping(self, values: Mapping[str, Any], platform: "Platform", application: "Application") -> RankMapping:
+        chosen = self.study.base.mapping
+        kind, seed = ("random", chosen.seed) if isinstance(chosen, PlacedRandomly) else (str(chosen), 1)
+        knobs = {path.removeprefix("mapping."): value for path, value in values.items() if path.startswith("mapping.")}
+        if unknown := sorted(set(knobs) - {"kind", "seed", "without_slowest"}):
+            raise InputError(f"mapping.{unknown[0]} is no knob; they are mapping.kind, .seed and .without_slowest")
+        kind, seed = knobs.get("kind", kind), knobs.get("seed", seed)
+        if kind not in ("sequential", "random"):
+            raise InputError(f"mapping.kind is {kind!r:.60}; it is sequential or random")
+        without = knobs.get("without_slowest", 0)
+        for name, value in (("seed", seed), ("without_slowest", without)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise InputError(f"mapping.{name} is {value!r:.60}; it is a whole number of 0 or more")
+        slots = None
+        if without:
+            left_out = set(slowest_nodes(platform, without))
+            threads = application.threads_per_rank
+            every = platform_slots(platform, platform.nodes.count * (platform.nodes.cores // threads), threads)
+            slots = tuple(slot for slot in every if slot.node not in left_out)
+        source = f"the platform without its {without} slowest nodes" if without else None
+        return RankMapping(kind, seed if kind == "random" else 1, slots, source)
+
+
+def check_study(configurations: Configurations, text: str | None = None, origin: str = "study") -> None:
+    """Raises InputError, with the line in `text`, where the base or a single level of a factor cannot be.
+
+    What cannot be only together with other levels is a refused trial, and not an error.
+    """
+    from lepaute.study.faults import located
+
+    study = configurations.study
+
+    def tried(point: Point, *at: str | int) -> None:
+        try:
+            configurations.check(point)
+        except LepauteError as error:
+            raise located(at, f"cannot be: {error}", text, origin) from None
+
+    for name in study.scenarios:
+        tried(Point({SCENARIO: name}), "scenarios", name)
+    if not study.scenarios:
+        tried(_first_levels(study), "base")
+    for name, factor in study.factors.items():
+        start = _first_levels(study)
+        for place, level in enumerate(factor.levels or ()):
+            tried(start.with_(**{name: level}), "factors", name, "levels", place)
+        for bound in factor.bounds or ():
+            tried(start.with_(**{name: round(bound) if factor.integer else bound}), "factors", name)
+    names = configurations.names(_first_levels(study))
+    for place, expression in enumerate(study.expressions):
+        _check_names(expression.names, names, ("constraints", place), text, origin)
+    known = set(names) | {"nodes", "ranks", "time_s", "rate_gflops", "energy_j", "gflops_per_watt"}
+    for name, formula in study.formulas.items():
+        _check_names(formula.names, known, ("derived", name), text, origin)
+        known.add(name)
+    if all(factor.levels is not None for factor in study.factors.values()) and not configurations.points():
+        raise located(("constraints",), "hold at no point; loosen one", text, origin)
+
+
+def _check_names(used: Any, known: Any, at: tuple[str | int, ...], text: str | None, origin: str) -> None:
+    from lepaute.kit.yaml_faults import guess
+    from lepaute.study.faults import located
+
+    for name in sorted(used):
+        if name not in known:
+            message = f"has the unknown name {name}{guess(name, sorted(known))}; known are {', '.join(sorted(known))}"
+            raise located(at, message, text, origin)
+
+
+def _first_levels(study: Study) -> Point:
+    """A point in the midst of things: the first level of each factor, the beginning of each range."""
+    values: dict[str, Any] = {name: levels[0] for name, levels in study.levels.items()}
+    for name, factor in study.factors.items():
+        if factor.levels is None:
+            spread = factor.distribution
+            value = factor.bounds[0] if factor.bounds else (spread.mean if spread else None)
+            values[name] = round(value) if factor.integer and value is not None else value
+    return Point(values)
+
+
+def _platform_names(study: Study) -> list[str]:
+    named = [study.base.platform]
+    named += [
+        str(level)
+        for factor in study.factors.values()
+        if factor.path == "platform" and factor.levels is not None
+        for level in factor.levels
+    ]
+    named += [str(each["platform"]) for each in study.scenarios.values() if "platform" in each]
+    return list(dict.fromkeys(named))
+
+
+def _located(name: str, folder: Path | None) -> str | Path:
+    """A platform's file, from the folder of the study; or its name."""
+    if folder is None or ("/" not in name and not name.endswith((".yaml", ".yml"))):
+        return name
+    return folder / name
+
+
+def _multiple(path: str, before: Any, factor: Any) -> Any:
+    from lepaute.kit.quantities import whole_of
+
+    if isinstance(before, str):
+        before = whole_of(before, path)
+    if isinstance(before, bool) or not isinstance(before, int | float):
+        raise InputError(f"{path} is {before!r:.60} in the base, and no number to be multiplied")
+    product_ = before * factor
+    return round(product_) if isinstance(before, int) else float(product_)
+
+
+def _matching(field: str, content: Any) -> Iterator[tuple[str, Any]]:
+    """Each place that a path with [*] stands for, and the value there; raises InputError where there is none."""
+    words = re.findall(r"\[(?:\d+|\*)\]|[^.\[\]]+", field)
+    places: list[tuple[str, Any]] = [("", content)]
+    for word in words:
+        further: list[tuple[str, Any]] = []
+        for place, value in places:
+            if word == "[*]" and isinstance(value, list | tuple):
+                further += [(f"{place}[{at}]", each) for at, each in enumerate(value)]
+            elif word == "*" and isinstance(value, dict):
+                further += [(f"{place}.{key}", each) for key, each in value.items()]
+            elif isinstance(value, dict) and word in value:
+                further.append((f"{place}.{word}", value[word]))
+            elif word.startswith("[") and isinstance(value, list | tuple) and int(word[1:-1]) < len(value):
+                further.append((f"{place}{word}", value[int(word[1:-1])]))
+        places = further
+    if not places:
+        raise InputError(f"the platform has no field {field[:100]}")
+    return iter([(place.removeprefix("."), value) for place, value in places])

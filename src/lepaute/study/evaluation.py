@@ -1,0 +1,186 @@
+"""What every question of a study is written against: trials go in, a row of results each comes out.
+
+An `Evaluate` may simulate in this process, on a cluster, look results up in a store, or in a table of real runs.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+from lepaute.errors import InputError
+
+Value = str | int | float | bool | None
+
+#: Whole numbers above are not exact as floating-point numbers.
+_EXACT = 2**53
+#: Responses of which less is better; of any other (rates, rates per watt), more is.
+LESS_IS_BETTER = frozenset({"time_s", "energy_j", "cost"})
+
+
+class Point(Mapping[str, Value]):
+    """A value for each factor: immutable, hashable, in the order of the names, and the same for equal JSON.
+
+    A floating-point number that is whole becomes an integer: 2.0 and 2 are one value, true and 1 are two.
+    Raises InputError for a value that is no plain one.
+    """
+
+    __slots__ = ("_text", "_values")
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        self._values = {str(name): _plain(str(name), values[name]) for name in sorted(values)}
+        self._text = json.dumps(self._values, separators=(",", ":"), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Point":
+        """The point that `to_json` has written."""
+        return cls(json.loads(text))
+
+    def to_json(self) -> str:
+        """Canonical: equal points have equal texts."""
+        return self._text
+
+    def with_(self, **values: Value) -> "Point":
+        """This point with other values of some factors."""
+        return Point({**self._values, **values})
+
+    def __getitem__(self, name: str) -> Value:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __eq__(self, other: object) -> bool:
+        return self._text == other._text if isinstance(other, Point) else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"Point({self._values!r})"
+
+    def __str__(self) -> str:
+        """For people: nb=128, p=16."""
+        return ", ".join(f"{name}={_shown(value)}" for name, value in self._values.items())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Point, (self._values,)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run. Trials of equal seeds see the same machine on the same day, at whatever point: common random numbers.
+
+    repeat : which of several runs on that machine and day; they differ in their noise alone
+    """
+
+    point: Point
+    seed: int
+    repeat: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**63:
+            raise InputError(f"seed is {self.seed}; it is a whole number from 0 to 2^63 - 1")
+        if not 0 <= self.repeat < 2**31:
+            raise InputError(f"repeat is {self.repeat}; it is a whole number from 0 to 2^31 - 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a trial.
+
+    responses    : such as time_s, rate_gflops, energy_j, gflops_per_watt, cost; those that are known
+    extrapolated : share of the time of all ranks that rests on models outside of their fitted ranges
+    refusal      : why there are no responses; None where there are
+    sampling_sd  : relative standard deviation of the error of sampling in the times; 0 of full simulations
+    """
+
+    trial: Trial
+    responses: Mapping[str, float] = field(default_factory=dict)
+    extrapolated: float = 0.0
+    refusal: str | None = None
+    sampling_sd: float = 0.0
+
+    def __getitem__(self, response: str) -> float:
+        """A response; raises InputError where it is not known."""
+        if response not in self.responses:
+            why = self.refusal or f"known are {', '.join(self.responses)}"
+            raise InputError(f"there is no response {response[:80]!r} at {self.trial.point}: {why}")
+        return self.responses[response]
+
+
+#: Outcomes of trials, in the order of the trials. A trial that cannot be has a refusal; nothing is raised for it.
+Evaluate = Callable[[Sequence[Trial]], list[Outcome]]
+
+
+def trials_of(points: Iterable[Point], runs: int, seed: int = 1, *, first: int = 0, repeat: int = 0) -> list[Trial]:
+    """The runs `first` to `first + runs - 1` of each point, run i with seed + i, one point after the other."""
+    return [Trial(point, seed + run, repeat) for point in points for run in range(first, first + runs)]
+
+
+def by_point(outcomes: Iterable[Outcome]) -> dict[Point, list[Outcome]]:
+    """The outcomes of each point, in their order."""
+    groups: dict[Point, list[Outcome]] = {}
+    for outcome in outcomes:
+        groups.setdefault(outcome.trial.point, []).append(outcome)
+    return groups
+
+
+def from_table(outcomes: Iterable[Outcome]) -> Evaluate:
+    """Looks trials up among known outcomes, such as measurements; a trial that is not among them is refused."""
+    known = {outcome.trial: outcome for outcome in outcomes}
+
+    def evaluate(trials: Sequence[Trial]) -> list[Outcome]:
+        return [
+            known.get(trial) or Outcome(trial, refusal=f"not among the {len(known)} known outcomes") for trial in trials
+        ]
+
+    return evaluate
+
+
+class Once:
+    """An `Evaluate` that evaluates each trial once, however often it is asked.
+
+    asked : trials that were evaluated so far
+    """
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate = evaluate
+        self._known: dict[Trial, Outcome] = {}
+
+    @property
+    def asked(self) -> int:
+        return len(self._known)
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """Of all trials so far."""
+        return list(self._known.values())
+
+    def __call__(self, trials: Sequence[Trial]) -> list[Outcome]:
+        new = [trial for trial in dict.fromkeys(trials) if trial not in self._known]
+        if new:
+            self._known |= dict(zip(new, self._evaluate(new), strict=True))
+        return [self._known[trial] for trial in trials]
+
+
+def _plain(name: str, value: object) -> Value:
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise InputError(f"factor {name[:80]} is {value}; it is a finite number")
+        return int(value) if value.is_integer() and abs(value) <= _EXACT else value
+    if value is None or isinstance(value, str | int):
+        return value
+    if hasattr(value, "item"):  # a scalar of NumPy
+        return _plain(name, value.item())
+    raise InputError(f"factor {name[:80]} is {value!r:.80}; a value is a number, a text, true, false or null")
+
+
+def _shown(value: Value) -> str:
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,350 @@
+"""A study file: what is asked, of which application and platform, what varies, and how much it may cost."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from lepaute.errors import InputError
+from lepaute.study.evaluation import Point
+from lepaute.study.expressions import Expression
+
+FORMAT: Final = "lepaute-study/1"
+QUESTIONS = ("whatif", "tune", "sensitivity", "capacity")
+#: Of all factors together, where they are crossed.
+MOST_POINTS = 1_000_000
+#: Factor whose levels are the names of scenarios, where there are any.
+SCENARIO = "scenario"
+#: What a factor's path may begin with.
+ROOTS = ("application", "platform", "population", "scale", "noise", "mapping")
+RESPONSES = ("time_s", "rate_gflops", "energy_j", "gflops_per_watt")
+
+
+def fault(problem: str, *at: str | int) -> PydanticCustomError:
+    """An error of the value under validation; `at` leads to the field at fault."""
+    return PydanticCustomError("fault", "{problem}", {"problem": problem, "at": list(at)})
+
+
+def _plain_number(value: object) -> object:
+    if isinstance(value, bool):
+        raise fault(f"is {str(value).lower()}; a number is expected")
+    if isinstance(value, str):  # PyYAML reads 1e-6, for want of a dot, as a text
+        try:
+            return float(value)
+        except ValueError:
+            raise fault(f"is {value[:60]!r}; a number is expected") from None
+    return value
+
+
+def _level(value: object) -> object:
+    if isinstance(value, str | int | float | bool) or value is None:
+        return Point({"level": value})["level"]
+    raise fault(f"is {value!r:.60}; a level is a number, a text, true, false or null (scenarios take any value)")
+
+
+def _path(text: str) -> str:
+    root = text.replace("[", ".").split(".")[0]
+    if root not in ROOTS or len(text) > 200:
+        known = ", ".join(f"{each}.…" for each in ROOTS)
+        raise fault(f"is {text[:80]!r}; a path begins with {known}")
+    return text
+
+
+def _expression(text: str) -> str:
+    try:
+        Expression(text)
+    except InputError as error:
+        raise fault(str(error)) from None
+    return text
+
+
+Real = Annotated[float, BeforeValidator(_plain_number)]
+Positive = Annotated[Real, Field(gt=0)]
+Level = Annotated[Any, AfterValidator(_level)]
+FieldPath = Annotated[str, AfterValidator(_path)]
+Formula = Annotated[str, AfterValidator(_expression)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,79}$")]
+
+
+class Value(BaseModel):
+    """What all values of a study file share: they do not change, know all their fields, and hold finite numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+
+class Distribution(Value):
+    """Of a factor: uniform or log-uniform from low to high, (log)normal with mean and sd (of the value, not its
+    logarithm)."""
+
+    kind: Literal["uniform", "log-uniform", "normal", "lognormal"]
+    low: Real | None = None
+    high: Real | None = None
+    mean: Real | None = None
+    sd: Positive | None = None
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        wanted = ("low", "high") if "uniform" in self.kind else ("mean", "sd")
+        for name in ("low", "high", "mean", "sd"):
+            if (getattr(self, name) is None) == (name in wanted):
+                said = "is missing" if name in wanted else "is no part of it"
+                raise fault(f"{said}; a {self.kind} distribution has {' and '.join(wanted)}", name)
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise fault(f"is {self.high:g}; it must be above low, which is {self.low:g}", "high")
+        if self.kind == "log-uniform" and (self.low or 0.0) <= 0.0:
+            raise fault(f"is {self.low:g}; with a logarithm it must be above 0", "low")
+        if self.kind == "lognormal" and (self.mean or 0.0) <= 0.0:
+            raise fault(f"is {self.mean:g}; with a logarithm it must be above 0", "mean")
+        return self
+
+
+class Factor(Value):
+    """What varies: the field at `path` of the application or the platform, or a knob, over levels, a range or a
+    distribution.
+
+    times   : values are multiples of what the base has there, at every place that the path matches ([*])
+    log     : the range is divided evenly on the logarithm;  integer : values are whole numbers
+    """
+
+    path: FieldPath
+    levels: Annotated[tuple[Level, ...], Field(min_length=1, max_length=10_000)] | None = None
+    range: tuple[Real, Real] | None = None
+    distribution: Distribution | None = None
+    log: bool = False
+    integer: bool = False
+    times: bool = False
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Of a range, or of a distribution that has some; None of levels, and of a normal distribution."""
+        if self.range is not None:
+            return self.range
+        found = self.distribution
+        return None if found is None or found.low is None or found.high is None else (found.low, found.high)
+
+    @model_validator(mode="after")
+    def _has_values(self) -> Self:
+        given = [name for name in ("levels", "range", "distribution") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise fault(f"has {' and '.join(given) or 'no values'}; give one of levels, range and distribution")
+        if self.levels is not None:
+            texts = [Point({"level": level}) for level in self.levels]
+            if len(set(texts)) < len(texts):
+                raise fault("has a level twice; give each once", "levels")
+            if self.log or self.integer:
+                raise fault("goes with a range or a distribution, not with levels", "log" if self.log else "integer")
+            if self.times and not all(isinstance(level, int | float) for level in self.levels):
+                raise fault("has a level that is no number, and times multiplies by it", "levels")
+        if self.range is not None:
+            low, high = self.range
+            if not low < high:
+                raise fault(f"is [{low:g}, {high:g}]; write [low, high] with low < high", "range")
+            if self.log and low <= 0.0:
+                raise fault(f"begins at {low:g}; with log it must begin above 0", "range")
+        return self
+
+
+class PlacedRandomly(Value):
+    """Ranks on cores in an order that is drawn from the seed."""
+
+    kind: Literal["random"]
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+
+
+class Base(Value):
+    """What does not vary.
+
+    application : its name, and its fields as on the command line of `lepaute predict`
+    platform    : a shipped name or a file, from the folder of the study;  set : fields of it, as `--set` takes them
+    nodes       : a hypothetical cluster of so many nodes like the platform, drawn from `seed` (platform synthesize)
+    without     : layers of uncertainty that are not drawn
+    """
+
+    application: dict[str, Any]
+    platform: Annotated[str, Field(min_length=1)]
+    set: dict[str, Any] = Field(default_factory=dict)
+    nodes: Annotated[int, Field(ge=1)] | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    mapping: Literal["sequential", "random"] | PlacedRandomly = "sequential"
+    without: tuple[str, ...] = ()
+    fidelity: Literal["auto", "full", "sampled"] = "auto"
+
+    @model_validator(mode="after")
+    def _names_an_application(self) -> Self:
+        from lepaute.simulate.apps import APPLICATIONS
+
+        if self.application.get("name") not in APPLICATIONS:
+            given = self.application.get("name")
+            said = "is missing" if given is None else f"is {given!r:.60}"
+            raise fault(f"{said}; applications are {', '.join(APPLICATIONS)}", "application", "name")
+        return self
+
+
+class Budget(Value):
+    """What a study may cost, whichever is reached first.
+
+    simulations : at most;  seconds : of simulating, at most, as estimated beforehand
+    precision   : in per cent: enough when the answer's 95 % interval is as narrow, half its width
+    """
+
+    simulations: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
+    seconds: Positive | None = None
+    precision: Annotated[Real, Field(gt=0, lt=100)] | None = None
+
+
+class WhatIf(Value):
+    """Of the question whatif: every level of one factor against its base level, at each combination of the others.
+
+    factor  : that is compared; scenario unless given
+    base    : its level that the others are compared with; the first unless given
+    best_of : factors of which each level takes what is best for it, such as the grid
+    same_noise : all have the same noise: the effect of the change alone, not what two real runs would differ by
+    """
+
+    factor: Name = SCENARIO
+    base: Level = None
+    best_of: tuple[Name, ...] = ()
+    same_noise: bool = False
+
+
+class Study(Value):
+    """The whole of a study file.
+
+    scenarios  : by name, the fields that each sets (any value); together they are the levels of a factor `scenario`
+    responses  : that are reported;  derived : further ones, as expressions over factors, fields of the application,
+                 nodes, ranks and responses
+    runs, seed : run i of every configuration uses seed + i: all see the same machines and days
+    constraints: expressions over factors and fields of the application that hold at every point
+    """
+
+    format: Literal["lepaute-study/1"] = FORMAT
+    question: Literal["whatif", "tune", "sensitivity", "capacity"]
+    title: Annotated[str, Field(max_length=1000)] = ""
+    base: Base
+    factors: dict[Name, Factor] = Field(default_factory=dict)
+    scenarios: dict[Annotated[str, Field(min_length=1, max_length=80)], dict[FieldPath, Any]] = Field(
+        default_factory=dict
+    )
+    responses: tuple[Name, ...] = ("time_s",)
+    derived: dict[Name, Formula] = Field(default_factory=dict)
+    runs: Annotated[int, Field(ge=1, le=1_000_000)] = 10
+    seed: Annotated[int, Field(ge=0, lt=2**62)] = 1
+    budget: Budget = Budget.model_construct(simulations=None, seconds=None, precision=None)
+    constraints: tuple[Formula, ...] = ()
+    whatif: WhatIf | None = None
+
+    @cached_property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The constraints."""
+        return tuple(Expression(text) for text in self.constraints)
+
+    @cached_property
+    def formulas(self) -> dict[str, Expression]:
+        """The derived responses."""
+        return {name: Expression(text) for name, text in self.derived.items()}
+
+    @property
+    def levels(self) -> dict[str, tuple[Any, ...]]:
+        """Of each factor that has levels, scenarios among them."""
+        found = {name: factor.levels for name, factor in self.factors.items() if factor.levels is not None}
+        return {SCENARIO: tuple(self.scenarios), **found} if self.scenarios else found
+
+    @property
+    def compared(self) -> WhatIf:
+        """What the question whatif compares, with its defaults."""
+        asked = self.whatif or WhatIf.model_validate({})
+        known = self.levels.get(asked.factor, ())
+        return asked.model_copy(update={"base": known[0]}) if asked.base is None and known else asked
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if SCENARIO in self.factors and self.scenarios:
+            raise fault("is the name of the factor whose levels are the scenarios; rename it", "factors", SCENARIO)
+        if not self.factors and not self.scenarios:
+            raise fault("is missing: nothing varies; give factors, or scenarios", "factors")
+        paths: dict[str, str] = {}
+        for name, factor in self.factors.items():
+            if factor.path in paths:
+                raise fault(f"is the path of {paths[factor.path]} already", "factors", name, "path")
+            paths[factor.path] = name
+        for response in self.responses:
+            if response not in (*RESPONSES, *self.derived):
+                known = ", ".join((*RESPONSES, *self.derived))
+                raise fault(f"has {response[:60]!r}; responses are {known}, and those under derived", "responses")
+        for name in self.derived:
+            if name in RESPONSES or name in self.factors:
+                raise fault("is the name of something else already; rename it", "derived", name)
+        count = 1
+        for name, levels in self.levels.items():
+            count *= len(levels)
+            if count > MOST_POINTS:
+                raise fault(f"has too many levels: all together more than {MOST_POINTS} points", "factors", name)
+        return self._whatif_is_about_its_factors()
+
+    def _whatif_is_about_its_factors(self) -> Self:
+        if self.question != "whatif":
+            return self
+        asked = self.compared
+        if asked.factor not in self.levels:
+            raise fault(
+                f"compares the levels of {asked.factor}, and there are none; give scenarios, or name a factor with "
+                "levels as whatif: {factor: NAME}",
+                *(("whatif", "factor") if self.whatif else ("question",)),
+            )
+        known = self.levels[asked.factor]
+        if Point({"x": asked.base}) not in [Point({"x": level}) for level in known]:
+            raise fault(f"is {asked.base!r:.60}; levels are {', '.join(map(str, known))[:200]}", "whatif", "base")
+        for place, name in enumerate(asked.best_of):
+            if name not in self.levels or name == asked.factor:
+                raise fault(f"is {name}; name another factor that has levels", "whatif", "best_of", place)
+        for name, factor in self.factors.items():
+            if factor.levels is None:
+                raise fault("has no levels, and whatif simulates all combinations of levels", "factors", name)
+        return self
+
+
+def load_study(path: str | Path) -> Study:
+    """The study of a file.
+
+    Raises InputError with one line: file, line, field, what is wrong, what to do.
+    """
+    from lepaute.kit.documents import read_text
+
+    return parse_study(read_text(path, "a study file"), str(path))
+
+
+def parse_study(text: str, origin: str = "study") -> Study:
+    """The study in the YAML `text`; `origin` is its name in messages.  Raises InputError."""
+    from lepaute.kit.documents import read_yaml
+
+    return study_of(read_yaml(text, origin), text, origin)
+
+
+def study_of(content: object, text: str | None = None, origin: str = "study") -> Study:
+    """The study of plain values, which were read from `text` (None: from no file).  Raises InputError."""
+    from pydantic import ValidationError
+
+    try:
+        return Study.model_validate(content)
+    except ValidationError as error:
+        from lepaute.study.faults import described
+
+        raise described(error, content, text, origin) from None
+
+
+def study_text(study: Study) -> str:
+    """The YAML form, without what is the default."""
+    import yaml
+
+    content = study.model_dump(mode="json", exclude_defaults=True)
+    text: str = yaml.safe_dump(
+        {"format": study.format, **content}, sort_keys=False, default_flow_style=None, width=110, allow_unicode=True
+    )
+    return text
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of the file format."""
+    return Study.model_json_schema() | {"$id": FORMAT, "title": "A study of Lepaute"}

@@ -1,0 +1,271 @@
+"""Main effects and interactions by analysis of variance: factors crossed, runs with common random numbers as blocks.
+
+A seed is a machine on a day, and a factor may matter otherwise on each: the effect of a block size depends on how far
+off the kernel model of that size is. So an effect is judged against its own variation between seeds, as in an analysis
+of repeated measures, and not against the noise of all: with the latter, everything would be significant that the
+errors of a model make so. Greenhouse and Geisser's correction (Psychometrika 24, 1959) takes unequal variation of the
+levels into account. Sums of squares are of type II: those of a term after all others that do not contain it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import exp, log, sqrt
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError
+from lepaute.stats.student import student_quantile
+from lepaute.study.evaluation import Outcome, Point, Value, by_point
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+#: A term of smaller p-value is called significant.
+LEVEL = 0.05
+#: Trials of all points and seeds that an analysis takes.
+MOST_TRIALS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class LevelEffect:
+    """A level against the mean of all points: how many times as large the response is there (or by how much larger).
+
+    low, high : 95 % confidence interval of the mean over machines; None for one seed
+    """
+
+    level: Value
+    effect: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A factor, or an interaction of two.
+
+    share   : of the variance between points that it explains
+    p_value : chance of at least such an F where it has no effect; None for one seed
+    levels  : of a factor alone
+    """
+
+    factors: tuple[str, ...]
+    share: float
+    degrees: int
+    f: float | None
+    p_value: float | None
+    levels: tuple[LevelEffect, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return " × ".join(self.factors)
+
+    @property
+    def is_significant(self) -> bool:
+        return self.p_value is not None and self.p_value < LEVEL
+
+    def to_dict(self) -> dict[str, Any]:
+        """An entry of the JSON."""
+        return {
+            "term": list(self.factors),
+            "share": self.share,
+            "degrees": self.degrees,
+            "f": self.f,
+            "p_value": self.p_value,
+            "levels": [
+                {"level": one.level, "effect": one.effect, "low": one.low, "high": one.high} for one in self.levels
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What the factors do to a response, the largest term first.
+
+    logarithm : whether effects multiply
+    unexplained : share of the variance between points that no term has: interactions of more factors
+    between_seeds, noise : standard deviations of a single run: common to all points of a seed, and of a point; of the
+        logarithm, or in the unit of the response
+    left_out  : points that were refused at some seed, so that their levels were compared without them
+    """
+
+    response: str
+    logarithm: bool
+    terms: tuple[Term, ...]
+    unexplained: float
+    between_seeds: float
+    noise: float
+    points: int
+    seeds: int
+    left_out: tuple[Point, ...]
+
+    @property
+    def text(self) -> str:
+        """The answer in one sentence."""
+        found = [term for term in self.terms if term.is_significant]
+        if not found:
+            return f"no factor has an effect on {self.response} that stands out from what machines differ by"
+        first, *others = [f"{100.0 * term.share:.0f} %" for term in found[:4]]
+        rest = "".join(f", {term.name} {share}" for term, share in zip(found[1:], others, strict=False))
+        return f"{found[0].name} explains {first} of the variance of {self.response} between the points{rest}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        return {
+            "response": self.response,
+            "logarithm": self.logarithm,
+            "terms": [term.to_dict() for term in self.terms],
+            "unexplained": self.unexplained,
+            "between_seeds_sd": self.between_seeds,
+            "noise_sd": self.noise,
+            "points": self.points,
+            "seeds": self.seeds,
+            "left_out": [dict(point) for point in self.left_out],
+        }
+
+
+def effects(
+    outcomes: Iterable[Outcome], response: str = "time_s", *, interactions: bool = True, logarithm: bool = True
+) -> Effects:
+    """The analysis of points that have all the same seeds.
+
+    logarithm : of the response, which must then be above 0: effects are ratios; otherwise they are differences
+    Raises InputError where no factor has two levels, or the points have no seed in common.
+    """
+    import numpy as np
+
+    points, values, left_out = _table(outcomes, response, logarithm)
+    names = [name for name in points[0] if len({point[name] for point in points}) > 1]
+    if not names:
+        raise InputError("no factor has two levels among the points that can be compared; nothing varies")
+    terms: list[tuple[str, ...]] = [(name,) for name in names]
+    if interactions:
+        terms += list(combinations(names, 2))
+    dummies = {term: _dummies(points, term) for term in terms}
+    means = values.mean(axis=1)
+    total = float(((means - means.mean()) ** 2).sum())
+    found = []
+    for term in terms:
+        others = [dummies[other] for other in terms if other != term and not set(term) <= set(other)]
+        basis = _basis_of(others, dummies[term], len(points))
+        if basis.shape[1] == 0:  # other terms say the same, as in a fraction of a factorial
+            continue
+        found.append(_term(term, points, basis, values, total, logarithm))
+    whole = _orthonormal(np.hstack([np.ones((len(points), 1)), *dummies.values()]))
+    rest = means - whole @ (whole.T @ means)
+    centred = values - values.mean(axis=0)
+    own = centred - centred.mean(axis=1, keepdims=True)
+    seeds = values.shape[1]
+    degrees = (seeds - 1) * (len(points) - 1)
+    return Effects(
+        response,
+        logarithm,
+        tuple(sorted(found, key=lambda term: -term.share)),
+        float((rest**2).sum() / total) if total > 0.0 else 0.0,
+        float(values.mean(axis=0).std(ddof=1)) if seeds > 1 else 0.0,
+        sqrt(float((own**2).sum()) / degrees) if degrees > 0 else 0.0,
+        len(points),
+        seeds,
+        tuple(left_out),
+    )
+
+
+def _table(outcomes: Iterable[Outcome], response: str, logarithm: bool) -> tuple[list[Point], "Floats", list[Point]]:
+    """Points, their values of shape (points, seeds), and the points that were refused."""
+    import numpy as np
+
+    groups = by_point(outcomes)
+    usual = {point: each for point, each in groups.items() if all(one.refusal is None for one in each)}
+    if not usual:
+        reasons = [one.refusal for each in groups.values() for one in each if one.refusal]
+        raise InputError(f"no point could be simulated: {reasons[0] if reasons else 'there is none'}")
+    seeds = sorted(set.intersection(*({one.trial.seed for one in each} for each in usual.values())))
+    if not seeds:
+        raise InputError("the points have no seed in common; simulate all with the same seeds")
+    if len(usual) * len(seeds) > MOST_TRIALS:
+        raise InputError(
+            f"{len(usual)} points with {len(seeds)} seeds are more than {MOST_TRIALS} runs; take fewer levels"
+        )
+    found = {point: {one.trial.seed: one[response] for one in each} for point, each in usual.items()}
+    values = np.array([[found[point][seed] for seed in seeds] for point in usual], dtype=np.float64)
+    if logarithm and values.min() <= 0.0:
+        raise InputError(f"{response} is not above 0 in a run, and has no logarithm; take differences")
+    return list(usual), np.log(values) if logarithm else values, [point for point in groups if point not in usual]
+
+
+def _dummies(points: Sequence[Point], term: tuple[str, ...]) -> "Floats":
+    """A column for each combination of levels."""
+    import numpy as np
+
+    keys = [Point({name: point[name] for name in term}) for point in points]
+    place = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    columns = np.zeros((len(points), len(place)))
+    columns[np.arange(len(points)), [place[key] for key in keys]] = 1.0
+    return columns
+
+
+def _orthonormal(columns: "Floats") -> "Floats":
+    """A basis of what the columns span."""
+    import numpy as np
+
+    left, size, _ = np.linalg.svd(columns, full_matrices=False)
+    basis: Floats = left[:, size > 1e-9 * max(size.max(), 1e-300)]
+    return basis
+
+
+def _basis_of(others: Sequence["Floats"], own: "Floats", count: int) -> "Floats":
+    """A basis of what a term adds to the others and the mean."""
+    import numpy as np
+
+    before = _orthonormal(np.hstack([np.ones((count, 1)), *others]))
+    rest = own - before @ (before.T @ own)
+    left, size, _ = np.linalg.svd(rest, full_matrices=False)
+    basis: Floats = left[:, size > 1e-6]
+    return basis
+
+
+def _term(
+    term: tuple[str, ...], points: Sequence[Point], basis: "Floats", values: "Floats", total: float, logarithm: bool
+) -> Term:
+    """Its sum of squares, and its F against its own variation between seeds."""
+    contrasts = basis.T @ values  # (degrees, seeds)
+    mean = contrasts.mean(axis=1)
+    squares, degrees, seeds = float(mean @ mean), basis.shape[1], values.shape[1]
+    f = p_value = None
+    if seeds > 1:
+        from scipy.stats import f as fisher
+
+        apart = contrasts - mean[:, None]
+        covariance = apart @ apart.T / (seeds - 1)
+        spread = float(covariance.trace())
+        if spread > 1e-24 * max(squares, 1e-300):
+            f = seeds * squares / spread
+            alike = spread**2 / (degrees * float((covariance**2).sum()))  # 1/degrees to 1
+            p_value = float(fisher.sf(f, alike * degrees, alike * degrees * (seeds - 1)))
+        else:
+            p_value = 0.0 if squares > 1e-20 else 1.0
+    levels = _levels(term[0], points, values, logarithm) if len(term) == 1 else ()
+    return Term(term, squares / total if total > 0.0 else 0.0, degrees, f, p_value, levels)
+
+
+def _levels(name: str, points: Sequence[Point], values: "Floats", logarithm: bool) -> tuple[LevelEffect, ...]:
+    """Each level against all points, where the other factors are as the points have them."""
+    import numpy as np
+
+    seeds = values.shape[1]
+    found = []
+    for level in dict.fromkeys(point[name] for point in points):
+        chosen = np.array([point[name] == level and type(point[name]) is type(level) for point in points])
+        of_seeds = values[chosen].mean(axis=0) - values.mean(axis=0)
+        effect, low, high = float(of_seeds.mean()), None, None
+        if seeds > 1:
+            half = student_quantile(0.975, seeds - 1) * float(of_seeds.std(ddof=1)) / sqrt(seeds)
+            low, high = effect - half, effect + half
+        found.append(LevelEffect(level, *(_scaled(value, logarithm) for value in (effect, low, high))))  # type: ignore[arg-type]
+    return tuple(found)
+
+
+def _scaled(value: float | None, logarithm: bool) -> float | None:
+    return exp(min(value, log(1e300))) if logarithm and value is not None else value

@@ -1,0 +1,183 @@
+"""Sobol's indices of factors with ranges or distributions: SALib's samples and estimators, bootstrap intervals.
+
+Simulations are noisy. The seed, which is the machine and the day, is one more input of the design: rows that differ in
+a factor alone have the same seed, and the seed has indices of its own, which are the share of everything that the
+layers of uncertainty draw. What a run has of its own even so (two points with one seed do not share the noise of their
+calls) would count as an effect of every factor in the total indices: a second run of each row measures it, and it is
+taken off. Every run of a row is another repeat on its machine and day.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError
+from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, Value
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+#: From a probability to the value of a factor.
+Quantile = Callable[[float], Value]
+#: The input that the seed is.
+SEED = "machine and day"
+RESAMPLES = 1000
+#: Rows of the base sample, and no more seeds than this.
+FEWEST, MOST = 8, 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A share of the variance of the response, and its 95 % bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def to_dict(self) -> dict[str, float]:
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+    @property
+    def text(self) -> str:
+        value, low, high = (100.0 * max(each, 0.0) for each in (self.value, self.low, self.high))
+        return f"{value:.0f} % ({low:.0f} to {high:.0f})"
+
+
+@dataclass(frozen=True, slots=True)
+class SobolIndices:
+    """Of each factor, the largest total first.
+
+    first : what the factor explains by itself;  total : with all its interactions
+    machine_first, machine : what machines and days differ by, by itself and with its interactions
+    noise : share of a run's own noise
+    rows  : of the base sample;  refused : rows that were left out since one of their runs was refused
+    """
+
+    response: str
+    first: Mapping[str, Index]
+    total: Mapping[str, Index]
+    machine_first: Index
+    machine: Index
+    noise: float
+    rows: int
+    refused: int
+    simulations: int
+
+    def is_null(self, name: str) -> bool:
+        """Whether nothing shows that the factor has an effect."""
+        return self.total[name].low <= 0.0
+
+    @property
+    def text(self) -> str:
+        """The answer in one sentence."""
+        parts = [f"{name} {index.text}" for name, index in self.total.items() if not self.is_null(name)]
+        said = ", ".join(parts) if parts else "no factor shows an effect"
+        return (
+            f"of the variance of {self.response}, with interactions: {said}; machine and day {self.machine.text}; "
+            f"a run's own noise {100.0 * self.noise:.1f} %"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        return {
+            "response": self.response,
+            "factors": [
+                {"factor": name, "first": self.first[name].to_dict(), "total": self.total[name].to_dict()}
+                for name in self.total
+            ],
+            "machine_and_day": {"first": self.machine_first.to_dict(), "total": self.machine.to_dict()},
+            "noise_share": self.noise,
+            "rows": self.rows,
+            "refused_rows": self.refused,
+            "simulations": self.simulations,
+        }
+
+
+def simulations_of(factors: int, rows: int) -> int:
+    """How many simulations the indices take."""
+    return rows * (factors + 4)
+
+
+def sobol(
+    factors: Mapping[str, Quantile], evaluate: Evaluate, rows: int, *, response: str = "time_s", seed: int = 1
+) -> SobolIndices:
+    """First and total indices of each factor from `rows` x (factors + 4) simulations; rows is a power of two.
+
+    Raises InputError for another number of rows, no factor, or where hardly any row could be simulated.
+    """
+    import numpy as np
+    from SALib.sample import sobol as sampler
+
+    if not factors or rows < FEWEST or rows > MOST or rows & (rows - 1):
+        raise InputError(
+            f"{len(factors)} factors and {rows} rows; give a factor, and a power of two from {FEWEST} rows"
+        )
+    names = [*factors, SEED]
+    problem = {"num_vars": len(names), "names": names, "bounds": [[0.0, 1.0]] * len(names)}
+    design = sampler.sample(problem, rows, calc_second_order=False, scramble=True, seed=seed % 2**32)
+    step = len(names) + 2
+    trials = [_trial(factors, row, seed, at % step) for at, row in enumerate(design)]
+    again = [Trial(trial.point, trial.seed, step) for trial in trials[::step]]
+    outcomes = evaluate([*trials, *again])
+    values = np.array([_value(outcome, response) for outcome in outcomes])
+    table, second = values[: len(trials)].reshape(rows, step), values[len(trials) :]
+    usable = np.isfinite(table).all(axis=1) & np.isfinite(second)
+    if usable.sum() < FEWEST:
+        reason = next((one.refusal for one in outcomes if one.refusal), "")
+        raise InputError(f"only {usable.sum()} of {rows} rows could be simulated: {reason}")
+    found = _indices(table[usable], second[usable], seed)
+    first, total = found[0], found[1]
+    order = sorted(factors, key=lambda name: -total[names.index(name)].value)
+    return SobolIndices(
+        response,
+        {name: first[names.index(name)] for name in order},
+        {name: total[names.index(name)] for name in order},
+        first[-1],
+        total[-1],
+        found[2],
+        rows,
+        int((~usable).sum()),
+        len(outcomes),
+    )
+
+
+def _trial(factors: Mapping[str, Quantile], row: "Floats", seed: int, repeat: int) -> Trial:
+    """Each of a row's own repeat: their noise is as independent as that of the second run by which it is measured."""
+    point = Point({name: quantile(float(u)) for (name, quantile), u in zip(factors.items(), row, strict=False)})
+    return Trial(point, (seed + int(row[-1] * 2**52)) % 2**63, repeat)
+
+
+def _value(outcome: Outcome, response: str) -> float:
+    return float("nan") if outcome.refusal is not None else outcome[response]
+
+
+def _indices(table: "Floats", second: "Floats", seed: int) -> tuple[list[Index], list[Index], float]:
+    """Of the rows A, AB_1, ..., B of the design: first and total of each input, the share of noise."""
+    import numpy as np
+    from SALib.analyze.sobol import first_order, total_order
+
+    def estimate(rows: "npt.NDArray[np.int64]") -> "Floats":
+        part, again = table[rows], second[rows]
+        both = np.concatenate([part[:, 0], part[:, -1]])
+        scale = both.std()
+        if scale == 0.0:
+            return np.zeros(2 * (table.shape[1] - 2) + 1)
+        part, again = (part - both.mean()) / scale, (again - both.mean()) / scale
+        noise = float(((part[:, 0] - again) ** 2).mean()) / 2.0
+        a, b = part[:, 0], part[:, -1]
+        firsts = [float(first_order(a, part[:, at], b)) for at in range(1, part.shape[1] - 1)]
+        totals = [float(total_order(a, part[:, at], b)) - noise for at in range(1, part.shape[1] - 1)]
+        totals[-1] += noise  # a run's own noise is drawn from the seed as well
+        return np.array([*firsts, *totals, noise])
+
+    generator = np.random.default_rng(seed)
+    count = len(table)
+    middle = estimate(np.arange(count))
+    drawn = np.array([estimate(generator.integers(count, size=count)) for _ in range(RESAMPLES)])
+    half = 1.959964 * drawn.std(axis=0, ddof=1)
+    inputs = table.shape[1] - 2
+    indices = [Index(float(v), float(v - h), float(v + h)) for v, h in zip(middle, half, strict=True)]
+    return indices[:inputs], indices[inputs : 2 * inputs], float(middle[-1])

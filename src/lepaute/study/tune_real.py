@@ -1,0 +1,240 @@
+"""Tuning with a few real runs: the simulation proposes, and each real run corrects it.
+
+The model of log(real time) is a normal vector over the points: its mean is that of the simulations; its covariance is
+that of the simulations over machines and days (equal seeds), and that of their error,
+
+    log(real / simulated) = bias + sum over factors of an effect of the level + an error of the point,
+
+each normal about 0. How large the effects and errors are is not known: a grid of values, weighted by the likelihood of
+the real runs so far. A real run changes what is known of all points that share something with it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import exp, log, pi
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError
+from lepaute.study.evaluation import Outcome, Point, by_point
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+#: Standard deviation of the common bias; guesses of the others: of the effect of a level, of the error of a point.
+BIAS_SD, LEVEL_SDS, POINT_SDS = 0.1, (0.003, 0.01, 0.03), (0.003, 0.01, 0.03)
+#: What the simulated covariance is multiplied by: layers may be wider than what this machine shows.
+SIMULATED_WEIGHTS = (0.25, 1.0)
+#: Of a real run about the mean of such runs.
+RUN_SD = 0.005
+#: Ends where the choice is expected to be worse by at most this share than the best.
+TOLERANCE = 0.002
+DRAWS = 4000
+#: A point is run this often at most.
+MOST_REPEATED = 3
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """The choice after the real runs.
+
+    best        : the point of the smallest expected real time;  expected_s, low_s, high_s : of one real run of it, 95 %
+    probability : that each point is the best;  expected_loss : of the choice, relative
+    runs        : the real runs in their order: point and seconds
+    bias        : what real runs take longer by than simulated ones, relative, on the average of the points
+    ended       : "known well enough" or "all real runs made"
+    """
+
+    best: Point
+    expected_s: float
+    low_s: float
+    high_s: float
+    probability: Mapping[Point, float]
+    expected_loss: float
+    runs: tuple[tuple[Point, float], ...]
+    bias: float
+    ended: str
+
+    @property
+    def text(self) -> str:
+        """The answer in one sentence."""
+        sure = 100.0 * self.probability[self.best]
+        return (
+            f"{self.best}: {self.expected_s:.4g} s (95 %: {self.low_s:.4g} to {self.high_s:.4g}) after "
+            f"{len(self.runs)} real runs, the best one with a probability of {sure:.0f} %; real runs take "
+            f"{abs(100.0 * self.bias):.1f} % {'longer' if self.bias > 0 else 'less'} than simulated ones"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        return {
+            "best": dict(self.best),
+            "time_s": {"mean": self.expected_s, "low": self.low_s, "high": self.high_s},
+            "expected_loss": self.expected_loss,
+            "probability_best": [{"point": dict(point), "probability": p} for point, p in self.probability.items()],
+            "real_runs": [{"point": dict(point), "time_s": seconds} for point, seconds in self.runs],
+            "bias": self.bias,
+            "ended": self.ended,
+        }
+
+
+class RealModel:
+    """Beliefs on the real times of points, from simulations with equal seeds and the real runs so far."""
+
+    def __init__(self, simulated: Sequence[Outcome]) -> None:
+        """Raises InputError where the points have fewer than two seeds in common."""
+        import numpy as np
+
+        runs = {point: {one.trial.seed: one["time_s"] for one in each if one.refusal is None}
+                for point, each in by_point(simulated).items()}  # fmt: skip
+        runs = {point: times for point, times in runs.items() if times}
+        seeds = sorted(set.intersection(*map(set, runs.values()))) if runs else []
+        if len(seeds) < 2:
+            raise InputError("the points have fewer than 2 seeds in common; simulate all with the same seeds")
+        self.points = list(runs)
+        self._place = {point: at for at, point in enumerate(self.points)}
+        logs = np.log([[times[seed] for seed in seeds] for times in runs.values()])
+        self._mean: Floats = logs.mean(axis=1)
+        spread = logs - self._mean[:, None]
+        self._simulated: Floats = spread @ spread.T / (len(seeds) - 1)
+        self._alike = [self._same_level(name) for name in sorted({name for point in self.points for name in point})]
+        self.runs: list[tuple[Point, float]] = []
+
+    def add(self, point: Point, seconds: float) -> None:
+        """Takes a real run in; raises InputError for a time that is not above 0."""
+        if not seconds > 0.0:
+            raise InputError(f"a real run of {point} took {seconds} s; a time is above 0")
+        self.runs.append((point, seconds))
+
+    def times_run(self, point: Point) -> int:
+        return sum(one == point for one, _ in self.runs)
+
+    def posterior(self) -> "list[tuple[float, Floats, Floats]]":
+        """Weight, mean and covariance of the logarithms of the real times (of the mean of runs), for each guess of how
+        large effects and errors are."""
+        import numpy as np
+
+        found = []
+        for weight, level_sd, point_sd in product(SIMULATED_WEIGHTS, LEVEL_SDS, POINT_SDS):
+            covariance = (
+                weight * self._simulated
+                + BIAS_SD**2
+                + level_sd**2 * sum(self._alike, np.zeros_like(self._simulated))
+                + point_sd**2 * np.eye(len(self.points))
+            )
+            found.append(self._given_runs(covariance))
+        largest = max(likelihood for likelihood, _, _ in found)
+        weights = [exp(likelihood - largest) for likelihood, _, _ in found]
+        return [(w / sum(weights), mean, covariance) for w, (_, mean, covariance) in zip(weights, found, strict=True)]
+
+    def draws(self, seed: int) -> "Floats":
+        """Joint draws of the logarithms, shape (DRAWS, points)."""
+        import numpy as np
+
+        generator = np.random.default_rng(seed)
+        parts = []
+        posterior = self.posterior()
+        counts = generator.multinomial(DRAWS, [weight for weight, _, _ in posterior])
+        for count, (_, mean, covariance) in zip(counts, posterior, strict=True):
+            values, vectors = np.linalg.eigh(covariance)
+            root = vectors * np.sqrt(np.maximum(values, 0.0))
+            parts.append(mean + generator.standard_normal((count, len(mean))) @ root.T)
+        drawn: Floats = np.concatenate(parts)
+        return drawn
+
+    @property
+    def bias(self) -> float:
+        """Expected log(real / simulated), mean over the points."""
+        return float(sum(weight * (mean - self._mean).mean() for weight, mean, _ in self.posterior()))
+
+    def _given_runs(self, covariance: "Floats") -> "tuple[float, Floats, Floats]":
+        """Log-likelihood of the runs, and the distribution given them."""
+        import numpy as np
+
+        if not self.runs:
+            return 0.0, self._mean, covariance
+        at = [self._place[point] for point, _ in self.runs]
+        seen = np.array([log(seconds) for _, seconds in self.runs])
+        between = covariance[np.ix_(at, at)] + RUN_SD**2 * np.eye(len(at))
+        factor = np.linalg.cholesky(between)
+        residual = np.linalg.solve(factor, seen - self._mean[at])
+        gain = np.linalg.solve(factor, covariance[at])
+        likelihood = -0.5 * residual @ residual - np.log(np.diag(factor)).sum() - 0.5 * len(at) * log(2.0 * pi)
+        return float(likelihood), self._mean + gain.T @ residual, covariance - gain.T @ gain
+
+    def _same_level(self, name: str) -> "Floats":
+        import numpy as np
+
+        levels = [point.get(name) for point in self.points]
+        first = {level: number for number, level in enumerate(dict.fromkeys(levels))}
+        places = np.array([first[level] for level in levels])
+        same: Floats = (places[:, None] == places[None, :]).astype(np.float64)
+        return same
+
+
+def correct(
+    simulated: Sequence[Outcome],
+    real: Callable[[Point], float],
+    runs: int,
+    *,
+    seed: int = 1,
+    tolerance: float = TOLERANCE,
+) -> Corrected:
+    """The best point by simulations and at most `runs` real runs, each where it is expected to improve the choice most.
+
+    simulated : time_s of all points that may be run, with equal seeds
+    real      : runs a point and returns its seconds
+    tolerance : ends where the expected loss of the choice is below this; 0 makes all runs
+    """
+    import numpy as np
+
+    if runs < 1:
+        raise InputError(f"there are {runs} real runs; give one at least")
+    model, ended = RealModel(simulated), "all real runs made"
+    for number in range(runs):
+        drawn = model.draws(seed + number)
+        choice = int(drawn.mean(axis=0).argmin())
+        loss = _loss(drawn, choice)
+        if number > 0 and loss <= tolerance:
+            ended = "known well enough"
+            break
+        model.add(*_run(model, drawn, choice, real))
+    drawn = model.draws(seed + runs)
+    choice = int(drawn.mean(axis=0).argmin())
+    noisy = drawn[:, choice] + RUN_SD * np.random.default_rng(seed).standard_normal(len(drawn))
+    low, middle, high = np.exp(np.quantile(noisy, [0.025, 0.5, 0.975]))
+    counts = np.bincount(drawn.argmin(axis=1), minlength=len(model.points)) / len(drawn)
+    return Corrected(
+        model.points[choice],
+        float(middle),
+        float(low),
+        float(high),
+        {point: float(count) for point, count in zip(model.points, counts, strict=True)},
+        _loss(drawn, choice),
+        tuple(model.runs),
+        float(np.expm1(model.bias)),
+        ended,
+    )
+
+
+def _loss(drawn: "Floats", choice: int) -> float:
+    """Expected logarithm of the time of the choice over the best."""
+    return float((drawn[:, choice] - drawn.min(axis=1)).mean())
+
+
+def _run(model: RealModel, drawn: "Floats", choice: int, real: Callable[[Point], float]) -> tuple[Point, float]:
+    """A real run of the choice where it has none, else of the point that is expected to beat it by most."""
+    import numpy as np
+
+    point = model.points[choice]
+    if model.times_run(point) > 0:
+        gains = np.maximum(drawn[:, choice][:, None] - drawn, 0.0).mean(axis=0)
+        for at, one in enumerate(model.points):
+            if model.times_run(one) > 0:  # what a further run of it could still change is its noise
+                gains[at] = gains[at] / 4.0 if model.times_run(one) < MOST_REPEATED else -1.0
+        gains[choice] = -1.0
+        point = model.points[int(gains.argmax())]
+    return point, real(point)

@@ -1,0 +1,61 @@
+"""What tests of studies share; processes that tests start and kill run functions of this module."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from lepaute.store import open_store
+from lepaute.study.configuration import Configuration, Configurations
+from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
+from lepaute.study.results import Results
+from lepaute.study.schema import parse_study
+from lepaute.study.session import Session
+
+TEXT = """\
+question: whatif
+base:
+  application: {name: hpl, n: 1k, grid: 2x4}
+  platform: dahu
+factors:
+  nb: {path: application.nb, levels: [64, 128]}
+scenarios:
+  base: {}
+  half: {scale.bandwidth: 0.5}
+derived: {cost: nodes * time_s}
+"""
+
+
+def configurations(text: str = TEXT) -> Configurations:
+    return Configurations(parse_study(text))
+
+
+def trials(runs: int, text: str = TEXT) -> list[Trial]:
+    return trials_of(configurations(text).points(), runs)
+
+
+class Murderous(Configurations):
+    """Its point with nb 128 kills the process that simulates it, but not the one that made this."""
+
+    def __init__(self, text: str = TEXT) -> None:
+        super().__init__(parse_study(text))
+        self.maker = os.getpid()
+
+    def __getstate__(self) -> dict[str, object]:
+        return super().__getstate__() | {"maker": self.maker}
+
+    def at(self, point: Point) -> Configuration:
+        if point["nb"] == 128 and os.getpid() != self.maker:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().at(point)
+
+
+def evaluated(store: Path, runs: int, text: str = TEXT) -> tuple[list[Outcome], int, int]:
+    """The outcomes of all trials, and how many were simulated and reused."""
+    with open_store(store) as opened, Session(configurations(text), Results(opened)) as session:
+        outcomes = session(trials(runs, text))
+        return outcomes, session.simulated, session.reused
+
+
+if __name__ == "__main__":
+    evaluated(Path(sys.argv[1]), int(sys.argv[2]), TEXT.replace("n: 1k", f"n: {sys.argv[3]}"))

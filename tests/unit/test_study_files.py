@@ -1,0 +1,121 @@
+"""Study files: what they say, and the one line about what is wrong with them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lepaute.errors import InputError
+from lepaute.study.configuration import Configurations, check_study
+from lepaute.study.evaluation import Point
+from lepaute.study.expressions import Expression
+from lepaute.study.schema import json_schema, load_study, parse_study, study_text
+
+TEXT = """\
+question: whatif
+base:
+  application: {name: hpl, n: 2k, grid: 2x2}
+  platform: dahu
+factors:
+  nb: {path: application.nb, levels: [64, 128]}
+scenarios:
+  base: {}
+  half: {scale.bandwidth: 0.5}
+responses: [time_s, cost]
+derived: {cost: nodes * time_s * 0.002}
+constraints: ["nb * p <= 1000"]
+"""
+
+
+def checked(text: str) -> Configurations:
+    configurations = Configurations(parse_study(text, "STUDY.yaml"))
+    check_study(configurations, text, "STUDY.yaml")
+    return configurations
+
+
+def test_a_study_is_read_and_written_alike() -> None:
+    study = parse_study(TEXT)
+    assert parse_study(study_text(study)) == study
+    assert list(study.levels) == ["scenario", "nb"]
+    assert study.compared.base == "base"
+    assert checked(TEXT).derived(Point({"nb": 64}), {"time_s": 10.0}) == {"cost": 0.02}
+
+
+def test_the_json_schema_names_every_field_of_the_file() -> None:
+    schema = json.loads(json.dumps(json_schema()))
+    assert {"question", "base", "factors", "scenarios", "constraints", "budget"} <= schema["properties"].keys()
+    assert schema["$defs"]["Factor"]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("question: whatif", "question: why"), r":1: question is 'why'; it must be 'whatif', "),
+        (("name: hpl", "name: hp"), r":3: base.application.name is 'hp'; applications are hpl, stencil"),
+        (("n: 2k, grid", "order: 2k, grid"), r":8: scenarios.base cannot be: application.order is no field of hpl"),
+        (("n: 2k, ", ""), r":8: scenarios.base cannot be: application.n is missing"),
+        (("path: application.nb", "path: nb"), r":6: factors.nb.path is 'nb'; a path begins with application"),
+        (
+            ("path: application.nb", "path: application.bn"),
+            r":6: factors.nb.levels\[0\] cannot be: application.bn is no field of hpl",
+        ),
+        (("[64, 128]", "[64, 0]"), r":6: factors.nb.levels\[1\] cannot be: nb is 0; it must be a whole number >= 1"),
+        (("[64, 128]", "[64, 64.0]"), r":6: factors.nb.levels has a level twice"),
+        (("levels: [64, 128]", "range: [128, 64]"), r":6: factors.nb.range is \[128, 64\]; write \[low, high\]"),
+        (("levels: [64, 128]", "log: true"), r":6: factors.nb has no values; give one of levels"),
+        (("  nb: {", "  2b: {"), r":6: factors.2b is '2b'; a name has letters"),
+        (("scale.bandwidth: 0.5", "scale.width: 0.5"), r":9: scenarios.half cannot be: scale.width: .* no kernel"),
+        (("scale.bandwidth: 0.5", "scale.bandwidth: wide"), r":9: scenarios.half cannot be: .* is 'wide'; it is a num"),
+        (("responses: [time_s, cost]", "responses: [price]"), r":10: responses has 'price'; responses are time_s, "),
+        (("nodes * time_s", "node * time_s"), r":11: derived.cost has the unknown name node \(did you mean nodes"),
+        (("nb * p <= 1000", "nb * p <="), r":12: constraints\[0\] is 'nb \* p <=', which is no expression"),
+        (("nb * p <= 1000", "nb.__class__ == 1"), r":12: constraints\[0\] is .* has numbers, names"),
+        (("nb * p <= 1000", "nb > 1000"), r":12: constraints hold at no point"),
+        (("constraints:", "constrains:"), r":12: constrains is not a field of a study \(did you mean constraints"),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_place(change: tuple[str, str], message: str) -> None:
+    assert change[0] in TEXT
+    with pytest.raises(InputError, match="^STUDY.yaml" + message) as caught:
+        checked(TEXT.replace(*change))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["__import__('os')", "().__class__", "[1]", "lambda: 1", "f'{p}'", "p if p else q", "open('x')", "~p", "p @ q"],
+)
+def test_an_expression_is_arithmetic_and_nothing_else(text: str) -> None:
+    with pytest.raises(InputError):
+        Expression(text)
+
+
+@pytest.mark.parametrize("text", ["1/0", "9**9**9", "2**1000", "(-1)**0.5", "'a'*10**9", "'a'+'b'", "x"])
+def test_an_expression_without_a_value_says_so(text: str) -> None:
+    with pytest.raises(InputError):
+        Expression(text).value({"p": 1})
+
+
+def test_expressions_compare_and_compute() -> None:
+    names = {"p": 16, "q": 16, "bcast": "2ring"}
+    assert Expression("p*q == 256 and bcast != '1ring'").holds(names)
+    assert Expression("1 <= min(p, q) // 5 <= 3 or p < 0").holds(names)
+    assert Expression("-p + sqrt(q) % 3").number(names) == -15.0
+
+
+def test_a_platform_file_is_found_from_the_folder_of_the_study(tmp_path: Path) -> None:
+    from lepaute.platform import dump_platform, load_platform
+
+    dump_platform(load_platform("dahu"), tmp_path / "mine.yaml")
+    (tmp_path / "STUDY.yaml").write_text(TEXT.replace("platform: dahu", "platform: ./mine.yaml"))
+    study = load_study(tmp_path / "STUDY.yaml")
+    point = Point({"nb": 64})
+    assert Configurations(study, tmp_path).at(point).digest == checked(TEXT).at(point).digest
+
+
+def test_the_key_of_a_simulation_is_that_of_what_is_simulated_not_of_how_it_was_written() -> None:
+    one = checked(TEXT).at(Point({"nb": 128, "scenario": "base"}))
+    other = checked(TEXT.replace("[64, 128]", "[96]").replace("n: 2k", "n: 2000, nb: 128, depth: 1"))
+    same = Configurations(other.study.model_copy(update={"factors": {}})).at(Point({"scenario": "base"}))
+    assert one.digest == same.digest
+    assert one.digest != other.at(Point({"nb": 96, "scenario": "base"})).digest

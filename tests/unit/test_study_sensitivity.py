@@ -1,0 +1,99 @@
+"""Main effects, interactions and Sobol indices of small tables."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from lepaute.errors import InputError
+from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
+from lepaute.study.sensitivity import effects
+from lepaute.study.sensitivity_sobol import simulations_of, sobol
+
+POINTS = [Point({"a": a, "b": b, "c": "same"}) for a in (1, 2, 4) for b in (0, 1)]
+
+
+def outcomes(points: Sequence[Point] = POINTS, runs: int = 4) -> list[Outcome]:
+    """Twice as long for twice as large an a, 10 % more with b, and machines that differ by 5 %, and a little in a."""
+    found = []
+    for trial in trials_of(points, runs):
+        machine = np.random.default_rng(trial.seed).normal(0.0, 0.05, 7)
+        a, b = int(trial.point["a"]), int(trial.point["b"])  # type: ignore[arg-type]
+        time_s = a * (1.0 + 0.1 * b) * np.exp(machine[0] + 0.1 * machine[a] + 0.1 * machine[5 + b])
+        found.append(Outcome(trial, {"time_s": float(time_s)}))
+    return found
+
+
+def test_shares_of_a_balanced_design_add_up_and_effects_multiply() -> None:
+    found = effects(outcomes())
+    assert [term.name for term in found.terms] == ["a", "b", "a × b"]
+    assert sum(term.share for term in found.terms) + found.unexplained == pytest.approx(1.0)
+    assert found.terms[0].degrees == 2
+    assert found.terms[0].is_significant
+    levels = {one.level: one.effect for one in found.terms[0].levels}
+    assert levels[4] / levels[1] == pytest.approx(4.0, rel=0.02)
+    assert found.between_seeds == pytest.approx(0.05, rel=1.0)
+    assert found.text.startswith("a explains 9")
+
+
+def test_one_seed_has_shares_and_no_tests() -> None:
+    found = effects(outcomes(runs=1))
+    assert found.terms[0].share > 0.9
+    assert all(term.p_value is None and term.f is None for term in found.terms)
+    assert found.terms[0].levels[0].low is None
+    assert found.text == "no factor has an effect on time_s that stands out from what machines differ by"
+
+
+def test_a_refused_point_is_left_out_and_named() -> None:
+    known = outcomes()
+    refused = [Outcome(one.trial, refusal="does not fit") if one.trial.point == POINTS[0] else one for one in known]
+    found = effects(refused)
+    assert found.left_out == (POINTS[0],)
+    assert found.points == 5
+
+
+def test_differences_are_taken_of_what_has_no_logarithm() -> None:
+    table = [Outcome(Trial(point, seed), {"y": float(point["b"] - 0.5)}) for point in POINTS for seed in (1, 2)]  # type: ignore[operator]
+    assert effects(table, "y", logarithm=False).terms[0].levels[1].effect == pytest.approx(0.5)
+    with pytest.raises(InputError, match="y is not above 0 in a run"):
+        effects(table, "y")
+
+
+def test_bad_input_is_one_line() -> None:
+    with pytest.raises(InputError, match="nothing varies"):
+        effects(outcomes(POINTS[:1]))
+    with pytest.raises(InputError, match="no seed in common"):
+        effects([Outcome(Trial(POINTS[0], 1), {"time_s": 1.0}), Outcome(Trial(POINTS[1], 2), {"time_s": 1.0})])
+    with pytest.raises(InputError, match="no point could be simulated: no"):
+        effects([Outcome(Trial(POINTS[0], 1), refusal="no")])
+    with pytest.raises(InputError, match="a power of two from 8 rows"):
+        sobol({"x": lambda u: u}, lambda _: [], 100)
+
+
+def test_sobol_takes_the_simulations_that_it_says_with_common_seeds_in_a_row() -> None:
+    seen: list[Trial] = []
+
+    def evaluate(trials: Sequence[Trial]) -> list[Outcome]:
+        seen.extend(trials)
+        return [Outcome(one, {"time_s": 1.0 + float(one.point["x"])}) for one in trials]  # type: ignore[arg-type]
+
+    found = sobol({"x": lambda u: u, "null": lambda u: u > 0.5}, evaluate, 32)
+    assert found.simulations == len(seen) == simulations_of(2, 32)
+    assert next(iter(found.total)) == "x"
+    assert found.total["x"].value == pytest.approx(1.0, abs=0.1)
+    assert found.is_null("null")
+    assert len({trial.seed for trial in seen[:3]}) == 1  # A, and A with one factor of B
+
+
+def test_rows_with_a_refusal_are_left_out() -> None:
+    def evaluate(trials: Sequence[Trial]) -> list[Outcome]:
+        return [
+            Outcome(one, refusal="too large")
+            if float(one.point["x"]) > 0.9  # type: ignore[arg-type]
+            else Outcome(one, {"time_s": 1.0 + float(one.point["x"])})  # type: ignore[arg-type]
+            for one in trials
+        ]
+
+    assert 0 < sobol({"x": lambda u: u}, evaluate, 64).refused < 32
+    with pytest.raises(InputError, match="only 0 of 64 rows could be simulated: too large"):
+        sobol({"x": lambda _: 1.0}, evaluate, 64)

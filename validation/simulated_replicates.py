@@ -1,0 +1,62 @@
+"""Simulated runs that pair_differences.py and tuning_regret.py judge: one table for both, seeds shared by all.
+
+    .venv/bin/python validation/simulated_replicates.py [--reference DIR] [--output DIR]
+
+dahu-2020-01 as shipped, all layers, fidelity sampled: the 36 configurations of the factorial study and the 14 grids of
+960 ranks, as factorial.py and geometry.py predict them (copy_l included). Seeds 1 to 10 with repeat 0 and 1; seeds 11
+to 20 with repeat 0. Writes accuracy/simulated_replicates.csv.
+"""
+
+import sys
+
+import pandas
+from factorial import PLATFORM, hpl_of
+from factorial import REAL as FACTORIAL
+from geometry import REAL as GEOMETRY
+from support.options import options_of
+from support.replicates import replicates
+
+from lepaute import Hpl, load_platform
+
+TABLE = "simulated_replicates"
+PAIRED_SEEDS, ALL_SEEDS = range(1, 11), range(1, 21)
+
+
+def main() -> int:
+    options = options_of(__doc__, (FACTORIAL, GEOMETRY))
+    factorial = factorial_configurations(pandas.read_csv(options.data(FACTORIAL)))
+    grids = grid_configurations(pandas.read_csv(options.data(GEOMETRY)))
+    platform = load_platform(PLATFORM)
+    path = options.table(TABLE)
+    for configurations in (factorial, grids):
+        replicates(path, configurations, platform, PAIRED_SEEDS, (0, 1))
+    for configurations in (grids, factorial):
+        for first in range(11, ALL_SEEDS.stop, 10):
+            replicates(path, configurations, platform, range(first, first + 10), (0,))
+    return 0
+
+
+def factorial_configurations(real: pandas.DataFrame) -> dict[str, Hpl]:
+    """By name, such as 128-1-2-0: block size, depth, broadcast, swap."""
+    keys = ["matrix_size", "block_size", "depth", "bcast", "swap"]
+    return {factorial_name(row): hpl_of(row) for row in real[keys].drop_duplicates().to_dict("records")}
+
+
+def factorial_name(row: dict[str, int]) -> str:
+    """The name of a configuration of the factorial."""
+    return f"{row['block_size']}-{row['depth']}-{row['bcast']}-{row['swap']}"
+
+
+def grid_configurations(real: pandas.DataFrame) -> dict[str, Hpl]:
+    """By name, such as 30x32."""
+    rows = real[["matrix_size", "proc_p", "proc_q"]].drop_duplicates().to_dict("records")
+    return {
+        f"{row['proc_p']}x{row['proc_q']}": Hpl(
+            n=row["matrix_size"], nb=128, p=row["proc_p"], q=row["proc_q"], depth=1, bcast="2ring", copy_l=True
+        )
+        for row in rows
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

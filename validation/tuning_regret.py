@@ -1,0 +1,246 @@
+"""Regret of tuning on Dahu: the real time of what the simulation chooses, over the real best.
+
+    .venv/bin/python validation/simulated_replicates.py     simulates, once, what is judged here
+    .venv/bin/python validation/tuning_regret.py [--reference DIR] [--summarise]
+
+Fixed before any choice was looked at (the predictions and their errors are in docs/accuracy.md):
+
+* data: the 36 configurations of the factorial study (dahu/hpl/factorial_real.csv, mean of 8 real runs each) and the 14
+  grids of 960 ranks (geometry_real.csv, mean of 7);
+* simulations: simulated_replicates.py, 20 seeds of each. Seed s of the study draws a permutation of these 20 for tuning
+  (all points share its order: common random numbers), and seeds at random for each simulation of random search. The
+  200 repetitions share the 20 seeds, so that their interval is about the choice of seeds, on this platform;
+* tuning: lepaute.study.tune.halve with tolerance 0, so that it spends the budget;
+* random search at the same number of simulations: configurations in a random order, one simulation each with a seed of
+  its own, beginning anew when all are done; the smallest mean is chosen;
+* budgets: half, once, twice and four times as many simulations as there are configurations. Judged: once and twice;
+* regret: real mean time of the chosen one over the smallest real mean time, less 1;
+* goal: over 200 seeds the 95 % interval (normal) of the mean paired difference in regret, tuning less random search,
+  lies below 0, in either study at either judged budget;
+* Netlib's rules of thumb (www.netlib.org/benchmark/hpl/tuning.html), which need no simulation: look-ahead depth 1,
+  broadcast 1ring-modified, row swap mix, any block size from 32 to 256; grids as square as possible with P at most Q.
+  The mean over what they allow. Shown, never judged: the regret against these; that of a configuration at random; that
+  of the configuration with the smallest mean over all 20 seeds, which no budget helps against; and ten real runs, each
+  drawn from the table, with lepaute.study.tune_real (8 simulated seeds) against ten real runs of random configurations.
+"""
+
+import sys
+from functools import partial
+from math import sqrt
+
+import numpy
+import pandas
+from factorial import REAL as FACTORIAL
+from geometry import REAL as GEOMETRY
+from matplotlib.figure import Figure
+from simulated_replicates import ALL_SEEDS, TABLE, factorial_configurations, factorial_name, grid_configurations
+from support.goals import Goal, markdown
+from support.options import Options, options_of
+from support.replicates import read_replicates
+from support.report import finish
+
+from lepaute import Hpl
+from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial
+from lepaute.study.tune import halve
+from lepaute.study.tune_real import correct
+
+STUDY = "tuning_regret"
+REPETITIONS, REAL_RUNS, REAL_SEEDS = 200, 10, 8
+BUDGETS = (0.5, 1.0, 2.0, 4.0)
+JUDGED = (1.0, 2.0)
+FIELDS = ("nb", "depth", "bcast", "swap", "p", "q")
+
+
+def main() -> int:
+    options = options_of(__doc__, (FACTORIAL, GEOMETRY))
+    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
+    return finish(options, STUDY, frame, judged(frame), text(frame), picture(frame))
+
+
+def compared(options: Options) -> pandas.DataFrame:
+    """A row a (study, method, budget, repetition): the regret in per cent; repetition -1 of what has none."""
+    runs = read_replicates(options.table(TABLE))
+    runs = runs[(runs["repeat"] == 0) & runs["seed"].isin(ALL_SEEDS)]
+    factorial = pandas.read_csv(options.data(FACTORIAL))
+    factorial["name"] = [factorial_name(row) for row in factorial.to_dict("records")]
+    grids = pandas.read_csv(options.data(GEOMETRY))
+    grids["name"] = grids["proc_p"].astype(str) + "x" + grids["proc_q"].astype(str)
+    rows: list[tuple[str, str, float, int, float]] = []
+    for study, real, configurations in (
+        ("factorial", factorial, factorial_configurations(factorial)),
+        ("grids", grids, grid_configurations(grids)),
+    ):
+        if set(runs[runs["configuration"].isin(configurations)].groupby("configuration").size()) != {len(ALL_SEEDS)}:
+            sys.exit("tuning_regret.py: not all runs are simulated; run simulated_replicates.py first")
+        rows += [(study, *row) for row in regrets(configurations, runs, real)]
+    return pandas.DataFrame(rows, columns=["study", "method", "budget", "repetition", "regret_percent"])
+
+
+def regrets(
+    configurations: dict[str, Hpl], runs: pandas.DataFrame, real: pandas.DataFrame
+) -> list[tuple[str, float, int, float]]:
+    """(method, budget over the number of configurations, repetition, regret)"""
+    points = {name: Point({key: hpl.parameters()[key] for key in FIELDS}) for name, hpl in configurations.items()}
+    names = {point: name for name, point in points.items()}
+    table = {(row.configuration, row.seed): row for row in runs.itertuples()}
+    real_runs = {name: part["time_s"].to_numpy() for name, part in real.groupby("name")}
+    means = {name: float(times.mean()) for name, times in real_runs.items()}
+    best = min(means.values())
+
+    def regret(name: str) -> float:
+        return 100.0 * (means[name] / best - 1.0)
+
+    every = {name: runs[runs["configuration"] == name]["time_s"].to_numpy() for name in configurations}
+    rows = [
+        ("all simulations", 0.0, -1, regret(min(every, key=lambda name: numpy.log(every[name]).mean()))),
+        ("any", 0.0, -1, float(numpy.mean([regret(name) for name in configurations]))),
+        ("Netlib", 0.0, -1, float(numpy.mean([regret(name) for name in by_rule(configurations)]))),
+    ]
+    for repetition in range(REPETITIONS):
+        generator = numpy.random.default_rng([repetition, len(configurations)])
+        order = generator.permutation(list(ALL_SEEDS))
+        evaluate = evaluated(names, table, order)
+        for budget in BUDGETS:
+            count = round(budget * len(configurations))
+            tuned = halve(list(names), evaluate, count, tolerance=0.0, seed=0)
+            rows.append(("tuning", budget, repetition, regret(names[tuned.best])))
+            rows.append(("random search", budget, repetition, regret(searched(every, count, generator))))
+        simulated = evaluate([Trial(point, seed) for point in names for seed in range(REAL_SEEDS)])
+        chosen = correct(simulated, partial(drawn, generator, real_runs, names), REAL_RUNS)
+        rows.append(("tuning, real runs", 0.0, repetition, regret(names[chosen.best])))
+        tried = {name: generator.choice(real_runs[name]) for name in generator.permutation(list(names))[:REAL_RUNS]}
+        rows.append(("random search, real runs", 0.0, repetition, regret(min(tried, key=tried.__getitem__))))
+    return rows
+
+
+def drawn(
+    generator: numpy.random.Generator, real_runs: dict[str, numpy.ndarray], names: dict[Point, str], point: Point
+) -> float:
+    """A real run of the table."""
+    return float(generator.choice(real_runs[names[point]]))
+
+
+def evaluated(names: dict[Point, str], table: dict[tuple[str, int], "object"], order: numpy.ndarray) -> Evaluate:
+    """Looks trials up: seed i is the i-th of `order`."""
+
+    def evaluate(trials: "list[Trial]") -> list[Outcome]:
+        found = []
+        for trial in trials:
+            row = table[names[trial.point], int(order[trial.seed % len(order)])]
+            found.append(
+                Outcome(trial, {"time_s": row.time_s}, row.extrapolated, sampling_sd=row.sampling_sd)  # type: ignore[attr-defined]
+            )
+        return found
+
+    return evaluate  # type: ignore[return-value]
+
+
+def searched(every: dict[str, numpy.ndarray], budget: int, generator: numpy.random.Generator) -> str:
+    """What random search chooses."""
+    found: dict[str, list[float]] = {}
+    order: list[str] = []
+    for _ in range(budget):
+        order = order or list(generator.permutation(list(every)))
+        name = str(order.pop())
+        found.setdefault(name, []).append(float(generator.choice(every[name])))
+    return min(found, key=lambda name: float(numpy.mean(found[name])))
+
+
+def by_rule(configurations: dict[str, Hpl]) -> list[str]:
+    """What Netlib's rules of thumb allow."""
+    if any("x" in name for name in configurations):
+        flat = {name: hpl.q / hpl.p for name, hpl in configurations.items() if hpl.p <= hpl.q}
+        return [min(flat, key=flat.__getitem__)]
+    return [
+        name
+        for name, hpl in configurations.items()
+        if hpl.depth == 1 and hpl.bcast == "1ring-modified" and hpl.swap == "mix" and 32 <= hpl.nb <= 256
+    ]
+
+
+def difference_of(frame: pandas.DataFrame, study: str, one: str, other: str, budget: float) -> tuple[float, float]:
+    """Mean of the paired difference in regret, points of per cent, and half its 95 % interval."""
+    part = frame[(frame["study"] == study) & (frame["budget"] == budget)]
+    wide = part.pivot_table(index="repetition", columns="method", values="regret_percent")
+    apart = wide[one] - wide[other]
+    return float(apart.mean()), 1.96 * float(apart.std()) / sqrt(len(apart))
+
+
+def judged(frame: pandas.DataFrame) -> list[Goal]:
+    """The goals."""
+    goals = []
+    for study in frame["study"].unique():
+        for budget in JUDGED:
+            mean, half = difference_of(frame, study, "tuning", "random search", budget)
+            goals.append(
+                Goal(
+                    f"{study}, {budget:g} simulations a configuration: regret of tuning less that of random search",
+                    "95 % interval below 0",
+                    f"{mean:+.2f} ± {half:.2f} points",
+                    mean + half < 0.0,
+                )
+            )
+    return goals
+
+
+def text(frame: pandas.DataFrame) -> str:
+    """The section of the page."""
+    rows = []
+    for study in frame["study"].unique():
+        part = frame[frame["study"] == study]
+        for method, budget in part[["method", "budget"]].drop_duplicates().itertuples(index=False):
+            values = part[(part["method"] == method) & (part["budget"] == budget)]["regret_percent"]
+            rows.append(
+                (
+                    study,
+                    method,
+                    f"{budget:g}" if budget else "–",
+                    f"{values.mean():.2f} %",
+                    f"{values.quantile(0.95):.2f} %" if len(values) > 1 else "–",
+                    f"{100.0 * (values < 0.5).mean():.0f} %" if len(values) > 1 else "–",
+                )
+            )
+        mean, half = difference_of(frame, study, "tuning, real runs", "random search, real runs", 0.0)
+        rows.append(
+            (study, "tuning less random search, ten real runs", "–", f"{mean:+.2f} ± {half:.2f} points", "", "")
+        )
+    header = ("study", "method", "simulations a configuration", "mean regret", "95 % of the seeds below", "below 0.5 %")
+    return f"""## Dahu: regret of tuning
+
+The real time of the configuration that is chosen, over the real best, less 1: 36 configurations of the factorial study
+and 14 grids of 960 ranks, 200 seeds. Written by `validation/tuning_regret.py`, where everything was fixed in advance.
+
+{{goals}}
+
+![mean regret by budget]({{picture}})
+
+{markdown(header, rows)}
+"""
+
+
+def picture(frame: pandas.DataFrame) -> Figure:
+    """Mean regret by budget, a panel a study."""
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    for axes, study in zip(figure.subplots(1, 2), frame["study"].unique(), strict=True):
+        part = frame[frame["study"] == study]
+        for method, colour in (("tuning", "#4c78a8"), ("random search", "#e45756")):
+            values = part[part["method"] == method].groupby("budget")["regret_percent"]
+            half = 1.96 * values.std() / numpy.sqrt(values.count())
+            axes.errorbar(
+                values.mean().index, values.mean(), yerr=half, fmt="o-", color=colour, label=method, capsize=3
+            )
+        for method, style in (("all simulations", "--"), ("Netlib", ":")):
+            value = part[part["method"] == method]["regret_percent"].iloc[0]
+            axes.axhline(value, color="#555555", ls=style, lw=1, label=method)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(BUDGETS, [f"{budget:g}" for budget in BUDGETS])
+        axes.set_xlabel("simulations a configuration")
+        axes.set_ylabel("mean regret, %")
+        axes.set_ylim(bottom=0.0)
+        axes.set_title(study, fontsize=10)
+        axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+if __name__ == "__main__":
+    sys.exit(main())
