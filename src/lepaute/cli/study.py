@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.simulation_options import AsJson, note
+from lepaute.cli.simulation_options import AsJson, PlatformName, note
 
 if TYPE_CHECKING:
     from lepaute.study.running import StudyRun
+    from lepaute.study.schema import Study
 
 BAR_AFTER_S = 2.0
 QUESTIONS = {
@@ -64,7 +65,7 @@ def command_of(question: str) -> Callable[..., None]:
 
 
 def answered(
-    file: Path,
+    file: "Path | Study",
     folder: Path,
     resume: bool,
     scheduler: str | None,
@@ -74,7 +75,7 @@ def answered(
     *,
     as_json: bool,
 ) -> None:
-    """Runs a study and prints its answer."""
+    """Runs a study, of a file or ready, and prints its answer."""
     from lepaute.cli.progress import progress_bar
     from lepaute.study.running import run_study
 
@@ -110,6 +111,44 @@ def check(file: StudyFile) -> None:
     print(checked_text(file))
 
 
+def ready(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="of the study; all are listed without one")] = None,
+    platform: PlatformName = "dahu",
+    n: Annotated[str | None, typer.Option("--n", help="order of the matrix; 50k unless given")] = None,
+    nb: Annotated[int | None, typer.Option("--nb", help="block size; 128 unless given")] = None,
+    grid: Annotated[str | None, typer.Option("--grid", help="as 8x8; all cores unless given")] = None,
+    threads: Annotated[int | None, typer.Option("--threads-per-rank", help="cores that each rank computes on")] = None,
+    output: Output = None,
+    resume: Resume = False,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    runs: Runs = None,
+    seed: Seed = None,
+    show: Annotated[bool, typer.Option("--print", help="print the study file instead, to be edited")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a ready study of HPL on a platform: a question of the literature, in one command."""
+    from lepaute.kit.quantities import whole_of
+    from lepaute.platform import load_platform
+    from lepaute.study.ready import READY, Subject, ready_study
+    from lepaute.study.schema import study_text
+
+    if name is None:
+        for each, function in READY.items():
+            print(f"{each:22}{(function.__doc__ or '').splitlines()[0]}")
+        return
+    given = {"n": None if n is None else whole_of(n, "--n"), "nb": nb, "grid": grid, "threads_per_rank": threads}
+    fields = {field: value for field, value in given.items() if value is not None}
+    study = ready_study(
+        name, Subject(platform, load_platform(platform), fields, runs or 5, 1 if seed is None else seed)
+    )
+    if show:
+        print(study_text(study), end="")
+        return
+    folder = Path(f"{name}.results") if output is None else output
+    answered(study, folder, resume, scheduler, workers, None, None, as_json=as_json)
+
+
 def schema() -> None:
     """Print the JSON Schema of study files."""
     from lepaute.study.schema import json_schema
@@ -119,5 +158,6 @@ def schema() -> None:
 
 for _question in QUESTIONS:
     app.command(_question)(command_of(_question))
+app.command()(ready)
 app.command()(check)
 app.command()(schema)
