@@ -114,7 +114,9 @@ def check(file: StudyFile) -> None:
 def ready(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="of the study; all are listed without one")] = None,
     platform: PlatformName = "dahu",
-    n: Annotated[str | None, typer.Option("--n", help="order of the matrix; 50k unless given")] = None,
+    n: Annotated[
+        str | None, typer.Option("--n", help="order of the matrix; several with commas in between; 50k unless given")
+    ] = None,
     nb: Annotated[int | None, typer.Option("--nb", help="block size; 128 unless given")] = None,
     grid: Annotated[str | None, typer.Option("--grid", help="as 8x8; all cores unless given")] = None,
     threads: Annotated[int | None, typer.Option("--threads-per-rank", help="cores that each rank computes on")] = None,
