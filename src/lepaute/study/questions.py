@@ -2,10 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
-
-from lepaute.errors import InputError
 
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
@@ -26,16 +23,14 @@ Question = Callable[["Study", "Configurations", "Evaluate"], Answer]
 #: Name -> module and function.
 _PLACES: Mapping[str, tuple[str, str]] = {
     "whatif": ("lepaute.study.whatif", "whatif"),
-    "tune": ("lepaute.study.tune_question", "tune_study"),
-    "sensitivity": ("lepaute.study.sensitivity_question", "sensitivity_study"),
-    "capacity": ("lepaute.study.capacity_question", "capacity_study"),
+    "tune": ("lepaute.study.tune_question", "tune"),
+    "sensitivity": ("lepaute.study.sensitivity_question", "sensitivity"),
+    "capacity": ("lepaute.study.capacity_question", "capacity"),
 }
 
 
 def question_of(study: "Study") -> Question:
     """What answers the question of the study."""
     module, name = _PLACES[study.question]
-    if find_spec(module) is None:
-        raise InputError(f"the question {study.question} cannot be answered by this version")
     question: Question = getattr(import_module(module), name)
     return question

@@ -9,12 +9,14 @@ answer.json     the answer
 import csv
 import io
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.study.answer_files import write_answer_files
 from lepaute.study.configuration import Configurations, check_study
 from lepaute.study.evaluation import Evaluate, Outcome, Trial
 from lepaute.study.questions import Answer, question_of
@@ -99,8 +101,8 @@ def run_study(
         results = Results(opened)
         with results, _session(configurations, results, scheduler, workers, place, progress, announce) as session:
             if place is not None:
-                _write(place / "study.yaml", study_text(asked))
-            answer = question_of(asked)(asked, configurations, seen.seeing(session))
+                _write(place / "study.yaml", study_text(_seen_from(place, asked, configurations.folder)))
+            answer = question_of(asked)(configurations.study, configurations, seen.seeing(session))
         run = StudyRun(asked, answer, tuple(seen.outcomes.values()), session.simulated, session.reused, place)
     finally:
         if opened is not None and opened is not store:
@@ -108,6 +110,7 @@ def run_study(
     if place is not None:
         _write(place / "results.csv", csv_text(run.outcomes))
         _write(place / "answer.json", json.dumps(run.to_dict(), indent=2) + "\n")
+        write_answer_files(place, asked, configurations, answer, run.outcomes)
     return run
 
 
@@ -128,7 +131,12 @@ def opened_study(
     changed = {name: value for name, value in (("runs", runs), ("seed", seed)) if value is not None}
     if changed:
         asked = study_of(asked.model_dump(exclude_unset=True) | changed)
-    configurations = Configurations(asked, folder)
+    simulated = asked
+    if asked.question == "capacity":
+        from lepaute.study.capacity_question import study_of_machines
+
+        simulated = study_of_machines(asked, folder)
+    configurations = Configurations(simulated, folder)
     check_study(configurations, text, origin)
     return asked, configurations
 
@@ -230,6 +238,21 @@ def _planned(study: Study, configurations: Configurations) -> list[Trial]:
     trials = trials_of(configurations.points(), study.runs, study.seed)
     most = study.budget.simulations
     return trials if most is None or len(trials) <= most else trials[:: -(-len(trials) // most)]
+
+
+def _seen_from(place: Path, study: Study, folder: Path | None) -> Study:
+    """The study as a file in `place`: its files are named from there."""
+
+    def there(name: str) -> str:
+        if "/" not in name and not name.endswith((".yaml", ".yml")):
+            return name
+        return os.path.relpath((folder or Path()) / name, place)
+
+    update: dict[str, Any] = {"base": study.base.model_copy(update={"platform": there(study.base.platform)})}
+    if study.capacity is not None:
+        catalogue = os.path.relpath((folder or Path()) / study.capacity.catalogue, place)
+        update["capacity"] = study.capacity.model_copy(update={"catalogue": catalogue})
+    return study.model_copy(update=update)
 
 
 def _check_folder(folder: Path, *, resume: bool) -> None:
