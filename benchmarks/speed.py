@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/speed.py [--quick] [--part PART]... [--skip PART]... [--only TEXT] [--most S]
                                          [--against REVISION]
 
-Parts: table, swaps, ranks, steps, sixteen, exact, sampled; all of them unless some are named. Fixed before any result was looked at (the cases, limits and
-goals stand in benchmarks/engine/cases.py):
+Parts: table, swaps, ranks, steps, sixteen, exact, sampled; all of them unless some are named. Fixed before any result
+was looked at (the cases, limits and goals stand in benchmarks/engine/cases.py):
 
 * every prediction runs in a fresh process on one core; user time of the whole process, start-up included (getrusage of
   the child); engine_bytes and peak_rss_bytes as the prediction states them. REVISION (6ac2120: before the engine was
