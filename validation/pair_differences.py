@@ -32,7 +32,7 @@ import pandas
 from factorial import REAL as FACTORIAL
 from geometry import REAL as GEOMETRY
 from matplotlib.figure import Figure
-from simulated_replicates import PAIRED_SEEDS, TABLE, factorial_configurations, factorial_name, grid_configurations
+from simulated_replicates import SEEDS, TABLE, factorial_configurations, factorial_name, grid_configurations
 from support.goals import Goal, markdown
 from support.options import Options, options_of
 from support.replicates import read_replicates
@@ -104,8 +104,8 @@ def compared(options: Options) -> pandas.DataFrame:
 
 def outcomes(runs: pandas.DataFrame, name: str, hpl: Hpl, repeat: int, layer: Transfer | None) -> list[Outcome]:
     """What was simulated of a configuration, as a study has it."""
-    chosen = runs[(runs["configuration"] == name) & (runs["repeat"] == repeat) & runs["seed"].isin(PAIRED_SEEDS)]
-    if list(chosen["seed"]) != list(PAIRED_SEEDS):
+    chosen = runs[(runs["configuration"] == name) & (runs["repeat"] == repeat) & runs["seed"].isin(SEEDS)]
+    if list(chosen["seed"]) != list(SEEDS):
         sys.exit(f"pair_differences.py: not all runs of {name} are simulated; run simulated_replicates.py first")
     point = Point({key: hpl.parameters()[key] for key in ("nb", "p", "q", "depth", "bcast", "swap")})
     return [
