@@ -1,7 +1,7 @@
 """Regret of tuning on Dahu: the real time of what the simulation chooses, over the real best.
 
     .venv/bin/python validation/simulated_replicates.py     simulates, once, what is judged here
-    .venv/bin/python validation/tuning_regret.py [--reference DIR] [--summarise]
+    .venv/bin/python validation/tuning_regret.py [--only factorial|grids] [--reference DIR] [--summarise]
 
 Fixed before any choice was looked at (the predictions and their errors are in docs/accuracy.md):
 
@@ -26,6 +26,7 @@ Fixed before any choice was looked at (the predictions and their errors are in d
   drawn from the table, with lepaute.study.tune_real (8 simulated seeds) against ten real runs of random configurations.
 """
 
+import argparse
 import sys
 from functools import partial
 from math import sqrt
@@ -54,9 +55,14 @@ FIELDS = ("nb", "depth", "bcast", "swap", "p", "q")
 
 
 def main() -> int:
-    options = options_of(__doc__, (FACTORIAL, GEOMETRY))
+    options = options_of(__doc__, (FACTORIAL, GEOMETRY), add_own=add_only)
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
     return finish(options, STUDY, frame, judged(frame), text(frame), picture(frame))
+
+
+def add_only(parser: argparse.ArgumentParser) -> None:
+    """The option for one study; the rows of the other one stay."""
+    parser.add_argument("--only", choices=("factorial", "grids"), help="one study; the rows of the other one stay")
 
 
 def compared(options: Options) -> pandas.DataFrame:
@@ -72,10 +78,17 @@ def compared(options: Options) -> pandas.DataFrame:
         ("factorial", factorial, factorial_configurations(factorial)),
         ("grids", grids, grid_configurations(grids)),
     ):
+        if options.own.only not in (None, study):
+            continue
         if set(runs[runs["configuration"].isin(configurations)].groupby("configuration").size()) != {len(SEEDS)}:
             sys.exit("tuning_regret.py: not all runs are simulated; run simulated_replicates.py first")
         rows += [(study, *row) for row in regrets(configurations, runs, real)]
-    return pandas.DataFrame(rows, columns=["study", "method", "budget", "repetition", "regret_percent"])
+    columns = ["study", "method", "budget", "repetition", "regret_percent"]
+    before = (
+        pandas.read_csv(options.table(STUDY)) if options.table(STUDY).is_file() else pandas.DataFrame(columns=columns)
+    )
+    kept = before[before["study"] != options.own.only] if options.own.only else before.iloc[:0]
+    return pandas.concat([kept, pandas.DataFrame(rows, columns=columns)], ignore_index=True)
 
 
 def regrets(
@@ -110,7 +123,8 @@ def regrets(
         simulated = evaluate([Trial(point, seed) for point in names for seed in range(REAL_SEEDS)])
         chosen = correct(simulated, partial(drawn, generator, real_runs, names), REAL_RUNS)
         rows.append(("tuning, real runs", 0.0, repetition, regret(names[chosen.best])))
-        tried = {name: generator.choice(real_runs[name]) for name in generator.permutation(list(names))[:REAL_RUNS]}
+        order = generator.permutation(list(configurations))[:REAL_RUNS]
+        tried = {str(name): float(generator.choice(real_runs[str(name)])) for name in order}
         rows.append(("random search, real runs", 0.0, repetition, regret(min(tried, key=tried.__getitem__))))
     return rows
 
@@ -223,7 +237,7 @@ and 14 grids of 960 ranks, 200 seeds. Written by `validation/tuning_regret.py`, 
 def picture(frame: pandas.DataFrame) -> Figure:
     """Mean regret by budget, a panel a study."""
     figure = Figure(figsize=(10, 4), layout="constrained")
-    for axes, study in zip(figure.subplots(1, 2), frame["study"].unique(), strict=True):
+    for axes, study in zip(figure.subplots(1, 2), frame["study"].unique(), strict=False):
         part = frame[frame["study"] == study]
         for method, colour in (("tuning", "#4c78a8"), ("random search", "#e45756")):
             values = part[part["method"] == method].groupby("budget")["regret_percent"]
