@@ -59,7 +59,7 @@ Engine::Engine(const models::Network& network, const net::Topology& topology, st
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
         ranks_[rank].node = node_of_rank[rank];
         if (with_noise) {
-            noise_of_rank_.emplace_back(rng::Coordinates{seed, static_cast<Rank>(rank), network_noise_stream, 0});
+            ranks_[rank].noise = rng::Stream({seed, static_cast<Rank>(rank), network_noise_stream, 0});
         }
     }
 }
@@ -274,9 +274,9 @@ void Engine::prepare_send(Rank rank) {
     message.protocol = operation.synchronous ? models::Protocol::rendezvous : message.segment->protocol;
     message.sender_waits = message.protocol == models::Protocol::rendezvous;
     if (with_noise_ && !message.segment->noise.modes.empty()) {
-        message.noise_factor = message.segment->noise.factor(noise_of_rank_[rank], sender.noise_index++);
+        message.noise_factor = message.segment->noise.factor(sender.noise, sender.noise_index++);
     } else if (with_noise_ && message.segment->noise_relative_sd > 0.0) {
-        const double noise = noise_of_rank_[rank].centred_half_normal(sender.noise_index++);
+        const double noise = sender.noise.centred_half_normal(sender.noise_index++);
         message.noise_factor = std::max(0.0, 1.0 + message.segment->noise_relative_sd * noise);
     }
     ++statistics_.messages;
@@ -312,7 +312,7 @@ void Engine::handle_send(Rank rank) {
         receiver.operation.receive_tag == message.tag) {
         match(id, receiver.receive_posted_s);
     } else {
-        receiver.unexpected.push_back(id);
+        add_unexpected(receiver, id);
         wake_who_asks(id);
     }
     finish_if_complete(rank);
@@ -325,7 +325,7 @@ void Engine::post_receive(Rank rank) {
     state.receive_posted_s = state.clock_s;
     const std::uint32_t found = find_unexpected(state, state.operation.receive_from, state.operation.receive_tag);
     if (found != none) {
-        state.unexpected.erase(std::find(state.unexpected.begin(), state.unexpected.end(), found));
+        remove_unexpected(state, found);
         if (found_computing(state, messages_[found])) {
             become_busy(messages_[found]);
         }
@@ -374,12 +374,29 @@ void Engine::finish_if_complete(Rank rank) {
 }
 
 std::uint32_t Engine::find_unexpected(const RankState& state, Rank from, std::uint32_t tag) const noexcept {
-    for (const std::uint32_t id : state.unexpected) {
+    for (std::uint32_t id = state.unexpected; id != none; id = messages_[id].next) {
         if (messages_[id].from == from && messages_[id].tag == tag) {
             return id;
         }
     }
     return none;
+}
+
+void Engine::add_unexpected(RankState& state, std::uint32_t id) noexcept {
+    std::uint32_t* place = &state.unexpected;
+    while (*place != none) {
+        place = &messages_[*place].next;
+    }
+    *place = id;
+    messages_[id].next = none;
+}
+
+void Engine::remove_unexpected(RankState& state, std::uint32_t id) noexcept {
+    std::uint32_t* place = &state.unexpected;
+    while (*place != id) {
+        place = &messages_[*place].next;
+    }
+    *place = messages_[id].next;
 }
 
 std::uint32_t Engine::new_message() {

@@ -8,12 +8,12 @@
 // handled in order of date, ties in the order of ranks, so that a simulation is the same on every machine.
 
 #include "models/network_model.hpp"
-#include "mpi/large_pages.hpp"
 #include "mpi/progress.hpp"
 #include "mpi/task.hpp"
 #include "mpi/trace.hpp"
 #include "net/event_queue.hpp"
 #include "net/flows.hpp"
+#include "net/large_pages.hpp"
 #include "net/topology.hpp"
 #include "rng/stream.hpp"
 
@@ -350,6 +350,8 @@ private:
         bool awaiting = false;          // asks for a message whose date is not known
         bool answer = false;
         std::uint32_t outgoing = none; // the message to post, or to transfer
+        std::uint32_t unexpected =
+            none; // the first of the messages sent to it and not yet matched, in order of posting
         std::int32_t step = -1;
         double date_answer_s = 0.0;
         double posted_s = 0.0; // when the pending operation began
@@ -363,14 +365,15 @@ private:
         Wait wait;               // of the pending operation
         double received_bytes = 0.0;
         std::uint64_t noise_index = 0;
-        std::vector<std::uint32_t> unexpected; // messages sent to this rank and not yet matched, in order of posting
+        rng::Stream noise; // of its messages
         Shares shares_s{};
     };
-    struct Message {
+    struct alignas(128) Message { // one pair of cache lines
         Rank from = 0;
         Rank to = 0;
         std::uint32_t tag = 0;
-        bool local = false; // shares no link: its arrival follows from its start
+        std::uint32_t next = none; // of the same receiver's unexpected ones
+        bool local = false;        // shares no link: its arrival follows from its start
         models::LinkClass link_class = models::LinkClass::remote;
         bool matched = false;
         bool started = false;
@@ -411,6 +414,8 @@ private:
     void resume(Rank rank, double date_s);
     void go_on(Rank rank);
     void trace_operation(const RankState& state, Rank rank, double end_s);
+    void add_unexpected(RankState& state, std::uint32_t id) noexcept;
+    void remove_unexpected(RankState& state, std::uint32_t id) noexcept;
     [[nodiscard]] double visible_s(const Message& message) const noexcept; // for MPI_Iprobe; never: not known yet
     [[nodiscard]] std::uint32_t find_unexpected(const RankState& state, Rank from, std::uint32_t tag) const noexcept;
     [[nodiscard]] double latency_s(const Message& message) const;
@@ -433,13 +438,12 @@ private:
 
     models::Network network_;
     net::Topology topology_;
-    std::vector<RankState, LargePages<RankState>> ranks_;
-    std::vector<Message, LargePages<Message>> messages_;
+    std::vector<RankState, net::LargePages<RankState>> ranks_;
+    std::vector<Message, net::LargePages<Message>> messages_;
     std::vector<std::uint32_t> free_messages_;
     net::Flows flows_;
     net::EventQueue queue_; // of the ranks
     Statistics statistics_;
-    std::vector<rng::Stream> noise_of_rank_;
     std::uint32_t node_count_;
     bool with_noise_;
     bool counts_sizes_;

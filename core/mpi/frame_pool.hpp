@@ -1,7 +1,7 @@
 #pragma once
 // Memory of coroutine frames: a simulation makes and ends millions of them, of a few sizes, on one thread.
 
-#include "mpi/large_pages.hpp"
+#include "net/large_pages.hpp"
 
 #include <algorithm>
 #include <array>
@@ -24,7 +24,7 @@ public:
     FramePool& operator=(const FramePool&) = delete;
     ~FramePool() {
         for (const Slab& slab : slabs_) {
-            release_pages(slab.memory, slab.bytes);
+            net::release_pages(slab.memory, slab.bytes);
         }
     }
 
@@ -68,7 +68,7 @@ private:
     };
     static constexpr std::size_t granule = 64;
     static constexpr std::size_t first_slab_bytes = std::size_t{1} << 16U;
-    static constexpr std::size_t longest_slab_bytes = 2 * large_page_bytes;
+    static constexpr std::size_t longest_slab_bytes = 2 * net::large_page_bytes;
     static constexpr std::size_t size_class(std::size_t bytes) noexcept { return (bytes - 1) / granule; }
     /// Of the last slab, or of a new one; what is left of the old one is lost.
     void* cut(std::size_t bytes) {
@@ -76,7 +76,7 @@ private:
             const std::size_t next =
                 slabs_.empty() ? first_slab_bytes : std::min(longest_slab_bytes, 2 * slabs_.back().bytes);
             slabs_.reserve(slabs_.size() + 1);
-            slabs_.push_back({static_cast<std::byte*>(allocate_pages(next)), next});
+            slabs_.push_back({static_cast<std::byte*>(net::allocate_pages(next)), next});
             cut_bytes_ = 0;
         }
         std::byte* const memory = slabs_.back().memory + cut_bytes_;

@@ -23,8 +23,7 @@ void Flows::start(double date_s, std::uint32_t tag, double work_bytes, std::uint
     share(id, date_s);
     Bundle& bundle = bundles_[id];
     const double served = bundle.served_bytes + bundle.rate_Bps * (date_s - bundle.served_s);
-    bundle.ends.push_back({served + work_bytes, sequence_++, tag});
-    std::push_heap(bundle.ends.begin(), bundle.ends.end(), std::greater<>());
+    add_end(bundle, {served + work_bytes, sequence_++, tag});
     bundle.stale = true;
     mark(source);
     settle();
@@ -35,21 +34,16 @@ std::uint32_t Flows::finish_next() {
     const std::uint32_t id = sources_[source].next_bundle;
     const double date_s = queue_.next_date_s();
     Bundle& bundle = bundles_[id];
-    const End end = bundle.ends.front();
-    std::pop_heap(bundle.ends.begin(), bundle.ends.end(), std::greater<>());
-    bundle.ends.pop_back();
+    const End end = bundle.first_end;
+    remove_first_end(bundle);
     bundle.served_bytes = end.served_bytes; // exactly, whatever rounding the date had
     bundle.served_s = date_s;
     bundle.stale = true;
     count(id, -1);
-    if (bundle.ends.empty()) {
-        const auto forget = [id](std::vector<std::uint32_t>& list) {
-            *std::find(list.begin(), list.end(), id) = list.back();
-            list.pop_back();
-        };
-        forget(sources_[source].bundles);
+    if (bundle.flows == 0) {
+        sources_[source].bundles.forget(id);
         for (const LinkId link : bundle.route()) {
-            forget(links_[link].bundles);
+            links_[link].bundles.forget(id);
         }
         if (!exact_) {
             free_bundles_.push_back(id);
@@ -62,7 +56,7 @@ std::uint32_t Flows::finish_next() {
 }
 
 double Flows::rate_of(std::uint32_t source, std::uint32_t destination) const noexcept {
-    for (const std::uint32_t id : sources_[source].bundles) {
+    for (const std::uint32_t id : sources_[source].bundles.items()) {
         if (bundles_[id].destination == destination) {
             return bundles_[id].rate_Bps;
         }
@@ -72,14 +66,21 @@ double Flows::rate_of(std::uint32_t source, std::uint32_t destination) const noe
 
 std::size_t Flows::state_bytes() const noexcept {
     std::size_t bytes = links_.size() * sizeof(Link) + sources_.size() * sizeof(Source);
+    for (const Link& link : links_) {
+        bytes += link.bundles.heap_bytes();
+    }
+    for (const Source& source : sources_) {
+        bytes += source.bundles.heap_bytes();
+    }
     for (const Bundle& bundle : bundles_) {
-        bytes += sizeof(Bundle) + bundle.ends.capacity() * sizeof(End) + bundle.links.capacity() * sizeof(LinkId);
+        bytes +=
+            sizeof(Bundle) + bundle.further_ends.capacity() * sizeof(End) + bundle.links.capacity() * sizeof(LinkId);
     }
     return bytes + (exact_ ? exact_->state_bytes() : 0);
 }
 
 std::uint32_t Flows::bundle_of(std::uint32_t source, std::uint32_t destination, double cap_Bps, double date_s) {
-    for (const std::uint32_t id : sources_[source].bundles) {
+    for (const std::uint32_t id : sources_[source].bundles.items()) {
         if (bundles_[id].destination == destination && bundles_[id].cap_Bps == cap_Bps) {
             return id;
         }
@@ -115,15 +116,40 @@ std::uint32_t Flows::free_bundle(std::uint32_t source, std::uint32_t destination
     bundle.cap_Bps = cap_Bps;
     bundle.source = source;
     bundle.destination = destination;
-    bundle.links.clear();
-    route_(source, destination, bundle.links);
-    bundle.end_links = {bundle.links.front(), bundle.links.back()};
-    bundle.ends_of_route = bundle.links.size() > 2 ? 0 : static_cast<std::uint8_t>(bundle.links.size());
+    way_.clear();
+    route_(source, destination, way_);
+    bundle.end_links = {way_.front(), way_.back()};
+    bundle.ends_of_route = way_.size() > 2 ? 0 : static_cast<std::uint8_t>(way_.size());
+    if (way_.size() > 2) {
+        bundle.links = way_;
+    }
     if (exact_) {
-        exact_->add_bundle(bundle.links, cap_Bps); // gets the same number: none is ever given back
+        exact_->add_bundle(way_, cap_Bps); // gets the same number: none is ever given back
         exact_bundles_.emplace(key, id);
     }
     return id;
+}
+
+/// Of a flow that has been counted.
+void Flows::add_end(Bundle& bundle, const End& end) {
+    if (bundle.flows == 1) {
+        bundle.first_end = end;
+        return;
+    }
+    const bool is_first = bundle.first_end > end;
+    bundle.further_ends.push_back(is_first ? bundle.first_end : end);
+    std::push_heap(bundle.further_ends.begin(), bundle.further_ends.end(), std::greater<>());
+    if (is_first) {
+        bundle.first_end = end;
+    }
+}
+
+void Flows::remove_first_end(Bundle& bundle) noexcept {
+    if (bundle.flows > 1) {
+        bundle.first_end = bundle.further_ends.front();
+        std::pop_heap(bundle.further_ends.begin(), bundle.further_ends.end(), std::greater<>());
+        bundle.further_ends.pop_back();
+    }
 }
 
 void Flows::count(std::uint32_t id, std::int32_t more) {
@@ -146,7 +172,7 @@ void Flows::share(std::uint32_t id, double date_s) {
         return;
     }
     for (const LinkId which : bundles_[id].route()) {
-        for (const std::uint32_t other : links_[which].bundles) {
+        for (const std::uint32_t other : links_[which].bundles.items()) {
             Bundle& bundle = bundles_[other];
             double rate_Bps = bundle.cap_Bps;
             rate_Bps = std::min(rate_Bps, links_[bundle.end_links[0]].fair_share_Bps);
@@ -184,12 +210,12 @@ void Flows::settle() {
         Source& source = sources_[which];
         source.unsettled = false;
         double next_s = never;
-        for (const std::uint32_t id : source.bundles) {
+        for (const std::uint32_t id : source.bundles.items()) {
             Bundle& bundle = bundles_[id];
             if (bundle.stale) {
                 bundle.stale = false;
                 bundle.next_end_s =
-                    bundle.served_s + (bundle.ends.front().served_bytes - bundle.served_bytes) / bundle.rate_Bps;
+                    bundle.served_s + (bundle.first_end.served_bytes - bundle.served_bytes) / bundle.rate_Bps;
             }
             if (bundle.next_end_s < next_s) {
                 next_s = bundle.next_end_s;

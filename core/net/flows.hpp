@@ -7,6 +7,8 @@
 
 #include "net/event_queue.hpp"
 #include "net/exact_sharing.hpp"
+#include "net/large_pages.hpp"
+#include "net/short_list.hpp"
 
 #include <array>
 #include <cstdint>
@@ -42,7 +44,7 @@ public:
     [[nodiscard]] double next_end_s() const noexcept { return queue_.next_date_s(); }
     /// Its tag; one must flow.
     [[nodiscard]] std::uint32_t next_tag() const noexcept {
-        return bundles_[sources_[queue_.next_source()].next_bundle].ends.front().tag;
+        return bundles_[sources_[queue_.next_source()].next_bundle].first_end.tag;
     }
     /// Ends that flow, at its date; returns its tag.
     std::uint32_t finish_next();
@@ -60,7 +62,7 @@ private:
             return served_bytes != other.served_bytes ? served_bytes > other.served_bytes : sequence > other.sequence;
         }
     };
-    struct Bundle {
+    struct alignas(64) Bundle { // what others change of it in its first cache line
         double cap_Bps = 0.0;
         double rate_Bps = 0.0;
         double served_bytes = 0.0; // to each flow, at served_s
@@ -72,35 +74,39 @@ private:
         std::uint32_t source = 0;
         std::uint32_t destination = 0;
         std::uint32_t flows = 0;
-        std::vector<End> ends; // a heap, the first to end at the front; a bundle without flows is free
-        std::vector<LinkId> links;
+        End first_end{};               // a bundle without flows is free
+        std::vector<End> further_ends; // a heap, the first of them at the front
+        std::vector<LinkId> links;     // of longer routes
         [[nodiscard]] std::span<const LinkId> route() const noexcept {
             return ends_of_route > 0 ? std::span<const LinkId>(end_links.data(), ends_of_route) : links;
         }
     };
-    struct Link {
+    struct alignas(64) Link {
         double capacity_Bps = 0.0;
         double fair_share_Bps = 0.0;
         std::uint32_t flows = 0;
-        std::vector<std::uint32_t> bundles; // that cross it and flow
+        ShortList<7> bundles; // that cross it and flow
     };
-    struct Source {
+    struct alignas(64) Source {
         std::uint32_t next_bundle = 0;
         bool unsettled = false;
-        std::vector<std::uint32_t> bundles; // that flow
+        ShortList<9> bundles; // that flow
     };
 
     std::uint32_t bundle_of(std::uint32_t source, std::uint32_t destination, double cap_Bps, double date_s);
     std::uint32_t free_bundle(std::uint32_t source, std::uint32_t destination, double cap_Bps);
+    static void add_end(Bundle& bundle, const End& end);
+    static void remove_first_end(Bundle& bundle) noexcept;
     void count(std::uint32_t id, std::int32_t more);
     void share(std::uint32_t id, double date_s);
     void set_rate(Bundle& bundle, double rate_Bps, double date_s);
     void mark(std::uint32_t source);
     void settle();
 
-    std::vector<Link> links_;
-    std::vector<Source> sources_;
-    std::vector<Bundle> bundles_;
+    std::vector<Link, LargePages<Link>> links_;
+    std::vector<Source, LargePages<Source>> sources_;
+    std::vector<Bundle, LargePages<Bundle>> bundles_;
+    std::vector<LinkId> way_; // of a bundle that is made
     std::vector<std::uint32_t> free_bundles_;
     EventQueue queue_;                     // of the sources
     std::vector<std::uint32_t> unsettled_; // the first of these: sources whose next end must be found anew

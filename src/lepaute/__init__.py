@@ -10,6 +10,7 @@ True
 Platforms      load_platform("dahu" or a file), Platform
 Predictions    predict(Hpl(...) or Stencil(...), platform), emulate(program, platform, ranks=...), difference
 Measurements   Archive.open(file), fit.models(archives), fit.segment(x, y), fit.read_durations(file), read_trace(file)
+Studies        study.run("STUDY.yaml"): tune, what if, sensitivity, capacity
 Watching       watch.open(store) tests machines against what earlier jobs measured of them
 Experiments    design (tables of what to measure), Job (what is measured, and how), run(Job, archive)
 
@@ -25,6 +26,7 @@ from lepaute.version import __version__
 if TYPE_CHECKING:
     from lepaute import design as design
     from lepaute import fit as fit
+    from lepaute import study as study
     from lepaute import watch as watch
     from lepaute.archive import Archive as Archive
     from lepaute.errors import LepauteError as LepauteError
@@ -89,6 +91,7 @@ __all__ = [
     "read_trace",
     "run",
     "simulate_one",
+    "study",
     "watch",
 ]
 
@@ -99,7 +102,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name in {"design", "fit", "watch"}:
+    if name in {"design", "fit", "study", "watch"}:
         return import_module(f"lepaute.{name}")
     if name in _HOME_OF:
         return getattr(import_module(_HOME_OF[name]), name)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import pi, sin
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def additive(trials: Sequence[Trial]) -> list[Outcome]:
     found = []
     for trial in trials:
         machine = np.random.default_rng([trial.seed, 1]).normal(0.0, 0.5)
-        own = np.random.default_rng([trial.seed, trial.repeat, hash(trial.point) % 2**32]).normal(0.0, 0.3)
+        own = np.random.default_rng([trial.seed, trial.repeat, crc32(trial.point.to_json().encode())]).normal(0.0, 0.3)
         value = 3.0 * trial.point["x1"] + 2.0 * trial.point["x2"] + machine + own  # type: ignore[operator]
         found.append(Outcome(trial, {"y": float(value)}))
     return found

@@ -96,7 +96,7 @@ class Configurations:
     def __init__(self, study: Study, folder: Path | None = None) -> None:
         from lepaute.platform import load_platform
 
-        self.study = study
+        self.study, self.folder = study, folder
         self._platforms = {name: load_platform(_located(name, folder)) for name in _platform_names(study)}
         self._kept: OrderedDict[Point, Configuration] = OrderedDict()
         self._bases: dict[str, Platform] = {}
@@ -104,7 +104,7 @@ class Configurations:
         self._lock = RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"study": self.study, "_platforms": self._platforms}
+        return {"study": self.study, "folder": self.folder, "_platforms": self._platforms}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

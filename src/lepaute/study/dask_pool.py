@@ -149,7 +149,7 @@ def _plugin(name: str, configurations: "Configurations") -> Any:
 
 
 def _local(workers: int) -> Any:
-    return import_module("distributed").LocalCluster(
+    cluster = import_module("distributed").LocalCluster(
         n_workers=workers,
         threads_per_worker=1,
         processes=True,
@@ -157,6 +157,9 @@ def _local(workers: int) -> Any:
         memory_limit=0,
         silence_logs=logging.CRITICAL,
     )
+    # A worker that dies while it starts is not started again otherwise.
+    cluster.adapt(minimum=workers, maximum=workers, interval="1s", wait_count=10**9)
+    return cluster
 
 
 def _jobs(scheduler: str, workers: int, folder: Path | None) -> Any:

@@ -241,26 +241,36 @@ def _probabilities(runs: Sequence[_Runs], best: _Runs, gaps: Mapping[Point, _Gap
     """How often each is the best in draws of a further machine.
 
     Points with all seeds are drawn together, as combinations of what each seed had: what they have in common stays in
-    common. Those that were dropped early are drawn by themselves.
+    common. For those that were dropped early, with too few seeds for that, half of the variance is taken to be the
+    best's own, which is in all differences to it.
     """
     import numpy as np
 
     if all(gap.degrees == 0.0 for gap in gaps.values()):
         return {one.point: 1.0 / len(runs) for one in runs}
     generator = np.random.default_rng(seed)
-    seeds = list(best.logs)
-    weights = generator.standard_normal((DRAWS, len(seeds)))
-    scale = np.sqrt((len(seeds) - 1) / generator.chisquare(max(len(seeds) - 1, 1), DRAWS))
+    seeds, count = list(best.logs), len(best.logs)
+    weights = generator.standard_normal((DRAWS, count))
+    scale = np.sqrt((count - 1) / generator.chisquare(max(count - 1, 1), DRAWS) * (1.0 + 1.0 / count))
     drawn: Floats = np.zeros((DRAWS, len(runs)))
+    of_best: Floats = np.zeros(DRAWS)
+    dropped = []
     for at, one in enumerate(runs):
         gap = gaps[one.point]
         if one is best:
             continue
-        if len(one.logs) == len(seeds) and gap.count >= FEW_RUNS:
-            own = np.array([one.logs[each] - best.logs[each] for each in seeds]) - gap.mean
-            spread = scale * (weights @ own) / sqrt(len(seeds) - 1) * sqrt(1.0 + 1.0 / len(seeds))
-            drawn[:, at] = gap.mean + spread + gap.sampling_sd * generator.standard_normal(DRAWS)
-        else:
-            drawn[:, at] = gap.mean + gap.prediction_sd * generator.standard_t(max(gap.degrees, 1.0), DRAWS)
+        if len(one.logs) < count or gap.count < FEW_RUNS:
+            dropped.append(at)
+            continue
+        own = np.array([one.logs[each] - best.logs[each] for each in seeds]) - gap.mean
+        spread = weights @ own / sqrt(count - 1)
+        of_best += spread / max(gap.sd, 1e-300)
+        drawn[:, at] = gap.mean + scale * spread + gap.sampling_sd * generator.standard_normal(DRAWS)
+    of_best = of_best / of_best.std() if of_best.any() else generator.standard_normal(DRAWS)
+    for at in dropped:
+        gap = gaps[runs[at].point]
+        degrees = max(gap.degrees, 1.0)
+        normal = sqrt(0.5) * of_best + sqrt(0.5) * generator.standard_normal(DRAWS)
+        drawn[:, at] = gap.mean + gap.prediction_sd * normal * np.sqrt(degrees / generator.chisquare(degrees, DRAWS))
     counts = np.bincount(drawn.argmin(axis=1), minlength=len(runs))
-    return {one.point: float(count) / DRAWS for one, count in zip(runs, counts, strict=True)}
+    return {one.point: float(times) / DRAWS for one, times in zip(runs, counts, strict=True)}

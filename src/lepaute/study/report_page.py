@@ -57,7 +57,7 @@ def tuned_page(asked: Asked, found: Tuned, real: Corrected | None = None) -> str
     tables += _refusals(ranking.refused)
     answer = found.text if real is None else real.text
     doubtful = len(found.near) > max(1, len(ranking.standings) // 4)
-    return _page(asked, answer, doubtful, sure, _outside(found.outcomes, ranking), pictures, tables)
+    return page(asked, answer, doubtful, sure, outside(found.outcomes, ranking), pictures, tables)
 
 
 def effects_page(asked: Asked, found: Effects, outcomes: Sequence[Outcome] = ()) -> str:
@@ -78,7 +78,7 @@ def effects_page(asked: Asked, found: Effects, outcomes: Sequence[Outcome] = ())
         for term in found.terms
     ]
     tables = [records_table("Analysis of variance", rows)]
-    return _page(asked, found.text, False, sure, _outside(outcomes), pictures, tables)
+    return page(asked, found.text, False, sure, outside(outcomes), pictures, tables)
 
 
 def sobol_page(asked: Asked, found: SobolIndices, outcomes: Sequence[Outcome] = ()) -> str:
@@ -96,8 +96,8 @@ def sobol_page(asked: Asked, found: SobolIndices, outcomes: Sequence[Outcome] = 
         for name in found.total
     ]
     tables = [records_table("Sobol indices", rows)]
-    return _page(
-        asked, found.text, False, sure, _outside(outcomes), [("Shares of the variance", plot.shares(found))], tables
+    return page(
+        asked, found.text, False, sure, outside(outcomes), [("Shares of the variance", plot.shares(found))], tables
     )
 
 
@@ -116,10 +116,10 @@ def front_page(asked: Asked, found: Front, outcomes: Sequence[Outcome] = ()) -> 
         for one in found.members[:MOST_TABLE_ROWS]
     ]
     tables = [records_table("Points", rows), *_refusals(found.refused)]
-    return _page(asked, found.text, False, sure, _outside(outcomes), [("Pareto front", plot.pareto(found))], tables)
+    return page(asked, found.text, False, sure, outside(outcomes), [("Pareto front", plot.pareto(found))], tables)
 
 
-def _page(
+def page(
     asked: Asked,
     answer: str,
     doubtful: bool,
@@ -128,6 +128,7 @@ def _page(
     pictures: Sequence[tuple[str, plot.Drawing]],
     tables: Sequence[dict[str, Any] | None],
 ) -> str:
+    """The page of any question; doubtful : whether the answer leaves much open."""
     from markupsafe import Markup
 
     shown = [{"title": title, "svg": Markup(one.svg()), "caption": one.caption} for title, one in pictures]
@@ -192,7 +193,7 @@ def _refusals(refused: Mapping[Point, str]) -> list[dict[str, Any] | None]:
     return [records_table("Refused", rows)] if rows else []
 
 
-def _outside(outcomes: Sequence[Outcome], ranking: Ranking | None = None) -> list[str]:
+def outside(outcomes: Sequence[Outcome], ranking: Ranking | None = None) -> list[str]:
     """What was extrapolated, in words."""
     worst = {
         point: max((one.extrapolated for one in each if one.refusal is None), default=0.0)

@@ -200,11 +200,26 @@ class WhatIf(Value):
     factor  : that is compared; scenario unless given
     base    : its level that the others are compared with; the first unless given
     best_of : factors of which each level takes what is best for it, such as the grid
+    same_noise : all have the same noise: the effect of the change alone, not what two real runs would differ by
     """
 
     factor: Name = SCENARIO
     base: Level = None
     best_of: tuple[Name, ...] = ()
+    same_noise: bool = False
+
+
+class Capacity(Value):
+    """Of the question capacity: machines put together of the parts of a catalogue.
+
+    catalogue : a YAML file, from the folder of the study: parts with kind, price, watts and what they set
+    nodes     : numbers of nodes that are looked at;  price, watts : of a machine, at most
+    """
+
+    catalogue: Annotated[str, Field(min_length=1)]
+    nodes: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1, max_length=100)]
+    price: Positive | None = None
+    watts: Positive | None = None
 
 
 class Study(Value):
@@ -232,6 +247,7 @@ class Study(Value):
     budget: Budget = Budget.model_construct(simulations=None, seconds=None, precision=None)
     constraints: tuple[Formula, ...] = ()
     whatif: WhatIf | None = None
+    capacity: Capacity | None = None
 
     @cached_property
     def expressions(self) -> tuple[Expression, ...]:
@@ -258,10 +274,7 @@ class Study(Value):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if SCENARIO in self.factors and self.scenarios:
-            raise fault("is the name of the factor whose levels are the scenarios; rename it", "factors", SCENARIO)
-        if not self.factors and not self.scenarios:
-            raise fault("is missing: nothing varies; give factors, or scenarios", "factors")
+        self._asks_one_question()
         paths: dict[str, str] = {}
         for name, factor in self.factors.items():
             if factor.path in paths:
@@ -280,6 +293,17 @@ class Study(Value):
             if count > MOST_POINTS:
                 raise fault(f"has too many levels: all together more than {MOST_POINTS} points", "factors", name)
         return self._whatif_is_about_its_factors()
+
+    def _asks_one_question(self) -> None:
+        if SCENARIO in self.factors and self.scenarios:
+            raise fault("is the name of the factor whose levels are the scenarios; rename it", "factors", SCENARIO)
+        for question in ("whatif", "capacity"):
+            if question != self.question and getattr(self, question) is not None:
+                raise fault(f"is of the question {question}, and this one is {self.question}; remove it", question)
+        if self.question == "capacity" and self.capacity is None:
+            raise fault("is missing: give a catalogue of parts, and numbers of nodes", "capacity")
+        if not self.factors and not self.scenarios and self.capacity is None:
+            raise fault("is missing: nothing varies; give factors, or scenarios", "factors")
 
     def _whatif_is_about_its_factors(self) -> Self:
         if self.question != "whatif":

@@ -90,8 +90,8 @@ class Session:
                 found[trial] = by_key[first[key]]
         return [found[trial].outcome(trial, self.configurations) for trial in trials]
 
-    def missing(self, trials: Sequence[Trial]) -> "list[tuple[Trial, Configuration]]":
-        """Those of the trials that would be simulated."""
+    def missing(self, trials: Sequence[Trial]) -> "tuple[list[tuple[Trial, Configuration]], int]":
+        """Those of the trials that would be simulated, and how many others are known."""
         keyed: dict[str, tuple[Trial, Configuration]] = {}
         for trial in dict.fromkeys(trials):
             try:
@@ -100,7 +100,7 @@ class Session:
                 continue
             keyed.setdefault(configuration.key(trial), (trial, configuration))
         known = self.results.known(list(keyed))
-        return [each for key, each in keyed.items() if key not in known]
+        return [each for key, each in keyed.items() if key not in known], len(known)
 
     def _simulate(self, missing: "dict[Trial, Configuration]") -> dict[Trial, Simulated]:
         """The results of trials that are not known; written as they come."""

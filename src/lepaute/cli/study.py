@@ -1,0 +1,163 @@
+"""`lepaute study ...`: questions that take many simulations."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lepaute.cli.simulation_options import AsJson, PlatformName, note
+
+if TYPE_CHECKING:
+    from lepaute.study.running import StudyRun
+    from lepaute.study.schema import Study
+
+BAR_AFTER_S = 2.0
+QUESTIONS = {
+    "whatif": "What if: scenarios, or levels of a factor, each against the base.",
+    "tune": "Which configuration is best.",
+    "sensitivity": "Which factors matter, and how much.",
+    "capacity": "Which machine to buy for a budget.",
+}
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="the study; its schema: lepaute study schema")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option("--scheduler", help="threads, local (processes), slurm or oar; unless given, by how long it takes"),
+]
+Workers = Annotated[int | None, typer.Option("--workers", help="processes that simulate; a core each unless given")]
+Resume = Annotated[bool, typer.Option("--resume", help="continue in the folder: only what is missing is simulated")]
+Runs = Annotated[int | None, typer.Option("--runs", help="simulated runs of a configuration; the study's unless given")]
+Seed = Annotated[int | None, typer.Option("--seed", help="run i uses seed + i; the study's unless given")]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="DIR", help="folder of all results; STUDY.results unless given")
+]
+
+app = typer.Typer(help="Questions that take many simulations: tune, what if, sensitivity, capacity.")
+app.callback()(lambda: None)
+
+
+def command_of(question: str) -> Callable[..., None]:
+    """The command that answers a question."""
+
+    def command(
+        file: StudyFile,
+        output: Output = None,
+        resume: Resume = False,
+        scheduler: Scheduler = None,
+        workers: Workers = None,
+        runs: Runs = None,
+        seed: Seed = None,
+        as_json: AsJson = False,
+    ) -> None:
+        from lepaute.errors import InputError
+        from lepaute.study.schema import load_study
+
+        asked = load_study(file).question
+        if asked != question:
+            raise InputError(f"{file}: asks the question {asked}; use `lepaute study {asked}`")
+        folder = Path(f"{file.stem}.results") if output is None else output
+        answered(file, folder, resume, scheduler, workers, runs, seed, as_json=as_json)
+
+    command.__doc__ = QUESTIONS[question]
+    return command
+
+
+def answered(
+    file: "Path | Study",
+    folder: Path,
+    resume: bool,
+    scheduler: str | None,
+    workers: int | None,
+    runs: int | None,
+    seed: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Runs a study, of a file or ready, and prints its answer."""
+    from lepaute.cli.progress import progress_bar
+    from lepaute.study.running import run_study
+
+    with progress_bar(BAR_AFTER_S) as tell:
+        run = run_study(
+            file,
+            folder=folder,
+            resume=resume,
+            scheduler=scheduler,
+            workers=workers,
+            runs=runs,
+            seed=seed,
+            progress=tell,
+            announce=lambda text: note(f"lepaute: {text}"),
+        )
+    printed(run, as_json=as_json)
+
+
+def printed(run: "StudyRun", *, as_json: bool) -> None:
+    """The answer on standard output."""
+    if as_json:
+        json.dump(run.to_dict(), sys.stdout, indent=2)
+        sys.stdout.write("\n")
+        return
+    print(run.text)
+    note(f"{run.folder}: {run.simulated} simulations, {run.reused} known before; results.csv, answer.json, report.html")
+
+
+def check(file: StudyFile) -> None:
+    """Check a study file: what it varies, how many simulations it takes, and for how long."""
+    from lepaute.study.running import checked_text
+
+    print(checked_text(file))
+
+
+def ready(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="of the study; all are listed without one")] = None,
+    platform: PlatformName = "dahu",
+    n: Annotated[str | None, typer.Option("--n", help="order of the matrix; 50k unless given")] = None,
+    nb: Annotated[int | None, typer.Option("--nb", help="block size; 128 unless given")] = None,
+    grid: Annotated[str | None, typer.Option("--grid", help="as 8x8; all cores unless given")] = None,
+    threads: Annotated[int | None, typer.Option("--threads-per-rank", help="cores that each rank computes on")] = None,
+    output: Output = None,
+    resume: Resume = False,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    runs: Runs = None,
+    seed: Seed = None,
+    show: Annotated[bool, typer.Option("--print", help="print the study file instead, to be edited")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a ready study of HPL on a platform: a question of the literature, in one command."""
+    from lepaute.kit.quantities import whole_of
+    from lepaute.platform import load_platform
+    from lepaute.study.ready import READY, Subject, ready_study
+    from lepaute.study.schema import study_text
+
+    if name is None:
+        for each, function in READY.items():
+            print(f"{each:22}{(function.__doc__ or '').splitlines()[0]}")
+        return
+    given = {"n": None if n is None else whole_of(n, "--n"), "nb": nb, "grid": grid, "threads_per_rank": threads}
+    fields = {field: value for field, value in given.items() if value is not None}
+    study = ready_study(
+        name, Subject(platform, load_platform(platform), fields, runs or 5, 1 if seed is None else seed)
+    )
+    if show:
+        print(study_text(study), end="")
+        return
+    folder = Path(f"{name}.results") if output is None else output
+    answered(study, folder, resume, scheduler, workers, None, None, as_json=as_json)
+
+
+def schema() -> None:
+    """Print the JSON Schema of study files."""
+    from lepaute.study.schema import json_schema
+
+    print(json.dumps(json_schema(), indent=2))
+
+
+for _question in QUESTIONS:
+    app.command(_question)(command_of(_question))
+app.command()(ready)
+app.command()(check)
+app.command()(schema)

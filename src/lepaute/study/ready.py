@@ -1,0 +1,249 @@
+"""Ready studies: the questions of the literature, for any platform that has what they vary.
+
+Each is a function of the platform and the application that gives a `Study`; `--print` writes it as a file to edit.
+All but tuning compare effects alone: the same noise in both, so that few runs are enough.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import isqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lepaute.errors import InputError
+from lepaute.study.schema import Study, study_of
+
+if TYPE_CHECKING:
+    from lepaute.platform.schema import Platform
+
+#: Grids are at most so many times as long as they are wide.
+LONGEST_GRID = 8
+#: Nodes below a switch of a fat tree that is assumed, at most.
+MOST_BELOW = 32
+
+
+class Subject(NamedTuple):
+    """What a ready study is about.
+
+    name        : of the platform, or its file;  platform : itself
+    application : fields of HPL, as in a study file; grid and n are chosen where they are not given
+    """
+
+    name: str
+    platform: "Platform"
+    application: Mapping[str, Any]
+    runs: int = 5
+    seed: int = 1
+
+    def base(self, *without: str, **more: Any) -> dict[str, Any]:
+        """The base of the study; without : fields of the application that vary."""
+        fields = {"n": 50_000, "nb": 128, "grid": grid_text(self.ranks), **self.application}
+        kept = {field: value for field, value in fields.items() if field not in without}
+        return {"application": {"name": "hpl", **kept}, "platform": self.name, **more}
+
+    @property
+    def threads(self) -> int:
+        return int(self.application.get("threads_per_rank", 1))
+
+    @property
+    def ranks(self) -> int:
+        """As many as there is room for."""
+        return self.platform.nodes.count * self.ranks_per_node
+
+    @property
+    def ranks_per_node(self) -> int:
+        return max(1, self.platform.nodes.cores // self.threads)
+
+    def study(self, **content: Any) -> Study:
+        """The study of this content, with runs and seed."""
+        return study_of({"runs": self.runs, "seed": self.seed, "responses": ["time_s", "rate_gflops"], **content})
+
+
+def temporal_variability(subject: Subject, levels: Sequence[float] = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1)) -> Study:
+    """How much slower HPL is where the duration of dgemm varies from call to call."""
+    return subject.study(
+        question="whatif",
+        title="dgemm that varies from call to call, against one that does not",
+        base=subject.base(),
+        factors={"variation": {"path": "noise.dgemm", "levels": list(levels)}},
+        whatif={"factor": "variation", "same_noise": True},
+    )
+
+
+def spatial_variability(subject: Subject, levels: Sequence[float] = (0.0, 0.5, 1.0, 2.0)) -> Study:
+    """How much slower HPL is where CPUs differ more; every run draws other nodes from the population."""
+    return subject.study(
+        question="whatif",
+        title="CPUs that differ, against CPUs that are alike",
+        base=subject.base(),
+        factors={"spatial": {"path": "population.spatial", "levels": list(levels)}},
+        whatif={"factor": "spatial", "same_noise": True},
+    )
+
+
+def slowest_nodes(subject: Subject, levels: Sequence[int] | None = None, grids: Sequence[str] | None = None) -> Study:
+    """Whether HPL is faster without the slowest nodes, on the best grid of each number of nodes."""
+    count, each = subject.platform.nodes.count, subject.ranks_per_node
+    left_out = list(range(min(16, count // 4) + 1)) if levels is None else list(levels)
+    if grids is None:
+        grids = [grid for number in left_out for grid in grids_of((count - number) * each)]
+    return subject.study(
+        question="whatif",
+        title="HPL without the slowest nodes, on the best grid of each number of nodes",
+        base=subject.base("grid"),
+        factors={
+            "left_out": {"path": "mapping.without_slowest", "levels": left_out},
+            "grid": {"path": "application.grid", "levels": list(dict.fromkeys(grids))},
+        },
+        constraints=[f"p * q == {each} * ({count} - left_out)"],
+        whatif={"factor": "left_out", "best_of": ["grid"], "same_noise": True},
+    )
+
+
+def top_switches(subject: Subject, tree: str | None = None, cables: str | None = None) -> Study:
+    """What it costs to remove top switches of a fat tree of two levels, and what one switch would gain.
+
+    tree : SimGrid's notation; the platform's own, or one of full width, unless given
+    """
+    nodes, (leaves, parents, per_parent) = _tree(subject.platform, tree)
+    scenarios: dict[str, Any] = {}
+    for top in range(parents, 0, -1):
+        parameters = f"2;{nodes},{leaves};1,{top};1,{per_parent}"
+        chosen = {"cables": cables} if cables else {}
+        name = f"{top} top switch{'es' * (top > 1)}"
+        scenarios[name] = {"platform.topology": {"kind": "fat-tree", "parameters": parameters, **chosen}}
+    scenarios["one switch"] = {"platform.topology": {"kind": "switch"}}
+    return subject.study(
+        question="whatif",
+        title="a fat tree with fewer top switches",
+        base=subject.base(),
+        scenarios=scenarios,
+        whatif={"same_noise": True},
+    )
+
+
+def components(subject: Subject, factor: float = 10.0) -> Study:
+    """What a processor, links or latencies ten times as good or as bad would change."""
+    scenarios: dict[str, Any] = {"as it is": {}}
+    for component, what in (("computing", "speed"), ("bandwidth", "bandwidth"), ("latency", "latency")):
+        scenarios[f"{what} x {factor:g}"] = {f"scale.{component}": factor}
+        scenarios[f"{what} / {factor:g}"] = {f"scale.{component}": 1.0 / factor}
+    return subject.study(
+        question="whatif",
+        title=f"each component {factor:g} times as good or as bad",
+        base=subject.base(),
+        scenarios=scenarios,
+        whatif={"same_noise": True},
+    )
+
+
+def rank_mapping(subject: Subject, tree: str | None = None, draws: int = 3) -> Study:
+    """What it costs to lay ranks on cores at random, on the fat tree and with one top switch."""
+    nodes, (leaves, parents, per_parent) = _tree(subject.platform, tree)
+    trees = {
+        name: {"platform.topology": {"kind": "fat-tree", "parameters": f"2;{nodes},{leaves};1,{top};1,{per_parent}"}}
+        for name, top in (("whole tree", parents), ("one top switch", 1))
+    }
+    return subject.study(
+        question="whatif",
+        title="ranks laid on cores at random, against in sequence",
+        base=subject.base(),
+        scenarios=trees,
+        factors={
+            "order": {"path": "mapping.kind", "levels": ["sequential", "random"]},
+            "draw": {"path": "mapping.seed", "levels": list(range(1, draws + 1))},
+        },
+        whatif={"factor": "order", "same_noise": True},
+    )
+
+
+def scaling(subject: Subject, points: int = 5) -> Study:
+    """How a machine scales: ranks doubled four times, up to all of it, the matrix growing with the memory."""
+    n = int(subject.application.get("n", 50_000))
+    scenarios: dict[str, Any] = {}
+    for step in range(points - 1, -1, -1):
+        ranks = subject.ranks >> step
+        if ranks:
+            order = isqrt(n * n // 2**step)
+            name = f"{ranks} ranks"
+            scenarios[name] = {"application.grid": grid_text(ranks), "application.n": order}
+    return subject.study(
+        question="whatif",
+        title="weak scaling: the matrix grows with the number of ranks",
+        base=subject.base(),
+        scenarios=scenarios,
+        responses=["rate_gflops", "time_s"],
+        whatif={"same_noise": True},
+    )
+
+
+def nb_and_grid(
+    subject: Subject, sizes: Sequence[int] = (64, 96, 128, 192, 256), grids: Sequence[str] | None = None
+) -> Study:
+    """The best block size and grid."""
+    chosen = grids_of(subject.ranks) if grids is None else grids
+    return subject.study(
+        question="tune",
+        title="block size and grid",
+        base=subject.base("nb", "grid"),
+        factors={
+            "nb": {"path": "application.nb", "levels": list(sizes)},
+            "grid": {"path": "application.grid", "levels": list(chosen)},
+        },
+        budget={"simulations": subject.runs * len(sizes) * len(chosen)},
+    )
+
+
+#: Name on the command line -> the study.
+READY: Mapping[str, Callable[[Subject], Study]] = {
+    "temporal-variability": temporal_variability,
+    "spatial-variability": spatial_variability,
+    "slowest-nodes": slowest_nodes,
+    "top-switches": top_switches,
+    "components": components,
+    "rank-mapping": rank_mapping,
+    "scaling": scaling,
+    "nb-and-grid": nb_and_grid,
+}
+
+
+def ready_study(name: str, subject: Subject) -> Study:
+    """The ready study of this name; raises InputError where there is none."""
+    if name not in READY:
+        from lepaute.kit.yaml_faults import guess
+
+        raise InputError(
+            f"there is no ready study {name[:80]!r}{guess(name, list(READY))}; they are {', '.join(READY)}"
+        )
+    return READY[name](subject)
+
+
+def grids_of(ranks: int) -> list[str]:
+    """Grids of so many ranks, P at most Q, the flattest first."""
+    sides = [p for p in range(1, isqrt(ranks) + 1) if ranks % p == 0]
+    chosen = [p for p in sides if ranks <= LONGEST_GRID * p * p]
+    return [f"{p}x{ranks // p}" for p in chosen or sides[-1:]]
+
+
+def grid_text(ranks: int) -> str:
+    """The grid of so many ranks that is nearest to a square, P at most Q."""
+    p = next(p for p in range(isqrt(ranks), 0, -1) if ranks % p == 0)
+    return f"{p}x{ranks // p}"
+
+
+def _tree(platform: "Platform", tree: str | None) -> tuple[int, tuple[int, int, int]]:
+    """Nodes below a leaf switch; leaf switches, top switches, and cables from a leaf to each top switch."""
+    if tree is None and platform.topology.kind == "fat-tree":
+        tree = platform.topology.parameters
+    if tree is None:
+        count = platform.nodes.count
+        below = max((each for each in range(1, MOST_BELOW + 1) if count % each == 0 and each < count), default=1)
+        top = next(each for each in (4, 3, 2, 1) if below % each == 0)
+        return below, (count // below, top, below // top)
+    try:
+        levels, children, parents, cables = tree.split(";")
+        below, leaves = map(int, children.split(","))
+        top, per_parent = int(parents.split(",")[1]), int(cables.split(",")[1])
+    except (ValueError, IndexError):
+        levels, below, leaves, top, per_parent = "", 0, 0, 0, 0
+    if levels != "2" or min(below, leaves, top, per_parent) < 1:
+        raise InputError(f"the fat tree {tree[:80]!r} is not one of two levels, such as 2;32,8;1,4;1,8")
+    return below, (leaves, top, per_parent)

@@ -1,0 +1,280 @@
+"""What if: scenarios, or levels of a factor, each against the base, run by run with the same random numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import fsum
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError
+from lepaute.study.difference import PairDifference, difference
+from lepaute.study.evaluation import LESS_IS_BETTER, Evaluate, Outcome, Point, Trial, trials_of
+
+if TYPE_CHECKING:
+    from lepaute.study.configuration import Configurations
+    from lepaute.study.schema import Study
+
+#: Of the time that rests on models outside of their fitted ranges: from there on it is said.
+WORTH_TELLING = 0.2
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison.
+
+    level    : of the factor that is compared;  point : where it was simulated, the best of those of the level
+    means    : of each response, over the runs; empty where all were refused
+    refusal  : why, then;  extrapolated : share of the time outside of fitted ranges, the mean of the runs
+    """
+
+    level: Any
+    point: Point
+    means: dict[str, float]
+    extrapolated: float = 0.0
+    refusal: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """An entry of the JSON."""
+        return {
+            "level": self.level,
+            "point": dict(self.point),
+            "means": self.means,
+            "extrapolated_share": self.extrapolated,
+            **({"refusal": self.refusal} if self.refusal else {}),
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A level against the base, the other factors being as `setting` has them.
+
+    differences : of each response that both have;  shared : whether errors of the models cancel
+    """
+
+    setting: Point
+    reference: Side
+    other: Side
+    differences: dict[str, PairDifference]
+    shared: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """An entry of the JSON."""
+        return {
+            "setting": dict(self.setting),
+            "reference": self.reference.to_dict(),
+            "other": self.other.to_dict(),
+            "differences": {name: each.to_dict() for name, each in self.differences.items()},
+            "shared_errors": self.shared,
+        }
+
+
+@dataclass(frozen=True)
+class WhatIfAnswer:
+    """All comparisons; text : for a person;  outcomes : of all trials, in their order."""
+
+    factor: str
+    base: Any
+    runs: int
+    responses: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
+    same_noise: bool
+    outcomes: tuple[Outcome, ...] = ()
+
+    @property
+    def told_apart(self) -> int:
+        """Comparisons whose first response differs for certain."""
+        return sum(self._of(each) is not None and self._of(each).is_told_apart for each in self.comparisons)  # type: ignore[union-attr]
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence."""
+        known = [(each, found) for each in self.comparisons if (found := self._of(each)) is not None]
+        if not known:
+            return "Nothing could be compared: every configuration was refused."
+        if len(self.comparisons) == 1:
+            each, found = known[0]
+            return f"{self._called(each)}, {found.response}: {found.text}."
+        far = max(known, key=lambda pair: abs(_log(pair[1].ratio)))
+        certain = "" if self.runs < 2 else f"{self.told_apart} of {len(self.comparisons)} differ for certain; "
+        return f"{certain}the largest change is that of {self._called(far[0])}, {far[1].response}: {far[1].text}."
+
+    @property
+    def text(self) -> str:
+        """The sentence, and a table of the comparisons."""
+        rows: list[tuple[str, ...]] = []
+        base_of: dict[Point, Side] = {}
+        for each in self.comparisons:
+            if each.setting not in base_of:
+                base_of[each.setting] = each.reference
+                rows.append(self._row(each.setting, each.reference, each.reference.refusal or "the base"))
+            found = self._of(each)
+            said = each.other.refusal or each.reference.refusal or ("" if found is None else found.text)
+            notes = [] if each.shared else ["no errors in common"]
+            if each.other.extrapolated > WORTH_TELLING:
+                notes.append(f"{100.0 * each.other.extrapolated:.0f} % of the time outside of fitted ranges")
+            rows.append(self._row(each.setting, each.other, "; ".join([said, *notes])))
+        heads = (*self._heads(), self.responses[0], f"against {self.base}")
+        noise = "the same noise in both" if self.same_noise else f"{self.runs} pairs of runs"
+        return f"{self.sentence}\n\n{_table([heads, *rows])}\n({noise}; seeds are common to all)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        return {
+            "question": "whatif",
+            "answer": self.sentence,
+            "factor": self.factor,
+            "base": self.base,
+            "runs": self.runs,
+            "same_noise": self.same_noise,
+            "told_apart": self.told_apart,
+            "comparisons": [each.to_dict() for each in self.comparisons],
+        }
+
+    def _of(self, comparison: Comparison) -> PairDifference | None:
+        return comparison.differences.get(self.responses[0])
+
+    def _called(self, comparison: Comparison) -> str:
+        where = f" at {comparison.setting}" if comparison.setting else ""
+        return f"{self.factor} {comparison.other.level}{where}"
+
+    def _heads(self) -> tuple[str, ...]:
+        settings = self.comparisons[0].setting if self.comparisons else Point({})
+        chosen = [] if not self.comparisons else self._chosen(self.comparisons[0].reference.point)
+        return (*settings, self.factor, *chosen)
+
+    def _row(self, setting: Point, side: Side, said: str) -> tuple[str, ...]:
+        value = side.means.get(self.responses[0])
+        chosen = [str(side.point[name]) for name in self._chosen(side.point)]
+        shown = "" if value is None else f"{value:.4g}"
+        return (*(str(setting[name]) for name in setting), str(side.level), *chosen, shown, said)
+
+    def _chosen(self, point: Point) -> list[str]:
+        """Factors of which the best level was taken."""
+        setting = self.comparisons[0].setting if self.comparisons else Point({})
+        return [name for name in point if name != self.factor and name not in setting]
+
+
+def whatif_trials(study: "Study", configurations: "Configurations", runs: int) -> list[Trial]:
+    """All trials, the base's first at each setting; other levels have another repeat, unless the noise is the same."""
+    asked = study.compared
+    found = []
+    for point in configurations.points():
+        is_base = Point({"x": point[asked.factor]}) == Point({"x": asked.base})
+        repeat = 0 if is_base or asked.same_noise else 1
+        found += trials_of([point], runs, study.seed, repeat=repeat)
+    return found
+
+
+def whatif(study: "Study", configurations: "Configurations", evaluate: Evaluate) -> WhatIfAnswer:
+    """Each level against the base, at each combination of the levels of the other factors.
+
+    With a wanted precision, runs are doubled until all intervals of the first response are as narrow, or the budget of
+    simulations would not suffice. Raises InputError where the budget does not suffice for the first runs.
+    """
+    runs, budget = study.runs, study.budget
+    while True:
+        trials = whatif_trials(study, configurations, runs)
+        if budget.simulations is not None and len(trials) > budget.simulations:
+            raise InputError(
+                f"{len(trials)} simulations are needed ({runs} runs of {len(trials) // runs} configurations) and the "
+                f"budget is {budget.simulations}; raise it, or ask for fewer runs or levels"
+            )
+        answer = _answer(study, configurations, evaluate(trials), runs)
+        most = budget.simulations or 64 * len(trials) * study.runs // runs
+        if budget.precision is None or _width_percent(answer) <= budget.precision or 2 * len(trials) > most:
+            return answer
+        runs *= 2
+
+
+def _answer(study: "Study", configurations: "Configurations", outcomes: Sequence[Outcome], runs: int) -> WhatIfAnswer:
+    asked, levels = study.compared, study.levels
+    of_point: dict[Point, list[Outcome]] = {}
+    for outcome in outcomes:
+        of_point.setdefault(outcome.trial.point, []).append(outcome)
+    others = [name for name in levels if name != asked.factor and name not in asked.best_of]
+    comparisons = []
+    for values in product(*(levels[name] for name in others)):
+        setting = Point(dict(zip(others, values, strict=True)))
+        sides = {}
+        for level in levels[asked.factor]:
+            fixed = Point({**setting, asked.factor: level})
+            candidates = [point for point in of_point if all(point[name] == fixed[name] for name in fixed)]
+            if candidates:  # none where no constraint holds
+                sides[fixed[asked.factor]] = _side(level, candidates, of_point, study.responses)
+        base = Point({"x": asked.base})["x"]
+        if base not in sides:
+            continue
+        for level, side in sides.items():
+            if level != base:
+                comparisons.append(_compared(setting, sides[base], side, of_point, configurations, study))
+    if not comparisons:
+        raise InputError("nothing can be compared: the constraints leave no level beside the base")
+    return WhatIfAnswer(
+        asked.factor, asked.base, runs, study.responses, tuple(comparisons), asked.same_noise, tuple(outcomes)
+    )
+
+
+def _side(
+    level: Any, candidates: Sequence[Point], of_point: dict[Point, list[Outcome]], responses: Sequence[str]
+) -> Side:
+    """The best of the candidates for the first response; of equal ones the first."""
+    judged = responses[0]
+    known = [point for point in candidates if all(each.refusal is None for each in of_point[point])]
+    if not known:
+        return Side(level, candidates[0], {}, refusal=next(each.refusal for each in of_point[candidates[0]]))
+    sign = 1.0 if judged in LESS_IS_BETTER else -1.0
+    best = min(known, key=lambda point: sign * _mean(of_point[point], judged))
+    runs = of_point[best]
+    means = {name: _mean(runs, name) for name in responses if all(name in each.responses for each in runs)}
+    return Side(level, best, means, fsum(each.extrapolated for each in runs) / len(runs))
+
+
+def _compared(
+    setting: Point,
+    reference: Side,
+    other: Side,
+    of_point: dict[Point, list[Outcome]],
+    configurations: "Configurations",
+    study: "Study",
+) -> Comparison:
+    if reference.refusal or other.refusal:
+        return Comparison(setting, reference, other, {}, shared=True)
+    shared = configurations.at(reference.point).shares_errors(configurations.at(other.point))
+    after = of_point[other.point]
+    if not shared:  # the next seed: nothing in common
+        after = [replace(b, trial=a.trial) for a, b in zip(after, [*after[1:], *after[:1]], strict=True)]
+    if study.compared.same_noise:
+        after = [replace(each, trial=replace(each.trial, repeat=1)) for each in after]
+    differences = {
+        name: difference(of_point[reference.point], after, name)
+        for name in study.responses
+        if name in reference.means and name in other.means and min(reference.means[name], other.means[name]) > 0.0
+    }
+    return Comparison(setting, reference, other, differences, shared)
+
+
+def _mean(outcomes: Sequence[Outcome], response: str) -> float:
+    return fsum(outcome[response] for outcome in outcomes) / len(outcomes)
+
+
+def _width_percent(answer: WhatIfAnswer) -> float:
+    """Half the widest interval of a ratio of the first response; 100 where there is none."""
+    widths = [100.0]
+    found = [each.differences.get(answer.responses[0]) for each in answer.comparisons]
+    known = [each for each in found if each is not None]
+    if known and all(each.low is not None and each.high is not None for each in known):
+        widths = [50.0 * ((each.high or 0.0) - (each.low or 0.0)) / each.ratio for each in known]
+    return max(widths)
+
+
+def _log(ratio: float) -> float:
+    from lepaute import _core
+
+    return _core.natural_log(ratio)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )

@@ -1,0 +1,61 @@
+"""Every question from its file to its answer, page and files, by one command each."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.errors import InputError
+from lepaute.platform import dump_platform, load_platform
+from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+from lepaute.study.schema import parse_study
+
+BASE = "base: {application: {name: hpl, n: 8k}, platform: ./mine.yaml}\n"
+FACTORS = """\
+factors:
+  nb: {path: application.nb, levels: [128, 192]}
+  grid: {path: application.grid, levels: [4x8, 2x16]}
+runs: 3
+"""
+CATALOGUE = """\
+parts:
+  xeon: {kind: node, price: 9000, watts: 400, ranks: 32}
+  slim: {kind: network, price: 300, per: node, set: {scale.bandwidth: 0.25}}
+  fat: {kind: network, price: 1400, per: node, watts: 15}
+"""
+STUDIES = {
+    "tune": f"question: tune\n{BASE}{FACTORS}budget: {{simulations: 40}}\n",
+    "sensitivity": f"question: sensitivity\n{BASE}{FACTORS}",
+    "whatif": f"question: whatif\n{BASE}{FACTORS}whatif: {{factor: nb, best_of: [grid]}}\n",
+    "capacity": f"question: capacity\n{BASE}capacity: {{catalogue: parts.yaml, nodes: [1, 2]}}\nruns: 3\n",
+}
+
+
+@pytest.mark.parametrize("question", list(STUDIES))
+def test_every_question_is_answered_and_its_folder_repeats_it(
+    question: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    dump_platform(load_platform("dahu"), "mine.yaml")
+    Path("ask.yaml").write_text(STUDIES[question])
+    Path("parts.yaml").write_text(CATALOGUE)
+    assert main(["study", question, "ask.yaml", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["simulated"] > 0
+    page = Path("ask.results/report.html").read_text()
+    assert f"lepaute study {question} study.yaml" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    if question == "tune":
+        dat = read_hpl_dat(Path("ask.results/HPL.dat"))
+        assert [hpl.nb for hpl in dat.combinations()] == [answer["best"]["nb"]]
+    monkeypatch.chdir(tmp_path / "ask.results")
+    assert main(["study", question, "study.yaml", "-o", "again", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == answer
+
+
+def test_a_section_of_another_question_is_refused_and_capacity_needs_its_own() -> None:
+    with pytest.raises(InputError, match="whatif is of the question whatif, and this one is tune"):
+        parse_study(STUDIES["tune"] + "whatif: {factor: nb}\n")
+    with pytest.raises(InputError, match="capacity is missing: give a catalogue"):
+        parse_study(f"question: capacity\n{BASE}")

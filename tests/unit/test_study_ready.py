@@ -1,0 +1,77 @@
+"""Ready studies: one command each, for any platform that has what they vary."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lepaute.cli.main import main
+from lepaute.errors import InputError
+from lepaute.platform import load_platform
+from lepaute.study.configuration import Configurations, check_study
+from lepaute.study.ready import READY, Subject, grids_of, ready_study, slowest_nodes, top_switches
+from lepaute.study.running import run_study
+from lepaute.study.schema import parse_study, study_text
+
+DAHU = load_platform("dahu")
+SMALL = {"n": 2000, "grid": "4x4"}
+
+
+@pytest.mark.parametrize("name", list(READY))
+def test_every_ready_study_is_a_valid_file_for_a_shipped_platform(name: str) -> None:
+    study = ready_study(name, Subject("dahu", DAHU, {}))
+    assert parse_study(study_text(study)) == study
+    configurations = Configurations(study)
+    check_study(configurations)
+    assert len(configurations.points()) > 1
+
+
+def test_all_nodes_that_are_left_are_used_whatever_the_grid() -> None:
+    study = slowest_nodes(Subject("dahu-2019-04", load_platform("dahu-2019-04"), {}))
+    configurations = Configurations(study)
+    for point in configurations.points():
+        found = configurations.at(point)
+        assert found.nodes == 32 - int(str(point["left_out"]))
+        assert found.application.ranks == 32 * found.nodes
+
+
+def test_grids_are_flat_and_not_too_flat() -> None:
+    assert grids_of(1024) == ["16x64", "32x32"]
+    assert grids_of(13) == ["1x13"]
+
+
+def test_removing_top_switches_slows_down_and_slow_nodes_hold_up() -> None:
+    narrow = {"n": 3000, "nb": 128}
+    run = run_study(top_switches(Subject("dahu", DAHU, narrow, runs=2)), scheduler="threads")
+    ratios = {
+        each.other.level: each.differences["time_s"].ratio
+        for each in run.answer.comparisons  # type: ignore[attr-defined]
+    }
+    assert ratios["1 top switch"] > ratios["2 top switches"] > 1.0
+    assert ratios["one switch"] < ratios["1 top switch"]
+
+
+def test_the_command_lists_prints_and_runs_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["study", "ready"]) == 0
+    listed = capsys.readouterr().out
+    assert [line.split()[0] for line in listed.splitlines()] == list(READY)
+    assert main(["study", "ready", "components", "--n", "2k", "--grid", "4x16", "--print"]) == 0
+    Path("mine.yaml").write_text(capsys.readouterr().out)
+    assert main(["study", "whatif", "mine.yaml", "--runs", "2", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    ratio = {each["other"]["level"]: each["differences"]["time_s"]["ratio"]["mean"] for each in answer["comparisons"]}
+    assert ratio["speed x 10"] < 1.0 < ratio["speed / 10"]
+    assert ratio["latency / 10"] < 1.0 < ratio["latency x 10"]
+    assert main(["study", "ready", "components", "--n", "2k", "--grid", "4x16", "--runs", "2", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["comparisons"] == answer["comparisons"]
+    assert main(["study", "ready", "component"]) == 2
+    assert "no ready study 'component' (did you mean components?)" in capsys.readouterr().err
+
+
+def test_a_tree_of_other_levels_is_refused() -> None:
+    with pytest.raises(InputError, match="is not one of two levels"):
+        top_switches(Subject("dahu", DAHU, SMALL), "3;2,2,2;1,1,1;1,1,1")

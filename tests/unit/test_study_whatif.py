@@ -1,0 +1,195 @@
+"""What if: each scenario against the base, from the command line, from Python, and on made-up times."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import support_study
+
+import lepaute as lp
+from lepaute.cli.main import main
+from lepaute.errors import InputError
+from lepaute.store import open_store
+from lepaute.study.configuration import Configurations
+from lepaute.study.evaluation import Outcome, Trial
+from lepaute.study.running import run_study
+from lepaute.study.schema import Study, study_of
+from lepaute.study.whatif import WhatIfAnswer, whatif
+
+BASE = {"application": {"name": "hpl", "n": 1000, "grid": "2x4"}, "platform": "dahu"}
+
+
+def study(**changes: object) -> Study:
+    scenarios = {"base": {}, "half": {"scale.bandwidth": 0.5}}
+    return study_of({"question": "whatif", "base": BASE, "scenarios": scenarios, "runs": 4, **changes})
+
+
+def answer_of(asked: Study, time_s: Callable[[Trial], float], seen: list[Trial] | None = None) -> WhatIfAnswer:
+    """The answer on made-up times."""
+
+    def evaluate(trials: Sequence[Trial]) -> list[Outcome]:
+        if seen is not None:
+            seen.extend(trials)
+        return [Outcome(trial, {"time_s": time_s(trial)}) for trial in trials]
+
+    return whatif(asked, Configurations(asked), evaluate)
+
+
+def test_what_all_runs_of_a_seed_have_in_common_cancels() -> None:
+    answer = answer_of(study(), lambda trial: trial.seed * (1.1 if trial.point["scenario"] == "half" else 1.0))
+    (comparison,) = answer.comparisons
+    found = comparison.differences["time_s"]
+    assert found.ratio == pytest.approx(1.1)
+    assert found.is_told_apart
+    assert answer.told_apart == 1
+    assert "10 % more" in answer.text
+
+
+def test_the_base_and_the_others_have_other_noise_unless_it_is_to_be_the_same() -> None:
+    seen: list[Trial] = []
+    answer_of(study(), lambda _: 1.0, seen)
+    assert {(trial.point["scenario"], trial.repeat) for trial in seen} == {("base", 0), ("half", 1)}
+    seen.clear()
+    answer_of(study(whatif={"same_noise": True}, runs=1), lambda _: 1.0, seen)
+    assert {(trial.point["scenario"], trial.repeat) for trial in seen} == {("base", 0), ("half", 0)}
+
+
+def test_each_level_takes_the_best_of_the_factors_that_are_to_be_chosen() -> None:
+    asked = study(
+        factors={"grid": {"path": "application.grid", "levels": ["1x8", "2x4"]}}, whatif={"best_of": ["grid"]}
+    )
+    best = {"base": "2x4", "half": "1x8"}
+    answer = answer_of(asked, lambda trial: 1.0 if best[str(trial.point["scenario"])] == trial.point["grid"] else 2.0)
+    (comparison,) = answer.comparisons
+    assert comparison.reference.point["grid"] == "2x4"
+    assert comparison.other.point["grid"] == "1x8"
+    assert not comparison.differences["time_s"].same_geometry
+
+
+def test_machines_of_other_models_are_compared_by_runs_that_have_nothing_in_common() -> None:
+    asked = study(scenarios={"base": {}, "other": {"platform": "dahu-2019-04"}})
+    answer = answer_of(asked, lambda trial: float(trial.seed))
+    (comparison,) = answer.comparisons
+    assert not comparison.shared
+    found = comparison.differences["time_s"]
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 0.5, "seed 1 against seed 2, ..., 4 against 1"
+    assert found.high > 2.0
+
+
+def test_a_wanted_precision_takes_as_many_runs_as_it_needs() -> None:
+    def noisy(trial: Trial) -> float:
+        return 1.0 + 0.05 * ((trial.seed * 7919 + trial.repeat * 104729) % 17) / 17.0
+
+    few = answer_of(study(), noisy)
+    more = answer_of(study(budget={"precision": 4.0}), noisy)
+    assert few.runs == 4
+    assert more.runs > 4
+    with pytest.raises(InputError, match=r"8 simulations are needed .* budget is 7"):
+        answer_of(study(budget={"simulations": 7}), noisy)
+
+
+def test_a_refused_scenario_is_told_and_the_others_are_compared() -> None:
+    asked = study(scenarios={"base": {}, "large": {"application.grid": "100x100"}, "half": {"scale.bandwidth": 0.5}})
+    run = run_study(asked, runs=2, scheduler="threads")
+    assert "10000 ranks do not fit" in run.text
+    assert run.simulated == 4
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "net.yaml"
+    path.write_text(support_study.TEXT)
+    return path
+
+
+def test_the_command_answers_keeps_everything_and_continues(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "whatif", str(file), "--runs", "2"]) == 0
+    out, err = capsys.readouterr()
+    assert "against base" in out
+    assert "net.results: 8 simulations, 0 known before" in err
+    assert main(["study", "whatif", str(file)]) == 2
+    assert "holds results of a study already; continue it with --resume" in capsys.readouterr().err
+    assert main(["study", "whatif", str(file), "--runs", "3", "--resume", "--json"]) == 0
+    out, err = capsys.readouterr()
+    answer = json.loads(out)
+    assert (answer["simulated"], answer["reused"]) == (4, 8)
+    assert answer == json.loads(Path("net.results/answer.json").read_text())
+    rows = list(csv.DictReader(Path("net.results/results.csv").read_text().splitlines()))
+    assert len(rows) == 12
+    assert {row["scenario"] for row in rows} == {"base", "half"}
+    with open_store("net.results/store") as store:
+        assert len(store.simulations()) == 12
+    again = lp.study.run(Path("net.results/study.yaml"), folder=None, scheduler="threads")
+    assert again.to_dict() == answer | {"simulated": 12, "reused": 0}
+
+
+def test_the_command_checks_a_file_and_prints_the_schema(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "check", str(file)]) == 0
+    assert "40 simulations" in capsys.readouterr().out
+    assert main(["study", "schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "A study of Lepaute"
+    file.write_text(support_study.TEXT.replace("application.nb", "application.bn"))
+    assert main(["study", "check", str(file)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"lepaute: {file}:6: factors.nb.levels[0] cannot be: application.bn")
+    assert len(error.splitlines()) == 1
+    assert main(["study", "tune", str(file)]) == 2
+    assert "asks the question whatif; use `lepaute study whatif`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--workers", "0"], "workers is 0"),
+        (["--scheduler", "lsf"], "it is one of threads, local, slurm, oar"),
+        (["--runs", "0"], "runs is 0"),
+        (["-o", "/dev/null/x"], "/dev/null"),
+    ],
+)
+def test_options_that_cannot_be_are_one_line(
+    file: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["study", "whatif", str(file), *options]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.nodes
+def test_a_study_on_workers_that_is_killed_and_continued_gives_the_files_of_one_in_this_process(tmp_path: Path) -> None:
+    text = support_study.TEXT.replace("n: 1k", "n: 3k")
+    (tmp_path / "net.yaml").write_text(text)
+    argv = [sys.executable, "-m", "lepaute.cli.main", "study", "whatif", "net.yaml", "--runs", "40", "--resume"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen([*argv, "--workers", "2"], cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
+    store = tmp_path / "net.results" / "store"
+    while process.poll() is None and not written(store):
+        pass
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = written(store)
+    assert kept
+    done = subprocess.run([*argv, "--workers", "2"], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert f"{160 - kept} simulations, {kept} known before" in done.stderr.decode()
+    run_study(tmp_path / "net.yaml", folder=tmp_path / "here", runs=40, scheduler="threads")
+    assert (tmp_path / "here/results.csv").read_bytes() == (tmp_path / "net.results/results.csv").read_bytes()
+
+
+def written(store: Path) -> int:
+    import time
+
+    time.sleep(0.1)
+    if not (store / "store.json").exists():
+        return 0
+    with open_store(store) as opened:
+        return len(opened.simulations())
