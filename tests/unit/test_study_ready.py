@@ -75,3 +75,11 @@ def test_the_command_lists_prints_and_runs_them(
 def test_a_tree_of_other_levels_is_refused() -> None:
     with pytest.raises(InputError, match="is not one of two levels"):
         top_switches(Subject("dahu", DAHU, SMALL), "3;2,2,2;1,1,1;1,1,1")
+
+
+def test_several_sizes_are_compared_each_with_its_own_base(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "ready", "temporal-variability", "--n", "1k,2k", "--grid", "2x4", "--print"]) == 0
+    study = parse_study(capsys.readouterr().out)
+    assert study.levels["n"] == (1000, 2000)
+    assert main(["study", "ready", "scaling", "--n", "1k,2k"]) == 2
+    assert "weak scaling takes one n" in capsys.readouterr().err

@@ -25,6 +25,7 @@ class Subject(NamedTuple):
 
     name        : of the platform, or its file;  platform : itself
     application : fields of HPL, as in a study file; grid and n are chosen where they are not given
+    sizes       : values of n, where there are several
     """
 
     name: str
@@ -32,12 +33,14 @@ class Subject(NamedTuple):
     application: Mapping[str, Any]
     runs: int = 5
     seed: int = 1
+    sizes: tuple[int, ...] = ()
+    fidelity: str = "auto"
 
     def base(self, *without: str, **more: Any) -> dict[str, Any]:
         """The base of the study; without : fields of the application that vary."""
         fields = {"n": 50_000, "nb": 128, "grid": grid_text(self.ranks), **self.application}
         kept = {field: value for field, value in fields.items() if field not in without}
-        return {"application": {"name": "hpl", **kept}, "platform": self.name, **more}
+        return {"application": {"name": "hpl", **kept}, "platform": self.name, "fidelity": self.fidelity, **more}
 
     @property
     def threads(self) -> int:
@@ -53,7 +56,10 @@ class Subject(NamedTuple):
         return max(1, self.platform.nodes.cores // self.threads)
 
     def study(self, **content: Any) -> Study:
-        """The study of this content, with runs and seed."""
+        """The study of this content, with runs and seed; crossed with the sizes."""
+        if self.sizes:
+            sizes = {"n": {"path": "application.n", "levels": list(self.sizes)}}
+            content = content | {"factors": sizes | content.get("factors", {})}
         return study_of({"runs": self.runs, "seed": self.seed, "responses": ["time_s", "rate_gflops"], **content})
 
 
@@ -157,6 +163,8 @@ def rank_mapping(subject: Subject, tree: str | None = None, draws: int = 3) -> S
 
 def scaling(subject: Subject, points: int = 5) -> Study:
     """How a machine scales: ranks doubled four times, up to all of it, the matrix growing with the memory."""
+    if subject.sizes:
+        raise InputError("weak scaling takes one n, of the whole machine; the others follow from it")
     n = int(subject.application.get("n", 50_000))
     scenarios: dict[str, Any] = {}
     for step in range(points - 1, -1, -1):
