@@ -111,7 +111,7 @@ def halve(
         if missing > left:
             alive, runs = _affordable(once, alive, runs, left, seed)
         once(trials_of(alive, runs, seed))
-        ranking = rank(once.outcomes, response, seed=seed)
+        ranking = rank(once.outcomes, response, probabilities=False)
         alive = [one.point for one in ranking.standings if one.point in set(alive)]
         if not alive or len(distinct) == 1:
             ended = "all points simulated"
@@ -127,6 +127,7 @@ def halve(
         alive = alive[: max(FEWEST, -(-len(alive) // 2))]
         runs = 2 * runs
     spent = once.asked - spent_before
+    ranking = rank(once.outcomes, response, seed=seed)
     return Tuned(ranking, spent, budget, ended, len(distinct), "halving", tuple(once.outcomes))
 
 
