@@ -73,6 +73,10 @@ def compared(options: Options) -> pandas.DataFrame:
         ("factorial", factorial, factorial_configurations(factorial)),
         ("geometry", grids, grid_configurations(grids)),
     ):
+        simulated = runs[runs["configuration"].isin(configurations)].groupby("configuration").size()
+        if study == "geometry" and (len(simulated) < len(configurations) or simulated.min() < 2 * len(SEEDS)):
+            print("pair_differences.py: not all grids are simulated; they are left out", file=sys.stderr)
+            continue
         times = real.pivot(index="job", columns="name", values="time_s")
         for layers in LAYERS:
             used = layer if layers == "transfer" else None

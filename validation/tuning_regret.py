@@ -43,6 +43,7 @@ from support.replicates import read_replicates
 from support.report import finish
 
 from lepaute import Hpl
+from lepaute.errors import InputError
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial
 from lepaute.study.tune import halve
 from lepaute.study.tune_real import correct
@@ -117,8 +118,13 @@ def regrets(
         evaluate = evaluated(names, table, order)
         for budget in BUDGETS:
             count = round(budget * len(configurations))
-            tuned = halve(list(names), evaluate, count, tolerance=0.0, seed=0)
-            rows.append(("tuning", budget, repetition, regret(names[tuned.best])))
+            try:
+                tuned = regret(names[halve(list(names), evaluate, count, tolerance=0.0, seed=0).best])
+            except InputError:  # nothing that was looked at is within the fitted ranges: no answer, so any will do
+                tuned = float(numpy.mean([regret(name) for name in configurations]))
+            rows.append(("tuning", budget, repetition, tuned))
+            every_point = halve(list(names), evaluate, count, tolerance=0.0, seed=0, most_extrapolated=1.0)
+            rows.append(("tuning, extrapolated ones too", budget, repetition, regret(names[every_point.best])))
             rows.append(("random search", budget, repetition, regret(searched(every, count, generator))))
         simulated = evaluate([Trial(point, seed) for point in names for seed in range(REAL_SEEDS)])
         chosen = correct(simulated, partial(drawn, generator, real_runs, names), REAL_RUNS)
@@ -216,6 +222,10 @@ def text(frame: pandas.DataFrame) -> str:
                     f"{100.0 * (values < 0.5).mean():.0f} %" if len(values) > 1 else "–",
                 )
             )
+        for budget in JUDGED:
+            mean, half = difference_of(frame, study, "tuning, extrapolated ones too", "random search", budget)
+            what = "extrapolated ones too, less random search"
+            rows.append((study, what, f"{budget:g}", f"{mean:+.2f} ± {half:.2f} points", "", ""))
         mean, half = difference_of(frame, study, "tuning, real runs", "random search, real runs", 0.0)
         rows.append(
             (study, "tuning less random search, ten real runs", "–", f"{mean:+.2f} ± {half:.2f} points", "", "")
@@ -231,6 +241,15 @@ and 14 grids of 960 ranks, 200 seeds. Written by `validation/tuning_regret.py`, 
 ![mean regret by budget]({{picture}})
 
 {markdown(header, rows)}
+
+Found afterwards; what was fixed was not changed for it, and the rows "extrapolated ones too" were added. Tuning leaves
+out what spends more than a fifth of its time outside of the fitted ranges, as every sweep does: here the configurations
+with NB 128 and look-ahead (their updates are narrow), and most grids, although these are predicted within 5 %. With
+one simulation a configuration all have the same seed, and in one seed of ten the drawn error of dgemm at K = 256
+favours all that are left with that block size together; with two, which is the default budget, the better half meets
+a second machine. The seeds of random search differ, so that such an error averages out between configurations. With
+half a simulation each, tuning looks at the same part of the configurations in all repetitions; where all of that lies
+outside of the ranges, it gives no answer, which counts as a configuration at random.
 """
 
 

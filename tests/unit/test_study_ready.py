@@ -83,3 +83,13 @@ def test_several_sizes_are_compared_each_with_its_own_base(capsys: pytest.Captur
     assert study.levels["n"] == (1000, 2000)
     assert main(["study", "ready", "scaling", "--n", "1k,2k"]) == 2
     assert "weak scaling takes one n" in capsys.readouterr().err
+
+
+def test_a_platform_with_a_tree_of_its_own_keeps_what_its_cables_cost() -> None:
+    from lepaute.platform.io import with_values
+
+    levels = [{"latency_s": 1e-6}, {"latency_s": 2e-6}]
+    tree = with_values(DAHU, {"topology": {"kind": "fat-tree", "parameters": "2;8,4;1,4;1,2", "levels": levels}})
+    study = top_switches(Subject("dahu", tree, SMALL))
+    assert list(study.scenarios) == ["4 top switches", "3 top switches", "2 top switches", "1 top switch"]
+    assert study.scenarios["1 top switch"] == {"platform.topology.parameters": "2;8,4;1,1;1,2"}

@@ -133,16 +133,22 @@ class _Gap:
 
 
 def rank(
-    outcomes: Iterable[Outcome], response: str = "time_s", *, seed: int = 1, probabilities: bool = True
+    outcomes: Iterable[Outcome],
+    response: str = "time_s",
+    *,
+    seed: int = 1,
+    probabilities: bool = True,
+    most_extrapolated: float = MOST_EXTRAPOLATED,
 ) -> Ranking:
     """The ranking of the points of these outcomes.
 
     seed : of the draws behind the probabilities;  probabilities : whether they are wanted, which takes longest
+    most_extrapolated : share of the time above which a point does not compete
 
     Raises InputError where no point competes, or a response is not above 0.
     """
     runs, refused = _runs_of(outcomes, response)
-    usual = [one for one in runs if one.extrapolated <= MOST_EXTRAPOLATED]
+    usual = [one for one in runs if one.extrapolated <= most_extrapolated]
     if not usual:
         why = next(
             iter(refused.values()), "more than a fifth of the time of each is extrapolated; calibrate their sizes"
@@ -155,7 +161,7 @@ def rank(
     sign = 1.0 if response in LESS_IS_BETTER else -1.0
     standings = [_standing(one, gaps[one.point], chances[one.point], best, sign) for one in usual]
     standings.sort(key=lambda one: (one.point != best.point, one.ratio))
-    far = [one for one in runs if one.extrapolated > MOST_EXTRAPOLATED]
+    far = [one for one in runs if one.extrapolated > most_extrapolated]
     apart = [_standing(one, _gap(one, best), 0.0, best, sign) for one in far]
     loss = sum(_loss(gaps[one.point]) for one in usual if one is not best)
     return Ranking(response, tuple(standings), loss, tuple(apart), refused)
