@@ -109,6 +109,16 @@ BASES = {
     "trace perfetto": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
     "trace otf2": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
     "trace breakdown": Base(arguments=_TRACE),  # type: ignore[arg-type]
+    "study whatif": Base({**_OUTPUT, "--scheduler": "threads"}, {"file": "{in}/whatif.yaml"}),
+    "study tune": Base({**_OUTPUT, "--scheduler": "threads"}, {"file": "{in}/tune.yaml"}),
+    "study sensitivity": Base({**_OUTPUT, "--scheduler": "threads"}, {"file": "{in}/sensitivity.yaml"}),
+    "study capacity": Base({**_OUTPUT, "--scheduler": "threads"}, {"file": "{in}/capacity.yaml"}),
+    "study ready": Base(
+        {**_OUTPUT, **_PLATFORM, "--scheduler": "threads", "--n": "64", "--grid": "1x2", "--runs": "1"},
+        {"name": "temporal-variability"},
+    ),
+    "study check": Base({}, {"file": "{in}/whatif.yaml"}),
+    "study schema": Base(),
     "watch ingest": Base(
         {"--store": "out", "--mapping": "{in}/mapping.yaml", "--format": "csv"}, {"files": ("{in}/values.csv",)}
     ),
@@ -298,4 +308,15 @@ def _write_store(folder: Path) -> None:
         "{node: node, date: {column: started_s, form: epoch_s}, factors: {speed_flops: {column: value, unit: flops}}}"
     )
     (folder / "mapping.yaml").write_text(mapping)
+    base = "base: {application: {name: hpl, n: 64, grid: 1x2}, platform: ./platform.yaml}\nruns: 2\n"
+    factors = "factors: {nb: {path: application.nb, levels: [8, 16]}}\n"
+    asked = {
+        "whatif": f"{factors}whatif: {{factor: nb}}\n",
+        "tune": factors,
+        "sensitivity": factors,
+        "capacity": "capacity: {catalogue: parts.yaml, nodes: [1]}\n",
+    }
+    for question, rest in asked.items():
+        (folder / f"{question}.yaml").write_text(f"question: {question}\n{base}{rest}")
+    (folder / "parts.yaml").write_text("parts: {node: {kind: node, price: 1, watts: 1}}\n")
     (folder / "events.csv").write_text("date,cluster,node,type,description\n2026-11-23,c,1,platform,why\n")

@@ -35,6 +35,11 @@ class Results:
     ) -> None:
         self.write()
 
+    @property
+    def any(self) -> bool:
+        """Whether there is a result yet."""
+        return bool(self._known)
+
     def known(self, keys: Collection[str]) -> dict[str, Simulated]:
         """Those of the keys that have a result."""
         unknown = [key for key in keys if key not in self._known]

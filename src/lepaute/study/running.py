@@ -10,12 +10,13 @@ import csv
 import io
 import json
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 from lepaute.study.answer_files import write_answer_files
 from lepaute.study.checking import check_study
 from lepaute.study.configuration import Configurations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 #: Simulations that take longer are spread over processes, which take some seconds to start.
 WORTH_PROCESSES_S = 30.0
 SCHEDULERS = ("threads", "local", "slurm", "oar")
+MOST_WORKERS = 4096
 
 
 @dataclass(frozen=True)
@@ -95,17 +97,22 @@ def run_study(
 
     asked, configurations = opened_study(study, runs=runs, seed=seed)
     place = None if folder is None else Path(folder)
+    is_new = place is not None and not place.exists()
     if place is not None:
         _check_folder(place, resume=resume)
     opened = store if store is not None or place is None else open_store(place / "store")
+    results = Results(opened)
     try:
         seen = _Seen()
-        results = Results(opened)
         with results, _session(configurations, results, scheduler, workers, place, progress, announce) as session:
             if place is not None:
                 _write(place / "study.yaml", study_text(_seen_from(place, asked, configurations.folder)))
             answer = question_of(asked)(configurations.study, configurations, seen.seeing(session))
         run = StudyRun(asked, answer, tuple(seen.outcomes.values()), session.simulated, session.reused, place)
+    except LepauteError:
+        if place is not None and is_new and not results.any:
+            shutil.rmtree(place, ignore_errors=True)
+        raise
     finally:
         if opened is not None and opened is not store:
             opened.close()
@@ -204,8 +211,8 @@ def _session(
     study = configurations.study
     if scheduler is not None and scheduler not in SCHEDULERS:
         raise InputError(f"the scheduler is {scheduler[:60]!r}; it is one of {', '.join(SCHEDULERS)}")
-    if workers is not None and workers < 1:
-        raise InputError(f"workers is {workers}; at least one simulates")
+    if workers is not None and not 1 <= workers <= MOST_WORKERS:
+        raise InputError(f"workers is {workers}; 1 to {MOST_WORKERS} simulate side by side")
     threads = Threads(configurations, workers)
     session = Session(configurations, results, threads, progress=progress, most=study.budget.simulations)
     expected = estimate(session, _planned(study, configurations))
@@ -258,6 +265,10 @@ def _seen_from(place: Path, study: Study, folder: Path | None) -> Study:
 
 
 def _check_folder(folder: Path, *, resume: bool) -> None:
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{str(folder)[:200]!r}: is not text in UTF-8; name another folder with --output") from None
     if (folder / "store").exists():
         if not resume:
             raise InputError(f"{folder}: holds results of a study already; continue it with --resume, or name another")
