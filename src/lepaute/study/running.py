@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.study.answer_files import write_answer_files
-from lepaute.study.configuration import Configurations, check_study
+from lepaute.study.checking import check_study
+from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Evaluate, Outcome, Trial
 from lepaute.study.questions import Answer, question_of
 from lepaute.study.results import Results
