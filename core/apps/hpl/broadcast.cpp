@@ -113,7 +113,7 @@ bool Program::PanelBroadcast::operation(Kind kind) {
                                              .receive_tag = broadcast_tag(*panel_)});
 }
 
-/// The real program polls in a loop; nothing happens until the panel comes.
+/// What comes first, where no probe or the last of them has been made.
 void Program::PanelBroadcast::take() {
     if (done_ || program_.parameters_.q <= 1) {
         next_ = Next::end;
@@ -135,7 +135,7 @@ bool Program::PanelBroadcast::advance() {
     bool ended = true; // the operation
     while (ended) {
         switch (next_) {
-        case Next::wait:
+        case Next::wait: // the real program polls in a loop; nothing happens until the panel comes
             stage(std::nullopt);
             next_ = Next::take;
             ended = operation(Kind::await_message);

@@ -41,6 +41,7 @@ public:
 
 private:
     enum class Next : std::uint8_t { wait, take, probed, receive, send, first_piece, scatter, roll, end };
+
     void begin(bool waits) noexcept {
         waits_ = waits;
         next_ = waits ? Next::wait : Next::take;

@@ -1,6 +1,7 @@
 """`lepaute study ...`: questions that take many simulations."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.simulation_options import AsJson, PlatformName, note
 
 if TYPE_CHECKING:
@@ -79,18 +81,22 @@ def answered(
     from lepaute.cli.progress import progress_bar
     from lepaute.study.running import run_study
 
-    with progress_bar(BAR_AFTER_S) as tell:
-        run = run_study(
-            file,
-            folder=folder,
-            resume=resume,
-            scheduler=scheduler,
-            workers=workers,
-            runs=runs,
-            seed=seed,
-            progress=tell,
-            announce=lambda text: note(f"lepaute: {text}"),
-        )
+    try:
+        with progress_bar(BAR_AFTER_S) as tell:
+            run = run_study(
+                file,
+                folder=folder,
+                resume=resume,
+                scheduler=scheduler,
+                workers=workers,
+                runs=runs,
+                seed=seed,
+                progress=tell,
+                announce=lambda text: note(f"lepaute: {text}"),
+            )
+    except KeyboardInterrupt:
+        complain("interrupted; --resume continues")
+        os._exit(INTERRUPTED)  # a normal exit would wait for the simulations that are under way
     printed(run, as_json=as_json)
 
 
