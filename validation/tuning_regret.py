@@ -258,7 +258,11 @@ def picture(frame: pandas.DataFrame) -> Figure:
     figure = Figure(figsize=(10, 4), layout="constrained")
     for axes, study in zip(figure.subplots(1, 2), frame["study"].unique(), strict=False):
         part = frame[frame["study"] == study]
-        for method, colour in (("tuning", "#4c78a8"), ("random search", "#e45756")):
+        for method, colour in (
+            ("tuning", "#4c78a8"),
+            ("tuning, extrapolated ones too", "#72b7b2"),
+            ("random search", "#e45756"),
+        ):
             values = part[part["method"] == method].groupby("budget")["regret_percent"]
             half = 1.96 * values.std() / numpy.sqrt(values.count())
             axes.errorbar(
