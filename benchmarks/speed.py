@@ -1,9 +1,10 @@
 """Speed and memory of the native engine: one run on one core, beside the version before and the published emulation.
 
-    .venv/bin/python benchmarks/speed.py [--quick] [--only TEXT] [--skip PART]... [--most S] [--against REVISION]
+    .venv/bin/python benchmarks/speed.py [--quick] [--part PART]... [--skip PART]... [--only TEXT] [--most S]
+                                         [--against REVISION]
 
-Parts: table, swaps, ranks, steps, sixteen, exact, sampled. Fixed before any result was looked at (the cases, limits and
-goals stand in benchmarks/engine/cases.py):
+Parts: table, swaps, ranks, steps, sixteen, exact, sampled; all of them unless some are named. Fixed before any result
+was looked at (the cases, limits and goals stand in benchmarks/engine/cases.py):
 
 * every prediction runs in a fresh process on one core; user time of the whole process, start-up included (getrusage of
   the child); engine_bytes and peak_rss_bytes as the prediction states them. REVISION (6ac2120: before the engine was
@@ -123,6 +124,7 @@ def main() -> int:
         default="",
         help="cases of the table whose name contains this; what is not measured again keeps its rows",
     )
+    parser.add_argument("--part", action="append", choices=list(PARTS), help="measure this part (and others named so)")
     parser.add_argument("--skip", action="append", choices=list(PARTS), default=[])
     parser.add_argument(
         "--most", type=float, default=3600.0, metavar="S", help="stop a process after S seconds of CPU time"
@@ -142,7 +144,7 @@ def main() -> int:
     benchmark = Benchmark(options, output, before)
     benchmark.start()
     for name, part in PARTS.items():
-        if name not in options.skip:
+        if name in (options.part or PARTS) and name not in options.skip:
             part(benchmark)
             write(benchmark, name, problem)
     return status(benchmark.goals)

@@ -1,5 +1,7 @@
 """The published what-if studies on a hypothetical cluster, repeated: variability, topology, slow nodes.
 
+The simulations are the ready studies temporal-variability, top-switches and slowest-nodes of `lepaute study ready`.
+
     .venv/bin/python validation/sensitivity.py [--only temporal|switches|nodes] [--full] [--reference DIR] [--quick]
 
 Fixed before any result was looked at:

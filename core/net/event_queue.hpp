@@ -25,7 +25,8 @@ public:
 
     /// The date of the next event of `source`; `never` takes it away.
     void set(std::uint32_t source, double date_s) noexcept {
-        if (leaves_ > few) {
+        // The winner itself leaves all of its matches: they have to be played again up to the root.
+        if (leaves_ > few && nodes_[1].source != source) {
             replay<true>(source, date_s);
         } else {
             replay<false>(source, date_s);

@@ -1,7 +1,9 @@
 #include "rng/elementary.hpp"
 
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <span>
 
 namespace lepaute::rng {
@@ -55,7 +57,8 @@ double exponential(double x) noexcept {
         return values;
     }();
     const double series = polynomial(inverse_factorial, r);
-    return std::ldexp(series, static_cast<int>(k));
+    // 2^k is a normal number, and so is the result: the product is exact.
+    return series * std::bit_cast<double>(static_cast<std::uint64_t>(static_cast<std::int64_t>(k) + 1023) << 52U);
 }
 
 double normal_quantile(double p) noexcept {

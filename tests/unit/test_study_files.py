@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.study.configuration import Configurations, check_study
+from lepaute.study.checking import check_study
+from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Point
 from lepaute.study.expressions import Expression
 from lepaute.study.schema import json_schema, load_study, parse_study, study_text

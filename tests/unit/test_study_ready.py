@@ -8,7 +8,8 @@ import pytest
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import load_platform
-from lepaute.study.configuration import Configurations, check_study
+from lepaute.study.checking import check_study
+from lepaute.study.configuration import Configurations
 from lepaute.study.ready import READY, Subject, grids_of, ready_study, slowest_nodes, top_switches
 from lepaute.study.running import run_study
 from lepaute.study.schema import parse_study, study_text
@@ -75,3 +76,21 @@ def test_the_command_lists_prints_and_runs_them(
 def test_a_tree_of_other_levels_is_refused() -> None:
     with pytest.raises(InputError, match="is not one of two levels"):
         top_switches(Subject("dahu", DAHU, SMALL), "3;2,2,2;1,1,1;1,1,1")
+
+
+def test_several_sizes_are_compared_each_with_its_own_base(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "ready", "temporal-variability", "--n", "1k,2k", "--grid", "2x4", "--print"]) == 0
+    study = parse_study(capsys.readouterr().out)
+    assert study.levels["n"] == (1000, 2000)
+    assert main(["study", "ready", "scaling", "--n", "1k,2k"]) == 2
+    assert "weak scaling takes one n" in capsys.readouterr().err
+
+
+def test_a_platform_with_a_tree_of_its_own_keeps_what_its_cables_cost() -> None:
+    from lepaute.platform.io import with_values
+
+    levels = [{"latency_s": 1e-6}, {"latency_s": 2e-6}]
+    tree = with_values(DAHU, {"topology": {"kind": "fat-tree", "parameters": "2;8,4;1,4;1,2", "levels": levels}})
+    study = top_switches(Subject("dahu", tree, SMALL))
+    assert list(study.scenarios) == ["4 top switches", "3 top switches", "2 top switches", "1 top switch"]
+    assert study.scenarios["1 top switch"] == {"platform.topology.parameters": "2;8,4;1,1;1,2"}

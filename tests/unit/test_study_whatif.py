@@ -193,3 +193,22 @@ def written(store: Path) -> int:
         return 0
     with open_store(store) as opened:
         return len(opened.simulations())
+
+
+@pytest.mark.slow
+def test_an_interrupt_is_one_line_and_what_was_finished_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "net.yaml").write_text(support_study.TEXT.replace("n: 1k", "n: 4k"))
+    argv = [sys.executable, "-m", "lepaute.cli.main", "study", "whatif", "net.yaml", "--runs", "200"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(
+        [*argv, "--scheduler", "threads"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+    )
+    store = tmp_path / "net.results" / "store"
+    while process.poll() is None and not written(store):
+        pass
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert error.splitlines()[-1] == "lepaute: interrupted; --resume continues"
+    assert "Traceback" not in error
+    assert written(store) > 0

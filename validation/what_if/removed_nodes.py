@@ -1,5 +1,7 @@
 """Spatial variability: is the cluster faster without its slowest nodes, in another shape of the grid?"""
 
+from typing import Any
+
 import numpy
 import pandas
 from matplotlib.figure import Figure
@@ -7,9 +9,11 @@ from support.goals import Goal, markdown
 from support.options import Options
 from support.report import signed
 
+from lepaute.study.evaluation import Point
+from lepaute.study.ready import Subject, slowest_nodes
+from lepaute.study.schema import Study
 from what_if.effects import RESOLUTION_PERCENT, effect_goals, same_order
-from what_if.runs import hpl_of, nodes_of, simulate
-from what_if.synthetic import synthetic_platform
+from what_if.runs import nodes_of, simulate
 
 STUDY = "sensitivity_nodes"
 PUBLISHED = "sensitivity/spatial_removing_nodes.csv.gz"
@@ -24,13 +28,19 @@ def compared(options: Options) -> pandas.DataFrame:
         frame = frame[chosen & frame["nb_removed_nodes"].isin([0, 16]) & frame["proc_p"].between(4, 16)]
     elif not options.full:
         frame = frame[frame["platform_id"].isin(SUBSET_PLATFORMS) & frame["matrix_size"].isin(SUBSET_SIZES)]
-    nodes = nodes_of(options)
     frame = frame.sort_values(["platform_id", "matrix_size", "nb_removed_nodes", "proc_p"], ignore_index=True)
-    return simulate(
-        frame,
-        lambda row: hpl_of(row["matrix_size"], row["proc_p"], row["proc_q"]),
-        lambda row: synthetic_platform(nodes[row["platform_id"]], without_slowest=row["nb_removed_nodes"]),
-    )
+    return simulate(frame, nodes_of(options), study_of, point_of)
+
+
+def study_of(subject: Subject, rows: pandas.DataFrame) -> Study:
+    """The ready study of the numbers of nodes and the grids of the rows."""
+    grids = [f"{p}x{q}" for p, q in zip(rows["proc_p"], rows["proc_q"], strict=True)]
+    return slowest_nodes(subject, sorted({int(count) for count in rows["nb_removed_nodes"]}), grids)
+
+
+def point_of(row: dict[str, Any]) -> Point:
+    """Where a row is in the study."""
+    return Point({"left_out": row["nb_removed_nodes"], "grid": f"{row['proc_p']}x{row['proc_q']}"})
 
 
 def best_times(frame: pandas.DataFrame, column: str) -> pandas.DataFrame:

@@ -1,20 +1,24 @@
-"""The simulations of the what-if studies: one run for each published row."""
+"""The simulations of the what-if studies: one run for each published row, by the ready studies of the package."""
 
+import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pandas
-from pydantic import ValidationError
 from support.options import Options
-from support.simulations import Case, predict_all
 
-from lepaute import Hpl, Platform
-from what_if.synthetic import NODES, THREADS
+from lepaute.platform import dump_platform
+from lepaute.study.configuration import Configurations
+from lepaute.study.evaluation import Point, trials_of
+from lepaute.study.ready import Subject
+from lepaute.study.schema import Study
+from lepaute.study.session import Session
+from what_if.synthetic import NODES, THREADS, synthetic_platform
 
-
-def hpl_of(n: int, p: int, q: int) -> Hpl:
-    """The parameters that all what-if studies share: NB 512, 2ring, depth 1, binary exchange."""
-    return Hpl(n=n, nb=512, p=p, q=q, depth=1, bcast="2ring", swap="binary-exchange", threads_per_rank=THREADS)
+#: What all what-if studies share: NB 512, 2ring, depth 1, binary exchange.
+HPL = {"nb": 512, "depth": 1, "bcast": "2ring", "swap": "binary-exchange", "threads_per_rank": THREADS}
 
 
 def nodes_of(options: Options) -> dict[int, pandas.DataFrame]:
@@ -23,27 +27,37 @@ def nodes_of(options: Options) -> dict[int, pandas.DataFrame]:
 
 
 def simulate(
-    frame: pandas.DataFrame, hpl: Callable[[dict[str, Any]], Hpl], platform: Callable[[dict[str, Any]], Platform]
+    frame: pandas.DataFrame,
+    nodes: dict[int, pandas.DataFrame],
+    study_of: Callable[[Subject, pandas.DataFrame], Study],
+    point_of: Callable[[dict[str, Any]], Point],
+    **application: Any,
 ) -> pandas.DataFrame:
     """`frame` (with time_s, renamed published_s) with predicted_s, error_percent and, where refused, why.
 
+    study_of : the study of the rows of a platform;  point_of : where a row is in it, but for n
+    application : fields that all rows have
     Every row is one run with the seed of its platform_id, so that platforms differ in their noise as well.
     """
     frame = frame.rename(columns={"time_s": "published_s"}).reset_index(drop=True)
-    cases, refusals = {}, {}
-    for place, row in enumerate(frame.to_dict("records")):
-        label = ", ".join(
-            f"{key} {value}" for key, value in row.items() if key != "published_s" and not pandas.isna(value)
-        )
-        try:
-            cases[place] = Case(label, hpl(row), platform(row), runs=1, seed=int(row["platform_id"]))
-        except ValidationError as error:  # a topology that platforms do not have
-            refusals[place] = f"{error.errors()[0]['loc']}: {error.errors()[0]['msg']}"
-    times = {}
-    for place, outcome in zip(cases, predict_all(list(cases.values())), strict=True):
-        refusals[place] = outcome.refusal
-        times[place] = float("nan") if outcome.prediction is None else outcome.prediction.time_s.mean
-    frame["predicted_s"] = [times.get(place, float("nan")) for place in range(len(frame))]
-    frame["refusal"] = [refusals[place] for place in range(len(frame))]
+    frame["predicted_s"], frame["refusal"] = float("nan"), ""
+    with tempfile.TemporaryDirectory() as folder:
+        for platform_id, rows in frame.groupby("platform_id"):
+            platform, path = synthetic_platform(nodes[int(platform_id)]), Path(folder) / f"{platform_id}.yaml"
+            dump_platform(platform, path)
+            sizes = tuple(sorted({int(n) for n in rows["matrix_size"]}))
+            subject = Subject(str(path), platform, HPL | application, 1, int(platform_id), sizes, "full")
+            study = study_of(subject, rows)
+            points = [point_of(row).with_(n=row["matrix_size"]) for row in rows.to_dict("records")]
+            with Session(Configurations(study), progress=told_of(f"platform {platform_id}")) as session:
+                outcomes = session(trials_of(points, study.runs, study.seed))
+            for place, outcome in zip(rows.index, outcomes, strict=True):
+                frame.loc[place, "predicted_s"] = outcome.responses.get("time_s", float("nan"))
+                frame.loc[place, "refusal"] = outcome.refusal or ""
     frame["error_percent"] = 100.0 * (frame["predicted_s"] / frame["published_s"] - 1.0)
     return frame
+
+
+def told_of(what: str) -> Callable[[str, float], None]:
+    """Progress as lines on standard error."""
+    return lambda sentence, share: print(f"{what}: {sentence} ({100.0 * share:.0f} %)", file=sys.stderr, flush=True)

@@ -1,7 +1,5 @@
 """Topology: a fat tree of two levels with fewer and fewer top switches."""
 
-from typing import Any
-
 import numpy
 import pandas
 from matplotlib.figure import Figure
@@ -9,9 +7,10 @@ from support.goals import Goal, markdown
 from support.options import Options
 from support.report import seconds, signed
 
+from lepaute.study.evaluation import Point
+from lepaute.study.ready import top_switches
 from what_if.effects import effect_goals, relative_effects, same_order
-from what_if.runs import hpl_of, nodes_of, simulate
-from what_if.synthetic import synthetic_platform
+from what_if.runs import nodes_of, simulate
 
 STUDY = "sensitivity_switches"
 PUBLISHED = "sensitivity/topology_removing_switches.csv"
@@ -22,26 +21,20 @@ NAMES = {CROSSBAR: "one switch", WHOLE: "4 top switches"} | {
 }
 
 
-def topology(notation: str) -> dict[str, Any] | None:
-    """The platform's field for a topology of the table: SimGrid's notation of a fat tree, or one switch.
-
-    Of parallel cables only the first: so did SimGrid before 3.32 (2022), and the study is of 2020. Its routes also get
-    longer latencies where they cross more cables, by a factor that depends on the size; that is left out here.
-    """
-    return None if notation == CROSSBAR else {"kind": "fat-tree", "parameters": notation, "cables": "first"}
-
-
 def compared(options: Options) -> pandas.DataFrame:
     """A row a published simulation, with ours."""
     frame = pandas.read_csv(options.data(PUBLISHED)).drop(columns=["source_archive", "dgemm_file", "gflops"])
     if options.quick:
         frame = frame[(frame["platform_id"] <= 1) & (frame["matrix_size"] == 100_000)]
-    nodes = nodes_of(options)
     frame = frame.sort_values(["platform_id", "topo", "matrix_size"], ignore_index=True)
+    # Of parallel cables only the first: so did SimGrid before 3.32 (2022), and the study is of 2020. Its routes also
+    # get longer latencies where they cross more cables, by a factor that depends on the size; that is left out here.
     return simulate(
         frame,
-        lambda row: hpl_of(row["matrix_size"], 16, 16),
-        lambda row: synthetic_platform(nodes[row["platform_id"]], topology=topology(row["topo"])),
+        nodes_of(options),
+        lambda subject, _: top_switches(subject, WHOLE, cables="first"),
+        lambda row: Point({"scenario": NAMES[row["topo"]]}),
+        grid="16x16",
     )
 
 

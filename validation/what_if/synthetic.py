@@ -1,7 +1,5 @@
 """The hypothetical cluster of the what-if studies: 256 synthetic nodes on the network of Dahu."""
 
-from typing import Any
-
 import pandas
 
 from lepaute import Platform, load_platform
@@ -12,27 +10,15 @@ THREADS = 32  # one rank of 32 threads a node
 FREE = ("dlacpy", "dlatcpy", "dlaswp01T", "dlaswp02N", "dlaswp03T", "dlaswp04T")
 
 
-def synthetic_platform(
-    nodes: pandas.DataFrame,
-    *,
-    variation_coefficient: float | None = None,
-    without_slowest: int = 0,
-    topology: dict[str, Any] | None = None,
-) -> Platform:
-    """The platform of the synthetic nodes of one platform_id.
-
-    nodes : rows of the table NODES with one platform_id; row i is node i
-    variation_coefficient : sd / mean of a dgemm call (its mnk part); None: each node's own mnk_residual
-    without_slowest : so many nodes with the largest mnk are taken out; the others keep their order
-    topology : the platform's field; None: one switch
+def synthetic_platform(nodes: pandas.DataFrame) -> Platform:
+    """The platform of the synthetic nodes of one platform_id: rows of the table NODES, row i being node i.
 
     dgemm is mean intercept + mnk M N K with half-normal noise of sd mnk_residual M N K. The other kernels are those of
     Dahu without noise, copies and row swaps free, as in the published simulations; they know no threads. The network
     is dahu_optimistic_2019, which is that of the shipped dahu-2019-04.
     """
-    slowest = nodes.nlargest(without_slowest, "mnk").index
-    kept = nodes.drop(slowest).sort_values("node")
-    spread = kept["mnk_residual"] if variation_coefficient is None else variation_coefficient * kept["mnk"]
+    kept = nodes.sort_values("node")
+    spread = kept["mnk_residual"]
     noisy = bool((spread > 0.0).any())
     rows = [
         [place, 0, mnk, intercept, *([sd] if noisy else [])]
@@ -56,8 +42,6 @@ def synthetic_platform(
         "kernels": [{"kernel": "dgemm", "threads": THREADS, "pieces": [dgemm]}, *others],
         "network": dahu.network.model_dump(),
     }
-    if topology is not None:
-        content["topology"] = topology
     return Platform.model_validate(content)
 
 

@@ -7,8 +7,9 @@ from support.goals import Goal, at_most, markdown
 from support.options import Options
 from support.report import signed
 
-from what_if.runs import hpl_of, nodes_of, simulate
-from what_if.synthetic import synthetic_platform
+from lepaute.study.evaluation import Point
+from lepaute.study.ready import temporal_variability
+from what_if.runs import nodes_of, simulate
 
 STUDY = "sensitivity_temporal"
 PUBLISHED = "sensitivity/temporal_dgemm_variability.csv"
@@ -21,12 +22,13 @@ def compared(options: Options) -> pandas.DataFrame:
     if options.quick:
         chosen = (frame["platform_id"] <= 2) & (frame["matrix_size"] == 100_000)
         frame = frame[chosen & frame["variation_coefficient"].isin([0.0, 0.1])]
-    nodes = nodes_of(options)
     frame = frame.sort_values(["platform_id", "variation_coefficient", "matrix_size"], ignore_index=True)
     return simulate(
         frame,
-        lambda row: hpl_of(row["matrix_size"], 8, 32),
-        lambda row: synthetic_platform(nodes[row["platform_id"]], variation_coefficient=row["variation_coefficient"]),
+        nodes_of(options),
+        lambda subject, rows: temporal_variability(subject, sorted(set(rows["variation_coefficient"]))),
+        lambda row: Point({"variation": row["variation_coefficient"]}),
+        grid="8x32",
     )
 
 

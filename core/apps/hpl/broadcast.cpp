@@ -21,18 +21,19 @@ struct Route {
 };
 
 Route route(Broadcast topology, std::uint32_t column, std::uint32_t root, std::uint32_t q) {
-    const std::uint32_t next = (column + 1) % q;
-    const std::uint32_t previous = (column + q - 1) % q;
-    const std::uint32_t before_previous = (column + q - 2) % q;
-    const std::uint32_t middle = (root + (q + 1) / 2) % q;
+    const auto around = [q](std::uint32_t beyond) { return beyond < q ? beyond : beyond - q; };
+    const std::uint32_t next = around(column + 1);
+    const std::uint32_t previous = around(column + q - 1);
+    const std::uint32_t before_previous = around(previous + q - 1);
+    const std::uint32_t middle = around(root + (q + 1) / 2);
     const bool modified = is_modified(topology);
     const bool two_rings = is_two_rings(topology);
     Route result;
     if (column == root) {
         std::size_t count = 0;
         result.to[count++] = next;
-        if (modified && q > 2 && !(two_rings && (next + 1) % q == middle)) {
-            result.to[count++] = (next + 1) % q;
+        if (modified && q > 2 && !(two_rings && around(next + 1) == middle)) {
+            result.to[count++] = around(next + 1);
         }
         if (two_rings && q > 2) {
             result.to[count++] = middle;
@@ -112,7 +113,7 @@ bool Program::PanelBroadcast::operation(Kind kind) {
                                              .receive_tag = broadcast_tag(*panel_)});
 }
 
-/// The real program polls in a loop; nothing happens until the panel comes.
+/// What comes first, where no probe or the last of them has been made.
 void Program::PanelBroadcast::take() {
     if (done_ || program_.parameters_.q <= 1) {
         next_ = Next::end;
@@ -134,7 +135,7 @@ bool Program::PanelBroadcast::advance() {
     bool ended = true; // the operation
     while (ended) {
         switch (next_) {
-        case Next::wait:
+        case Next::wait: // the real program polls in a loop; nothing happens until the panel comes
             stage(std::nullopt);
             next_ = Next::take;
             ended = operation(Kind::await_message);
@@ -186,11 +187,12 @@ bool Program::PanelBroadcast::send_on() {
         next_ = Next::end;
         return true;
     }
-    if (++round_ == most_receivers) {
+    const bool root = at_.column == panel_->owner_column;
+    if (++round_ == most_receivers || !root) {
         next_ = Next::end;
     }
     // The root sends the panel out of the matrix, by a derived datatype; who forwards it has it in one piece.
-    const bool noncontiguous = at_.column == panel_->owner_column && !parameters.copy_l;
+    const bool noncontiguous = root && !parameters.copy_l;
     return program_.engine_.begin(at_.rank,
                                   program_.counted(at_.rank,
                                                    {.phase = Phase::broadcast,

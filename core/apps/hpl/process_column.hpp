@@ -340,6 +340,7 @@ struct Program::ProcessColumn {
     /// The bidirectional exchange, distances relative to the owner; ranks beyond the power of two fold in and out.
     void combine() {
         const std::uint32_t power = std::bit_floor(p());
+        const bool in_bulk = !any_traced && !program.engine_.counts_sizes();
         for (std::uint32_t d = power; d < p(); ++d) {
             if (d == power) {
                 exchange(processes[d], delivery(processes[d], processes[0], one_row()), processes[0],
@@ -362,6 +363,10 @@ struct Program::ProcessColumn {
                     continue;
                 }
                 const Delivery* sent = deliveries.data() + first;
+                if (in_bulk) {
+                    exchange_untraced(bit, power, sent);
+                    continue;
+                }
                 for (std::uint32_t d = 0; d < power; ++d) {
                     if (d < (d ^ bit)) {
                         exchange(processes[d], sent[d], processes[d ^ bit], sent[d ^ bit]);
@@ -369,7 +374,7 @@ struct Program::ProcessColumn {
                 }
             }
         }
-        if (all_eager) {
+        if (all_eager || in_bulk) {
             program.engine_.statistics().messages += combined_messages;
             program.engine_.statistics().bytes += combined_bytes;
             if (program.engine_.counts_sizes()) {
@@ -425,6 +430,25 @@ struct Program::ProcessColumn {
                 trace_exchange(process, processes[d ^ bit], start_s, own_s, own.sent_bytes, own.received_bytes,
                                {late_s, transfer_s, contention_s});
             }
+        }
+    }
+
+    /// One round of exchanges of which nobody wants a trace: what exchange() does with each pair, but for statistics.
+    void exchange_untraced(std::uint32_t bit, std::uint32_t power, const Delivery* sent) {
+        for (std::uint32_t d = 0; d < power; ++d) {
+            ready_s[d] = processes[d].clock_s + sent[d].send_s;
+        }
+        const auto arrival_s = [&](std::uint32_t from) {
+            const Delivery& message = sent[from];
+            const double begins_s =
+                message.protocol == Protocol::eager ? ready_s[from] : std::max(ready_s[from], ready_s[from ^ bit]);
+            return begins_s + message.latency_s + message.cables_s + message.alone_s;
+        };
+        for (std::uint32_t d = 0; d < power; ++d) {
+            const std::uint32_t partner = d ^ bit;
+            const double sent_s = sent[d].protocol == Protocol::rendezvous ? arrival_s(d) : ready_s[d];
+            wait(processes[d], ready_s[d], std::max(sent_s, arrival_s(partner)), ready_s[partner],
+                 sent[partner].receive_s);
         }
     }
 

@@ -329,10 +329,8 @@ Task Program::without_lookahead(Place at) {
         begin_step(at, index, panel.step);
         co_await factor(at, panel);
         begin_broadcast(at, panel);
-        bool done = false;
-        co_await engine_.steps<PanelBroadcast>(at.rank, *this, at, panel, done);
-        bool nothing_incoming = true;
-        co_await engine_.steps<Update>(at.rank, *this, at, panel, -1, nullptr, nothing_incoming);
+        co_await engine_.steps<PanelBroadcast>(at.rank, *this, at, panel);
+        co_await engine_.steps<Update>(at.rank, *this, at, panel, -1, nullptr);
     }
 }
 
@@ -342,8 +340,6 @@ Task Program::with_lookahead(Place at) {
     const std::int64_t q = parameters_.q;
     const auto depth = static_cast<std::int64_t>(parameters_.depth);
     std::vector<Panel> panels; // the `depth` oldest first, the current one last
-    bool done = false;
-    bool nothing_incoming = true;
     const std::int64_t lookahead_end = std::min(depth * nb, n);
     for (std::int64_t k = 0; k < depth; ++k) { // beyond the matrix they are empty, and broadcast all the same
         panels.push_back(new_panel(at, std::min(k * nb, n)));
@@ -353,12 +349,11 @@ Task Program::with_lookahead(Place at) {
         begin_step(at, k, panels[k].step);
         co_await factor(at, panels[k]);
         begin_broadcast(at, panels[k]);
-        done = false;
-        co_await engine_.steps<PanelBroadcast>(at.rank, *this, at, panels[k], done);
+        co_await engine_.steps<PanelBroadcast>(at.rank, *this, at, panels[k]);
         if (k + 1 < panels.size()) { // the columns of the panels in front of me
             const std::int64_t after = panels[k].start + panels[k].width;
             const std::int64_t width = local_count_from(lookahead_end - after, after, nb, at.column, q);
-            co_await engine_.steps<Update>(at.rank, *this, at, panels[k], width, nullptr, nothing_incoming);
+            co_await engine_.steps<Update>(at.rank, *this, at, panels[k], width, nullptr);
         }
     }
     for (auto index = static_cast<std::size_t>(depth); index < sample_.steps.size(); ++index) {
@@ -380,18 +375,17 @@ Task Program::with_lookahead(Place at) {
         if (at.column == current.owner_column) {
             own = current.width;
             for (std::size_t k = 0; k + 1 < panels.size(); ++k) {
-                co_await engine_.steps<Update>(at.rank, *this, at, panels[k], own, nullptr, nothing_incoming);
+                co_await engine_.steps<Update>(at.rank, *this, at, panels[k], own, nullptr);
             }
             co_await factor(at, current);
         }
         begin_broadcast(at, current);
-        done = false;
-        co_await engine_.steps<Update>(at.rank, *this, at, panels.front(), columns - own, &current, done);
+        co_await engine_.steps<Update>(at.rank, *this, at, panels.front(), columns - own, &current);
         panels.erase(panels.begin());
     }
     for (Panel& panel : panels) { // the right-hand side
         const std::int64_t width = local_count_from(1, n, nb, at.column, q);
-        co_await engine_.steps<Update>(at.rank, *this, at, panel, width, nullptr, nothing_incoming);
+        co_await engine_.steps<Update>(at.rank, *this, at, panel, width, nullptr);
     }
 }
 

@@ -203,9 +203,14 @@ private:
     struct SwapPlan {
         std::int64_t step = -1;
         std::int64_t owner_rows = 0; // rows that the owner packs or moves
-        /// By distance from the owner, `p` values a stage: rows of its own that become rows of U (none counted for the
-        /// owner), then what it has gathered before each round of the binary exchange.
+        /// By distance from the owner: rows of its own that become rows of U (none counted for the owner).
         std::vector<std::int64_t> held;
+        /// What a process and its partner have gathered before a round of the binary exchange.
+        struct Round {
+            std::int32_t own;
+            std::int32_t partner;
+        };
+        std::vector<Round> rounds; // by distance from the owner, below the power of two, and round
     };
     const SwapPlan& swap_plan(const Panel& panel);
 

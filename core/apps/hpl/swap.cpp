@@ -4,13 +4,50 @@
 #include "apps/hpl/update.hpp"
 
 #include <bit>
-#include <unordered_map>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 namespace lepaute::hpl {
 
 namespace {
 
 constexpr std::uint32_t pivot_stream = 0x50495600U;
+
+/// Which row stands where while rows are swapped: each begins at the place of its number. Most that move are those of
+/// the block of `width` rows from `start` on, and as many others at most.
+class RowsInPlaces {
+public:
+    RowsInPlaces(std::int64_t start, std::int64_t width)
+        : start_(start), block_(static_cast<std::size_t>(width)),
+          others_(std::bit_ceil(2 * static_cast<std::size_t>(width))) {
+        std::iota(block_.begin(), block_.end(), start);
+    }
+    [[nodiscard]] std::int64_t& at(std::int64_t place) {
+        const auto in_block = static_cast<std::size_t>(place - start_); // large for a place before the block
+        if (in_block < block_.size()) {
+            return block_[in_block];
+        }
+        const std::size_t last = others_.size() - 1;
+        std::size_t slot = (static_cast<std::uint64_t>(place) * 0x9E3779B97F4A7C15U >> 32U) & last;
+        while (others_[slot].place != place && others_[slot].place >= 0) {
+            slot = (slot + 1) & last;
+        }
+        if (others_[slot].place < 0) {
+            others_[slot] = {place, place};
+        }
+        return others_[slot].row;
+    }
+
+private:
+    struct Other {
+        std::int64_t place = -1;
+        std::int64_t row = 0;
+    };
+    std::int64_t start_;
+    std::vector<std::int64_t> block_;
+    std::vector<Other> others_; // by the hash of the place, else the next free slot
+};
 
 } // namespace
 
@@ -27,11 +64,7 @@ const Program::SwapPlan& Program::swap_plan(const Panel& panel) {
         return plan;
     }
     plan.step = panel.step;
-    std::unordered_map<std::int64_t, std::int64_t> moved; // place -> the row that has been swapped to it
-    const auto row_in = [&](std::int64_t place) {
-        const auto found = moved.find(place);
-        return found == moved.end() ? place : found->second;
-    };
+    RowsInPlaces rows(panel.start, panel.width);
     const auto drawn = [&](std::int64_t place) {
         const double u = rng::uniform({seed_, 0, pivot_stream, static_cast<std::uint64_t>(place)});
         const std::int64_t nb = parameters_.nb;
@@ -48,16 +81,14 @@ const Program::SwapPlan& Program::swap_plan(const Panel& panel) {
     for (std::int64_t place = panel.start; place < panel.start + panel.width; ++place) {
         const std::int64_t pivot =
             parameters_.pivot_rows.empty() ? drawn(place) : parameters_.pivot_rows[static_cast<std::size_t>(place)];
-        const std::int64_t row = row_in(pivot);
-        moved[pivot] = row_in(place);
-        moved[place] = row;
+        std::swap(rows.at(pivot), rows.at(place));
     }
     const std::uint32_t p = parameters_.p;
     const std::uint32_t power = std::bit_floor(p);
     std::vector<std::int64_t> held(p, 0); // by distance from the owner
     plan.owner_rows = panel.width;        // the rows of the block itself are packed, wherever they go
     for (std::int64_t place = panel.start; place < panel.start + panel.width; ++place) {
-        const std::int64_t row = row_in(place);
+        const std::int64_t row = rows.at(place);
         const auto process = static_cast<std::uint32_t>((row / parameters_.nb) % p);
         if (process != panel.owner_row) {
             ++held[(process + p - panel.owner_row) % p];
@@ -69,8 +100,14 @@ const Program::SwapPlan& Program::swap_plan(const Panel& panel) {
     for (std::uint32_t d = 1; d + power < p; ++d) { // the owner has already used what it got
         held[d] += held[d + power];
     }
-    for (std::uint32_t bit = 1; bit < power; bit <<= 1U) {
-        plan.held.insert(plan.held.end(), held.begin(), held.end());
+    const auto rounds = static_cast<std::uint32_t>(std::countr_zero(power));
+    plan.rounds.resize(std::size_t{power} * rounds);
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+        const std::uint32_t bit = 1U << round;
+        for (std::uint32_t d = 0; d < power; ++d) {
+            plan.rounds[d * rounds + round] = {static_cast<std::int32_t>(held[d]),
+                                               static_cast<std::int32_t>(held[d ^ bit])};
+        }
         for (std::uint32_t d = 0; d < power; ++d) { // both of a pair now hold the rows of both
             if ((d ^ bit) > d) {
                 held[d] += held[d ^ bit];
@@ -118,7 +155,6 @@ void Program::Update::folded() {
     }
     if (distance_ < power()) {
         bit_ = 1;
-        stage_ = program_.parameters_.p;
         poll(Next::round);
     } else {
         const std::uint32_t beyond = program_.parameters_.p - power();
@@ -127,17 +163,23 @@ void Program::Update::folded() {
     }
 }
 
+Program::SwapPlan::Round Program::Update::rows_of_round() {
+    const auto rounds = static_cast<std::uint32_t>(std::countr_zero(power()));
+    const auto number = static_cast<std::uint32_t>(std::countr_zero(bit_));
+    return program_.swap_plan(panel_).rounds[distance_ * rounds + number];
+}
+
 bool Program::Update::round() {
     if (bit_ >= power()) {
         next_ = Next::unfold;
         return true;
     }
     next_ = Next::exchanged;
-    const std::int64_t* const held = program_.swap_plan(panel_).held.data() + stage_;
+    const SwapPlan::Round rows = rows_of_round();
     const std::uint32_t partner = distance_ ^ bit_;
     const bool has_u = distance_ < bit_;
-    const double out = has_u ? u_bytes() : w_bytes(held[distance_]);
-    const bool receives = (!has_u && distance_ < 2 * bit_) || held[partner] > 0;
+    const double out = has_u ? u_bytes() : w_bytes(rows.own);
+    const bool receives = (!has_u && distance_ < 2 * bit_) || rows.partner > 0;
     if (out > 0.0) {
         return receives ? exchange(rank_of(partner), out) : send(rank_of(partner), out);
     }
@@ -146,15 +188,14 @@ bool Program::Update::round() {
 
 void Program::Update::exchanged() {
     if (distance_ < 2 * bit_) { // has or gets U
-        const std::int64_t* const held = program_.swap_plan(panel_).held.data() + stage_;
+        const SwapPlan::Round rows = rows_of_round();
         if (distance_ < bit_) {
-            swap_kernel(into_u(), held[distance_ ^ bit_], 0);
+            swap_kernel(into_u(), rows.partner, 0);
         } else {
-            swap_kernel(transposed() ? Kernel::dlaswp04T : Kernel::dlaswp04N, held[distance_], panel_.rows);
+            swap_kernel(transposed() ? Kernel::dlaswp04T : Kernel::dlaswp04N, rows.own, panel_.rows);
         }
     }
     bit_ *= 2;
-    stage_ += program_.parameters_.p;
     poll(Next::round);
 }
 

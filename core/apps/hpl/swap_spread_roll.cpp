@@ -20,8 +20,7 @@ std::shared_ptr<const SpreadPlan> Program::plan_of(const Panel& panel) {
     PlanOfStep& slot = spread_plans_.at(panel.step);
     if (slot.step != panel.step) {
         // Each row that leaves the block makes place for one that comes.
-        const std::vector<std::int64_t>& held = swap_plan(panel).held;
-        std::vector<std::int64_t> rows(held.begin(), held.begin() + parameters_.p);
+        std::vector<std::int64_t> rows = swap_plan(panel).held;
         rows.front() = panel.width - std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
         slot = {panel.step, std::make_shared<const SpreadPlan>(spread_plan(rows, panel.owner_row, parameters_.equil))};
     }
@@ -57,7 +56,7 @@ bool Program::Update::spread() {
         return true;
     }
     const SpreadStep& step = spread_steps()[bit_];
-    stage_ = 0;
+    probes_ = 0;
     next_ = Next::probe_in_spread;
     if (step.rows == 0) {
         return true;
@@ -68,11 +67,11 @@ bool Program::Update::spread() {
 }
 
 void Program::Update::probe_in_spread() {
-    if (stage_ == spread_steps()[bit_].probes) {
+    if (probes_ == spread_steps()[bit_].probes) {
         ++bit_;
         next_ = Next::spread;
     } else {
-        ++stage_;
+        ++probes_;
         poll(Next::probe_in_spread);
     }
 }

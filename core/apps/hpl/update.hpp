@@ -15,12 +15,10 @@ namespace lepaute::hpl {
 /// The part of a rank in the broadcast of a panel (broadcast.cpp).
 class Program::PanelBroadcast final : public mpi::Engine::Steps {
 public:
-    /// done: has the rank got the panel, or sent it as the root? Set when it has.
-    PanelBroadcast(Program& program, const Place& at, const Panel* panel, bool& done)
-        : program_(program), panel_(panel), done_(done), at_(at) {}
-    /// The same, until it is done.
-    PanelBroadcast(Program& program, const Place& at, const Panel& panel, bool& done)
-        : PanelBroadcast(program, at, &panel, done) {
+    /// With probes when must_poll() asks for them; null: there is no panel.
+    PanelBroadcast(Program& program, const Place& at, const Panel* panel) : program_(program), panel_(panel), at_(at) {}
+    /// Until the rank has the panel.
+    PanelBroadcast(Program& program, const Place& at, const Panel& panel) : PanelBroadcast(program, at, &panel) {
         finish();
     }
 
@@ -43,6 +41,7 @@ public:
 
 private:
     enum class Next : std::uint8_t { wait, take, probed, receive, send, first_piece, scatter, roll, end };
+
     void begin(bool waits) noexcept {
         waits_ = waits;
         next_ = waits ? Next::wait : Next::take;
@@ -65,10 +64,10 @@ private:
 
     Program& program_;
     const Panel* panel_; // null: there is none
-    bool& done_;
     Place at_;
     Next next_ = Next::end;
     bool waits_ = false;
+    bool done_ = false; // the rank has got the panel, or sent it as the root
     std::uint32_t round_ = 0;
     std::unique_ptr<Staged> staged_; // null without a trace
 };
@@ -77,9 +76,9 @@ private:
 class Program::Update final : public mpi::Engine::Steps {
 public:
     /// Of the first `limit` local columns (all when negative); `incoming`: a panel to probe for meanwhile, may be null.
-    Update(Program& program, const Place& at, Panel& panel, std::int64_t limit, const Panel* incoming, bool& done)
+    Update(Program& program, const Place& at, Panel& panel, std::int64_t limit, const Panel* incoming)
         : program_(program), panel_(panel), columns_(limit < 0 ? panel.columns : std::min(limit, panel.columns)),
-          at_(at), incoming_(program, at, incoming, done) {}
+          at_(at), incoming_(program, at, incoming) {}
     bool advance() override;
 
 private:
@@ -123,6 +122,7 @@ private:
     bool fold();
     void folded();
     bool round();
+    [[nodiscard]] SwapPlan::Round rows_of_round();
     void exchanged();
     bool spread_beyond();
     bool unfold();
@@ -184,7 +184,7 @@ private:
     bool levelling_ = false;
     std::uint32_t distance_ = 0; // from the owner row
     std::uint32_t bit_ = 0;      // of the round; in a spread or roll, its number
-    std::uint32_t stage_ = 0;    // where the rows held before this round stand in the plan; in a spread, the probes
+    std::uint32_t probes_ = 0;   // in a step of a spread
     PanelBroadcast incoming_;
     std::shared_ptr<const SpreadPlan> plan_;
     std::int64_t updated_ = 0;       // columns

@@ -1,6 +1,7 @@
 """`lepaute study ...`: questions that take many simulations."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.simulation_options import AsJson, PlatformName, note
 
 if TYPE_CHECKING:
@@ -79,18 +81,22 @@ def answered(
     from lepaute.cli.progress import progress_bar
     from lepaute.study.running import run_study
 
-    with progress_bar(BAR_AFTER_S) as tell:
-        run = run_study(
-            file,
-            folder=folder,
-            resume=resume,
-            scheduler=scheduler,
-            workers=workers,
-            runs=runs,
-            seed=seed,
-            progress=tell,
-            announce=lambda text: note(f"lepaute: {text}"),
-        )
+    try:
+        with progress_bar(BAR_AFTER_S) as tell:
+            run = run_study(
+                file,
+                folder=folder,
+                resume=resume,
+                scheduler=scheduler,
+                workers=workers,
+                runs=runs,
+                seed=seed,
+                progress=tell,
+                announce=lambda text: note(f"lepaute: {text}"),
+            )
+    except KeyboardInterrupt:
+        complain("interrupted; --resume continues")
+        os._exit(INTERRUPTED)  # a normal exit would wait for the simulations that are under way
     printed(run, as_json=as_json)
 
 
@@ -114,7 +120,9 @@ def check(file: StudyFile) -> None:
 def ready(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="of the study; all are listed without one")] = None,
     platform: PlatformName = "dahu",
-    n: Annotated[str | None, typer.Option("--n", help="order of the matrix; 50k unless given")] = None,
+    n: Annotated[
+        str | None, typer.Option("--n", help="order of the matrix; several with commas in between; 50k unless given")
+    ] = None,
     nb: Annotated[int | None, typer.Option("--nb", help="block size; 128 unless given")] = None,
     grid: Annotated[str | None, typer.Option("--grid", help="as 8x8; all cores unless given")] = None,
     threads: Annotated[int | None, typer.Option("--threads-per-rank", help="cores that each rank computes on")] = None,
@@ -137,11 +145,17 @@ def ready(
         for each, function in READY.items():
             print(f"{each:22}{(function.__doc__ or '').splitlines()[0]}")
         return
-    given = {"n": None if n is None else whole_of(n, "--n"), "nb": nb, "grid": grid, "threads_per_rank": threads}
-    fields = {field: value for field, value in given.items() if value is not None}
-    study = ready_study(
-        name, Subject(platform, load_platform(platform), fields, runs or 5, 1 if seed is None else seed)
+    sizes = tuple(whole_of(each, "--n") for each in n.split(",")) if n is not None else ()
+    given = {"n": sizes[0] if len(sizes) == 1 else None, "nb": nb, "grid": grid, "threads_per_rank": threads}
+    subject = Subject(
+        platform,
+        load_platform(platform),
+        {field: value for field, value in given.items() if value is not None},
+        5 if runs is None else runs,
+        1 if seed is None else seed,
+        sizes if len(sizes) > 1 else (),
     )
+    study = ready_study(name, subject)
     if show:
         print(study_text(study), end="")
         return

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 #: No component becomes more than so many times as fast or slow.
 LARGEST_FACTOR = 1e9
-SCALED = ("computing", "bandwidth", "latency")
 POPULATION = ("spatial", "temporal", "draw", "weight[I]")
 
 

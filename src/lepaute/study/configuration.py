@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from lepaute.errors import InputError, LepauteError
+from lepaute.errors import InputError
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.layers import Layers
 from lepaute.simulate.mapping import Mapping as RankMapping
@@ -130,12 +130,9 @@ class Configurations:
         application_of(self._application_values(values))
         self._platform(values)
 
-    def points(self, fixed: Mapping[str, Any] | None = None) -> list[Point]:
-        """All combinations of the levels that the constraints allow, in the order of the file, the last factor fastest.
-
-        fixed : values of factors that do not vary here
-        """
-        levels = self.study.levels | {name: (value,) for name, value in (fixed or {}).items()}
+    def points(self) -> list[Point]:
+        """All combinations of levels that the constraints allow, in the order of the file, the last factor fastest."""
+        levels = self.study.levels
         combinations = (Point(dict(zip(levels, values, strict=True))) for values in product(*levels.values()))
         return [point for point in combinations if self.allows(point)]
 
@@ -295,63 +292,6 @@ class Configurations:
             slots = tuple(slot for slot in every if slot.node not in left_out)
         source = f"the platform without its {without} slowest nodes" if without else None
         return RankMapping(kind, seed if kind == "random" else 1, slots, source)
-
-
-def check_study(configurations: Configurations, text: str | None = None, origin: str = "study") -> None:
-    """Raises InputError, with the line in `text`, where the base or a single level of a factor cannot be.
-
-    What cannot be only together with other levels is a refused trial, and not an error.
-    """
-    from lepaute.study.faults import located
-
-    study = configurations.study
-
-    def tried(point: Point, *at: str | int) -> None:
-        try:
-            configurations.check(point)
-        except LepauteError as error:
-            raise located(at, f"cannot be: {error}", text, origin) from None
-
-    for name in study.scenarios:
-        tried(Point({SCENARIO: name}), "scenarios", name)
-    if not study.scenarios:
-        tried(_first_levels(study), "base")
-    for name, factor in study.factors.items():
-        start = _first_levels(study)
-        for place, level in enumerate(factor.levels or ()):
-            tried(start.with_(**{name: level}), "factors", name, "levels", place)
-        for bound in factor.bounds or ():
-            tried(start.with_(**{name: round(bound) if factor.integer else bound}), "factors", name)
-    names = configurations.names(_first_levels(study))
-    for place, expression in enumerate(study.expressions):
-        _check_names(expression.names, names, ("constraints", place), text, origin)
-    known = set(names) | {"nodes", "ranks", "time_s", "rate_gflops", "energy_j", "gflops_per_watt"}
-    for name, formula in study.formulas.items():
-        _check_names(formula.names, known, ("derived", name), text, origin)
-        known.add(name)
-    if all(factor.levels is not None for factor in study.factors.values()) and not configurations.points():
-        raise located(("constraints",), "hold at no point; loosen one", text, origin)
-
-
-def _check_names(used: Any, known: Any, at: tuple[str | int, ...], text: str | None, origin: str) -> None:
-    from lepaute.kit.yaml_faults import guess
-    from lepaute.study.faults import located
-
-    for name in sorted(used):
-        if name not in known:
-            message = f"has the unknown name {name}{guess(name, sorted(known))}; known are {', '.join(sorted(known))}"
-            raise located(at, message, text, origin)
-
-
-def _first_levels(study: Study) -> Point:
-    """A point in the midst of things: the first level of each factor, the beginning of each range."""
-    values: dict[str, Any] = {name: levels[0] for name, levels in study.levels.items()}
-    for name, factor in study.factors.items():
-        if factor.levels is None:
-            spread = factor.distribution
-            value = factor.bounds[0] if factor.bounds else (spread.mean if spread else None)
-            values[name] = round(value) if factor.integer and value is not None else value
-    return Point(values)
 
 
 def _platform_names(study: Study) -> list[str]:

@@ -69,6 +69,10 @@ class DaskPool:
                 "distributed.comm.timeouts.tcp": _PATIENCE,
                 "distributed.comm.timeouts.connect": "5 minutes",
                 "distributed.admin.tick.limit": "1 hour",
+                # What watches workers takes processor time from the simulations: their stacks, 100 times a second.
+                "distributed.worker.profile.enabled": False,
+                "distributed.admin.system-monitor.interval": "1 minute",
+                "distributed.admin.system-monitor.gil.enabled": False,
             }
         )
         try:
@@ -158,7 +162,7 @@ def _local(workers: int) -> Any:
         silence_logs=logging.CRITICAL,
     )
     # A worker that dies while it starts is not started again otherwise.
-    cluster.adapt(minimum=workers, maximum=workers, interval="1s", wait_count=10**9)
+    cluster.adapt(minimum=workers, maximum=workers, interval="2s", wait_count=10**9)
     return cluster
 
 

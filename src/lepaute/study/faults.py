@@ -17,7 +17,9 @@ def described(error: "ValidationError", content: object, text: str | None, origi
     """The error of a refused study: one line on its first fault, and how many more there are."""
     if not isinstance(content, dict):
         actual = "empty" if content is None else f"a {type(content).__name__}"
-        return InputError(f"{origin}: is {actual}; a study is a mapping, as 'lepaute study ready tune --print' shows")
+        return InputError(
+            f"{origin}: is {actual}; a study is a mapping, as 'lepaute study ready nb-and-grid --print' shows"
+        )
     faults = sorted(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
     first = faults[0]
     path = _path(first)

@@ -7,7 +7,7 @@ machines and days that the layers allow, which no number of simulations narrows)
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, hypot, inf, sqrt
+from math import exp, hypot, inf, nan, sqrt
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
@@ -35,7 +35,7 @@ class Standing:
     value       : geometric mean of the response over its runs
     ratio       : to the best, at the seeds of both: above 1 is worse, for rates too; 1 for the best
     low, high   : 95 % prediction interval of that ratio for one further machine and day; None where there is too little
-    probability : that it is the best one on the machine; of all together 1
+    probability : that it is the best one on the machine; of all together 1; NaN where that was not wanted
     near        : whether it cannot be told from the best
     """
 
@@ -132,13 +132,23 @@ class _Gap:
         return hypot(self.sd * sqrt(1.0 + 1.0 / self.count), self.sampling_sd)
 
 
-def rank(outcomes: Iterable[Outcome], response: str = "time_s", *, seed: int = 1) -> Ranking:
-    """The ranking of the points of these outcomes; seed : of the draws behind the probabilities.
+def rank(
+    outcomes: Iterable[Outcome],
+    response: str = "time_s",
+    *,
+    seed: int = 1,
+    probabilities: bool = True,
+    most_extrapolated: float = MOST_EXTRAPOLATED,
+) -> Ranking:
+    """The ranking of the points of these outcomes.
+
+    seed : of the draws behind the probabilities;  probabilities : whether they are wanted, which takes longest
+    most_extrapolated : share of the time above which a point does not compete
 
     Raises InputError where no point competes, or a response is not above 0.
     """
     runs, refused = _runs_of(outcomes, response)
-    usual = [one for one in runs if one.extrapolated <= MOST_EXTRAPOLATED]
+    usual = [one for one in runs if one.extrapolated <= most_extrapolated]
     if not usual:
         why = next(
             iter(refused.values()), "more than a fifth of the time of each is extrapolated; calibrate their sizes"
@@ -147,11 +157,11 @@ def rank(outcomes: Iterable[Outcome], response: str = "time_s", *, seed: int = 1
     most = max(len(one.logs) for one in usual)
     best = min((one for one in usual if len(one.logs) == most), key=lambda one: one.mean)
     gaps = _gaps(usual, best)
-    chances = _probabilities(usual, best, gaps, seed)
+    chances = _probabilities(usual, best, gaps, seed) if probabilities else dict.fromkeys(gaps, nan)
     sign = 1.0 if response in LESS_IS_BETTER else -1.0
     standings = [_standing(one, gaps[one.point], chances[one.point], best, sign) for one in usual]
     standings.sort(key=lambda one: (one.point != best.point, one.ratio))
-    far = [one for one in runs if one.extrapolated > MOST_EXTRAPOLATED]
+    far = [one for one in runs if one.extrapolated > most_extrapolated]
     apart = [_standing(one, _gap(one, best), 0.0, best, sign) for one in far]
     loss = sum(_loss(gaps[one.point]) for one in usual if one is not best)
     return Ranking(response, tuple(standings), loss, tuple(apart), refused)

@@ -25,6 +25,7 @@ class Subject(NamedTuple):
 
     name        : of the platform, or its file;  platform : itself
     application : fields of HPL, as in a study file; grid and n are chosen where they are not given
+    sizes       : values of n, where there are several
     """
 
     name: str
@@ -32,12 +33,14 @@ class Subject(NamedTuple):
     application: Mapping[str, Any]
     runs: int = 5
     seed: int = 1
+    sizes: tuple[int, ...] = ()
+    fidelity: str = "auto"
 
     def base(self, *without: str, **more: Any) -> dict[str, Any]:
         """The base of the study; without : fields of the application that vary."""
         fields = {"n": 50_000, "nb": 128, "grid": grid_text(self.ranks), **self.application}
         kept = {field: value for field, value in fields.items() if field not in without}
-        return {"application": {"name": "hpl", **kept}, "platform": self.name, **more}
+        return {"application": {"name": "hpl", **kept}, "platform": self.name, "fidelity": self.fidelity, **more}
 
     @property
     def threads(self) -> int:
@@ -53,7 +56,10 @@ class Subject(NamedTuple):
         return max(1, self.platform.nodes.cores // self.threads)
 
     def study(self, **content: Any) -> Study:
-        """The study of this content, with runs and seed."""
+        """The study of this content, with runs and seed; crossed with the sizes."""
+        if self.sizes:
+            sizes = {"n": {"path": "application.n", "levels": list(self.sizes)}}
+            content = content | {"factors": sizes | content.get("factors", {})}
         return study_of({"runs": self.runs, "seed": self.seed, "responses": ["time_s", "rate_gflops"], **content})
 
 
@@ -103,14 +109,12 @@ def top_switches(subject: Subject, tree: str | None = None, cables: str | None =
 
     tree : SimGrid's notation; the platform's own, or one of full width, unless given
     """
-    nodes, (leaves, parents, per_parent) = _tree(subject.platform, tree)
+    shape = _tree(subject.platform, tree)
     scenarios: dict[str, Any] = {}
-    for top in range(parents, 0, -1):
-        parameters = f"2;{nodes},{leaves};1,{top};1,{per_parent}"
-        chosen = {"cables": cables} if cables else {}
-        name = f"{top} top switch{'es' * (top > 1)}"
-        scenarios[name] = {"platform.topology": {"kind": "fat-tree", "parameters": parameters, **chosen}}
-    scenarios["one switch"] = {"platform.topology": {"kind": "switch"}}
+    for top in range(shape.parents, 0, -1):
+        scenarios[f"{top} top switch{'es' * (top > 1)}"] = shape.with_top(top, cables)
+    if not shape.own or subject.platform.topology.levels is None:  # what its cables cost has no place in one switch
+        scenarios["one switch"] = {"platform.topology": {"kind": "switch"}}
     return subject.study(
         question="whatif",
         title="a fat tree with fewer top switches",
@@ -137,11 +141,8 @@ def components(subject: Subject, factor: float = 10.0) -> Study:
 
 def rank_mapping(subject: Subject, tree: str | None = None, draws: int = 3) -> Study:
     """What it costs to lay ranks on cores at random, on the fat tree and with one top switch."""
-    nodes, (leaves, parents, per_parent) = _tree(subject.platform, tree)
-    trees = {
-        name: {"platform.topology": {"kind": "fat-tree", "parameters": f"2;{nodes},{leaves};1,{top};1,{per_parent}"}}
-        for name, top in (("whole tree", parents), ("one top switch", 1))
-    }
+    shape = _tree(subject.platform, tree)
+    trees = {"whole tree": shape.with_top(shape.parents), "one top switch": shape.with_top(1)}
     return subject.study(
         question="whatif",
         title="ranks laid on cores at random, against in sequence",
@@ -157,6 +158,8 @@ def rank_mapping(subject: Subject, tree: str | None = None, draws: int = 3) -> S
 
 def scaling(subject: Subject, points: int = 5) -> Study:
     """How a machine scales: ranks doubled four times, up to all of it, the matrix growing with the memory."""
+    if subject.sizes:
+        raise InputError("weak scaling takes one n, of the whole machine; the others follow from it")
     n = int(subject.application.get("n", 50_000))
     scenarios: dict[str, Any] = {}
     for step in range(points - 1, -1, -1):
@@ -229,21 +232,43 @@ def grid_text(ranks: int) -> str:
     return f"{p}x{ranks // p}"
 
 
-def _tree(platform: "Platform", tree: str | None) -> tuple[int, tuple[int, int, int]]:
-    """Nodes below a leaf switch; leaf switches, top switches, and cables from a leaf to each top switch."""
-    if tree is None and platform.topology.kind == "fat-tree":
+class _Tree(NamedTuple):
+    """A fat tree of two levels: nodes of a leaf switch, leaf and top switches, cables from a leaf to each top switch.
+
+    own : whether it is the platform's, whose other fields stay
+    """
+
+    nodes: int
+    leaves: int
+    parents: int
+    cables: int
+    own: bool
+
+    def with_top(self, top: int, cables: str | None = None) -> dict[str, Any]:
+        """What sets the tree with so many top switches; cables : all or the first of parallel ones."""
+        parameters = f"2;{self.nodes},{self.leaves};1,{top};1,{self.cables}"
+        if self.own:
+            return {"platform.topology.parameters": parameters}
+        chosen = {"cables": cables} if cables else {}
+        return {"platform.topology": {"kind": "fat-tree", "parameters": parameters, **chosen}}
+
+
+def _tree(platform: "Platform", tree: str | None) -> _Tree:
+    """The tree of this notation; without one the platform's, or one of full width."""
+    own = tree is None and platform.topology.kind == "fat-tree"
+    if own:
         tree = platform.topology.parameters
     if tree is None:
         count = platform.nodes.count
         below = max((each for each in range(1, MOST_BELOW + 1) if count % each == 0 and each < count), default=1)
         top = next(each for each in (4, 3, 2, 1) if below % each == 0)
-        return below, (count // below, top, below // top)
+        return _Tree(below, count // below, top, below // top, own)
     try:
         levels, children, parents, cables = tree.split(";")
         below, leaves = map(int, children.split(","))
-        top, per_parent = int(parents.split(",")[1]), int(cables.split(",")[1])
+        found = _Tree(below, leaves, int(parents.split(",")[1]), int(cables.split(",")[1]), own)
     except (ValueError, IndexError):
-        levels, below, leaves, top, per_parent = "", 0, 0, 0, 0
-    if levels != "2" or min(below, leaves, top, per_parent) < 1:
+        levels, found = "", _Tree(0, 0, 0, 0, own)
+    if levels != "2" or min(found[:4]) < 1:
         raise InputError(f"the fat tree {tree[:80]!r} is not one of two levels, such as 2;32,8;1,4;1,8")
-    return below, (leaves, top, per_parent)
+    return found

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.study.answer_files import write_answer_files
-from lepaute.study.configuration import Configurations, check_study
+from lepaute.study.checking import check_study
+from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Evaluate, Outcome, Trial
 from lepaute.study.questions import Answer, question_of
 from lepaute.study.results import Results
@@ -71,7 +72,7 @@ def run_study(
     *,
     folder: str | Path | None = None,
     resume: bool = False,
-    scheduler: str | None = None,
+    scheduler: str | None = "threads",
     workers: int | None = None,
     runs: int | None = None,
     seed: int | None = None,
@@ -82,7 +83,8 @@ def run_study(
     """Answers the question of a study: a file, its content, or a `Study`.
 
     folder    : keeps all results, and answers from them what is known; resume : there may be results in it already
-    scheduler : threads of this process, local processes, slurm or oar; by how long it will take, unless given
+    scheduler : threads of this process, local (processes), slurm or oar; None: by how long it will take. Processes
+        import the calling script, which needs the guard `if __name__ == "__main__":`
     workers   : that simulate side by side; as many as there are cores, unless given
     runs, seed: in the place of the study's
     store     : in the place of that in the folder

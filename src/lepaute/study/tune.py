@@ -13,7 +13,7 @@ from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.study.evaluation import Evaluate, Once, Outcome, Point, by_point, trials_of
-from lepaute.study.ranking import Ranking, Standing, rank
+from lepaute.study.ranking import MOST_EXTRAPOLATED, Ranking, Standing, rank
 
 #: Enough: the chosen point is expected to be worse by at most this share than the best, as far as simulations can tell.
 TOLERANCE = 0.001
@@ -86,6 +86,7 @@ def halve(
     seed: int = 1,
     tolerance: float = TOLERANCE,
     known: Sequence[Outcome] = (),
+    most_extrapolated: float = MOST_EXTRAPOLATED,
 ) -> Tuned:
     """The likely best of finitely many points.
 
@@ -93,6 +94,7 @@ def halve(
     seed   : of the runs, run i has seed + i at all points
     tolerance : ends where the expected loss is below this; 0 spends the budget
     known  : outcomes of some of these points, with seeds from `seed` on, which cost nothing
+    most_extrapolated : share of the time above which a point does not compete
     Raises InputError without points or budget, or where no point can be compared.
     """
     distinct = list(dict.fromkeys(points))
@@ -111,7 +113,7 @@ def halve(
         if missing > left:
             alive, runs = _affordable(once, alive, runs, left, seed)
         once(trials_of(alive, runs, seed))
-        ranking = rank(once.outcomes, response, seed=seed)
+        ranking = rank(once.outcomes, response, probabilities=False, most_extrapolated=most_extrapolated)
         alive = [one.point for one in ranking.standings if one.point in set(alive)]
         if not alive or len(distinct) == 1:
             ended = "all points simulated"
@@ -127,6 +129,7 @@ def halve(
         alive = alive[: max(FEWEST, -(-len(alive) // 2))]
         runs = 2 * runs
     spent = once.asked - spent_before
+    ranking = rank(once.outcomes, response, seed=seed, most_extrapolated=most_extrapolated)
     return Tuned(ranking, spent, budget, ended, len(distinct), "halving", tuple(once.outcomes))
 
 
@@ -194,7 +197,6 @@ def _score(outcome: Outcome, response: str) -> float:
     from math import inf
 
     from lepaute.study.evaluation import LESS_IS_BETTER
-    from lepaute.study.ranking import MOST_EXTRAPOLATED
 
     if outcome.refusal is not None or outcome.extrapolated > MOST_EXTRAPOLATED:
         return inf

@@ -139,6 +139,8 @@ class RealModel:
         posterior = self.posterior()
         counts = generator.multinomial(DRAWS, [weight for weight, _, _ in posterior])
         for count, (_, mean, covariance) in zip(counts, posterior, strict=True):
+            if count == 0:
+                continue
             values, vectors = np.linalg.eigh(covariance)
             root = vectors * np.sqrt(np.maximum(values, 0.0))
             parts.append(mean + generator.standard_normal((count, len(mean))) @ root.T)

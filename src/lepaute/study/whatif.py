@@ -82,7 +82,7 @@ class WhatIfAnswer:
 
     @property
     def told_apart(self) -> int:
-        """Comparisons whose first response differs for certain."""
+        """Comparisons of which the first response differs by more than their interval."""
         return sum(self._of(each) is not None and self._of(each).is_told_apart for each in self.comparisons)  # type: ignore[union-attr]
 
     @property
@@ -95,7 +95,7 @@ class WhatIfAnswer:
             each, found = known[0]
             return f"{self._called(each)}, {found.response}: {found.text}."
         far = max(known, key=lambda pair: abs(_log(pair[1].ratio)))
-        certain = "" if self.runs < 2 else f"{self.told_apart} of {len(self.comparisons)} differ for certain; "
+        certain = "" if self.runs < 2 else f"{self.told_apart} of {len(self.comparisons)} can be told from the base; "
         return f"{certain}the largest change is that of {self._called(far[0])}, {far[1].response}: {far[1].text}."
 
     @property
