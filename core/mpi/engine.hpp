@@ -253,12 +253,10 @@ public:
         Steps() = default;
         Steps(const Steps&) = delete;
         Steps& operator=(const Steps&) = delete;
+        virtual ~Steps() = default;
         /// Called first, and then whenever the operation that it began has ended. True: all is done; false: it has
         /// begun an operation that has not ended.
         virtual bool advance() = 0;
-
-    protected:
-        ~Steps() = default;
     };
     /// Begins an operation of a rank from its steps; true: it has ended already.
     bool begin(Rank rank, const Operation& what) {

@@ -18,7 +18,7 @@ inline constexpr std::size_t large_page_bytes = std::size_t{1} << 21U;
     if (bytes < large_page_bytes) {
         return ::operator new(bytes);
     }
-    void* memory = ::operator new (bytes, std::align_val_t{large_page_bytes});
+    void* memory = ::operator new(bytes, std::align_val_t{large_page_bytes});
 #ifdef __linux__
     static_cast<void>(madvise(memory, bytes, MADV_HUGEPAGE)); // a wish
 #endif
@@ -28,7 +28,7 @@ inline void release_pages(void* memory, std::size_t bytes) noexcept {
     if (bytes < large_page_bytes) {
         ::operator delete(memory);
     } else {
-        ::operator delete (memory, std::align_val_t{large_page_bytes});
+        ::operator delete(memory, std::align_val_t{large_page_bytes});
     }
 }
 

@@ -46,7 +46,7 @@ public:
         }
     }
     [[nodiscard]] std::size_t heap_bytes() const noexcept {
-        return many_ ? sizeof(*many_) + many_->capacity() * sizeof(std::uint32_t) : 0;
+        return many_ ? sizeof(std::vector<std::uint32_t>) + many_->capacity() * sizeof(std::uint32_t) : 0;
     }
 
 private:

@@ -351,7 +351,8 @@ def test_several_nodes_are_given_by_a_hostfile_of_the_launcher_s_own_form() -> N
     assert OPEN_MPI_4.hostfile_text(["a", "b"], 2) == "a slots=2\nb slots=2\n"
     assert HYDRA.hostfile_text(["a", "b"], 2) == "a:2\nb:2\n"
     over = OPEN_MPI_4.start(4, hostfile="h", remote_shell="ssh -F c", options=("--mca", "btl", "tcp,self")).argv
-    hosts = ("--hostfile", "h", "--mca", "rtc_hwloc_vmhole", "none", "--mca", "plm_rsh_agent", "ssh -F c")
+    settings = ("--mca", "rtc_hwloc_vmhole", "none", "--mca", "routed", "direct", "--mca", "plm_rsh_agent", "ssh -F c")
+    hosts = ("--hostfile", "h", *settings)
     assert over[4:] == (*hosts, "--mca", "btl", "tcp,self", "-np", "4")
     assert HYDRA.start(4, hostfile="h", remote_shell="oarsh").argv[1:] == (
         *("-f", "h", "-launcher", "ssh", "-launcher-exec", "oarsh"), "-np", "4",

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -170,8 +169,7 @@ def test_a_study_on_workers_that_is_killed_and_continued_gives_the_files_of_one_
     text = support_study.TEXT.replace("n: 1k", "n: 3k")
     (tmp_path / "net.yaml").write_text(text)
     argv = [sys.executable, "-m", "lepaute.cli.main", "study", "whatif", "net.yaml", "--runs", "40", "--resume"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen([*argv, "--workers", "2"], cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([*argv, "--workers", "2"], cwd=tmp_path, stderr=subprocess.DEVNULL)
     store = tmp_path / "net.results" / "store"
     while process.poll() is None and not written(store):
         pass
@@ -179,7 +177,7 @@ def test_a_study_on_workers_that_is_killed_and_continued_gives_the_files_of_one_
     process.wait()
     kept = written(store)
     assert kept
-    done = subprocess.run([*argv, "--workers", "2"], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    done = subprocess.run([*argv, "--workers", "2"], cwd=tmp_path, capture_output=True, check=True)
     assert f"{160 - kept} simulations, {kept} known before" in done.stderr.decode()
     run_study(tmp_path / "net.yaml", folder=tmp_path / "here", runs=40, scheduler="threads")
     assert (tmp_path / "here/results.csv").read_bytes() == (tmp_path / "net.results/results.csv").read_bytes()
@@ -199,10 +197,7 @@ def written(store: Path) -> int:
 def test_an_interrupt_is_one_line_and_what_was_finished_is_kept(tmp_path: Path) -> None:
     (tmp_path / "net.yaml").write_text(support_study.TEXT.replace("n: 1k", "n: 4k"))
     argv = [sys.executable, "-m", "lepaute.cli.main", "study", "whatif", "net.yaml", "--runs", "200"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen(
-        [*argv, "--scheduler", "threads"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([*argv, "--scheduler", "threads"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     store = tmp_path / "net.results" / "store"
     while process.poll() is None and not written(store):
         pass

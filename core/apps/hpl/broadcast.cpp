@@ -131,7 +131,7 @@ void Program::PanelBroadcast::take() {
 }
 
 bool Program::PanelBroadcast::advance() {
-    mpi::Engine& engine = program_.engine_;
+    const mpi::Engine& engine = program_.engine_;
     bool ended = true; // the operation
     while (ended) {
         switch (next_) {

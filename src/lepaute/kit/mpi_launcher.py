@@ -34,6 +34,9 @@ _WITHOUT_SCHEDULER = {
 #: Open MPI's daemon puts hwloc's topology into memory shared with its ranks, at an address that it takes for free; now
 #: and then it is not, and the daemon crashes. Ranks can look at the machine themselves.
 _NO_SHARED_TOPOLOGY = ("--mca", "rtc_hwloc_vmhole", "none")
+#: Daemons of Open MPI that pass messages on for each other now and then know no route to one that has just started, and
+#: the run ends; on so few nodes as are measured together each can talk to mpirun itself, as its message advises.
+_DIRECT_ROUTES = ("--mca", "routed", "direct")
 #: Beginnings of the environment variables that tune a library.
 _TUNING_PREFIXES = {OPEN_MPI: "OMPI_MCA_", MPICH: "MPIR_CVAR_", INTEL_MPI: "I_MPI_", MVAPICH: "MV2_"}
 
@@ -127,7 +130,7 @@ class Launcher:
     def _hosts(self, hostfile: str, remote_shell: str | None) -> list[str]:
         if self.family == OPEN_MPI:
             shell = () if remote_shell is None else ("--mca", "plm_rsh_agent", remote_shell)
-            return ["--hostfile", hostfile, *_NO_SHARED_TOPOLOGY, *shell]
+            return ["--hostfile", hostfile, *_NO_SHARED_TOPOLOGY, *_DIRECT_ROUTES, *shell]
         if remote_shell is None:
             return ["-f", hostfile]
         if " " in remote_shell:
