@@ -195,8 +195,8 @@ def written(store: Path) -> int:
 
 @pytest.mark.slow
 def test_an_interrupt_is_one_line_and_what_was_finished_is_kept(tmp_path: Path) -> None:
-    (tmp_path / "net.yaml").write_text(support_study.TEXT.replace("n: 1k", "n: 4k"))
-    argv = [sys.executable, "-m", "lepaute.cli.main", "study", "whatif", "net.yaml", "--runs", "200"]
+    (tmp_path / "net.yaml").write_text(support_study.TEXT.replace("n: 1k", "n: 8k"))
+    argv = [sys.executable, "-m", "lepaute.cli.main", "study", "whatif", "net.yaml", "--runs", "10000"]
     process = subprocess.Popen([*argv, "--scheduler", "threads"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     store = tmp_path / "net.results" / "store"
     while process.poll() is None and not written(store):
