@@ -85,4 +85,6 @@ def whatif_page(asked: "object", answer: "WhatIfAnswer", outcomes: Sequence["Out
         sure.append(f"{apart} compare machines whose models have no errors in common: their intervals are wider")
     tables = [records_table("Comparisons", rows)]
     doubtful = answer.told_apart < len(answer.comparisons) / 2
-    return report_page.page(asked, answer.sentence, doubtful, sure, report_page.outside(outcomes), [], tables)
+    return report_page.page(
+        asked, answer.sentence.removesuffix("."), doubtful, sure, report_page.outside(outcomes), [], tables
+    )

@@ -132,4 +132,5 @@ def _shared_variance(pairs: Sequence[tuple[float, float]]) -> float:
 
 def _percent(ratio: float) -> str:
     percent = 100.0 * (ratio - 1.0)
-    return f"{abs(percent):.2g} % {'more' if percent > 0 else 'less'}" if percent else "equal"
+    digits = f"{abs(percent):.2g}" if abs(percent) < 99.5 else f"{abs(percent):,.0f}"
+    return f"{digits} % {'more' if percent > 0 else 'less'}" if percent else "equal"
