@@ -218,6 +218,26 @@ public:
         const double even_s = cost.draw(state.noise, state.calls++);
         return episode_s_ > 0.0 ? through_episodes(rank, even_s) : even_s;
     }
+    /// Draws for many calls of a rank in a row, while nobody else draws for it.
+    class Draws {
+    public:
+        Draws(MachineDay& day, std::uint32_t rank) noexcept
+            : day_(day), rank_(rank), noise_(day.ranks_[rank].noise), calls_(day.ranks_[rank].calls) {}
+        Draws(const Draws&) = delete;
+        Draws& operator=(const Draws&) = delete;
+        ~Draws() { day_.ranks_[rank_].calls = calls_; }
+        /// As draw_s().
+        [[nodiscard]] double next_s(const KernelCost& cost) noexcept {
+            const double even_s = cost.draw(noise_, calls_++);
+            return day_.episode_s_ > 0.0 ? day_.through_episodes(rank_, even_s) : even_s;
+        }
+
+    private:
+        MachineDay& day_;
+        std::uint32_t rank_;
+        rng::Stream noise_;
+        std::uint64_t calls_;
+    };
     /// Passes over the draws of so many calls on `rank`, whose cost is free.
     void pass_draws(std::uint32_t rank, std::uint64_t calls) noexcept { ranks_[rank].calls += calls; }
     void note_calls(KernelNumber kernel, const KernelCost& cost, const Size& size, std::uint64_t calls,

@@ -50,6 +50,18 @@ struct Segment {
         return send.of(size_bytes) + latency_s + size_bytes / bandwidth_Bps + receive.of(size_bytes);
     }
 
+    /// A bound of the factor that noise puts on a message.
+    [[nodiscard]] double least_noise_factor() const noexcept {
+        if (noise.modes.empty()) {
+            return std::max(0.0, 1.0 + noise_relative_sd * rng::Stream::least_centred_half_normal);
+        }
+        double least = 1e300;
+        for (const rng::Mode& mode : noise.modes) {
+            least = std::min(least, rng::exponential(mode.mean - rng::Stream::most_deviations * mode.deviation));
+        }
+        return least;
+    }
+
     template <class Visit>
     static void fields(Visit visit) {
         visit("above_bytes", &Segment::above_bytes);

@@ -66,6 +66,10 @@ public:
         double per_flow_s;
     };
     [[nodiscard]] TransferTimes transfer_times(const models::Segment& segment, double bytes) const noexcept;
+    /// What the transfer of a message of `bytes` takes at least, on any links and whatever its noise.
+    [[nodiscard]] double least_transfer_s(double bytes) const noexcept;
+    /// Is a message of `bytes` eager on any links?
+    [[nodiscard]] bool may_be_eager(double bytes) const noexcept;
     /// What the cables between two ranks add to the latency of a segment.
     [[nodiscard]] double cable_latency_s(Rank from, Rank to) const {
         return topology_.has_latency() ? route_latency_s(ranks_[from].node, ranks_[to].node) : 0.0;
@@ -117,6 +121,34 @@ public:
         state.progress_s = state.clock_s;
     }
     void fruitless_probe(Rank rank, Rank from, std::uint32_t tag);
+    /// The clock of a rank that computes and probes many times in a row, to be given back with set_times().
+    struct Times {
+        double clock_s;
+        double compute_s; // shares of the rank
+        double probe_s;
+        double progress_s;
+        void compute(double seconds) noexcept {
+            clock_s += seconds;
+            compute_s += seconds;
+        }
+        void probe(double seconds) noexcept {
+            clock_s += seconds;
+            probe_s += seconds;
+            progress_s = clock_s;
+        }
+    };
+    [[nodiscard]] Times times(Rank rank) const noexcept {
+        const RankState& state = ranks_[rank];
+        return {state.clock_s, state.shares_s[static_cast<std::size_t>(Share::compute)],
+                state.shares_s[static_cast<std::size_t>(Share::probe)], state.progress_s};
+    }
+    void set_times(Rank rank, const Times& times) noexcept {
+        RankState& state = ranks_[rank];
+        state.clock_s = times.clock_s;
+        part(state.shares_s, Share::compute) = times.compute_s;
+        part(state.shares_s, Share::probe) = times.probe_s;
+        state.progress_s = times.progress_s;
+    }
     [[nodiscard]] const Shares& shares_s(Rank rank) const noexcept { return ranks_[rank].shares_s; }
 
     // ---- trace -----------------------------------------------------------------------------------------------------

@@ -27,7 +27,9 @@ Engine::Probed Engine::look(Rank rank, Rank from, std::uint32_t tag) const noexc
     }
     // Nothing that is posted later can have come by a date that is settled, nor what its sender posts after that date.
     const double sender_s = queue_.date_s(from);
-    return seen_s <= now_s_ || (sender_s != never && sender_s >= seen_s) ? Probed::nothing : Probed::open;
+    return seen_s <= now_s_ || (sender_s != never && sender_s >= seen_s) || ranks_[from].clock_s > seen_s
+               ? Probed::nothing
+               : Probed::open;
 }
 
 bool Engine::finds_nothing(Rank rank, Rank from, std::uint32_t tag) const noexcept {

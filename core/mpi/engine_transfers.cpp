@@ -82,6 +82,29 @@ Engine::TransferTimes Engine::transfer_times(const models::Segment& segment, dou
     return {alone_s, scaled ? alone_s : bytes / link_Bps};
 }
 
+double Engine::least_transfer_s(double bytes) const noexcept {
+    double least_s = never;
+    for (std::size_t which = 0; which < models::link_class_count; ++which) {
+        const models::NetworkClass& network = network_.of(static_cast<models::LinkClass>(which));
+        if (!network.segments.empty()) {
+            const models::Segment& segment = network.at(bytes);
+            const double factor = with_noise_ ? segment.least_noise_factor() : 1.0;
+            least_s = std::min(least_s, (segment.latency_s + bytes / segment.bandwidth_Bps) * factor);
+        }
+    }
+    return least_s;
+}
+
+bool Engine::may_be_eager(double bytes) const noexcept {
+    for (std::size_t which = 0; which < models::link_class_count; ++which) {
+        const models::NetworkClass& network = network_.of(static_cast<models::LinkClass>(which));
+        if (!network.segments.empty() && network.at(bytes).protocol == models::Protocol::eager) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void Engine::start_flow(std::uint32_t id) {
     const Message& message = messages_[id];
     const std::uint32_t from = ranks_[message.from].node;

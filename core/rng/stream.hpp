@@ -20,6 +20,11 @@ struct Mode {
 
 class Stream {
 public:
+    /// Bounds of what is drawn: no normal variate is so far from 0 (the tail is drawn from 53 bits), no centred
+    /// half-normal one less.
+    static constexpr double most_deviations = 16.0;
+    static constexpr double least_centred_half_normal = -1.33;
+
     Stream() = default;
     /// The stream of `at`; at.index is ignored.
     explicit Stream(const Coordinates& at) noexcept;

@@ -153,4 +153,25 @@ TEST(MessageUse, CountsMessagesOutsideTheFittedSizesByClassOfLinks) {
     EXPECT_EQ(within[static_cast<std::size_t>(models::LinkClass::loopback)].outside_messages, 0U);
 }
 
+TEST(NoiseMixture, NoTransferTakesLessThanItsBound) {
+    models::Network half_normal = network({});
+    for (models::NetworkClass* links : {&half_normal.loopback, &half_normal.remote}) {
+        links->segments.back().noise_relative_sd = 0.3;
+    }
+    for (const models::Network& noisy : {network(models::centred(three_modes)), half_normal}) {
+        const Engine engine(noisy, {0, 1}, 2, 1, true);
+        const Engine quiet(noisy, {0, 1}, 2, 1, false);
+        EXPECT_GT(engine.least_transfer_s(1000.0), 0.0);
+        EXPECT_DOUBLE_EQ(quiet.least_transfer_s(1000.0), 15e-3);
+        for (const std::uint32_t other : {0U, 1U}) {
+            for (const double duration_s : durations_s(noisy, {0, other}, 1000.0, 5000, 7)) {
+                EXPECT_GE(duration_s, engine.least_transfer_s(1000.0));
+            }
+        }
+    }
+    const Engine engine(half_normal, {0, 1}, 2, 1, true);
+    EXPECT_TRUE(engine.may_be_eager(100.0));
+    EXPECT_FALSE(engine.may_be_eager(101.0));
+}
+
 } // namespace

@@ -114,6 +114,61 @@ TEST(Sampling, LeapsKeepTheRoundOfTheProcessColumns) {
     }
 }
 
+// Further windows lie between the first ones and overlap none; the ranks come to the same tail.
+TEST(Sampling, FurtherWindowsComeBeforeTheTailAndKeepTheRound) {
+    int split = 0;
+    for (const Shape& shape : shapes) {
+        const Sample few = shape.sample();
+        if (few.further.empty()) {
+            continue;
+        }
+        ++split;
+        const Sample many = extended(few);
+        EXPECT_TRUE(many.further.empty());
+        const std::size_t added = many.steps.size() - few.steps.size();
+        EXPECT_GT(added, 0U);
+        EXPECT_EQ(added % static_cast<std::size_t>(shape.q), 0U);
+        const Span before = few.spans[Sample::tail];
+        const Span after = many.spans[Sample::tail];
+        EXPECT_EQ(after.begin, before.begin + added);
+        EXPECT_EQ(many.steps[after.begin], few.steps[before.begin]);
+        EXPECT_EQ(many.spans.size(), 2 * few.spans.size() - Sample::first_window - 1);
+        for (std::size_t i = 1; i < many.steps.size(); ++i) {
+            EXPECT_EQ((many.steps[i] - many.steps[i - 1] - 1) % shape.q, 0);
+        }
+        std::vector<std::int64_t> once = many.steps;
+        std::ranges::sort(once);
+        EXPECT_EQ(std::ranges::adjacent_find(once), once.end());
+        const auto ones = std::vector<double>(many.steps.size() + 1);
+        double count = 0.0;
+        const Extrapolation found = extrapolated(many, shape.terms(), ones);
+        for (std::size_t i = 0; i < many.spans.size(); ++i) {
+            count += found.counts[i] * static_cast<double>(many.spans[i].end - many.spans[i].begin);
+        }
+        EXPECT_NEAR(count, static_cast<double>(shape.steps()), 1e-6);
+    }
+    EXPECT_GE(split, 4);
+}
+
+// Only what the windows do not follow asks for further ones.
+TEST(Sampling, StallsMakeTheTimeUncertainAndTheTermsDoNot) {
+    for (const Shape& shape : shapes) {
+        const Sample sample = shape.sample();
+        const StepTerms terms = shape.terms();
+        const auto began = [&](double stall) {
+            std::vector<double> dates = {0.0};
+            std::int64_t count = 0;
+            for (const std::int64_t step : sample.steps) {
+                const bool stalls = count++ % 29 == 0;
+                dates.push_back(dates.back() + terms[0][static_cast<std::size_t>(step)] * (stalls ? 1.0 + stall : 1.0));
+            }
+            return dates;
+        };
+        EXPECT_FALSE(uncertain(sample, terms, began(0.0))) << shape.n;
+        EXPECT_TRUE(uncertain(sample, terms, began(2.0))) << shape.n;
+    }
+}
+
 // All steps are counted once, whatever they take.
 TEST(Sampling, CountsAddUpToTheNumberOfSteps) {
     for (const Shape& shape : shapes) {

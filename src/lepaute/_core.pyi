@@ -797,8 +797,10 @@ class HplResult(RunResult):
     def rank_sent(self) -> list[list[list[float]]]:
         """By rank and phase (broadcast, swap, solve): messages and bytes."""
 
-def hpl_simulated_steps(parameters: HplParameters) -> list[int]:
-    """The steps that a run with these parameters simulates."""
+def hpl_simulated_steps(parameters: HplParameters, further: bool = False) -> list[int]:
+    """
+    The steps that a run with these parameters simulates; further: with the windows that it may go back for.
+    """
 
 class HplParameters:
     def __init__(self) -> None: ...

@@ -221,7 +221,7 @@ def test_the_announced_time_is_that_of_the_steps_that_will_be_simulated(
     for fidelity in ("full", "sampled"):
         assert main([*line, "--fidelity", fidelity]) == 0
         assert json.loads(capsys.readouterr().out)["fidelity"] == fidelity
-    assert 0.05 < asked[1] / asked[0] < 0.3  # 240 of 2000 steps, and the measurements differ
+    assert 0.03 < asked[1] / asked[0] < 0.6  # 135 of 2000 steps; a busy machine measures otherwise
 
 
 def test_an_interrupt_is_answered_at_once_however_long_the_runs_are() -> None:

@@ -6,7 +6,7 @@ from lepaute.platform import load_platform
 from lepaute.platform.io import override
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.apps.hpl.estimate import EventCosts, estimated_run_s
-from lepaute.simulate.apps.hpl.work import exchange_messages, simulated_steps, work_of, work_of_steps
+from lepaute.simulate.apps.hpl.work import exchange_messages, simulated_steps, work_of, work_of_run, work_of_steps
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.estimate import estimated_wall_s
 from lepaute.simulate.native import Native
@@ -119,9 +119,28 @@ def test_the_steps_announced_are_those_that_a_sampled_run_simulates(steps, q, de
     # Blocks of one column and a single process row: steps cost next to nothing.
     hpl = Hpl(n=steps, nb=1, p=1, q=q, depth=depth)
     sampling = simulate_one(hpl, override(load_platform("dahu"), {"nodes.count": "32"}), fidelity="sampled").sampling
-    announced = len(simulated_steps(hpl, sampled=True))
-    assert announced == (steps if sampling is None else sampling.simulated_steps)
-    assert hpl.simulated_share("sampled") == announced / steps
+    announced = [len(simulated_steps(hpl, sampled=True, further=further)) for further in (False, True)]
+    assert (steps if sampling is None else sampling.simulated_steps) in announced
+    assert hpl.simulated_share("sampled") == announced[0] / steps
+
+
+@pytest.mark.parametrize(
+    ("platform", "hpl", "further"),
+    [
+        ("dahu", Hpl(n=100_000, nb=96, p=8, q=8), False),
+        ("stampede-like", Hpl(n=250_000, nb=256, p=15, q=16), True),  # equal nodes
+    ],
+)
+def test_where_ranks_wait_in_waves_a_sampled_run_goes_back_for_further_windows(platform, hpl, further):
+    sampling = simulate_one(hpl, load_platform(platform), fidelity="sampled").sampling
+    fewer, more = (len(simulated_steps(hpl, sampled=True, further=further)) for further in (False, True))
+    assert fewer < 0.8 * more
+    assert sampling.simulated_steps == (more if further else fewer)
+    # Half-way by the ratio is what is announced.
+    each = [work_of_steps(hpl, simulated_steps(hpl, sampled=True, further=one), solve=True) for one in (False, True)]
+    announced = work_of_run(hpl, sampled=True)
+    assert announced.others**2 == pytest.approx(each[0].others * each[1].others)
+    assert each[1].others / announced.others < 1.3
 
 
 def test_of_long_runs_on_large_grids_a_round_or_so_of_the_process_columns_is_simulated():

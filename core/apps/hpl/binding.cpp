@@ -29,7 +29,12 @@ void bind_hpl(nb::module_& m) {
         .def_ro("sampling_changes_s", &hpl::Result::sampling_changes_s)
         .def_prop_ro("rank_sent", &rank_sent, "By rank and phase (broadcast, swap, solve): messages and bytes.");
     m.def(
-        "hpl_simulated_steps", [](const hpl::Parameters& parameters) { return hpl::sample_of(parameters).steps; },
-        nb::arg("parameters"), "The steps that a run with these parameters simulates.");
+        "hpl_simulated_steps",
+        [](const hpl::Parameters& parameters, bool further) {
+            const hpl::Sample sample = hpl::sample_of(parameters);
+            return further && !sample.further.empty() ? hpl::extended(sample).steps : sample.steps;
+        },
+        nb::arg("parameters"), nb::arg("further") = false,
+        "The steps that a run with these parameters simulates; further: with the windows that it may go back for.");
     def_application(m, "HplParameters", "simulate_hpl", hpl::kernel_names, &hpl::simulate);
 }

@@ -3,6 +3,7 @@
 
 #include "apps/hpl/update.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace lepaute::hpl {
@@ -86,16 +87,62 @@ bool Program::probes_in_vain(const Place& at, const Panel& panel) {
     return true;
 }
 
+void Program::note_factored(const Panel& panel, std::uint32_t column) {
+    Factored& factored = factored_.at(panel.step);
+    factored.step = panel.step;
+    factored.date_s.resize(parameters_.p);
+    factored.transfer_s.resize(parameters_.p);
+    factored.sources = shape_at(panel.start).source_columns;
+    factored.has_begun.assign(engine_.size(), 0);
+    factored.eager = false;
+    for (std::uint32_t row = 0; row < parameters_.p; ++row) {
+        const Place root{rank_at(row, column), row, column};
+        Panel of_row = panel;
+        of_row.rows = shape_at(panel.start).rows[row];
+        const double bytes = 8.0 * static_cast<double>(panel_length(root, of_row));
+        constexpr double rounding = 1.0 - 1e-9;
+        factored.date_s[row] = engine_.clock(root.rank);
+        factored.transfer_s[row] = rounding * engine_.least_transfer_s(bytes);
+        factored.eager = factored.eager || engine_.may_be_eager(bytes);
+        factored.has_begun[std::size_t{row} * parameters_.q + column] = 1;
+    }
+}
+
+/// Is it known that the panel comes too late for a probe now?
 bool Program::cannot_have_come(const Place& at, const Panel& panel) {
     // A probe that looks first sees what had come before it: the end of its own time is a later bound.
     const double date_s = engine_.clock(at.rank) + engine_.network().iprobe_s;
     const Factored& factored = factored_.at(panel.step);
-    // A panel that is not factored yet will not be for as long as the columns that are left take at least.
-    const std::int64_t begun = columns_to_factor_[panel.owner_column]; // this panel, or one before
-    const auto left = static_cast<double>(begun > 0 ? begun - 1 : panel.width);
-    const double earliest_s =
-        factored.step == panel.step ? factored.date_s[at.row] : engine_.now_s() + least_column_s_ * left;
-    return factored.step <= panel.step && date_s <= earliest_s;
+    if (factored.step != panel.step) {
+        // A panel that is not factored yet will not be for as long as the columns that are left take at least. All
+        // processes take part in each of them.
+        const std::int64_t begun = columns_to_factor_[panel.owner_column]; // this panel, or one before
+        const auto left = static_cast<double>(begun > 0 ? begun - 1 : panel.width);
+        const double from_s = std::max({engine_.now_s(), column_begins_s_[panel.owner_column],
+                                        engine_.clock(rank_at(at.row, panel.owner_column))});
+        return factored.step < panel.step && date_s <= from_s + least_column_s_ * left;
+    }
+    if (date_s <= factored.date_s[at.row]) {
+        return true;
+    }
+    // It has to be transferred to each process on its way that has not begun to receive it. The first of them may only
+    // have to take an eager message.
+    const std::uint8_t* const has_begun = factored.has_begun.data() + std::size_t{at.row} * parameters_.q;
+    double earliest_s = engine_.now_s() - (factored.eager ? factored.transfer_s[at.row] : 0.0);
+    for (std::uint32_t column = panel.source_column; has_begun[column] == 0; column = factored.sources[column]) {
+        earliest_s += factored.transfer_s[at.row];
+        if (date_s < earliest_s) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void Program::note_receipt(const Place& at, const Panel& panel) {
+    Factored& factored = factored_.at(panel.step);
+    if (factored.step == panel.step) {
+        factored.has_begun[std::size_t{at.row} * parameters_.q + at.column] = 1;
+    }
 }
 
 void Program::fruitless_probe(const Place& at, const Panel& panel) {
@@ -156,6 +203,7 @@ bool Program::PanelBroadcast::advance() {
             [[fallthrough]];
         case Next::receive:
             next_ = Next::send;
+            program_.note_receipt(at_, *panel_);
             ended = operation(Kind::receive);
             break;
         case Next::send:

@@ -11,14 +11,23 @@ namespace lepaute::hpl {
 namespace {
 
 // Chosen by the sets `chosen` of validation/sampling_error.py.
-constexpr std::int64_t head_steps = 16;
-constexpr std::int64_t tail_steps = 24; // at least
-constexpr std::int64_t window_steps = 12;
-constexpr std::int64_t least_leaps = 6; // of q steps; with fewer, windows would not be spread over the run
+constexpr std::int64_t head_steps = 8;
+constexpr std::int64_t tail_steps = 16; // at least
+constexpr std::int64_t window_steps = 8;
+constexpr std::int64_t least_leaps = 6;    // of q steps; with fewer, windows would not be spread over the run
+constexpr std::int64_t largest_split = 96; // longer side of the grid up to which there are further windows
+constexpr double certain_relative = 0.002; // root of the sum of the squares of the relative changes
 
-/// How many steps are to be simulated: some rounds of the longer side of the grid, since stalls come once a round.
-std::int64_t wanted_steps(std::int64_t p, std::int64_t q) {
+/// How many steps are to be simulated at most: some rounds of the longer side of the grid, since stalls come once a
+/// round.
+std::int64_t most_wanted(std::int64_t p, std::int64_t q) {
     return std::clamp<std::int64_t>(64 + 3 * std::max(p, q), 128, 320);
+}
+
+/// And at first: half of the windows.
+std::int64_t wanted_steps(std::int64_t p, std::int64_t q) {
+    const std::int64_t longer = std::max(p, q);
+    return longer > largest_split ? most_wanted(p, q) : std::max<std::int64_t>(96, 48 + 3 * longer / 2);
 }
 
 /// Which part of the run lies before the part `share` of the windows: more of them at the beginning, where steps are
@@ -83,15 +92,17 @@ std::optional<std::array<double, 3>> fitted(const std::array<std::vector<double>
 }
 
 /// Between the centres of windows by straight lines, beyond them as at the last: adds what each step counts for.
-/// without: a window to leave out.
+/// without: a window to leave out; onward: before the first centre the first line goes on.
 std::vector<double> interpolated(const std::vector<double>& centres, std::int64_t from, std::int64_t to,
-                                 const std::vector<double>& of_step, std::optional<std::size_t> without = {}) {
+                                 const std::vector<double>& of_step, std::optional<std::size_t> without = {},
+                                 bool onward = false) {
     std::vector<std::size_t> used;
     for (std::size_t window = 0; window < centres.size(); ++window) {
         if (window != without) {
             used.push_back(window);
         }
     }
+    std::ranges::sort(used, {}, [&](std::size_t window) { return centres[window]; });
     std::vector<double> weights(centres.size(), 0.0);
     std::size_t next = 0; // the first whose centre is not before the step
     for (std::int64_t step = from; step < to; ++step) {
@@ -100,16 +111,42 @@ std::vector<double> interpolated(const std::vector<double>& centres, std::int64_
             ++next;
         }
         const double counts = of_step[static_cast<std::size_t>(step)];
-        if (next == 0 || next == used.size()) {
-            weights[used[next == 0 ? 0 : next - 1]] += counts;
+        const std::size_t high = onward && next == 0 && used.size() > 1 ? 1 : next;
+        if (high == 0 || high == used.size()) {
+            weights[used[high == 0 ? 0 : high - 1]] += counts;
             continue;
         }
-        const double low = centres[used[next - 1]];
-        const double share = (at - low) / (centres[used[next]] - low);
-        weights[used[next - 1]] += (1.0 - share) * counts;
-        weights[used[next]] += share * counts;
+        const double low = centres[used[high - 1]];
+        const double share = (at - low) / (centres[used[high]] - low);
+        weights[used[high - 1]] += (1.0 - share) * counts;
+        weights[used[high]] += share * counts;
     }
     return weights;
+}
+
+/// About `wanted` steps, a multiple of q, in windows half-way between those of the sample. None where there is no room.
+std::vector<Sample::Window> further_windows(const Sample& sample, std::int64_t wanted, std::int64_t q) {
+    if (wanted <= 0) {
+        return {};
+    }
+    std::vector<Sample::Window> result;
+    const auto count = static_cast<std::int64_t>(sample.spans.size() - Sample::first_window) - 1;
+    const std::int64_t number = std::max<std::int64_t>(1, (wanted + q / 2) / q) * q;
+    auto index = static_cast<std::int64_t>(sample.spans[Sample::tail].begin);
+    for (std::int64_t i = 0; i < count; ++i) {
+        const auto span = sample.spans.begin() + Sample::first_window + i;
+        const std::int64_t from = sample.steps[span->end - 1] + 1;
+        const std::int64_t to = sample.steps[(span + 1)->begin];
+        const std::int64_t length = number * (i + 1) / count - number * i / count;
+        const std::int64_t first = (from + to - length) / 2;
+        const std::int64_t begin = index + (first - index + q / 2) / q * q; // the same process column comes next
+        if (length <= 0 || begin < from || begin + length > to) {
+            return {};
+        }
+        result.push_back({begin, length});
+        index += length;
+    }
+    return result;
 }
 
 } // namespace
@@ -143,12 +180,13 @@ Sample trial(std::int64_t steps, std::int64_t multiple, std::int64_t head, std::
     return sample;
 }
 
-Sample sampled(std::int64_t steps, std::int64_t p, std::int64_t q) {
+Sample sampled(std::int64_t steps, std::int64_t p, std::int64_t q, std::int64_t least_head) {
+    const std::int64_t head = std::max(head_steps, least_head);
     const std::int64_t wanted = wanted_steps(p, q);
     const std::int64_t leaps = std::max<std::int64_t>(0, steps - wanted + q / 2) / q; // of q steps each
     const std::int64_t simulated = steps - leaps * q;
-    const std::int64_t count = (simulated - head_steps - tail_steps) / window_steps;
-    if (2 * simulated > steps || leaps < least_leaps) {
+    const std::int64_t count = (simulated - head - tail_steps) / window_steps;
+    if (2 * std::max(simulated, most_wanted(p, q)) > steps || leaps < least_leaps) {
         return whole(steps);
     }
     Sample sample;
@@ -161,14 +199,14 @@ Sample sampled(std::int64_t steps, std::int64_t p, std::int64_t q) {
         }
         return begin;
     };
-    simulate(head_steps);
-    sample.spans = {{0, static_cast<std::size_t>(head_steps)}, {}};
-    const std::int64_t tail = simulated - head_steps - count * window_steps;
+    simulate(head);
+    sample.spans = {{0, static_cast<std::size_t>(head)}, {}};
+    const std::int64_t tail = simulated - head - count * window_steps;
     for (std::int64_t i = 0; i < count; ++i) {
         const double share = (static_cast<double>(i) + 0.5) / static_cast<double>(count);
-        const double middle = placed(share) * static_cast<double>(steps - head_steps - tail) + head_steps;
+        const double middle = placed(share) * static_cast<double>(steps - head - tail) + static_cast<double>(head);
         const double first = middle - 0.5 * window_steps - static_cast<double>(sample.steps.size());
-        leapt = std::clamp<std::int64_t>(std::llround(first / static_cast<double>(q)), leapt, leaps);
+        leapt = std::clamp<std::int64_t>(std::llround(first / static_cast<double>(q)), leapt, leaps - 1);
         const std::size_t begin = simulate(window_steps);
         sample.spans.push_back({begin, begin + window_steps});
     }
@@ -176,6 +214,32 @@ Sample sampled(std::int64_t steps, std::int64_t p, std::int64_t q) {
     const std::size_t last = simulate(tail);
     sample.spans[Sample::tail] = {last, sample.steps.size()};
     sample.spans.push_back({last, last + static_cast<std::size_t>(tail) / 2}); // the end of the matrix is not typical
+    if (std::max(p, q) <= largest_split) {
+        sample.further = further_windows(sample, most_wanted(p, q) - simulated, q);
+    }
+    return sample;
+}
+
+Sample extended(Sample sample) {
+    const Span tail = sample.spans[Sample::tail];
+    std::vector<std::int64_t> steps;
+    std::vector<Span> windows;
+    for (const Sample::Window& window : sample.further) {
+        const std::size_t begin = tail.begin + steps.size();
+        for (std::int64_t step = window.begin; step < window.begin + window.length; ++step) {
+            steps.push_back(step);
+        }
+        windows.push_back({begin, tail.begin + steps.size()});
+    }
+    for (Span& span : sample.spans) {
+        if (span.begin >= tail.begin) {
+            span.begin += steps.size();
+            span.end += steps.size();
+        }
+    }
+    sample.steps.insert(sample.steps.begin() + static_cast<std::ptrdiff_t>(tail.begin), steps.begin(), steps.end());
+    sample.spans.insert(sample.spans.end(), windows.begin(), windows.end());
+    sample.further.clear();
     return sample;
 }
 
@@ -229,7 +293,7 @@ Extrapolation extrapolated(const Sample& sample, const StepTerms& terms, const s
     const std::int64_t to = sample.steps[sample.spans[Sample::tail].begin];
     Extrapolation result{.weights = {1.0, 1.0}, .counts = {1.0, 1.0}, .changes_s = {}};
     const std::vector<double> weights = interpolated(centres, from, to, fit);
-    const std::vector<double> counts = interpolated(centres, from, to, ones);
+    const std::vector<double> counts = interpolated(centres, from, to, ones, {}, true);
     for (std::size_t window = 0; window < centres.size(); ++window) {
         result.weights.push_back(weights[window] / fit_of_window[window] / lengths[window]);
         result.counts.push_back(counts[window] / lengths[window]);
@@ -243,6 +307,21 @@ Extrapolation extrapolated(const Sample& sample, const StepTerms& terms, const s
         result.changes_s.push_back(change_s);
     }
     return result;
+}
+
+bool uncertain(const Sample& sample, const StepTerms& terms, const std::vector<double>& began_s) {
+    Sample before = sample;
+    before.spans.pop_back(); // the window that is a part of the tail
+    const Extrapolation found = extrapolated(before, terms, began_s);
+    double time_s = 0.0;
+    for (std::size_t span = Sample::first_window; span < before.spans.size(); ++span) {
+        time_s += found.weights[span] * (began_s[before.spans[span].end] - began_s[before.spans[span].begin]);
+    }
+    double squares = 0.0;
+    for (const double change_s : found.changes_s) {
+        squares += change_s * change_s;
+    }
+    return std::sqrt(squares) > certain_relative * time_s;
 }
 
 } // namespace lepaute::hpl

@@ -5,6 +5,9 @@
 // process columns: their dates keep their order, and go on in proportion to what is left of the matrix. The lag of
 // ranks behind each other, which passes around the grid in waves, so goes on as if nothing had been left out.
 //
+// Where the windows leave the time uncertain, the ranks leap back before they come to the tail, and go through further
+// windows between the first ones.
+//
 // What a step takes is, up to a factor that changes slowly, a sum of terms known for every step: the largest product,
 // the rows of the panel, a constant. The windows only tell the factor.
 
@@ -25,8 +28,14 @@ struct Span {
 struct Sample {
     std::vector<std::int64_t> steps; // increasing
     /// What the run is made of: the head and the tail, which count once, and windows, which stand for what is left out.
-    /// The last window is a part of the tail. None where nothing but the simulated steps counts.
+    /// The last of the first windows is a part of the tail. None where nothing but the simulated steps counts.
     std::vector<Span> spans;
+    /// Windows that may be simulated before the tail, between the first ones: their first steps and their lengths.
+    struct Window {
+        std::int64_t begin;
+        std::int64_t length;
+    };
+    std::vector<Window> further;
 
     static constexpr std::size_t head = 0;
     static constexpr std::size_t tail = 1;
@@ -37,8 +46,12 @@ struct Sample {
 [[nodiscard]] Sample whole(std::int64_t steps);
 
 /// Windows over `steps` steps on a grid of p x q processes. Between windows q divides the number of steps that are left
-/// out, so that the same process column comes next. The whole where that would not save half.
-[[nodiscard]] Sample sampled(std::int64_t steps, std::int64_t p, std::int64_t q);
+/// out, so that the same process column comes next. The whole where that would not save half. The head has at least
+/// `least_head` steps.
+[[nodiscard]] Sample sampled(std::int64_t steps, std::int64_t p, std::int64_t q, std::int64_t least_head = 0);
+
+/// The same with its further windows, which come before the tail; their spans are the last ones.
+[[nodiscard]] Sample extended(Sample sample);
 
 /// The terms that the time of a step is made of, by step.
 using StepTerms = std::array<std::vector<double>, 3>;
@@ -55,6 +68,10 @@ struct Extrapolation {
 /// began_s: when each simulated step began, and when the run ended, on a clock that stands still while ranks leap.
 [[nodiscard]] Extrapolation extrapolated(const Sample& sample, const StepTerms& terms,
                                          const std::vector<double>& began_s);
+
+/// Do the windows before the tail leave the time so uncertain that further ones are worth it? began_s: up to the
+/// beginning of the tail.
+[[nodiscard]] bool uncertain(const Sample& sample, const StepTerms& terms, const std::vector<double>& began_s);
 
 /// The first `head` of `steps` steps, at least one, and `count` others: one after the other in the middle of the run,
 /// or at three places spread over it. Between them `multiple` divides the number of steps that are left out. Their mean

@@ -49,12 +49,14 @@ Sample sample_of(const Parameters& parameters) {
         const std::int64_t head = std::max<std::int64_t>(1, parameters.depth); // with which every run begins
         return trial(steps, parameters.q, head, parameters.trial_steps);
     }
-    return parameters.sampled && parameters.depth < 16 ? sampled(steps, parameters.p, parameters.q) : whole(steps);
+    return parameters.sampled && parameters.depth < 16 ? sampled(steps, parameters.p, parameters.q, parameters.depth)
+                                                       : whole(steps);
 }
 
 Program::Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed)
     : parameters_(parameters), engine_(engine), day_(day), seed_(seed), meetings_(parameters.q),
-      rank_sent_(std::size_t{parameters.p} * parameters.q), columns_to_factor_(parameters.q, 0) {
+      rank_sent_(std::size_t{parameters.p} * parameters.q), columns_to_factor_(parameters.q, 0),
+      column_begins_s_(parameters.q, 0.0) {
     for (std::uint32_t row = 0; row < parameters.p; ++row) { // its rows, aligned, and no power of two
         const std::int64_t rows =
             std::max<std::int64_t>(1, local_count(parameters.n, parameters.nb, row, parameters.p));
@@ -65,14 +67,7 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
     sample_ = sample_of(parameters);
     before_leap_.count = engine.size();
     if (!sample_.spans.empty()) {
-        began_s_.assign(sample_.steps.size() + 1, 0.0);
-        for (const Span& span : sample_.spans) {
-            mark_at_.insert(mark_at_.end(), {span.begin, span.end});
-        }
-        std::sort(mark_at_.begin(), mark_at_.end());
-        mark_at_.erase(std::unique(mark_at_.begin(), mark_at_.end()), mark_at_.end());
-        totals_at_.resize(mark_at_.size());
-        shares_in_.assign(sample_.spans.size(), std::vector<mpi::Shares>(engine.size()));
+        note_spans();
     }
     // The pivot exchange of a column takes at least its rounds of the shorter messages on the faster links.
     const double row_bytes = 8.0 * static_cast<double>(parameters.nb + 4);
@@ -82,6 +77,35 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
     };
     const int rounds = static_cast<int>(std::bit_width(parameters.p)) - 1;
     least_column_s_ = rounds * std::min(message_s(engine.network().loopback), message_s(engine.network().remote));
+}
+
+/// Makes room for what is known when spans begin and end.
+void Program::note_spans() {
+    began_s_.resize(sample_.steps.size() + 1, 0.0);
+    mark_at_.clear();
+    for (const Span& span : sample_.spans) {
+        mark_at_.insert(mark_at_.end(), {span.begin, span.end});
+    }
+    std::sort(mark_at_.begin(), mark_at_.end());
+    mark_at_.erase(std::unique(mark_at_.begin(), mark_at_.end()), mark_at_.end());
+    totals_at_.resize(mark_at_.size());
+    shares_in_.resize(sample_.spans.size(), std::vector<mpi::Shares>(engine_.size()));
+}
+
+/// All ranks have come to the tail: further windows come before it where they are worth it.
+void Program::extend(double now_s) {
+    std::vector<double> began_s = began_s_;
+    began_s[sample_.spans[Sample::tail].begin] = now_s;
+    if (uncertain(sample_, step_terms(parameters_.n, parameters_.nb, parameters_.p, parameters_.q), began_s)) {
+        sample_ = extended(std::move(sample_));
+        note_spans();
+        // What is kept of panels is of later ones.
+        shapes_ = {};
+        spread_plans_ = {};
+        swap_plans_ = {};
+        factored_ = {};
+    }
+    sample_.further.clear();
 }
 
 void Program::begin_step(const Place& at, std::size_t index, std::int64_t step) {
@@ -102,6 +126,9 @@ void Program::leap(Rank last, std::size_t index) {
         first_s = std::min(first_s, clock_s);
         last_s = std::max(last_s, clock_s);
         before_s += clock_s;
+    }
+    if (!sample_.further.empty() && index == sample_.spans[Sample::tail].begin) {
+        extend(before_s / static_cast<double>(engine_.size()) - leapt_s_);
     }
     const auto left = [&](std::int64_t step) { return static_cast<double>(parameters_.n - step * parameters_.nb); };
     const double scale = left(sample_.steps[index]) / left(sample_.steps[index - 1] + 1);
@@ -207,15 +234,6 @@ void Program::conclude(Result& result) {
                 shares[share] += weights[i] * shares_in_[i][rank][share];
             }
         }
-    }
-}
-
-void Program::note_factored(const Panel& panel, std::uint32_t column) {
-    Factored& factored = factored_.at(panel.step);
-    factored.step = panel.step;
-    factored.date_s.resize(parameters_.p);
-    for (std::uint32_t row = 0; row < parameters_.p; ++row) {
-        factored.date_s[row] = engine_.clock(rank_at(row, column));
     }
 }
 
@@ -357,11 +375,12 @@ Task Program::with_lookahead(Place at) {
         }
     }
     for (auto index = static_cast<std::size_t>(depth); index < sample_.steps.size(); ++index) {
+        const bool leaps = leaps_to(index);
+        if (leaps && co_await engine_.join(at.rank, before_leap_)) {
+            leap(at.rank, index);
+        }
         const std::int64_t start = sample_.steps[index] * nb;
-        if (leaps_to(index)) { // the panels are now those of the steps before, ready for the columns from `start` on
-            if (co_await engine_.join(at.rank, before_leap_)) {
-                leap(at.rank, index);
-            }
+        if (leaps) { // the panels are now those of the steps before, ready for the columns from `start` on
             for (std::int64_t k = 0; k < depth; ++k) {
                 panels[static_cast<std::size_t>(k)] = new_panel(at, start - (depth - k) * nb);
                 panels[static_cast<std::size_t>(k)].columns = shape_at(start).columns[at.column];

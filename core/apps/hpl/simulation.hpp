@@ -162,6 +162,8 @@ private:
         return index > 0 && sample_.steps[index] != sample_.steps[index - 1] + 1;
     }
     void leap(mpi::Rank last, std::size_t index);
+    void note_spans();
+    void extend(double now_s);
     void note_shares(mpi::Rank rank, std::size_t index);
     [[nodiscard]] Totals totals() const;
 
@@ -179,8 +181,9 @@ private:
     class PanelBroadcast;
     /// Probes where it is known that nothing is found; false: it is not known, or there is nobody to probe.
     bool probes_in_vain(const Place& at, const Panel& panel);
-    /// Is the panel factored too late to be found by a probe now?
     [[nodiscard]] bool cannot_have_come(const Place& at, const Panel& panel);
+    /// The process begins to receive the panel.
+    void note_receipt(const Place& at, const Panel& panel);
     void fruitless_probe(const Place& at, const Panel& panel);
     /// What HPL_binit does before the panel leaves.
     void begin_broadcast(const Place& at, const Panel& panel);
@@ -239,13 +242,18 @@ private:
     };
     PanelWindow<PlanOfStep> spread_plans_;
     PanelWindow<SwapPlan> swap_plans_;
-    /// When each process row had factored a panel: before, nobody can have received it.
+    /// When each process row had factored a panel, and how it has come along the row since.
     struct Factored {
         std::int64_t step = -1;
-        std::vector<double> date_s;
+        std::vector<double> date_s;          // before, nobody can have received it
+        std::vector<double> transfer_s;      // from one process of a row to the next, at least
+        std::vector<std::uint32_t> sources;  // whom each process column gets it from
+        std::vector<std::uint8_t> has_begun; // by row and column: has it, or is receiving it
+        bool eager = false;                  // it may be sent before it is received
     };
     PanelWindow<Factored> factored_;
     std::vector<std::int64_t> columns_to_factor_; // per process column: of the panel that it factors, 0 if none
+    std::vector<double> column_begins_s_;         // per process column: before, no process is through with that column
     double least_column_s_ = 0.0;                 // that the factorisation of one column of a panel takes
 };
 

@@ -38,14 +38,20 @@ public:
     }
 
     /// The calls of one such block.
-    void compute() {
+    [[gnu::always_inline]] void compute(mpi::Engine::Times& times, models::MachineDay::Draws& draws) {
         for (Call& call : std::span(calls_).first(count_)) {
-            const double seconds = call.cost.modelled ? program_.day_.draw_s(rank_, call.cost) : 0.0;
-            mpi::trace_kernel(program_.engine_, rank_, call.kernel, call.size, program_.engine_.clock(rank_), seconds);
-            program_.engine_.compute(rank_, seconds);
+            const double seconds = call.cost.modelled ? draws.next_s(call.cost) : 0.0;
+            mpi::trace_kernel(program_.engine_, rank_, call.kernel, call.size, times.clock_s, seconds);
+            times.compute(seconds);
             call.total_s += seconds;
         }
         ++times_;
+    }
+    void compute() {
+        mpi::Engine::Times times = program_.engine_.times(rank_);
+        models::MachineDay::Draws draws(program_.day_, rank_);
+        compute(times, draws);
+        program_.engine_.set_times(rank_, times);
     }
     ColumnCalls(const ColumnCalls&) = delete;
     ColumnCalls& operator=(const ColumnCalls&) = delete;
@@ -82,18 +88,29 @@ std::int64_t Program::update_until(const Place& at, const Panel& panel, std::int
     double last_probe_s = -1.0;
     std::int64_t updated = std::min(parameters_.nb, columns);
     ColumnCalls block(*this, at, panel, updated);
-    block.compute();
-    while (updated < columns && visible_s > engine_.probe_sees_s(engine_.clock(at.rank), last_probe_s)) {
-        fruitless_probe(at, incoming);
-        last_probe_s = engine_.clock(at.rank);
-        const std::int64_t count = std::min(parameters_.nb, columns - updated);
-        if (count == parameters_.nb) {
-            block.compute();
-        } else {
-            ColumnCalls(*this, at, panel, count).compute();
+    mpi::Engine::Times times = engine_.times(at.rank);
+    {
+        models::MachineDay::Draws draws(day_, at.rank);
+        block.compute(times, draws);
+        while (updated < columns && visible_s > engine_.probe_sees_s(times.clock_s, last_probe_s)) {
+            if (engine_.trace().on()) [[unlikely]] {
+                engine_.set_times(at.rank, times);
+                fruitless_probe(at, incoming);
+                times = engine_.times(at.rank);
+            } else {
+                times.probe(engine_.network().iprobe_s);
+            }
+            last_probe_s = times.clock_s;
+            const std::int64_t count = std::min(parameters_.nb, columns - updated);
+            if (count == parameters_.nb) {
+                block.compute(times, draws);
+            } else {
+                ColumnCalls(*this, at, panel, count).compute(times, draws);
+            }
+            updated += count;
         }
-        updated += count;
     }
+    engine_.set_times(at.rank, times);
     return updated;
 }
 

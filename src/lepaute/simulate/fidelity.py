@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: Q being the sum of the squares of the relative changes that one window less makes, each the mean over the runs.
 #: Chosen by pairs of a sampled and a full run, tested on others (validation/sampling_error.py).
 LEAST_SAMPLING_SD = 0.001
-CHANGE_FACTOR = 0.85
+CHANGE_FACTOR = 1.0
 
 
 def check_fidelity(application: "Application", fidelity: str) -> None:
@@ -29,13 +29,18 @@ def sampling_sd(runs: "Sequence[SimulatedRun]") -> float:
 
     Of their mean: what each run is off by itself, since stalls come at random, is a part of the spread of the runs.
     """
-    changes = [
-        [change_s / run.time_s for change_s in run.sampling.changes_s]
-        for run in runs
-        if run.sampling is not None and run.time_s > 0.0
-    ]
-    if not changes:
-        return 0.0
+    by_windows: dict[int, list[list[float]]] = {}  # a run that is certain early has fewer windows
+    for run in runs:
+        if run.sampling is not None and run.time_s > 0.0:
+            changes = [change_s / run.time_s for change_s in run.sampling.changes_s]
+            by_windows.setdefault(len(changes), []).append(changes)
+    count = sum(map(len, by_windows.values()))
+    # What windows miss of the smooth course they have in common: standard deviations add up.
+    return sum(len(alike) * _sd_of_mean(alike) for alike in by_windows.values()) / count if count else 0.0
+
+
+def _sd_of_mean(changes: Sequence[Sequence[float]]) -> float:
+    """Of the mean of runs with the same windows; changes: by run and window."""
     means = [sum(of_window) / len(changes) for of_window in zip(*changes, strict=True)]
     return sqrt(
         LEAST_SAMPLING_SD * LEAST_SAMPLING_SD + CHANGE_FACTOR * CHANGE_FACTOR * sum(mean * mean for mean in means)
