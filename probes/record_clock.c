@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock_exchange.h"
 #include "record_inside.h"
 
-enum { EXCHANGES = 200, TAG = 7 };
+enum { EXCHANGES = 200 };
 
 /* The same number on ranks that share a clock: of the running kernel, not of the host's name, which containers change.
  */
@@ -32,26 +33,17 @@ static uint64_t machine(int rank) {
     return hash;
 }
 
-static void answer(MPI_Comm comm, int partner) {
-    for (int i = 0; i < EXCHANGES; i++) {
-        int64_t now_ns = 0;
-        PMPI_Recv(&now_ns, 1, MPI_INT64_T, partner, TAG, comm, MPI_STATUS_IGNORE);
-        now_ns = lep_clock_ns();
-        PMPI_Send(&now_ns, 1, MPI_INT64_T, partner, TAG, comm);
-    }
+static int64_t read_clock(const lep_clock *clock) {
+    (void)clock;
+    return lep_clock_ns();
 }
 
-static lep_record_clock ask(MPI_Comm comm) {
-    lep_record_clock best = {.round_trip_ns = INT64_MAX};
-    for (int i = 0; i < EXCHANGES; i++) {
-        int64_t theirs_ns = 0, before_ns = lep_clock_ns();
-        PMPI_Send(&theirs_ns, 1, MPI_INT64_T, 0, TAG, comm);
-        PMPI_Recv(&theirs_ns, 1, MPI_INT64_T, 0, TAG, comm, MPI_STATUS_IGNORE);
-        int64_t after_ns = lep_clock_ns(), middle_ns = before_ns + (after_ns - before_ns) / 2;
-        if (after_ns - before_ns < best.round_trip_ns)
-            best = (lep_record_clock){middle_ns, theirs_ns - middle_ns, after_ns - before_ns};
-    }
-    return best;
+static lep_record_clock ask(MPI_Comm comm, const lep_clock *clock) {
+    static lep_clock_exchange exchanges[EXCHANGES];
+    static double scratch[EXCHANGES];
+    lep_clock_ask(comm, 0, clock, exchanges, EXCHANGES);
+    lep_clock_offset offset = lep_offset_by_shortest(exchanges, EXCHANGES, scratch, 1);
+    return (lep_record_clock){offset.x_ns, (int64_t)offset.offset_ns, (int64_t)(2 * offset.bound_ns)};
 }
 
 lep_record_clock lep_clock_compare(void) {
@@ -60,6 +52,7 @@ lep_record_clock lep_clock_compare(void) {
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
     PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    const lep_clock clock = {.read_ns = read_clock, .name = "recorder", .resolution_ns = 1};
     lep_record_clock found = {.at_ns = lep_clock_ns()};
     uint64_t own = machine(rank), *machines = malloc((size_t)ranks * sizeof *machines);
     if (!machines) {
@@ -77,9 +70,9 @@ lep_record_clock lep_clock_compare(void) {
         if (first == 0 || first != other)
             continue; /* rank 0's machine, or one that has had its turn */
         if (rank == 0)
-            answer(comm, other);
+            lep_clock_answer(comm, other, &clock, NULL);
         else if (rank == other)
-            found = ask(comm);
+            found = ask(comm, &clock);
     }
     /* Every rank gets its leader's. */
     MPI_Comm mine;

@@ -36,8 +36,13 @@ HPL = "xhpl-lepaute"
 FOLDER_VARIABLE = "LEPAUTE_RECORD_FOLDER"
 EVERY_CALL_VARIABLE = "LEPAUTE_RECORD_EVERY_CALL"
 
-_SOURCES = ("record.c", "record_world.c", "record_clock.c", "record_mpi.c", "record_collectives.c", "record_blas.c")
-_HEADERS = ("record.h", "record_inside.h", "record_calls.h", "record_world.h", "record_clock.h", "probe_common.h")
+_RECORDER = ("record.c", "record_world.c", "record_clock.c", "record_mpi.c", "record_collectives.c", "record_blas.c")
+_CLOCKS = ("clock_exchange", "clock_offset", "clock_model")
+_SOURCES = (*_RECORDER, *(f"{name}.c" for name in _CLOCKS))
+_HEADERS = (
+    *("record.h", "record_inside.h", "record_calls.h", "record_world.h", "record_clock.h", "probe_common.h"),
+    *(f"{name}.h" for name in (*_CLOCKS, "clock_source")),
+)
 _HPL_SOURCES = ("xhpl_lepaute.c", "hpl_defaults.c", "record_hpl_wraps.c")
 _HPL_HEADERS = ("hpl_loops.h", "record.h")
 #: HPL's loops and phases, which the linker hands to record_hpl_wraps.c; HPL_pdgesv and fopen to the driver, as always.
@@ -223,8 +228,8 @@ def build_recorder(library: MpiLibrary, progress: Callable[[str], None] | None =
         if progress is not None:
             progress("compiling the recorder")
         sources = [str(probe_source() / name) for name in _SOURCES]
-        flags = ("-fPIC", "-fvisibility=hidden", "-shared", "-pthread")
-        library.compile([*C_FLAGS, *flags, *sources, "-ldl", "-o", str(folder / LIBRARY)], what="building the recorder")
+        words = ("-fPIC", "-fvisibility=hidden", "-shared", "-pthread", *sources, "-ldl", "-lm")
+        library.compile([*C_FLAGS, *words, "-o", str(folder / LIBRARY)], what="building the recorder")
 
     inputs = digests(probe_source() / name for name in (*_SOURCES, *_HEADERS))
     return built_once("recorder", [*inputs, library.identity, *C_FLAGS], LIBRARY, build) / LIBRARY

@@ -1,0 +1,127 @@
+#include "clock_offset.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const double NORMAL_95 = 1.959964;
+
+static int compare(const void *left, const void *right) {
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* How many of the lowest values are looked at: a tenth, if that is enough to see how they lie. */
+static int lowest(int count) {
+    int tenth = count / 10, least = count < 10 ? count : 10;
+    return tenth > least ? tenth : least;
+}
+
+/* Two readings rounded to the resolution, by up to half of it each. */
+static double rounding_ns2(int64_t resolution_ns) {
+    return (double)resolution_ns * (double)resolution_ns / 24;
+}
+
+static int64_t middle(const lep_clock_exchange *exchange) {
+    return exchange->before_ns + (exchange->after_ns - exchange->before_ns) / 2;
+}
+
+static double shortest_round_trip(const lep_clock_exchange *exchanges, int count) {
+    double shortest = INFINITY;
+    for (int i = 0; i < count; i++)
+        shortest = fmin(shortest, (double)(exchanges[i].after_ns - exchanges[i].before_ns));
+    return shortest;
+}
+
+/* By how much the least of `count` values lies above the least possible one, on average: the mean excess of an
+ * exponential distribution whose `lowest` values are known (censored; Lawless, Statistical Models and Methods for
+ * Lifetime Data, section 4.1), divided by their number. Sorts the values. */
+static double excess_of_least(double *values, int count) {
+    int known = lowest(count);
+    qsort(values, (size_t)count, sizeof *values, compare);
+    double sum = (count - known) * (values[known - 1] - values[0]);
+    for (int i = 1; i < known; i++)
+        sum += values[i] - values[0];
+    return known > 1 ? sum / (known - 1) / count : 0;
+}
+
+lep_clock_offset lep_offset_by_bounds(const lep_clock_exchange *exchanges, int count, double *scratch,
+                                      int64_t resolution_ns) {
+    int there = 0, back = 0;
+    for (int i = 1; i < count; i++) {
+        if (exchanges[i].remote_ns - exchanges[i].before_ns < exchanges[there].remote_ns - exchanges[there].before_ns)
+            there = i;
+        if (exchanges[i].after_ns - exchanges[i].remote_ns < exchanges[back].after_ns - exchanges[back].remote_ns)
+            back = i;
+    }
+    /* Numbers that a double holds exactly: differences from the exchange that is least. */
+    int64_t to = exchanges[there].remote_ns - exchanges[there].before_ns;
+    int64_t fro = exchanges[back].after_ns - exchanges[back].remote_ns;
+    for (int i = 0; i < count; i++)
+        scratch[i] = (double)(exchanges[i].remote_ns - exchanges[i].before_ns - to);
+    double excess = excess_of_least(scratch, count) / 2;
+    for (int i = 0; i < count; i++)
+        scratch[i] = (double)(exchanges[i].after_ns - exchanges[i].remote_ns - fro);
+    excess += excess_of_least(scratch, count) / 2;
+    /* Half the difference of two exponential errors exceeds excess / 2 * log(20) in 5 of 100 cases; with the excess
+     * estimated from 2 (known - 1) spacings, the quantile is that of a ratio of gamma variables. */
+    int freedom = 2 * (lowest(count) - 1);
+    double quantile = freedom > 0 ? freedom * (pow(20, 1.0 / freedom) - 1) / 2 * excess : 0;
+    int64_t middle_there = middle(&exchanges[there]), middle_back = middle(&exchanges[back]);
+    return (lep_clock_offset){
+        .x_ns = middle_there + (middle_back - middle_there) / 2,
+        .offset_ns = ((double)to - (double)fro) / 2,
+        .deviation_ns = sqrt(pow(quantile / NORMAL_95, 2) + rounding_ns2(resolution_ns)),
+        .bound_ns = shortest_round_trip(exchanges, count) / 2,
+    };
+}
+
+lep_clock_offset lep_offset_by_shortest(const lep_clock_exchange *exchanges, int count, double *scratch,
+                                        int64_t resolution_ns) {
+    int best = 0;
+    for (int i = 0; i < count; i++) {
+        scratch[i] = (double)(exchanges[i].after_ns - exchanges[i].before_ns);
+        if (scratch[i] < scratch[best])
+            best = i;
+    }
+    int known = lowest(count);
+    double bound = scratch[best] / 2, unit = 0;
+    qsort(scratch, (size_t)count, sizeof *scratch, compare);
+    /* The i-th shortest lies sqrt(U) units above the least possible, U of a gamma distribution with shape i. */
+    if (known > 1)
+        unit = (scratch[known - 1] - scratch[0]) / (exp(lgamma(known + 0.5) - lgamma(known)) - tgamma(1.5));
+    /* 95 of 100 errors are below 1.33 / 2 units where ten spacings are known: by simulation; 1.18 / 2 if the unit were
+     * known. */
+    const lep_clock_exchange *exchange = &exchanges[best];
+    return (lep_clock_offset){
+        .x_ns = middle(exchange),
+        .offset_ns = (double)(exchange->remote_ns - exchange->before_ns) / 2 -
+                     (double)(exchange->after_ns - exchange->remote_ns) / 2,
+        .deviation_ns = sqrt(pow(1.33 / 2 * unit / NORMAL_95, 2) + rounding_ns2(resolution_ns)),
+        .bound_ns = bound,
+    };
+}
+
+static double difference(const lep_clock_exchange *exchange) {
+    return (double)(exchange->remote_ns - exchange->before_ns) / 2 -
+           (double)(exchange->after_ns - exchange->remote_ns) / 2;
+}
+
+lep_clock_offset lep_offset_by_median(const lep_clock_exchange *exchanges, int count, double *scratch,
+                                      int64_t resolution_ns) {
+    for (int i = 0; i < count; i++)
+        scratch[i] = difference(&exchanges[i]);
+    qsort(scratch, (size_t)count, sizeof *scratch, compare);
+    double median = scratch[(count - 1) / 2];
+    int chosen = 0;
+    while (difference(&exchanges[chosen]) != median)
+        chosen++;
+    /* Between the order statistics sqrt(count) / 2 places away lie two standard deviations of the median. */
+    int away = (int)ceil(sqrt(count) / 2), low = (count - 1) / 2 - away, high = (count - 1) / 2 + away;
+    double width = scratch[high < count ? high : count - 1] - scratch[low > 0 ? low : 0];
+    return (lep_clock_offset){
+        .x_ns = middle(&exchanges[chosen]),
+        .offset_ns = median,
+        .deviation_ns = sqrt(width * width / 4 + rounding_ns2(resolution_ns)),
+        .bound_ns = shortest_round_trip(exchanges, count) / 2,
+    };
+}

@@ -1,0 +1,270 @@
+/* probe-collectives: start and end of each call of collective operations, on each rank, by clocks that are made one.
+ *
+ * A row of the design is a batch of calls: operation, form (blocking, or nonblocking: started, compute_ns of work, then
+ * waited for), size_bytes, calls, and the process synchronisation before each (process_sync.h). Rank r writes
+ * FILE.r<r>: a row for each call, with the local time of its start, of the return of the nonblocking call, and of its
+ * end; calls to warm up have negative numbers. Marked calls (marks: 1 started late, 2 took longer than the window)
+ * stay. FILE.clocks.r<r> has the model of rank 0's clock, made anew before each batch when the last is older than
+ * --resync-s: both run-times of section 3.2 of "MPI Benchmarking Revisited" follow, the longest local time and the
+ * global last end less the first start. The operation `none` does nothing: its starts show the exit skew of the
+ * synchronisation.
+ *
+ * Before its batch each operation runs once with known content, outside of any timing; a wrong result ends the program.
+ * --cold-bytes overwrites that much memory before each synchronisation (section 5.8).
+ */
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock_sync.h"
+#include "collective_operations.h"
+#include "probe_common.h"
+#include "probe_mpi.h"
+#include "process_sync.h"
+
+enum { MOST_BYTES = 1 << 26, MOST_CALLS = 1000000, MOST_RESULT_BYTES = 1 << 30 };
+
+typedef struct {
+    const char *name; /* design_row as text */
+    const lep_collective_operation *operation;
+    const lep_process_method *synchronisation;
+    bool blocking;
+    int size_bytes, calls;
+    int64_t compute_ns, window_ns;
+} batch;
+
+typedef struct {
+    int64_t start_ns, returned_ns, end_ns;
+    int marks;
+} call_times;
+
+static batch *read_batches(const lep_design *design, int ranks, int64_t *most_bytes, int *most_calls) {
+    static const char *const names[] = {"design_row", "operation",       "form",       "size_bytes",
+                                        "calls",      "synchronisation", "compute_ns", "window_ns"};
+    size_t columns[sizeof names / sizeof *names];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        columns[i] = lep_design_column(design, names[i]);
+    batch *batches = lep_allocate(design->rows * sizeof *batches, "the design");
+    *most_bytes = *most_calls = 1;
+    for (size_t row = 0; row < design->rows; row++) {
+        const char *operation = lep_design_text(design, row, columns[1]),
+                   *form = lep_design_text(design, row, columns[2]);
+        const char *synchronisation = lep_design_text(design, row, columns[5]);
+        batch one = {
+            .name = lep_design_text(design, row, columns[0]),
+            .operation = lep_collective_named(operation),
+            .synchronisation = lep_process_method_named(synchronisation),
+            .blocking = strcmp(form, "blocking") == 0,
+            .size_bytes = (int)lep_design_integer(design, row, columns[3], 0, MOST_BYTES),
+            .calls = (int)lep_design_integer(design, row, columns[4], 1, MOST_CALLS),
+            .compute_ns = lep_design_integer(design, row, columns[6], 0, INT64_MAX / 2),
+            .window_ns = lep_design_integer(design, row, columns[7], 0, 60000000000),
+        };
+        if (!one.operation)
+            lep_design_fail(design, row, "operation is %s; choose one of %s", operation, lep_collective_names());
+        if (!one.blocking && (strcmp(form, "nonblocking") != 0 || !one.operation->start))
+            lep_design_fail(design, row, "form is %s; %s is measured blocking%s", form, operation,
+                            one.operation->start ? " or nonblocking" : "");
+        if (!one.synchronisation)
+            lep_design_fail(design, row,
+                            "synchronisation is %s; choose MPI_Barrier, dissemination, double, window or "
+                            "round-time",
+                            synchronisation);
+        if (one.synchronisation->needs_clock && one.window_ns < 1)
+            lep_design_fail(design, row, "window_ns is 0; %s needs the length of the first window", synchronisation);
+        int64_t bytes = (int64_t)one.size_bytes * ranks;
+        if (bytes > MOST_RESULT_BYTES)
+            lep_design_fail(design, row, "size_bytes is %d; blocks for %d ranks take more than 1 GiB", one.size_bytes,
+                            ranks);
+        *most_bytes = bytes > *most_bytes ? bytes : *most_bytes;
+        *most_calls = one.calls > *most_calls ? one.calls : *most_calls;
+        batches[row] = one;
+    }
+    return batches;
+}
+
+/* ---- one batch ------------------------------------------------------------------------------------------------- */
+
+static void verify(lep_collective *with, const batch *todo) {
+    lep_collective_size(with, todo->operation, todo->size_bytes);
+    lep_collective_fill(with, todo->operation);
+    if (todo->blocking) {
+        todo->operation->call(with);
+    } else {
+        MPI_Request request;
+        todo->operation->start(with, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    if (!todo->operation->right(with))
+        lep_fail_alone("%s of %d bytes on %d ranks gave a wrong result: the library is broken, nothing was measured",
+                       todo->operation->name, todo->size_bytes, with->ranks);
+}
+
+static void work(const lep_clock *clock, int64_t for_ns) {
+    int64_t end_ns = lep_clock_read_ns(clock) + for_ns;
+    while (lep_clock_read_ns(clock) < end_ns)
+        ;
+}
+
+static void measure(lep_collective *with, const batch *todo, lep_process_sync *sync, call_times *times, int calls,
+                    unsigned char *cold, size_t cold_bytes) {
+    const lep_clock *clock = sync->clock;
+    todo->synchronisation->begin(sync);
+    for (int call = 0; call < calls; call++) {
+        if (cold_bytes)
+            memset(cold, call, cold_bytes);
+        int marks = todo->synchronisation->together(sync);
+        int64_t start_ns = lep_clock_read_ns(clock), returned_ns = start_ns;
+        if (todo->blocking) {
+            todo->operation->call(with);
+        } else {
+            MPI_Request request;
+            todo->operation->start(with, &request);
+            returned_ns = lep_clock_read_ns(clock);
+            if (todo->compute_ns)
+                work(clock, todo->compute_ns);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        }
+        int64_t end_ns = lep_clock_read_ns(clock);
+        times[call] = (call_times){start_ns, todo->blocking ? end_ns : returned_ns, end_ns,
+                                   marks | lep_process_marks(sync, end_ns)};
+    }
+}
+
+static void write_calls(FILE *file, const batch *todo, const lep_process_sync *sync, const call_times *times, int calls,
+                        int first) {
+    for (int call = 0; call < calls; call++)
+        fprintf(file, "%s,%s,%s,%d,%s,%d,%lld,%lld,%lld,%d,%lld,%d\n", todo->name, todo->operation->name,
+                todo->blocking ? "blocking" : "nonblocking", todo->size_bytes, todo->synchronisation->name,
+                first + call, (long long)times[call].start_ns, (long long)times[call].returned_ns,
+                (long long)times[call].end_ns, times[call].marks, (long long)sync->window_ns, sync->rank);
+}
+
+/* Marked calls of any rank, and the longest call of all, from start to end. */
+static void adapt(lep_process_sync *sync, const call_times *times, int calls, int *marks) {
+    int64_t longest_ns = 0;
+    int marked = 0;
+    for (int call = 0; call < calls; call++) {
+        int64_t took_ns = times[call].end_ns - times[call].start_ns;
+        longest_ns = took_ns > longest_ns ? took_ns : longest_ns;
+        marks[call] = times[call].marks;
+    }
+    MPI_Allreduce(MPI_IN_PLACE, marks, calls, MPI_INT, MPI_BOR, sync->comm);
+    MPI_Allreduce(MPI_IN_PLACE, &longest_ns, 1, MPI_INT64_T, MPI_MAX, sync->comm);
+    for (int call = 0; call < calls; call++)
+        marked += marks[call] != 0;
+    lep_process_adapt(sync, calls, marked, longest_ns);
+}
+
+/* ---- the program ------------------------------------------------------------------------------------------------ */
+
+static void write_model(FILE *file, const char *method, const char *before_row, const lep_clock_model *model) {
+    fprintf(file, "%s,%s,%lld,%lld,%.12e,%.6e,%.6e,%.6e,%.1f,%d\n", before_row, method, (long long)model->x0_ns,
+            (long long)model->y0_ns, model->drift, model->variance_ns2, model->drift_variance, model->covariance_ns,
+            model->bound_ns, lep_self.rank);
+}
+
+static char *clocks_path(const char *out) {
+    size_t room = strlen(out) + 16;
+    char *name = lep_allocate(room, "a name");
+    snprintf(name, room, "%s.clocks", out);
+    return lep_mpi_path(name);
+}
+
+int main(int argc, char **argv) {
+    int ranks;
+    lep_mpi_start("probe-collectives", &argc, &argv, &ranks);
+    lep_option options[] = {
+        {"--design", NULL, true, "table of batches"},
+        {"--out", NULL, true, "raw file; rank r writes FILE.r<r> and FILE.clocks.r<r>"},
+        {"--seed", "1", false, "recorded; the order is the design's"},
+        {"--clock", "clock_gettime", false, "MPI_Wtime, clock_gettime, rdtscp, rdtscp:HZ, rdtscp:estimated"},
+        {"--clock-method", "HCA", false, "SKaMPI, Netgauge, JK, HCA, HCA2 or HCA3"},
+        {"--resync-s", "10", false, "greatest age of the clock models when a batch begins"},
+        {"--warm-up", "5", false, "calls before each batch"},
+        {"--cold-bytes", "0", false, "memory overwritten before each call"},
+    };
+    const size_t count = sizeof options / sizeof *options;
+    lep_options_read(options, count, argc, argv);
+    long long seed = lep_option_integer(options, count, "--seed", 0, INT64_MAX);
+    int64_t resync_ns = 1000000000 * lep_option_integer(options, count, "--resync-s", 0, 86400);
+    int warm_up = (int)lep_option_integer(options, count, "--warm-up", 0, 1000);
+    size_t cold_bytes = (size_t)lep_option_integer(options, count, "--cold-bytes", 0, 1 << 30);
+    const char *out = lep_option_text(options, count, "--out");
+    const lep_clock_method *method = lep_clock_method_named(lep_option_text(options, count, "--clock-method"));
+    if (!method)
+        lep_fail("--clock-method: %s is none of SKaMPI, Netgauge, JK, HCA, HCA2, HCA3",
+                 lep_option_text(options, count, "--clock-method"));
+    int64_t most_bytes;
+    int most_calls;
+    lep_design design = lep_design_read(lep_option_text(options, count, "--design"));
+    batch *batches = read_batches(&design, ranks, &most_bytes, &most_calls);
+    lep_clock clock;
+    const char *problem = lep_clock_open(&clock, lep_option_text(options, count, "--clock"));
+    if (problem)
+        lep_fail("--clock %s: %s", lep_option_text(options, count, "--clock"), problem);
+
+    MPI_Comm meeting;
+    lep_collective with = {.rank = lep_self.rank, .ranks = ranks};
+    MPI_Comm_dup(MPI_COMM_WORLD, &with.comm);
+    MPI_Comm_dup(MPI_COMM_WORLD, &meeting);
+    with.send = lep_allocate((size_t)most_bytes, "what is sent");
+    with.receive = lep_allocate((size_t)most_bytes, "what is received");
+    with.counts = lep_allocate((size_t)ranks * sizeof *with.counts, "counts");
+    with.places = lep_allocate((size_t)ranks * sizeof *with.places, "displacements");
+    int room = most_calls > warm_up ? most_calls : warm_up;
+    call_times *times = lep_allocate((size_t)room * sizeof *times, "the times of a batch");
+    int *marks = lep_allocate((size_t)room * sizeof *marks, "the marks of a batch");
+    unsigned char *cold = lep_allocate(cold_bytes, "the memory that makes caches cold");
+    lep_clock_session session;
+    if (!lep_clock_session_open(&session, meeting, &clock, &LEP_CLOCK_DEFAULTS))
+        lep_fail("not enough memory");
+
+    const char *path = lep_mpi_path(out), *model_path = clocks_path(out);
+    FILE *file = lep_output_open(path, lep_mpi_library(), seed, argc, argv);
+    FILE *models = lep_output_open(model_path, lep_mpi_library(), seed, argc, argv);
+    for (int i = 0; i < 2; i++) {
+        FILE *one = i ? models : file;
+        lep_output_note(one, "ranks", "%d", ranks);
+        lep_output_note(one, "clock_source", "%s", clock.name);
+        lep_output_note(one, "clock_resolution_ns", "%lld", (long long)clock.resolution_ns);
+        if (clock.ticks_per_s > 0)
+            lep_output_note(one, "clock_frequency_Hz", "%.6f (%s)", clock.ticks_per_s, clock.ticks_from);
+    }
+    lep_output_columns(file, "design_row,operation,form,size_bytes,synchronisation,call,start_ns,returned_ns,end_ns,"
+                             "marks,window_ns,rank");
+    lep_output_columns(models, "before_row,method,x0_ns,y0_ns,drift,variance_ns2,drift_variance,covariance_ns,bound_ns,"
+                               "rank");
+    lep_clock_model model = lep_clock_identity();
+    int64_t synchronised_ns = 0;
+    for (size_t row = 0; row < design.rows; row++) {
+        const batch *todo = &batches[row];
+        int64_t now_ns = lep_now_ns(); /* rank 0 decides for all */
+        int old = row == 0 || now_ns - synchronised_ns > resync_ns;
+        MPI_Bcast(&old, 1, MPI_INT, 0, meeting);
+        if (old) {
+            model = method->synchronise(&session);
+            synchronised_ns = lep_now_ns();
+            write_model(models, method->name, todo->name, &model);
+            lep_output_flush(models, model_path);
+        }
+        verify(&with, todo);
+        lep_process_sync sync;
+        lep_process_sync_open(&sync, todo->synchronisation, meeting, &clock, &model, todo->window_ns);
+        if (warm_up) {
+            measure(&with, todo, &sync, times, warm_up, cold, cold_bytes);
+            write_calls(file, todo, &sync, times, warm_up, -warm_up);
+            adapt(&sync, times, warm_up, marks);
+        }
+        measure(&with, todo, &sync, times, todo->calls, cold, cold_bytes);
+        write_calls(file, todo, &sync, times, todo->calls, 0);
+        lep_output_flush(file, path);
+    }
+    model = method->synchronise(&session);
+    write_model(models, method->name, "end", &model);
+    lep_output_close(models, model_path);
+    lep_output_close(file, path);
+    lep_clock_session_close(&session);
+    lep_mpi_finish();
+    return 0;
+}

@@ -1,0 +1,102 @@
+"""probe-clocks with real libraries: clocks made from the one clock of this machine, so that errors are known."""
+
+from pathlib import Path
+
+import pandas
+import pytest
+from support_mpi_probes import CLOCKS, MpiProbe
+
+pytestmark = pytest.mark.machine
+
+METHODS = ("SKaMPI", "Netgauge", "JK", "HCA", "HCA2", "HCA3")
+
+
+class Program(MpiProbe):
+    """probe-clocks of one library."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        super().__init__(name, ("probe_clocks.c", *CLOCKS), folder)
+
+    def errors(self, folder: Path, ranks: int, *options: str) -> pandas.DataFrame:
+        done = self.run(ranks, "--out", str(folder / "errors.csv"), *options)
+        assert done.returncode == 0, done.stderr
+        return pandas.read_csv(folder / "errors.csv", comment="#")
+
+
+@pytest.fixture(scope="module", params=["openmpi", "mpich"])
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Program:
+    return Program(request.param, tmp_path_factory.mktemp("clocks"))
+
+
+@pytest.fixture(scope="module")
+def open_mpi(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    return Program("openmpi", tmp_path_factory.mktemp("clocks"))
+
+
+FEW = ("--points", "5", "--exchanges-a-point", "3", "--exchanges", "10", "--spacing-s", "0.001")
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 6, 7])
+def test_every_method_finds_clocks_a_second_apart_on_any_number_of_ranks(
+    open_mpi: Program, ranks: int, tmp_path: Path
+) -> None:
+    """Two cores: ranks wait for their turns by milliseconds, which the bound of an offset covers."""
+    rows = open_mpi.errors(tmp_path, ranks, "--made", "1", "--after-s", "0", "--drift", "1e-6", *FEW)
+    assert len(rows) == ranks * len(METHODS)
+    assert (rows[rows["rank"] == 0]["error_ns"] == 0).all()
+    others = rows[rows["rank"] > 0]
+    assert (others["true_offset_ns"].abs() > 1e5).all()
+    direct = others[others["method"].isin(["SKaMPI", "HCA"])]
+    # Bounds of this method hold whatever the latencies; 1 ppm of the seconds that the ranks after it have taken.
+    assert (direct["error_ns"].abs() <= direct["bound_ns"] + 1e-6 * 1e9 * 60).all()
+    assert (others["error_ns"].abs() < 0.05 * others["true_offset_ns"].abs() + 2e8).all()
+
+
+def test_two_ranks_agree_on_the_time_and_those_who_learn_drift_go_on_to(program: Program, tmp_path: Path) -> None:
+    # Drifts of a per cent, so that they stand out where other programs hold the ranks up.
+    options = ("--made", "1", "--trials", "5", "--after-s", "0,20", "--points", "15", "--drift", "0.01")
+    rows = program.errors(tmp_path, 2, *options)
+    errors = rows[rows["rank"] == 1].assign(error_ns=lambda table: table["error_ns"].abs())
+    medians = errors.groupby(["after_s", "method"])["error_ns"].median()
+    for method in METHODS:
+        assert medians[0.0, method] < 2e7  # made to be up to a second apart
+    # 0.5 % in the median: 100 ms in 20 s for those who know offsets alone.
+    for method in ("JK", "HCA", "HCA2", "HCA3"):
+        assert medians[20.0, method] < 0.5 * min(medians[20.0, "SKaMPI"], medians[20.0, "Netgauge"])
+
+
+def test_clocks_as_they_are_differ_by_less_than_a_message_takes(program: Program, tmp_path: Path) -> None:
+    rows = program.errors(tmp_path, 2, "--after-s", "0,0.2", "--points", "10", "--trials", "3")
+    seen = rows[(rows["rank"] == 1) & (rows["after_s"] == 0)]
+    assert seen["error_ns"].abs().median() < 1e7  # one clock for both ranks
+
+
+@pytest.mark.parametrize("clock", ["MPI_Wtime", "clock_gettime", "rdtscp:estimated"])
+def test_each_clock_is_read_in_nanoseconds(open_mpi: Program, clock: str, tmp_path: Path) -> None:
+    if clock.startswith("rdtscp") and "constant_tsc" not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("this processor's time-stamp counter is not constant")
+    rows = open_mpi.errors(tmp_path, 1, "--clock", clock, "--methods", "SKaMPI", "--after-s", "0")
+    header = (tmp_path / "errors.csv").read_text()
+    assert f"#@clock_source={clock}" in header
+    resolution_ns = int(header.split("#@clock_resolution_ns=")[1].split()[0])
+    assert 1 <= resolution_ns < 100_000
+    assert len(rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--methods", "NTP"), "--methods: NTP is none of SKaMPI, Netgauge, JK, HCA, HCA2, HCA3"),
+        (("--clock", "sundial"), "--clock sundial: no such clock; choose MPI_Wtime"),
+        (("--clock", "rdtscp:3"), "--clock rdtscp:3: the frequency of the time-stamp counter"),
+        (("--after-s", "5,1"), "--after-s is 5,1; the times must not decrease"),
+        (("--drift", "1"), "--drift is 1; it must be a number from 0 to 0.01"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_status_2(
+    open_mpi: Program, options: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    done = open_mpi.run(1, "--out", str(tmp_path / "errors.csv"), *options)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not (tmp_path / "errors.csv").exists()

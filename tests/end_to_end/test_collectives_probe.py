@@ -1,0 +1,150 @@
+"""probe-collectives with real libraries: every operation, every way to come together, and what goes wrong."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pandas
+import pytest
+from support_mpi_probes import CLOCKS, MpiProbe
+
+from lepaute.measure.probe_source import C_FLAGS
+
+pytestmark = pytest.mark.machine
+
+SOURCES = ("probe_collectives.c", "collective_operations.c", "process_sync.c", *CLOCKS)
+COLUMNS = "design_row,operation,form,size_bytes,calls,synchronisation,compute_ns,window_ns"
+OPERATIONS = (
+    *("Barrier", "Bcast", "Reduce", "Allreduce", "Scatter", "Gather", "Allgather", "Alltoall", "Scan", "Exscan"),
+    *("Reduce_scatter_block", "Scatterv", "Gatherv", "Allgatherv", "Alltoallv"),
+)
+QUICK = ("--clock-method", "SKaMPI", "--warm-up", "1")
+
+
+@pytest.fixture(scope="module", params=["openmpi", "mpich"])
+def probe(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> MpiProbe:
+    return MpiProbe(request.param, SOURCES, tmp_path_factory.mktemp("collectives"))
+
+
+@pytest.fixture(scope="module")
+def open_mpi(tmp_path_factory: pytest.TempPathFactory) -> MpiProbe:
+    return MpiProbe("openmpi", SOURCES, tmp_path_factory.mktemp("collectives"))
+
+
+def design(folder: Path, *rows: str) -> tuple[str, ...]:
+    """The options of a run with these rows, numbered."""
+    path = folder / "design.csv"
+    path.write_text("\n".join([COLUMNS, *(f"{number},{row}" for number, row in enumerate(rows))]) + "\n")
+    return "--design", str(path), "--out", str(folder / "raw")
+
+
+def calls_of(folder: Path, ranks: int, kind: str = "") -> pandas.DataFrame:
+    """The rows of all ranks."""
+    return pandas.concat(pandas.read_csv(folder / f"raw{kind}.r{rank}", comment="#") for rank in range(ranks))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_every_operation_is_right_and_has_a_row_for_each_call_on_each_rank(
+    probe: MpiProbe, ranks: int, tmp_path: Path
+) -> None:
+    """A wrong result ends the program, so that a status of 0 says that all were right; 13 bytes, and 24: doubles."""
+    rows = [
+        f"{operation},{form},{size},3,MPI_Barrier,0,0"
+        for operation in OPERATIONS
+        for form in ("blocking", "nonblocking")
+        for size in (0, 13, 24)
+    ]
+    done = probe.run(ranks, *design(tmp_path, *rows), *QUICK)
+    assert done.returncode == 0, done.stderr
+    calls = calls_of(tmp_path, ranks)
+    assert len(calls) == len(rows) * ranks * (3 + 1)
+    assert (calls["start_ns"] <= calls["returned_ns"]).all()
+    assert (calls["returned_ns"] <= calls["end_ns"]).all()
+    assert (calls.query("form == 'blocking'")["returned_ns"] == calls.query("form == 'blocking'")["end_ns"]).all()
+
+
+def test_ranks_come_together_by_every_method_and_windows_grow(open_mpi: MpiProbe, tmp_path: Path) -> None:
+    methods = ("MPI_Barrier", "dissemination", "double", "window", "round-time")
+    rows = [f"Allreduce,blocking,64,40,{method},0,{1 if method in methods[3:] else 0}" for method in methods]
+    done = open_mpi.run(2, *design(tmp_path, *rows), "--clock-method", "SKaMPI", "--warm-up", "10")
+    assert done.returncode == 0, done.stderr
+    calls = calls_of(tmp_path, 2)
+    assert (calls[calls["synchronisation"].isin(methods[:3])]["marks"] == 0).all()
+    windows = calls.query("synchronisation == 'window'")
+    # No call fits into a nanosecond: the calls to warm up are marked, and kept; the window of the others is longer.
+    assert (windows.query("call < 0").groupby("call")["marks"].max() > 0).all()
+    assert windows.query("call < 0")["window_ns"].eq(1).all()
+    assert (windows.query("call >= 0")["window_ns"] > 100).all()
+
+
+def test_a_nonblocking_call_is_started_worked_beside_and_waited_for(open_mpi: MpiProbe, tmp_path: Path) -> None:
+    done = open_mpi.run(2, *design(tmp_path, "Allreduce,nonblocking,64,20,MPI_Barrier,200000,0"), *QUICK)
+    assert done.returncode == 0, done.stderr
+    calls = calls_of(tmp_path, 2)
+    assert (calls["end_ns"] - calls["returned_ns"] >= 200_000).all()
+
+
+def test_every_rank_leaves_the_models_of_its_clock(open_mpi: MpiProbe, tmp_path: Path) -> None:
+    rows = ("Barrier,blocking,0,3,MPI_Barrier,0,0", "Barrier,blocking,0,3,MPI_Barrier,0,0")
+    done = open_mpi.run(2, *design(tmp_path, *rows), "--clock-method", "SKaMPI", "--resync-s", "0")
+    assert done.returncode == 0, done.stderr
+    models = calls_of(tmp_path, 2, ".clocks")
+    assert models.query("rank == 0")["before_row"].astype(str).tolist() == ["0", "1", "end"]
+    other = models.query("rank == 1")
+    # One clock for both: times that are equal but for what messages leave open.
+    assert ((other["y0_ns"] - other["x0_ns"]).abs() <= other["bound_ns"] + 3 * other["variance_ns2"] ** 0.5).all()
+
+
+def test_a_library_that_gives_wrong_results_is_not_measured(open_mpi: MpiProbe, tmp_path: Path) -> None:
+    source, shim = tmp_path / "shim.c", tmp_path / "shim.so"
+    source.write_text(
+        "#include <mpi.h>\n"
+        "int MPI_Allgather(const void *s, int n, MPI_Datatype t, void *r, int m, MPI_Datatype u, MPI_Comm c) {\n"
+        "    int status = PMPI_Allgather(s, n, t, r, m, u, c);\n"
+        "    ((char *)r)[0] ^= 1;\n"
+        "    return status;\n"
+        "}\n"
+    )
+    open_mpi.library.compile([*C_FLAGS, "-shared", "-fPIC", str(source), "-o", str(shim)], what="building the shim")
+    rows = ("Bcast,blocking,8,2,MPI_Barrier,0,0", "Allgather,blocking,8,2,MPI_Barrier,0,0")
+    done = open_mpi.run(2, *design(tmp_path, *rows), *QUICK, environment={"LD_PRELOAD": str(shim)})
+    assert done.returncode != 0
+    assert "Allgather of 8 bytes on 2 ranks gave a wrong result" in done.stderr
+
+
+def test_a_rank_that_is_killed_takes_no_finished_batch_along(open_mpi: MpiProbe, tmp_path: Path) -> None:
+    rows = ("Barrier,blocking,0,20000,MPI_Barrier,0,0", "Barrier,blocking,0,1000000,double,0,0")
+    process = open_mpi.start(2, *design(tmp_path, *rows), *QUICK)
+    raw = [tmp_path / f"raw.r{rank}" for rank in range(2)]
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not all(
+        path.is_file() and path.read_text().count("\n0,") >= 20001 for path in raw
+    ):
+        time.sleep(0.05)
+    listed = subprocess.run(["pgrep", "-f", str(open_mpi.path)], capture_output=True, text=True, check=True)
+    ranks = [int(pid) for pid in listed.stdout.split() if int(pid) != process.pid]
+    os.kill(ranks[-1], signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    for path in raw:
+        assert path.read_text().count("\n0,") == 20001
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("Bcst,blocking,8,3,MPI_Barrier,0,0", "operation is Bcst; choose one of none, Barrier, Bcast"),
+        ("Bcast,lazy,8,3,MPI_Barrier,0,0", "form is lazy; Bcast is measured blocking or nonblocking"),
+        ("none,nonblocking,8,3,MPI_Barrier,0,0", "form is nonblocking; none is measured blocking"),
+        ("Bcast,blocking,8,3,gong,0,0", "synchronisation is gong; choose MPI_Barrier"),
+        ("Bcast,blocking,8,3,window,0,0", "window_ns is 0; window needs the length of the first window"),
+        ("Bcast,blocking,-1,3,MPI_Barrier,0,0", "size_bytes"),
+    ],
+)
+def test_a_wrong_design_is_one_line_and_status_2(open_mpi: MpiProbe, row: str, message: str, tmp_path: Path) -> None:
+    done = open_mpi.run(2, *design(tmp_path, row))
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not (tmp_path / "raw.r0").exists()

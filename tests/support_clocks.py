@@ -1,0 +1,59 @@
+"""The C of clock models and offsets, called from Python."""
+
+import ctypes
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from lepaute.measure.probe_source import C_FLAGS, probe_source
+
+Int64, Double = ctypes.c_int64, ctypes.c_double
+
+
+class Model(ctypes.Structure):
+    """lep_clock_model."""
+
+    _fields_ = (
+        ("x0_ns", Int64),
+        ("y0_ns", Int64),
+        ("drift", Double),
+        ("variance_ns2", Double),
+        ("drift_variance", Double),
+        ("covariance_ns", Double),
+        ("bound_ns", Double),
+    )
+
+
+class Exchange(ctypes.Structure):
+    """lep_clock_exchange."""
+
+    _fields_ = (("before_ns", Int64), ("remote_ns", Int64), ("after_ns", Int64))
+
+
+class Offset(ctypes.Structure):
+    """lep_clock_offset."""
+
+    _fields_ = (("x_ns", Int64), ("offset_ns", Double), ("deviation_ns", Double), ("bound_ns", Double))
+
+
+def clock_library(folder: Path) -> Any:
+    """The compiled functions, with their types."""
+    path = folder / "clocks.so"
+    sources = [str(probe_source() / name) for name in ("clock_model.c", "clock_offset.c")]
+    subprocess.run(["cc", *C_FLAGS, "-Werror", "-fPIC", "-shared", *sources, "-lm", "-o", str(path)], check=True)
+    library = ctypes.CDLL(str(path))
+    model, doubles = ctypes.POINTER(Model), ctypes.POINTER(Double)
+    for name, result, arguments in (
+        ("at", Int64, (model, Int64)),
+        ("deviation_ns", Double, (model, Int64)),
+        ("joined", Model, (model, model)),
+        ("moved", Model, (model, Int64)),
+        ("fitted", Model, (ctypes.POINTER(Int64), doubles, doubles, ctypes.c_int, Int64, Double, Double)),
+    ):
+        function = getattr(library, f"lep_clock_{name}")
+        function.restype, function.argtypes = result, arguments
+    for name in ("bounds", "shortest", "median"):
+        function = getattr(library, f"lep_offset_by_{name}")
+        function.restype = Offset
+        function.argtypes = (ctypes.POINTER(Exchange), ctypes.c_int, ctypes.POINTER(Double), Int64)
+    return library

@@ -1,0 +1,45 @@
+"""Probes that are compiled for one MPI library, and started with its own mpirun."""
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from lepaute.kit.mpi_launcher import Launcher
+from lepaute.kit.mpi_library import MpiLibrary, find_library
+from lepaute.measure.probe_source import C_FLAGS, probe_source
+
+CLOCKS = ("clock_sync.c", "clock_exchange.c", "clock_model.c", "clock_offset.c", "clock_source.c")
+COMMON = ("probe_common.c", "probe_mpi.c")
+
+
+class MpiProbe:
+    """A probe of one library; the test is skipped where the library is not installed."""
+
+    def __init__(self, library: str, sources: Sequence[str], folder: Path) -> None:
+        try:
+            self.library: MpiLibrary = find_library(library)
+        except Exception as problem:  # noqa: BLE001 - whatever is missing, there is nothing to test
+            pytest.skip(f"no {library} here: {problem}")
+        assert self.library.launcher is not None
+        self.launcher: Launcher = self.library.launcher
+        self.path = folder / f"{Path(sources[0]).stem}-{library}"
+        files = [str(probe_source() / name) for name in (*sources, *COMMON)]
+        self.library.compile([*C_FLAGS, "-Werror", *files, "-lm", "-o", str(self.path)], what="building the probe")
+
+    def start(self, ranks: int, *options: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+        """The running program."""
+        start = self.launcher.start(ranks, use_scheduler=False)
+        variables = {**os.environ, **start.environment, **(environment or {})}
+        words = [*start.argv, str(self.path), *options]
+        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
+
+    def run(
+        self, ranks: int, *options: str, environment: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """The program when it has ended."""
+        process = self.start(ranks, *options, environment=environment)
+        output, errors = process.communicate(timeout=120)
+        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
