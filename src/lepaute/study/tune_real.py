@@ -5,8 +5,9 @@ that of the simulations over machines and days (equal seeds), and that of their 
 
     log(real / simulated) = bias + sum over factors of an effect of the level + an error of the point,
 
-each normal about 0. How large the effects and errors are is not known: a grid of values, weighted by the likelihood of
-the real runs so far. A real run changes what is known of all points that share something with it.
+each normal about 0, and a real run scatters about the mean of such runs. How large the effects, the errors and the
+scatter are is not known: a grid of values, weighted by the likelihood of the real runs so far. A real run changes what
+is known of all points that share something with it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,8 @@ from math import exp, log, pi
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.study.evaluation import Outcome, Point, by_point
+from lepaute.kit.text import counted
+from lepaute.study.evaluation import MOST_EXTRAPOLATED, Outcome, Point, by_point
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,11 +30,15 @@ if TYPE_CHECKING:
 BIAS_SD, LEVEL_SDS, POINT_SDS = 0.1, (0.003, 0.01, 0.03), (0.003, 0.01, 0.03)
 #: What the simulated covariance is multiplied by: layers may be wider than what this machine shows.
 SIMULATED_WEIGHTS = (0.25, 1.0)
-#: Of a real run about the mean of such runs.
-RUN_SD = 0.005
+#: Of a real run about the mean of such runs: a dedicated cluster, a workstation, a shared virtual machine.
+RUN_SDS = (0.005, 0.02, 0.08)
 #: Ends where the choice is expected to be worse by at most this share than the best.
 TOLERANCE = 0.002
 DRAWS = 4000
+#: Variance that keeps what rounding leaves of a covariance positive.
+ROUNDING = 1e-12
+#: An early stop needs as many real runs, of two points at least: one alone tells only how far off the simulation is.
+LEAST_RUNS = 3
 #: A point is run this often at most.
 MOST_REPEATED = 3
 
@@ -46,6 +52,7 @@ class Corrected:
     runs        : the real runs in their order: point and seconds
     bias        : what real runs take longer by than simulated ones, relative, on the average of the points
     ended       : "known well enough" or "all real runs made"
+    flagged     : points that it chose among of which too much is extrapolated: what is simulated of them says less
     """
 
     best: Point
@@ -57,6 +64,7 @@ class Corrected:
     runs: tuple[tuple[Point, float], ...]
     bias: float
     ended: str
+    flagged: tuple[Point, ...] = ()
 
     @property
     def text(self) -> str:
@@ -64,9 +72,16 @@ class Corrected:
         sure = 100.0 * self.probability[self.best]
         return (
             f"{self.best}: {self.expected_s:.4g} s (95 %: {self.low_s:.4g} to {self.high_s:.4g}) after "
-            f"{len(self.runs)} real runs, the best one with a probability of {sure:.0f} %; real runs take "
-            f"{abs(100.0 * self.bias):.1f} % {'longer' if self.bias > 0 else 'less'} than simulated ones"
+            f"{counted(len(self.runs), 'real run')}, the best one with a probability of {sure:.0f} %; real runs take "
+            f"{abs(100.0 * self.bias):.1f} % {'longer' if self.bias > 0 else 'less'} than simulated ones{self._flags}"
         )
+
+    @property
+    def _flags(self) -> str:
+        if not self.flagged:
+            return ""
+        chosen = ", the chosen one among them" if self.best in self.flagged else ""
+        return f"; {len(self.flagged)} of {len(self.probability)} lie outside of the calibrated ranges{chosen}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -78,7 +93,18 @@ class Corrected:
             "real_runs": [{"point": dict(point), "time_s": seconds} for point, seconds in self.runs],
             "bias": self.bias,
             "ended": self.ended,
+            "flagged": [dict(point) for point in self.flagged],
         }
+
+
+@dataclass(frozen=True, slots=True)
+class _Guess:
+    """Its weight, standard deviation of a run, and mean and covariance of the logarithms of the mean real times."""
+
+    weight: float
+    run_sd: float
+    mean: "Floats"
+    covariance: "Floats"
 
 
 class RealModel:
@@ -100,7 +126,8 @@ class RealModel:
         self._mean: Floats = logs.mean(axis=1)
         spread = logs - self._mean[:, None]
         self._simulated: Floats = spread @ spread.T / (len(seeds) - 1)
-        self._alike = [self._same_level(name) for name in sorted({name for point in self.points for name in point})]
+        names = sorted({name for point in self.points for name in point})
+        self._alike: Floats = sum((self._same_level(name) for name in names), np.zeros_like(self._simulated))
         self.runs: list[tuple[Point, float]] = []
 
     def add(self, point: Point, seconds: float) -> None:
@@ -112,47 +139,48 @@ class RealModel:
     def times_run(self, point: Point) -> int:
         return sum(one == point for one, _ in self.runs)
 
-    def posterior(self) -> "list[tuple[float, Floats, Floats]]":
-        """Weight, mean and covariance of the logarithms of the real times (of the mean of runs), for each guess of how
-        large effects and errors are."""
+    def posterior(self) -> "list[_Guess]":
+        """What is known for each guess of how large effects, errors and scatter are."""
         import numpy as np
 
         found = []
-        for weight, level_sd, point_sd in product(SIMULATED_WEIGHTS, LEVEL_SDS, POINT_SDS):
+        for weight, level_sd, point_sd, run_sd in product(SIMULATED_WEIGHTS, LEVEL_SDS, POINT_SDS, RUN_SDS):
             covariance = (
                 weight * self._simulated
                 + BIAS_SD**2
-                + level_sd**2 * sum(self._alike, np.zeros_like(self._simulated))
+                + level_sd**2 * self._alike
                 + point_sd**2 * np.eye(len(self.points))
             )
-            found.append(self._given_runs(covariance))
-        largest = max(likelihood for likelihood, _, _ in found)
-        weights = [exp(likelihood - largest) for likelihood, _, _ in found]
-        return [(w / sum(weights), mean, covariance) for w, (_, mean, covariance) in zip(weights, found, strict=True)]
+            found.append((run_sd, *self._given_runs(covariance, run_sd)))
+        largest = max(likelihood for _, likelihood, _, _ in found)
+        weights = [exp(likelihood - largest) for _, likelihood, _, _ in found]
+        return [
+            _Guess(weight / sum(weights), run_sd, mean, covariance)
+            for weight, (run_sd, _, mean, covariance) in zip(weights, found, strict=True)
+        ]
 
-    def draws(self, seed: int) -> "Floats":
-        """Joint draws of the logarithms, shape (DRAWS, points)."""
+    def draws(self, seed: int) -> "tuple[Floats, Floats]":
+        """Joint draws of the logarithms, shape (DRAWS, points), and the scatter of a run that goes with each."""
         import numpy as np
 
         generator = np.random.default_rng(seed)
-        parts = []
+        parts, scatter = [], []
         posterior = self.posterior()
-        counts = generator.multinomial(DRAWS, [weight for weight, _, _ in posterior])
-        for count, (_, mean, covariance) in zip(counts, posterior, strict=True):
+        counts = generator.multinomial(DRAWS, [guess.weight for guess in posterior])
+        for count, guess in zip(counts, posterior, strict=True):
             if count == 0:
                 continue
-            values, vectors = np.linalg.eigh(covariance)
-            root = vectors * np.sqrt(np.maximum(values, 0.0))
-            parts.append(mean + generator.standard_normal((count, len(mean))) @ root.T)
-        drawn: Floats = np.concatenate(parts)
-        return drawn
+            root = np.linalg.cholesky(guess.covariance + ROUNDING * np.eye(len(guess.mean)))
+            parts.append(guess.mean + generator.standard_normal((count, len(guess.mean))) @ root.T)
+            scatter.append(np.full(count, guess.run_sd))
+        return np.concatenate(parts), np.concatenate(scatter)
 
     @property
     def bias(self) -> float:
         """Expected log(real / simulated), mean over the points."""
-        return float(sum(weight * (mean - self._mean).mean() for weight, mean, _ in self.posterior()))
+        return float(sum(guess.weight * (guess.mean - self._mean).mean() for guess in self.posterior()))
 
-    def _given_runs(self, covariance: "Floats") -> "tuple[float, Floats, Floats]":
+    def _given_runs(self, covariance: "Floats", run_sd: float) -> "tuple[float, Floats, Floats]":
         """Log-likelihood of the runs, and the distribution given them."""
         import numpy as np
 
@@ -160,7 +188,7 @@ class RealModel:
             return 0.0, self._mean, covariance
         at = [self._place[point] for point, _ in self.runs]
         seen = np.array([log(seconds) for _, seconds in self.runs])
-        between = covariance[np.ix_(at, at)] + RUN_SD**2 * np.eye(len(at))
+        between = covariance[np.ix_(at, at)] + run_sd**2 * np.eye(len(at))
         factor = np.linalg.cholesky(between)
         residual = np.linalg.solve(factor, seen - self._mean[at])
         gain = np.linalg.solve(factor, covariance[at])
@@ -197,16 +225,16 @@ def correct(
         raise InputError(f"there are {runs} real runs; give one at least")
     model, ended = RealModel(simulated), "all real runs made"
     for number in range(runs):
-        drawn = model.draws(seed + number)
+        drawn, _ = model.draws(seed + number)
         choice = int(drawn.mean(axis=0).argmin())
         loss = _loss(drawn, choice)
-        if number > 0 and loss <= tolerance:
+        if number >= LEAST_RUNS and len({point for point, _ in model.runs}) > 1 and loss <= tolerance:
             ended = "known well enough"
             break
         model.add(*_run(model, drawn, choice, real))
-    drawn = model.draws(seed + runs)
+    drawn, scatter = model.draws(seed + runs)
     choice = int(drawn.mean(axis=0).argmin())
-    noisy = drawn[:, choice] + RUN_SD * np.random.default_rng(seed).standard_normal(len(drawn))
+    noisy = drawn[:, choice] + scatter * np.random.default_rng(seed).standard_normal(len(drawn))
     low, middle, high = np.exp(np.quantile(noisy, [0.025, 0.5, 0.975]))
     counts = np.bincount(drawn.argmin(axis=1), minlength=len(model.points)) / len(drawn)
     return Corrected(
@@ -219,7 +247,13 @@ def correct(
         tuple(model.runs),
         float(np.expm1(model.bias)),
         ended,
+        _flagged(simulated, model.points),
     )
+
+
+def _flagged(simulated: Sequence[Outcome], points: Sequence[Point]) -> tuple[Point, ...]:
+    far = {one.trial.point for one in simulated if one.extrapolated > MOST_EXTRAPOLATED}
+    return tuple(point for point in points if point in far)
 
 
 def _loss(drawn: "Floats", choice: int) -> float:

@@ -94,6 +94,7 @@ def run_cases(
     finished: Sequence[RecordedRun] = (),
     keep: Callable[[RecordedRun], None] = lambda _recorded: None,
     watch: Callable[[], float | None] = lambda: None,
+    wanted: Sequence[tuple[int, int]] | None = None,
 ) -> list[RecordedRun]:
     """All real runs, in shuffled order, each disturbed one made again later, at most three times.
 
@@ -103,9 +104,11 @@ def run_cases(
     keep(recorded) is called as each run ends, before the next one starts.
     watch() runs a sentinel, before the first run and after each, which is that before the next one; see `confirmed`.
         One that fails marks the run before it as disturbed, and is run again before the next run.
+    wanted: (case, repeat) of the runs to make, in the place of all repeats of all cases.
     Returns every run that was made, disturbed ones too, in the order in which they were made.
     """
-    order = [(case, repeat, 0) for repeat in range(plan.repeats) for case in range(len(cases))]
+    every = [(case, repeat) for repeat in range(plan.repeats) for case in range(len(cases))]
+    order = [(*one, 0) for one in (every if wanted is None else wanted)]
     random.Random(plan.order_seed).shuffle(order)
     # At the end of the queue rather than at once: what disturbs now mostly lasts for seconds.
     order += [attempt for recorded in finished for attempt in _made_again(recorded)]

@@ -1,0 +1,125 @@
+"""`lepaute study tune --real-runs` with the real HPL on tiny matrices: the whole path but the calibration."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+from lepaute.verify.real_run import built_program
+
+pytestmark = [pytest.mark.machine, pytest.mark.slow]
+
+LIMIT_S = 300
+STUDY = """format: lepaute-study/1
+question: tune
+base:
+  application: {{name: hpl, n: {n}}}
+  platform: dahu
+factors:
+  nb: {{path: application.nb, levels: [32, 64]}}
+  depth: {{path: application.depth, levels: [0, 1]}}
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _program() -> None:
+    """The driver around the real HPL; without network and cache it cannot be built."""
+    try:
+        built_program()
+    except EnvironmentProblem as problem:
+        pytest.skip(f"the real HPL cannot be built here: {problem}")
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY.format(n=256))
+    return path
+
+
+def command(study: Path, *more: str) -> "tuple[list[str], dict[str, str], Path]":
+    # Dahu's platform predicts nothing sensible for this machine; the path is the same, and its bias no zero.
+    words = [sys.executable, "-m", "lepaute.cli.main", "study", "tune", study.name, *more]
+    return words, {**os.environ, "OPENBLAS_CORETYPE": "Haswell"}, study.parent
+
+
+def tune(study: Path, *more: str) -> "subprocess.CompletedProcess[str]":
+    words, environment, folder = command(study, *more)
+    return subprocess.run(
+        words, env=environment, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+
+
+def test_real_runs_of_sealed_predictions_choose_and_everything_is_in_the_folder(study: Path) -> None:
+    done = tune(study, "--real-runs", "4", "--other-machine", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    folder = study.parent / "study.results"
+    assert json.loads((folder / "answer.json").read_text()) == answer
+    assert answer["best"] == answer["real"]["best"]
+    assert 3 <= len(answer["real"]["real_runs"]) <= 4
+    assert (folder / "real" / "predictions.sha256").is_file()
+    assert len((folder / "real_runs.csv").read_text().splitlines()) > len(answer["real"]["real_runs"])
+    (chosen,) = read_hpl_dat(folder / "HPL.dat").combinations()
+    assert {"nb": chosen.nb, "depth": chosen.depth} == answer["best"]
+    assert "Real runs" in (folder / "report.html").read_text()
+    # all is there: resumed, it runs nothing and says the same
+    kept = (folder / "real" / "runs.jsonl").read_bytes()
+    again = tune(study, "--real-runs", "4", "--other-machine", "--json", "--resume")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["real"] == answer["real"]
+    assert (folder / "real" / "runs.jsonl").read_bytes() == kept
+
+
+def test_an_interrupt_among_the_real_runs_keeps_them_and_resume_goes_on(study: Path) -> None:
+    study.write_text(STUDY.format(n=2000))
+    words, environment, folder = command(study, "--real-runs", "6", "--other-machine")
+    journal = folder / "study.results" / "real" / "runs.jsonl"
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    begun = subprocess.Popen(words, env=environment, cwd=folder, text=True, **both)
+    limit_s = time.monotonic() + LIMIT_S
+    while not (journal.is_file() and journal.read_bytes().strip()) and begun.poll() is None:
+        assert time.monotonic() < limit_s
+        time.sleep(0.02)
+    begun.send_signal(signal.SIGINT)
+    _, said = begun.communicate(timeout=LIMIT_S)
+    assert begun.returncode == 130, said
+    assert "Traceback" not in said
+    assert "--resume" in said
+    kept = journal.read_text().splitlines()
+    done = tune(study, "--real-runs", "6", "--other-machine", "--resume", "--json")
+    assert done.returncode == 0, done.stderr
+    assert journal.read_text().splitlines()[: len(kept)] == kept
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "words"),
+    [
+        (("", ""), ("--real-runs", "4"), "is the platform of another machine"),
+        (("", ""), ("--real-runs", "0"), "--real-runs is 0"),
+        (("", ""), ("--other-machine",), "goes with --real-runs"),
+        (("n: 256", "n: 256, grid: 8x8"), ("--real-runs", "4"), "needs 64 cores"),
+        (("nb: {path: application.nb, levels: [32, 64]}", "nb: {path: application.nb, range: [32, 64], integer: true}"),
+         ("--real-runs", "4"), "choose among levels"),
+        (("application.depth, levels: [0, 1]", "scale.bandwidth, levels: [1, 2]"),
+         ("--real-runs", "4"), "run on the machine as it is, and the study changes scale.bandwidth"),
+        (("application.depth, levels: [0, 1]", "application.n, levels: [200, 300]"),
+         ("--real-runs", "4"), "one N"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_run_here_is_refused_in_one_line_and_leaves_nothing(
+    study: Path, change: tuple[str, str], options: tuple[str, ...], words: str
+) -> None:
+    study.write_text(study.read_text().replace(*change) if change[0] else study.read_text())
+    done = tune(study, *options)
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (study.parent / "study.results").exists()
